@@ -20,8 +20,8 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::{ClaimRequest, Wanted};
 use hookloop_engine::dispatcher::{Dispatcher, Round};
 use hookloop_engine::error::EngineError;
-use hookloop_engine::fleet::{Fleet, Presence, Running, Served, WorkerState};
 use hookloop_engine::project::Project;
+use hookloop_fleet::fleet::{Fleet, Presence, Running, Served, WorkerState};
 use hookloop_store::jetstream::{Access, JetStream, Links};
 use hookloop_store::log::{
     AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent,

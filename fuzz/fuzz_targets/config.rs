@@ -11,7 +11,7 @@ use hookloop_config::project_file::{Settings, settings_from};
 use hookloop_core::hook::{Handler, Hook, Source};
 use hookloop_core::options::{ATTEMPTS_MAX, EnvEntry, TIMEOUT_MAX_MS, is_dangerous_variable};
 use hookloop_core::point::Kind;
-use hookloop_engine::trust::{Seen, needs_trust};
+use hookloop_hooks::trust::{Seen, needs_trust};
 use libfuzzer_sys::fuzz_target;
 
 #[path = "../time.rs"]

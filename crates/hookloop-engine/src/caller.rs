@@ -15,12 +15,12 @@ use std::sync::{Arc, OnceLock};
 
 use hookloop_core::authority::{ActorKind, ControlledAction};
 use hookloop_core::id::SessionId;
+use hookloop_hooks::ancestry::CallerAncestry;
+use hookloop_hooks::ancestry::KeeperOwner;
+use hookloop_hooks::ancestry::agent_above;
+use hookloop_hooks::ancestry::ancestry;
 use hookloop_process::ProcessIdentity;
 
-use crate::ancestry::CallerAncestry;
-use crate::ancestry::KeeperOwner;
-use crate::ancestry::agent_above;
-use crate::ancestry::ancestry;
 use crate::error::NotPerson;
 use crate::error::Unauthorized;
 

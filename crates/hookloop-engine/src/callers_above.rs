@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use hookloop_core::cascade::Cause;
+use hookloop_hooks::ancestry::KeeperOwner;
+use hookloop_hooks::ancestry::ancestry;
+use hookloop_hooks::hook_context::CAUSE_VARIABLE;
 
-use crate::ancestry::KeeperOwner;
-use crate::ancestry::ancestry;
 use crate::command_outcome::ReactionsLeft;
 use crate::error::EngineError;
-use crate::hook_context::CAUSE_VARIABLE;
 
 /// The projects whose hooks and agents this process is below; none for keepers that name no project.
 pub(crate) fn owners_above() -> &'static [Option<KeeperOwner>] {

@@ -5,9 +5,8 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::EventId;
 use hookloop_core::id::TaskId;
 use hookloop_core::task::Task;
+use hookloop_hooks::hook_run::command_for;
 use hookloop_process::HiddenAncestry;
-
-use crate::hook_run::command_for;
 
 /// What a command came to.
 #[derive(Clone, Debug, Default)]

@@ -6,6 +6,6 @@
 //! - [`train`]: submitted tasks, merged one after the other
 
 pub(crate) mod review;
-pub(crate) mod steps;
+pub mod steps;
 pub mod train;
 pub mod worktrees;

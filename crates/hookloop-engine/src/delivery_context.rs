@@ -6,22 +6,27 @@ use hookloop_config::effective::{DeliveryRules, ForgeName};
 use hookloop_core::hook::Hook;
 use hookloop_core::purse::Amount;
 use hookloop_core::task::Task;
+use hookloop_git::excerpt::plain_line;
+use hookloop_git::forge::branches::Branches;
+use hookloop_git::forge::github::Asked;
+use hookloop_git::forge::github::{Api, BadApi, GitHub, GitHubSettings, Token};
+use hookloop_git::forge::remote::{Repository, repository_of};
+use hookloop_git::forge::{Forge, ForgeError};
+use hookloop_git::repo::Grounds;
+use hookloop_git::repo::names::without_user;
+use hookloop_git::repo::{
+    Commit, Repo, RepoError, RepoWish, Settled, Unfinished, WorkState, Worktree,
+};
+use hookloop_git::step_error::{Trouble, Wrapped};
+use hookloop_hooks::exec_context::ExecContext;
+use hookloop_hooks::hook_context::BuiltinHooks;
+use hookloop_hooks::hook_context::Occasion;
+use hookloop_hooks::hook_run::HookRun;
+use hookloop_hooks::runner::Runner;
 use hookloop_process::Cancel;
 use hookloop_store::crash;
 
-use crate::excerpt::plain_line;
-use crate::forge::branches::Branches;
-use crate::forge::github::{Api, BadApi, GitHub, GitHubSettings, Token};
-use crate::forge::remote::{Repository, repository_of};
-use crate::forge::{Forge, ForgeError};
-use crate::hook_context::BuiltinHooks;
-use crate::hook_context::Occasion;
-use crate::hook_run::HookRun;
 use crate::project::Project;
-use crate::repo::names::without_user;
-use crate::repo::{Commit, Repo, RepoError, RepoWish, Settled, Unfinished, WorkState, Worktree};
-use crate::runner::Runner;
-use crate::step_error::{Trouble, Wrapped};
 
 /// Where the API of GitHub is, if the user says so.
 const API_VARIABLE: &str = "HOOKLOOP_GITHUB_API";
@@ -114,10 +119,10 @@ pub trait DeliverySteps: std::fmt::Debug + Sync {
 
 /// The steps of a delivery, and the delivery that they are for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StepsInContext<'a> {
-    pub(crate) steps: &'a dyn DeliverySteps,
-    pub(crate) runner: &'a Runner,
-    pub(crate) bench: Option<Bench<'a>>,
+pub struct StepsInContext<'a> {
+    pub steps: &'a dyn DeliverySteps,
+    pub runner: &'a Runner,
+    pub bench: Option<Bench<'a>>,
 }
 
 impl BuiltinHooks for StepsInContext<'_> {
@@ -138,7 +143,7 @@ impl<'r> Workshop<'r> {
             prefix: rules.branch_prefix.clone(),
             copy: rules.copy.clone(),
         };
-        let repo = Repo::open(runner, wish, cancel)?;
+        let repo = Repo::at(repo_place(runner), wish, cancel)?;
         let url = repo.target().remote.as_ref().map(|remote| remote.push_url.as_str());
         let forge = open_forge(runner, rules.forge, url)?;
         let requests = RequestSupport::of(rules.forge, &*forge, url);
@@ -174,6 +179,16 @@ impl<'r> Workshop<'r> {
     }
 }
 
+/// Returns the repository's directories and the means to run git there.
+pub(crate) fn repo_place(exec: &ExecContext) -> Grounds<'_> {
+    Grounds {
+        root: exec.root(),
+        state: exec.state(),
+        environment: exec.environment(),
+        keepers: exec.keepers(),
+    }
+}
+
 fn open_forge(
     runner: &Runner,
     wanted: ForgeName,
@@ -183,13 +198,18 @@ fn open_forge(
     else {
         return Ok(Box::new(Branches));
     };
-    let token = Token::find(runner, api.host())?;
+    let token = Token::of_user(&Asked {
+        environment: runner.environment(),
+        cwd: runner.root(),
+        keepers: runner.keepers(),
+        host: api.host(),
+    })?;
     let http = runner.http().clone();
     Ok(Box::new(GitHub::new(GitHubSettings { api, owner, repo: name, token, http })?))
 }
 
 /// The API of the forge that a remote is on; none if there is no forge.
-pub(crate) fn find_api(
+pub fn find_api(
     environment: &[(OsString, OsString)],
     wanted: ForgeName,
     url: Option<&str>,
@@ -234,43 +254,9 @@ pub(crate) fn title(task: &Task) -> String {
     }
 }
 
-impl From<RepoError> for Trouble {
-    fn from(error: RepoError) -> Trouble {
-        let why = error.to_string();
-        match error {
-            RepoError::Retry { .. } | RepoError::Locked { .. } | RepoError::Cancelled => {
-                Trouble::Retry { why }
-            }
-            RepoError::Unfinished { .. } | RepoError::Dirty(_) => Trouble::block(why),
-            RepoError::NeedsHuman { hint, .. } => {
-                Trouble::NeedsHuman { why: format!("{why}; {hint}") }
-            }
-            RepoError::Permanent { .. }
-            | RepoError::Foreign { .. }
-            | RepoError::CheckedOut { .. }
-            | RepoError::Io { .. } => Trouble::NeedsHuman { why },
-        }
-    }
-}
-
-impl From<ForgeError> for Trouble {
-    fn from(error: ForgeError) -> Trouble {
-        let why = error.to_string();
-        match error {
-            ForgeError::Retry { .. } | ForgeError::Stale { .. } | ForgeError::Behind { .. } => {
-                Trouble::Retry { why }
-            }
-            ForgeError::Unmet { needs_person: false, .. } => Trouble::Retry { why },
-            ForgeError::Unmet { .. }
-            | ForgeError::Permanent { .. }
-            | ForgeError::NeedsHuman { .. } => Trouble::NeedsHuman { why },
-        }
-    }
-}
-
 /// A commit that the log names.
 pub(crate) fn commit(text: &str) -> Result<Commit, Trouble> {
-    text.parse().map_err(|error: super::repo::commit::NotACommit| Trouble::NeedsHuman {
+    text.parse().map_err(|error: hookloop_git::repo::commit::NotACommit| Trouble::NeedsHuman {
         why: error.to_string(),
     })
 }

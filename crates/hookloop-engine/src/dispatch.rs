@@ -15,6 +15,11 @@ use hookloop_core::id::{EventId, Subject};
 use hookloop_core::point::Point;
 use hookloop_core::task::Task;
 use hookloop_core::workflow::Run;
+use hookloop_hooks::exec_context::ExecContext;
+use hookloop_hooks::hook_context::Occasion;
+use hookloop_hooks::hook_context::ReactionRun;
+use hookloop_hooks::hook_run::HookRun;
+use hookloop_hooks::runner::Runner;
 use hookloop_store::log::{Seq, StoredEvent};
 
 use crate::command_outcome::Done;
@@ -22,16 +27,11 @@ use crate::command_outcome::ReactionsLeft;
 use crate::delivery::steps::DeliveryHooks;
 use crate::delivery_context::StepsInContext;
 use crate::error::EngineError;
-use crate::exec_context::ExecContext;
-use crate::hook_context::Occasion;
-use crate::hook_context::ReactionRun;
-use crate::hook_run::HookRun;
 use crate::kept::Kept;
 use crate::project::Project;
 use crate::react::{satisfactions, starts_process, weight};
 use crate::reactions::EventClaim;
 use crate::reactions::{DispatchRole, ReactionHold};
-use crate::runner::Runner;
 use crate::work::RanFor;
 use crate::work::{Origin, Work};
 
@@ -448,7 +448,7 @@ impl Project {
             Some(runner) => {
                 let builtins = StepsInContext { steps: &DeliveryHooks, runner, bench: None };
                 let occasion = Occasion { builtins: Some(&builtins), ..*occasion };
-                crate::turns::run_all(runner, hooks, &occasion, &mut |_| {})
+                hookloop_hooks::turns::run_all(runner, hooks, &occasion, &mut |_| {})
             }
             None => hooks.iter().map(homeless).collect(),
         }

@@ -82,7 +82,7 @@ impl Dispatcher {
     }
 
     /// From now on it goes by what the project's files say now.
-    pub(crate) fn renew(&mut self, project: Project) {
+    pub fn renew(&mut self, project: Project) {
         self.project = project;
     }
 

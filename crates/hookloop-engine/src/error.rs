@@ -9,11 +9,10 @@ use hookloop_config::user::Unlisted;
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::cascade::CascadeLimit;
 use hookloop_core::refusal::Refusal;
+use hookloop_hooks::trust::TrustError;
 use hookloop_process::HiddenAncestry;
 use hookloop_store::log::LogError;
 use hookloop_store::store::StoreError;
-
-use crate::trust::TrustError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {

@@ -30,6 +30,12 @@ use hookloop_core::id::Subject;
 use hookloop_core::options::{Length, Options};
 use hookloop_core::point::{Kind, Point};
 use hookloop_core::time::Timestamp;
+use hookloop_git::repo::found::Found;
+use hookloop_hooks::runner::Runner;
+use hookloop_hooks::trust::gates_now::gates;
+use hookloop_hooks::trust::{
+    Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, hex, write,
+};
 use hookloop_process::lock_file;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -38,12 +44,6 @@ use sha2::{Digest, Sha256};
 
 use crate::error::EngineError;
 use crate::project::Project;
-use crate::repo::found::Found;
-use crate::runner::Runner;
-use crate::trust::gates_now::gates;
-use crate::trust::{
-    Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, hex, write,
-};
 
 const FILE: &str = "ledger.json";
 const LOCK: &str = "ledger.lock";
@@ -382,7 +382,7 @@ fn gate_of(definition: &Definition, now: &GateLedger) -> Option<GateRecord> {
         needs: needs.unwrap_or_default(),
         timeout_ms: timeout.map_or(Options::default().timeout_at(Kind::Gate), |length| length.ms),
         attempts: attempts.unwrap_or(Options::default().retry.attempts),
-        surroundings: crate::trust::gates_now::surroundings(definition),
+        surroundings: hookloop_hooks::trust::gates_now::surroundings(definition),
     })
 }
 

@@ -149,7 +149,7 @@ fn open_file(place: &Place, after_loss: AfterLoss) -> Result<Store, StoreError> 
 }
 
 /// Opens the log of a fleet beside that of a project of it.
-pub(crate) fn open_fleet(
+pub fn open_fleet(
     beside: &Kept,
     place: &Place,
     user: &User,
@@ -201,7 +201,7 @@ pub(crate) fn open_store(
 }
 
 /// A digest of what names the log of a project with these settings. Its parts may hold passwords.
-pub(crate) fn log_digest(settings: &Settings, surroundings: &Surroundings) -> String {
+pub fn log_digest(settings: &Settings, surroundings: &Surroundings) -> String {
     let name = match surroundings.store.as_ref().unwrap_or(&settings.store) {
         StoreName::Nats(urls) => {
             let project = settings.project.as_ref().map(ToString::to_string).unwrap_or_default();

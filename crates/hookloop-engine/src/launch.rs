@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use hookloop_agents::crew::Crew;
 use hookloop_core::hook::Registry;
 use hookloop_core::session::{Session, Work};
+use hookloop_git::files::read_text;
+use hookloop_hooks::runner::Runner;
 
-use crate::agents::crew::Crew;
 use crate::delivery::steps::DeliveryHooks;
 use crate::error::EngineError;
-use crate::files::read_text;
 use crate::project::Project;
 use crate::project::SessionTraces;
-use crate::runner::Runner;
 use crate::session::drive::Driver;
 use crate::session::now::NowWriter;
 use crate::session::open::{Drift, Opened, StopWatch};
@@ -105,7 +105,7 @@ pub fn perform<O: Onlooker>(
 }
 
 /// The template for prompts: the project's, else ours.
-pub(crate) fn template(project: &Project, runner: &Runner) -> Result<String, PerformError> {
+pub fn template(project: &Project, runner: &Runner) -> Result<String, PerformError> {
     let Some(path) = &project.rules().session.prompt else {
         return Ok(prompt::TEMPLATE.to_owned());
     };

@@ -1,34 +1,18 @@
 //! Makes things happen: commands in, events out, reactions run.
 //!
 //! - [`kept`]: where a project's log is kept, and how it is opened there
-//! - [`secrets`]: secrets by reference, fetched for who names them
 //! - [`caller`]: the actor that gives commands, and whether it is a person
 //! - [`project`]: the one door for commands
 //! - [`work`]: a command and what follows from it, as one batch
 //! - [`session`]: the loop: sessions, gates, receipts
-//! - [`agents`]: who does the work
 //! - [`delivery`]: from finished work to a branch that is merged
-//! - [`fleet`]: all workers that share a store; [`worker`]: one of them
-//! - [`forge`]: where branches are asked to be merged
 //! - `integrity`: what a person decides about a log that is damaged
 //! - [`inbox`]: what needs a human, and what people decide about it
-//! - [`notify`]: telling people of it, once
 //! - [`guest`]: agents that come by themselves: by tools, or by hooks of their own
 //! - [`delivery`]: how finished work gets into the branch that it is for
-//! - [`files`]: what the project's files are; `git`: the repository that they are in
-//! - [`explain`]: what would run at a point, in order, and why
-//! - `environment`: the parts of a project's files that explain why a command can't run here
-//! - [`doctor`]: what is likely to go wrong, of everything that takes part
-//! - [`survey`]: what a repository that is no project yet says about itself
 //! - [`gate_agreement`]: the gates that a person agreed to, kept for each branch of a repository
-//! - [`trust`]: which of a repository's hooks the user has agreed to
 //! - [`react`]: the hooks an event has, and what they ask for
 //! - [`run`]: hooks that start something, and the batch that records it
-//! - `scripts`: the files of a project that a command runs
-//! - [`artifacts`]: where the output of runs is kept, and for how long
-//! - `turns`: the hooks of a point in their order, or side by side
-//! - [`runner`]: one hook's process: command, environment, input, outcome
-//! - [`sandbox`]: what a hook is kept from in one run
 //! - [`dispatch`]: reactions and workflows that were left for later
 //! - [`claim`]: taking a task, the most urgent first
 //! - [`schedules`]: tasks that come again
@@ -37,16 +21,11 @@
 //! - [`seat`]: a place that one process at a time has
 //! - [`reactions`]: which process runs the hooks of due events
 //! - [`dispatcher`]: one dispatcher at a time, on one of many machines
-//! - `webhook`: the same by HTTP; `record`: what a hook said, as the log keeps it
-//! - [`telemetry`]: sessions as traces, for a collector
 //! - [`process`]: runs a hook's process, and ends all that it started; `ancestry`: the projects of keepers above this process
 //! - [`bulk`]: tasks by the million, in and out
 //!
 //! The engine never prints.
 
-pub mod agents;
-mod ancestry;
-pub mod artifacts;
 pub mod bulk;
 pub mod caller;
 mod callers_above;
@@ -56,58 +35,28 @@ pub mod delivery;
 pub mod delivery_context;
 pub mod dispatch;
 pub mod dispatcher;
-pub mod doctor;
-mod environment;
 pub mod error;
-mod excerpt;
-pub mod exec_context;
-pub mod explain;
-pub mod files;
-pub mod fleet;
-pub mod forge;
-mod frozen_hooks;
 pub mod gate_agreement;
-mod git;
 pub mod guest;
-pub mod hook_context;
-pub mod hook_run;
 pub mod inbox;
 mod integrity;
 pub mod kept;
 pub mod launch;
 pub mod lease;
 pub mod lifeline;
-pub mod notify;
 pub mod project;
 mod protected_files;
 pub mod react;
 pub mod reactions;
-mod record;
-pub mod repo;
-mod resource_limits;
-mod rule_check;
-pub mod runner;
-pub mod sandbox;
 pub mod schedules;
-mod scripts;
 pub mod seat;
-pub mod secrets;
 pub mod session;
 mod session_history;
-mod session_record;
+pub mod session_record;
 mod sought;
 mod spread;
-pub mod step_error;
-pub mod survey;
-pub mod telemetry;
-pub mod test_detection;
-pub mod trust;
-mod turns;
 pub mod user_database;
-mod webhook;
 pub mod work;
-pub mod worker;
-
 
 /// What callers of the engine see of the layers below it.
 pub mod store {

@@ -22,6 +22,9 @@ use hookloop_core::purse::Amount;
 use hookloop_core::purse::Answer;
 use hookloop_core::purse::Purse;
 use hookloop_core::trace::TraceParent;
+use hookloop_hooks::runner::Runner;
+use hookloop_hooks::secrets::Vault;
+use hookloop_hooks::trust::{HookOffer, Trust};
 use hookloop_store::log::{EventLog, LogError};
 use hookloop_store::store::Store;
 use hookloop_store::view::View;
@@ -31,11 +34,8 @@ use crate::callers_above::{cause_of, left_to_above};
 use crate::command_outcome::Done;
 use crate::error::EngineError;
 use crate::kept::{self, AfterLoss, Kept, Surroundings};
-use crate::runner::Runner;
-use crate::secrets::Vault;
 use crate::sought::Sought;
 use crate::spread::Spread;
-use crate::trust::{HookOffer, Trust};
 use crate::work::Work;
 
 /// The budget that the sessions of a fleet share.
@@ -205,6 +205,11 @@ impl Project {
         Project { store, rules, caller, spread, sought, kept, runner, name, books, traces, cause }
     }
 
+    /// Returns the budget that the project's sessions share with a fleet.
+    pub fn fleet_budget(&self) -> Option<&Arc<dyn FleetBudget>> {
+        self.books.as_ref()
+    }
+
     /// The same project, whose sessions are in the books of a fleet.
     #[must_use]
     pub fn with_books(self, books: Arc<dyn FleetBudget>) -> Project {
@@ -237,7 +242,7 @@ impl Project {
 
     /// Does what hookloop itself has decided: what gates proved, a merge that was made, a lease that expired. No
     /// front end gets here with a command of an actor's.
-    pub(crate) fn carry_out(&self, command: &Command) -> Result<Done, EngineError> {
+    pub fn carry_out(&self, command: &Command) -> Result<Done, EngineError> {
         let origin = self.origin()?;
         let mut part = 0;
         loop {

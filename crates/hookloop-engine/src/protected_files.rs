@@ -9,12 +9,12 @@ use hookloop_config::paths::FILE_NAME;
 use hookloop_core::excerpt::first_names;
 use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::point::{Kind, Point};
+use hookloop_git::repo::Commit;
+use hookloop_git::step_error::Trouble;
+use hookloop_hooks::runner::Runner;
+use hookloop_hooks::trust::Definition;
 
 use crate::delivery_context::Workshop;
-use crate::repo::Commit;
-use crate::runner::Runner;
-use crate::step_error::Trouble;
-use crate::trust::Definition;
 
 /// Files that a reason names; others are counted.
 const NAMED_MAX: usize = 10;
@@ -46,7 +46,7 @@ pub(crate) fn why_consent(
 fn files(runner: &Runner, hooks: &Registry) -> BTreeSet<String> {
     let is_gate = |hook: &&Hook| hook.points.iter().any(|point| point.kind() == Kind::Gate);
     let gates = hooks.list().iter().filter(is_gate);
-    let now = gates.flat_map(|hook| crate::trust::script_names(runner.home(), hook));
+    let now = gates.flat_map(|hook| hookloop_hooks::trust::script_names(runner.home(), hook));
     let is_gate = |definition: &&Definition| {
         let mut points = definition.points.iter().filter_map(|name| name.parse::<Point>().ok());
         points.any(|point| point.kind() == Kind::Gate)

@@ -15,10 +15,10 @@ use hookloop_core::id::SessionId;
 use hookloop_core::id::{EventId, RunId, Subject, TaskId};
 use hookloop_core::session::{Piped, PromptChannel};
 use hookloop_core::task::Task;
+use hookloop_hooks::hook_run::piped;
 use serde_json::{Value, json};
 
 use crate::error::EngineError;
-use crate::hook_run::piped;
 use crate::work::{Origin, Work};
 
 /// Dependents that are released in the batch of the completion itself.
@@ -134,11 +134,7 @@ impl Work<'_, '_, '_> {
     }
 
     /// Does what the hooks asked for. A failed hook or action is recorded and stops nothing.
-    pub(crate) fn carry_out(
-        &mut self,
-        event: &Event,
-        plan: Vec<Reaction>,
-    ) -> Result<(), EngineError> {
+    pub fn carry_out(&mut self, event: &Event, plan: Vec<Reaction>) -> Result<(), EngineError> {
         for reaction in plan {
             self.carry_out_one(event, reaction, 0)?;
         }

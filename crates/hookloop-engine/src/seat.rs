@@ -25,7 +25,7 @@ const LOOK_MAX: Duration = Duration::from_secs(4);
 const LOOK_SILENT: Duration = BEAT;
 
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub struct Seat {
     held: Held,
     /// Unlike any other, on any machine.
     name: String,
@@ -57,7 +57,7 @@ struct Look {
 
 /// How things are with a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub enum Kept {
     /// It is had, and life was shown just now.
     Beaten,
     Had,
@@ -66,7 +66,7 @@ pub(crate) enum Kept {
 }
 
 impl Seat {
-    pub(crate) fn new(held: Held, name: String) -> Seat {
+    pub fn new(held: Held, name: String) -> Seat {
         let (watch, state) = (Watch::default(), State::Wanted(None));
         Seat { held, name, watch, state, look_max: LOOK }
     }
@@ -81,7 +81,7 @@ impl Seat {
     }
 
     /// Keeps the place, or takes it if nobody has it; asks nobody more often than is needed.
-    pub(crate) fn keep(&mut self, store: &Store) -> Result<Kept, EngineError> {
+    pub fn keep(&mut self, store: &Store) -> Result<Kept, EngineError> {
         let now = Instant::now();
         match self.state {
             State::Had { beaten, .. } if now.duration_since(beaten) < BEAT => return Ok(Kept::Had),
@@ -165,7 +165,7 @@ impl Seat {
     }
 
     /// Leaves the place to whoever wants it.
-    pub(crate) fn leave(&mut self, store: &Store) -> Result<(), EngineError> {
+    pub fn leave(&mut self, store: &Store) -> Result<(), EngineError> {
         if self.is_had() {
             store.forget(&self.held)?;
             self.state = State::Wanted(None);
@@ -183,7 +183,7 @@ pub(crate) struct SeatHold {
 
 impl SeatHold {
     /// Keeps a place that was taken.
-    pub(crate) fn new(seat: Seat, store: Store) -> Result<SeatHold, EngineError> {
+    pub fn new(seat: Seat, store: Store) -> Result<SeatHold, EngineError> {
         let (end, ended) = mpsc::channel::<()>();
         let mut seat = seat;
         let keep = move || {

@@ -13,29 +13,29 @@ use crate::session_history::history;
 const READ_BACK: usize = 16;
 
 #[derive(Debug)]
-pub(crate) struct Record {
+pub struct Record {
     id: SessionId,
     seen: Seq,
     timeline: Option<Timeline>,
 }
 
 impl Record {
-    pub(crate) fn new(id: SessionId) -> Record {
+    pub fn new(id: SessionId) -> Record {
         Record { id, seen: 0, timeline: None }
     }
 
-    pub(crate) fn timeline(&self) -> Option<&Timeline> {
+    pub fn timeline(&self) -> Option<&Timeline> {
         self.timeline.as_ref()
     }
 
     /// What its spans are called.
-    pub(crate) fn names(&self) -> Option<Names> {
+    pub fn names(&self) -> Option<Names> {
         let parent = self.timeline.as_ref()?.plan.trace_parent;
         Some(Names::new(self.id.clone(), parent))
     }
 
     /// Takes in what is new in the log.
-    pub(crate) fn look(&mut self, project: &Project) -> Result<(), EngineError> {
+    pub fn look(&mut self, project: &Project) -> Result<(), EngineError> {
         let subject = Subject::Session(self.id.clone());
         let known = project.read(|view| view.version(&subject))?;
         if known == self.seen {

@@ -18,13 +18,13 @@ use hookloop_core::refusal::Refusal;
 use hookloop_core::slots::Slot;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
+use hookloop_hooks::hook_run::HookRun;
 use hookloop_store::log::LogError;
 use hookloop_store::store::{StoreError, Unit};
 use hookloop_store::view::View;
 
 use crate::command_outcome::Done;
 use crate::error::EngineError;
-use crate::hook_run::HookRun;
 
 /// Dependents of a deleted task that one batch deals with.
 const DELETION_BATCH: usize = 500;
@@ -34,7 +34,7 @@ const READIED_SHOWN: usize = 100;
 
 /// Where events come from: the id they are named after, who asked, and which hook if one did.
 #[derive(Clone, Debug)]
-pub(crate) struct Origin {
+pub struct Origin {
     pub(crate) id: EventId,
     pub(crate) actor: String,
     pub(crate) cause: Option<Cause>,
@@ -43,7 +43,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    pub(crate) fn command(id: EventId, actor: &str) -> Origin {
+    pub fn command(id: EventId, actor: &str) -> Origin {
         Origin { id, actor: actor.to_owned(), cause: None, at: None }
     }
 
@@ -61,8 +61,8 @@ impl Origin {
 }
 
 /// One batch in the making.
-pub(crate) struct Work<'u, 'a, 'r> {
-    pub(crate) unit: &'u mut Unit<'a>,
+pub struct Work<'u, 'a, 'r> {
+    pub unit: &'u mut Unit<'a>,
     pub(crate) rules: &'r Rules,
     pub(crate) hooks: Cow<'r, Registry>,
     at: Timestamp,
@@ -75,7 +75,7 @@ pub(crate) struct Work<'u, 'a, 'r> {
 }
 
 impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
-    pub(crate) fn new(
+    pub fn new(
         unit: &'u mut Unit<'a>,
         rules: &'r Rules,
         at: Timestamp,
@@ -146,7 +146,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
     }
 
     /// Stages one event without its hooks.
-    pub(crate) fn stage_quietly(
+    pub fn stage_quietly(
         &mut self,
         origin: Origin,
         subject: Subject,

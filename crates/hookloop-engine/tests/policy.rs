@@ -7,16 +7,16 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use hookloop_agents::repository::{Unfit, Wanted, fit};
 use hookloop_config::agents::Permissions;
 use hookloop_config::effective::Rules;
 use hookloop_config::policy::{Policies, PolicyFile};
 use hookloop_config::project_file as config;
 use hookloop_config::user::User;
 use hookloop_core::hook::{Hook, Registry, Source};
-use hookloop_engine::agents::repository::{Unfit, Wanted, fit};
 use hookloop_engine::kept::Surroundings;
-use hookloop_engine::trust::Ground;
-use hookloop_engine::trust::Trust;
+use hookloop_hooks::trust::Ground;
+use hookloop_hooks::trust::Trust;
 use serde_json::{Map, Value, json};
 
 const POLICY: &str = "version: 1

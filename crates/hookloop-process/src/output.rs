@@ -103,7 +103,7 @@ impl StreamOutput {
         self.bytes - (self.head.len() + self.tail.len()) as u64
     }
 
-    pub(crate) fn append(&mut self, piece: &[u8]) {
+    pub fn append(&mut self, piece: &[u8]) {
         self.bytes += piece.len() as u64;
         self.lines += count_lines(piece);
         let (head, rest) = piece.split_at(piece.len().min(HEAD_MAX - self.head.len()));

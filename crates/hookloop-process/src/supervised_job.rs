@@ -69,7 +69,7 @@ enum WaitEvent {
 }
 
 impl<'a> SupervisedJob<'a> {
-    pub(crate) fn new(
+    pub fn new(
         socket: BorrowedFd<'a>,
         state: &'a KeeperState,
         child: &Child,

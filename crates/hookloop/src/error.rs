@@ -4,13 +4,12 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use hookloop_agents::BadAgent;
+use hookloop_agents::repository::Unfit;
 use hookloop_config::ConfigError;
 use hookloop_config::paths::PlaceError;
-use hookloop_engine::agents::BadAgent;
-use hookloop_engine::agents::repository::Unfit;
 use hookloop_engine::bulk::ImportError;
 use hookloop_engine::delivery::train::TrainError;
-use hookloop_engine::doctor::restore_hint;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::error::NotPerson;
 use hookloop_engine::inbox::InboxError;
@@ -20,8 +19,9 @@ use hookloop_engine::session::StartError;
 use hookloop_engine::store::{
     FileDamage, JetStreamError, LogError, OpenError, Refusal, StoreError,
 };
-use hookloop_engine::trust::TrustError;
-use hookloop_engine::worker::WorkerError;
+use hookloop_fleet::doctor::restore_hint;
+use hookloop_fleet::worker::WorkerError;
+use hookloop_hooks::trust::TrustError;
 use serde_json::json;
 
 use crate::logs::{Level, Line, Logger};

@@ -10,7 +10,7 @@ use hookloop_core::trace::TraceId;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::real::Onlooker;
 use hookloop_engine::session::{Notice, Opened};
-use hookloop_engine::telemetry::News;
+use hookloop_fleet::telemetry::News;
 use serde_json::{Map, Value, json};
 
 use crate::cli::session::words::{self, Weight};

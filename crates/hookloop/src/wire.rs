@@ -14,7 +14,7 @@ use hookloop_engine::claim::Claimed;
 use hookloop_engine::command_outcome::Done;
 use hookloop_engine::store::StoredEvent;
 use hookloop_engine::store::{HookRuns, Remarked, SessionRow};
-use hookloop_engine::trust::Standing;
+use hookloop_hooks::trust::Standing;
 use serde::Serialize;
 use serde_json::Value;
 

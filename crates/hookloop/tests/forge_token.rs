@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use hookloop_engine::forge::ForgeError;
-use hookloop_engine::forge::github::{Asked, Token};
+use hookloop_git::forge::ForgeError;
+use hookloop_git::forge::github::{Asked, Token};
 use hookloop_process::KeeperPool;
 use tempfile::TempDir;
 

@@ -48,7 +48,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(
+    pub fn new(
         hooks: &'a mut Registry,
         workflows: &'a Workflows,
         gatekeepers: &'a [Gatekeeper],

@@ -7,6 +7,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
+use hookloop_agents::crew::Crew;
 use hookloop_config::agents::Permissions;
 use hookloop_config::effective::Gatekeeper;
 use hookloop_core::excerpt::LeftOut;
@@ -15,19 +16,18 @@ use hookloop_core::inbox::one_line;
 use hookloop_core::review::{self, Quorum};
 use hookloop_core::session::{ConversationPolicy, Limits, StopWhen, TurnEnded, TurnResult, Work};
 use hookloop_core::task::Task;
+use hookloop_git::repo::{Commit, Diff};
+use hookloop_git::step_error::Trouble;
+use hookloop_hooks::runner::Runner;
 use hookloop_process::Cancel;
 use serde_json::json;
 
-use crate::agents::crew::Crew;
+use super::steps::{DeliveryHooks, Done};
 use crate::delivery_context::{Bench, commit, title};
-use crate::repo::{Commit, Diff};
-use crate::runner::Runner;
 use crate::session::checkout::CheckoutUse;
 use crate::session::open::{self, Drift, Wish, machine, random_word};
 use crate::session::real::{Real, Rest, Stop, Surroundings, Unwatched};
 use crate::session::{Driver, StartError, prompt};
-use crate::step_error::Trouble;
-use super::steps::{DeliveryHooks, Done};
 
 /// How often one that gives no verdict is asked.
 const ASKED_MAX: u32 = 2;

@@ -14,6 +14,18 @@ use hookloop_core::hook::{CommandText, Handler, Hook, Source};
 use hookloop_core::id::Subject;
 use hookloop_core::options::{AllowedAnswers, OnFailure, Options};
 use hookloop_core::task::Task;
+use hookloop_git::excerpt::plain_line;
+use hookloop_git::forge::{Request, RequestState, Wish};
+use hookloop_git::repo::Commit;
+use hookloop_git::repo::Conflicted;
+use hookloop_git::repo::Rebased;
+use hookloop_git::repo::Worktree;
+use hookloop_git::step_error::Trouble;
+use hookloop_hooks::hook_context::Occasion;
+use hookloop_hooks::hook_run::HookRun;
+use hookloop_hooks::runner::Runner;
+use hookloop_hooks::test_detection as tests_of;
+use hookloop_hooks::turns;
 use hookloop_store::crash;
 use serde_json::{Value, json};
 
@@ -24,18 +36,6 @@ use crate::delivery_context::RequestSupport;
 use crate::delivery_context::Workshop;
 use crate::delivery_context::title;
 use crate::error::EngineError;
-use crate::excerpt::plain_line;
-use crate::forge::{Request, RequestState, Wish};
-use crate::hook_context::Occasion;
-use crate::hook_run::HookRun;
-use crate::repo::Commit;
-use crate::repo::Conflicted;
-use crate::repo::Rebased;
-use crate::repo::Worktree;
-use crate::runner::Runner;
-use crate::step_error::Trouble;
-use crate::test_detection as tests_of;
-use crate::turns;
 
 /// How often something is tried that may work out another time.
 const TRIES_MAX: u32 = 4;
@@ -59,7 +59,7 @@ pub(crate) struct Done {
 
 /// The built-in hooks of a delivery.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DeliveryHooks;
+pub struct DeliveryHooks;
 
 impl DeliverySteps for DeliveryHooks {
     fn run(
@@ -385,7 +385,7 @@ fn told(
         stdout_bytes: said.len() as u64,
         stderr_bytes: 0,
         artifact: None,
-        output_tail: crate::record::output_tail(&outcome, &said),
+        output_tail: hookloop_hooks::record::output_tail(&outcome, &said),
     };
     HookRun {
         hook: hook.name.clone(),

@@ -17,6 +17,7 @@ mod stack;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use hookloop_agents::clipped;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::delivery::{Delivery, Fact, Held, Merged, QueuePlace, Returned, Submission};
@@ -27,26 +28,25 @@ use hookloop_core::id::{Subject, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::session::plan::counted;
 use hookloop_core::task::{Obstacle, Outcome, Task};
+use hookloop_git::repo::Commit;
+use hookloop_git::step_error::Trouble;
+use hookloop_hooks::exec_context::LockError;
+use hookloop_hooks::hook_context::Occasion;
+use hookloop_hooks::hook_context::{DeliveryFacts, merge_context};
+use hookloop_hooks::hook_run::HookRun;
+use hookloop_hooks::runner::Runner;
+use hookloop_hooks::turns;
 use hookloop_process::Cancel;
 use hookloop_store::view::Waiting;
 use serde_json::Value;
 
-use crate::agents::clipped;
+use super::steps::{DeliveryHooks, Done};
 use crate::command_outcome::Done as CommandDone;
 use crate::delivery_context::StepsInContext;
 use crate::delivery_context::{Bench, Workshop, commit, message, title};
 use crate::error::EngineError;
-use crate::exec_context::LockError;
-use crate::hook_context::Occasion;
-use crate::hook_context::{DeliveryFacts, merge_context};
-use crate::hook_run::HookRun;
 use crate::project::Project;
-use crate::repo::Commit;
-use crate::runner::Runner;
 use crate::session::{StartError, open};
-use crate::step_error::Trouble;
-use crate::turns;
-use super::steps::{DeliveryHooks, Done};
 
 /// Tasks that are looked at in one ride.
 const WAITING_MAX: usize = 256;

@@ -4,14 +4,15 @@ use std::time::SystemTime;
 
 use hookloop_core::id::TaskId;
 use hookloop_core::task::TaskState;
+use hookloop_git::repo::{BranchFate, Commit, Removal, Removed, Repo, Unsaved, WorktreeInfo};
+use hookloop_git::step_error::Trouble;
+use hookloop_hooks::runner::Runner;
 use hookloop_process::Cancel;
 
-use crate::project::Project;
-use crate::repo::{BranchFate, Commit, Removal, Removed, Repo, Unsaved, WorktreeInfo};
-use crate::runner::Runner;
-use crate::session::checkout::{is_of_session, repo_wish};
-use crate::step_error::Trouble;
 use super::train::TrainError;
+use crate::delivery_context::repo_place;
+use crate::project::Project;
+use crate::session::checkout::{is_of_session, repo_wish};
 
 /// A worktree and its task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ fn open<'r>(
     runner: &'r Runner,
     cancel: &Cancel,
 ) -> Result<Repo<'r>, TrainError> {
-    let repo = Repo::open(runner, repo_wish(project.rules()), cancel);
+    let repo = Repo::at(repo_place(runner), repo_wish(project.rules()), cancel);
     Ok(repo.map_err(Trouble::from)?)
 }
 

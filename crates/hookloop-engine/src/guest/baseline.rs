@@ -6,10 +6,9 @@
 use std::fs;
 use std::path::Path;
 
+use hookloop_git::files::{Files, SeenFiles};
 use hookloop_process::{WriteOptions, write_whole};
 use serde::{Deserialize, Serialize};
-
-use crate::files::{Files, SeenFiles};
 
 const NAME: &str = "turn-files.json";
 /// A project with more files has no such record.
@@ -28,7 +27,7 @@ pub(super) struct TurnBaseline {
 impl TurnBaseline {
     /// Reads the record of a session; none if there is none that can be read.
     pub(super) fn read(directory: &Path) -> Option<TurnBaseline> {
-        let text = crate::files::read_text(&directory.join(NAME), BYTES_MAX).ok()?;
+        let text = hookloop_git::files::read_text(&directory.join(NAME), BYTES_MAX).ok()?;
         serde_json::from_str(&text).ok()
     }
 }

@@ -8,13 +8,13 @@ use hookloop_core::point::Point;
 use hookloop_core::promise::{self, Promise};
 use hookloop_core::session::stop::{self, ClaimJudge};
 use hookloop_core::session::{Claimed, Decision, Phase, Session, TurnKind, Work};
+use hookloop_git::files::read_text;
 use serde_json::Map;
 
 use super::desk::{Desk, task_id};
 use super::words::{
     Bound, Completed, DeskError, Evaluated, Iteration, Judged, Signal, Start, refused,
 };
-use crate::files::read_text;
 use crate::session::journal::Journal;
 use crate::session::open;
 use crate::session::real::SPEC_MAX;

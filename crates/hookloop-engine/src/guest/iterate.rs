@@ -1,5 +1,6 @@
 //! An iteration loop that its agent leads: each call takes the session to where the agent is due again.
 
+use hookloop_agents::Report;
 use hookloop_config::clock::now;
 use hookloop_core::gates::GateResult;
 use hookloop_core::point::Point;
@@ -13,7 +14,6 @@ use serde_json::json;
 
 use super::visited::{Performed, joined};
 use super::words::{Completed, Evaluated, Iteration, Judged, Signal};
-use crate::agents::Report;
 use crate::error::EngineError;
 
 /// Who is said to have decided where nobody is registered.

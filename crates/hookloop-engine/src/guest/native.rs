@@ -1,6 +1,7 @@
 //! What an agent's own hooks come to: a session begins with its conversation, or with what its user asks, and
 //! ends when the work is proven.
 
+use hookloop_agents::Report;
 use hookloop_core::event::EventBody;
 use hookloop_core::gate_ledger::GateChange;
 use hookloop_core::hook::{Hook, Registry};
@@ -13,7 +14,6 @@ use hookloop_core::session::{
 use hookloop_core::task::Task;
 
 use super::visited::{Performed, Purpose, Visited, said};
-use crate::agents::Report;
 use crate::error::EngineError;
 use crate::gate_agreement;
 use crate::project::Project;
@@ -353,7 +353,7 @@ fn weakened(changes: &[GateChange]) -> String {
 }
 
 fn describe(task: &Task) -> String {
-    let description = crate::agents::clipped(&task.spec.description, DESCRIPTION_MAX);
+    let description = hookloop_agents::clipped(&task.spec.description, DESCRIPTION_MAX);
     let mut text = format!("The current task is {}: {}", task.id, task.spec.goal);
     for part in [description.as_str()].into_iter().filter(|part| !part.is_empty()) {
         text = format!("{text}\n{part}");

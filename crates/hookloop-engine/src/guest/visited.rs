@@ -1,5 +1,7 @@
 //! A session of a guest. Between two visits it is in the log and nowhere else.
 
+use hookloop_agents::crew::Crew;
+use hookloop_agents::{MESSAGE_MAX, Report, clipped};
 use hookloop_config::clock::now;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::SessionId;
@@ -8,16 +10,15 @@ use hookloop_core::session::facts::Left;
 use hookloop_core::session::{
     Limits, Outcome, Phase, Session, Step, StopWhen, TurnKind, TurnResult, Work,
 };
+use hookloop_git::files::Files;
+use hookloop_hooks::runner::Runner;
+use hookloop_hooks::trust;
 use hookloop_store::log::Seq;
 
 use super::baseline::{self, TurnBaseline};
-use crate::agents::crew::Crew;
-use crate::agents::{MESSAGE_MAX, Report, clipped};
 use crate::delivery::steps::DeliveryHooks;
 use crate::error::EngineError;
-use crate::files::Files;
 use crate::project::Project;
-use crate::runner::Runner;
 use crate::session::checkout::CheckoutUse;
 use crate::session::journal::Journal;
 use crate::session::open::{self, Drift, Opened, Wish, machine, runner};
@@ -25,7 +26,6 @@ use crate::session::prompt::told;
 use crate::session::real::{Real, Rest, Stop, Surroundings, Unwatched};
 use crate::session::world::World;
 use crate::session::{Driver, StartError};
-use crate::trust;
 
 pub(super) type Performed<'p> = Driver<'p, Real<'p, Unwatched>>;
 

@@ -16,14 +16,15 @@ use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::session::Work;
 use hookloop_core::session::plan::{GUEST, Plan};
 use hookloop_core::time::Timestamp;
+use hookloop_git::files;
+use hookloop_git::repo::{BranchFate, Removal, Repo, RepoError, RepoWish, Unsaved};
+use hookloop_hooks::runner::Runner;
 use hookloop_process::Cancel;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::files;
-use crate::project::Project;
-use crate::repo::{BranchFate, Removal, Repo, RepoError, RepoWish, Unsaved};
-use crate::runner::Runner;
 use super::open::{Opened, StartError};
+use crate::delivery_context::repo_place;
+use crate::project::Project;
 
 /// The lock of the checkout, in the directory of the project's state.
 const LOCK: &str = "checkout.lock";
@@ -182,7 +183,7 @@ pub fn worktree(
     id: &SessionId,
     cancel: &Cancel,
 ) -> Result<SessionWorktree, RepoError> {
-    let repo = Repo::open(runner, repo_wish(project.rules()), cancel)?;
+    let repo = Repo::at(repo_place(runner), repo_wish(project.rules()), cancel)?;
     let name = worktree_name(id)?;
     let made = repo.worktree(&name)?;
     Ok(SessionWorktree {
@@ -201,7 +202,7 @@ pub fn remove_worktree(
     id: &SessionId,
     cancel: &Cancel,
 ) -> Result<(), RepoError> {
-    let repo = Repo::open(runner, repo_wish(project.rules()), cancel)?;
+    let repo = Repo::at(repo_place(runner), repo_wish(project.rules()), cancel)?;
     let unsaved = Unsaved::Stays { delivered: None };
     let removal = Removal { branch: BranchFate::Deleted, unsaved };
     repo.remove_worktree(&worktree_name(id)?, &removal).map(drop)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use hookloop_agents::{Report, clipped};
 use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
 use hookloop_core::delivery::{Fact, Held, Submission};
@@ -23,6 +24,11 @@ use hookloop_core::session::{
     step::{ATTEMPTS_MAX, lost},
 };
 use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task, TaskState};
+use hookloop_git::repo::worktree::PlaceEntry;
+use hookloop_hooks::hook_context::DeliveryFacts;
+use hookloop_hooks::hook_run::HookRun;
+use hookloop_hooks::hook_run::PIPED_MAX;
+use hookloop_hooks::hook_run::describe;
 use hookloop_store::log::StoredEvent;
 
 use super::journal::Journal;
@@ -32,18 +38,12 @@ use super::place::needs_place;
 use super::prompt::{self, PromptGate};
 use super::purse::Allowance;
 use super::world::{Notice, PauseReason, Turn, World};
-use crate::agents::{Report, clipped};
 use crate::claim::{ClaimRequest, Wanted, WhyNone};
 use crate::command_outcome::Done;
 use crate::error::EngineError;
 use crate::error::Taken;
-use crate::hook_context::DeliveryFacts;
-use crate::hook_run::HookRun;
-use crate::hook_run::PIPED_MAX;
-use crate::hook_run::describe;
 use crate::project::Project;
 use crate::project::is_in_ledger;
-use crate::repo::worktree::PlaceEntry;
 
 /// The most of what waits that one prompt takes; the rest waits for the next.
 const PROMPT_PIPED_MAX: usize = 256 * 1024;
@@ -938,7 +938,7 @@ impl<'p, W: World> Driver<'p, W> {
         }));
     }
 
-    /// Output of a hook for the next prompt, as data: the excerpt that [`crate::hook_run::piped`] makes.
+    /// Output of a hook for the next prompt, as data: the excerpt that [`hookloop_hooks::hook_run::piped`] makes.
     pub(super) fn tell_hook_output(
         &mut self,
         hook: &str,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use hookloop_agents::clipped;
 use hookloop_core::answer::{SKIP, Status, Verdict as Said};
 use hookloop_core::event::EventBody;
 use hookloop_core::excerpt::first_names;
@@ -16,16 +17,15 @@ use hookloop_core::session::{
     Decision, GatesJudged, Outcome, Piped, PromptChannel, Receipt, StopDecided, StopWhen, Verdict,
     facts::UnclaimedWorkChecked,
 };
+use hookloop_git::files::Look;
+use hookloop_hooks::hook_run::HookRun;
+use hookloop_hooks::hook_run::{PIPED_MAX, piped};
+use hookloop_hooks::trust;
 
 use super::drive::{Driver, US};
 use super::point::REASON_MAX;
 use super::world::{Notice, World};
-use crate::agents::clipped;
 use crate::error::EngineError;
-use crate::files::Look;
-use crate::hook_run::HookRun;
-use crate::hook_run::{PIPED_MAX, piped};
-use crate::trust;
 
 /// How often gates run again because files changed while they ran.
 const ROUNDS_MAX: u32 = 3;

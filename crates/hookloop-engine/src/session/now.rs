@@ -12,19 +12,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use hookloop_agents::Update;
 use hookloop_config::clock::now;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::SessionId;
 use hookloop_core::session::TurnKind;
 use hookloop_core::time::Timestamp;
+use hookloop_hooks::exec_context::ExecContext;
+use hookloop_hooks::hook_context::HookBoard;
+use hookloop_hooks::hook_context::HookStart;
+use hookloop_hooks::hook_context::QUIET_AFTER;
 use hookloop_process::JobObserver;
 use serde::{Deserialize, Serialize};
 
-use crate::agents::Update;
-use crate::exec_context::ExecContext;
-use crate::hook_context::HookBoard;
-use crate::hook_context::HookStart;
-use crate::hook_context::QUIET_AFTER;
 use super::open;
 use super::world::{Notice, PauseReason};
 

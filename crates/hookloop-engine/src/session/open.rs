@@ -32,23 +32,24 @@ use hookloop_core::session::{
 };
 use hookloop_core::task::TaskState;
 use hookloop_core::trace::{Names, TraceId};
+use hookloop_hooks::exec_context::ExecContext;
+use hookloop_hooks::exec_context::LockError;
+use hookloop_hooks::frozen_hooks::FreezeError;
+use hookloop_hooks::frozen_hooks::{FrozenHooks, FrozenSession};
+use hookloop_hooks::runner::Runner;
+use hookloop_hooks::trust;
+use hookloop_hooks::trust::Standing;
 use hookloop_process::try_lock_file;
 use hookloop_store::view::{PAUSED, REVIEW, RUNNING, SessionRow};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::error::EngineError;
-use crate::exec_context::ExecContext;
-use crate::exec_context::LockError;
-use crate::frozen_hooks::FreezeError;
-use crate::frozen_hooks::{FrozenHooks, FrozenSession};
-use crate::gate_agreement;
-use crate::project::Project;
-use crate::runner::Runner;
-use crate::trust::{self, Standing};
-use crate::work::{Origin, Work as Batch};
 use super::checkout::{self, CheckoutHolder, CheckoutUse};
 use super::journal::Journal;
 use super::said;
+use crate::error::EngineError;
+use crate::gate_agreement;
+use crate::project::Project;
+use crate::work::{Origin, Work as Batch};
 
 const LOCK: &str = "lock";
 /// Which start of it was here last.
@@ -647,7 +648,7 @@ pub(crate) struct StopWatch {
 
 impl StopWatch {
     /// Looks for the file that [`stop`] leaves beside the session's lock.
-    pub(crate) fn new(directory: &Path, stop: super::real::Stop) -> std::io::Result<StopWatch> {
+    pub fn new(directory: &Path, stop: super::real::Stop) -> std::io::Result<StopWatch> {
         let (over, is_over) = std::sync::mpsc::channel();
         let path = directory.join(STOP);
         std::thread::Builder::new().name("stop".to_owned()).spawn(move || {
@@ -1130,11 +1131,7 @@ fn check_standing(
 }
 
 /// Nothing begins with a hook that may not run, or with fewer or weaker gates than a person agreed to.
-pub(crate) fn check_gates(
-    project: &Project,
-    runner: &Runner,
-    hooks: &Registry,
-) -> Result<(), StartError> {
+pub fn check_gates(project: &Project, runner: &Runner, hooks: &Registry) -> Result<(), StartError> {
     check_trust(runner, hooks)?;
     check_agreement(gate_agreement::check(project, runner)?)
 }
@@ -1165,7 +1162,7 @@ fn tidy(runner: &Runner) {
 }
 
 /// What runs the hooks of a project that has a directory.
-pub(crate) fn runner(project: &Project) -> Result<&Runner, StartError> {
+pub fn runner(project: &Project) -> Result<&Runner, StartError> {
     let nowhere = || std::io::Error::other("there is no directory to work in");
     let failed = || StartError::Io { path: PathBuf::new(), source: nowhere() };
     project.runner().ok_or_else(failed)
@@ -1183,7 +1180,7 @@ pub(crate) fn random_word() -> String {
 
 impl Project {
     /// Stores one event that nothing has to be decided for.
-    pub(crate) fn append(&self, subject: &Subject, body: EventBody) -> Result<(), EngineError> {
+    pub fn append(&self, subject: &Subject, body: EventBody) -> Result<(), EngineError> {
         let id = fresh_id();
         self.store.transact(|unit| {
             let mut work = Batch::new(unit, &self.rules, now())?;
@@ -1205,7 +1202,7 @@ pub(crate) struct Clock {
 impl Clock {
     pub(crate) const TICK: Duration = Duration::from_secs(1);
 
-    pub(crate) fn new(directory: &Path, before_ms: u64, rested_ms: Arc<AtomicU64>) -> Clock {
+    pub fn new(directory: &Path, before_ms: u64, rested_ms: Arc<AtomicU64>) -> Clock {
         Clock { path: directory.join(CLOCK), before_ms, began: Instant::now(), rested_ms }
     }
 
@@ -1239,7 +1236,7 @@ type Stamp = (u64, u64, i64, i64);
 const OTHER: Stamp = (0, 0, 0, 0);
 
 impl Drift {
-    pub(crate) fn new(
+    pub fn new(
         runner: &Runner,
         config: &Path,
         hooks: &Registry,
@@ -1292,7 +1289,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::trust::Trust;
+    use hookloop_hooks::trust::Trust;
 
     /// A screen that is open looks again and again at who runs.
     #[test]

@@ -8,18 +8,18 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use hookloop_agents::Report;
 use hookloop_core::event::EventBody;
 use hookloop_core::point::Point;
 use hookloop_core::session::facts::{Left, WorktreeRecreated};
 use hookloop_core::session::{Outcome, Step, TurnKind};
 use hookloop_core::task::Task;
+use hookloop_git::repo::WorktreeLoss;
+use hookloop_git::repo::worktree::PlaceEntry;
 
 use super::drive::{Driver, US};
 use super::world::World;
-use crate::agents::Report;
 use crate::error::EngineError;
-use crate::repo::WorktreeLoss;
-use crate::repo::worktree::PlaceEntry;
 
 /// How often the worktree of a task is made anew in one session, before a person decides.
 const RECREATIONS_MAX: u32 = 3;

@@ -1,5 +1,6 @@
 //! The hooks of a point: what is recorded of their runs, and what of their output is for the agent.
 
+use hookloop_agents::clipped;
 use hookloop_core::answer::{Status, Verdict};
 use hookloop_core::event::EventBody;
 use hookloop_core::excerpt::LeftOut;
@@ -7,14 +8,13 @@ use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
 use hookloop_core::session::Outcome;
 use hookloop_core::session::facts::CheckpointMade;
+use hookloop_hooks::hook_context::Call;
+use hookloop_hooks::hook_run::HookRun;
+use hookloop_hooks::hook_run::piped;
 
 use super::drive::Driver;
 use super::world::{Notice, World};
-use crate::agents::clipped;
 use crate::error::EngineError;
-use crate::hook_context::Call;
-use crate::hook_run::HookRun;
-use crate::hook_run::piped;
 
 /// The most that all hooks of a point have together; what comes after is told by its length.
 const POINT_MAX: usize = 128 * 1024;

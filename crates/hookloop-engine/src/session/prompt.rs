@@ -8,12 +8,11 @@ use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::session::stop::ClaimJudge;
 use hookloop_core::session::{Piped, PromptChannel, Session, StopWhen, TurnKind};
 use hookloop_core::task::Task;
+use hookloop_git::excerpt::plain;
+use hookloop_git::excerpt::plain_line;
+use hookloop_hooks::hook_run::describe;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
-
-use crate::excerpt::plain;
-use crate::excerpt::plain_line;
-use crate::hook_run::describe;
 
 /// Steps that a template may take.
 const FUEL: u64 = 1_000_000;

@@ -229,7 +229,7 @@ pub struct Allowance<'a> {
 
 impl<'a> Allowance<'a> {
     /// None where there is no purse.
-    pub(super) fn new(
+    pub fn new(
         project: &'a Project,
         session: &'a SessionId,
         reserved: Amount,

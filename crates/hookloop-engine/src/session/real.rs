@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use hookloop_agents::crew::Crew;
+use hookloop_agents::{Order, Report, Tools, Update, clipped};
 use hookloop_config::variables::TRACE_PARENT;
 use hookloop_core::answer::Status;
 use hookloop_core::hook::{Hook, Registry};
@@ -19,30 +21,21 @@ use hookloop_core::session::timeline::Timeline;
 use hookloop_core::session::{Answer, Phase, Session, TurnKind, Usage, Work};
 use hookloop_core::task::Task;
 use hookloop_core::trace::{Names, SpanId};
+use hookloop_git::files::{Files, Look, read_text};
+use hookloop_git::git::Git;
+use hookloop_git::repo::worktree::PlaceEntry;
+use hookloop_git::repo::{Worktree, WorktreeLoss};
+use hookloop_git::step_error::{Trouble, Wrapped};
+use hookloop_hooks::hook_context::Call;
+use hookloop_hooks::hook_context::{Occasion, SessionContext};
+use hookloop_hooks::hook_run::HookRun;
+use hookloop_hooks::runner::Runner;
+use hookloop_hooks::turns;
 use hookloop_process::{Cancel, LinkedCancel};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use serde_json::json;
 
-use crate::agents::crew::Crew;
-use crate::agents::{Order, Report, Tools, Update, clipped};
-use crate::delivery_context::DeliverySteps;
-use crate::delivery_context::StepsInContext;
-use crate::delivery_context::{Bench, Workshop, commit};
-use crate::files::{Files, Look, read_text};
-use crate::git::Git;
-use crate::hook_context::Call;
-use crate::hook_context::{Occasion, SessionContext};
-use crate::hook_run::HookRun;
-use crate::lifeline::Beats;
-use crate::project::Project;
-use crate::protected_files as protected;
-use crate::repo::worktree::PlaceEntry;
-use crate::repo::{Worktree, WorktreeLoss};
-use crate::runner::Runner;
-use crate::session_record::Record;
-use crate::step_error::{Trouble, Wrapped};
-use crate::turns;
 use super::drive::LEASE;
 use super::now::{NowBoard, NowStep};
 use super::open::{Clock, Drift, GIT};
@@ -50,6 +43,13 @@ use super::place::{DirectoryIdentity, PlaceDamage};
 use super::prompt::{self, Parts};
 use super::said::Said;
 use super::world::{HookSink, Notice, Turn, World};
+use crate::delivery_context::DeliverySteps;
+use crate::delivery_context::StepsInContext;
+use crate::delivery_context::{Bench, Workshop, commit};
+use crate::lifeline::Beats;
+use crate::project::Project;
+use crate::protected_files as protected;
+use crate::session_record::Record;
 
 /// The most of a spec that a prompt has.
 pub(crate) const SPEC_MAX: u64 = 512 * 1024;
@@ -172,7 +172,7 @@ impl Rest {
 
 /// Ends a session when another switch is on, for as long as this is there.
 #[derive(Debug)]
-pub(crate) struct Following {
+pub struct Following {
     over: Cancel,
 }
 
@@ -183,7 +183,7 @@ impl Stop {
     }
 
     /// The same, and then nothing of it may run any more.
-    pub(crate) fn follows_to_the_end(&self, other: &Cancel) -> std::io::Result<Following> {
+    pub fn follows_to_the_end(&self, other: &Cancel) -> std::io::Result<Following> {
         self.then(other, Stop::at_once)
     }
 
@@ -369,7 +369,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
 
     /// Remembers what the files were when the session began, if one of its hooks wants to know.
     pub fn remember_base_for(&mut self, hooks: &Registry) {
-        if hooks.list().iter().any(crate::hook_context::needs_changes) {
+        if hooks.list().iter().any(hookloop_hooks::hook_context::needs_changes) {
             self.base_tree();
         }
     }
@@ -565,7 +565,7 @@ impl<O: Onlooker> World for Real<'_, O> {
         let trace_parent = self.trace_parent(call.id, |timeline, names| {
             Some(names.part(timeline.part_at(call.point)))
         });
-        let needs_changes = hooks.iter().any(crate::hook_context::needs_changes);
+        let needs_changes = hooks.iter().any(hookloop_hooks::hook_context::needs_changes);
         let changes = if needs_changes { self.changes() } else { None };
         let cancel = if self.is_ending { &self.stop.end } else { &self.stop.cancel };
         let transcript = Some(self.transcript.as_path()).filter(|path| path.exists());

@@ -6,12 +6,12 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use hookloop_agents::Update;
 use hookloop_core::id::SessionId;
 use hookloop_core::session::Session;
+use hookloop_hooks::exec_context::ExecContext;
 
 use super::open::directory;
-use crate::agents::Update;
-use crate::exec_context::ExecContext;
 
 const NAME: &str = "said-";
 /// The most that the file has. It begins anew then: what is said now matters to who looks on.

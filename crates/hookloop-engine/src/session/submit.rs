@@ -4,6 +4,7 @@
 //! what another hook complained about without touching them. Hooks that push or rebase look at what is there
 //! before they do anything, so they are asked each time.
 
+use hookloop_agents::clipped;
 use hookloop_core::answer::{Status, Verdict};
 use hookloop_core::builtin::Builtin;
 use hookloop_core::delivery::Submission;
@@ -17,18 +18,17 @@ use hookloop_core::session::facts::{Left, PointPassed};
 use hookloop_core::session::plan::counted;
 use hookloop_core::session::{Outcome, Piped, PromptChannel, SubmitJudged, SubmitVerdict};
 use hookloop_core::task::Task;
+use hookloop_git::repo::worktree::PlaceEntry;
+use hookloop_git::step_error::{Trouble, Wrapped};
+use hookloop_hooks::hook_context::{DeliveryFacts, merge_context};
+use hookloop_hooks::hook_run::HookRun;
+use hookloop_hooks::hook_run::{PIPED_MAX, piped};
 use serde_json::Value;
 
 use super::drive::{Driver, US};
 use super::point::REASON_MAX;
 use super::world::{Notice, PauseReason, World};
-use crate::agents::clipped;
 use crate::error::EngineError;
-use crate::hook_context::{DeliveryFacts, merge_context};
-use crate::hook_run::HookRun;
-use crate::hook_run::{PIPED_MAX, piped};
-use crate::repo::worktree::PlaceEntry;
-use crate::step_error::{Trouble, Wrapped};
 
 /// How often hooks of a submission may change files that the gates had passed.
 const REGATES_MAX: u32 = 10;

@@ -12,14 +12,14 @@ use hookloop_store::log::StoredEvent;
 pub use super::place::PlaceDamage;
 pub use super::prompt::PromptGate;
 use super::purse::Allowance;
-use crate::agents::Report;
-use crate::files::Look;
-use crate::hook_context::Call;
-use crate::hook_run::HookRun;
-pub use crate::repo::WorktreeLoss;
-pub use crate::repo::worktree::PlaceEntry;
-use crate::step_error::Trouble;
-use crate::step_error::Wrapped;
+use hookloop_agents::Report;
+use hookloop_git::files::Look;
+pub use hookloop_git::repo::WorktreeLoss;
+pub use hookloop_git::repo::worktree::PlaceEntry;
+use hookloop_git::step_error::Trouble;
+use hookloop_git::step_error::Wrapped;
+use hookloop_hooks::hook_context::Call;
+use hookloop_hooks::hook_run::HookRun;
 
 /// A turn that is due.
 #[derive(Clone, Copy, Debug)]

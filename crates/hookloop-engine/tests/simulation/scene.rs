@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::rc::Rc;
 
+use hookloop_agents::Report;
 use hookloop_config::effective::Rules;
 use hookloop_config::project_file as config;
 use hookloop_core::answer::{Outcome, Status, Verdict};
@@ -20,13 +21,12 @@ use hookloop_core::session::{
     TurnResult, Usage, Work,
 };
 use hookloop_core::task::Task;
-use hookloop_engine::agents::Report;
-use hookloop_engine::files::Look;
-use hookloop_engine::hook_context::Call;
-use hookloop_engine::hook_run::HookRun;
-use hookloop_engine::repo::worktree::PlaceEntry;
 use hookloop_engine::session::world::{HookSink, Notice, PlaceDamage, Turn, WorktreeLoss, World};
-use hookloop_engine::step_error::{Trouble, Wrapped};
+use hookloop_git::files::Look;
+use hookloop_git::repo::worktree::PlaceEntry;
+use hookloop_git::step_error::{Trouble, Wrapped};
+use hookloop_hooks::hook_context::Call;
+use hookloop_hooks::hook_run::HookRun;
 use hookloop_store::memory::MemoryLog;
 
 use crate::append;

@@ -2,7 +2,7 @@ use hookloop_core::authority::ActorKind;
 use hookloop_engine::caller::{Caller, CallerIdentity};
 use hookloop_engine::command_outcome::Done;
 use hookloop_engine::dispatcher::{Dispatcher, Round};
-use hookloop_engine::notify::Notifier;
+use hookloop_fleet::notify::Notifier;
 use serde_json::json;
 
 use super::{Context, inbox, machine, user_name};

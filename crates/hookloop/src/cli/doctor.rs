@@ -3,7 +3,7 @@
 mod look;
 
 use anstyle::{AnsiColor, Style};
-use hookloop_engine::doctor::{Finding, FindingStatus, Group, Mend};
+use hookloop_fleet::doctor::{Finding, FindingStatus, Group, Mend};
 use serde_json::json;
 
 use super::Context;

@@ -4,7 +4,7 @@ use hookloop_core::fleet::{Order, Ordered, REASON_MAX, Scope};
 use hookloop_core::purse::{Bounds, Period, Purse};
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::time::Timestamp;
-use hookloop_engine::fleet::{Fleet, GONE_AFTER_MS, Presence, Running, Served};
+use hookloop_fleet::fleet::{Fleet, GONE_AFTER_MS, Presence, Running, Served};
 use serde::Serialize;
 use serde_json::json;
 

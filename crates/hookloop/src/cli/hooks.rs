@@ -11,10 +11,9 @@ use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::point::Point;
 use hookloop_core::refusal::Refusal;
 use hookloop_core::task::Task;
-
 use hookloop_engine::project::Project;
 use hookloop_engine::store::HookRuns;
-use hookloop_engine::trust::Standing;
+use hookloop_hooks::trust::Standing;
 
 use super::Context;
 use crate::error::CliError;

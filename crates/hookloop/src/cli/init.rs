@@ -10,31 +10,31 @@ use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
+use hookloop_agents::command_access::claude_rule;
+use hookloop_agents::readiness::{NotReady, check_ready};
+use hookloop_agents::repository;
 use hookloop_config::agents::Settings;
 use hookloop_config::effective::Rules;
 use hookloop_config::ids::new_project_name;
 use hookloop_config::paths::FILE_NAME;
 use hookloop_config::paths::Place;
 use hookloop_config::project_file::settings_from;
-use hookloop_engine::agents::command_access::claude_rule;
-use hookloop_engine::agents::readiness::{NotReady, check_ready};
-use hookloop_engine::agents::repository;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::gate_agreement::{HookConsent, agree_to_agents};
 use hookloop_engine::kept::{AfterLoss, Surroundings};
 use hookloop_engine::project::Project;
-use hookloop_engine::runner::Runner;
 use hookloop_engine::session::now::NowBoard;
-use hookloop_engine::survey::trial::{Trial, Trials};
-use hookloop_engine::survey::{Gate, Ground, Survey, survey};
-use hookloop_engine::trust::{Definition, Trust};
+use hookloop_fleet::survey::trial::{Trial, Trials};
+use hookloop_fleet::survey::{Gate, Ground, Survey, survey};
+use hookloop_hooks::runner::Runner;
+use hookloop_hooks::trust::{Definition, Trust};
 use hookloop_process::WriteOptions;
 use hookloop_process::write_whole;
 use skip::Skipper;
 
+use super::{Context, caller, is_person, state_home, surroundings};
 use crate::error::CliError;
 use crate::output::Result;
-use super::{Context, caller, is_person, state_home, surroundings};
 
 /// Make this directory a project
 ///
@@ -259,7 +259,7 @@ impl Tried {
 
     /// Whether it becomes a gate, rather than a comment that says why it did not.
     pub(super) fn is_written(&self) -> bool {
-        use hookloop_engine::survey::GateKind::{Check, Tests};
+        use hookloop_fleet::survey::GateKind::{Check, Tests};
         match (&self.trial, self.gate.kind) {
             (Trial::NotTried, Tests) => self.gate.missing.is_none(),
             (Trial::Passed { .. }, _) => true,
@@ -310,7 +310,7 @@ fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
     let path = path.map_or(OsStr::new(""), |(_, path)| path);
     let survey = survey(Ground { root, path, variables: &variables });
     let trust = Trust::load(&place.state)?;
-    let ground = hookloop_engine::trust::Ground { root, trust: &trust, path };
+    let ground = hookloop_hooks::trust::Ground { root, trust: &trust, path };
     let agents = repository::present(&Rules::default(), ground);
     let directory = root.file_name().unwrap_or_default().to_string_lossy();
     // A directory of that name may be empty; a file leads to a repository.

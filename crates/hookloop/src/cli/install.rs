@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use hookloop_process::is_program;
 use serde_json::json;
 
+use super::hooks::trust::ask;
+use super::{Context, state_home};
 use crate::error::CliError;
 use crate::native::agent::{Agent, Homes, Scope, program_of};
 use crate::native::diff::{Sign, hunks};
@@ -13,8 +15,6 @@ use crate::native::plan::{self, Change, Ground, Plan, PlanError};
 use crate::native::record::Records;
 use crate::native::settings;
 use crate::output::{BOLD, Cell, DIM, Output, Result, plain};
-use super::hooks::trust::ask;
-use super::{Context, state_home};
 
 /// The name that a shell looks for.
 const PROGRAM: &str = "hookloop";

@@ -7,14 +7,14 @@ use hookloop_core::delivery::QueuePlace;
 use hookloop_core::id::TaskId;
 use hookloop_engine::delivery::train::{self, Arrival, Fate};
 use hookloop_engine::project::Project;
-use hookloop_engine::runner::Runner;
+use hookloop_hooks::runner::Runner;
 use hookloop_process::Cancel;
 use serde::Serialize;
 
-use crate::output::{DIM, Output, Result, plain};
 use super::Context;
 use super::run::length;
 use super::session::{heed_signals, runner};
+use crate::output::{DIM, Output, Result, plain};
 
 /// What scripts can rely on: somebody is needed for one of them.
 const NEEDS_HUMAN: u8 = 3;

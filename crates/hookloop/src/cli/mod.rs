@@ -57,7 +57,7 @@ use hookloop_engine::kept::{AfterLoss, Kept, Surroundings};
 use hookloop_engine::project::Project;
 
 pub(crate) use hookloop_engine::session::open::machine;
-use hookloop_engine::telemetry::Exporter;
+use hookloop_fleet::telemetry::Exporter;
 
 use crate::error::CliError;
 use crate::logs::Logger;

@@ -17,9 +17,9 @@ use hookloop_engine::store::MONITOR_PORT_ABOVE;
 use hookloop_process::{WriteOptions, find_program, write_whole};
 use serde_json::json;
 
+use super::{Context, state_home};
 use crate::error::CliError;
 use crate::output::Result;
-use super::{Context, state_home};
 
 /// How long a server may take to start.
 const START_LIMIT: Duration = Duration::from_secs(15);

@@ -5,10 +5,10 @@ use hookloop_core::id::SessionId;
 use hookloop_core::session::plan::Dollars;
 use hookloop_engine::inbox;
 use hookloop_engine::project::Project;
-use hookloop_engine::runner::Runner;
 use hookloop_engine::session::checkout::in_worktree;
 use hookloop_engine::session::open::{self, LimitChange, LimitChanges};
 use hookloop_engine::session::real::Stop;
+use hookloop_hooks::runner::Runner;
 
 use super::run::length;
 use super::session::{self, Look, Stage, runner};

@@ -1,13 +1,13 @@
 //! `hookloop run`
 
+use hookloop_agents::crew::Roll;
+use hookloop_agents::repository::Wanted;
 use hookloop_config::agents::Permissions;
 use hookloop_config::effective::Rules;
 use hookloop_core::id::TaskId;
 use hookloop_core::options::Length;
 use hookloop_core::session::plan::{Dollars, NoSuchStop, UNPRICED_TURNS};
 use hookloop_core::session::{AtRetryLimit, ConversationPolicy, Limits, StopWhen, Work};
-use hookloop_engine::agents::crew::Roll;
-use hookloop_engine::agents::repository::Wanted;
 use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};
 

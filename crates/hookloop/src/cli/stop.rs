@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use hookloop_core::id::SessionId;
 use hookloop_engine::project::Project;
-use hookloop_engine::runner::Runner;
 use hookloop_engine::session::open::{self, StopRequest};
+use hookloop_hooks::runner::Runner;
 use serde_json::json;
 
 use super::session::runner;

@@ -1,15 +1,15 @@
 //! Sessions as traces: what commands that perform sessions, or send them again, have in common.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use hookloop_core::trace::Names;
 use hookloop_engine::project::Project;
 use hookloop_engine::project::SessionTraces as Tracing;
 use hookloop_engine::session::open;
-use hookloop_engine::telemetry::export::Listener;
-use hookloop_engine::telemetry::{Exporter, Figures, Misfit, News, Target, settings};
+use hookloop_fleet::telemetry::export::Listener;
+use hookloop_fleet::telemetry::{Exporter, Figures, Misfit, News, Target, settings};
 use serde_json::json;
-use std::sync::Arc;
 
 use super::{Context, machine};
 use crate::error::CliError;

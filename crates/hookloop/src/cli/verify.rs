@@ -1,7 +1,7 @@
-use hookloop_engine::fleet::Fleet;
 use hookloop_engine::kept::{AfterLoss, Kept};
 use hookloop_engine::project::Project;
 use hookloop_engine::store::Broken;
+use hookloop_fleet::fleet::Fleet;
 use serde_json::json;
 
 use super::{Context, state_home};

@@ -17,26 +17,26 @@ use hookloop_core::id::TaskId;
 use hookloop_core::options::Length;
 use hookloop_engine::caller::{Caller, CallerIdentity};
 use hookloop_engine::error::EngineError;
-use hookloop_engine::fleet::Fleet;
 use hookloop_engine::kept::{Kept, Surroundings};
 use hookloop_engine::lifeline;
 use hookloop_engine::project::Project;
 use hookloop_engine::project::SessionTraces as Tracing;
-use hookloop_engine::repo::RepoError;
 use hookloop_engine::store::Links;
-use hookloop_engine::telemetry::Exporter;
-use hookloop_engine::worker::{Post, Quit, SLOTS_MAX, Site, Told, Worker, WorkerPlan, check_out};
+use hookloop_fleet::fleet::Fleet;
+use hookloop_fleet::telemetry::Exporter;
+use hookloop_fleet::worker::{Post, Quit, SLOTS_MAX, Site, Told, Worker, WorkerPlan, check_out};
+use hookloop_git::repo::RepoError;
 use hookloop_process::Cancel;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use told::{ToldJson, json_of, line_of, log_line};
 
+use super::run::{AGENT_VARIABLE, length, permissions};
+use super::{Context, machine, state_home, traces, user_name};
 use crate::error::CliError;
 use crate::logs::{Level, Line, LogArgs};
 use crate::metrics::{Endpoint, Tally};
 use crate::output::{Output, Result, plain};
-use super::run::{AGENT_VARIABLE, length, permissions};
-use super::{Context, machine, state_home, traces, user_name};
 
 /// A lease has to outlast an election of servers, with signs of life to spare.
 const LEASE_MIN_MS: u64 = 5_000;

@@ -17,7 +17,7 @@ use hookloop_engine::guest::desk::{Bound, Desk};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::real::Stop;
-use hookloop_engine::trust;
+use hookloop_hooks::trust;
 
 use super::lanes::{Lanes, Reply};
 use super::refusal::Refusal;

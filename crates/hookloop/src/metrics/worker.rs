@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use hookloop_engine::fleet::WorkerState;
 use hookloop_engine::project::Project;
-use hookloop_engine::telemetry::Exporter;
-use hookloop_engine::worker::{End, Told};
+use hookloop_fleet::fleet::WorkerState;
+use hookloop_fleet::telemetry::Exporter;
+use hookloop_fleet::worker::{End, Told};
 
 use super::table as of;
 use super::{Page, add_project};

@@ -8,11 +8,11 @@ use hookloop_core::session::timeline::Timeline;
 use hookloop_core::session::{Phase, Session};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
-use hookloop_engine::runner::Runner;
 use hookloop_engine::session::now::{self, NowRecord};
 use hookloop_engine::session::open;
 use hookloop_engine::session::said::Hearing;
 use hookloop_engine::store::{Seq, SessionRow, StoredEvent};
+use hookloop_hooks::runner::Runner;
 
 use super::data::{Heard, Said, Shown};
 

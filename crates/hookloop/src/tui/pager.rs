@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hookloop_core::excerpt::LeftOut;
-use hookloop_engine::artifacts::{self, Stream};
-use hookloop_engine::runner::Runner;
+use hookloop_hooks::artifacts;
+use hookloop_hooks::artifacts::Stream;
+use hookloop_hooks::runner::Runner;
 
 use super::inert::inert;
 use super::list::Motion;

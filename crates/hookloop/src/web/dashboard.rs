@@ -9,7 +9,8 @@ use axum::extract::{Path, Request};
 use axum::http::header::{CONTENT_TYPE, LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
-use hookloop_engine::artifacts::{self, Stream};
+use hookloop_hooks::artifacts;
+use hookloop_hooks::artifacts::Stream;
 use minijinja::context;
 use serde::Deserialize;
 

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hookloop_config::paths::Place;
 use hookloop_engine::error::EngineError;
-use hookloop_engine::fleet::Fleet;
 use hookloop_engine::kept::{AfterLoss, Surroundings};
 use hookloop_engine::project::Project;
 use hookloop_engine::store::Links;
-use hookloop_engine::trust;
+use hookloop_fleet::fleet::Fleet;
+use hookloop_hooks::trust;
 
 use super::live::Live;
 use super::records::Records;

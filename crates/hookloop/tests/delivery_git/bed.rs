@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hookloop_core::id::TaskId;
-use hookloop_engine::repo::{Commit, Grounds, Repo, RepoError, RepoWish, Worktree};
+use hookloop_git::repo::{Commit, Grounds, Repo, RepoError, RepoWish, Worktree};
 use hookloop_process::{Cancel, KeeperPool};
 use tempfile::TempDir;
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hookloop_engine::repo::{
+use hookloop_git::repo::{
     Commit, Rebased, Repo, RepoError, Settled, Unfinished, WorkState, Worktree,
 };
 

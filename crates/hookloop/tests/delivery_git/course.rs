@@ -1,6 +1,6 @@
 //! All that is done with a repository, once.
 
-use hookloop_engine::repo::{
+use hookloop_git::repo::{
     BranchFate, Commit, Landed, MergeHow, MergedOnto, Method, Pushed, Rebased, Removal, Removed,
     Repo, Settled, Unsaved, WorkState, Worktree,
 };

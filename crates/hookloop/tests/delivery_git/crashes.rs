@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use hookloop_engine::repo::{Rebased, Repo, RepoError, Settled, WorkState, Worktree};
+use hookloop_git::repo::{Rebased, Repo, RepoError, Settled, WorkState, Worktree};
 
 use crate::bed::{Bed, read, task, write};
 

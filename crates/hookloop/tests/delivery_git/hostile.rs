@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use hookloop_engine::repo::Worktree;
+use hookloop_git::repo::Worktree;
 
 use crate::bed::{Bed, users_own, write};
 use crate::course::course;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hookloop_engine::repo::{Commit, Landed, MergeHow, MergedOnto, Method, Repo, RepoError};
+use hookloop_git::repo::{Commit, Landed, MergeHow, MergedOnto, Method, Repo, RepoError};
 
 use crate::bed::{Bed, task, write};
 

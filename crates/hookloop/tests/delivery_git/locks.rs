@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant, SystemTime};
 
-use hookloop_engine::repo::{BranchFate, Removal, RepoError, Unsaved};
+use hookloop_git::repo::{BranchFate, Removal, RepoError, Unsaved};
 
 use crate::bed::{Bed, task, users_own, write};
 use crate::course::course;

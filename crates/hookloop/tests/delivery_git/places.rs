@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hookloop_engine::repo::RepoError;
+use hookloop_git::repo::RepoError;
 
 use crate::bed::{Bed, read, task, write};
 use crate::course::course;

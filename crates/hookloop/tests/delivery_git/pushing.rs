@@ -1,6 +1,6 @@
 //! Branches at a remote.
 
-use hookloop_engine::repo::{Commit, Pushed, Repo, RepoError, Worktree};
+use hookloop_git::repo::{Commit, Pushed, Repo, RepoError, Worktree};
 
 use crate::bed::{Bed, task, write};
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hookloop_engine::repo::{Rebased, RepoError, WorkState};
+use hookloop_git::repo::{Rebased, RepoError, WorkState};
 
 use crate::bed::{Bed, read, snapshot, task, write};
 

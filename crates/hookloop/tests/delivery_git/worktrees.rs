@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use hookloop_engine::repo::{
+use hookloop_git::repo::{
     BranchFate, Operation, Removal, Removed, RepoError, Unfinished, Unsaved, WorkState,
 };
 

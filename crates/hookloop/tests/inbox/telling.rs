@@ -6,8 +6,8 @@ use std::time::Duration;
 use hookloop_config::paths::Place;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::kept::Surroundings;
-use hookloop_engine::notify::{CLAIM_SILENT, Moment, Report, TRIES_MAX, round};
 use hookloop_engine::project::Project as Opened;
+use hookloop_fleet::notify::{CLAIM_SILENT, Moment, Report, TRIES_MAX, round};
 
 use crate::cli::{Project, fields, lines, strings, wait_for};
 use crate::receivers::{Hook, Post};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use hookloop_engine::agents::tools::TOOLS;
+use hookloop_agents::tools::TOOLS;
 use serde_json::{Value, json};
 
 use crate::client::Client;

@@ -1,6 +1,6 @@
 //! What is listed, and what calls come to that the desk never sees.
 
-pub(crate) use hookloop_engine::agents::tools::TOOLS;
+pub(crate) use hookloop_agents::tools::TOOLS;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 

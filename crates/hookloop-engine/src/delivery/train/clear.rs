@@ -3,13 +3,13 @@
 use hookloop_core::answer::{Status, Verdict};
 use hookloop_core::delivery::{Fact, Reviewed};
 use hookloop_core::point::Point;
+use hookloop_git::forge::{Checks, RequestState};
+use hookloop_git::step_error::Trouble;
 
 use super::queue::Followed;
 use super::{Car, Place, Train, TrainError, is_of_branch, reason_of};
 use crate::delivery_context::commit;
-use crate::forge::{Checks, RequestState};
 use crate::protected_files as protected;
-use crate::step_error::Trouble;
 
 impl Train<'_> {
     /// What somebody began and did not come to record. Answers whether the task is done with.

@@ -1,14 +1,14 @@
 //! Moving the base to what was tested.
 
 use hookloop_core::delivery::{Fact, Planned};
+use hookloop_git::forge::ForgeError;
+use hookloop_git::repo::{BranchFate, Commit, Landed, Removal, Unsaved};
+use hookloop_git::step_error::Trouble;
 use hookloop_store::crash;
 
 use super::stack::Coupled;
 use super::{Car, LOST_MAX, Train, TrainError};
 use crate::delivery_context::commit;
-use crate::forge::ForgeError;
-use crate::repo::{BranchFate, Commit, Landed, Removal, Unsaved};
-use crate::step_error::Trouble;
 
 impl Train<'_> {
     /// Makes these cars part of the base, which has to be what they were tested on. Answers whether any is.

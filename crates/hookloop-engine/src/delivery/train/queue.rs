@@ -3,14 +3,14 @@
 //! Where the base has a merge queue, the forge puts requests on top of each other and tests them. So the train puts
 //! none together there: each task is tested alone on the newest base, and enqueued with exactly that head.
 
+use hookloop_agents::clipped;
 use hookloop_core::delivery::{AwaitedMerge, Fact, QueuePlace};
+use hookloop_git::forge::{ForgeError, MergeStatus, MergeWish, QueueExit, QueueStatus};
+use hookloop_git::step_error::Trouble;
 use hookloop_store::crash;
 
 use super::stack::Coupled;
 use super::{Car, Fate, Train, TrainError};
-use crate::agents::clipped;
-use crate::forge::{ForgeError, MergeStatus, MergeWish, QueueExit, QueueStatus};
-use crate::step_error::Trouble;
 
 /// The longest text about a wait.
 const WAIT_MAX: usize = 2_000;

@@ -3,13 +3,13 @@
 use hookloop_core::gates::{self, GateResult, GateRun};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
+use hookloop_git::repo::{Commit, MergeHow, MergedOnto};
+use hookloop_git::step_error::Trouble;
+use hookloop_hooks::hook_context::needs_changes;
+use hookloop_hooks::hook_run::HookRun;
 
 use super::{Car, Fate, Place, Train, TrainError, reason_of};
 use crate::delivery_context::message;
-use crate::hook_context::needs_changes;
-use crate::hook_run::HookRun;
-use crate::repo::{Commit, MergeHow, MergedOnto};
-use crate::step_error::Trouble;
 
 /// A car, and the base with it and all before it.
 #[derive(Clone, Debug)]

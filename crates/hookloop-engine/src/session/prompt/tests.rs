@@ -6,12 +6,12 @@ use hookloop_core::promise::NearMiss;
 use hookloop_core::session::{AtRetryLimit, Limits, Plan, TurnEnded, TurnResult, Usage, Work};
 use hookloop_core::task::{Task, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
+use hookloop_git::repo::{Conflicted, Diff};
 use serde_json::json;
 
 use super::*;
 use crate::delivery::review::ReviewPrompt;
 use crate::delivery::steps::{conflict_details, conflict_prompt};
-use crate::repo::{Conflicted, Diff};
 
 /// Rewrites the golden prompts instead of comparing them.
 const RENEW: &str = "HOOKLOOP_RENEW";

@@ -1,9 +1,9 @@
 //! `hookloop agents list`
 
+use hookloop_agents::repository::{Unfit, Wanted, fit};
 use hookloop_config::agents::Settings;
 use hookloop_config::agents::profile::KNOWN;
 use hookloop_core::hook::Source;
-use hookloop_engine::agents::repository::{Unfit, Wanted, fit};
 use serde_json::json;
 
 use super::super::session::runner;

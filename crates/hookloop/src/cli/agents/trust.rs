@@ -1,9 +1,9 @@
 //! `hookloop agents trust`
 
-use hookloop_engine::agents::repository;
+use hookloop_agents::repository;
 use hookloop_engine::gate_agreement::agree_to_agents;
 use hookloop_engine::kept::AfterLoss;
-use hookloop_engine::trust::{Definition, Trust};
+use hookloop_hooks::trust::{Definition, Trust};
 use serde_json::json;
 
 use super::super::hooks::trust::{ask, compare};

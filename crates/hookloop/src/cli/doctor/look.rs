@@ -13,13 +13,14 @@ use hookloop_config::project_file::Settings;
 use hookloop_config::user::{StoreName, User};
 use hookloop_core::hook::Registry;
 use hookloop_core::time::Timestamp;
-use hookloop_engine::doctor::{self, Finding, FindingStatus, Group, Mend};
 use hookloop_engine::error::EngineError;
-use hookloop_engine::fleet::{Fleet, GONE_AFTER_MS, Presence};
 use hookloop_engine::kept::{Kept, Surroundings};
-use hookloop_engine::notify::trouble;
 use hookloop_engine::project::Project;
-use hookloop_engine::runner::Runner;
+use hookloop_fleet::doctor;
+use hookloop_fleet::doctor::{Finding, FindingStatus, Group, Mend};
+use hookloop_fleet::fleet::{Fleet, GONE_AFTER_MS, Presence};
+use hookloop_fleet::notify::trouble;
+use hookloop_hooks::runner::Runner;
 use hookloop_http::HttpClient;
 
 use crate::cli::{Context, caller, state_home};
@@ -363,7 +364,7 @@ fn people(channels: &[Channel], runner: Option<&Runner>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use hookloop_engine::fleet::WorkerState;
+    use hookloop_fleet::fleet::WorkerState;
 
     use super::*;
 

@@ -5,16 +5,16 @@ use hookloop_core::hook::{CommandText, Handler, Hook};
 use hookloop_core::limits::Limits;
 use hookloop_core::options::Length;
 use hookloop_core::point::{Kind, NoSuchPoint, Point};
-use hookloop_engine::explain::{Explained, List, Runs, explain};
-use hookloop_engine::sandbox::in_words;
-use hookloop_engine::trust::Standing;
+use hookloop_hooks::explain::{Explained, List, Runs, explain};
+use hookloop_hooks::sandbox::in_words;
+use hookloop_hooks::trust::Standing;
 use hookloop_process::SandboxSupport;
 use serde_json::{Value, json};
 
+use super::{Context, find_task};
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output, Result, plain};
 use crate::wire::{handler_name, source_name};
-use super::{Context, find_task};
 
 /// Print what would run at a point, in order, and why
 #[derive(clap::Args)]

@@ -3,8 +3,8 @@
 use hookloop_core::answer::{Status, Verdict, looks_like_answer};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::{NoSuchPoint, Point};
-use hookloop_engine::hook_run::HookRun;
 use hookloop_engine::project::Project;
+use hookloop_hooks::hook_run::HookRun;
 use serde_json::json;
 
 use super::{Context, find_task};

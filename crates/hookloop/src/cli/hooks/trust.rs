@@ -7,15 +7,15 @@ use std::time::Duration;
 use hookloop_core::hook::AGENT_LIST;
 use hookloop_engine::gate_agreement::HookConsent;
 use hookloop_engine::kept::AfterLoss;
-use hookloop_engine::trust::{Definition, Seen, Standing};
+use hookloop_hooks::trust::{Definition, Seen, Standing};
 use hookloop_process::SandboxSupport;
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
-use crate::error::CliError;
-use crate::output::{BOLD, DIM, Output, Result};
 use super::Context;
 use super::visible::visible;
+use crate::error::CliError;
+use crate::output::{BOLD, DIM, Output, Result};
 
 /// Lines of a script, and characters of each, that are shown.
 const SCRIPT_LINES_MAX: usize = 200;

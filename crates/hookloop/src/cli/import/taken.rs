@@ -7,7 +7,7 @@ use hookloop_config::paths::FILE_NAME;
 use hookloop_config::project_file::settings_from;
 use hookloop_core::id::TaskId;
 use hookloop_engine::bulk::Line;
-use hookloop_engine::doctor::undeclared_in;
+use hookloop_fleet::doctor::undeclared_in;
 use serde_json::{Map, Value, json};
 
 use super::yaml;

@@ -1,6 +1,6 @@
 use hookloop_config::channels::Channel;
-use hookloop_engine::notify;
-use hookloop_engine::notify::{Moment, Report};
+use hookloop_fleet::notify;
+use hookloop_fleet::notify::{Moment, Report};
 use serde_json::json;
 
 use super::Context;

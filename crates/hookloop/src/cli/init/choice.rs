@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use hookloop_engine::survey::trial::Trial;
+use hookloop_fleet::survey::trial::Trial;
 
 use super::{Context, FoundDirectory, Plan, Tried, ask, not_written};
 use crate::error::CliError;

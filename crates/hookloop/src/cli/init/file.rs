@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use hookloop_core::environment::EnvironmentGap;
-use hookloop_engine::survey::MissingProgram;
-use hookloop_engine::survey::trial::{TRIED_WITHIN, Trial};
+use hookloop_fleet::survey::MissingProgram;
+use hookloop_fleet::survey::trial::{TRIED_WITHIN, Trial};
 
 use super::{Plan, Tried};
 use crate::output::plain;
@@ -175,7 +175,7 @@ fn comment(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hookloop_engine::survey::{Gate, GateKind, Step, Survey, Tool, trial};
+    use hookloop_fleet::survey::{Gate, GateKind, Step, Survey, Tool, trial};
 
     use super::*;
 

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
+use hookloop_agents::CommandAccess;
 use hookloop_config::agents::Settings;
 use hookloop_config::agents::profile::any_install_command;
 use hookloop_config::paths::Place;
-use hookloop_engine::agents::CommandAccess;
 use hookloop_engine::session::now::NowBoard;
-use hookloop_engine::survey::trial::Trial;
-use hookloop_engine::survey::{Gate, GateKind};
+use hookloop_fleet::survey::trial::Trial;
+use hookloop_fleet::survey::{Gate, GateKind};
 use serde_json::{Value, json};
 
 use super::file::{in_directory, not_ready, program_missing, why_not};

@@ -2,10 +2,10 @@
 
 use hookloop_core::id::SessionId;
 use hookloop_core::time::Timestamp;
-use hookloop_engine::hook_context::WATCHER_HINT;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::now;
 use hookloop_engine::session::now::{NowRecord, NowStep, RunningHook};
+use hookloop_hooks::hook_context::WATCHER_HINT;
 
 use crate::tui::{clock, inert, settled};
 

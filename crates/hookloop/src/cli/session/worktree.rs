@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use hookloop_engine::project::Project;
-use hookloop_engine::repo::RepoError;
 use hookloop_engine::session::checkout::{self, CheckoutUse, SessionWorktree};
 use hookloop_engine::session::open::{self, Opened, Wish};
 use hookloop_engine::session::real::Stop;
+use hookloop_git::repo::RepoError;
 use serde_json::json;
 
 use super::{Look, perform, runner};

@@ -2,8 +2,8 @@
 
 use hookloop_core::session::Outcome;
 use hookloop_core::trace::Names;
-use hookloop_engine::fleet::WorkerState;
-use hookloop_engine::worker::{End, Told};
+use hookloop_fleet::fleet::WorkerState;
+use hookloop_fleet::worker::{End, Told};
 use serde::Serialize;
 
 use crate::cli::merge::ArrivalJson;

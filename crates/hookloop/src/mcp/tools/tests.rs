@@ -124,5 +124,5 @@ fn an_agent_brings_no_rules() {
 /// Agents are allowed these by name.
 #[test]
 fn the_engine_knows_the_tools() {
-    assert_eq!(TOOLS.map(|tool| tool.name), hookloop_engine::agents::tools::TOOLS);
+    assert_eq!(TOOLS.map(|tool| tool.name), hookloop_agents::tools::TOOLS);
 }

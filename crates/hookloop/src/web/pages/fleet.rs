@@ -3,8 +3,8 @@
 use hookloop_config::paths::Place;
 use hookloop_core::id::TaskId;
 use hookloop_core::session::plan::Dollars;
-use hookloop_engine::fleet::{Fleet, GONE_AFTER_MS, Presence};
 use hookloop_engine::kept::Kept;
+use hookloop_fleet::fleet::{Fleet, GONE_AFTER_MS, Presence};
 use minijinja::context;
 use minijinja::value::Value;
 

@@ -2,7 +2,7 @@
 
 use hookloop_core::point::Point;
 use hookloop_engine::store::HookRuns;
-use hookloop_engine::trust::Standing;
+use hookloop_hooks::trust::Standing;
 use minijinja::context;
 use minijinja::value::Value;
 

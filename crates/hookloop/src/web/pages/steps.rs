@@ -4,7 +4,7 @@ use hookloop_core::session::facts::{GatesJudged, Left, TurnEnded};
 use hookloop_core::session::plan::{CostFigure, Count};
 use hookloop_core::session::timeline::{Part, PartKind, Step, What};
 use hookloop_core::session::{Answer, Decision, SubmitVerdict, TurnKind, TurnResult, Verdict};
-use hookloop_engine::artifacts::{Stream, run_of};
+use hookloop_hooks::artifacts::{Stream, run_of};
 use minijinja::context;
 use minijinja::value::Value;
 use serde::Serialize;

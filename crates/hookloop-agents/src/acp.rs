@@ -1,0 +1,549 @@
+//! Agents that speak the Agent Client Protocol: opencode, Gemini CLI, and what adapts Codex and Claude
+//! Code to it.
+//!
+//! Each turn has a process of its own, which a keeper starts, so that nothing of it is left afterwards. A
+//! conversation goes on by its id. The thread that takes the turn talks with the agent; another one waits
+//! for its process.
+//!
+//! - `client`: our side of the protocol
+//! - `wire`: the way to the process and back
+//! - `account`: what the agent says and does
+//! - `permission`: what it may do that asks first
+//! - `export`: what opencode used, from its own record
+
+mod account;
+mod client;
+mod export;
+mod permission;
+mod wire;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent_client_protocol::v1::schema::{
+    PromptResponse, RequestPermissionResponse, SessionId, StopReason,
+};
+use hookloop_config::agents::{Permissions, Settings};
+use hookloop_core::redact::Redactor;
+use hookloop_core::session::{AgentFault, Talk, TurnResult};
+use hookloop_git::excerpt;
+use hookloop_hooks::exec_context::ExecContext;
+use hookloop_hooks::exec_context::kept;
+use hookloop_hooks::exec_context::redacting;
+use hookloop_hooks::resource_limits;
+use hookloop_process::Cancel;
+use hookloop_process::ExitReason;
+use hookloop_process::Job;
+use hookloop_process::JobResult;
+use hookloop_process::OutputFilter;
+use hookloop_process::OutputStream;
+use hookloop_process::ProcessError;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::net::unix::pipe;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::timeout;
+
+use self::account::{Account, Said};
+use self::client::{EVENTS_WAITING, Event, Outcome, Wanted};
+use self::permission::Guard;
+use self::wire::{Cutter, LINES_WAITING, Line};
+use super::Agent;
+use super::ERROR_MAX;
+use super::Order;
+use super::Report;
+use super::Update;
+use super::clipped;
+use super::environment;
+use super::faults::{FailedTurn, error_line, telling_line};
+use super::limits::rate_limit;
+
+/// What an agent has to end by itself when it was answered and its input is closed.
+const END_GRACE: Duration = Duration::from_secs(1);
+/// The same when it was told to stop, and said that it did or had the time for it.
+const CANCEL_GRACE: Duration = Duration::from_millis(500);
+const MINUTE_SECONDS: u64 = 60;
+/// After the minute, so that clocks which are not quite the same agree on it.
+const MINUTE_MARGIN: Duration = Duration::from_secs(1);
+
+/// How an agent is started, and what it may do.
+#[derive(Clone, Debug)]
+pub struct AcpSettings {
+    /// The known agent that it is.
+    pub base: Option<&'static str>,
+    /// The program that speaks the protocol, and its arguments.
+    pub argv: Vec<OsString>,
+    /// What its environment has beside the user's.
+    pub env: Vec<(String, String)>,
+    /// Secrets that it is started with.
+    pub named: Vec<String>,
+    pub permissions: Permissions,
+    /// Kinds of tools that are allowed beside those, such as `execute`.
+    pub allow: Vec<String>,
+    /// The agent's mode, by its id.
+    pub mode: Option<String>,
+    /// The agent's model, by its id.
+    pub model: Option<String>,
+    /// The agent loses a conversation that it is asked for in the minute of the clock in which it began
+    /// (google-gemini/gemini-cli#28775), so the end of that is waited for. It loses it at the second time
+    /// anyway, unless its settings have `general.sessionRetention.enabled: false`.
+    pub gemini_minute: bool,
+}
+
+impl From<&Settings> for AcpSettings {
+    fn from(settings: &Settings) -> AcpSettings {
+        let known = settings.known();
+        let mode = known.and_then(|known| known.modes).map(|[read, edit, full]| {
+            match settings.permissions {
+                Permissions::Read => read,
+                Permissions::Edit => edit,
+                Permissions::Full => full,
+            }
+        });
+        let asking = known.into_iter().flat_map(|known| known.env);
+        let asking = asking.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        AcpSettings {
+            base: settings.base,
+            argv: settings.argv(Vec::new(), &[]),
+            env: asking.chain(settings.env.iter().cloned()).collect(),
+            named: settings.named.clone(),
+            permissions: settings.permissions,
+            allow: settings.allow.clone(),
+            mode: mode.map(str::to_owned),
+            model: settings.model.clone(),
+            gemini_minute: settings.base == Some("gemini"),
+        }
+    }
+}
+
+/// An agent that speaks the protocol.
+#[derive(Debug)]
+pub struct Acp {
+    settings: AcpSettings,
+    /// The last conversation that began here, and when its first turn ended.
+    begun: Option<(String, SystemTime)>,
+}
+
+impl Acp {
+    pub fn new(settings: AcpSettings) -> Acp {
+        Acp { settings, begun: None }
+    }
+}
+
+impl Agent for Acp {
+    fn turn(
+        &mut self,
+        runner: &ExecContext,
+        order: &Order<'_>,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> Report {
+        let Some(redactor) = runner.redactor() else {
+            return Report::failed("the secrets of the environment are too many to look for");
+        };
+        if order.cancel.wait(self.wait_before(order.conversation)) {
+            return Report { result: TurnResult::Cancelled, ..Report::failed("") };
+        }
+        let turn = Turn { settings: &self.settings, runner, order, redactor };
+        let mut report = turn.take(updates).unwrap_or_else(|error| {
+            Report::failed(format!("can't get ready for the agent: {error}"))
+        });
+        turn.count_requests(&mut report);
+        if let (None, Some(id)) = (order.conversation, &report.conversation) {
+            self.begun = Some((id.clone(), SystemTime::now()));
+        }
+        report
+    }
+
+    fn keeps_conversations(&self) -> bool {
+        !self.settings.gemini_minute
+    }
+}
+
+impl Acp {
+    /// Until the agent can be asked for the conversation.
+    fn wait_before(&self, talk: Option<&Talk>) -> Duration {
+        match (&self.begun, talk) {
+            (Some((id, ended)), Some(talk)) if self.settings.gemini_minute && *id == talk.id => {
+                left_of_minute(*ended, SystemTime::now())
+            }
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+/// What is left of the minute that `then` is in.
+fn left_of_minute(then: SystemTime, now: SystemTime) -> Duration {
+    let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let minute = since_1970(then).as_secs() / MINUTE_SECONDS;
+    let next = Duration::from_secs((minute + 1) * MINUTE_SECONDS) + MINUTE_MARGIN;
+    let longest = Duration::from_secs(MINUTE_SECONDS) + MINUTE_MARGIN;
+    // A clock that was put back would have us wait for ever.
+    next.saturating_sub(since_1970(now)).min(longest)
+}
+
+struct Turn<'a> {
+    settings: &'a AcpSettings,
+    runner: &'a ExecContext,
+    order: &'a Order<'a>,
+    redactor: &'a Redactor,
+}
+
+/// What an agent's process is run with.
+struct Theirs<'a> {
+    stdin: OwnedFd,
+    lines: mpsc::Sender<Line>,
+    cancel: &'a Cancel,
+    artifacts: &'a Path,
+}
+
+/// What it is talked to with.
+struct Ours {
+    pipe: OwnedFd,
+    lines: mpsc::Receiver<Line>,
+    /// Notified of the user's wish to end.
+    cancelled: Arc<Notify>,
+}
+
+/// Ends the process when it is dropped, and who watches for it.
+struct Over<'a>(&'a Cancel);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.trigger();
+    }
+}
+
+/// A turn as it was, before it is judged.
+struct Course<'a> {
+    account: Account<'a>,
+    outcome: Outcome,
+    ran: Result<JobResult, ProcessError>,
+}
+
+impl Turn<'_> {
+    fn take(&self, updates: &mut dyn FnMut(Update<'_>)) -> io::Result<Report> {
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+        let artifacts = self.runner.fresh_artifacts();
+        let (stdin, pipe) = io::pipe()?;
+        let (stdin, pipe) = (stdin.into(), pipe.into());
+        let (sender, lines) = mpsc::channel(LINES_WAITING);
+        let (ending, ended) = oneshot::channel();
+        let (cancel, cancelled) = (Cancel::new()?, Arc::new(Notify::new()));
+        let theirs = Theirs { stdin, lines: sender, cancel: &cancel, artifacts: &artifacts };
+        let ours = Ours { pipe, lines, cancelled: cancelled.clone() };
+        let course = thread::scope(|scope| {
+            let process = thread::Builder::new().spawn_scoped(scope, || {
+                let ran = self.run(theirs);
+                let _ = ending.send(());
+                ran
+            })?;
+            // Also when somebody panics: the threads are waited for.
+            let over = Over(&cancel);
+            let watch = || {
+                if self.order.cancel.wait_unless(&cancel) {
+                    cancelled.notify_one();
+                }
+            };
+            thread::Builder::new().spawn_scoped(scope, watch)?;
+            let before = self.order.conversation.map(|talk| talk.usage);
+            let mut account = Account::new(self.redactor, before);
+            let outcome = self.talk(&runtime, ours, &mut account, updates)?;
+            // Its input is closed by now.
+            let grace = match outcome {
+                Outcome::Cancelled => CANCEL_GRACE,
+                _ => END_GRACE,
+            };
+            let _ = runtime.block_on(async { timeout(grace, ended).await });
+            drop(over);
+            let ran = process.join().map_err(|_| io::Error::other("its thread panicked"))?;
+            Ok::<_, io::Error>(Course { account, outcome, ran })
+        })?;
+        Ok(self.report(course, &artifacts, updates))
+    }
+
+    /// Runs the agent's process to its end.
+    fn run(&self, theirs: Theirs<'_>) -> Result<JobResult, ProcessError> {
+        let Theirs { stdin, lines, cancel, artifacts } = theirs;
+        let filter = |stream: OutputStream| -> OutputFilter<'_> {
+            let mut redact = redacting(self.runner);
+            if stream == OutputStream::Stderr {
+                return redact;
+            }
+            // What is kept has no secrets; what is understood is what was said.
+            let mut cutter = Cutter::new(lines.clone());
+            Box::new(move |piece, out| {
+                redact(piece, out);
+                cutter.push(piece);
+            })
+        };
+        let (argv, root) = (self.settings.argv.clone(), self.runner.root().to_owned());
+        self.runner.keepers().run(Job {
+            env: environment(self.runner, self.order, &self.settings.env, &self.settings.named),
+            stdin_from: Some(stdin),
+            cancel: Some(cancel),
+            artifacts: Some(artifacts.to_owned()),
+            filter: Some(&filter),
+            ..Job::new(argv, root, self.order.timeout)
+        })
+    }
+
+    /// Talks with the agent, until there is nothing more to say. Then its input is closed.
+    fn talk(
+        &self,
+        runtime: &Runtime,
+        ours: Ours,
+        account: &mut Account<'_>,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> io::Result<Outcome> {
+        let wanted = Wanted {
+            root: self.runner.root().to_owned(),
+            prompt: self.order.prompt.to_owned(),
+            conversation: self.order.conversation.map(|talk| SessionId::new(talk.id.clone())),
+            mode: self.settings.mode.clone(),
+            model: self.settings.model.clone(),
+            tools: self.order.tools.cloned(),
+        };
+        let (sender, mut events) = mpsc::channel(EVENTS_WAITING);
+        runtime.block_on(async {
+            let pipe = pipe::Sender::from_owned_fd(ours.pipe)?;
+            let transport = wire::transport(pipe, ours.lines);
+            let turn = client::take_turn(transport, wanted, ours.cancelled, sender);
+            let mut turn = std::pin::pin!(turn);
+            let outcome = loop {
+                let event = tokio::select! {
+                    biased;
+                    Some(event) = events.recv() => event,
+                    outcome = &mut turn => Event::Over(outcome),
+                };
+                if let Some(outcome) = self.happen(event, account, updates) {
+                    break outcome;
+                }
+            };
+            Ok(outcome)
+        })
+    }
+
+    fn happen(
+        &self,
+        event: Event,
+        account: &mut Account<'_>,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> Option<Outcome> {
+        match event {
+            Event::Begun(session) => account.begin(session),
+            Event::Told(told) => account.take(*told, updates),
+            Event::Asked(asked, responder) => {
+                let guard = Guard {
+                    permissions: self.settings.permissions,
+                    allow: &self.settings.allow,
+                    root: self.runner.root(),
+                };
+                let outcome = account.decide(*asked, &guard, updates);
+                // An agent that does not wait for it is gone.
+                let _ = responder.respond(RequestPermissionResponse::new(outcome));
+            }
+            Event::Over(outcome) => {
+                if let Outcome::Answered(answer) = &outcome {
+                    account.answered(answer, updates);
+                }
+                return Some(outcome);
+            }
+        }
+        None
+    }
+
+    fn report(
+        &self,
+        course: Course<'_>,
+        artifacts: &Path,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> Report {
+        let Course { account, outcome, ran } = course;
+        let conversation = account.session().map(ToString::to_string);
+        let said = account.finish(updates);
+        let artifact = ran.as_ref().ok().and_then(|ran| kept(ran, artifacts));
+        let is_partial = !matches!(outcome, Outcome::Answered(_));
+        let stderr = stderr_of(&outcome, ran.as_ref().ok());
+        let (result, fault) = self.result(outcome, ran, &said);
+        let Said { message, promises, usage, refused, has_cost, .. } = said;
+        Report {
+            stderr: stderr.filter(|_| result != TurnResult::Finished),
+            result,
+            message,
+            promises,
+            usage,
+            is_partial,
+            is_unpriced: !has_cost,
+            fault,
+            refused,
+            artifact,
+            conversation,
+        }
+    }
+
+    fn result(
+        &self,
+        outcome: Outcome,
+        ran: Result<JobResult, ProcessError>,
+        said: &Said,
+    ) -> (TurnResult, Option<AgentFault>) {
+        // What we say ourselves of an answer is not searched for a provider's words.
+        let is_of_provider = said.is_broken || !matches!(outcome, Outcome::Answered(_));
+        let told = match outcome {
+            Outcome::Answered(answer) => match stopped(&answer, said) {
+                Ok(()) => return (TurnResult::Finished, None),
+                Err(why) => Ok(why),
+            },
+            Outcome::Failed(why) => Ok(why),
+            Outcome::Ended(why) => Err(why),
+            Outcome::Cancelled => return (TurnResult::Cancelled, None),
+        };
+        if self.order.cancel.is_triggered() {
+            return (TurnResult::Cancelled, None);
+        }
+        let base = self.settings.base;
+        let why = match (told, ran) {
+            (_, Err(error)) => error.to_string(),
+            // What an agent says when it is told to end is not why.
+            (Ok(why), Ok(ran))
+                if !matches!(ran.exit, ExitReason::TimedOut | ExitReason::OverLimit(_)) =>
+            {
+                why
+            }
+            (told, Ok(ran)) => {
+                let stderr = excerpt::of_output(&ran.output.stderr);
+                let has_exited = matches!(ran.exit, ExitReason::Exited(_));
+                let turn = FailedTurn { base, error: "", stderr: &stderr };
+                let fault = turn.fault().filter(|_| has_exited);
+                return (failed(self.ended(&ran, told.err().flatten())), fault);
+            }
+        };
+        let error = clipped(self.redactor.text(&why).trim(), ERROR_MAX);
+        let limit = rate_limit(&error, hookloop_config::clock::now().0.cast_unsigned());
+        match limit.filter(|_| is_of_provider) {
+            Some(until_ms) => (TurnResult::RateLimited { error, until_ms }, None),
+            None => {
+                let fault = FailedTurn { base, error: &error, stderr: "" }.fault();
+                (failed(error), fault.filter(|_| is_of_provider))
+            }
+        }
+    }
+
+    /// What is to be said of a process that ended, or had to, without an answer.
+    fn ended(&self, ran: &JobResult, why: Option<String>) -> String {
+        let without = "without a final answer";
+        let why = match ran.exit {
+            ExitReason::TimedOut => {
+                format!("the agent did not end within {:?}", self.order.timeout)
+            }
+            ExitReason::OverLimit(limit) => {
+                format!("the agent used too much: {}", resource_limits::exceeded(limit))
+            }
+            ExitReason::Exited(code) => format!("the agent ended {without}, with exit code {code}"),
+            ExitReason::Signalled(signal) => {
+                format!("the agent ended {without}, by signal {signal}")
+            }
+            ExitReason::Cancelled => match why {
+                Some(why) => format!("the agent can't be understood any more: {why}"),
+                None => format!("the agent closed its output {without}"),
+            },
+        };
+        let said = excerpt::of_output_within(&ran.output.stderr, ERROR_MAX).trim().to_owned();
+        if said.is_empty() { why } else { format!("{why}\n{said}") }
+    }
+}
+
+/// The line of stderr that says most about a failure. Agents log a lot there, so where one reports an error by the
+/// protocol only a line that states an error counts.
+fn stderr_of(outcome: &Outcome, ran: Option<&JobResult>) -> Option<String> {
+    let stderr = excerpt::of_output(&ran?.output.stderr);
+    match outcome {
+        Outcome::Ended(_) => telling_line(&stderr),
+        Outcome::Answered(_) | Outcome::Failed(_) => error_line(&stderr),
+        Outcome::Cancelled => None,
+    }
+}
+
+fn failed(error: String) -> TurnResult {
+    TurnResult::Failed { error }
+}
+
+/// Whether an answer means that the agent came to the end of its work.
+fn stopped(answer: &Value, said: &Said) -> Result<(), String> {
+    let why = match PromptResponse::deserialize(answer).map(|answer| answer.stop_reason) {
+        Ok(StopReason::EndTurn) if said.is_broken => {
+            return Err(format!("the agent could not go on: {}", said.message));
+        }
+        Ok(StopReason::EndTurn) => return Ok(()),
+        Ok(StopReason::MaxTokens) => "the agent used all the tokens that it has for a turn",
+        Ok(StopReason::MaxTurnRequests) => "the agent made all the requests that it has for a turn",
+        Ok(StopReason::Refusal) => "the agent's model refuses to go on",
+        // Some don't go on without what they asked for.
+        Ok(StopReason::Cancelled) if !said.refused.is_empty() => {
+            return Err(format!(
+                "the agent stopped when it was refused {}",
+                said.refused.join(", ")
+            ));
+        }
+        Ok(StopReason::Cancelled) => "the agent says that its turn was cancelled",
+        Ok(_) => "the agent stopped for a reason that is not known here",
+        Err(error) => return Err(format!("the agent's answer is none: {error}")),
+    };
+    Err(why.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use hookloop_core::session::Usage;
+    use serde_json::json;
+
+    use super::account::Said;
+    use super::{left_of_minute, stopped};
+
+    #[test]
+    fn a_minute_is_waited_for_to_its_end() {
+        let at = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+        let check = |then, now, seconds| {
+            let wait = left_of_minute(at(then), at(now));
+            assert_eq!(wait, Duration::from_secs(seconds), "{then} {now}");
+        };
+        check(600, 600, 61);
+        check(600, 659, 2);
+        check(659, 659, 2);
+        check(659, 660, 1);
+        check(659, 661, 0);
+        check(659, 9_999, 0);
+        check(9_999, 600, 61);
+    }
+
+    #[test]
+    fn only_the_end_of_a_turn_is_one() {
+        let said = || Said {
+            message: "429".to_owned(),
+            promises: Vec::new(),
+            usage: Usage::default(),
+            refused: Vec::new(),
+            is_broken: false,
+            has_cost: false,
+        };
+        let why = |reason: &str, said: &Said| stopped(&json!({ "stopReason": reason }), said);
+        assert_eq!(why("end_turn", &said()), Ok(()));
+        for reason in ["max_tokens", "max_turn_requests", "refusal", "cancelled", "tired"] {
+            assert!(why(reason, &said()).is_err(), "{reason}");
+        }
+        assert!(stopped(&json!({}), &said()).is_err());
+        let broken = why("end_turn", &Said { is_broken: true, ..said() });
+        assert_eq!(broken, Err("the agent could not go on: 429".to_owned()));
+        let refused = vec!["edit: a.txt".to_owned()];
+        let refused = why("cancelled", &Said { refused, ..said() });
+        assert_eq!(refused, Err("the agent stopped when it was refused edit: a.txt".to_owned()));
+    }
+}

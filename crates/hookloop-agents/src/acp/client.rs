@@ -1,0 +1,278 @@
+//! Our side of the protocol: one turn of a conversation, from `initialize` to the answer to the prompt.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::schema::{
+    CancelNotification, ClientCapabilities, ContentBlock, EnvVariable, Implementation,
+    InitializeRequest, InitializeResponse, LoadSessionRequest, McpServer, McpServerStdio,
+    NewSessionRequest, PromptRequest, RequestPermissionRequest, RequestPermissionResponse,
+    ResumeSessionRequest, SessionConfigOption, SessionConfigOptionCategory, SessionId,
+    SessionNotification, SetSessionConfigOptionRequest, SetSessionModeRequest, TextContent,
+};
+use agent_client_protocol::v1::{ConnectionTo, Responder};
+use agent_client_protocol::{
+    Agent, Client, ConnectTo, Error, JsonRpcRequest, UntypedMessage, is_connection_terminated,
+    is_incoming_transport_closed, on_receive_notification, on_receive_request,
+};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout;
+
+use crate::tools::{SERVER, Tools};
+
+/// What an agent has for its first answer. Some load for a while.
+const INITIALIZE_MAX: Duration = Duration::from_secs(60);
+/// To begin a conversation, or to find one again.
+const OPEN_MAX: Duration = Duration::from_secs(120);
+/// To take a mode or a model.
+const SET_MAX: Duration = Duration::from_secs(30);
+/// Agents may tell of earlier turns after they say that they have done so. They are through when they
+/// say nothing for this long,
+const QUIET: Duration = Duration::from_millis(300);
+/// or when that takes too long.
+const QUIET_MAX: Duration = Duration::from_secs(10);
+/// What an agent that is told to stop has for saying that it did.
+const STOP_MAX: Duration = Duration::from_millis(500);
+/// Events that wait to be looked at. Then the agent waits.
+pub(super) const EVENTS_WAITING: usize = 64;
+
+/// What is wanted of an agent.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) root: PathBuf,
+    pub(super) prompt: String,
+    /// The conversation to go on with.
+    pub(super) conversation: Option<SessionId>,
+    pub(super) mode: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) tools: Option<Tools>,
+}
+
+impl Wanted {
+    /// Servers that the agent is to use.
+    fn mcp_servers(&self) -> Vec<McpServer> {
+        let server = |tools: &Tools| {
+            let env = tools.env.iter().map(|(name, value)| EnvVariable::new(name, value));
+            let server = McpServerStdio::new(SERVER, tools.program.clone());
+            McpServer::Stdio(server.args(tools.args.clone()).env(env.collect::<Vec<_>>()))
+        };
+        self.tools.iter().map(server).collect()
+    }
+}
+
+/// What happens, in order.
+pub(super) enum Event {
+    Told(Box<SessionNotification>),
+    Asked(Box<RequestPermissionRequest>, Responder<RequestPermissionResponse>),
+    /// The prompt is sent next.
+    Begun(SessionId),
+    Over(Outcome),
+}
+
+/// How a conversation ended, as far as the protocol goes.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// The prompt was answered.
+    Answered(Value),
+    /// The agent says that it can't, or does not say anything.
+    Failed(String),
+    /// There is nobody to talk to any more. Why, if it was not the agent that ended it.
+    Ended(Option<String>),
+    /// We do not want it any more.
+    Cancelled,
+}
+
+/// Takes a turn. Whatever happens is sent, and the outcome last; without one this returns why.
+pub(super) async fn take_turn(
+    transport: impl ConnectTo<Client> + 'static,
+    wanted: Wanted,
+    cancelled: Arc<Notify>,
+    events: mpsc::Sender<Event>,
+) -> Outcome {
+    let heard = Arc::new(Notify::new());
+    let (told, asked, hears) = (events.clone(), events.clone(), heard.clone());
+    let ended = Client
+        .v1()
+        .on_receive_notification(
+            async move |notification: SessionNotification, _| {
+                hears.notify_one();
+                // Who does not listen any more has dropped this as well.
+                let _ = told.send(Event::Told(Box::new(notification))).await;
+                Ok(())
+            },
+            on_receive_notification!(),
+        )
+        .on_receive_request(
+            async move |request: RequestPermissionRequest, responder, _| {
+                let _ = asked.send(Event::Asked(Box::new(request), responder)).await;
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .connect_with(transport, async move |agent| {
+            let turn = Turn { agent, wanted, heard, events: events.clone() };
+            let outcome = turn.take(&cancelled).await.unwrap_or_else(|outcome| outcome);
+            let _ = events.send(Event::Over(outcome)).await;
+            Ok(())
+        })
+        .await;
+    Outcome::Ended(ended.err().map(|error| words(&error)))
+}
+
+struct Turn {
+    agent: ConnectionTo<Agent>,
+    wanted: Wanted,
+    /// Notified when the agent tells something.
+    heard: Arc<Notify>,
+    events: mpsc::Sender<Event>,
+}
+
+impl Turn {
+    async fn take(&self, cancelled: &Notify) -> Result<Outcome, Outcome> {
+        let session = tokio::select! {
+            biased;
+            () = cancelled.notified() => return Err(Outcome::Cancelled),
+            opened = self.open() => opened?,
+        };
+        let _ = self.events.send(Event::Begun(session.clone())).await;
+        let text = ContentBlock::Text(TextContent::new(self.wanted.prompt.clone()));
+        let prompt = PromptRequest::new(session.clone(), vec![text]);
+        // As it comes: what a turn used is not in the stable part of the protocol.
+        let prompt =
+            UntypedMessage::new("session/prompt", prompt).map_err(|error| outcome_of(&error))?;
+        let mut answer = std::pin::pin!(self.agent.send_request(prompt).block_task());
+        tokio::select! {
+            biased;
+            answer = &mut answer => answer.map(Outcome::Answered).map_err(|error| outcome_of(&error)),
+            () = cancelled.notified() => {
+                // If that can't be said, its process is told soon.
+                let _ = self.agent.send_notification(CancelNotification::new(session));
+                let _ = timeout(STOP_MAX, answer).await;
+                Err(Outcome::Cancelled)
+            }
+        }
+    }
+
+    /// Until the prompt can be sent.
+    async fn open(&self) -> Result<SessionId, Outcome> {
+        let ours = Implementation::new("hookloop", env!("CARGO_PKG_VERSION"));
+        let initialize = InitializeRequest::new(ProtocolVersion::V1)
+            .client_info(ours)
+            .client_capabilities(ClientCapabilities::new());
+        let agent = self.ask(initialize, INITIALIZE_MAX).await?;
+        if agent.protocol_version != ProtocolVersion::V1 {
+            let theirs = agent.protocol_version;
+            let error = format!("the agent speaks version {theirs} of the protocol, not 1");
+            return Err(Outcome::Failed(error));
+        }
+        let (session, options) = match &self.wanted.conversation {
+            Some(session) if can_find(&agent) => {
+                (session.clone(), self.find(session.clone(), &agent).await?)
+            }
+            // What can't be gone on with is begun anew: the prompt says all.
+            _ => {
+                let root = self.wanted.root.clone();
+                let new = NewSessionRequest::new(root).mcp_servers(self.wanted.mcp_servers());
+                let new = self.ask(new, OPEN_MAX).await?;
+                (new.session_id, new.config_options)
+            }
+        };
+        if let Some(mode) = &self.wanted.mode {
+            self.ask(SetSessionModeRequest::new(session.clone(), mode.clone()), SET_MAX).await?;
+        }
+        if let Some(model) = &self.wanted.model {
+            self.set_model(&session, model, options.as_deref().unwrap_or_default()).await?;
+        }
+        Ok(session)
+    }
+
+    /// Finds a conversation again. What is told of its earlier turns is over when this returns.
+    async fn find(
+        &self,
+        session: SessionId,
+        agent: &InitializeResponse,
+    ) -> Result<Option<Vec<SessionConfigOption>>, Outcome> {
+        let (root, servers) = (self.wanted.root.clone(), self.wanted.mcp_servers());
+        let can = &agent.agent_capabilities;
+        let mut found = Err(Outcome::Failed(
+            "the agent can't go on with a conversation of another process".to_owned(),
+        ));
+        if can.session_capabilities.resume.is_some() {
+            let (session, root) = (session.clone(), root.clone());
+            let resume = ResumeSessionRequest::new(session, root).mcp_servers(servers.clone());
+            found = self.ask(resume, OPEN_MAX).await.map(|resumed| resumed.config_options);
+        }
+        // Some say that they can resume one and then do not know how.
+        if matches!(found, Err(Outcome::Failed(_))) && can.load_session {
+            let load = LoadSessionRequest::new(session, root).mcp_servers(servers);
+            found = self.ask(load, OPEN_MAX).await.map(|loaded| loaded.config_options);
+        }
+        let options = found?;
+        let quiet = async { while timeout(QUIET, self.heard.notified()).await.is_ok() {} };
+        let _ = timeout(QUIET_MAX, quiet).await;
+        Ok(options)
+    }
+
+    async fn set_model(
+        &self,
+        session: &SessionId,
+        model: &str,
+        options: &[SessionConfigOption],
+    ) -> Result<(), Outcome> {
+        let is_model = |option: &&SessionConfigOption| {
+            option.category == Some(SessionConfigOptionCategory::Model)
+        };
+        if let Some(option) = options.iter().find(is_model) {
+            let (session, id) = (session.clone(), option.id.clone());
+            let set = SetSessionConfigOptionRequest::new(session, id, model);
+            return self.ask(set, SET_MAX).await.map(drop);
+        }
+        // What agents had before there were options.
+        let parameters = json!({ "sessionId": session, "modelId": model });
+        let set = UntypedMessage::new("session/set_model", parameters);
+        self.ask(set.map_err(|error| outcome_of(&error))?, SET_MAX).await.map(drop)
+    }
+
+    async fn ask<R: JsonRpcRequest>(
+        &self,
+        request: R,
+        limit: Duration,
+    ) -> Result<R::Response, Outcome> {
+        let method = request.method().to_owned();
+        let why = match timeout(limit, self.agent.send_request(request).block_task()).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => match outcome_of(&error) {
+                Outcome::Failed(why) => format!("the agent can't do `{method}`: {why}"),
+                outcome => return Err(outcome),
+            },
+            Err(_) => format!("the agent did not answer `{method}` within {limit:?}"),
+        };
+        Err(Outcome::Failed(why))
+    }
+}
+
+/// Whether an agent can go on with a conversation of another process.
+fn can_find(agent: &InitializeResponse) -> bool {
+    let can = &agent.agent_capabilities;
+    can.session_capabilities.resume.is_some() || can.load_session
+}
+
+fn outcome_of(error: &Error) -> Outcome {
+    match is_incoming_transport_closed(error) || is_connection_terminated(error) {
+        true => Outcome::Ended(None),
+        false => Outcome::Failed(words(error)),
+    }
+}
+
+/// All that an error says: agents put the provider's words here or there.
+fn words(error: &Error) -> String {
+    let details = match &error.data {
+        None | Some(Value::Null) => return error.message.clone(),
+        Some(Value::String(text)) => text.clone(),
+        Some(data) => data.to_string(),
+    };
+    format!("{} ({details})", error.message)
+}

@@ -1,0 +1,228 @@
+//! What an agent may do that asks first.
+//!
+//! This is no sandbox: an agent decides by itself what it asks for, and says what kind it is. Paths are
+//! taken as they are written, and links are not followed.
+
+use std::path::{Component, Path, PathBuf};
+
+use agent_client_protocol::v1::schema::{
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, SelectedPermissionOutcome,
+    ToolKind,
+};
+use hookloop_config::agents::Permissions;
+
+use crate::tools::is_ours;
+
+/// What an agent asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wish<'a> {
+    pub(super) kind: ToolKind,
+    pub(super) title: &'a str,
+    /// The files that it says it is about.
+    pub(super) paths: &'a [PathBuf],
+}
+
+/// Who decides.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Guard<'a> {
+    pub(super) permissions: Permissions,
+    /// Kinds that are allowed beside those, by the protocol's names.
+    pub(super) allow: &'a [String],
+    pub(super) root: &'a Path,
+}
+
+impl Guard<'_> {
+    pub(super) fn allows(&self, wish: &Wish<'_>) -> bool {
+        if self.permissions == Permissions::Full
+            || self.allow.iter().any(|it| it == name(wish.kind))
+        {
+            return true;
+        }
+        match wish.kind {
+            ToolKind::Read | ToolKind::Search | ToolKind::Think => true,
+            ToolKind::Other => is_ours(wish.title),
+            // What Codex calls everything that it runs, tools of servers among it.
+            ToolKind::Execute => wish.title.starts_with("mcp.") && is_ours(wish.title),
+            ToolKind::Edit | ToolKind::Move => self.may_edit() && self.are_inside(wish.paths),
+            // What is gone is gone: only what is known to be the project's.
+            ToolKind::Delete => {
+                self.may_edit() && !wish.paths.is_empty() && self.are_inside(wish.paths)
+            }
+            _ => false,
+        }
+    }
+
+    /// The answer to the agent, from those that it offers, and whether that is a yes.
+    pub(super) fn answer(
+        &self,
+        wish: &Wish<'_>,
+        options: &[PermissionOption],
+    ) -> (RequestPermissionOutcome, bool) {
+        let allowed = self.allows(wish);
+        let wanted: &[PermissionOptionKind] = match (allowed, self.permissions) {
+            // What an agent remembers holds in places that we don't see.
+            (true, Permissions::Full) => {
+                &[PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways]
+            }
+            (true, _) => &[PermissionOptionKind::AllowOnce],
+            (false, _) => &[PermissionOptionKind::RejectOnce],
+        };
+        let offered = |kind| options.iter().find(|option| option.kind == kind);
+        match wanted.iter().copied().find_map(offered) {
+            Some(option) => {
+                let selected = SelectedPermissionOutcome::new(option.option_id.clone());
+                (RequestPermissionOutcome::Selected(selected), allowed)
+            }
+            None => (RequestPermissionOutcome::Cancelled, false),
+        }
+    }
+
+    fn may_edit(&self) -> bool {
+        self.permissions == Permissions::Edit
+    }
+
+    fn are_inside(&self, paths: &[PathBuf]) -> bool {
+        // An agent may know the directory by its real name.
+        let real = self.root.canonicalize().ok();
+        paths.iter().all(|path| {
+            let path = plain(&self.root.join(path));
+            path.starts_with(self.root) || real.as_ref().is_some_and(|real| path.starts_with(real))
+        })
+    }
+}
+
+/// A path without `.` and `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// As the protocol has it.
+pub(super) fn name(kind: ToolKind) -> &'static str {
+    match kind {
+        ToolKind::Read => "read",
+        ToolKind::Edit => "edit",
+        ToolKind::Delete => "delete",
+        ToolKind::Move => "move",
+        ToolKind::Search => "search",
+        ToolKind::Execute => "execute",
+        ToolKind::Think => "think",
+        ToolKind::Fetch => "fetch",
+        ToolKind::SwitchMode => "switch_mode",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use agent_client_protocol::v1::schema::{
+        PermissionOption, PermissionOptionKind, RequestPermissionOutcome, ToolKind,
+    };
+
+    use super::{Guard, Wish};
+    use hookloop_config::agents::Permissions;
+    use hookloop_config::agents::Permissions::{Edit, Full, Read};
+
+    const ALL: [ToolKind; 10] = [
+        ToolKind::Read,
+        ToolKind::Search,
+        ToolKind::Think,
+        ToolKind::Edit,
+        ToolKind::Move,
+        ToolKind::Delete,
+        ToolKind::Execute,
+        ToolKind::Fetch,
+        ToolKind::SwitchMode,
+        ToolKind::Other,
+    ];
+
+    fn guard(permissions: Permissions, allow: &[String]) -> Guard<'_> {
+        Guard { permissions, allow, root: Path::new("/project") }
+    }
+
+    #[test]
+    fn each_level_allows_its_kinds() {
+        let inside = ["/project/a".into()];
+        for (permissions, allowed) in [(Read, 3), (Edit, 6), (Full, 10)] {
+            for (index, kind) in ALL.into_iter().enumerate() {
+                let wish = Wish { kind, title: "", paths: &inside };
+                let is_allowed = guard(permissions, &[]).allows(&wish);
+                assert_eq!(is_allowed, index < allowed, "{permissions:?} {kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_kind_can_be_allowed_by_its_name() {
+        let allow = ["execute".to_owned()];
+        let allows = |kind| guard(Read, &allow).allows(&Wish { kind, title: "", paths: &[] });
+        assert!(allows(ToolKind::Execute));
+        assert!(!allows(ToolKind::Edit));
+    }
+
+    #[test]
+    fn the_tools_of_the_session_are_allowed() {
+        let allows = |kind, title| guard(Read, &[]).allows(&Wish { kind, title, paths: &[] });
+        assert!(allows(ToolKind::Other, "mcp__hookloop__task_update"));
+        assert!(allows(ToolKind::Other, "task_update (hookloop MCP Server)"));
+        assert!(!allows(ToolKind::Other, "mcp__other__task_update"));
+        assert!(!allows(ToolKind::Other, "hookloop_task_update; rm -rf /"));
+        assert!(allows(ToolKind::Execute, "mcp.hookloop.task_update"));
+        assert!(!allows(ToolKind::Execute, "hookloop_task_update"));
+    }
+
+    #[test]
+    fn edits_stay_in_the_project() {
+        let check = |kind, paths: &[&str], expected| {
+            let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+            let is_allowed = guard(Edit, &[]).allows(&Wish { kind, title: "", paths: &paths });
+            assert_eq!(is_allowed, expected, "{kind:?} {paths:?}");
+        };
+        for kind in [ToolKind::Edit, ToolKind::Move, ToolKind::Delete] {
+            check(kind, &["/project/a", "b/../c"], true);
+            check(kind, &["/project/a", "/etc/passwd"], false);
+            check(kind, &["/project/../etc/passwd"], false);
+            check(kind, &["../other"], false);
+            check(kind, &["/projects/a"], false);
+        }
+        check(ToolKind::Edit, &[], true);
+        check(ToolKind::Delete, &[], false);
+    }
+
+    #[test]
+    fn the_answer_is_one_that_is_offered() {
+        use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+        let check = |permissions, kind, offered: &[PermissionOptionKind], expected: Option<_>| {
+            let option = |kind: &PermissionOptionKind| {
+                PermissionOption::new(format!("{kind:?}"), "name", *kind)
+            };
+            let options: Vec<_> = offered.iter().map(option).collect();
+            let wish = Wish { kind, title: "", paths: &[] };
+            let (outcome, is_yes) = guard(permissions, &[]).answer(&wish, &options);
+            let chosen = match outcome {
+                RequestPermissionOutcome::Selected(chosen) => Some(chosen.option_id.to_string()),
+                _ => None,
+            };
+            assert_eq!(chosen, expected.map(|kind: PermissionOptionKind| format!("{kind:?}")));
+            assert_eq!(is_yes, matches!(expected, Some(AllowOnce | AllowAlways)));
+        };
+        let all = [RejectAlways, AllowAlways, RejectOnce, AllowOnce];
+        check(Edit, ToolKind::Edit, &all, Some(AllowOnce));
+        check(Edit, ToolKind::Execute, &all, Some(RejectOnce));
+        check(Edit, ToolKind::Edit, &[AllowAlways, RejectOnce], None);
+        check(Full, ToolKind::Execute, &[AllowAlways, RejectOnce], Some(AllowAlways));
+        check(Read, ToolKind::Edit, &[AllowOnce, RejectAlways], None);
+        check(Full, ToolKind::Edit, &[], None);
+    }
+}

@@ -1,0 +1,137 @@
+//! The way to an agent and back: a line for each message.
+
+use std::io;
+
+use agent_client_protocol::Lines;
+use futures_util::{Sink, Stream, sink, stream};
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+
+/// The longest line that is taken. Whole files are in lines, before and after a change.
+pub(super) const LINE_MAX: usize = 64 * 1024 * 1024;
+/// Lines that wait to be read. Then the agent waits.
+pub(super) const LINES_WAITING: usize = 8;
+
+/// Lines of an agent, or why there are no more.
+pub(super) type Line = io::Result<String>;
+
+/// Cuts an agent's output into lines, on the thread that reads it.
+pub(super) struct Cutter {
+    line: Vec<u8>,
+    /// None once nobody wants to hear more.
+    lines: Option<mpsc::Sender<Line>>,
+}
+
+impl Cutter {
+    pub fn new(lines: mpsc::Sender<Line>) -> Cutter {
+        Cutter { line: Vec::new(), lines: Some(lines) }
+    }
+
+    /// An empty piece is the end.
+    pub(super) fn push(&mut self, piece: &[u8]) {
+        if self.lines.is_none() {
+            return;
+        }
+        let mut parts = piece.split(|byte| *byte == b'\n');
+        // The first goes on with what is there, and the last has no end yet.
+        self.extend(parts.next().unwrap_or_default());
+        for part in parts {
+            self.pass();
+            self.extend(part);
+        }
+        if piece.is_empty() {
+            self.pass();
+            self.lines = None;
+        }
+    }
+
+    fn extend(&mut self, part: &[u8]) {
+        if self.line.len() + part.len() <= LINE_MAX {
+            self.line.extend_from_slice(part);
+            return;
+        }
+        self.line = Vec::new();
+        if let Some(lines) = self.lines.take() {
+            let error = io::Error::other(format!("a line of it is longer than {LINE_MAX} bytes"));
+            let _ = lines.blocking_send(Err(error));
+        }
+    }
+
+    /// Passes the line on. Agents' runtimes print warnings where only messages should be: those are no
+    /// objects.
+    fn pass(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let Some(lines) = &self.lines else { return };
+        if line.trim_ascii_start().first() == Some(&b'{') {
+            let line = String::from_utf8_lossy(&line).into_owned();
+            if lines.blocking_send(Ok(line)).is_err() {
+                self.lines = None;
+            }
+        }
+    }
+}
+
+/// Both ways, as the protocol's client wants them.
+pub(super) fn transport(
+    pipe: pipe::Sender,
+    lines: mpsc::Receiver<Line>,
+) -> Lines<impl Sink<String, Error = io::Error> + Send, impl Stream<Item = Line> + Send> {
+    let incoming = stream::unfold(lines, async |mut lines| {
+        // The client reads as much as there is before it does anything, unless somebody else may.
+        tokio::task::yield_now().await;
+        lines.recv().await.map(|line| (line, lines))
+    });
+    let outgoing = sink::unfold(pipe, async |pipe, line: String| {
+        let mut line = line.into_bytes();
+        line.push(b'\n');
+        write(&pipe, &line).await?;
+        Ok(pipe)
+    });
+    Lines::new(outgoing, incoming)
+}
+
+async fn write(pipe: &pipe::Sender, mut rest: &[u8]) -> io::Result<()> {
+    while !rest.is_empty() {
+        pipe.writable().await?;
+        match pipe.try_write(rest) {
+            Ok(written) => rest = &rest[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::{Cutter, LINE_MAX};
+
+    fn cut(pieces: &[&[u8]]) -> Vec<Result<String, String>> {
+        let (sender, mut receiver) = mpsc::channel(16);
+        let mut cutter = Cutter::new(sender);
+        pieces.iter().for_each(|piece| cutter.push(piece));
+        let next = || receiver.try_recv().ok();
+        std::iter::from_fn(next).map(|line| line.map_err(|error| error.to_string())).collect()
+    }
+
+    #[test]
+    fn lines_are_whole_however_they_come() {
+        let text = b"{\"a\":1}\n\nwarning: old\n {\"b\":\"\xc3\xa4\"}\r\n{\"c\":3}";
+        let expected = ["{\"a\":1}", " {\"b\":\"ä\"}\r", "{\"c\":3}"].map(|it| Ok(it.to_owned()));
+        for size in 1..=text.len() {
+            let mut pieces: Vec<&[u8]> = text.chunks(size).collect();
+            pieces.push(b"");
+            assert_eq!(cut(&pieces), expected, "in pieces of {size}");
+        }
+        assert_eq!(cut(&[b"{\"a\":1}\n{"]), expected[..1], "what has no end may go on");
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_an_error() {
+        let piece = vec![b'{'; LINE_MAX / 4];
+        let lines = cut(&[&piece, &piece, &piece, &piece, b"{", b"\n{}\n", b""]);
+        assert_eq!(lines, [Err(format!("a line of it is longer than {LINE_MAX} bytes"))]);
+    }
+}

@@ -1,0 +1,272 @@
+//! Claude Code, as `claude -p` with events on its output.
+//!
+//! `claude -p` asks nobody whether a directory may be trusted: hooks, servers and permissions that a
+//! repository brings are in force at once. Unless the user agreed to them, it is told to read the user's
+//! settings alone. That leaves out `CLAUDE.md` too, which is only text, so that is given to it.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::path::Path;
+
+use hookloop_config::agents::{Permissions, Settings};
+use hookloop_config::clock::now;
+use hookloop_core::session::Usage;
+use hookloop_hooks::exec_context::ExecContext;
+use serde_json::Value;
+
+use super::limits::is_believed;
+use super::lines::{self, Ear, End, Start, Told, text};
+use super::tools::SERVER;
+use super::{Agent, Order, Report, Update, environment};
+
+/// What the project tells agents, beside its settings.
+const MEMORY: &str = "CLAUDE.md";
+/// A file that is longer is not a text for an agent.
+const MEMORY_MAX: u64 = 256 * 1024;
+
+/// Why a turn ended that cost what it might.
+const BUDGET_EXHAUSTED: &str = "budget_exhausted";
+
+#[derive(Debug)]
+pub struct Claude {
+    settings: Settings,
+}
+
+impl Claude {
+    pub fn new(settings: Settings) -> Claude {
+        Claude { settings }
+    }
+
+    fn argv(
+        &self,
+        root: &Path,
+        conversation: &Conversation<'_>,
+        order: &Order<'_>,
+    ) -> Vec<OsString> {
+        let mut ours: Vec<OsString> = Vec::new();
+        let mut add = |words: &[&str]| ours.extend(words.iter().map(OsString::from));
+        add(&["-p", "--output-format", "stream-json", "--verbose"]);
+        match conversation {
+            Conversation::New(id) => add(&["--session-id", id]),
+            Conversation::Old(id) => add(&["--resume", id]),
+        }
+        add(match self.settings.permissions {
+            Permissions::Read => &["--permission-mode", "manual", "--permission-prompts", "none"],
+            Permissions::Edit => {
+                &["--permission-mode", "acceptEdits", "--permission-prompts", "none"]
+            }
+            Permissions::Full => &["--permission-mode", "bypassPermissions"],
+        });
+        add(&["--max-budget-usd", &format!("{:.6}", order.budget_micros as f64 / 1_000_000.0)]);
+        if !self.settings.takes_repository {
+            add(&["--setting-sources", "user"]);
+        }
+        if let Some(model) = &self.settings.model {
+            add(&["--model", model]);
+        }
+        let mut allowed = self.settings.allow.clone();
+        if let Some(tools) = order.tools {
+            add(&["--mcp-config", &tools.json().to_string()]);
+            allowed.push(format!("mcp__{SERVER}"));
+        }
+        if !allowed.is_empty() {
+            add(&["--allowed-tools", &allowed.join(",")]);
+        }
+        let memory = root.join(MEMORY);
+        let is_text = |file: std::fs::Metadata| file.is_file() && file.len() <= MEMORY_MAX;
+        if !self.settings.takes_repository && std::fs::symlink_metadata(&memory).is_ok_and(is_text)
+        {
+            ours.push("--append-system-prompt-file".into());
+            ours.push(memory.into());
+        }
+        self.settings.argv(ours, &[])
+    }
+}
+
+enum Conversation<'a> {
+    /// With an id of our own, so that it is known also when the turn does not end.
+    New(String),
+    Old(&'a str),
+}
+
+impl Agent for Claude {
+    fn turn(
+        &mut self,
+        runner: &ExecContext,
+        order: &Order<'_>,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> Report {
+        let conversation = match order.conversation {
+            Some(talk) => Conversation::Old(&talk.id),
+            None => Conversation::New(uuid::Uuid::new_v4().to_string()),
+        };
+        let argv = self.argv(runner.root(), &conversation, order);
+        let mut env = environment(runner, order, &self.settings.env, &self.settings.named);
+        // One that replaces itself in the night is not the one that was tried in the evening.
+        env.push(("DISABLE_AUTOUPDATER".into(), "1".into()));
+        let before = order.conversation.map_or_else(Usage::default, |talk| talk.usage);
+        let mut hearing = Hearing { before, ..Hearing::default() };
+        let start = Start { base: self.settings.base, argv, env };
+        lines::turn(start, runner, order, updates, &mut hearing)
+    }
+}
+
+#[derive(Default)]
+struct Hearing {
+    /// Messages that were counted: each comes in several events, among those of others.
+    counted: HashSet<String>,
+    /// What the conversation had used before this turn.
+    before: Usage,
+    so_far: Usage,
+    /// It may not ask again before then: milliseconds since 1970.
+    rejected_until_ms: Option<u64>,
+}
+
+impl Ear for Hearing {
+    fn event(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
+        match (text(event, "type"), text(event, "subtype")) {
+            ("system", "init") => told.conversation = Some(text(event, "session_id").to_owned()),
+            ("system", "permission_denied") => {
+                told.refuse(&tool(text(event, "tool_name"), &event["tool_input"]));
+            }
+            ("assistant", _) => self.assistant(event, told, updates),
+            ("rate_limit_event", _) => {
+                let info = &event["rate_limit_info"];
+                if text(info, "status") == "rejected" {
+                    let seconds = info["resetsAt"].as_u64();
+                    self.rejected_until_ms = seconds.map(|seconds| seconds.saturating_mul(1_000));
+                }
+            }
+            ("result", _) => self.result(event, told),
+            _ => {}
+        }
+    }
+}
+
+impl Hearing {
+    fn assistant(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
+        let message = &event["message"];
+        if self.counted.insert(text(message, "id").to_owned()) {
+            self.so_far.add(tokens(&message["usage"]));
+            updates(Update::Usage(self.so_far));
+        }
+        // What its own helpers say is for it.
+        if !event["parent_tool_use_id"].is_null() {
+            return;
+        }
+        for block in message["content"].as_array().into_iter().flatten() {
+            match text(block, "type") {
+                "text" => {
+                    text(block, "text").clone_into(&mut told.message);
+                    updates(Update::Text(text(block, "text")));
+                }
+                "tool_use" => updates(Update::Tool(&tool(text(block, "name"), &block["input"]))),
+                _ => {}
+            }
+        }
+    }
+
+    /// A result tells what was used since the one before it, if it does; all other counts begin with the
+    /// conversation.
+    fn count(&self, event: &Value, told: &mut Told) {
+        told.has_cost = event["total_cost_usd"].is_number();
+        if event["model_usage_since_last_result"].is_object() {
+            told.usage.add(of_models(&event["model_usage_since_last_result"]));
+        } else if event["modelUsage"].is_object() {
+            told.usage = of_models(&event["modelUsage"]).since(self.before);
+        } else {
+            let cost_micros = micros(&event["total_cost_usd"]);
+            told.usage = Usage { cost_micros, ..tokens(&event["usage"]) }.since(self.before);
+        }
+    }
+
+    fn result(&mut self, event: &Value, told: &mut Told) {
+        self.count(event, told);
+        if told.refused.is_empty() {
+            for denied in event["permission_denials"].as_array().into_iter().flatten() {
+                told.refuse(&tool(text(denied, "tool_name"), &denied["tool_input"]));
+            }
+        }
+        // The subtype is "success" also where nobody answered.
+        let is_good = event["is_error"] == false
+            && matches!(event["terminal_reason"].as_str(), Some("completed") | None);
+        if is_good {
+            text(event, "result").clone_into(&mut told.message);
+            told.end = Some(End::Finished);
+            return;
+        }
+        let why = event["terminal_reason"].as_str().unwrap_or(text(event, "subtype"));
+        // It kept to what it was given. Whether there is more is not for it to say.
+        if why == BUDGET_EXHAUSTED {
+            told.message = format!("{}\n\n[{why}]", told.message).trim().to_owned();
+            told.end = Some(End::Spent);
+            return;
+        }
+        let status = event["api_error_status"].as_u64();
+        let status = status.map_or_else(String::new, |status| format!(" {status}"));
+        let errors = event["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let said: Vec<&str> = std::iter::once(text(event, "result")).chain(errors).collect();
+        let error = format!("{why}{status}: {}", said.join(" ").trim());
+        match self.rejected_until_ms {
+            Some(until_ms) => {
+                let now_ms = now().0.cast_unsigned();
+                let until_ms = Some(until_ms).filter(|until| is_believed(*until, now_ms));
+                told.end = Some(End::RateLimited { error, until_ms });
+            }
+            None => told.fail(error),
+        }
+    }
+}
+
+/// What models used: helpers and smaller ones are among them.
+fn of_models(models: &Value) -> Usage {
+    let mut sum = Usage::default();
+    for model in models.as_object().into_iter().flat_map(|models| models.values()) {
+        let count = |name: &str| model[name].as_u64().unwrap_or(0);
+        let cached = count("cacheReadInputTokens");
+        sum.add(Usage {
+            input_tokens: sum_of(&[
+                count("inputTokens"),
+                cached,
+                count("cacheCreationInputTokens"),
+            ]),
+            cached_tokens: cached,
+            output_tokens: count("outputTokens"),
+            cost_micros: micros(&model["costUSD"]),
+        });
+    }
+    sum
+}
+
+/// A sum that stays at the largest number instead of starting again at 0.
+fn sum_of(counts: &[u64]) -> u64 {
+    counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
+}
+
+fn micros(dollars: &Value) -> u64 {
+    (dollars.as_f64().unwrap_or(0.0) * 1_000_000.0).round() as u64
+}
+
+fn tokens(usage: &Value) -> Usage {
+    let count = |name: &str| usage[name].as_u64().unwrap_or(0);
+    let cached = count("cache_read_input_tokens");
+    Usage {
+        input_tokens: sum_of(&[
+            count("input_tokens"),
+            cached,
+            count("cache_creation_input_tokens"),
+        ]),
+        cached_tokens: cached,
+        output_tokens: count("output_tokens"),
+        cost_micros: 0,
+    }
+}
+
+/// A tool in a line: its name, and what it is used on.
+fn tool(name: &str, input: &Value) -> String {
+    let what = ["file_path", "command", "path", "pattern", "url", "description"];
+    match what.iter().find_map(|key| input[key].as_str()) {
+        Some(what) => format!("{name} {}", what.lines().next().unwrap_or_default()),
+        None => name.to_owned(),
+    }
+}

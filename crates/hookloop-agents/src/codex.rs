@@ -1,0 +1,164 @@
+//! Codex, as `codex exec --json`.
+//!
+//! Settings, hooks and servers that a repository brings count with Codex only where its user trusts the
+//! directory in Codex itself, so there is nothing to keep from it.
+
+use std::ffi::OsString;
+
+use hookloop_config::agents::{Permissions, Settings};
+use hookloop_core::session::Usage;
+use hookloop_hooks::exec_context::ExecContext;
+use serde_json::Value;
+
+use super::lines::{self, Ear, End, Start, Told, text};
+use super::tools::{SERVER, Tools};
+use super::{Agent, Order, Report, Update, environment};
+
+#[derive(Debug)]
+pub struct Codex {
+    settings: Settings,
+}
+
+impl Codex {
+    pub fn new(settings: Settings) -> Codex {
+        Codex { settings }
+    }
+
+    fn argv(&self, conversation: Option<&str>, tools: Option<&Tools>) -> Vec<OsString> {
+        let mut ours: Vec<OsString> = Vec::new();
+        let mut add = |words: &[&str]| ours.extend(words.iter().map(OsString::from));
+        add(&["exec", "--json", "--skip-git-repo-check"]);
+        add(match self.settings.permissions {
+            Permissions::Read => &["-c", "sandbox_mode=\"read-only\""],
+            Permissions::Edit => &["-c", "sandbox_mode=\"workspace-write\""],
+            Permissions::Full => &["--dangerously-bypass-approvals-and-sandbox"],
+        });
+        if self.settings.permissions != Permissions::Full {
+            // Nobody is there to be asked.
+            add(&["-c", "approval_policy=\"never\""]);
+        }
+        // One that replaces itself in the night is not the one that was tried in the evening.
+        add(&["-c", "check_for_update_on_startup=false"]);
+        if let Some(model) = &self.settings.model {
+            add(&["-m", model]);
+        }
+        for setting in tools.map(settings).unwrap_or_default() {
+            add(&["-c", &setting]);
+        }
+        // The prompt is on its input.
+        match conversation {
+            Some(id) => self.settings.argv(ours, &["resume", id, "-"]),
+            None => self.settings.argv(ours, &["-"]),
+        }
+    }
+}
+
+impl Agent for Codex {
+    fn turn(
+        &mut self,
+        runner: &ExecContext,
+        order: &Order<'_>,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> Report {
+        let talk = order.conversation;
+        let argv = self.argv(talk.map(|talk| talk.id.as_str()), order.tools);
+        let env = environment(runner, order, &self.settings.env, &self.settings.named);
+        // It counts from the beginning of the conversation.
+        let before = talk.map_or_else(Usage::default, |talk| talk.usage);
+        let start = Start { base: self.settings.base, argv, env };
+        lines::turn(start, runner, order, updates, &mut Hearing { before })
+    }
+}
+
+/// A server as Codex's settings have it. JSON's strings and lists are also TOML's.
+fn settings(tools: &Tools) -> Vec<String> {
+    let text = |value: &str| Value::from(value).to_string();
+    let env: Vec<String> =
+        tools.env.iter().map(|(name, value)| format!("{name}={}", text(value))).collect();
+    let server = format!("mcp_servers.{SERVER}");
+    vec![
+        format!("{server}.command={}", text(&tools.program.to_string_lossy())),
+        format!("{server}.args={}", Value::from(tools.args.clone())),
+        format!("{server}.env={{{}}}", env.join(",")),
+        // Nobody is there to be asked.
+        format!("{server}.default_tools_approval_mode=\"approve\""),
+    ]
+}
+
+struct Hearing {
+    /// What the conversation had used before this turn.
+    before: Usage,
+}
+
+impl Ear for Hearing {
+    fn event(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
+        match text(event, "type") {
+            "thread.started" => told.conversation = Some(text(event, "thread_id").to_owned()),
+            "item.started" => {
+                if let Some(what) = tool(&event["item"]) {
+                    updates(Update::Tool(&what));
+                }
+            }
+            "item.completed" => completed(&event["item"], told, updates),
+            "turn.completed" => {
+                told.usage = tokens(&event["usage"]).since(self.before);
+                told.end = Some(End::Finished);
+                updates(Update::Usage(told.usage));
+            }
+            "turn.failed" => told.fail(text(&event["error"], "message").to_owned()),
+            // A warning, or what the failure that follows is about.
+            _ => {}
+        }
+    }
+
+    /// What it may not do, it tells the model, and otherwise only here.
+    fn aside(&mut self, line: &str, told: &mut Told) {
+        if let Some((_, why)) = line.split_once("tools::router: error=")
+            && why.contains("reject")
+        {
+            told.refuse(why);
+        }
+    }
+}
+
+fn completed(item: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
+    if text(item, "type") == "agent_message" {
+        text(item, "text").clone_into(&mut told.message);
+        updates(Update::Text(text(item, "text")));
+        return;
+    }
+    let Some(what) = tool(item) else { return };
+    if text(item, "status") == "declined" {
+        told.refuse(&what);
+    }
+    // It is told when it begins, but for a change, which is done at once.
+    if text(item, "type") == "file_change" {
+        updates(Update::Tool(&what));
+    }
+}
+
+/// A tool in a line: its name, and what it is used on.
+fn tool(item: &Value) -> Option<String> {
+    let line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    match text(item, "type") {
+        "command_execution" => Some(format!("$ {}", line(text(item, "command")))),
+        "file_change" => {
+            let changes = item["changes"].as_array().into_iter().flatten();
+            let paths: Vec<&str> = changes.map(|change| text(change, "path")).collect();
+            Some(format!("edit {}", paths.join(", ")))
+        }
+        "mcp_tool_call" => Some(format!("{} {}", text(item, "server"), text(item, "tool"))),
+        "web_search" => Some(format!("search {}", line(text(item, "query")))),
+        _ => None,
+    }
+}
+
+fn tokens(usage: &Value) -> Usage {
+    let count = |name: &str| usage[name].as_u64().unwrap_or(0);
+    Usage {
+        input_tokens: count("input_tokens"),
+        cached_tokens: count("cached_input_tokens"),
+        output_tokens: count("output_tokens"),
+        cost_micros: 0,
+    }
+}

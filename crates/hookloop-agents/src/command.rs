@@ -1,0 +1,101 @@
+//! Any program as an agent: it reads the prompt and prints its final message.
+
+use std::cell::RefCell;
+
+use hookloop_config::agents::Settings;
+use hookloop_core::promise::Scanner;
+use hookloop_core::session::{TurnResult, Usage};
+use hookloop_git::excerpt;
+use hookloop_hooks::exec_context::ExecContext;
+use hookloop_hooks::exec_context::kept;
+use hookloop_hooks::exec_context::redacting;
+use hookloop_process::ExitReason;
+use hookloop_process::Job;
+use hookloop_process::JobResult;
+use hookloop_process::OutputStream;
+
+use super::Agent;
+use super::MESSAGE_MAX;
+use super::Order;
+use super::Report;
+use super::Update;
+use super::environment;
+use super::failure;
+use super::stderr_line;
+use super::why;
+
+/// A program that knows nothing of us.
+#[derive(Debug)]
+pub struct Command {
+    settings: Settings,
+}
+
+impl Command {
+    pub fn new(settings: Settings) -> Command {
+        Command { settings }
+    }
+}
+
+impl Agent for Command {
+    fn turn(
+        &mut self,
+        runner: &ExecContext,
+        order: &Order<'_>,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> Report {
+        if runner.redactor().is_none() {
+            return Report::failed("the secrets of the environment are too many to look for");
+        }
+        let (scanner, updates) = (RefCell::new(Scanner::default()), RefCell::new(updates));
+        let filter = |stream: OutputStream| {
+            let mut redact = redacting(runner);
+            let (scanner, updates) = (&scanner, &updates);
+            let filter: hookloop_process::OutputFilter<'_> = Box::new(move |piece, out| {
+                let before = out.len();
+                redact(piece, out);
+                let passed = &out[before..];
+                if stream == OutputStream::Stdout {
+                    scanner.borrow_mut().push(passed);
+                }
+                (updates.borrow_mut())(Update::Output(passed));
+            });
+            filter
+        };
+        let artifacts = runner.fresh_artifacts();
+        let argv = self.settings.argv(Vec::new(), &[]);
+        let job = Job {
+            artifacts: Some(artifacts.clone()),
+            filter: Some(&filter),
+            env: environment(runner, order, &self.settings.env, &self.settings.named),
+            stdin: order.prompt.as_bytes().to_vec(),
+            cancel: Some(order.cancel),
+            ..Job::new(argv, runner.root().to_owned(), order.timeout)
+        };
+        let ran = runner.keepers().run(job);
+        let ran = match ran {
+            Ok(ran) => ran,
+            Err(error) => return Report::failed(error.to_string()),
+        };
+        Report {
+            result: result(&ran, order),
+            message: excerpt::of_output_within(&ran.output.stdout, MESSAGE_MAX).trim().to_owned(),
+            promises: scanner.into_inner().finish(),
+            usage: Usage::default(),
+            is_partial: false,
+            is_unpriced: true,
+            stderr: stderr_line(&ran),
+            fault: None,
+            refused: Vec::new(),
+            artifact: kept(&ran, &artifacts),
+            conversation: None,
+        }
+    }
+}
+
+fn result(ran: &JobResult, order: &Order<'_>) -> TurnResult {
+    match ran.exit {
+        ExitReason::Exited(0) => TurnResult::Finished,
+        ExitReason::Cancelled => TurnResult::Cancelled,
+        how => failure(ran, why(how, order)),
+    }
+}

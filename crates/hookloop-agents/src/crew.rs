@@ -1,0 +1,156 @@
+//! The agents of a session, each opened when it is needed.
+
+use std::collections::BTreeMap;
+
+use hookloop_config::agents::Settings;
+use hookloop_config::effective::Rules;
+use hookloop_core::price::TokenPrice;
+use hookloop_core::session::{AgentFault, Plan};
+use hookloop_hooks::runner::Runner;
+use hookloop_hooks::secrets::SecretError;
+use hookloop_hooks::trust::Ground;
+
+use super::readiness::check_ready;
+use super::repository;
+use super::repository::{Fit, Unfit, Wanted};
+use super::{Agent, BadAgent, CommandAccess, Nobody};
+
+/// Who is to take the turns of a session.
+#[derive(Clone, Debug)]
+pub struct Roll {
+    pub agent: String,
+    /// Of that agent. The others may do no more than it.
+    pub wanted: Wanted,
+    /// Who follows when it only fails.
+    pub fallback: Vec<String>,
+}
+
+impl From<&Plan> for Roll {
+    fn from(plan: &Plan) -> Roll {
+        let wanted = Wanted { model: plan.model.clone(), permissions: plan.permissions.clone() };
+        let fallback = plan.fallback.iter().flat_map(|fallback| fallback.agents.clone());
+        Roll { agent: plan.agent.clone(), wanted, fallback: fallback.collect() }
+    }
+}
+
+impl Roll {
+    /// Those who may be started, in order; the first that may not be is why nobody is.
+    pub fn muster(&self, rules: &Rules, ground: Ground<'_>) -> Result<Vec<(&str, Fit)>, Unfit> {
+        let fallback = self.fallback.iter().map(String::as_str);
+        let names = std::iter::once(self.agent.as_str()).chain(fallback);
+        names.map(|name| Ok((name, self.fit(rules, name, ground)?))).collect()
+    }
+
+    fn fit(&self, rules: &Rules, name: &str, ground: Ground<'_>) -> Result<Fit, Unfit> {
+        if name == self.agent {
+            return repository::fit(rules, name, &self.wanted, ground);
+        }
+        let of_first = match &self.wanted.permissions {
+            Some(word) => word.parse().map_err(|_| Unfit::Permissions(word.clone()))?,
+            None => rules.agent(&self.agent)?.permissions,
+        };
+        let permissions = rules.agent(name)?.permissions.min(of_first);
+        let permissions = Some(permissions.name().to_owned());
+        repository::fit(rules, name, &Wanted { model: None, permissions }, ground)
+    }
+}
+
+/// Who may take turns.
+#[expect(missing_debug_implementations, reason = "an agent has none")]
+pub struct Crew {
+    rules: Rules,
+    roll: Roll,
+    opened: BTreeMap<String, (Fit, Box<dyn Agent>)>,
+    /// Files that are left aside and were not when the agent was opened.
+    news: Vec<String>,
+    /// Nobody is asked any more.
+    is_empty: bool,
+}
+
+impl Crew {
+    pub fn new(rules: &Rules, plan: &Plan) -> Crew {
+        let (rules, roll, opened) = (rules.clone(), Roll::from(plan), BTreeMap::new());
+        Crew { rules, roll, opened, news: Vec::new(), is_empty: false }
+    }
+
+    /// A crew of nobody.
+    pub fn nobody(rules: &Rules, plan: &Plan) -> Crew {
+        Crew { is_empty: true, ..Crew::new(rules, plan) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    /// The agent of that name. What the repository brings for it is looked at each time.
+    pub fn agent(&mut self, name: &str, runner: &Runner) -> Result<&mut dyn Agent, CrewError> {
+        let fit = match self.is_empty {
+            true => {
+                let settings = Settings::of_known(&hookloop_config::agents::profile::KNOWN[0]);
+                Fit { settings, ignored: Vec::new() }
+            }
+            false => self.roll.fit(&self.rules, name, runner.ground())?,
+        };
+        // From here on they are looked for in what the agent says.
+        runner.secrets(fit.settings.named.iter().map(String::as_str))?;
+        let is_opened = self.opened.get(name).is_some_and(|(known, _)| *known == fit);
+        if !is_opened && !self.is_empty {
+            check_ready(&fit.settings, runner).map_err(Unfit::from)?;
+        }
+        let known = self.opened.remove(name);
+        let agent = match known {
+            Some((known, agent)) if known == fit => agent,
+            known => {
+                let before = known.map_or_else(|| fit.ignored.clone(), |(known, _)| known.ignored);
+                let is_new = |file: &&String| !before.contains(file);
+                self.news.extend(fit.ignored.iter().filter(is_new).cloned());
+                match self.is_empty {
+                    true => Box::new(Nobody),
+                    false => super::open(fit.settings.clone(), runner.home())?,
+                }
+            }
+        };
+        Ok(&mut *self.opened.entry(name.to_owned()).or_insert((fit, agent)).1)
+    }
+
+    /// The commands that an agent may run; none if hookloop does not know.
+    pub fn command_access(&self, name: &str, runner: &Runner) -> Option<CommandAccess> {
+        if self.is_empty {
+            return None;
+        }
+        CommandAccess::of(&self.roll.fit(&self.rules, name, runner.ground()).ok()?.settings)
+    }
+
+    /// The price of the tokens of an agent, if the user's file has one.
+    pub fn price(&self, name: &str) -> Option<TokenPrice> {
+        let configured = self.rules.agent(name).ok().and_then(|settings| settings.model);
+        let wanted = self.roll.wanted.model.clone().filter(|_| name == self.roll.agent);
+        self.rules.price(name, wanted.or(configured).as_deref())
+    }
+
+    /// Files of the repository that an agent heeded before, and leaves aside now; each once.
+    pub fn news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.news)
+    }
+}
+
+/// Why nobody can take a turn.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CrewError {
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    #[error(transparent)]
+    Bad(#[from] BadAgent),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+}
+
+impl CrewError {
+    /// The fault of an agent that no further try removes, if it is one.
+    pub fn fault(&self) -> Option<AgentFault> {
+        match self {
+            CrewError::Unfit(unfit) => unfit.fault(),
+            CrewError::Bad(_) | CrewError::Secret(_) => None,
+        }
+    }
+}

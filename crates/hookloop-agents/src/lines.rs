@@ -1,0 +1,257 @@
+//! An agent that tells what it does in lines of JSON on its output, and then ends.
+//!
+//! What came of a turn is told twice: by the last line and by the exit code. Both have to be good.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+
+use hookloop_config::clock::now;
+use hookloop_core::promise::promises;
+use hookloop_core::session::{AgentFault, TurnResult, Usage};
+use hookloop_git::excerpt;
+use hookloop_hooks::exec_context::ExecContext;
+use hookloop_hooks::exec_context::kept;
+use hookloop_hooks::exec_context::redacting;
+use hookloop_process::ExitReason;
+use hookloop_process::Job;
+use hookloop_process::JobResult;
+use hookloop_process::OutputFilter;
+use hookloop_process::OutputStream;
+use serde_json::Value;
+
+use super::faults::FailedTurn;
+use super::{
+    MESSAGE_MAX, Order, REFUSED_MAX, Report, Update, clipped, failure, limits, stderr_line,
+};
+
+/// A line that is longer is not read: it is in the artifact.
+const LINE_MAX: usize = 16 * 1024 * 1024;
+const REFUSED_LENGTH_MAX: usize = 200;
+
+/// How a turn ended by the agent's own word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Finished,
+    /// It used what it was given, and stopped, as it was told to.
+    Spent,
+    Failed {
+        error: String,
+    },
+    /// Until then, if that was told: milliseconds since 1970.
+    RateLimited {
+        error: String,
+        until_ms: Option<u64>,
+    },
+}
+
+/// What an agent has told so far.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) conversation: Option<String>,
+    /// The last thing that it said: when it is done, its final message.
+    pub(super) message: String,
+    pub(super) usage: Usage,
+    /// It reported what the turn cost.
+    pub(super) has_cost: bool,
+    pub(super) refused: Vec<String>,
+    pub(super) end: Option<End>,
+}
+
+impl Told {
+    pub(super) fn refuse(&mut self, what: &str) {
+        if self.refused.len() < REFUSED_MAX {
+            self.refused.push(clipped(what, REFUSED_LENGTH_MAX));
+        }
+    }
+
+    /// The turn failed, or whoever answers the agent wants to be left alone.
+    pub(super) fn fail(&mut self, error: String) {
+        let now_ms = now().0.cast_unsigned();
+        self.end = Some(match limits::rate_limit(&error, now_ms) {
+            Some(until_ms) => End::RateLimited { error, until_ms },
+            None => End::Failed { error },
+        });
+    }
+}
+
+/// A text that an event has; empty if it has none.
+pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// What to start.
+pub(super) struct Start {
+    /// The known agent that it is.
+    pub(super) base: Option<&'static str>,
+    pub(super) argv: Vec<OsString>,
+    pub(super) env: Vec<(OsString, OsString)>,
+}
+
+/// Who understands an agent.
+pub(super) trait Ear {
+    /// A line of its output.
+    fn event(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>));
+    /// A line of what it says beside.
+    fn aside(&mut self, _line: &str, _told: &mut Told) {}
+}
+
+/// Takes a turn: `ear` is given each line.
+pub(super) fn turn(
+    start: Start,
+    runner: &ExecContext,
+    order: &Order<'_>,
+    updates: &mut dyn FnMut(Update<'_>),
+    ear: &mut dyn Ear,
+) -> Report {
+    let Some(redactor) = runner.redactor() else {
+        return Report::failed("the secrets of the environment are too many to look for");
+    };
+    let told = RefCell::new(Told::default());
+    let hearing = RefCell::new((ear, updates));
+    let filter = |stream: OutputStream| {
+        let mut redact = redacting(runner);
+        let (told, hearing) = (&told, &hearing);
+        let mut lines = Lines::default();
+        let filter: OutputFilter<'_> = Box::new(move |piece, out| {
+            let before = out.len();
+            redact(piece, out);
+            let mut hear = |line: &[u8]| {
+                let (ear, updates) = &mut *hearing.borrow_mut();
+                let told = &mut told.borrow_mut();
+                match stream {
+                    OutputStream::Stdout => {
+                        if let Ok(event) = serde_json::from_slice(line) {
+                            ear.event(&event, told, updates);
+                        }
+                    }
+                    OutputStream::Stderr => ear.aside(&String::from_utf8_lossy(line), told),
+                }
+            };
+            lines.push(&out[before..], &mut hear);
+            // The last line may not be ended.
+            if piece.is_empty() {
+                lines.push(b"\n", &mut hear);
+            }
+        });
+        filter
+    };
+    let artifacts = runner.fresh_artifacts();
+    let job = Job {
+        env: start.env,
+        stdin: order.prompt.as_bytes().to_vec(),
+        cancel: Some(order.cancel),
+        artifacts: Some(artifacts.clone()),
+        filter: Some(&filter),
+        ..Job::new(start.argv, runner.root().to_owned(), order.timeout)
+    };
+    let ran = match runner.keepers().run(job) {
+        Ok(ran) => ran,
+        Err(error) => return Report::failed(error.to_string()),
+    };
+    let told = told.into_inner();
+    let fault = fault(&ran, start.base, told.end.as_ref());
+    let message = redactor.text(told.message.trim());
+    // What it used comes with its last word.
+    let is_partial = told.end.is_none();
+    Report {
+        result: result(&ran, order, told.end),
+        promises: promises(&message),
+        message: clipped(&message, MESSAGE_MAX),
+        usage: told.usage,
+        is_partial,
+        is_unpriced: !told.has_cost,
+        stderr: stderr_line(&ran),
+        fault,
+        refused: told.refused,
+        artifact: kept(&ran, &artifacts),
+        conversation: told.conversation,
+    }
+}
+
+/// The fault of the agent, if the turn failed for one.
+fn fault(ran: &JobResult, base: Option<&'static str>, end: Option<&End>) -> Option<AgentFault> {
+    let stderr = excerpt::of_output(&ran.output.stderr);
+    let error = match (ran.exit, end) {
+        (ExitReason::Exited(_), Some(End::Failed { error })) => error,
+        (ExitReason::Exited(_), None) => "",
+        _ => return None,
+    };
+    FailedTurn { base, error, stderr: &stderr }.fault()
+}
+
+fn result(ran: &JobResult, order: &Order<'_>, end: Option<End>) -> TurnResult {
+    match (ran.exit, end) {
+        (ExitReason::Cancelled, _) => TurnResult::Cancelled,
+        (ExitReason::Exited(0), Some(End::Finished)) => TurnResult::Finished,
+        (ExitReason::Exited(_), Some(End::Spent)) => TurnResult::Cancelled,
+        (ExitReason::Exited(0), None) => {
+            failure(ran, "the agent ended without a word about how its turn ended".to_owned())
+        }
+        (ExitReason::Exited(_), Some(End::Failed { error })) => TurnResult::Failed { error },
+        (ExitReason::Exited(_), Some(End::RateLimited { error, until_ms })) => {
+            TurnResult::RateLimited { error, until_ms }
+        }
+        _ => failure(ran, super::why(ran.exit, order)),
+    }
+}
+
+/// Bytes in pieces, as whole lines.
+#[derive(Default)]
+struct Lines {
+    begun: Vec<u8>,
+    /// The line that has begun is too long.
+    is_skipped: bool,
+}
+
+impl Lines {
+    fn push(&mut self, piece: &[u8], mut line: impl FnMut(&[u8])) {
+        let mut rest = piece;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (last, after) = rest.split_at(end);
+            rest = &after[1..];
+            self.add(last);
+            if !std::mem::take(&mut self.is_skipped) {
+                line(&self.begun);
+            }
+            self.begun.clear();
+        }
+        self.add(rest);
+    }
+
+    fn add(&mut self, part: &[u8]) {
+        if self.begun.len() + part.len() > LINE_MAX {
+            self.is_skipped = true;
+            self.begun.clear();
+        }
+        if !self.is_skipped {
+            self.begun.extend_from_slice(part);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_whole_however_they_come() {
+        let text = b"{\"a\":1}\n\n{\"b\":2}\nrest";
+        for size in 1..text.len() {
+            let (mut lines, mut seen) = (Lines::default(), Vec::new());
+            for piece in text.chunks(size) {
+                lines.push(piece, |line| seen.push(String::from_utf8(line.to_vec()).unwrap()));
+            }
+            assert_eq!(seen, ["{\"a\":1}", "", "{\"b\":2}"], "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_left_out_and_the_next_one_is_not() {
+        let (mut lines, mut seen) = (Lines::default(), Vec::new());
+        let long = vec![b'x'; LINE_MAX / 2 + 1];
+        for piece in [long.as_slice(), &long, b"\nnext\n"] {
+            lines.push(piece, |line| seen.push(line.len()));
+        }
+        assert_eq!(seen, [4]);
+    }
+}

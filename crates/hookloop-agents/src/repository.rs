@@ -1,0 +1,344 @@
+//! What a repository brings for agents, and whether the user agreed to it.
+//!
+//! A clone may define agents of its own, and it may bring files that an agent heeds: hooks, servers,
+//! permissions. None of that counts because it is there. What the user agrees to is content, as with
+//! hooks (see [`hookloop_hooks::trust`]), and it is looked at before each turn: an agent may have written it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use hookloop_config::agents::profile::{KNOWN, Known};
+use hookloop_config::agents::{Permissions, Program, Settings};
+use hookloop_config::effective::Rules;
+use hookloop_config::policy::Forbidden;
+use hookloop_core::hook::{CommandText, Handler, Hook, Metadata, Source};
+use hookloop_core::options::Options;
+use hookloop_core::session::{AgentFault, FaultCause};
+use hookloop_hooks::trust::Definition;
+use hookloop_hooks::trust::Ground;
+use hookloop_hooks::trust::Seen;
+use hookloop_hooks::trust::TrustError;
+use hookloop_hooks::trust::hex;
+use hookloop_process::find_program;
+use serde_json::json;
+
+use super::readiness::NotReady;
+
+/// Files of one agent that are looked at.
+const FILES_MAX: usize = 1_000;
+const FILE_MAX: u64 = 4 * 1024 * 1024;
+const DEPTH_MAX: usize = 8;
+/// Directories above the project that may belong to its repository.
+const ABOVE_MAX: usize = 32;
+
+/// Why an agent is not started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    #[error(transparent)]
+    Unknown(#[from] hookloop_config::agents::NoSuchAgent),
+    #[error("this repository defines the agent `{0}`, and you have not agreed to that")]
+    Undefined(String),
+    #[error(
+        "this repository brings {} for {agent}, which {agent} would heed, and you have not agreed to that",
+        files.join(", ")
+    )]
+    Brought { agent: String, files: Vec<String> },
+    #[error("there is no program `{program}` for the agent `{agent}`{}", installed(others))]
+    Missing {
+        agent: String,
+        program: String,
+        /// The command that installs it, if hookloop knows the agent.
+        install: Option<String>,
+        /// Agents that are installed and allowed.
+        others: Vec<String>,
+    },
+    #[error("`{0}` is not a permission: `read`, `edit` or `full`")]
+    Permissions(String),
+    #[error(transparent)]
+    NotReady(#[from] NotReady),
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
+    #[error("{}: {why}", path.display())]
+    Unreadable { path: PathBuf, why: String },
+}
+
+impl Unfit {
+    /// What mends it, if that can be typed.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Unfit::Undefined(_) | Unfit::Brought { .. } => Some("hookloop agents trust".to_owned()),
+            Unfit::Missing { install, .. } => install.clone(),
+            Unfit::NotReady(why) => Some(why.hint()),
+            Unfit::Forbidden(_) => Some("hookloop policy".to_owned()),
+            Unfit::Unknown(_) | Unfit::Permissions(_) | Unfit::Unreadable { .. } => None,
+        }
+    }
+
+    /// The fault of an agent that no further try removes, if it is one.
+    pub fn fault(&self) -> Option<AgentFault> {
+        match self {
+            Unfit::NotReady(why) => Some(why.fault()),
+            Unfit::Missing { others, .. } => {
+                let remedy = match self.hint() {
+                    Some(command) => format!("Run `{command}`"),
+                    None => "Check the agent's command in your configuration".to_owned(),
+                };
+                let remedy = match others.first() {
+                    Some(other) => format!("{remedy}, or use `--agent {other}`"),
+                    None => remedy,
+                };
+                Some(AgentFault { cause: FaultCause::Missing, remedy })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Names the agents that could do the work of one that is missing.
+fn installed(others: &[String]) -> String {
+    let options: Vec<String> = others.iter().map(|name| format!("`--agent {name}`")).collect();
+    match options.as_slice() {
+        [] => String::new(),
+        [one] => format!("; {one} is installed"),
+        [first @ .., last] => format!("; {} and {last} are installed", first.join(", ")),
+    }
+}
+
+/// What a user wants of an agent beside its settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    pub model: Option<String>,
+    pub permissions: Option<String>,
+}
+
+/// An agent that may be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fit {
+    pub settings: Settings,
+    /// Files of the repository that it is told to leave aside.
+    pub ignored: Vec<String>,
+}
+
+/// The agent of that name, as it may be started now.
+pub fn fit(rules: &Rules, name: &str, wanted: &Wanted, ground: Ground<'_>) -> Result<Fit, Unfit> {
+    let mut settings = rules.agent(name)?;
+    rules.policy.check_agent(&settings)?;
+    if let Some(definition) = defined(ground.root, &settings)?
+        && !ground.trust.has_agent(&definition)
+    {
+        return Err(Unfit::Undefined(name.to_owned()));
+    }
+    if wanted.model.is_some() {
+        settings.model.clone_from(&wanted.model);
+    }
+    if let Some(permissions) = &wanted.permissions {
+        let wrong = |_| Unfit::Permissions(permissions.clone());
+        settings.permissions = permissions.parse().map_err(wrong)?;
+        rules.policy.check_permissions(settings.permissions)?;
+    }
+    let mut ignored = Vec::new();
+    if let Some(brought) = brought(ground.root, &settings)? {
+        let files: Vec<String> = brought.scripts.keys().cloned().collect();
+        let brings_nothing = rules.policy.no_repository_hooks();
+        settings.takes_repository = brings_nothing.is_none() && ground.trust.has_agent(&brought);
+        let can_ignore = settings.known().is_some_and(|known| known.can_ignore);
+        match (settings.takes_repository, can_ignore, brings_nothing) {
+            (true, ..) => {}
+            (false, true, _) => ignored = files,
+            (false, false, Some(at)) => {
+                let what = format!("{name} would heed {}", files.join(", "));
+                return Err(Forbidden { at: at.clone(), what }.into());
+            }
+            (false, false, None) => return Err(Unfit::Brought { agent: name.to_owned(), files }),
+        }
+    }
+    if let Some(program) = settings.word()
+        && !is_there(program, ground)
+    {
+        let install = settings.known().map(Known::install_command);
+        let others = others_than(name, rules, ground);
+        let (agent, program) = (name.to_owned(), program.to_owned());
+        return Err(Unfit::Missing { agent, program, install, others });
+    }
+    Ok(Fit { settings, ignored })
+}
+
+/// The agents other than `name` that are installed, that no policy forbids and that need no agreement any more.
+fn others_than(name: &str, rules: &Rules, ground: Ground<'_>) -> Vec<String> {
+    let is_agreed = |settings: &Settings| match defined(ground.root, settings) {
+        Ok(definition) => definition.is_none_or(|definition| ground.trust.has_agent(&definition)),
+        Err(_) => false,
+    };
+    let is_usable = |other: &String| {
+        let Ok(settings) = rules.agent(other) else { return false };
+        let is_installed = settings.word().is_some_and(|program| is_there(program, ground));
+        let is_allowed = rules.policy.check_agent(&settings).is_ok();
+        *other != name && is_installed && is_allowed && is_agreed(&settings)
+    };
+    present(rules, ground).into_iter().filter(is_usable).collect()
+}
+
+fn is_there(program: &str, ground: Ground<'_>) -> bool {
+    match program.contains('/') {
+        true => ground.root.join(program).is_file(),
+        false => find_program(program, ground.path).is_some(),
+    }
+}
+
+/// The agents that somebody configured or named, and the known ones that are installed.
+pub fn present(rules: &Rules, ground: Ground<'_>) -> Vec<String> {
+    let named = rules.session.fallback.iter().flat_map(|fallback| &fallback.agents);
+    let named = rules.session.agent.iter().chain(named).cloned();
+    let configured = rules.agents.iter().map(|settings| settings.name.clone());
+    let is_installed = |known: &&Known| is_there(known.program[0], ground);
+    let installed = KNOWN.iter().filter(is_installed);
+    let installed = installed.map(|known| known.name.to_owned());
+    let mut names = Vec::new();
+    for name in configured.chain(named).chain(installed) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Everything that the user can agree to: agents that the repository defines, and files that it brings
+/// for those that hookloop knows.
+pub fn all(root: &Path, rules: &Rules) -> Result<Vec<Definition>, Unfit> {
+    let mut found = Vec::new();
+    for settings in &rules.agents {
+        found.extend(defined(root, settings)?);
+    }
+    for known in &KNOWN {
+        found.extend(brought(root, &Settings::of_known(known))?);
+    }
+    Ok(found)
+}
+
+/// The files of the project that an agent's command runs, and links that lead out of it.
+fn named(root: &Path, settings: &Settings) -> Result<Definition, Unfit> {
+    let program = match &settings.program {
+        Program::Line(line) => CommandText::Shell(line.clone()),
+        Program::Words(words) => CommandText::Exec([&words[..], &settings.args].concat()),
+    };
+    let hook = Hook {
+        name: settings.name.clone(),
+        points: Vec::new(),
+        task_type: None,
+        source: settings.source,
+        priority: 0,
+        enabled: true,
+        metadata: Metadata::default(),
+        handler: Handler::Command(program),
+        options: Options::default(),
+    };
+    let wrong =
+        |error: TrustError| Unfit::Unreadable { path: root.to_owned(), why: error.to_string() };
+    Seen::look(root, &hook).map(|seen| seen.definition).map_err(wrong)
+}
+
+/// An agent that a repository defines, as one that has to be agreed to. Another model, or less that it may
+/// do, is nothing to agree to.
+fn defined(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit> {
+    let is_tame = settings.args.is_empty()
+        && settings.env.is_empty()
+        && settings.named.is_empty()
+        && settings.allow.is_empty()
+        && settings.permissions <= Permissions::default()
+        && settings.known().is_some_and(|known| {
+            // No other goes by the name of a known one.
+            let is_itself = known.name == settings.name
+                || hookloop_config::agents::profile::known(&settings.name).is_none();
+            is_itself
+                && matches!(&settings.program, Program::Words(words) if words == known.program)
+        });
+    if settings.source != Source::Project || is_tame {
+        return Ok(None);
+    }
+    let Definition { scripts, links, .. } = named(root, settings)?;
+    let command = match &settings.program {
+        Program::Line(line) => json!({ "shell": line }),
+        Program::Words(words) => json!({ "exec": words }),
+    };
+    let env = settings.env.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
+    let env = env.chain(settings.named.iter().map(|name| (name.clone(), None)));
+    let options = [
+        ("kind", settings.base.map(str::to_owned)),
+        ("model", settings.model.clone()),
+        ("permissions", Some(settings.permissions.name().to_owned())),
+        // As lists: where one ends and the next begins matters.
+        ("args", (!settings.args.is_empty()).then(|| json!(settings.args).to_string())),
+        ("allow", (!settings.allow.is_empty()).then(|| json!(settings.allow).to_string())),
+    ];
+    let options = options.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Ok(Some(Definition {
+        scripts,
+        links,
+        what: command,
+        env: env.collect(),
+        options: options.collect(),
+        ..Definition::of_agent(format!("agent {}", settings.name))
+    }))
+}
+
+/// Files of the repository that the agent would heed.
+fn brought(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit> {
+    let Some(known) = settings.known() else { return Ok(None) };
+    let mut files = BTreeMap::new();
+    for directory in directories(root) {
+        for name in known.brings {
+            look(root, &directory.join(name), DEPTH_MAX, &mut files)?;
+        }
+    }
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let name = format!("what the repository brings for {}", known.name);
+    Ok(Some(Definition { scripts: files, ..Definition::of_agent(name) }))
+}
+
+/// The project's directory and those above it that are of the same repository.
+fn directories(root: &Path) -> Vec<PathBuf> {
+    let all: Vec<&Path> = root.ancestors().take(ABOVE_MAX).collect();
+    let top = all.iter().position(|directory| directory.join(".git").exists()).unwrap_or(0);
+    all.into_iter().take(top + 1).map(Path::to_owned).collect()
+}
+
+fn look(
+    root: &Path,
+    path: &Path,
+    depth: usize,
+    files: &mut BTreeMap<String, String>,
+) -> Result<(), Unfit> {
+    let wrong = |why: &str| Unfit::Unreadable { path: path.to_owned(), why: why.to_owned() };
+    let failed = |error: std::io::Error| wrong(&error.to_string());
+    let Ok(itself) = fs::symlink_metadata(path) else { return Ok(()) };
+    if itself.is_dir() {
+        if depth == 0 {
+            return Err(wrong("this is deeper than an agent's settings"));
+        }
+        for entry in fs::read_dir(path).map_err(failed)?.flatten() {
+            // What it installed for itself is not looked into.
+            if entry.file_name() != "node_modules" {
+                look(root, &entry.path(), depth - 1, files)?;
+            }
+        }
+        return Ok(());
+    }
+    // What a link leads to counts. What is behind one to a directory, or no file at all, can't be agreed to.
+    let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    if !is_file || files.len() == FILES_MAX {
+        return Err(wrong("this is no file of an agent's settings that can be agreed to"));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(wrong("this is longer than an agent's settings"));
+    }
+    let name = path.strip_prefix(root).unwrap_or(path);
+    files.insert(name.display().to_string(), hex(&bytes));
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! An agent whose turns are in a file: the same each time, for tests and the demo.
+//!
+//! ```json
+//! [
+//!   {"say": "All done.\n<promise>COMPLETE</promise>", "write": {"answer.txt": "41\n"}},
+//!   {"run": "sed -i s/41/42/ answer.txt", "say": "Fixed.\n<promise>COMPLETE</promise>"},
+//!   {"fail": "the network is down"}
+//! ]
+//! ```
+//!
+//! A turn after the last says what the last said, and does nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use hookloop_core::promise::promises;
+use hookloop_core::session::{TurnResult, Usage};
+use hookloop_git::excerpt;
+use hookloop_git::files::read_text;
+use hookloop_hooks::exec_context::ExecContext;
+use hookloop_process::ExitReason;
+use serde::Deserialize;
+
+use super::{Agent, BadAgent, MESSAGE_MAX, Order, Report, Update, clipped, shell};
+
+const FILE_MAX: u64 = 4 * 1024 * 1024;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Turn {
+    /// The final message.
+    say: String,
+    /// Files of the project, and what they become.
+    write: BTreeMap<String, String>,
+    delete: Vec<String>,
+    /// A line for the shell, in the project's directory.
+    run: Option<String>,
+    sleep_ms: u64,
+    /// The turn fails, with this error.
+    fail: Option<String>,
+    usage: Usage,
+    /// In how many parts that is told while it sleeps; at the end alone if in none.
+    usage_steps: u64,
+}
+
+/// An agent that does what a file says.
+#[derive(Debug)]
+pub struct Scripted {
+    turns: Vec<Turn>,
+}
+
+impl Scripted {
+    pub fn load(path: &Path) -> Result<Scripted, BadAgent> {
+        let wrong = |why: String| BadAgent::Script { path: path.to_owned(), why };
+        let text = read_text(path, FILE_MAX).map_err(wrong)?;
+        Scripted::parse(&text).map_err(wrong)
+    }
+
+    pub fn parse(text: &str) -> Result<Scripted, String> {
+        let turns: Vec<Turn> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        match turns.is_empty() {
+            true => Err("it has no turns".to_owned()),
+            false => Ok(Scripted { turns }),
+        }
+    }
+
+    fn number(&self, before: u32) -> Turn {
+        let last = Turn {
+            say: self.turns.last().map_or_else(String::new, |turn| turn.say.clone()),
+            ..Turn::default()
+        };
+        self.turns.get(before as usize).cloned().unwrap_or(last)
+    }
+}
+
+impl Agent for Scripted {
+    fn turn(
+        &mut self,
+        runner: &ExecContext,
+        order: &Order<'_>,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> Report {
+        let turn = self.number(order.before);
+        let done = turn.perform(runner, order, updates);
+        let (result, usage) = match done {
+            Ok(done) => done,
+            Err(error) => return Report::failed(error),
+        };
+        updates(Update::Output(turn.say.as_bytes()));
+        Report {
+            result,
+            promises: promises(&turn.say),
+            message: clipped(turn.say.trim(), MESSAGE_MAX),
+            usage,
+            is_partial: false,
+            is_unpriced: false,
+            stderr: None,
+            fault: None,
+            refused: Vec::new(),
+            artifact: None,
+            conversation: None,
+        }
+    }
+}
+
+impl Turn {
+    /// What came of it, and what was used until then.
+    fn perform(
+        &self,
+        runner: &ExecContext,
+        order: &Order<'_>,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> Result<(TurnResult, Usage), String> {
+        for (name, text) in &self.write {
+            let path = inside(runner.root(), name)?;
+            let written = path.parent().map_or(Ok(()), fs::create_dir_all);
+            written
+                .and_then(|()| fs::write(&path, text))
+                .map_err(|error| format!("{name}: {error}"))?;
+        }
+        for name in &self.delete {
+            let path = inside(runner.root(), name)?;
+            fs::remove_file(path).map_err(|error| format!("{name}: {error}"))?;
+        }
+        let length = Duration::from_millis(self.sleep_ms);
+        if length > order.timeout {
+            return Err(format!("the agent did not end within {:?}", order.timeout));
+        }
+        let used = self.sleep(length, order, updates);
+        if order.cancel.is_triggered() {
+            return Ok((TurnResult::Cancelled, used));
+        }
+        if let Some(line) = &self.run {
+            let result = self.run(line, runner, order)?;
+            if result != TurnResult::Finished {
+                return Ok((result, used));
+            }
+        }
+        match &self.fail {
+            Some(error) => Err(error.clone()),
+            None => Ok((TurnResult::Finished, used)),
+        }
+    }
+
+    /// Sleeps, and tells of what it uses; less of both if it is to end.
+    fn sleep(
+        &self,
+        length: Duration,
+        order: &Order<'_>,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> Usage {
+        if self.usage_steps == 0 {
+            order.cancel.wait(length);
+            return self.usage;
+        }
+        let mut used = Usage::default();
+        for step in 1..=self.usage_steps {
+            let part = Duration::from_millis(self.sleep_ms / self.usage_steps);
+            if order.cancel.wait(part) {
+                break;
+            }
+            let of = |all: u64| {
+                (u128::from(all) * u128::from(step) / u128::from(self.usage_steps)) as u64
+            };
+            used = Usage {
+                input_tokens: of(self.usage.input_tokens),
+                cached_tokens: of(self.usage.cached_tokens),
+                output_tokens: of(self.usage.output_tokens),
+                cost_micros: of(self.usage.cost_micros),
+            };
+            updates(Update::Usage(used));
+        }
+        used
+    }
+
+    fn run(
+        &self,
+        line: &str,
+        runner: &ExecContext,
+        order: &Order<'_>,
+    ) -> Result<TurnResult, String> {
+        let ran =
+            runner.keepers().run(shell(line, runner, order)).map_err(|error| error.to_string())?;
+        match ran.exit {
+            ExitReason::Exited(0) => Ok(TurnResult::Finished),
+            ExitReason::Cancelled => Ok(TurnResult::Cancelled),
+            how => {
+                let said = format!("`{line}`: {how:?}\n{}", excerpt::of_output(&ran.output.stderr));
+                Err(runner.redactor().map_or_else(String::new, |redactor| redactor.text(&said)))
+            }
+        }
+    }
+}
+
+/// A path of the project.
+fn inside(root: &Path, name: &str) -> Result<PathBuf, String> {
+    let is_inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+    match is_inside {
+        true => Ok(root.join(name)),
+        false => Err(format!("`{name}` is not a path in the project")),
+    }
+}

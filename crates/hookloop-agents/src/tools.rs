@@ -1,0 +1,78 @@
+//! The tools that an agent has of the session that starts it: `hookloop mcp`, which is bound to that session.
+
+use std::path::PathBuf;
+
+use hookloop_core::id::SessionId;
+use hookloop_hooks::exec_context::ExecContext;
+use serde_json::{Value, json};
+
+/// What agents call the server.
+pub const SERVER: &str = "hookloop";
+
+/// The tools of the server. None of them runs a command, or changes a file.
+pub const TOOLS: [&str; 14] = [
+    "hook_register",
+    "hook_evaluate",
+    "hook_list",
+    "hook_clear",
+    "iteration_start",
+    "iteration_validate",
+    "iteration_next",
+    "iteration_complete",
+    "checkpoint_create",
+    "checkpoint_resume",
+    "task_get",
+    "task_list",
+    "task_add",
+    "task_update",
+];
+
+/// What the server has of the user's environment, which some agents keep from servers: where state is.
+const ENVIRONMENT: [&str; 3] = ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOOKLOOP_STORE"];
+
+/// How the server is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tools {
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    pub env: Vec<(String, String)>,
+}
+
+impl Tools {
+    /// Those of a session; none if this program's file can't be named.
+    pub fn of(runner: &ExecContext, session: &SessionId, run: u32) -> Option<Tools> {
+        let program = std::env::current_exe().ok().filter(|program| program.is_file())?;
+        let root = runner.home().to_str()?;
+        let run = run.to_string();
+        let args = ["-C", root, "mcp", "--session", session.as_str(), "--run", &run];
+        let known = runner.environment().iter();
+        let env = known.filter_map(|(name, value)| {
+            let name = name.to_str().filter(|name| ENVIRONMENT.contains(name))?;
+            Some((name.to_owned(), value.to_str()?.to_owned()))
+        });
+        Some(Tools { program, args: args.map(str::to_owned).to_vec(), env: env.collect() })
+    }
+
+    /// As most agents write servers down.
+    pub fn json(&self) -> Value {
+        let env: serde_json::Map<String, Value> =
+            self.env.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+        let server = json!({ "command": self.program, "args": self.args, "env": env });
+        json!({ "mcpServers": { SERVER: server } })
+    }
+}
+
+/// Whether what an agent asks for, by the title that it has for it, is a tool of ours.
+pub fn is_ours(title: &str) -> bool {
+    let shapes = |tool: &str| {
+        [
+            format!("mcp__{SERVER}__{tool}"),
+            format!("mcp.{SERVER}.{tool}"),
+            format!("{SERVER}_{tool}"),
+            format!("{SERVER}/{tool}"),
+            format!("{SERVER}.{tool}"),
+            format!("{tool} ({SERVER} MCP Server)"),
+        ]
+    };
+    TOOLS.iter().any(|tool| shapes(tool).iter().any(|shape| shape == title.trim()))
+}

@@ -1,0 +1,311 @@
+//! What is likely to go wrong with a project's hooks. Nothing is run.
+
+use std::path::{Path, PathBuf};
+
+use hookloop_config::condition::Condition;
+use hookloop_config::effective::{MissingAgent, Rules};
+use hookloop_config::policy::Policies;
+use hookloop_config::variables::BASE;
+use hookloop_core::environment::EnvironmentGap;
+use hookloop_core::hook::{CommandText, Handler, Hook, Registry};
+use hookloop_core::options::{EnvEntry, Length, OnFailure};
+use hookloop_core::point::{Kind, Point};
+use hookloop_engine::error::EngineError;
+use hookloop_engine::gate_agreement;
+use hookloop_engine::project::Project;
+use hookloop_engine::session::open::weakened_words;
+use hookloop_hooks::environment;
+use hookloop_hooks::runner::Runner;
+use hookloop_hooks::scripts::Named;
+use hookloop_hooks::trust;
+use hookloop_hooks::trust::Standing;
+use hookloop_process::SandboxSupport;
+use hookloop_process::cgroup_home;
+
+use super::{Finding, FindingStatus, Group, Mend, quoted};
+
+/// A timeout that is longer was meant in milliseconds, probably.
+const SUSPICIOUS_TIMEOUT_MS: u64 = 1_000_000;
+
+/// Looks at every hook; nothing is run.
+pub fn examine(hooks: &Registry, rules: &Rules, runner: &Runner) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if rules.is_limited {
+        let message = format!("the project asks for more than you allow; it has {}", rules.limits);
+        let mend =
+            Mend::Do("only your own configuration widens limits, within the policy".to_owned());
+        findings.push(Group::Hooks.warning("limits", message).mended_by(mend));
+    }
+    for hook in hooks.list() {
+        let before = findings.len();
+        let mut found = |status, message: String, mend: Mend| {
+            findings.push(Group::Hooks.finding(status, &hook.name, message).mended_by(mend));
+        };
+        look_at(hook, runner, &mut found);
+        if findings.len() == before {
+            findings.push(Group::Hooks.ok(&hook.name, "nothing stands out"));
+        }
+    }
+    let gates = hooks.list().iter().filter(|hook| hook.points.contains(&Point::Stop)).count();
+    if gates == 0 {
+        let message = "there is no `stop` gate: an agent is done when it says so";
+        let mend = Mend::Do("write one under `hooks: {stop: […]}` in hookloop.yaml".to_owned());
+        findings.push(Group::Hooks.warning("gates", message).mended_by(mend));
+    }
+    findings
+}
+
+/// Looks for agents that task types name and nobody defines: tasks of such a type are ready for none.
+pub fn examine_types(rules: &Rules) -> Vec<Finding> {
+    let finding = |missing: MissingAgent| {
+        let MissingAgent { task_type, role, agent } = &missing;
+        let message = format!("no agent `{agent}` is defined, which the type names as {role}");
+        let about = format!("type {task_type}");
+        Group::Agents.warning(&about, message).mended_by(Mend::Do(missing.remedy()))
+    };
+    rules.missing_agents().into_iter().map(finding).collect()
+}
+
+/// Looks whether the gates are fewer or weaker than those that a person agreed to; nothing is written.
+pub fn examine_gates(project: &Project) -> Result<Option<Finding>, EngineError> {
+    let Some(runner) = project.runner() else { return Ok(None) };
+    let changes = gate_agreement::weakened(project, runner)?;
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    let finding = Group::Hooks.error("gates", weakened_words(&changes));
+    Ok(Some(finding.typed("hookloop hooks trust")))
+}
+
+/// What keeps hooks' processes, and what of it this system has.
+pub fn examine_keeping() -> Vec<Finding> {
+    let support = SandboxSupport::of_this_system();
+    let sandbox = match support.gap() {
+        None => Group::Machine.ok("sandbox", support.to_string()),
+        // Only hooks that ask for one need it, and those say so themselves.
+        Some(_) => Group::Machine.ok("sandbox", format!("hooks with `sandbox:` are {support}")),
+    };
+    vec![sandbox, Group::Machine.ok("cgroup", cgroup_in_words())]
+}
+
+/// What holds above everything, in a line.
+pub fn about_policy(policy: &Policies) -> Finding {
+    let files: Vec<String> =
+        policy.list().iter().map(|policy| policy.path.display().to_string()).collect();
+    if policy.is_none() {
+        return Group::Project.ok("policy", "there is none");
+    }
+    let count = policy.lines().len();
+    Group::Project
+        .ok("policy", format!("{count} rules of {} hold (hookloop policy)", files.join(" and ")))
+}
+
+fn cgroup_in_words() -> String {
+    match cgroup_home() {
+        Some(home) => format!("hooks' processes are in one of their own, in {}", home.display()),
+        None => "none is delegated to you; hooks' processes are found without".to_owned(),
+    }
+}
+
+fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, String, Mend)) {
+    use FindingStatus::{Error, Warning};
+    let is_gate = hook.points.iter().any(|point| point.kind() == Kind::Gate);
+    match runner.standing(hook) {
+        Standing::Own | Standing::Trusted => {}
+        Standing::Untrusted => {
+            found(
+                Error,
+                "it is not trusted, so it does not run".to_owned(),
+                typed("hookloop hooks trust"),
+            );
+        }
+        Standing::Modified => {
+            let message = "it changed since it was trusted, so it does not run".to_owned();
+            found(Error, message, typed("hookloop hooks trust"));
+        }
+    }
+    if let Some(ms) = hook.options.timeout_ms
+        && ms >= SUSPICIOUS_TIMEOUT_MS
+    {
+        let meant = Length { ms: ms / 1_000 };
+        let message = format!("its timeout is {}; milliseconds were meant?", Length { ms });
+        found(Warning, message, Mend::Do(format!("write `timeout: {meant}`")));
+    }
+    if let Some(when) = &hook.options.when {
+        for point in hook.points.iter().filter(|point| can_not_hold(when, point)) {
+            let message = format!("its condition can't be true at `{point}`: {when}");
+            found(Warning, message, done("mend `when`, or remove the hook"));
+        }
+    }
+    let Handler::Command(text) = &hook.handler else { return };
+    let texts = texts(runner.root(), hook);
+    if is_gate && hook.options.timeout_ms.is_none() {
+        let default = Length { ms: hook.options.timeout_at(Kind::Gate) };
+        let message = format!("a gate without a timeout: it has {default}");
+        found(Warning, message, done("write `timeout:` with what it should take at most"));
+    }
+    if let Some(script) = Named::look(runner.root(), hook).absent {
+        let message = format!("it runs `{script}`, which does not exist");
+        found(Error, message, done("create the file, or change the command in hookloop.yaml"));
+    } else if let Some(missing) = runner.missing_program(hook) {
+        let facts = environment::facts(&directory_of(hook, runner));
+        let mend = match EnvironmentGap::of_program(&missing, &facts).setup {
+            Some(setup) => {
+                Mend::Do(format!("type `{}`, or mend the command", setup_of(hook, &setup)))
+            }
+            None => Mend::Do(format!("install `{missing}`, or mend the command")),
+        };
+        found(Error, format!("there is no program `{missing}`"), mend);
+    } else if is_gate && let Some(gap) = packages_gap(text, &directory_of(hook, runner)) {
+        let setup = gap.setup.unwrap_or_else(|| "npm install".to_owned());
+        let message = format!("the environment is not ready: {}", gap.cause);
+        found(Error, message, Mend::Do(format!("type `{}`", setup_of(hook, &setup))));
+    }
+    if is_gate && hook.options.on_failure == OnFailure::Closed && says_no_with_1(&texts) {
+        let message = "it says no with exit code 1, which means that the hook failed".to_owned();
+        found(Warning, message, done("exit 2 blocks with feedback; or write `on_failure: open`"));
+    }
+    if has_chatter(&texts) {
+        let message = "it prints text beside its JSON answer, which is then no answer".to_owned();
+        found(Warning, message, done("print the text to standard error: `echo … >&2`"));
+    }
+    if let (Some(_), Some(gap)) = (&hook.options.sandbox, SandboxSupport::of_this_system().gap()) {
+        let message = format!("its sandbox can't be enforced, so it is not run: {gap}");
+        found(
+            Error,
+            message,
+            done("run it on another system, or take `sandbox:` out and trust it again"),
+        );
+    }
+    for name in undeclared(text, hook) {
+        let message = format!("its command uses ${name}, which it does not have");
+        found(Warning, message, Mend::Do(format!("write `env: [{name}]`")));
+    }
+    for point in &hook.points {
+        let line = text.compile(point.variables());
+        let free_text = ["task_content", "error", "result", "reason"];
+        let unguarded = line.map(|line| line.unguarded()).unwrap_or_default();
+        for name in unguarded.into_iter().filter(|name| free_text.contains(name)) {
+            let message = format!("{{{{{name}}}}} may begin with `-` and be taken as an option");
+            found(Warning, message, done("put `--` before it, if the program knows that"));
+        }
+    }
+}
+
+/// The directory that a hook runs in.
+fn directory_of(hook: &Hook, runner: &Runner) -> PathBuf {
+    runner.root().join(hook.options.cwd.as_deref().unwrap_or(""))
+}
+
+/// The setup step as it is typed in the project's directory.
+fn setup_of(hook: &Hook, setup: &str) -> String {
+    match hook.options.cwd.as_deref().map(Path::new).filter(|cwd| !cwd.as_os_str().is_empty()) {
+        Some(cwd) => format!("cd {} && {setup}", quoted(cwd)),
+        None => setup.to_owned(),
+    }
+}
+
+/// The packages that a script of package.json needs, if none is installed.
+fn packages_gap(text: &CommandText, directory: &Path) -> Option<EnvironmentGap> {
+    const MANAGERS: [&str; 5] = ["npm", "npx", "pnpm", "yarn", "bun"];
+    let program = match text {
+        CommandText::Shell(line) => line.split_whitespace().next(),
+        CommandText::Exec(args) => args.first().map(String::as_str),
+    };
+    program.filter(|program| MANAGERS.contains(program))?;
+    let facts = environment::facts(directory);
+    // Packages of a workspace are installed at its root, and Yarn can keep them elsewhere.
+    let is_installed = directory
+        .ancestors()
+        .any(|above| above.join("node_modules").is_dir() || above.join(".pnp.cjs").exists());
+    (!is_installed && !facts.node_dependencies.is_empty()).then(|| EnvironmentGap {
+        cause: "the packages of package.json are not installed".to_owned(),
+        setup: facts.node_setup,
+    })
+}
+
+fn typed(command: &str) -> Mend {
+    Mend::Type(command.to_owned())
+}
+
+fn done(what: &str) -> Mend {
+    Mend::Do(what.to_owned())
+}
+
+/// Whether a condition says no whatever happens.
+fn can_not_hold(when: &str, point: &Point) -> bool {
+    match Condition::compile(when, point) {
+        Ok(condition) => condition.always(point) == Some(false),
+        Err(_) => true,
+    }
+}
+
+/// A hook's command for a shell, and the scripts of the project that it names.
+fn texts(root: &Path, hook: &Hook) -> Vec<String> {
+    let Ok(seen) = trust::Seen::look(root, hook) else { return Vec::new() };
+    let line = match &hook.handler {
+        Handler::Command(CommandText::Shell(line)) => Some(line.clone()),
+        _ => None,
+    };
+    let scripts = seen.bytes.into_values();
+    line.into_iter().chain(scripts.filter_map(|bytes| String::from_utf8(bytes).ok())).collect()
+}
+
+/// Whether it ends with 1 and never with 2.
+fn says_no_with_1(texts: &[String]) -> bool {
+    let any = |code: &str| texts.iter().any(|text| text.contains(code));
+    any("exit 1") && !any("exit 2")
+}
+
+/// Whether a shell script prints an answer and, on another line, something else to the same place.
+fn has_chatter(texts: &[String]) -> bool {
+    let prints = |line: &str| {
+        ["echo ", "printf "].iter().any(|word| {
+            line.starts_with(word)
+                || line.contains(&format!("; {word}"))
+                || line.contains(&format!("& {word}"))
+        })
+    };
+    let answers = |line: &str| {
+        ["decision", "hookSpecificOutput", "\"continue\"", "\"hookloop\""]
+            .iter()
+            .any(|word| line.contains(word))
+    };
+    let is_plain = |line: &str| prints(line) && !answers(line) && !line.contains(['>', '|']);
+    texts.iter().any(|text| {
+        let lines = || text.lines().map(str::trim);
+        lines().any(answers) && lines().any(is_plain)
+    })
+}
+
+/// Variables in a shell command that are neither set there nor declared.
+fn undeclared(text: &CommandText, hook: &Hook) -> Vec<String> {
+    let CommandText::Shell(line) = text else { return Vec::new() };
+    let is_declared =
+        |name: &String| hook.options.env.iter().map(EnvEntry::name).any(|known| known == name);
+    undeclared_in(line).into_iter().filter(|name| !is_declared(name)).collect()
+}
+
+/// Variables of the user's that a line for a shell uses, and that a hook has only if it names them.
+pub fn undeclared_in(line: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for part in line.split('$').skip(1) {
+        let part = part.strip_prefix('{').unwrap_or(part);
+        let fits = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+        let name: String = part.chars().take_while(fits).collect();
+        let is_name = name.len() > 1
+            && name.chars().all(|c| !c.is_ascii_lowercase())
+            && !name.starts_with(|c: char| c.is_ascii_digit());
+        let is_set = line.contains(&format!("{name}="));
+        let is_ours = name.starts_with("HOOKLOOP_") || name == "CLAUDE_PROJECT_DIR";
+        if is_name
+            && !is_set
+            && !is_ours
+            && !BASE.contains(&name.as_str())
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+    }
+    names
+}

@@ -1,0 +1,149 @@
+//! A project's log: in a file on this machine, or on servers.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hookloop_config::paths::Place;
+use hookloop_store::checkup::{Checkup, Wholeness, look};
+use hookloop_store::jetstream::Standing;
+use hookloop_store::sqlite::{LogLoss, SCHEMA};
+
+use super::{Finding, Group, Mend};
+use hookloop_engine::error::EngineError;
+use hookloop_engine::kept::loss_of_emptied_log;
+use hookloop_engine::project::Project;
+
+/// How long a file may be looked through. `hookloop verify` takes the time that it takes.
+const LOOK_WITHIN: Duration = Duration::from_millis(800);
+
+/// Looks at the file of a project's log; the first command makes one that is not there yet.
+pub fn examine_log(place: &Place) -> Vec<Finding> {
+    let (library, file) =
+        (Group::Store.ok("sqlite", hookloop_store::checkup::library()), &place.database());
+    if let Some(loss) = loss_of_emptied_log(place) {
+        return vec![library, lost(&loss)];
+    }
+    if !file.exists() {
+        return vec![library, Group::Store.ok("log", "nothing is in it yet")];
+    }
+    let checkup = match look(file, LOOK_WITHIN) {
+        Ok(checkup) => checkup,
+        Err(error) => {
+            return vec![library, damaged(file, &error.to_string())];
+        }
+    };
+    vec![library, of_file(file, &checkup)]
+}
+
+fn of_file(file: &Path, checkup: &Checkup) -> Finding {
+    if checkup.schema > SCHEMA {
+        let message = format!(
+            "its tables have version {}; this hookloop knows up to {SCHEMA}",
+            checkup.schema
+        );
+        let mend =
+            Mend::Do("update hookloop: an older one can't read what a newer one wrote".to_owned());
+        return Group::Store.error("log", message).mended_by(mend);
+    }
+    if checkup.is_busy {
+        let message = "another process has been writing to it for a while; commands wait for it";
+        let mend = Mend::Do(format!("fuser {} says who", file.display()));
+        return Group::Store.warning("log", message).mended_by(mend);
+    }
+    if let Some(loss) = &checkup.loss {
+        return lost(loss);
+    }
+    let size = checkup.bytes / (1024 * 1024);
+    match &checkup.wholeness {
+        Wholeness::Damaged(what) => damaged(file, what),
+        Wholeness::Whole => {
+            Group::Store.ok("log", format!("whole, version {}, {size} MB", checkup.schema))
+        }
+        Wholeness::Unknown => {
+            let message = format!(
+                "version {}, {size} MB; hookloop verify looks at all of it",
+                checkup.schema
+            );
+            Group::Store.ok("log", message)
+        }
+    }
+}
+
+fn damaged(file: &Path, what: &str) -> Finding {
+    let message = format!("{} is damaged: {what}", file.display());
+    Group::Store.error("log", message).mended_by(Mend::Do(restore_hint(file)))
+}
+
+fn lost(loss: &LogLoss) -> Finding {
+    let mend = Mend::Do(format!(
+        "{}, or accept the loss: `hookloop rebuild --accept-loss`",
+        restore_hint(&loss.path)
+    ));
+    Group::Store.error("log", loss.to_string()).mended_by(mend)
+}
+
+/// The way back to a log whose file is damaged or lost.
+pub fn restore_hint(file: &Path) -> String {
+    let directory = file.parent().unwrap_or(file).display();
+    format!("restore {directory} from a backup (docs/log.md, \"When events are missing\")")
+}
+
+/// What is known of the servers that a log is on.
+pub fn examine_servers(urls: &str, standing: &Standing) -> Vec<Finding> {
+    let Standing { version, copies, accepted, lets_anyone_in, can_be_purged, .. } = standing;
+    let mut findings = vec![Group::Store.ok("servers", format!("NATS {version} at {urls}"))];
+    let copies_in_words = match copies {
+        1 => "one copy: what this one server loses is lost".to_owned(),
+        n => format!("{n} copies"),
+    };
+    findings.push(Group::Store.ok("copies", copies_in_words));
+    findings.push(match accepted.as_slice() {
+        [] => Group::Store.ok("durability", "it syncs before it acknowledges"),
+        risks => {
+            let message = format!("taken by `durability: unsafe`: {}", risks.join("; "));
+            let mend = Mend::Do("docs/nats.md says how servers are set up".to_owned());
+            Group::Store.warning("durability", message).mended_by(mend)
+        }
+    });
+    if *lets_anyone_in {
+        let message = "the server lets in anyone who reaches it, to read, forge and delete events";
+        let mend = Mend::Do(
+            "`hookloop nats down && hookloop nats up` gives your own server a token; docs/nats.md has the others"
+                .to_owned(),
+        );
+        findings.push(Group::Store.warning("access", message).mended_by(mend));
+    }
+    if *can_be_purged {
+        let message = "the stream of this log can be purged, and this user may not change that";
+        let mend = Mend::Do(
+            "let someone who may change streams run `hookloop status` here once".to_owned(),
+        );
+        findings.push(Group::Store.warning("purge", message).mended_by(mend));
+    }
+    findings
+}
+
+/// What is known of the events of an open log, on servers or here.
+pub fn examine_events(project: &Project) -> Result<Vec<Finding>, EngineError> {
+    let mut findings = Vec::new();
+    let foreign = project.foreign_messages()?;
+    if let Some(first) = foreign.first() {
+        let message = format!(
+            "{} foreign messages are in the log, and are skipped; the first is message {} on {}: {}",
+            foreign.len(),
+            first.seq,
+            first.subject,
+            first.reason
+        );
+        let mend = "hookloop verify --accept-foreign".to_owned();
+        findings.push(Group::Store.warning("messages", message).typed(mend));
+    }
+    if let Some(last) = project.store().replaced()? {
+        let message = format!(
+            "the stream of this log was made anew: the events up to {last} that were acknowledged before are gone"
+        );
+        let mend = "hookloop rebuild --accept-loss".to_owned();
+        findings.push(Group::Store.warning("events", message).typed(mend));
+    }
+    Ok(findings)
+}

@@ -1,0 +1,194 @@
+//! A session's part of the fleet's log.
+//!
+//! What a turn may use is set aside there before the project's log says that it begins, and the session's events that
+//! are about money follow there in the order that they have in the project's. So the fleet's log is what the
+//! projects' logs say, or behind it by something that is still set aside: whoever died in between, what is
+//! missing can be told from the project's log, by anybody.
+
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
+use hookloop_core::event::{Event, EventBody, TurnReserved};
+use hookloop_core::id::{SessionId, Subject};
+use hookloop_core::purse::{Amount, Answer, Purse};
+use hookloop_core::session::{Plan, TurnEnded, Work};
+use hookloop_store::log::{AppendError, MAX_BATCH, NewEvent, StoredEvent};
+use hookloop_store::store::StoreError;
+
+use super::Fleet;
+use hookloop_engine::error::EngineError;
+use hookloop_engine::project::FleetBudget;
+use hookloop_engine::project::Project;
+use hookloop_engine::work::{Origin, Work as Batch};
+
+/// How often others may write for the same session first, or a copy may be behind.
+const TRIES_MAX: usize = 100;
+const LAG: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// The fleet's books, for the sessions of one project.
+#[derive(Clone, Debug)]
+pub struct Books {
+    fleet: Fleet,
+    /// What the fleet calls the project.
+    project: String,
+}
+
+impl Books {
+    pub fn new(fleet: Fleet, project: &str) -> Books {
+        Books { fleet, project: project.to_owned() }
+    }
+}
+
+impl FleetBudget for Books {
+    fn budget(&self) -> Result<Purse, EngineError> {
+        self.fleet.budget()
+    }
+
+    /// Sees to it that `wish` is set aside for a session's turn, beside what its own project sets aside. None if the
+    /// session is over: others have ended it.
+    fn set_aside(
+        &self,
+        project: &Project,
+        session: &SessionId,
+        wish: Amount,
+    ) -> Result<Option<Answer>, EngineError> {
+        // Without a budget nothing is set aside, and nobody has to know what the others use.
+        if self.fleet.budget()?.is_none() {
+            return Ok(Some(Answer::Granted));
+        }
+        let log = self.fleet.ledger()?;
+        // What a turn that is over had is not what the next one has.
+        self.follow(project, session)?;
+        let id = fresh_id();
+        log.store().transact(|unit| {
+            let mut work = Batch::new(unit, log.rules(), now())?;
+            let view = work.unit.view()?;
+            if view.session(session)?.is_none_or(|row| row.is_over()) {
+                return Ok(None);
+            }
+            let purse = view.budget()?;
+            let held = view.reservations()?;
+            let held = held.iter().find(|held| held.session == *session);
+            // A program that died may have come to this and no further.
+            let missing = wish.minus(held.map_or(Amount::default(), |held| held.amount));
+            if purse.is_none() || missing.is_nothing() {
+                return Ok(Some(Answer::Granted));
+            }
+            let answer = purse.reserve(&view.purse(now().into())?, missing);
+            if answer == Answer::Granted {
+                let reserved = TurnReserved { session: session.clone(), amount: missing };
+                let origin = Origin::command(id, log.actor());
+                work.stage_quietly(origin, Subject::Purse, EventBody::TurnReserved(reserved))?;
+            }
+            Ok(Some(answer))
+        })
+    }
+
+    /// Follows every session of the project for which something is set aside, whoever has it.
+    fn settle_all(&self, project: &Project) -> Result<(), EngineError> {
+        if self.fleet.budget()?.is_none() {
+            return Ok(());
+        }
+        let log = self.fleet.ledger()?;
+        let start = format!("{}:", self.project);
+        let of_project = log.read(|view| {
+            let mut found = Vec::new();
+            for held in view.reservations()? {
+                let row = view.session(&held.session)?;
+                if row.is_some_and(|row| row.name.starts_with(&start)) {
+                    found.push(held.session);
+                }
+            }
+            Ok(found)
+        })?;
+        of_project.iter().try_for_each(|session| self.follow(project, session))
+    }
+
+    /// Brings the fleet's log up to what the project's log says of a session.
+    fn follow(&self, project: &Project, session: &SessionId) -> Result<(), EngineError> {
+        let (log, subject) = (&self.fleet.log, Subject::Session(session.clone()));
+        for _ in 0..TRIES_MAX {
+            let said = project.log().history(&subject, usize::MAX)?;
+            let all = self.of_fleet(&said);
+            // Only this session's part is read: the view would have to take in all others first.
+            let known = log.log().history(&subject, usize::MAX)?;
+            let Some(missing) = all.get(known.len()..).filter(|missing| !missing.is_empty()) else {
+                return Ok(());
+            };
+            let expected = known.last().map_or(0, |last| last.seq);
+            let event = |body: &EventBody| Event {
+                id: fresh_id(),
+                at: now(),
+                subject: subject.clone(),
+                actor: log.actor().to_owned(),
+                cause: None,
+                due: false,
+                body: body.clone(),
+            };
+            let new = |body| NewEvent { expected, event: event(body) };
+            let batch: Vec<NewEvent> = missing.iter().take(MAX_BATCH).map(new).collect();
+            match log.log().append(&batch) {
+                Ok(_) if batch.len() == missing.len() => return Ok(()),
+                Ok(_) => {}
+                // Others wrote for the same session, or a copy that answered is behind.
+                Err(AppendError::Conflict { .. }) => std::thread::sleep(LAG),
+                Err(error) => return Err(StoreError::from(error).into()),
+            }
+        }
+        Err(EngineError::Store(StoreError::Contended))
+    }
+}
+
+impl Books {
+    /// What of a session's events is the fleet's business.
+    fn of_fleet(&self, events: &[StoredEvent]) -> Vec<EventBody> {
+        let mut has_turn = false;
+        let mut told = Vec::new();
+        for stored in events {
+            match &stored.event.body {
+                EventBody::SessionStarted(plan) => {
+                    told.push(EventBody::SessionStarted(self.abridged(plan)));
+                }
+                EventBody::TaskTaken(_) => told.push(stored.event.body.clone()),
+                EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => has_turn = true,
+                EventBody::TurnEnded(ended) => {
+                    has_turn = false;
+                    told.push(EventBody::TurnEnded(counted(ended)));
+                }
+                // What was set aside for a turn that never began waits for the next one.
+                EventBody::SessionResumed(_) if has_turn => {
+                    has_turn = false;
+                    told.push(stored.event.body.clone());
+                }
+                EventBody::SessionEnded(_) => told.push(stored.event.body.clone()),
+                _ => {}
+            }
+        }
+        told
+    }
+
+    fn abridged(&self, plan: &Plan) -> Plan {
+        let work = match &plan.work {
+            Work::Prompt(_) | Work::Review(_) => Work::Prompt(self.project.clone()),
+            work => work.clone(),
+        };
+        let name = format!("{}:{}", self.project, plan.name);
+        Plan { name, work, fence: String::new(), scripts: None, ..plan.clone() }
+    }
+}
+
+/// What a turn used, and nothing of what was said in it.
+fn counted(ended: &TurnEnded) -> TurnEnded {
+    TurnEnded {
+        message: String::new(),
+        promises: Vec::new(),
+        near_misses: Vec::new(),
+        files: None,
+        head: None,
+        changed: Vec::new(),
+        refused: Vec::new(),
+        artifact: None,
+        conversation: None,
+        stderr: None,
+        ..ended.clone()
+    }
+}

@@ -1,0 +1,69 @@
+//! Names of workers that have ended.
+//!
+//! A worker that ends replaces its presence by a note with its name, so that the fleet still knows the name. Workers that
+//! performed a session are also known by the fleet's log, for as long as there is one.
+
+use hookloop_config::clock::now;
+use hookloop_core::fleet::WorkerName;
+use hookloop_core::time::Timestamp;
+use hookloop_store::pulse::{Held, Pulse};
+use serde::{Deserialize, Serialize};
+
+use super::Fleet;
+use hookloop_engine::error::EngineError;
+use hookloop_engine::error::UnknownWorker;
+
+/// Notes of workers that have ended; the oldest are removed. A server removes them after two days as well.
+const DEPARTED_MAX: usize = 100;
+/// Names of workers in an error.
+const NAMED_MAX: usize = 20;
+
+/// The sign of a worker that has ended. It has no field of `Presence`, so no list of workers shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Departed {
+    departed: WorkerName,
+    at: Timestamp,
+}
+
+impl Fleet {
+    /// Notes that a worker has ended: it is on no list from now on, and its name stays known.
+    pub fn leave(&self, name: &WorkerName) -> Result<(), EngineError> {
+        let note = Departed { departed: name.clone(), at: now() };
+        let told = serde_json::to_string(&note).unwrap_or_default();
+        self.log.store().beat(&Held::Worker(name.clone()), &told, 0)?;
+        // On a shared store a worker may lack the rights to see or remove the notes of others; they expire there.
+        let Ok(mut notes) = self.departed() else { return Ok(()) };
+        notes.sort_by_key(|note| std::cmp::Reverse(note.at));
+        for old in notes.into_iter().skip(DEPARTED_MAX) {
+            let _ = self.log.store().forget(&Held::Worker(old.departed));
+        }
+        Ok(())
+    }
+
+    fn departed(&self) -> Result<Vec<Departed>, EngineError> {
+        let beats = self.log.store().workers()?;
+        Ok(beats.iter().filter_map(|beat| serde_json::from_str(&beat.holder).ok()).collect())
+    }
+
+    /// Fails for a name that the fleet has never seen.
+    pub(super) fn check_known(&self, name: &str) -> Result<(), EngineError> {
+        let held = name.parse().ok().map(Held::Worker);
+        let has_sign = match held {
+            Some(held) => self.log.store().last_beat(&held)?.is_some(),
+            None => false,
+        };
+        if has_sign || self.log.read(|view| view.has_session_on(name))? {
+            return Ok(());
+        }
+        let mut known: Vec<String> = Vec::new();
+        let present = self.workers()?.into_iter().map(|worker| worker.name.to_string());
+        let departed = self.departed()?.into_iter().map(|note| note.departed.to_string());
+        let worked = self.log.read(|view| view.session_machines(NAMED_MAX))?;
+        for name in present.chain(departed).chain(worked) {
+            if known.len() < NAMED_MAX && !known.contains(&name) {
+                known.push(name);
+            }
+        }
+        Err(UnknownWorker { name: name.to_owned(), known }.into())
+    }
+}

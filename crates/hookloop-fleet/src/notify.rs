@@ -1,0 +1,365 @@
+//! Telling people of what needs them: each problem once for each channel, whoever looks.
+//!
+//! Before a message is sent it is claimed, by an event on a subject that is named after the channel and what it is about:
+//! the log lets one claim through. After it, the log has whether it was sent. Who has seen a claim without an end for
+//! [`CLAIM_SILENT`], by its own clock, sends it again under the same id. So a crash in between, and nothing else, can
+//! double a message, and its receiver can tell.
+//!
+//! - `given`: texts that others must not see
+//! - `message`: what is told
+//! - `send`: the ways there
+//! - `seen`: since when a message is as it is
+
+mod message;
+mod seen;
+mod send;
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryIter, channel};
+use std::time::Duration;
+
+use hookloop_config::channels::Channel;
+use hookloop_config::channels::Mode;
+use hookloop_config::channels::Way;
+use hookloop_core::event::{Empty, EventBody};
+use hookloop_core::id::{NoticeId, Subject};
+use hookloop_core::inbox::{Key, NoticeClaimed, NoticeFailed, Problem};
+use hookloop_core::time::Timestamp;
+use hookloop_store::crash;
+use hookloop_store::log::Seq;
+use hookloop_store::view::{Notice, NoticeState};
+
+pub use message::{Item, Message};
+
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
+use hookloop_engine::error::EngineError;
+use hookloop_engine::inbox;
+use hookloop_engine::project::Project;
+use hookloop_engine::session::open::machine;
+use hookloop_engine::work::{Origin, Work};
+use hookloop_hooks::runner::Runner;
+use seen::Seen;
+use send::Door;
+
+/// A claim without an end, seen for so long, is one of somebody who died.
+pub const CLAIM_SILENT: Duration = Duration::from_secs(5 * 60);
+/// What follows a failed try, doubled each time.
+const RETRY_AFTER: Duration = Duration::from_secs(30);
+/// How often a message is tried.
+pub const TRIES_MAX: u32 = 10;
+/// Messages that one channel is sent in one round, and problems of one digest.
+const ROUND_MAX: usize = 50;
+const DIGEST_MAX: usize = 500;
+/// Between two rounds of a process that stays.
+const ROUND_EVERY: Duration = Duration::from_secs(3);
+
+/// When a round is: the time of day, and a clock that nobody sets.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    pub at: Timestamp,
+    pub running_ms: u64,
+}
+
+impl Moment {
+    pub fn now() -> Moment {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let ms = time.tv_sec.unsigned_abs() * 1_000 + time.tv_nsec.unsigned_abs() / 1_000_000;
+        Moment { at: now(), running_ms: ms }
+    }
+}
+
+/// What one round came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    pub sent: Vec<Told>,
+    pub failed: Vec<Failure>,
+    /// Messages that somebody may be sending, or that are tried again later.
+    pub waiting: usize,
+}
+
+/// A message that was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    pub channel: String,
+    pub id: NoticeId,
+    pub problems: Vec<Key>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub channel: String,
+    pub reason: String,
+}
+
+/// Whether a channel is configured for a project.
+fn is_for(channel: &Channel, project: &Project) -> bool {
+    let root = project.runner().map(|runner| runner.home().display().to_string());
+    let is_it = |name: &String| *name == project.name() || Some(name) == root.as_ref();
+    channel.projects.is_empty() || channel.projects.iter().any(is_it)
+}
+
+/// Sends what each channel was not told of yet. Any number of processes may do so at the same time.
+pub fn round(
+    project: &Project,
+    channels: &[Channel],
+    moment: Moment,
+) -> Result<Report, EngineError> {
+    let mut report = Report::default();
+    let Some(runner) = project.runner() else { return Ok(report) };
+    let mut seen = Seen::load(project);
+    for channel in channels.iter().filter(|channel| is_for(channel, project)) {
+        match Post::open(project, channel, runner) {
+            Ok(post) => post.round(moment, &mut seen, &mut report)?,
+            Err(reason) => report.fail(channel, reason),
+        }
+    }
+    seen.save();
+    Ok(report)
+}
+
+/// What a channel lacks before anything is sent: an address that is not set, a program that is missing.
+pub fn trouble(channel: &Channel, runner: &Runner) -> Option<String> {
+    Door::open(channel, runner).err()
+}
+
+/// Sends a message that is about nothing.
+pub fn test(project: &Project, channel: &Channel) -> Result<(), String> {
+    let runner = project.runner().ok_or("there is no directory to work in")?;
+    let item = Item {
+        key: "task:test@0".to_owned(),
+        kind: "test",
+        title: "this is a test: nothing is the matter".to_owned(),
+        reason: format!("Channel `{}` works.", channel.name),
+        since: now().to_string(),
+    };
+    let id = NoticeId::of(&["test", &fresh_id().to_string()]);
+    let message =
+        Message { id, project: project.name().to_owned(), items: vec![item], left_out: 0 };
+    Door::open(channel, runner)?.send(&message.cleaned())
+}
+
+impl Report {
+    fn fail(&mut self, channel: &Channel, reason: String) {
+        self.failed.push(Failure { channel: channel.name.clone(), reason });
+    }
+}
+
+/// A channel of a project, ready to be used.
+struct Post<'p> {
+    project: &'p Project,
+    channel: &'p Channel,
+    door: Door<'p>,
+    /// The channel's name in the log: what it leads to is not to be read from it.
+    to: String,
+}
+
+impl<'p> Post<'p> {
+    fn open(
+        project: &'p Project,
+        channel: &'p Channel,
+        runner: &'p Runner,
+    ) -> Result<Post<'p>, String> {
+        let door = Door::open(channel, runner)?;
+        let way = match channel.way {
+            Way::Webhook(_) => "webhook",
+            Way::Slack(_) => "slack",
+            Way::Desktop => "desktop",
+            Way::Mail(_) => "email",
+        };
+        let to = NoticeId::of(&[&channel.name, way, &door.place]).to_string();
+        Ok(Post { project, channel, door, to })
+    }
+
+    fn round(
+        &self,
+        moment: Moment,
+        seen: &mut Seen,
+        report: &mut Report,
+    ) -> Result<(), EngineError> {
+        let unsent = self.project.read(|view| view.unsent(&self.to, TRIES_MAX, ROUND_MAX))?;
+        for notice in unsent {
+            match seen.silence(&notice, moment.running_ms) < patience(&notice) {
+                true => report.waiting += 1,
+                false => self.deliver(&notice.id, notice.version, &notice.problems, report)?,
+            }
+        }
+        match self.channel.mode {
+            Mode::Each => self.tell_each(report),
+            Mode::Digest { every } => self.tell_together(every, moment.at, report),
+        }
+    }
+
+    fn untold(&self, limit: usize) -> Result<Vec<Problem>, EngineError> {
+        self.project.read(|view| view.untold(&self.to, &self.channel.kinds, limit))
+    }
+
+    fn tell_each(&self, report: &mut Report) -> Result<(), EngineError> {
+        for problem in self.untold(ROUND_MAX)? {
+            let id = NoticeId::of(&[&self.to, &problem.key.to_string()]);
+            self.deliver(&id, 0, &[problem.key], report)?;
+        }
+        Ok(())
+    }
+
+    /// One message for all that came up before the time that a digest is now for.
+    fn tell_together(
+        &self,
+        every: Duration,
+        at: Timestamp,
+        report: &mut Report,
+    ) -> Result<(), EngineError> {
+        let every = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
+        let slot = at.0.div_euclid(every);
+        let begin = Timestamp(slot.saturating_mul(every));
+        let mut problems = self.untold(DIGEST_MAX)?;
+        problems.retain(|problem| problem.since < begin);
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<Key> = problems.into_iter().map(|problem| problem.key).collect();
+        let id = NoticeId::of(&[&self.to, "digest", &slot.to_string()]);
+        self.deliver(&id, 0, &keys, report)
+    }
+
+    /// Sends a message, if it still is as it was when this was decided.
+    fn deliver(
+        &self,
+        id: &NoticeId,
+        version: Seq,
+        problems: &[Key],
+        report: &mut Report,
+    ) -> Result<(), EngineError> {
+        if !self.claim(id, version, problems)? {
+            return Ok(());
+        }
+        let subject = Subject::Notice(id.clone());
+        let message = self.message(id, problems)?;
+        if message.items.is_empty() {
+            return self.project.append(&subject, EventBody::NoticeDropped(Empty {}));
+        }
+        crash::point("notice");
+        let sent = self.door.send(&message);
+        crash::point("noticed");
+        let body = match sent {
+            Ok(()) => {
+                let (channel, problems) = (self.channel.name.clone(), problems.to_vec());
+                report.sent.push(Told { channel, id: id.clone(), problems });
+                EventBody::NoticeSent(Empty {})
+            }
+            Err(reason) => {
+                report.fail(self.channel, reason.clone());
+                EventBody::NoticeFailed(NoticeFailed { reason })
+            }
+        };
+        self.project.append(&subject, body)
+    }
+
+    /// Whether the message is this process's to send. Of rivals the log takes one.
+    fn claim(&self, id: &NoticeId, version: Seq, problems: &[Key]) -> Result<bool, EngineError> {
+        let subject = Subject::Notice(id.clone());
+        let claimed = NoticeClaimed {
+            channel: self.channel.name.clone(),
+            to: self.to.clone(),
+            machine: machine(),
+            problems: problems.iter().map(ToString::to_string).collect(),
+        };
+        let event = fresh_id();
+        self.project.store().transact(|unit| {
+            let mut work = Work::new(unit, self.project.rules(), now())?;
+            let view = work.unit.view()?;
+            if view.version(&subject)? != version {
+                return Ok(false);
+            }
+            for problem in problems.iter().filter(|_| version == 0) {
+                if view.is_told(&self.to, problem)? {
+                    return Ok(false);
+                }
+            }
+            let origin = Origin::command(event, self.project.actor());
+            let body = EventBody::NoticeClaimed(claimed.clone());
+            work.stage_quietly(origin, subject.clone(), body)?;
+            Ok(true)
+        })
+    }
+
+    /// What there is to say about those of the problems that nobody has dealt with.
+    fn message(&self, id: &NoticeId, problems: &[Key]) -> Result<Message, EngineError> {
+        let runner = self.project.runner();
+        let plain = |text: String| match (runner, runner.and_then(|runner| runner.redactor())) {
+            (_, Some(redactor)) => redactor.text(&text),
+            (None, None) => text,
+            (Some(_), None) => "not told: there are too many secrets to look for".to_owned(),
+        };
+        let mut items = Vec::new();
+        let mut left_out = 0;
+        for key in problems {
+            let Some(problem) = inbox::standing(self.project, key)? else { continue };
+            if items.len() == message::ITEMS_MAX {
+                left_out += 1;
+                continue;
+            }
+            items.push(Item {
+                key: key.to_string(),
+                kind: problem.kind.name(),
+                title: plain(inbox::title(self.project, &problem)?),
+                reason: plain(problem.reason),
+                since: problem.since.to_string(),
+            });
+        }
+        let project = self.project.name().to_owned();
+        Ok(Message { id: id.clone(), project, items, left_out }.cleaned())
+    }
+}
+
+/// How long a message is left alone that is as it is.
+fn patience(notice: &Notice) -> Duration {
+    match notice.state {
+        NoticeState::Failed => RETRY_AFTER * 2_u32.saturating_pow(notice.tries.saturating_sub(1)),
+        NoticeState::Claimed | NoticeState::Over => CLAIM_SILENT,
+    }
+}
+
+/// Rounds on a thread of their own, for as long as this is there: a receiver that is slow holds up nobody else.
+#[derive(Debug)]
+pub struct Notifier {
+    reports: Receiver<Result<Report, EngineError>>,
+    /// Rounds end when this does.
+    _over: Sender<()>,
+}
+
+impl Notifier {
+    /// None if there is no channel.
+    pub fn start(project: &Project, channels: Vec<Channel>) -> std::io::Result<Option<Notifier>> {
+        if channels.is_empty() {
+            return Ok(None);
+        }
+        let ((told, reports), (over, is_over)) = (channel(), channel::<()>());
+        let project = project.clone();
+        std::thread::Builder::new().name("notify".to_owned()).spawn(move || {
+            let mut known = Vec::new();
+            loop {
+                let mut report = round(&project, &channels, Moment::now());
+                // What fails all the time is told once.
+                if let Ok(report) = &mut report {
+                    let failed = report.failed.clone();
+                    report.failed.retain(|failure| !known.contains(failure));
+                    known = failed;
+                }
+                let is_news =
+                    !report.as_ref().is_ok_and(|r| r.sent.is_empty() && r.failed.is_empty());
+                if is_news && told.send(report).is_err() {
+                    return;
+                }
+                if is_over.recv_timeout(ROUND_EVERY) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        })?;
+        Ok(Some(Notifier { reports, _over: over }))
+    }
+
+    /// What came of the rounds since this was asked last, where anything did.
+    pub fn reports(&self) -> TryIter<'_, Result<Report, EngineError>> {
+        self.reports.try_iter()
+    }
+}

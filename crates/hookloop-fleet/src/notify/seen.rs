@@ -1,0 +1,69 @@
+//! Since when this machine has seen a message in the state that it is in. What is lost here only delays a message.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hookloop_config::ids::fresh_id;
+use hookloop_process::WriteOptions;
+use hookloop_process::write_whole;
+use hookloop_store::view::Notice;
+use serde::{Deserialize, Serialize};
+
+use hookloop_engine::project::Project;
+
+const FILE: &str = "notices.json";
+/// Messages that are watched at a time.
+const WATCHED_MAX: usize = 1_000;
+
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    path: Option<PathBuf>,
+    known: BTreeMap<String, Look>,
+    /// What was looked at in this round.
+    looked: BTreeMap<String, Look>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Look {
+    version: u64,
+    /// When it was first seen so, by the clock that its processes share and nobody sets.
+    at_ms: u64,
+}
+
+impl Seen {
+    pub(super) fn load(project: &Project) -> Seen {
+        let path = project.runner().map(|runner| runner.state().join(FILE));
+        let known = path.as_ref().and_then(|path| fs::read(path).ok());
+        let known = known.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        Seen { path, known, looked: BTreeMap::new() }
+    }
+
+    /// For how long it has been as it is, as far as this machine knows.
+    pub(super) fn silence(&mut self, notice: &Notice, now_ms: u64) -> Duration {
+        let version = notice.version;
+        let known = self.known.get(notice.id.as_str()).copied();
+        // A machine that was started again counts anew.
+        let known = known.filter(|look| look.version == version && look.at_ms <= now_ms);
+        let look = known.unwrap_or(Look { version, at_ms: now_ms });
+        if self.looked.len() < WATCHED_MAX {
+            self.looked.insert(notice.id.to_string(), look);
+        }
+        Duration::from_millis(now_ms - look.at_ms)
+    }
+
+    /// Others of this machine may watch what is none of this round's.
+    pub(super) fn save(self) {
+        let Seen { path, known, mut looked } = self;
+        for (id, look) in &known {
+            if looked.len() < WATCHED_MAX {
+                looked.entry(id.clone()).or_insert(*look);
+            }
+        }
+        let Some(path) = path.filter(|_| looked != known) else { return };
+        let bytes = serde_json::to_vec(&looked).unwrap_or_default();
+        // A lost record only begins the count again.
+        let _ = write_whole(&path, &bytes, WriteOptions::CACHE);
+    }
+}

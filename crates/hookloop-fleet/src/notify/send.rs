@@ -1,0 +1,220 @@
+//! The ways to a person: a webhook, Slack and what takes the same, the desktop, mail.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use hookloop_config::channels::{Channel, Mail, Security, Way};
+use hookloop_config::secret_text::Secret;
+use hookloop_core::inbox::{LINE_MAX, one_line};
+use hookloop_core::redact::Redactor;
+use hookloop_engine::session::open::machine;
+use hookloop_hooks::exec_context::ExecContext;
+use hookloop_hooks::webhook;
+use hookloop_http::HttpClient;
+use hookloop_process::ExitReason;
+use hookloop_process::Job;
+use hookloop_process::find_program;
+use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
+use lettre::transport::smtp::extension::ClientId;
+use lettre::{SmtpTransport, Transport};
+use serde_json::Value;
+
+use super::message::Message;
+
+/// How long a message may take by HTTP, and each step of a conversation by SMTP.
+const WITHIN: Duration = Duration::from_secs(10);
+const NOTIFY_SEND: &str = "notify-send";
+
+/// A way with all that it takes to go it.
+pub(super) struct Door<'c> {
+    channel: &'c Channel,
+    runner: &'c ExecContext,
+    /// The URL or the password.
+    secret: Option<Secret>,
+    redactor: Option<Redactor>,
+    /// What tells it from ways that lead elsewhere.
+    pub(super) place: String,
+}
+
+impl<'c> Door<'c> {
+    /// Finds what it takes, or says what is missing.
+    pub(super) fn open(channel: &'c Channel, runner: &'c ExecContext) -> Result<Door<'c>, String> {
+        let environment = runner.environment();
+        let secret = match &channel.way {
+            Way::Webhook(url) | Way::Slack(url) => {
+                let url = url.find(environment)?;
+                match url.is_url() {
+                    true => Some(url),
+                    false => return Err("what is given is not a URL".to_owned()),
+                }
+            }
+            Way::Mail(mail) => {
+                let password = mail.login.as_ref().map(|(_, password)| password.find(environment));
+                password.transpose()?
+            }
+            Way::Desktop => {
+                let path = environment.iter().find(|(name, _)| name == "PATH");
+                if !path.is_some_and(|(_, path)| find_program(NOTIFY_SEND, path).is_some()) {
+                    return Err(format!("there is no {NOTIFY_SEND} in PATH"));
+                }
+                None
+            }
+        };
+        let place = match &channel.way {
+            Way::Webhook(_) | Way::Slack(_) => {
+                secret.as_ref().map_or("", Secret::reveal).to_owned()
+            }
+            Way::Mail(mail) => {
+                mail.to.iter().map(|to| to.email.to_string()).collect::<Vec<_>>().join(" ")
+            }
+            Way::Desktop => format!("{} {}", machine(), rustix::process::getuid().as_raw()),
+        };
+        let redactor = match &secret {
+            Some(secret) => Some(redactor(channel, secret.reveal())?),
+            None => None,
+        };
+        Ok(Door { channel, runner, secret, redactor, place })
+    }
+
+    /// Sends a message, or says why it was not: in words that give nothing away.
+    pub(super) fn send(&self, message: &Message) -> Result<(), String> {
+        let secret = self.secret.as_ref().map_or("", Secret::reveal);
+        let sent = match &self.channel.way {
+            Way::Webhook(_) => {
+                post(self.runner.http(), secret, message, &message.json(&self.channel.name))
+            }
+            Way::Slack(_) => post(self.runner.http(), secret, message, &message.slack()),
+            Way::Mail(mail) => by_mail(mail, secret, message, self.runner.http()),
+            Way::Desktop => self.on_desktop(message),
+        };
+        sent.map_err(|why| {
+            let why = self.redactor.as_ref().map_or(why.clone(), |redactor| redactor.text(&why));
+            one_line(&why, LINE_MAX)
+        })
+    }
+
+    fn on_desktop(&self, message: &Message) -> Result<(), String> {
+        let text = message.text();
+        let body = text.split_once("\n\n").map_or("", |(_, body)| body);
+        // What shows it may read markup.
+        let body = body.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let argv = [NOTIFY_SEND, "--app-name=hookloop", "--", &message.title(), &body];
+        let argv = argv.map(OsString::from).to_vec();
+        let env = self.runner.environment().to_vec();
+        let job = Job { env, ..Job::new(argv, self.runner.state().to_owned(), WITHIN) };
+        match self.runner.keepers().run(job) {
+            Ok(ran) if ran.exit == ExitReason::Exited(0) => Ok(()),
+            Ok(ran) => Err(format!("{NOTIFY_SEND} ended with {:?}", ran.exit)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// Takes the secret out of what is said, also where only a part of it is.
+fn redactor(channel: &Channel, secret: &str) -> Result<Redactor, String> {
+    let mut secrets = vec![secret.to_owned()];
+    match &channel.way {
+        Way::Webhook(_) | Way::Slack(_) => {
+            let path = secret.splitn(4, '/').nth(3);
+            secrets.extend(path.map(str::to_owned));
+            secrets.extend(path.into_iter().flat_map(|path| path.split('/')).map(str::to_owned));
+        }
+        Way::Mail(mail) => {
+            let user = mail.login.as_ref().map_or("", |(user, _)| user);
+            secrets.push(format!("\0{user}\0{secret}"));
+        }
+        Way::Desktop => {}
+    }
+    Redactor::new(secrets.iter().map(|secret| ("secret", secret))).map_err(|e| e.to_string())
+}
+
+fn post(http: &HttpClient, url: &str, message: &Message, body: &Value) -> Result<(), String> {
+    let request = webhook::post(http, url, WITHIN).map_err(|error| error.to_string())?;
+    let answer = request.header("idempotency-key", message.id.as_str()).send(body.to_string());
+    match answer {
+        Ok(answer) if answer.status().is_success() => Ok(()),
+        Ok(answer) => Err(format!("HTTP status {}", answer.status().as_u16())),
+        Err(error) => Err(http.explain(url, &error).text()),
+    }
+}
+
+/// Keeps out-of-office answers away.
+#[derive(Clone)]
+struct AutoSubmitted;
+
+impl Header for AutoSubmitted {
+    fn name() -> HeaderName {
+        HeaderName::new_from_ascii_str("Auto-Submitted")
+    }
+
+    fn parse(_: &str) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(AutoSubmitted)
+    }
+
+    fn display(&self) -> HeaderValue {
+        HeaderValue::new(AutoSubmitted::name(), "auto-generated".to_owned())
+    }
+}
+
+fn by_mail(
+    mail: &Mail,
+    password: &str,
+    message: &Message,
+    http: &HttpClient,
+) -> Result<(), String> {
+    let mut builder = lettre::Message::builder()
+        .from(mail.from.clone())
+        .subject(message.title())
+        .message_id(Some(format!("<{}@hookloop.invalid>", message.id)))
+        .header(AutoSubmitted)
+        .header(ContentType::TEXT_PLAIN);
+    for to in &mail.to {
+        builder = builder.to(to.clone());
+    }
+    let letter = builder.body(message.text()).map_err(|error| error.to_string())?;
+    let tls = || mail_tls(&mail.host, http);
+    let tls = match mail.security {
+        Security::None => Tls::None,
+        Security::StartTls => Tls::Required(tls()?),
+        Security::Tls => Tls::Wrapper(tls()?),
+    };
+    let mut transport = SmtpTransport::builder_dangerous(&mail.host)
+        .port(mail.port)
+        .timeout(Some(WITHIN))
+        .hello_name(ClientId::Domain(machine()))
+        .tls(tls);
+    if let Some((user, _)) = &mail.login {
+        transport = transport.credentials(Credentials::new(user.clone(), password.to_owned()));
+    }
+    transport.build().send(&letter).map(drop).map_err(|error| in_words(&error))
+}
+
+/// TLS with the certificates of the system, and those of `network.ca_file`.
+fn mail_tls(host: &str, http: &HttpClient) -> Result<TlsParameters, String> {
+    let mut tls = TlsParameters::builder(host.to_owned());
+    let settings = http.settings().map_err(|error| error.to_string())?;
+    if let Some(path) = &settings.certificates.ca_file {
+        let wrong = |why: String| format!("network.ca_file: {}: {why}", path.display());
+        let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let found = Certificate::from_pem(&pem).map_err(|error| wrong(error.to_string()))?;
+        tls = tls.add_root_certificate(found);
+    }
+    tls.build().map_err(|error| error.to_string())
+}
+
+/// An error with what led to it.
+fn in_words(error: &dyn std::error::Error) -> String {
+    const CAUSES_MAX: usize = 5;
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    for _ in 0..CAUSES_MAX {
+        let Some(next) = cause else { break };
+        if !text.contains(&next.to_string()) {
+            text.push_str(&format!(": {next}"));
+        }
+        cause = next.source();
+    }
+    text
+}

@@ -1,0 +1,338 @@
+//! The tests and checks of a repository, the commands of its CI, and tools that keep hooks or tasks in it.
+//!
+//! Files are read, within the limits of [`tests_of`](hookloop_hooks::test_detection), and nothing is started. A file that
+//! can't be read becomes one of [`Survey::troubles`], and the rest is found.
+//!
+//! - `checks`: formatters, linters and types
+//! - `ci`: commands of workflows
+//! - `coverage`: projects in directories, and commands of a root that test them, too
+//! - `tools`: hooks and tasks of other tools
+//! - [`trial`]: gates as they do now
+
+mod checks;
+mod ci;
+mod coverage;
+mod tools;
+pub mod trial;
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use coverage::{Coverage, ProjectTree};
+use hookloop_core::environment::EnvironmentGap;
+use hookloop_hooks::environment;
+use hookloop_hooks::test_detection::reading::Project;
+use hookloop_hooks::test_detection::{NoTests, detect_with, directories, is_there};
+
+pub use ci::Step;
+pub use tools::Tool;
+
+/// Gates that are proposed at most. A repository with more of them needs a choice of directories.
+pub const GATES_MAX: usize = 24;
+/// The longest part of a gate's name that tells its directory.
+const SLUG_MAX: usize = 60;
+/// The runner of gates that a workflow of CI told.
+const CI_RUNNER: &str = "ci";
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    pub gates: Vec<Gate>,
+    /// What CI runs and no gate does.
+    pub ci: Vec<Step>,
+    pub tools: Vec<Tool>,
+    /// What could not be read.
+    pub troubles: Vec<String>,
+}
+
+/// A command that could be a `stop` gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gate {
+    pub name: String,
+    pub kind: GateKind,
+    /// A line for a shell.
+    pub command: String,
+    /// The file that it was told by.
+    pub from: String,
+    /// Variables that it needs and the user has, beside those that every hook has.
+    pub env: Vec<String>,
+    /// The directory that it runs in, from the project's root; none for the root itself.
+    pub cwd: Option<String>,
+    /// The program that is missing, if it can't be started at all.
+    pub missing: Option<MissingProgram>,
+}
+
+/// A program that a gate needs and this machine does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingProgram {
+    pub name: String,
+    /// The command that installs it, if one is known.
+    pub setup: Option<String>,
+}
+
+/// What a gate says when it says no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateKind {
+    /// The work is not done. That they fail now is a reason to have an agent work on it.
+    Tests,
+    /// The work is not tidy. Where that is so today, it is not the next agent's task.
+    Check,
+}
+
+/// Where to look, and as whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    pub root: &'a Path,
+    /// Where programs are looked for.
+    pub path: &'a OsStr,
+    /// Names of variables that the user has set.
+    pub variables: &'a BTreeSet<String>,
+}
+
+/// Looks at the repository at `root`.
+pub fn survey(ground: Ground<'_>) -> Survey {
+    let mut found = Survey::default();
+    let project = match Project::new(ground.root) {
+        Ok(project) => project,
+        Err(error) => {
+            found.troubles.push(error.to_string());
+            return found;
+        }
+    };
+    let searched = directories::search(ground.root);
+    found.troubles.extend(searched.notices);
+    let mut tree = ProjectTree::new(ground.root, searched.paths);
+    let all: Vec<String> = tree.directories().map(str::to_owned).collect();
+    for directory in &all {
+        found.look_at(&mut tree, directory, ground);
+    }
+    found.ci = ci::steps(ground.root, &mut found.troubles);
+    found.take_from_ci(&tree, ground);
+    found.tools = tools::all(&project, ground);
+    found
+}
+
+/// A gate before it is known whether it can be started.
+struct Proposed<'a> {
+    name: &'a str,
+    kind: GateKind,
+    command: String,
+    program: &'a str,
+    runner: &'static str,
+    directory: &'a str,
+    /// The file that tells the command, if that is not the usual file of its runner.
+    from: Option<&'a str>,
+}
+
+impl Survey {
+    /// The directories that gates were found in, in order; the root is `.`.
+    pub fn directories(&self) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for gate in &self.gates {
+            let directory = gate.directory().to_owned();
+            if !found.contains(&directory) {
+                found.push(directory);
+            }
+        }
+        found
+    }
+
+    /// Keeps the gates of these directories, and of those no more than [`GATES_MAX`]: tests before checks.
+    pub fn choose(&mut self, directories: &[String]) {
+        self.gates.retain(|gate| directories.iter().any(|chosen| chosen == gate.directory()));
+        let mut left_out: Vec<String> = Vec::new();
+        while self.gates.len() > GATES_MAX {
+            let last_check = self.gates.iter().rposition(|gate| gate.kind == GateKind::Check);
+            let index = last_check.unwrap_or(self.gates.len() - 1);
+            left_out.push(self.gates.remove(index).name);
+        }
+        if !left_out.is_empty() {
+            left_out.reverse();
+            self.troubles.push(format!(
+                "more than {GATES_MAX} gates were found, and these are left out: {}; choose directories with `--only \
+                 DIR`",
+                left_out.join(", ")
+            ));
+        }
+    }
+
+    /// Adds the gates of one directory.
+    fn look_at(&mut self, tree: &mut ProjectTree, directory: &str, ground: Ground<'_>) {
+        let path = tree.path(directory);
+        let of_directory = Ground { root: &path, ..ground };
+        let Ok(project) = Project::new(&path) else { return };
+        let inherited = tree.inherited(directory);
+        let at = |trouble: String| {
+            if directory.is_empty() { trouble } else { format!("in `{directory}`: {trouble}") }
+        };
+        match detect_with(&path, ground.path, inherited) {
+            Ok(tests) => {
+                let mut own = Vec::new();
+                for test in tests {
+                    match tree.tests(directory, test.runner) {
+                        Coverage::Own => own.push(test),
+                        Coverage::Covered => tree.note_covered(directory),
+                        Coverage::Refused(why) => self.troubles.push(why),
+                    }
+                }
+                let is_only = own.len() == 1;
+                for test in own {
+                    tree.note(directory, test.runner);
+                    let name =
+                        if is_only { "tests".to_owned() } else { format!("tests-{}", test.runner) };
+                    let (program, command) = checks::instead(&project, &test, of_directory);
+                    self.add(
+                        ground,
+                        Proposed {
+                            name: &name,
+                            kind: GateKind::Tests,
+                            command,
+                            program: &program,
+                            runner: test.runner,
+                            directory,
+                            from: None,
+                        },
+                    );
+                }
+            }
+            Err(NoTests::NoneFound { .. }) => {}
+            Err(error) => self.troubles.push(at(error.to_string())),
+        }
+        let mut troubles = Vec::new();
+        for check in checks::all(&project, of_directory, inherited, &mut troubles) {
+            if self.is_checked_above(tree, directory, &check) {
+                continue;
+            }
+            let checks::Check { name, runner, argv, .. } = check;
+            let Some(program) = argv.first() else { continue };
+            self.add(
+                ground,
+                Proposed {
+                    name,
+                    kind: GateKind::Check,
+                    command: argv.join(" "),
+                    program,
+                    runner,
+                    directory,
+                    from: None,
+                },
+            );
+        }
+        for trouble in troubles.into_iter().map(at) {
+            if !self.troubles.contains(&trouble) {
+                self.troubles.push(trouble);
+            }
+        }
+    }
+
+    /// Whether a command further up checks the files of this directory, too, or nothing can.
+    fn is_checked_above(&self, tree: &ProjectTree, directory: &str, check: &checks::Check) -> bool {
+        match (check.runner, check.script) {
+            ("cargo" | "go", _) => tree.tests(directory, check.runner) != Coverage::Own,
+            (_, Some(script)) => tree.script(directory, script),
+            // These read all files below the directory in which they are started.
+            _ => self.gates.iter().any(|gate| {
+                let up = gate.cwd.as_deref().unwrap_or_default();
+                let is_above = up.is_empty() || directory.starts_with(&format!("{up}/"));
+                let is_same = gate.kind == GateKind::Check && gate.command == check.argv.join(" ");
+                is_above && up != directory && is_same
+            }),
+        }
+    }
+
+    /// Makes gates of CI's tests where no runner was recognised, and drops the commands that gates run.
+    fn take_from_ci(&mut self, tree: &ProjectTree, ground: Ground<'_>) {
+        let tests = self.gates.iter().filter(|gate| gate.kind == GateKind::Tests);
+        let tested: Vec<String> = tests.map(|gate| gate.directory().to_owned()).collect();
+        let is_tested = |cwd: Option<&str>| match cwd {
+            // A command that CI runs in the root can be about everything.
+            None => !tested.is_empty(),
+            Some(cwd) => {
+                let is_at_or_below = |up: &str| cwd == up || cwd.starts_with(&format!("{up}/"));
+                tested.iter().any(|up| is_at_or_below(up)) || tree.covered().any(is_at_or_below)
+            }
+        };
+        for step in self.ci.clone() {
+            if !step.is_test || is_tested(step.cwd.as_deref()) {
+                continue;
+            }
+            let Some(program) = step.command.split_whitespace().next() else { continue };
+            self.add(
+                ground,
+                Proposed {
+                    name: "tests",
+                    kind: GateKind::Tests,
+                    command: step.command.clone(),
+                    program,
+                    runner: CI_RUNNER,
+                    directory: step.cwd.as_deref().unwrap_or_default(),
+                    from: Some(&step.file),
+                },
+            );
+        }
+        let gates = &self.gates;
+        self.ci.retain(|step| {
+            !gates.iter().any(|gate| gate.command == step.command && gate.cwd == step.cwd)
+        });
+    }
+
+    fn add(&mut self, ground: Ground<'_>, proposed: Proposed<'_>) {
+        let Proposed { name, kind, command, program, runner, directory, from } = proposed;
+        let path = ground.root.join(directory);
+        let missing = (!is_there(program, &path, ground.path)).then(|| {
+            let gap = EnvironmentGap::of_program(program, &environment::facts(&path));
+            MissingProgram { name: program.to_owned(), setup: gap.setup }
+        });
+        let env = checks::variables(runner).iter().filter(|name| ground.variables.contains(**name));
+        let from = from.unwrap_or_else(|| checks::file_of(runner));
+        let gate = Gate {
+            name: self.free_name(name, directory, runner),
+            kind,
+            command,
+            from: from.to_owned(),
+            env: env.map(|name| (*name).to_owned()).collect(),
+            cwd: Some(directory.to_owned()).filter(|directory| !directory.is_empty()),
+            missing,
+        };
+        let is_known = |known: &Gate| known.command == gate.command && known.cwd == gate.cwd;
+        if !self.gates.iter().any(is_known) {
+            self.gates.push(gate);
+        }
+    }
+
+    /// A name that no other gate has: `tests`, `tests-backend`, `tests-backend-tox`, `tests-backend-tox-2`.
+    fn free_name(&self, name: &str, directory: &str, runner: &str) -> String {
+        let is_free = |name: &String| self.gates.iter().all(|gate| gate.name != *name);
+        let name = if directory.is_empty() {
+            name.to_owned()
+        } else {
+            // The runner is named last: `tests-backend-pytest`.
+            let (kind, rest) =
+                name.split_once('-').map_or((name, None), |(kind, rest)| (kind, Some(rest)));
+            let rest = rest.map_or(String::new(), |rest| format!("-{rest}"));
+            format!("{kind}-{}{rest}", slug(directory))
+        };
+        let with_runner = format!("{name}-{runner}");
+        let numbered = (2..).map(|number| format!("{with_runner}-{number}"));
+        let mut names = [name, with_runner.clone()].into_iter().chain(numbered);
+        names.find(is_free).unwrap_or_default()
+    }
+}
+
+impl Gate {
+    /// The directory that the gate runs in; the root is `.`.
+    pub fn directory(&self) -> &str {
+        self.cwd.as_deref().unwrap_or(".")
+    }
+}
+
+/// A path as a part of a gate's name.
+fn slug(directory: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let slug: String = directory.chars().map(plain).take(SLUG_MAX).collect();
+    slug.trim_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! Formatters, linters and checks of types that a repository is set up for.
+
+use hookloop_hooks::test_detection::reading::Project;
+use hookloop_hooks::test_detection::{
+    InheritedTools, NoTests, TestCommand, is_there, javascript, python, recipes,
+};
+
+use super::Ground;
+
+/// A check that a repository is set up for.
+pub(super) struct Check {
+    pub(super) name: &'static str,
+    pub(super) runner: &'static str,
+    pub(super) argv: Vec<String>,
+    /// The script of `package.json` that it runs.
+    pub(super) script: Option<&'static str>,
+}
+
+/// Scripts of a package that check something, and what they are called here.
+const SCRIPTS: [(&str, &str); 5] = [
+    ("lint", "lint"),
+    ("typecheck", "types"),
+    ("type-check", "types"),
+    ("check-types", "types"),
+    ("format:check", "format"),
+];
+/// Files that say how ruff checks, and the section of `pyproject.toml` that does.
+const RUFF: [&str; 2] = ["ruff.toml", ".ruff.toml"];
+const MYPY: [&str; 2] = ["mypy.ini", ".mypy.ini"];
+const PYPROJECT: &str = "pyproject.toml";
+
+type Look = fn(&Project, Scene<'_>, &mut Vec<Check>) -> Result<(), NoTests>;
+
+/// Where a project is looked at, and the tools that it has from a workspace.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
+    ground: Ground<'a>,
+    inherited: InheritedTools,
+}
+
+/// All checks of a project. Files that can't be read become troubles.
+pub(super) fn all(
+    project: &Project,
+    ground: Ground<'_>,
+    inherited: InheritedTools,
+    troubles: &mut Vec<String>,
+) -> Vec<Check> {
+    let mut found = Vec::new();
+    let looks: [Look; 4] = [of_languages, of_javascript, of_python, of_tools];
+    for look in looks {
+        if let Err(error) = look(project, Scene { ground, inherited }, &mut found) {
+            let trouble = error.to_string();
+            if !troubles.contains(&trouble) {
+                troubles.push(trouble);
+            }
+        }
+    }
+    found
+}
+
+fn of_languages(project: &Project, _: Scene<'_>, found: &mut Vec<Check>) -> Result<(), NoTests> {
+    if project.has("Cargo.toml")? {
+        found.push(check("format", "cargo", &["cargo", "fmt", "--all", "--check"]));
+        let clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        found.push(check("lint", "cargo", &clippy));
+    }
+    if project.has("go.mod")? {
+        found.push(check("lint", "go", &["go", "vet", "./..."]));
+    }
+    if project.has("mix.exs")? {
+        found.push(check("format", "mix", &["mix", "format", "--check-formatted"]));
+    }
+    if project.has(".rubocop.yml")? {
+        found.push(check("lint", "rspec", &["bundle", "exec", "rubocop"]));
+    }
+    Ok(())
+}
+
+fn of_javascript(
+    project: &Project,
+    scene: Scene<'_>,
+    found: &mut Vec<Check>,
+) -> Result<(), NoTests> {
+    for (script, name) in SCRIPTS {
+        let command = javascript::command(project, script, scene.inherited.manager)?;
+        if let Some(javascript::ScriptCommand { manager, argv, .. }) = command {
+            let (runner, script) = (manager.name(), Some(script));
+            found.push(Check { name, runner, argv, script });
+        }
+    }
+    Ok(())
+}
+
+fn of_python(project: &Project, scene: Scene<'_>, found: &mut Vec<Check>) -> Result<(), NoTests> {
+    let text = project.read(PYPROJECT)?.unwrap_or_default();
+    let has_section = |tool: &str| {
+        let section = format!("[tool.{tool}");
+        text.lines().any(|line| line.trim_start().starts_with(&section))
+    };
+    let has_any = |files: &[&str]| -> Result<bool, NoTests> {
+        for file in files {
+            if project.has(file)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    let own = python::launcher(project)?;
+    let launcher = if own.is_empty() { scene.inherited.launcher } else { own };
+    if has_section("ruff") || has_any(&RUFF)? {
+        found.push(check("lint", "pytest", &[launcher, &["ruff", "check", "."]].concat()));
+    }
+    if has_section("mypy") || has_any(&MYPY)? {
+        found.push(check("types", "pytest", &[launcher, &["mypy", "."]].concat()));
+    }
+    Ok(())
+}
+
+fn of_tools(project: &Project, scene: Scene<'_>, found: &mut Vec<Check>) -> Result<(), NoTests> {
+    if project.has(".pre-commit-config.yaml")? {
+        // The second reads the same file and is quicker.
+        let names = ["pre-commit", "prek"];
+        let is_installed = |name: &&str| is_there(name, scene.ground.root, scene.ground.path);
+        let program = names.into_iter().rev().find(is_installed).unwrap_or(names[0]);
+        found.push(check("pre-commit", "pre-commit", &[program, "run", "--all-files"]));
+    }
+    if found.is_empty() && recipes::has_make(project, "lint")? {
+        found.push(check("lint", "make", &["make", "lint"]));
+    } else if found.is_empty() && recipes::has_just(project, "lint")? {
+        found.push(check("lint", "just", &["just", "lint"]));
+    }
+    Ok(())
+}
+
+fn check(name: &'static str, runner: &'static str, argv: &[&str]) -> Check {
+    let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+    Check { name, runner, argv, script: None }
+}
+
+/// The program and the line that run tests; another one if the usual program is missing and there is one that does
+/// the same.
+pub(super) fn instead(
+    project: &Project,
+    test: &TestCommand,
+    ground: Ground<'_>,
+) -> (String, String) {
+    let words = |words: &[&str]| (words[0].to_owned(), words.join(" "));
+    let usual = || (test.program.clone(), test.line());
+    if test.runner != "pytest" || test.program_found {
+        return usual();
+    }
+    for own in [".venv/bin/pytest", "venv/bin/pytest"] {
+        if is_there(own, ground.root, ground.path) {
+            return words(&[own]);
+        }
+    }
+    if !is_there("python3", ground.root, ground.path) {
+        return usual();
+    }
+    // A file that can't be read leaves it to pytest.
+    match python::unittest_directory(project) {
+        Ok(Some(directory)) => ("python3".to_owned(), python::unittest_line(directory)),
+        Ok(None) | Err(_) => usual(),
+    }
+}
+
+/// Variables that the tools of a runner look for. Hooks have few, and none of these, unless they name them.
+pub(super) fn variables(runner: &str) -> &'static [&'static str] {
+    match runner {
+        "cargo" => &["CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "CARGO_TARGET_DIR"],
+        "go" => &["GOPATH", "GOROOT", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY"],
+        "npm" | "pnpm" | "yarn" | "bun" => &["NODE_OPTIONS", "COREPACK_HOME", "PNPM_HOME"],
+        "pytest" | "tox" | "nox" | "pre-commit" => {
+            &["VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "UV_CACHE_DIR"]
+        }
+        "django" => &["VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "DJANGO_SETTINGS_MODULE"],
+        "cmake" => &["CC", "CXX", "CMAKE_GENERATOR", "CMAKE_PREFIX_PATH", "VCPKG_ROOT"],
+        "maven" | "gradle" | "sbt" => &["JAVA_HOME", "GRADLE_USER_HOME", "MAVEN_OPTS"],
+        "dotnet" => &["DOTNET_ROOT", "DOTNET_CLI_HOME", "NUGET_PACKAGES"],
+        "rspec" => &["GEM_HOME", "GEM_PATH", "BUNDLE_PATH", "RBENV_VERSION"],
+        "mix" => &["MIX_HOME", "HEX_HOME"],
+        _ => &[],
+    }
+}
+
+/// The file that people know a runner by.
+pub(super) fn file_of(runner: &str) -> &'static str {
+    match runner {
+        "cargo" => "Cargo.toml",
+        "go" => "go.mod",
+        "npm" | "pnpm" | "yarn" | "bun" => "package.json",
+        "pytest" => "Python's tests and settings",
+        "django" => "manage.py",
+        "tox" => "tox's settings",
+        "nox" => "noxfile.py",
+        "cmake" => "CMakeLists.txt",
+        "pre-commit" => ".pre-commit-config.yaml",
+        "maven" => "pom.xml",
+        "gradle" => "Gradle's files",
+        "sbt" => "build.sbt",
+        "dotnet" => ".NET's projects",
+        "rspec" => "Ruby's files",
+        "mix" => "mix.exs",
+        "swift" => "Package.swift",
+        "deno" => "deno.json",
+        "stack" => "stack.yaml",
+        "phpunit" => "phpunit.xml",
+        "make" => "Makefile",
+        "just" => "justfile",
+        _ => "the repository's files",
+    }
+}

@@ -1,0 +1,181 @@
+//! Gates as they do now: each is run once, as the hook that it would be.
+//!
+//! What is run is the repository's code. Who calls this has the user's word for it, given for these commands.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hookloop_config::paths::FILE_NAME;
+use hookloop_config::paths::Place;
+use hookloop_config::{ConfigError, project_file as config};
+use hookloop_core::answer::Status;
+use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap, find_gap};
+use hookloop_core::hook::Hook;
+use hookloop_core::point::Point;
+use hookloop_engine::delivery::steps::DeliveryHooks;
+use hookloop_engine::delivery_context::StepsInContext;
+use hookloop_engine::error::EngineError;
+use hookloop_engine::kept::{self, Surroundings};
+use hookloop_engine::session::now::NowBoard;
+use hookloop_hooks::environment;
+use hookloop_hooks::hook_context::Occasion;
+use hookloop_hooks::hook_run::HookRun;
+use hookloop_hooks::runner::Runner;
+use hookloop_hooks::test_detection::python::NO_TESTS;
+use hookloop_hooks::trust::{HookOffer, Trust};
+use hookloop_hooks::turns;
+use hookloop_process::Cancel;
+
+use super::{Gate, GateKind};
+
+/// What a gate that was not tried may take; and one that took longer than [`LONG`].
+pub const TIMEOUT: &str = "10m";
+pub const LONG_TIMEOUT: &str = "30m";
+const LONG: Duration = Duration::from_secs(120);
+/// What a gate may take to be tried.
+pub const TRIED_WITHIN: Duration = Duration::from_secs(300);
+/// What Python's own runner says then.
+const RAN_NONE: &str = "Ran 0 tests";
+
+/// How a gate did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trial {
+    NotTried,
+    Passed {
+        ms: u64,
+    },
+    Failed {
+        ms: u64,
+        why: String,
+        output: String,
+    },
+    /// The environment is not prepared, so the failure says nothing about the project.
+    NotReady {
+        gap: EnvironmentGap,
+        output: String,
+    },
+    /// There is nothing to run: no tests.
+    Absent {
+        why: String,
+        output: String,
+    },
+    TimedOut {
+        output: String,
+    },
+}
+
+impl Trial {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Trial::NotTried => "not_tried",
+            Trial::Passed { .. } => "passed",
+            Trial::Failed { .. } => "failed",
+            Trial::NotReady { .. } => "not_ready",
+            Trial::Absent { .. } => "absent",
+            Trial::TimedOut { .. } => "timed_out",
+        }
+    }
+
+    /// What the gate should have as its timeout.
+    pub fn timeout(&self) -> &'static str {
+        match self {
+            Trial::TimedOut { .. } => LONG_TIMEOUT,
+            Trial::Passed { ms } | Trial::Failed { ms, .. }
+                if u128::from(*ms) > LONG.as_millis() =>
+            {
+                LONG_TIMEOUT
+            }
+            _ => TIMEOUT,
+        }
+    }
+
+    /// The trial of tests whose program is not installed, where the command that installs it is known. Such tests stay
+    /// a gate, so that no session goes without them. None for every other gate.
+    pub fn of_missing(gate: &Gate) -> Option<Trial> {
+        let missing = gate.missing.as_ref().filter(|_| gate.kind == GateKind::Tests)?;
+        let setup = Some(missing.setup.clone()?);
+        let cause = format!("`{}` is not installed", missing.name);
+        Some(Trial::NotReady { gap: EnvironmentGap { cause, setup }, output: String::new() })
+    }
+
+    fn of(run: &HookRun, facts: &EnvironmentFacts) -> Trial {
+        let ran = run.ran.as_ref();
+        let (code, ms) = (ran.and_then(|ran| ran.exit_code), ran.map_or(0, |ran| ran.duration_ms));
+        let output = run.printed.trim_end().to_owned();
+        let why = || run.outcome.reason.clone().unwrap_or_else(|| "it did not pass".to_owned());
+        let absent = |why: &str| Trial::Absent { why: why.to_owned(), output: output.clone() };
+        let result = CommandResult { exit_code: code, stdout: &run.stdout, stderr: &run.stderr };
+        if let Some(gap) = find_gap(result, facts).filter(|_| code.is_some()) {
+            return Trial::NotReady { gap, output };
+        }
+        match (run.outcome.status, code) {
+            (_, Some(NO_TESTS)) => absent("it found no tests"),
+            _ if output.contains(RAN_NONE) => absent("it found no tests"),
+            (Status::Passed, _) => Trial::Passed { ms },
+            (Status::Cancelled, _) => Trial::NotTried,
+            (Status::TimedOut, _) => Trial::TimedOut { output: format!("{output}\n{}", why()) },
+            (Status::NotStarted | Status::Skipped, _) => Trial::Absent { why: why(), output },
+            (_, Some(code)) => Trial::Failed { ms, why: format!("exit code {code}"), output },
+            _ => Trial::Failed { ms, why: why(), output },
+        }
+    }
+}
+
+/// Hooks of a file that was not written yet, to be tried one by one.
+#[derive(Debug)]
+pub struct Trials {
+    runner: Runner,
+    hooks: Vec<Hook>,
+}
+
+impl Trials {
+    /// The `stop` gates of `text`, a project's file for `place`.
+    pub fn new(place: &Place, text: &str, around: &Surroundings) -> Result<Trials, EngineError> {
+        let settings = config::settings_from(Path::new(FILE_NAME), text.as_bytes())?;
+        place.prepare()?;
+        let registry = &settings.rules.hooks;
+        // For this run alone: that they are tried is agreed to, that they count is not.
+        let offer = HookOffer::look(&place.root, &settings.rules)?;
+        let mut trust = Trust::load(&place.state)?;
+        trust.accept(&offer.digest(), &offer)?;
+        let environment = around.environment.clone();
+        let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust)
+            .with_log(kept::log_digest(&settings, around));
+        let is_gate = |hook: &&Hook| hook.points.contains(&Point::Stop);
+        Ok(Trials { runner, hooks: registry.list().iter().filter(is_gate).cloned().collect() })
+    }
+
+    /// Runs the gate of that name, and tells how it did. The board shows the gate while it runs. A gate that is
+    /// cancelled was not tried.
+    pub fn run(&self, name: &str, board: &NowBoard, cancel: &Cancel) -> Trial {
+        let Some(hook) = self.hooks.iter().find(|hook| hook.name == name) else {
+            return Trial::NotTried;
+        };
+        let point = Point::Stop;
+        let (event, task, session, cancel) = (None, None, None, Some(cancel));
+        let builtins = StepsInContext { steps: &DeliveryHooks, runner: &self.runner, bench: None };
+        let (changes, branches) = (None, None);
+        let occasion = Occasion {
+            point: &point,
+            event,
+            task,
+            session,
+            cancel,
+            builtins: Some(&builtins),
+            changes,
+            branches,
+            delivery: None,
+            reaction: None,
+            board: Some(board),
+        };
+        let runs = turns::run_all(&self.runner, std::slice::from_ref(hook), &occasion, &mut |_| {});
+        let directory = self.runner.root().join(hook.options.cwd.as_deref().unwrap_or(""));
+        let facts = environment::facts(&directory);
+        runs.first().map_or(Trial::NotTried, |run| Trial::of(run, &facts))
+    }
+}
+
+/// Whether `text` is a project's file that is read without a mistake.
+pub fn check(text: &str) -> Result<(), ConfigError> {
+    config::settings_from(Path::new(FILE_NAME), text.as_bytes()).map(|_| ())
+}

@@ -1,0 +1,390 @@
+//! The thread that sends spans. It reads them from the log, so nothing waits for it and nothing is handed to it.
+//!
+//! A collector that is slow, gone or in trouble holds up this thread alone. Spans wait in the log meanwhile, not in
+//! memory: one batch at a time is made of them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hookloop_core::id::SessionId;
+use opentelemetry_proto::tonic::trace::v1::Span;
+
+use super::otlp::{Collector, Failure};
+use super::settings::{Misfit, Target};
+use super::spans::{Given, Traced};
+use hookloop_engine::error::EngineError;
+use hookloop_engine::project::Project;
+use hookloop_engine::project::SpanExporter;
+use hookloop_engine::project::WatchGuard;
+use hookloop_engine::session_record::Record;
+
+/// How often the log is looked at while a session is under way.
+const LOOK: Duration = Duration::from_secs(1);
+/// Spans of one request.
+const BATCH_MAX: usize = 512;
+/// How often a batch is sent that may be taken another time.
+const TRIES_MAX: u32 = 12;
+/// After the first failure; twice as long after each further one.
+const BACKOFF: Duration = Duration::from_secs(1);
+const BACKOFF_MAX: Duration = Duration::from_secs(60);
+/// Sessions that wait to be shown. Of more, the oldest that are over are given up.
+const SESSIONS_MAX: usize = 1_024;
+/// How long a program waits at its end for what is not sent.
+pub const FINISH_MAX: Duration = Duration::from_secs(3);
+
+/// What became of spans.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    pub sent: u64,
+    /// Not taken by the collector, or given up.
+    pub lost: u64,
+    /// Requests that failed.
+    pub failures: u64,
+    /// Why the last of them did, if none has worked since.
+    pub trouble: Option<String>,
+}
+
+/// What somebody may want to hear.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// Spans do not get there, for now.
+    Failing { why: String },
+    /// They do again.
+    Working,
+    /// These will not.
+    Lost { spans: usize, why: String },
+}
+
+pub type Listener = Box<dyn Fn(&News) + Send>;
+
+/// Sends spans of sessions to a collector. Clones share it.
+#[derive(Clone)]
+pub struct Exporter(Arc<Shared>);
+
+impl std::fmt::Debug for Exporter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Exporter to {}", self.0.url)
+    }
+}
+
+struct Shared {
+    url: String,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    arrivals: Vec<Followed>,
+    figures: Figures,
+    /// When the program wants to end.
+    closing: Option<Instant>,
+    is_done: bool,
+}
+
+/// A session is under way for as long as this is there.
+#[derive(Debug)]
+pub struct Watch {
+    is_over: Arc<AtomicBool>,
+    exporter: Exporter,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.exporter.0.changed.notify_all();
+    }
+}
+
+struct Followed {
+    project: Project,
+    record: Record,
+    given: Given,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Followed {
+    /// Spans that the log has by now, at most so many.
+    fn take(&mut self, content: bool, room: usize) -> Result<Vec<Span>, EngineError> {
+        self.record.look(&self.project)?;
+        let (Some(timeline), Some(names)) = (self.record.timeline(), self.record.names()) else {
+            return Ok(Vec::new());
+        };
+        let traced = Traced { project: &self.project, names, timeline, content };
+        Ok(traced.take(&mut self.given, room))
+    }
+}
+
+impl Exporter {
+    /// Begins to send to `target`.
+    pub fn start(target: &Target, listener: Listener) -> Result<Exporter, Misfit> {
+        let collector = Collector::new(target)?;
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        let shared = Arc::new(Shared { url: target.url.clone(), state, changed });
+        let sender = Sender {
+            shared: Arc::clone(&shared),
+            collector,
+            timeout: target.timeout,
+            content: target.content,
+            listener,
+            followed: Vec::new(),
+            batch: Vec::new(),
+            tries: 0,
+            rests_until: None,
+        };
+        let thread = std::thread::Builder::new().name("telemetry".to_owned());
+        let started = thread.spawn(move || sender.run());
+        started.map_err(|error| Misfit(format!("there is no thread to send it: {error}")))?;
+        Ok(Exporter(shared))
+    }
+
+    /// Where spans go.
+    pub fn url(&self) -> &str {
+        &self.0.url
+    }
+
+    /// Shows a session for as long as what this gives is there, and then what is left of it.
+    fn watch_session(&self, project: &Project, id: &SessionId) -> Watch {
+        let is_over = Arc::new(AtomicBool::new(false));
+        // What the log is read with needs no way to come back here.
+        let project = project.clone().untraced();
+        self.0.lock().arrivals.push(Followed {
+            project,
+            record: Record::new(id.clone()),
+            given: Given::default(),
+            is_over: Arc::clone(&is_over),
+        });
+        self.0.changed.notify_all();
+        Watch { is_over, exporter: self.clone() }
+    }
+
+    /// Shows a session as far as the log has it.
+    pub fn show(&self, project: &Project, id: &SessionId) {
+        drop(self.watch_session(project, id));
+    }
+
+    pub fn figures(&self) -> Figures {
+        self.0.lock().figures.clone()
+    }
+
+    /// Sends what is left, within bounds: a collector that fails now is not asked again.
+    pub fn finish(&self) -> Figures {
+        let mut state = self.0.lock();
+        let until = Instant::now() + FINISH_MAX;
+        state.closing.get_or_insert(until);
+        self.0.changed.notify_all();
+        while !state.is_done {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let why = || format!("no answer within {FINISH_MAX:?}");
+                state.figures.trouble.get_or_insert_with(why);
+                break;
+            }
+            let waited = self.0.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.figures.clone()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Sender {
+    shared: Arc<Shared>,
+    collector: Collector,
+    timeout: Duration,
+    content: bool,
+    listener: Listener,
+    followed: Vec<Followed>,
+    /// What is sent next, again if it has to be.
+    batch: Vec<Span>,
+    tries: u32,
+    /// Nothing is sent before.
+    rests_until: Option<Instant>,
+}
+
+impl Sender {
+    fn run(mut self) {
+        loop {
+            let closing = self.wait();
+            if self.batch.is_empty() {
+                self.gather();
+            }
+            let is_through = match self.batch.is_empty() {
+                true => true,
+                false => !self.send(closing),
+            };
+            if closing.is_some() && is_through {
+                self.give_up_rest();
+                self.shared.lock().is_done = true;
+                self.shared.changed.notify_all();
+                return;
+            }
+        }
+    }
+
+    /// Until there is something to do; answers until when, if the program wants to end.
+    fn wait(&mut self) -> Option<Instant> {
+        let mut state = self.shared.lock();
+        let mut has_waited = false;
+        loop {
+            self.followed.append(&mut state.arrivals);
+            if state.closing.is_some() {
+                return state.closing;
+            }
+            let rest =
+                self.rests_until.map(|until| until.saturating_duration_since(Instant::now()));
+            let has_ended = || self.followed.iter().any(|one| one.is_over.load(Ordering::SeqCst));
+            let is_due = match rest {
+                Some(rest) => rest.is_zero(),
+                None => !self.batch.is_empty() || has_waited || has_ended(),
+            };
+            if is_due {
+                self.rests_until = None;
+                return None;
+            }
+            let for_long = self.followed.is_empty() && self.batch.is_empty();
+            state = match rest.or((!for_long).then_some(LOOK)) {
+                Some(time) => {
+                    let waited = self.shared.changed.wait_timeout(state, time);
+                    let (state, timed_out) = waited.unwrap_or_else(PoisonError::into_inner);
+                    has_waited = timed_out.timed_out();
+                    state
+                }
+                None => {
+                    let waited = self.shared.changed.wait(state);
+                    waited.unwrap_or_else(PoisonError::into_inner)
+                }
+            };
+        }
+    }
+
+    /// Makes a batch of what the log has by now.
+    fn gather(&mut self) {
+        let (content, batch) = (self.content, &mut self.batch);
+        self.followed.retain_mut(|one| {
+            // Looked at before the log: what was stored until then is read.
+            let is_over = one.is_over.load(Ordering::SeqCst);
+            let room = BATCH_MAX - batch.len();
+            if room == 0 {
+                return true;
+            }
+            match one.take(content, room) {
+                Ok(spans) => {
+                    let is_all = spans.len() < room;
+                    batch.extend(spans);
+                    !(is_all && (is_over || one.given.is_over()))
+                }
+                // A log that can't be read now may be later, while the session goes on.
+                Err(_) => !is_over,
+            }
+        });
+        let mut excess = self.followed.len().saturating_sub(SESSIONS_MAX);
+        let mut lost = 0;
+        self.followed.retain_mut(|one| {
+            if excess == 0 || !one.is_over.load(Ordering::SeqCst) {
+                return true;
+            }
+            excess -= 1;
+            lost += one.take(content, usize::MAX).map_or(0, |spans| spans.len());
+            false
+        });
+        if lost > 0 {
+            self.lose(lost, "too many sessions wait to be sent");
+        }
+    }
+
+    /// Sends the batch; answers whether there is any use in going on at once.
+    fn send(&mut self, closing: Option<Instant>) -> bool {
+        let left = closing.map(|until| until.saturating_duration_since(Instant::now()));
+        let timeout = left.map_or(self.timeout, |left| left.min(self.timeout));
+        if timeout.is_zero() {
+            return false;
+        }
+        let count = self.batch.len();
+        match self.collector.send(&self.batch, timeout) {
+            Ok(taken) => {
+                let had_trouble = self.note(|figures| {
+                    figures.sent += taken as u64;
+                    figures.trouble.take().is_some()
+                });
+                if had_trouble {
+                    (self.listener)(&News::Working);
+                }
+                self.drop_batch();
+                if taken < count {
+                    self.lose(count - taken, "the collector rejected them");
+                }
+                true
+            }
+            Err(failure) => {
+                let why = failure.why().to_owned();
+                let is_new = self.note(|figures| {
+                    figures.failures += 1;
+                    figures.trouble.replace(why.clone()).is_none()
+                });
+                if is_new {
+                    (self.listener)(&News::Failing { why: why.clone() });
+                }
+                self.rest_after(failure, closing.is_some());
+                false
+            }
+        }
+    }
+
+    /// After a failure: when it is tried again, if it is.
+    fn rest_after(&mut self, failure: Failure, is_closing: bool) {
+        let count = self.batch.len();
+        let Failure::Later { why, after } = failure else {
+            self.drop_batch();
+            return self.lose(count, failure.why());
+        };
+        self.tries += 1;
+        if self.tries >= TRIES_MAX && !is_closing {
+            self.drop_batch();
+            return self.lose(count, &why);
+        }
+        let doubled = BACKOFF.saturating_mul(1 << (self.tries - 1).min(16)).min(BACKOFF_MAX);
+        self.rests_until = Some(Instant::now() + after.unwrap_or(doubled));
+    }
+
+    fn drop_batch(&mut self) {
+        (self.batch, self.tries, self.rests_until) = (Vec::new(), 0, None);
+    }
+
+    fn lose(&self, spans: usize, why: &str) {
+        self.note(|figures| figures.lost += spans as u64);
+        (self.listener)(&News::Lost { spans, why: why.to_owned() });
+    }
+
+    /// Counts what nobody will send.
+    fn give_up_rest(&mut self) {
+        let mut spans = self.batch.len();
+        loop {
+            self.drop_batch();
+            self.gather();
+            if self.batch.is_empty() {
+                break;
+            }
+            spans += self.batch.len();
+        }
+        self.note(|figures| figures.lost += spans as u64);
+    }
+
+    fn note<T>(&self, change: impl FnOnce(&mut Figures) -> T) -> T {
+        change(&mut self.shared.lock().figures)
+    }
+}
+
+impl SpanExporter for Exporter {
+    fn watch(&self, project: &Project, id: &SessionId) -> Box<dyn WatchGuard> {
+        Box::new(self.watch_session(project, id))
+    }
+}
+
+impl WatchGuard for Watch {}

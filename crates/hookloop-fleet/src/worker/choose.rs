@@ -1,0 +1,218 @@
+//! Which project is next: the one that has the fewest tasks in hands, for its weight; of two, the one that was
+//! served longer ago. So a project with a thousand tasks does not keep one with ten waiting.
+
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use hookloop_config::ids::fresh_id;
+use hookloop_core::fleet::Slowed;
+use hookloop_core::id::SessionId;
+use hookloop_core::purse::{Answer, Shortage};
+use hookloop_core::task::TaskState;
+
+use super::hand::seat;
+use super::{AFTER_ERROR, Desk, Post, Shift, Told};
+use hookloop_engine::claim::{ClaimRequest, Claimed, Wanted};
+use hookloop_engine::error::EngineError;
+use hookloop_engine::project::Project;
+
+/// A project in which there was nothing to take is not looked at again for so long.
+const DRY: Duration = Duration::from_secs(1);
+
+/// What a project is compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rank {
+    /// Tasks in hands, over all workers.
+    held: u64,
+    weight: u64,
+    /// When it was served last, by this worker.
+    served: u64,
+}
+
+/// Whether something may begin.
+enum May {
+    /// These want to be left alone.
+    Begin(Vec<Slowed>),
+    /// The agent wants to.
+    Wait,
+    /// There is not enough for another turn.
+    Spend(Shortage),
+}
+
+impl Rank {
+    /// Who comes first.
+    fn order(&self, other: &Rank) -> std::cmp::Ordering {
+        // What each would have with one more, for its weight.
+        let (own, its) = ((self.held + 1) * other.weight, (other.held + 1) * self.weight);
+        own.cmp(&its).then(self.served.cmp(&other.served))
+    }
+}
+
+impl<'w> Shift<'w> {
+    /// Takes tasks for as long as there are hands for them. Answers whether there was nothing to take.
+    pub(super) fn fill<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, desk: &mut Desk) -> bool {
+        let slots = self.worker.plan.slots as usize;
+        while desk.hands.len() < slots {
+            let slowed = match self.may_begin() {
+                Ok(May::Begin(slowed)) => {
+                    desk.is_broke = false;
+                    slowed
+                }
+                // Who waits for an answer has not come to an end.
+                Ok(May::Wait) => return false,
+                Ok(May::Spend(shortage)) => {
+                    if !std::mem::replace(&mut desk.is_broke, true) {
+                        let why = format!("the fleet's budget: {shortage}");
+                        self.tell(&Told::Trouble { project: None, why });
+                    }
+                    return true;
+                }
+                Err(error) => {
+                    self.tell(&Told::Trouble { project: None, why: error.to_string() });
+                    return false;
+                }
+            };
+            if !self.take_one(scope, desk, &slowed) {
+                // Who is left alone for a moment may have something, and so may what follows from events.
+                let has_pending = |post: &Post| post.project().has_pending().unwrap_or(true);
+                return desk.rests.iter().all(Option::is_none)
+                    && !self
+                        .worker
+                        .posts
+                        .iter()
+                        .any(|post| post.is_refreshing() || has_pending(post));
+            }
+        }
+        false
+    }
+
+    /// Whether anything may begin at all.
+    fn may_begin(&self) -> Result<May, EngineError> {
+        let fleet = &self.worker.fleet;
+        if let Answer::Exhausted(shortage) = fleet.may_begin()? {
+            return Ok(May::Spend(shortage));
+        }
+        let slowed = fleet.slowed()?;
+        let agent = format!("agent:{}", self.worker.plan.agent);
+        Ok(match slowed.iter().any(|slowed| slowed.what == agent) {
+            true => May::Wait,
+            false => May::Begin(slowed),
+        })
+    }
+
+    /// Takes a task of the project that is next; answers whether there was one.
+    fn take_one<'s, 'e>(
+        &'e self,
+        scope: &'s Scope<'s, 'e>,
+        desk: &mut Desk,
+        slowed: &[Slowed],
+    ) -> bool {
+        for post in self.in_order(desk, slowed) {
+            let served = &self.worker.posts[post];
+            let Some(project) = self.look(post) else { continue };
+            let Some(seat) = seat(&project) else { continue };
+            if !served.enter() {
+                continue;
+            }
+            let session = SessionId::generate(fresh_id());
+            match self.claim(&project, &session) {
+                Ok(Some(claimed)) => {
+                    desk.count += 1;
+                    desk.served[post] = desk.count;
+                    self.begin(scope, desk, (post, project, seat), claimed, session);
+                    return true;
+                }
+                Ok(None) => {
+                    served.exit();
+                    desk.dry[post] = Some(Instant::now());
+                }
+                Err(error) => {
+                    served.exit();
+                    desk.rests[post] = Some(Instant::now() + AFTER_ERROR);
+                    self.trouble(post, &error);
+                }
+            }
+        }
+        false
+    }
+
+    fn claim(
+        &self,
+        project: &Project,
+        session: &SessionId,
+    ) -> Result<Option<Claimed>, EngineError> {
+        let plan = &self.worker.plan;
+        let wanted = match plan.types.is_empty() {
+            true => Wanted::Any,
+            false => Wanted::Types(plan.types.clone()),
+        };
+        project.claim(&ClaimRequest {
+            agent: session.actor(),
+            worker: plan.agent.clone(),
+            lease: plan.lease,
+            wanted,
+            labels: plan.labels.clone(),
+        })
+    }
+
+    /// The projects that have something ready, in the order in which they are asked.
+    fn in_order(&self, desk: &Desk, slowed: &[Slowed]) -> Vec<usize> {
+        let plan = &self.worker.plan;
+        let mut ranked: Vec<(usize, Rank)> = Vec::new();
+        for (post, served) in self.worker.posts.iter().enumerate() {
+            let forge = format!("forge:{}", served.name());
+            let is_dry = desk.dry[post].is_some_and(|since| since.elapsed() < DRY);
+            let is_left_alone = desk.rests[post].is_some()
+                || is_dry
+                || desk.orders.of(plan.name.as_str(), served.name()).is_some()
+                || slowed.iter().any(|slowed| slowed.what == forge);
+            if is_left_alone {
+                continue;
+            }
+            match self.rank(desk, post) {
+                Ok(Some(rank)) => ranked.push((post, rank)),
+                Ok(None) => {}
+                Err(error) => self.trouble(post, &error),
+            }
+        }
+        ranked.sort_by(|(_, a), (_, b)| a.order(b));
+        ranked.into_iter().map(|(post, _)| post).collect()
+    }
+
+    /// Where a project stands; none if nothing of it can begin.
+    fn rank(&self, desk: &Desk, post: usize) -> Result<Option<Rank>, EngineError> {
+        let served = &self.worker.posts[post];
+        let project = served.project();
+        let (ready, held) = project.read(|view| {
+            let ready = view.totals()?.count(TaskState::Ready);
+            Ok((ready.saturating_sub(view.early()?.count), view.count_claimed()?))
+        })?;
+        if ready == 0 || matches!(project.may_begin()?, Answer::Exhausted(_)) {
+            return Ok(None);
+        }
+        Ok(Some(Rank { held, weight: served.weight(), served: desk.served[post] }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_one_with_the_fewest_in_hands_for_its_weight_is_next() {
+        let rank = |held, weight, served| Rank { held, weight, served };
+        let check = |a: Rank, b: Rank, is_first: bool| {
+            let is_before = |a: &Rank, b: &Rank| a.order(b).is_lt();
+            assert_eq!(
+                (is_before(&a, &b), is_before(&b, &a)),
+                (is_first, !is_first),
+                "{a:?} {b:?}"
+            );
+        };
+        check(rank(0, 1, 9), rank(3, 1, 0), true);
+        check(rank(2, 1, 1), rank(2, 1, 2), true);
+        check(rank(2, 2, 5), rank(2, 1, 0), true);
+        check(rank(3, 2, 0), rank(1, 1, 1), true);
+        check(rank(4, 2, 0), rank(1, 1, 9), false);
+    }
+}

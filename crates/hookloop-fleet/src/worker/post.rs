@@ -1,0 +1,301 @@
+//! A project that a worker serves, as its files say now.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hookloop_agents as agents;
+use hookloop_agents::BadAgent;
+use hookloop_agents::crew::Roll;
+use hookloop_agents::readiness::check_ready;
+use hookloop_agents::repository;
+use hookloop_agents::repository::Wanted;
+use hookloop_config::channels::Channel;
+use hookloop_config::paths::Place;
+use hookloop_config::policy::PolicyFile;
+use hookloop_config::repository::Source;
+use hookloop_engine::error::EngineError;
+use hookloop_engine::kept::{Kept, Surroundings};
+use hookloop_engine::launch::PerformError;
+use hookloop_engine::launch::template;
+use hookloop_engine::project::Project;
+use hookloop_engine::session::StartError;
+use hookloop_engine::session::open::check_gates;
+use hookloop_git::repo::mirror;
+use hookloop_git::repo::{Grounds, RepoError};
+use hookloop_process::{Cancel, KeeperPool};
+
+use super::WorkerPlan;
+use crate::fleet::{Books, Fleet, Served};
+
+/// How often a project of which nothing can be taken is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// How often a copy of a repository is brought up to date.
+const REFRESH: Duration = Duration::from_secs(60);
+/// Beside the copies.
+const MIRRORS: &str = "mirrors";
+
+/// Why nothing is taken of a project.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unfit {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Agent(#[from] repository::Unfit),
+    #[error(transparent)]
+    BadAgent(#[from] BadAgent),
+    #[error(transparent)]
+    Perform(#[from] PerformError),
+    #[error("there is no directory to work in")]
+    Nowhere,
+    #[error(
+        "work in a copy of a repository has to be delivered: write `delivery: {{}}` into its hookloop.yaml"
+    )]
+    NotDelivered,
+}
+
+#[derive(Debug)]
+pub struct Post {
+    name: String,
+    place: Place,
+    weight: u32,
+    surroundings: Surroundings,
+    /// Where it was cloned from, if this machine has it for its workers alone.
+    source: Option<Source>,
+    /// Sessions that are at work in it; less than none while it is brought up to date.
+    users: AtomicI32,
+    refreshed: Mutex<Instant>,
+    now: Mutex<Now>,
+}
+
+/// What a post is made of.
+#[derive(Debug)]
+pub struct Site {
+    pub project: Project,
+    pub place: Place,
+    pub weight: u32,
+    pub source: Option<Source>,
+    pub surroundings: Surroundings,
+}
+
+#[derive(Debug)]
+struct Now {
+    project: Arc<Project>,
+    stamp: Vec<Option<Stamp>>,
+    unfit: Option<String>,
+    looked: Instant,
+    /// The agents were found new enough and logged in since it was opened.
+    is_ready: bool,
+    /// How often it was opened anew.
+    generation: u64,
+}
+
+/// What tells a file from what it was.
+type Stamp = (u64, u64, i64, i64);
+
+impl Post {
+    /// A project whose sessions are in the books of the fleet.
+    pub fn open(site: Site, fleet: &Fleet) -> Post {
+        let Site { project, place, weight, source, surroundings } = site;
+        let name = name_of(&project, &place);
+        let stamp = stamps(&place, &surroundings);
+        let project = Arc::new(project.with_books(Arc::new(Books::new(fleet.clone(), &name))));
+        let (unfit, looked, is_ready, generation) = (None, Instant::now(), false, 0);
+        let now = Now { project, stamp, unfit, looked, is_ready, generation };
+        Post {
+            name,
+            place,
+            weight: weight.max(1),
+            surroundings,
+            source,
+            users: AtomicI32::new(0),
+            refreshed: Mutex::new(Instant::now()),
+            now: Mutex::new(now),
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The project as its files say now.
+    pub fn clone_project(&self) -> Project {
+        (*self.project()).clone()
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// How the user of this machine is told of what needs a human.
+    pub(super) fn channels(&self) -> Vec<Channel> {
+        self.surroundings.user().map(|user| user.channels).unwrap_or_default()
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        u64::from(self.weight)
+    }
+
+    /// One more session is at work in it; not while it is brought up to date.
+    pub(super) fn enter(&self) -> bool {
+        let more = |users: i32| (users >= 0).then_some(users + 1);
+        self.users.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+    }
+
+    /// Whether it is being brought up to date.
+    pub(super) fn is_refreshing(&self) -> bool {
+        self.users.load(Ordering::SeqCst) < 0
+    }
+
+    pub(super) fn exit(&self) {
+        self.users.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_copy(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// Brings a copy of our own up to date with where it was cloned from, if that is due and nobody is at work in it.
+    pub(super) fn refresh(&self, cancel: &Cancel) -> Result<(), RepoError> {
+        let Some(source) = &self.source else { return Ok(()) };
+        let mut refreshed = self.refreshed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = refreshed.elapsed() >= REFRESH;
+        let alone = || self.users.compare_exchange(0, -1, Ordering::SeqCst, Ordering::SeqCst);
+        if !is_due || alone().is_err() {
+            return Ok(());
+        }
+        *refreshed = Instant::now();
+        let done = check_out(&self.place, source, &self.surroundings, cancel);
+        self.users.store(0, Ordering::SeqCst);
+        done
+    }
+
+    /// Whether its work may go on, when it was looked at last.
+    pub(super) fn is_fit(&self) -> bool {
+        self.lock().unfit.is_none()
+    }
+
+    /// A number that is another one after each time that it was opened anew.
+    pub(super) fn generation(&self) -> u64 {
+        self.lock().generation
+    }
+
+    /// The project as it was opened last.
+    pub(super) fn project(&self) -> Arc<Project> {
+        Arc::clone(&self.lock().project)
+    }
+
+    pub(super) fn served(&self) -> Served {
+        Served { project: self.name.clone(), unfit: self.lock().unfit.clone() }
+    }
+
+    /// Looks whether tasks of it can be worked on by the agent, as its files are now. Answers the project, or what is
+    /// new about why not.
+    pub(super) fn look(&self, plan: &WorkerPlan) -> Result<Arc<Project>, Option<String>> {
+        let mut now = self.lock();
+        let stamp = stamps(&self.place, &self.surroundings);
+        let is_same = stamp == now.stamp;
+        if is_same && now.unfit.is_some() && now.looked.elapsed() < LOOK_AGAIN {
+            return Err(None);
+        }
+        now.looked = Instant::now();
+        if !is_same || now.unfit.is_some() {
+            match now.project.renewed(&self.place, &self.surroundings) {
+                Ok(project) => {
+                    (now.project, now.stamp) = (Arc::new(project), stamp);
+                    now.generation += 1;
+                    now.is_ready = false;
+                }
+                Err(error) => return Err(now.unfit_because(error.to_string())),
+            }
+        }
+        let checked = match (&self.source, &now.project.rules().delivery) {
+            (Some(_), None) => Err(Unfit::NotDelivered),
+            _ => check(&now.project, plan, now.is_ready),
+        };
+        match checked {
+            Ok(()) => {
+                (now.unfit, now.is_ready) = (None, true);
+                Ok(Arc::clone(&now.project))
+            }
+            Err(unfit) => Err(now.unfit_because(unfit.to_string())),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Now {
+    /// Remembers why; answers it if it is news.
+    fn unfit_because(&mut self, why: String) -> Option<String> {
+        let is_news = self.unfit.as_ref() != Some(&why);
+        self.unfit = Some(why.clone());
+        is_news.then_some(why)
+    }
+}
+
+/// Makes or renews the copy of a repository that workers of this machine have.
+pub fn check_out(
+    place: &Place,
+    source: &Source,
+    surroundings: &Surroundings,
+    cancel: &Cancel,
+) -> Result<(), RepoError> {
+    let mirrors = place.root.with_file_name(MIRRORS);
+    let keepers = KeeperPool::of_this_program();
+    let environment = &surroundings.environment;
+    let grounds = Grounds { root: &place.root, state: &mirrors, environment, keepers: &keepers };
+    mirror::check_out(grounds, source, cancel).map(drop)
+}
+
+/// Whether a session could be started. Agents that are ready are not asked for their version and login again.
+pub(super) fn check(project: &Project, plan: &WorkerPlan, is_ready: bool) -> Result<(), Unfit> {
+    let runner = project.runner().ok_or(Unfit::Nowhere)?;
+    check_gates(project, runner, &project.hooks()?)?;
+    template(project, runner)?;
+    let wanted = Wanted { model: plan.model.clone(), permissions: plan.permissions.clone() };
+    let fallback = project.rules().session.fallback.iter();
+    let fallback = fallback.flat_map(|fallback| fallback.agents.clone()).collect();
+    let roll = Roll { agent: plan.agent.clone(), wanted, fallback };
+    for (_, fit) in roll.muster(project.rules(), runner.ground())? {
+        if !is_ready {
+            check_ready(&fit.settings, runner).map_err(repository::Unfit::from)?;
+        }
+        agents::open(fit.settings, runner.root())?;
+    }
+    Ok(())
+}
+
+/// What the fleet calls a project: the name that machines share, else that of its directory.
+fn name_of(project: &Project, place: &Place) -> String {
+    match project.kept() {
+        Kept::Nats { project, .. } => project.to_string(),
+        Kept::Here => {
+            let state = place.state.file_name().unwrap_or_default();
+            state.to_string_lossy().into_owned()
+        }
+    }
+}
+
+/// All files that decide what may be done: the project's, the user's, and those above both.
+fn stamps(place: &Place, surroundings: &Surroundings) -> Vec<Option<Stamp>> {
+    let policies = surroundings.policies.iter().map(|policy| match policy {
+        PolicyFile::System(path) | PolicyFile::Named(path) => path.as_path(),
+    });
+    let config = place.config();
+    let paths = policies.chain(surroundings.user_file.as_deref()).chain([config.as_path()]);
+    paths.map(stamp).collect()
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = fs::metadata(path).ok()?;
+    Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+}

@@ -1,0 +1,351 @@
+//! What is to be done for a project beside its tasks. Each of these has a thread, because each may take long, and
+//! none may keep the others waiting: a hook that runs for minutes must not let a worker that died go unnoticed.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
+use hookloop_core::id::SessionId;
+use hookloop_core::task::TaskState;
+use hookloop_engine::delivery::train::{self, Arrival, TrainError};
+use hookloop_engine::dispatcher::{Dispatcher, Round};
+use hookloop_engine::error::EngineError;
+use hookloop_engine::launch;
+use hookloop_engine::launch::Attendance;
+use hookloop_engine::lease::Expired;
+use hookloop_engine::project::Project;
+use hookloop_engine::seat::{BEAT, Kept, SEAT_LEASE, Seat};
+use hookloop_engine::session::open;
+use hookloop_engine::session::real::{Rest, Stop, Unwatched};
+use hookloop_engine::store::SessionRow;
+use hookloop_process::Cancel;
+use hookloop_store::pulse::Held;
+
+use super::hand::OPEN_MAX;
+use super::{AFTER_ERROR, Shift, Told};
+use crate::notify::Notifier;
+
+/// Between two looks for sessions that nobody has ended.
+const SWEEP: Duration = Duration::from_secs(15);
+/// After a train in which everything waits on; twice as long after each further one.
+const WAIT: Duration = Duration::from_secs(2);
+const WAIT_MAX: Duration = Duration::from_secs(300);
+
+/// What the threads of one project tell each other.
+#[derive(Debug, Default)]
+pub(super) struct Duty {
+    /// Reactions are this worker's business.
+    leads: AtomicBool,
+    /// So are merges.
+    drives: AtomicBool,
+    /// Up to this event the train has done what it could.
+    rode: AtomicU64,
+    /// Another worker merges.
+    is_others: AtomicBool,
+    /// Those who run the fleet want nothing to begin.
+    is_held: AtomicBool,
+    /// Ends the train that is under way.
+    train: Mutex<Option<Cancel>>,
+    /// Held by who ends the session of one that is gone.
+    burying: Mutex<()>,
+}
+
+impl Duty {
+    pub(super) fn hold(&self, is_held: bool) {
+        self.is_held.store(is_held, Ordering::SeqCst);
+    }
+
+    fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::SeqCst)
+    }
+
+    /// Ends what runs for a merge.
+    pub(super) fn halt(&self) {
+        if let Some(train) = &*self.train.lock().unwrap_or_else(PoisonError::into_inner) {
+            train.trigger();
+        }
+    }
+
+    fn set_train(&self, train: Option<Cancel>) {
+        *self.train.lock().unwrap_or_else(PoisonError::into_inner) = train;
+    }
+}
+
+impl<'w> Shift<'w> {
+    pub(super) fn begin_tending<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>) {
+        for post in 0..self.worker.posts.len() {
+            scope.spawn(move || self.watch(scope, post));
+            scope.spawn(move || self.tidy(scope, post));
+            scope.spawn(move || self.react(post));
+            if self.worker.posts[post].is_copy() {
+                scope.spawn(move || self.keep_fresh(post));
+            }
+            if self.worker.plan.merges {
+                scope.spawn(move || self.merge(post));
+            }
+        }
+    }
+
+    /// Keeps the places that one worker at a time has, and ends the claims of those who are gone.
+    fn watch<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, post: usize) {
+        let served = &self.worker.posts[post];
+        let (mut project, mut generation) = (served.project(), served.generation());
+        let name = format!("{} {}", self.worker.plan.name, fresh_id());
+        // Whoever is told of what needs a human is told once, whichever worker says it.
+        let notifier = match Notifier::start(&project, served.channels()) {
+            Ok(notifier) => notifier,
+            Err(error) => {
+                self.trouble(post, &error);
+                None
+            }
+        };
+        let mut dispatcher = match Dispatcher::new(&project, &name) {
+            Ok(dispatcher) => dispatcher,
+            Err(error) => return self.trouble(post, &error),
+        };
+        let mut train = Seat::new(Held::Train, name);
+        while !self.over.wait(BEAT) {
+            let began = Instant::now();
+            for report in notifier.iter().flat_map(Notifier::reports) {
+                match report {
+                    Ok(report) => {
+                        for failure in &report.failed {
+                            let why = format!("{}: {}", failure.channel, failure.reason);
+                            self.trouble(post, &why);
+                        }
+                    }
+                    Err(error) => self.trouble(post, &error),
+                }
+            }
+            if served.generation() != generation {
+                (project, generation) = (served.project(), served.generation());
+                dispatcher.renew((*project).clone());
+            }
+            let looked = self.keep_places(post, &project, &mut dispatcher, &mut train);
+            if let Err(error) = looked {
+                self.trouble(post, &error);
+                self.over.wait(AFTER_ERROR);
+                continue;
+            }
+            for Expired { id, claim } in dispatcher.take_expired() {
+                let name = served.name();
+                self.tell(&Told::Expired { project: name, task: &id, agent: &claim.agent });
+                if let Some(session) = SessionId::of_actor(&claim.agent) {
+                    self.bury_aside(scope, post, session);
+                }
+            }
+            if began.elapsed() >= SEAT_LEASE {
+                let seconds = began.elapsed().as_secs();
+                self.trouble(post, &format!("a look at all claims took {seconds} s"));
+            }
+        }
+        // The next one need not wait until it is silent. If this can't be said, it does.
+        let _ = dispatcher.leave().and_then(|()| train.leave(project.store()));
+    }
+
+    /// Looks again and again what the project's files say, and what is left of workers that are gone. That may take
+    /// long, and those who watch must not wait for it.
+    fn tidy<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, post: usize) {
+        let mut seen = HashMap::new();
+        while !self.over.wait(SWEEP) {
+            // Trains and reactions go by what the files say now, too.
+            self.look(post);
+            let project = self.worker.posts[post].project();
+            if self.duties[post].leads.load(Ordering::SeqCst)
+                && let Err(error) = self.sweep(scope, post, &project, &mut seen)
+            {
+                self.trouble(post, &error);
+            }
+        }
+    }
+
+    fn keep_places(
+        &self,
+        post: usize,
+        project: &Project,
+        dispatcher: &mut Dispatcher,
+        train: &mut Seat,
+    ) -> Result<(), EngineError> {
+        let duty = &self.duties[post];
+        let submitted = project.read(|view| Ok(view.totals()?.count(TaskState::Submitted)))?;
+        if !duty.is_held() {
+            project.fire_schedules(now())?;
+        }
+        let leads = dispatcher.stand_by()? == Round::Leading;
+        duty.leads.store(leads, Ordering::SeqCst);
+        let delivers = self.worker.plan.merges && project.rules().delivery.is_some();
+        let kept = match delivers && submitted > 0 {
+            true => Some(train.keep(project.store())?),
+            false => {
+                train.leave(project.store())?;
+                None
+            }
+        };
+        let drives = matches!(kept, Some(Kept::Had | Kept::Beaten));
+        duty.drives.store(drives, Ordering::SeqCst);
+        duty.is_others.store(kept == Some(Kept::Not), Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Brings a copy of a repository up to date, again and again.
+    fn keep_fresh(&self, post: usize) {
+        while !self.over.wait(BEAT) {
+            if let Err(error) = self.worker.posts[post].refresh(&self.over) {
+                // What is there is worked on meanwhile.
+                self.trouble(post, &error);
+            }
+        }
+    }
+
+    /// Reactions and workflows.
+    fn react(&self, post: usize) {
+        let duty = &self.duties[post];
+        let mut known = 0;
+        while !self.over.is_triggered() {
+            let project = self.worker.posts[post].project();
+            let done = match duty.leads.load(Ordering::SeqCst) && !duty.is_held() {
+                true => project.lead_reactions(),
+                false => Ok(()),
+            };
+            let waited = done.and_then(|()| Ok(project.store().wait_for_news(known, BEAT)?));
+            match waited {
+                Ok(head) if head > known => known = head,
+                // Where nobody follows the log, a wait that found nothing has waited.
+                Ok(_) => {}
+                Err(error) => {
+                    self.trouble(post, &error);
+                    self.over.wait(AFTER_ERROR);
+                }
+            }
+        }
+    }
+
+    /// Merges what was submitted.
+    fn merge(&self, post: usize) {
+        let duty = &self.duties[post];
+        let (mut pause, mut until) = (WAIT, Instant::now());
+        let mut known = 0;
+        while !self.over.wait(BEAT / 4) {
+            let project = self.worker.posts[post].project();
+            let waiting = project.read(|view| view.totals());
+            let waiting = waiting.map(|totals| (totals.count(TaskState::Submitted), totals.head));
+            let Ok((waiting, head)) = waiting else { continue };
+            let is_due =
+                duty.drives.load(Ordering::SeqCst) && (Instant::now() >= until || head > known);
+            let is_fit = self.worker.posts[post].is_fit();
+            if waiting == 0 || !is_due || !is_fit || duty.is_held() {
+                continue;
+            }
+            let rode = self.ride(post, &project);
+            // What the train itself has written is no news to it.
+            known = project.read(|view| view.totals()).map_or(head, |totals| totals.head);
+            duty.rode.store(known, Ordering::SeqCst);
+            pause = match rode {
+                Ok(true) => WAIT,
+                Ok(false) => (pause * 2).min(WAIT_MAX),
+                Err(error) => {
+                    self.trouble(post, &error);
+                    (pause * 2).min(WAIT_MAX)
+                }
+            };
+            until = Instant::now() + pause;
+        }
+    }
+
+    /// Whether something waits to be merged that no train has looked at.
+    pub(super) fn is_merging(&self, post: usize) -> bool {
+        let project = self.worker.posts[post].project();
+        let delivers = self.worker.plan.merges && project.rules().delivery.is_some();
+        let totals = project.read(|view| view.totals());
+        let duty = &self.duties[post];
+        let rode = duty.rode.load(Ordering::SeqCst);
+        delivers
+            && !duty.is_others.load(Ordering::SeqCst)
+            && totals
+                .is_ok_and(|totals| totals.count(TaskState::Submitted) > 0 && totals.head > rode)
+    }
+
+    /// One train; answers whether anything came of it.
+    fn ride(&self, post: usize, project: &Project) -> Result<bool, TrainError> {
+        let Some(runner) = project.runner() else { return Ok(false) };
+        let name = self.worker.posts[post].name();
+        let mut told = |arrival: &Arrival| self.tell(&Told::Arrived { project: name, arrival });
+        let Ok(cancel) = Cancel::new() else { return Ok(false) };
+        self.duties[post].set_train(Some(cancel.clone()));
+        let arrivals = train::merge(project, runner, &cancel, &mut told);
+        self.duties[post].set_train(None);
+        let arrivals = arrivals?;
+        Ok(arrivals.iter().any(|arrival| !arrival.fate.is_pending()))
+    }
+
+    /// Ends sessions of workers that are gone, where whoever ended their claims did not come to it. Who has shown life
+    /// since the last sweep is there.
+    fn sweep<'s, 'e>(
+        &'e self,
+        scope: &'s Scope<'s, 'e>,
+        post: usize,
+        project: &Project,
+        seen: &mut HashMap<String, u64>,
+    ) -> Result<(), EngineError> {
+        let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
+        // Who may not see all workers leaves this to those who may.
+        let Ok(signs) = self.worker.fleet.signs() else { return Ok(()) };
+        let signs = signs.into_iter().map(|(worker, count)| (worker.name.to_string(), count));
+        let before = std::mem::replace(seen, signs.collect());
+        let is_left = |row: &&SessionRow| match seen.get(&row.machine) {
+            Some(count) => before.get(&row.machine) == Some(count),
+            None => !before.contains_key(&row.machine),
+        };
+        for row in open.iter().filter(is_left) {
+            self.bury_aside(scope, post, row.id.clone());
+        }
+        // What is set aside for a session that somebody else has ended comes back.
+        match project.fleet_budget() {
+            Some(books) => books.settle_all(project),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends a session on a thread of its own, one at a time for each project: its hooks may take long.
+    pub(super) fn bury_aside<'s, 'e>(
+        &'e self,
+        scope: &'s Scope<'s, 'e>,
+        post: usize,
+        session: SessionId,
+    ) {
+        scope.spawn(move || {
+            let burying = self.duties[post].burying.lock();
+            let _one_at_a_time = burying.unwrap_or_else(PoisonError::into_inner);
+            self.bury(post, &session);
+        });
+    }
+
+    /// Gives a session its end whose worker was silent for the lease of its task.
+    fn bury(&self, post: usize, session: &SessionId) {
+        let served = &self.worker.posts[post];
+        let project = served.project();
+        let Some(runner) = project.runner() else { return };
+        let name = self.worker.plan.name.as_str();
+        let opened = match open::bury(&project, runner, session, name) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return,
+            // Its worker was not dead, and has just said so.
+            Err(_) => return,
+        };
+        let ended = self.follow(&project, session).map(|()| Stop::new().ok());
+        let Ok(Some(stop)) = ended else { return };
+        // Nothing of it may run when the worker is to end.
+        let following = stop.follows_to_the_end(&self.over);
+        let config = served.place().config();
+        let around =
+            Attendance { onlooker: Unwatched, stop, rest: Rest::default(), config: &config };
+        if let Err(error) = launch::perform(&project, &opened, around) {
+            self.trouble(post, &error);
+        }
+        drop(following);
+    }
+}

@@ -1,0 +1,112 @@
+//! What lets one into GitHub: kept in memory only, and shown nowhere.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use hookloop_core::redact::SHORTEST_SECRET;
+use hookloop_process::ExitReason;
+use hookloop_process::Job;
+use hookloop_process::KeeperPool;
+use hookloop_process::find_program;
+
+use super::super::ForgeError;
+
+/// Meant for us alone, so it goes wherever the user has us go.
+const OWN: &str = "HOOKLOOP_GITHUB_TOKEN";
+/// Meant for github.com and shown to no other host.
+const USUAL: [&str; 2] = ["GH_TOKEN", "GITHUB_TOKEN"];
+const GITHUB: &str = "github.com";
+/// GitHub's are of 40 to 255 characters; those of its apps may get longer.
+const LENGTH_MAX: usize = 4096;
+/// It reads a file, or asks the user's key ring.
+const GH_WITHIN: Duration = Duration::from_secs(10);
+
+/// A token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Token {
+    /// None if this can't be one: it would break a header, or could not be kept out of messages.
+    pub fn new(text: &str) -> Option<Token> {
+        let is_sound = (SHORTEST_SECRET..=LENGTH_MAX).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_graphic());
+        is_sound.then(|| Token(text.to_owned()))
+    }
+
+    /// Returns the user's token for a host: from the environment, else from GitHub's own program.
+    pub fn of_user(asked: &Asked<'_>) -> Result<Token, ForgeError> {
+        let host = asked.host;
+        let usual = USUAL.into_iter().filter(|_| host == GITHUB);
+        for name in [OWN].into_iter().chain(usual) {
+            let Some(value) = asked.variable(name).filter(|value| !value.is_empty()) else {
+                continue;
+            };
+            let token = value.to_str().map(str::trim).and_then(Token::new);
+            return token.ok_or_else(|| ForgeError::NeedsHuman {
+                why: format!("the value of {name} is not a token"),
+                hint: format!("set {name} to a token of {host}"),
+            });
+        }
+        asked.of_gh().ok_or_else(|| ForgeError::NeedsHuman {
+            why: format!("there is no token for {host}"),
+            hint: format!("gh auth login --hostname {host}, or set {OWN}"),
+        })
+    }
+
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Whose token is asked for, and for where.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The user's own.
+    pub environment: &'a [(OsString, OsString)],
+    pub cwd: &'a Path,
+    pub keepers: &'a KeeperPool,
+    pub host: &'a str,
+}
+
+impl Asked<'_> {
+    fn variable(&self, name: &str) -> Option<&OsStr> {
+        let found = self.environment.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_os_str())
+    }
+
+    /// What GitHub's own program has for this host, if it is there.
+    fn of_gh(&self) -> Option<Token> {
+        if find_program("gh", self.variable("PATH")?).is_none() {
+            return None;
+        }
+        let argv = ["gh", "auth", "token", "--hostname", self.host].map(OsString::from).to_vec();
+        let mut env = self.environment.to_vec();
+        env.push(("GH_PROMPT_DISABLED".into(), "1".into()));
+        let job = Job { env, ..Job::new(argv, self.cwd.to_owned(), GH_WITHIN) };
+        let ran = self.keepers.run(job).ok().filter(|ran| ran.exit == ExitReason::Exited(0))?;
+        let said = ran.output.stdout.whole()?;
+        Token::new(std::str::from_utf8(&said).ok()?.trim())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_not_shown_and_breaks_no_header() {
+        let token = Token::new("ghp_0123456789").unwrap();
+        assert_eq!(format!("{token:?}"), "Token(…)");
+        for text in ["", "short", "a token", "line\nfeed123", "tökentöken", &"x".repeat(5000)] {
+            assert_eq!(Token::new(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Git, as far as hookloop asks it: one wrapper, so that nothing that a repository or an agent wrote into a
+//! configuration is run by our asking.
+//!
+//! What is not committed is read through an index and an object directory of our own: the user's index,
+//! branches and objects are not touched.
+
+mod at_work;
+mod call;
+pub mod paths;
+mod settings;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use at_work::{GitLocks, is_git_at_work};
+pub use call::{Answer, Call, Said};
+pub use settings::{HARMLESS, Variable, variables};
+
+use hookloop_process::{Cancel, KeeperPool};
+
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// Names of changed files, together.
+const LISTED_MAX: u64 = 64 * 1024 * 1024;
+/// Values of `safe.directory` that are passed on.
+const SAFE_MAX: usize = 1_000;
+/// Filters are turned off one by one; who has more of them is not asked about trees.
+const FILTERS_MAX: usize = 64;
+
+/// A repository that is asked from a project's directory.
+#[derive(Debug)]
+pub struct Git {
+    root: PathBuf,
+    keepers: Arc<KeeperPool>,
+    /// Where our index and objects are.
+    state: PathBuf,
+    path: Option<OsString>,
+    objects: Option<PathBuf>,
+    settings: Vec<(String, String)>,
+    /// How many of them are not about the repository's filters.
+    fixed: usize,
+    cancel: Cancel,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// Git was asked, and did not do it.
+    #[error("git {command}: {why}")]
+    Failed { command: String, why: String },
+    /// Git was not run, or not to its end.
+    #[error("git {command}: {why}")]
+    NotRun { command: String, why: String },
+    #[error("git was cancelled")]
+    Cancelled,
+}
+
+/// Replaces one index by a copy of another. The copy has the modification time of the original: git reads a
+/// file again if it is not older than the index, and takes every other file of the same size and time for unchanged.
+pub fn copy_index(from: &Path, to: &Path) -> io::Result<()> {
+    let new = to.with_extension(format!("{}.new", uuid::Uuid::new_v4().simple()));
+    let mut source = File::open(from)?;
+    // `create_new`: a file or link that somebody else put there is not followed.
+    let mut target = File::options().write(true).create_new(true).mode(0o644).open(&new)?;
+    io::copy(&mut source, &mut target)?;
+    target.set_modified(source.metadata()?.modified()?)?;
+    fs::rename(&new, to)
+}
+
+impl Git {
+    /// The repository that `root` is in; none if it is in none, or there is no git.
+    pub fn find(
+        root: &Path,
+        keepers: &Arc<KeeperPool>,
+        state: PathBuf,
+        environment: &[Variable],
+        cancel: Cancel,
+    ) -> Option<Git> {
+        // Most projects that are in none say so without a process.
+        root.ancestors().find(|directory| directory.join(".git").exists())?;
+        let setting = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let settings = HARMLESS.map(setting).to_vec();
+        let (root, keepers) = (root.to_owned(), Arc::clone(keepers));
+        let path = environment.iter().find(|(name, _)| name == "PATH");
+        let path = path.map(|(_, path)| path.clone());
+        let mut git = Git { root, keepers, state, path, objects: None, settings, fixed: 0, cancel };
+        let look = ["rev-parse", "--git-path", "objects", "--git-path", "index"];
+        let found = match git.ask(&look) {
+            // The repository belongs to another user, as in containers. Its user may have said that it is safe.
+            Err(GitError::Failed { why, .. }) if why.contains("dubious ownership") => {
+                git.settings.extend(git.safe_directories(environment));
+                git.ask(&look).ok()?
+            }
+            found => found.ok()?,
+        };
+        git.fixed = git.settings.len();
+        let mut lines = found.lines().map(|line| git.root.join(line));
+        let (objects, index) = (lines.next()?, lines.next()?);
+        fs::create_dir_all(git.state.join("objects")).ok()?;
+        // A git that was killed leaves a lock that is in the way of all that follow.
+        let lock = git.state.join("index.lock");
+        if lock.exists() && !is_git_at_work(&[&git.state], GitLocks::All) {
+            let _ = fs::remove_file(lock);
+        }
+        // Files that are ignored and yet in the index are known from there.
+        if !git.index().exists() && index.exists() {
+            copy_index(&index, &git.index()).ok()?;
+        }
+        git.objects = Some(objects);
+        Some(git)
+    }
+
+    /// The tree that a commit of everything would have.
+    pub fn tree(&mut self) -> Result<String, GitError> {
+        self.turn_filters_off()?;
+        let listed = self.long(&paths::CHANGED, Vec::new())?;
+        let listed = paths::without_repositories(&listed);
+        let (changed, replaced) = paths::without_replaced(&self.root, &listed);
+        for (how, list) in [(&paths::TAKE_OUT[..], replaced), (&paths::TAKE_IN[..], changed)] {
+            if !list.is_empty() {
+                self.long(how, list)?;
+            }
+        }
+        Ok(self.ask(&["write-tree"])?.trim().to_owned())
+    }
+
+    /// The commit that is checked out; none in a repository without commits.
+    pub fn head(&self) -> Option<String> {
+        let head = self.ask(&["rev-parse", "--verify", "--quiet", "HEAD"]).ok()?;
+        Some(head.trim().to_owned()).filter(|head| !head.is_empty())
+    }
+
+    /// What it said, of which there may be much, about what it was told.
+    fn long(&self, args: &[&str], stdin: Vec<u8>) -> Result<Vec<u8>, GitError> {
+        let directory = self.state.join("answer");
+        let said = self.call(args, stdin, Answer::Long { directory, max_bytes: LISTED_MAX })?;
+        match said.left_out_bytes {
+            0 => said.well(args.first().copied().unwrap_or_default()),
+            _ => Err(failed(args, "it said too much")),
+        }
+    }
+
+    /// Files that differ between two trees, with the lines that were added and deleted.
+    pub fn diff(&self, from: &str, to: &str) -> Result<Vec<(String, u64)>, GitError> {
+        let told = self.ask(&[
+            "diff-tree",
+            "-r",
+            "-z",
+            "--numstat",
+            "--no-renames",
+            "--relative",
+            "--no-ext-diff",
+            "--no-textconv",
+            from,
+            to,
+        ])?;
+        let read = |record: &str| {
+            let mut fields = record.splitn(3, '\t');
+            let mut lines = || fields.next().unwrap_or_default().parse::<u64>().unwrap_or(0);
+            let changed = lines() + lines();
+            fields.next().map(|path| (path.to_owned(), changed))
+        };
+        Ok(told.split('\0').filter_map(read).collect())
+    }
+
+    /// A repository's filters are commands that reading a file into an index would run.
+    fn turn_filters_off(&mut self) -> Result<(), GitError> {
+        let pattern = r"^filter\..*\.(clean|process|smudge|required)$";
+        let args = ["config", "--name-only", "--null", "--get-regexp", pattern];
+        let names = match self.run(&args)? {
+            // There is none.
+            (Some(1), _) => String::new(),
+            (Some(0), names) => names,
+            _ => return Err(failed(&args, "it does not say which filters there are")),
+        };
+        let names: Vec<&str> = names.split('\0').filter(|name| !name.is_empty()).collect();
+        if names.len() > FILTERS_MAX {
+            let why = format!("the repository has more than {FILTERS_MAX} filters");
+            return Err(failed(&args, &why));
+        }
+        self.settings.truncate(self.fixed);
+        for name in names {
+            let value = if name.ends_with(".required") { "false" } else { "" };
+            self.settings.push((name.to_owned(), value.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// What the user's and the system's own configuration say of `safe.directory`: git heeds no other, and of these
+    /// files nothing else is in effect here.
+    fn safe_directories(&self, environment: &[Variable]) -> Vec<(String, String)> {
+        const OWN: [&str; 5] =
+            ["PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
+        let mut found = Vec::new();
+        for scope in ["--system", "--global"] {
+            let is_own = |(name, _): &&Variable| OWN.iter().any(|own| name == own);
+            let args = ["config", scope, "--null", "--get-all", "safe.directory"];
+            let call = Call {
+                args: args.iter().map(OsString::from).collect(),
+                env: environment.iter().filter(is_own).cloned().collect(),
+                cwd: PathBuf::from("/"),
+                stdin: Vec::new(),
+                timeout: TIMEOUT,
+                answer: Answer::Short,
+            };
+            // A file that is not there says nothing.
+            let Ok(said) = call.run(&self.keepers, &self.cancel) else { continue };
+            let values = String::from_utf8_lossy(&said.stdout).into_owned();
+            let values = values.strip_suffix('\0').unwrap_or(&values);
+            if said.code == 0 {
+                let setting = |value: &str| ("safe.directory".to_owned(), value.to_owned());
+                found.extend(values.split('\0').take(SAFE_MAX).map(setting));
+            }
+        }
+        found
+    }
+
+    fn index(&self) -> PathBuf {
+        self.state.join("index")
+    }
+
+    fn ask(&self, args: &[&str]) -> Result<String, GitError> {
+        match self.run(args)? {
+            (Some(0), said) => Ok(said),
+            (_, said) => Err(failed(args, said.trim())),
+        }
+    }
+
+    /// Its exit code, and what it said: where it failed, why.
+    fn run(&self, args: &[&str]) -> Result<(Option<i32>, String), GitError> {
+        let said = self.call(args, Vec::new(), Answer::Short)?;
+        Ok(match said.code {
+            0 => (Some(0), String::from_utf8_lossy(&said.stdout).into_owned()),
+            code => (Some(code), said.stderr),
+        })
+    }
+
+    fn call(&self, args: &[&str], stdin: Vec<u8>, answer: Answer) -> Result<Said, GitError> {
+        let call = Call {
+            args: args.iter().map(OsString::from).collect(),
+            env: self.environment(),
+            cwd: self.root.clone(),
+            stdin,
+            timeout: TIMEOUT,
+            answer,
+        };
+        call.run(&self.keepers, &self.cancel)
+    }
+
+    fn environment(&self) -> Vec<Variable> {
+        let mut env: Vec<Variable> = vec![
+            ("GIT_TERMINAL_PROMPT".into(), "0".into()),
+            ("GIT_OPTIONAL_LOCKS".into(), "0".into()),
+            ("GIT_CONFIG_NOSYSTEM".into(), "1".into()),
+            ("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()),
+            ("GIT_NO_LAZY_FETCH".into(), "1".into()),
+            ("GIT_ALLOW_PROTOCOL".into(), "none".into()),
+            ("LC_ALL".into(), "C".into()),
+        ];
+        let own = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        env.extend(variables(own));
+        env.extend(self.path.clone().map(|path| ("PATH".into(), path)));
+        if let Some(objects) = &self.objects {
+            env.push(("GIT_INDEX_FILE".into(), self.index().into()));
+            env.push(("GIT_OBJECT_DIRECTORY".into(), self.state.join("objects").into()));
+            env.push(("GIT_ALTERNATE_OBJECT_DIRECTORIES".into(), objects.into()));
+        }
+        env
+    }
+}
+
+fn failed(args: &[&str], why: &str) -> GitError {
+    GitError::Failed { command: args.join(" "), why: why.to_owned() }
+}

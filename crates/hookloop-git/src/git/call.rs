@@ -1,0 +1,136 @@
+//! One call of git, under a keeper: what it is given, and what it said.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hookloop_process::{
+    Cancel, ExitReason, Job, JobResult, KeeperPool, ProcessError, StoredOutput,
+};
+
+use super::GitError;
+use crate::excerpt;
+
+/// Of what git says where it fails, this much is told.
+const WHY_MAX: usize = 2_000;
+
+#[derive(Debug)]
+pub struct Call {
+    pub args: Vec<OsString>,
+    /// All of the environment.
+    pub env: Vec<(OsString, OsString)>,
+    pub cwd: PathBuf,
+    pub stdin: Vec<u8>,
+    pub timeout: Duration,
+    pub answer: Answer,
+}
+
+/// How much may be said.
+#[derive(Debug)]
+pub enum Answer {
+    /// What fits in memory; more is an error.
+    Short,
+    /// More, by way of a new directory; what is beyond `max_bytes` is cut off.
+    Long { directory: PathBuf, max_bytes: u64 },
+}
+
+#[derive(Debug)]
+pub struct Said {
+    pub code: i32,
+    pub stdout: Vec<u8>,
+    /// Bytes that `stdout` does not have.
+    pub left_out_bytes: u64,
+    pub left_out_lines: u64,
+    pub stderr: String,
+}
+
+impl Call {
+    pub fn run(self, keepers: &KeeperPool, cancel: &Cancel) -> Result<Said, GitError> {
+        let command = self.name();
+        let argv = std::iter::once("git".into()).chain(self.args).collect();
+        let (artifacts, max) = match self.answer {
+            Answer::Short => (None, u64::MAX),
+            Answer::Long { directory, max_bytes } => (Some(directory), max_bytes),
+        };
+        let job = Job {
+            env: self.env,
+            stdin: self.stdin,
+            cancel: Some(cancel),
+            artifacts: artifacts.clone(),
+            ..Job::new(argv, self.cwd, self.timeout)
+        };
+        let ran = keepers.run(job);
+        let said = match ran {
+            Ok(ran) => said(&ran, max, &command),
+            Err(error @ ProcessError::NotStarted { .. }) => {
+                Err(GitError::Failed { command, why: error.to_string() })
+            }
+            Err(error) => Err(GitError::NotRun { command, why: error.to_string() }),
+        };
+        if let Some(directory) = artifacts {
+            // What is left there is in nobody's way: the next name is another.
+            let _ = fs::remove_dir_all(directory);
+        }
+        said
+    }
+
+    /// The command without what it is applied to, which may be long, or secret.
+    fn name(&self) -> String {
+        let words = self.args.iter().map(|word| word.to_string_lossy());
+        let word = words.into_iter().find(|word| !word.starts_with('-'));
+        word.map(String::from).unwrap_or_default()
+    }
+}
+
+fn said(ran: &JobResult, max: u64, command: &str) -> Result<Said, GitError> {
+    let not_run = |why: &str| GitError::NotRun { command: command.to_owned(), why: why.to_owned() };
+    let code = match ran.exit {
+        ExitReason::Exited(code) => code,
+        ExitReason::Cancelled => return Err(GitError::Cancelled),
+        ExitReason::TimedOut => return Err(not_run("it took too long")),
+        ExitReason::OverLimit(limit) => return Err(not_run(&format!("it was ended for {limit}"))),
+        ExitReason::Signalled(signal) => {
+            return Err(not_run(&format!("it was ended by signal {signal}")));
+        }
+    };
+    let output = &ran.output.stdout;
+    let mut stdout = match (output.whole(), &output.stored) {
+        (Some(whole), _) => whole.into_owned(),
+        (None, StoredOutput::Whole(path) | StoredOutput::Cut(path)) => {
+            let mut bytes = Vec::new();
+            let read = fs::File::open(path).and_then(|file| file.take(max).read_to_end(&mut bytes));
+            read.map_err(|error| not_run(&error.to_string()))?;
+            bytes
+        }
+        (None, _) => {
+            return Err(GitError::Failed {
+                command: command.to_owned(),
+                why: "it said too much".to_owned(),
+            });
+        }
+    };
+    stdout.truncate(usize::try_from(max).unwrap_or(usize::MAX));
+    let left_out_bytes = output.bytes.saturating_sub(stdout.len() as u64);
+    let ends = stdout.iter().filter(|byte| **byte == b'\n').count() as u64;
+    let left_out_lines = output.lines.saturating_sub(ends);
+    let stderr = excerpt::of_output_within(&ran.output.stderr, WHY_MAX);
+    Ok(Said { code, stdout, left_out_bytes, left_out_lines, stderr })
+}
+
+impl Said {
+    /// What it said, if it did what it was asked to.
+    pub fn well(self, command: &str) -> Result<Vec<u8>, GitError> {
+        match self.code {
+            0 => Ok(self.stdout),
+            code => {
+                let why = match self.stderr.trim() {
+                    "" => format!("it ended with {code}"),
+                    why => why.to_owned(),
+                };
+                Err(GitError::Failed { command: command.to_owned(), why })
+            }
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Where git is asked, and what it is asked with: whose configuration is in effect is decided here alone.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hookloop_process::Cancel;
+
+use super::error::RepoError;
+use super::locks::LockWait;
+use super::{Commit, Grounds};
+use crate::git::{Answer, Call, HARMLESS, Said, Variable, variables};
+
+/// For what only looks, or moves refs.
+const QUICK: Duration = Duration::from_secs(120);
+/// For what reads or writes all files.
+const THOROUGH: Duration = Duration::from_secs(900);
+/// For what talks to a remote.
+const NETWORK: Duration = Duration::from_secs(600);
+/// Lists of files and texts of commits are shorter.
+const LONG_MAX: u64 = 64 * 1024 * 1024;
+/// Variables of git's that are the user's own affair, as how to reach a remote; others name repositories.
+const USERS_OWN: [&str; 11] = [
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH_VARIANT",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "GIT_SSL_CERT",
+    "GIT_SSL_KEY",
+    "GIT_EXEC_PATH",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+];
+/// What a user's own configuration must not change about what we do.
+const STEADY: [(&str, &str); 17] = [
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.untrackedCache", "false"),
+    ("core.splitIndex", "false"),
+    ("core.sparseCheckout", "false"),
+    ("safe.bareRepository", "explicit"),
+    ("submodule.recurse", "false"),
+    ("fetch.recurseSubmodules", "false"),
+    ("fetch.writeCommitGraph", "false"),
+    ("fetch.prune", "false"),
+    ("push.gpgSign", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("merge.conflictStyle", "merge"),
+    ("color.ui", "false"),
+    ("advice.detachedHead", "false"),
+];
+
+/// The parts that every question needs.
+#[derive(Debug)]
+pub(super) struct Asker<'r> {
+    pub(super) grounds: Grounds<'r>,
+    pub(super) cancel: Cancel,
+    /// What the user's repository and its worktrees share.
+    pub(super) common: PathBuf,
+    /// The repository of our own.
+    pub(super) depot: PathBuf,
+    /// What the names of task branches begin with.
+    pub(super) prefix: String,
+    pub(super) ssh: Ssh,
+}
+
+/// How a remote is reached by ssh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ssh {
+    /// In the way that the user has set up.
+    Users,
+    /// As usual, without questions.
+    Unasked,
+}
+
+/// Whose configuration is in effect, and which files are meant.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Scope<'a> {
+    /// The user's repository, its refs and worktrees: its configuration is read, and nothing of it acted on.
+    Users,
+    /// The same of one worktree, by what git keeps of it.
+    UsersWorktree(&'a Path),
+    /// The depot: only the user's own configuration is in effect.
+    Depot,
+    /// The depot, and a remote.
+    Network,
+    /// The depot, with files and an index of them.
+    Files { work_tree: &'a Path, index: &'a Path },
+}
+
+/// Where objects are written; they are read from both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Objects {
+    Depot,
+    Users,
+}
+
+/// A question that is being put together.
+#[derive(Debug)]
+pub(super) struct Question<'a, 'r> {
+    asker: &'a Asker<'r>,
+    scope: Scope<'a>,
+    objects: Objects,
+    args: Vec<OsString>,
+    stdin: Vec<u8>,
+    extra: Vec<Variable>,
+    timeout: Duration,
+    long: Option<u64>,
+}
+
+impl<'r> Asker<'r> {
+    pub(super) fn ask<'a>(&'a self, scope: Scope<'a>, args: &[&str]) -> Question<'a, 'r> {
+        let timeout = match scope {
+            Scope::Users | Scope::UsersWorktree(_) | Scope::Depot => QUICK,
+            Scope::Files { .. } => THOROUGH,
+            Scope::Network => NETWORK,
+        };
+        Question {
+            asker: self,
+            scope,
+            objects: Objects::Depot,
+            args: args.iter().map(OsString::from).collect(),
+            stdin: Vec::new(),
+            extra: Vec::new(),
+            timeout,
+            long: None,
+        }
+    }
+
+    pub(super) fn depot(&self, args: &[&str]) -> Question<'_, 'r> {
+        self.ask(Scope::Depot, args)
+    }
+
+    pub(super) fn users(&self, args: &[&str]) -> Question<'_, 'r> {
+        self.ask(Scope::Users, args)
+    }
+
+    pub(super) fn users_objects(&self) -> PathBuf {
+        self.common.join("objects")
+    }
+
+    fn variable(&self, name: &str) -> Option<&OsStr> {
+        let found = self.grounds.environment.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_os_str())
+    }
+
+    /// The user's environment, without what would lead git to another repository.
+    fn users_environment(&self) -> Vec<Variable> {
+        let is_ours = |name: &OsStr| {
+            let name = name.to_string_lossy();
+            let is_other = name.starts_with("GIT_") && !USERS_OWN.contains(&name.as_ref());
+            !is_other && !["SSH_ASKPASS", "LC_ALL", "LANGUAGE"].contains(&name.as_ref())
+        };
+        let own = self.grounds.environment.iter().filter(|(name, _)| is_ours(name));
+        own.cloned().collect()
+    }
+}
+
+impl Question<'_, '_> {
+    pub(super) fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    pub(super) fn stdin(mut self, stdin: impl Into<Vec<u8>>) -> Self {
+        self.stdin = stdin.into();
+        self
+    }
+
+    /// How files are treated is up to what this commit says about them; where git can't, it is up to nobody.
+    pub(super) fn attributes_of(mut self, commit: &Commit) -> Self {
+        self.extra.push(("GIT_ATTR_SOURCE".into(), commit.as_str().into()));
+        self
+    }
+
+    pub(super) fn objects(mut self, objects: Objects) -> Self {
+        self.objects = objects;
+        self
+    }
+
+    pub(super) fn thorough(mut self) -> Self {
+        self.timeout = THOROUGH;
+        self
+    }
+
+    /// It may say more than fits in memory.
+    pub(super) fn long(mut self) -> Self {
+        self.long = Some(LONG_MAX);
+        self
+    }
+
+    pub(super) fn cut_at(mut self, max_bytes: usize) -> Self {
+        self.long = Some(max_bytes as u64);
+        self
+    }
+
+    /// What it said, whatever that is. A lock that is in the way is waited for, and removed if it is a leftover.
+    pub(super) fn said(self) -> Result<Said, RepoError> {
+        let mut wait = LockWait::new();
+        loop {
+            let said = self.said_once()?;
+            let lock = self.asker.lock_in_the_way(&said);
+            // A remote speaks of its own files: what it says names none of ours.
+            match lock.filter(|_| !matches!(self.scope, Scope::Network)) {
+                None => return Ok(said),
+                Some(lock) => wait.next(self.asker, &lock)?,
+            }
+        }
+    }
+
+    fn said_once(&self) -> Result<Said, RepoError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let env = self.environment();
+        let (asker, grounds) = (self.asker, self.asker.grounds);
+        let directory = || {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{}-{number}", std::process::id());
+            grounds.state.join("git-answers").join(name)
+        };
+        let answer = match self.long {
+            None => Answer::Short,
+            Some(max_bytes) => Answer::Long { directory: directory(), max_bytes },
+        };
+        let cwd = match self.scope {
+            Scope::Files { work_tree, .. } => work_tree,
+            _ => grounds.state,
+        };
+        let call = Call {
+            args: self.args.clone(),
+            env,
+            cwd: cwd.to_owned(),
+            stdin: self.stdin.clone(),
+            timeout: self.timeout,
+            answer,
+        };
+        Ok(call.run(grounds.keepers, &asker.cancel)?)
+    }
+
+    /// What it said, if all went well and none of it is missing.
+    pub(super) fn bytes(self) -> Result<Vec<u8>, RepoError> {
+        let command = self.command();
+        let said = self.said()?;
+        match said.left_out_bytes {
+            0 => Ok(said.well(&command)?),
+            _ => Err(RepoError::permanent(format!("git {command}: it said too much"))),
+        }
+    }
+
+    pub(super) fn text(self) -> Result<String, RepoError> {
+        let bytes = self.bytes()?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
+    }
+
+    /// A commit, or another object.
+    pub(super) fn commit(self) -> Result<Commit, RepoError> {
+        let text = self.text()?;
+        text.parse()
+            .map_err(|error: super::commit::NotACommit| RepoError::permanent(error.to_string()))
+    }
+
+    /// Yes is 0, no is 1.
+    pub(super) fn yes(self) -> Result<bool, RepoError> {
+        let command = self.command();
+        let said = self.said()?;
+        match said.code {
+            1 => Ok(false),
+            _ => said.well(&command).map(|_| true).map_err(RepoError::from),
+        }
+    }
+
+    pub(super) fn done(self) -> Result<(), RepoError> {
+        self.bytes().map(|_| ())
+    }
+
+    fn command(&self) -> String {
+        self.args.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    fn environment(&self) -> Vec<Variable> {
+        let asker = self.asker;
+        let mut env: Vec<Variable> = match self.scope {
+            Scope::Users | Scope::UsersWorktree(_) => self.environment_for_users(),
+            Scope::Depot | Scope::Network | Scope::Files { .. } => self.environment_for_depot(),
+        };
+        let mut set = |name: &str, value: &OsStr| env.push((name.into(), value.to_owned()));
+        match self.scope {
+            Scope::Users => set("GIT_DIR", asker.common.as_os_str()),
+            Scope::UsersWorktree(git_dir) => {
+                set("GIT_DIR", git_dir.as_os_str());
+                // What a file there says about it is not gone by.
+                set("GIT_COMMON_DIR", asker.common.as_os_str());
+            }
+            Scope::Depot | Scope::Network => set("GIT_DIR", asker.depot.as_os_str()),
+            Scope::Files { work_tree, index } => {
+                set("GIT_DIR", asker.depot.as_os_str());
+                set("GIT_WORK_TREE", work_tree.as_os_str());
+                set("GIT_INDEX_FILE", index.as_os_str());
+            }
+        }
+        if self.objects == Objects::Users {
+            set("GIT_OBJECT_DIRECTORY", asker.users_objects().as_os_str());
+            let depot = asker.depot.join("objects");
+            set("GIT_ALTERNATE_OBJECT_DIRECTORIES", depot.as_os_str());
+        }
+        for (name, value) in [
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_NO_LAZY_FETCH", "1"),
+            ("GIT_NO_REPLACE_OBJECTS", "1"),
+            ("GIT_ADVICE", "0"),
+            ("LC_ALL", "C"),
+        ] {
+            set(name, OsStr::new(value));
+        }
+        env.extend(self.extra.iter().cloned());
+        env
+    }
+
+    /// Nobody's configuration but the repository's, of which nothing is run; and no protocol.
+    fn environment_for_users(&self) -> Vec<Variable> {
+        let mut env = variables(HARMLESS.into_iter().chain([
+            ("worktree.useRelativePaths", "false"),
+            ("gc.auto", "0"),
+            ("maintenance.auto", "false"),
+        ]));
+        for (name, value) in [
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_ALLOW_PROTOCOL", "none"),
+            ("GIT_COMMITTER_NAME", "hookloop"),
+            ("GIT_COMMITTER_EMAIL", "hookloop@localhost"),
+        ] {
+            env.push((name.into(), value.into()));
+        }
+        env.extend(self.asker.variable("PATH").map(|path| ("PATH".into(), path.to_owned())));
+        env
+    }
+
+    fn environment_for_depot(&self) -> Vec<Variable> {
+        let mut env = self.asker.users_environment();
+        env.extend(variables(STEADY));
+        let protocols = match self.scope {
+            Scope::Network => "file:https:http:ssh:git",
+            _ => "none",
+        };
+        env.push(("GIT_ALLOW_PROTOCOL".into(), protocols.into()));
+        // Empty is an answer, too: nobody else is asked then.
+        env.push(("GIT_ASKPASS".into(), "".into()));
+        env.push(("SSH_ASKPASS_REQUIRE".into(), "never".into()));
+        if self.asker.ssh == Ssh::Unasked {
+            env.push(("GIT_SSH_COMMAND".into(), "ssh -o BatchMode=yes".into()));
+        }
+        env
+    }
+}
+
+impl Asker<'_> {
+    /// Whether the user has said how ssh is to be run.
+    pub(super) fn find_ssh(&mut self) -> Result<(), RepoError> {
+        let is_named =
+            ["GIT_SSH", "GIT_SSH_COMMAND"].iter().any(|name| self.variable(name).is_some());
+        let is_set = is_named || self.depot(&["config", "--get", "core.sshCommand"]).yes()?;
+        self.ssh = if is_set { Ssh::Users } else { Ssh::Unasked };
+        Ok(())
+    }
+}

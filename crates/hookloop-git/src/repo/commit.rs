@@ -1,0 +1,244 @@
+//! The name of a commit, and commits that are made from their parts.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::asking::{Asker, Objects};
+use super::error::RepoError;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not the full name of a commit")]
+pub struct NotACommit(String);
+
+/// The full name of a commit: 40 or 64 hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Commit(String);
+
+impl Commit {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Commit {
+    type Err = NotACommit;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        match matches!(text.len(), 40 | 64) && text.bytes().all(is_hex) {
+            true => Ok(Commit(text.to_owned())),
+            false => Err(NotACommit(text.chars().take(65).collect())),
+        }
+    }
+}
+
+impl TryFrom<String> for Commit {
+    type Error = NotACommit;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Commit> for String {
+    fn from(commit: Commit) -> String {
+        commit.0
+    }
+}
+
+impl fmt::Display for Commit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// A commit's parts, as bytes: what somebody wrote is taken along as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Parts {
+    pub(super) tree: String,
+    pub(super) parents: Vec<Commit>,
+    /// Name, address, time.
+    pub(super) author: Vec<u8>,
+    pub(super) committer: Vec<u8>,
+    pub(super) encoding: Option<Vec<u8>>,
+    pub(super) message: Vec<u8>,
+}
+
+/// Who a commit is by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    name: String,
+    email: String,
+}
+
+impl Identity {
+    /// Without what would end a name or an address; nobody's is ours.
+    pub fn new(name: Option<&str>, email: Option<&str>) -> Identity {
+        let clean = |text: Option<&str>, none: &str| {
+            let fits = |c: &char| !c.is_control() && !"<>".contains(*c);
+            let text: String = text.unwrap_or_default().chars().filter(fits).collect();
+            let text = text.trim();
+            if text.is_empty() { none.to_owned() } else { text.to_owned() }
+        };
+        let (name, email) = (clean(name, "hookloop"), clean(email, "hookloop@localhost"));
+        Identity { name, email }
+    }
+
+    /// With a time, as a commit has it.
+    pub(super) fn at(&self, time: &[u8]) -> Vec<u8> {
+        let mut line = format!("{} <{}> ", self.name, self.email).into_bytes();
+        line.extend_from_slice(time);
+        line
+    }
+}
+
+impl Parts {
+    fn parse(bytes: &[u8]) -> Option<Parts> {
+        let mut parts = Parts {
+            tree: String::new(),
+            parents: Vec::new(),
+            author: Vec::new(),
+            committer: Vec::new(),
+            encoding: None,
+            message: Vec::new(),
+        };
+        let mut rest = bytes;
+        loop {
+            let end = rest.iter().position(|byte| *byte == b'\n')?;
+            let (line, after) = (&rest[..end], &rest[end + 1..]);
+            rest = after;
+            if line.is_empty() {
+                break;
+            }
+            let space = line.iter().position(|byte| *byte == b' ')?;
+            let (name, value) = (&line[..space], &line[space + 1..]);
+            let text = || String::from_utf8_lossy(value).into_owned();
+            match name {
+                b"tree" => parts.tree = text(),
+                b"parent" => parts.parents.push(text().parse().ok()?),
+                b"author" => parts.author = value.to_vec(),
+                b"committer" => parts.committer = value.to_vec(),
+                b"encoding" => parts.encoding = Some(value.to_vec()),
+                // A signature would not hold for what is made of it.
+                _ => {}
+            }
+        }
+        parts.message = rest.to_vec();
+        Some(parts)
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = format!("tree {}\n", self.tree).into_bytes();
+        let mut line = |name: &str, value: &[u8]| {
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.push(b' ');
+            bytes.extend_from_slice(value);
+            bytes.push(b'\n');
+        };
+        for parent in &self.parents {
+            line("parent", parent.as_str().as_bytes());
+        }
+        line("author", &self.author);
+        line("committer", &self.committer);
+        if let Some(encoding) = &self.encoding {
+            line("encoding", encoding);
+        }
+        bytes.push(b'\n');
+        bytes.extend_from_slice(&self.message);
+        bytes
+    }
+
+    /// When it was committed.
+    pub(super) fn committed_at(&self) -> &[u8] {
+        let after = self.committer.iter().rposition(|byte| *byte == b'>');
+        let time = after.map_or(&b"0 +0000"[..], |at| &self.committer[at + 1..]);
+        time.trim_ascii()
+    }
+}
+
+/// A message as a commit has it.
+pub(super) fn message(text: &str) -> Vec<u8> {
+    let mut bytes: Vec<u8> = text.trim().bytes().filter(|byte| *byte != 0).collect();
+    bytes.push(b'\n');
+    bytes
+}
+
+/// The time as a commit has it.
+pub(super) fn now() -> Vec<u8> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{} +0000", since.as_secs()).into_bytes()
+}
+
+impl Asker<'_> {
+    pub(super) fn parts_of(&self, commit: &Commit) -> Result<Parts, RepoError> {
+        let bytes = self.depot(&["cat-file", "commit", commit.as_str()]).long().bytes()?;
+        let unread = || RepoError::permanent(format!("commit {commit} can't be read"));
+        Parts::parse(&bytes).ok_or_else(unread)
+    }
+
+    /// Makes a commit. The same parts make the same one.
+    pub(super) fn make_commit(&self, parts: &Parts, objects: Objects) -> Result<Commit, RepoError> {
+        // What others wrote may not be as git wants it today, and is kept all the same.
+        let args = ["hash-object", "-w", "-t", "commit", "--literally", "--stdin"];
+        self.depot(&args).objects(objects).stdin(parts.to_bytes()).commit()
+    }
+
+    /// Who the user is, by what is configured.
+    pub(super) fn identity(&self) -> Result<Identity, RepoError> {
+        let of = |name: &str| {
+            let local = self.setting(name)?;
+            if local.is_some() {
+                return Ok(local);
+            }
+            let said = self.depot(&["config", "--get", name]).said()?;
+            let text = String::from_utf8_lossy(&said.stdout).trim_end().to_owned();
+            Ok::<_, RepoError>((said.code == 0).then_some(text))
+        };
+        let (name, email) = (of("user.name")?, of("user.email")?);
+        Ok(Identity::new(name.as_deref(), email.as_deref()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_written_as_it_was_read_but_for_its_signature() {
+        let (tree, parent) = ("a".repeat(40), "b".repeat(40));
+        let head = format!(
+            "tree {tree}\nparent {parent}\nauthor A <a> 1 +0100\ncommitter B <b> 2 -0300\n"
+        );
+        let signed =
+            format!("{head}gpgsig -----BEGIN\n x\n -----END\nencoding latin1\n\nmü\n\nmore");
+        let parts = Parts::parse(signed.as_bytes()).unwrap();
+        assert_eq!(parts.committed_at(), b"2 -0300");
+        let plain = format!("{head}encoding latin1\n\nmü\n\nmore");
+        assert_eq!(parts.to_bytes(), plain.as_bytes());
+        assert_eq!(Parts::parse(&parts.to_bytes()), Some(parts));
+        assert_eq!(Parts::parse(b"tree x\n"), None);
+    }
+
+    #[test]
+    fn a_name_ends_where_it_should() {
+        let check = |name, email, line: &str| {
+            assert_eq!(Identity::new(name, email).at(b"1 +0000"), line.as_bytes());
+        };
+        check(Some("A B"), Some("a@b"), "A B <a@b> 1 +0000");
+        check(Some("A> <x\n"), Some("<>"), "A x <hookloop@localhost> 1 +0000");
+        check(None, None, "hookloop <hookloop@localhost> 1 +0000");
+    }
+
+    #[test]
+    fn a_commit_is_named_in_full() {
+        for bad in ["", "HEAD", "-x", &"a".repeat(39), &"A".repeat(40), &"g".repeat(40)] {
+            assert!(bad.parse::<Commit>().is_err(), "{bad}");
+        }
+        assert!("0".repeat(40).parse::<Commit>().is_ok());
+        assert!("f".repeat(64).parse::<Commit>().is_ok());
+    }
+}

@@ -1,0 +1,267 @@
+//! Lock files of git that a killed process left behind.
+//!
+//! In the private repository nobody but hookloop writes, and only while it holds `depot.lock`: a lock that is found
+//! there under it is a leftover, unless a git of a program that was just killed still runs. In the user's repository
+//! hookloop removes locks of its own refs and worktrees alone, and only if no git is at work there. Each other lock
+//! may be a person's: it is waited for, and never removed.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use hookloop_core::id::TaskId;
+
+use super::asking::Asker;
+use super::error::RepoError;
+use super::notes::{self, Held};
+use super::{Repo, Worktree};
+use crate::git::Said;
+use crate::git::{GitLocks, is_git_at_work};
+
+/// How long a lock is waited for before that is an error.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+/// Between two tries; twice as long after each.
+const LOCK_PAUSE_MIN: Duration = Duration::from_millis(50);
+const LOCK_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// A lock on a ref of the user's repository is older before it is removed: git holds one for moments.
+const LEFT_AFTER: Duration = Duration::from_secs(3);
+/// Entries of the private repository that are looked at.
+const ENTRIES_MAX: usize = 100_000;
+/// Worktrees of the user's that are looked at.
+const WORKTREES_MAX: usize = 10_000;
+/// Held while a lock is looked at and removed, so that no other program removes the next one at the same path.
+const SWEEP_LOCK: &str = "git-locks.lock";
+/// How git says that a lock is there already. It has no exit code for that, and is asked to speak English.
+const UNABLE: &str = "Unable to create '";
+const EXISTS: &str = ".lock': File exists";
+
+/// A lock file, told from a later one at the same path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LockIdentity {
+    device: u64,
+    inode: u64,
+    changed: (i64, i64),
+}
+
+impl LockIdentity {
+    fn of(path: &Path) -> Option<LockIdentity> {
+        let found = path.symlink_metadata().ok()?;
+        let changed = (found.ctime(), found.ctime_nsec());
+        Some(LockIdentity { device: found.dev(), inode: found.ino(), changed })
+    }
+}
+
+/// Whose a lock file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum LockOwner {
+    /// An index that only hookloop uses, or a task's worktree: these directories are where its git works.
+    Private(Vec<PathBuf>),
+    /// A ref of hookloop's in the user's repository, which the user's own git may lock for a moment.
+    SharedRef,
+    Foreign,
+}
+
+/// Waits for a lock that is in the way of a question.
+pub(super) struct LockWait {
+    began: Instant,
+    pause: Duration,
+}
+
+impl LockWait {
+    pub fn new() -> LockWait {
+        LockWait { began: Instant::now(), pause: LOCK_PAUSE_MIN }
+    }
+
+    /// Removes the lock if it is a leftover, else waits for a while. The error ends the wait.
+    pub(super) fn next(&mut self, asker: &Asker<'_>, lock: &Path) -> Result<(), RepoError> {
+        let is_cleared = asker.clear_leftover(lock)?;
+        if self.began.elapsed() >= LOCK_PATIENCE {
+            return Err(RepoError::Locked { path: lock.to_owned() });
+        }
+        if !is_cleared {
+            if asker.cancel.wait(self.pause) {
+                return Err(RepoError::Cancelled);
+            }
+            self.pause = (self.pause * 2).min(LOCK_PAUSE_MAX);
+        }
+        Ok(())
+    }
+}
+
+impl Asker<'_> {
+    /// The lock file that git could not make, if it is one of the repositories that are asked here.
+    pub(super) fn lock_in_the_way(&self, said: &Said) -> Option<PathBuf> {
+        if said.code == 0 {
+            return None;
+        }
+        let (before, _) = said.stderr.split_once(EXISTS)?;
+        let (_, path) = before.rsplit_once(UNABLE)?;
+        let lock = PathBuf::from(format!("{path}.lock"));
+        let ours = [&self.common, &self.depot, &self.worktrees()];
+        (lock.is_absolute() && ours.iter().any(|place| lock.starts_with(place))).then_some(lock)
+    }
+
+    fn worktrees(&self) -> PathBuf {
+        let state = self.grounds.state;
+        state.canonicalize().unwrap_or_else(|_| state.to_owned()).join("worktrees")
+    }
+
+    fn owner_of(&self, lock: &Path) -> LockOwner {
+        let worktrees = self.worktrees();
+        if let Ok(rest) = lock.strip_prefix(&worktrees) {
+            // The files of an agent may be called locks, too.
+            let notes = rest.components().next().map(|part| worktrees.join(part));
+            let notes = notes.filter(|notes| notes.extension().is_some_and(|end| end == "notes"));
+            return notes.map_or(LockOwner::Foreign, |notes| LockOwner::Private(vec![notes]));
+        }
+        let Ok(rest) = lock.strip_prefix(&self.common) else { return LockOwner::Foreign };
+        if let Ok(rest) = rest.strip_prefix("worktrees") {
+            let Some(name) = rest.components().next() else { return LockOwner::Foreign };
+            let git_dir = self.common.join("worktrees").join(name);
+            let named = notes::read_line(&git_dir.join("gitdir")).ok().flatten();
+            let path = named.and_then(|named| Some(Path::new(&named).parent()?.to_owned()));
+            return match path.filter(|path| path.parent() == Some(&worktrees)) {
+                Some(path) => LockOwner::Private(vec![path, git_dir]),
+                None => LockOwner::Foreign,
+            };
+        }
+        if rest.starts_with("refs/hookloop") || self.is_task_branch(rest) {
+            return LockOwner::SharedRef;
+        }
+        LockOwner::Foreign
+    }
+
+    /// Whether it is the lock of a branch that hookloop made for a task.
+    fn is_task_branch(&self, lock: &Path) -> bool {
+        let name = lock.strip_prefix("refs/heads").ok().and_then(Path::to_str);
+        let task =
+            name.and_then(|name| name.strip_prefix(self.prefix.as_str())?.strip_suffix(".lock"));
+        let Some(task) = task.and_then(|task| task.parse::<TaskId>().ok()) else { return false };
+        // Without a prefix a branch of the user's may have the name of a task.
+        !self.prefix.is_empty() || self.worktrees().join(format!("{task}.notes")).is_dir()
+    }
+
+    /// Removes a lock of hookloop's that no process holds any more. Returns whether it is gone.
+    pub(super) fn clear_leftover(&self, lock: &Path) -> Result<bool, RepoError> {
+        let owner = self.owner_of(lock);
+        if owner == LockOwner::Foreign {
+            return Ok(false);
+        }
+        if LockIdentity::of(lock).is_none() {
+            return Ok(true);
+        }
+        let _alone = Held::wait(&self.grounds.state.join(SWEEP_LOCK), &self.cancel)?;
+        let Some(identity) = LockIdentity::of(lock) else { return Ok(true) };
+        let is_held = match &owner {
+            LockOwner::Private(places) => at_work(places, GitLocks::All),
+            LockOwner::SharedRef => {
+                is_young(lock) || at_work(&self.checkouts(), GitLocks::Repository)
+            }
+            LockOwner::Foreign => true,
+        };
+        if is_held || LockIdentity::of(lock) != Some(identity) {
+            return Ok(false);
+        }
+        notes::remove(lock)?;
+        Ok(true)
+    }
+
+    /// Where a git that uses the user's repository may stand.
+    fn checkouts(&self) -> Vec<PathBuf> {
+        let mut places = vec![self.common.clone(), self.grounds.root.to_owned(), self.worktrees()];
+        let is_named = self.common.file_name().is_some_and(|name| name == ".git");
+        places.extend(self.common.parent().filter(|_| is_named).map(Path::to_owned));
+        let linked = fs::read_dir(self.common.join("worktrees")).into_iter().flatten().flatten();
+        for entry in linked.take(WORKTREES_MAX) {
+            let named = notes::read_line(&entry.path().join("gitdir")).ok().flatten();
+            places.extend(named.and_then(|named| Some(Path::new(&named).parent()?.to_owned())));
+        }
+        places
+    }
+
+    /// Removes the locks that killed programs left in the private repository. The caller has it to itself.
+    pub(super) fn clear_depot(&self) -> Result<(), RepoError> {
+        let locks = locks_below(&self.depot);
+        let Some(first) = locks.first() else { return Ok(()) };
+        let began = Instant::now();
+        // The git of a program that was killed just now ends with its keeper, in a moment.
+        while is_git_at_work(&[&self.depot], GitLocks::Repository) {
+            if began.elapsed() >= LOCK_PATIENCE {
+                return Err(RepoError::Locked { path: first.clone() });
+            }
+            if self.cancel.wait(LOCK_PAUSE_MIN) {
+                return Err(RepoError::Cancelled);
+            }
+        }
+        locks.iter().try_for_each(|lock| notes::remove(lock))
+    }
+
+    /// Removes the locks that a killed program left in a checkout of hookloop's own, for what is changed there. The
+    /// caller has the checkout to itself.
+    pub(super) fn clear_checkout(&self, branch: &str) -> Result<(), RepoError> {
+        let names = [
+            "index.lock".to_owned(),
+            "HEAD.lock".to_owned(),
+            format!("refs/heads/{branch}.lock"),
+            format!("refs/remotes/origin/{branch}.lock"),
+        ];
+        let locks = names.map(|name| self.depot.join(name));
+        let is_there = |lock: &&PathBuf| lock.symlink_metadata().is_ok();
+        let places = [self.depot.clone(), self.grounds.root.to_owned()];
+        if locks.iter().any(|lock| is_there(&lock)) && at_work(&places, GitLocks::All) {
+            let lock = locks.iter().find(is_there);
+            return Err(RepoError::Locked { path: lock.cloned().unwrap_or_default() });
+        }
+        locks.iter().try_for_each(|lock| notes::remove(lock))
+    }
+}
+
+impl Repo<'_> {
+    /// Removes the locks that a killed git left in a task's worktree, so that the agent's git works there.
+    pub fn clear_worktree_locks(&self, w: &Worktree) -> Result<(), RepoError> {
+        let names = ["index.lock", "HEAD.lock", "ORIG_HEAD.lock", "config.worktree.lock"];
+        let own = names.map(|name| w.git_dir.join(name));
+        let branch = self.asker.common.join(format!("refs/heads/{}.lock", w.branch));
+        own.iter().chain([&branch]).try_for_each(|lock| self.asker.clear_leftover(lock).map(drop))
+    }
+}
+
+fn at_work(places: &[PathBuf], locks: GitLocks) -> bool {
+    let places: Vec<&Path> = places.iter().map(PathBuf::as_path).collect();
+    is_git_at_work(&places, locks)
+}
+
+/// Whether a lock was made so recently that a git that can't be seen from here may hold it.
+fn is_young(lock: &Path) -> bool {
+    let made = lock.symlink_metadata().and_then(|found| found.modified());
+    let age = made.ok().and_then(|made| SystemTime::now().duration_since(made).ok());
+    age.is_none_or(|age| age < LEFT_AFTER)
+}
+
+/// Lock files of a repository. Objects have none but in two directories.
+fn locks_below(repository: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut looked = 0;
+    let objects = repository.join("objects");
+    let mut due = vec![repository.to_owned(), objects.join("info"), objects.join("pack")];
+    while let Some(directory) = due.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            looked += 1;
+            if looked > ENTRIES_MAX {
+                return found;
+            }
+            let path = entry.path();
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let is_lock = path.extension().is_some_and(|extension| extension == "lock");
+            if is_directory && path != objects {
+                due.push(path);
+            } else if !is_directory && (is_lock || path.ends_with("gc.pid")) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}

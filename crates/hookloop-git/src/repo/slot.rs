@@ -1,0 +1,178 @@
+//! Where a task's worktree is, and what is noted about it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hookloop_core::id::TaskId;
+
+use super::asking::{Asker, Scope};
+use super::error::RepoError;
+use super::{Commit, Repo, Worktree, notes};
+
+/// Worktrees that are looked at; a repository with more has other troubles.
+const WORKTREES_MAX: usize = 10_000;
+/// Commits that are kept for a task, the last ones.
+const KEPT_MAX: usize = 50;
+
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub(super) task: TaskId,
+    pub(super) path: PathBuf,
+    /// A task's id has no dot in it, so this is no other one's.
+    pub(super) notes: PathBuf,
+    pub(super) branch: String,
+}
+
+impl Slot {
+    /// There once it was made to the end.
+    pub(super) fn made(&self) -> PathBuf {
+        self.notes.join("made")
+    }
+
+    /// Where it was on its way from one commit to another.
+    pub(super) fn moving(&self) -> PathBuf {
+        self.notes.join("moving")
+    }
+
+    /// The conflict that is laid out in its files.
+    pub(super) fn conflict(&self) -> PathBuf {
+        self.notes.join("conflict")
+    }
+
+    /// What was lost when it was made anew, until that is recorded.
+    pub(super) fn lost(&self) -> PathBuf {
+        self.notes.join("lost")
+    }
+
+    /// Written whenever somebody begins to work there.
+    pub(super) fn used(&self) -> PathBuf {
+        self.notes.join("used")
+    }
+
+    /// An index of our own: an agent can tell its index to overlook files.
+    pub(super) fn index(&self) -> PathBuf {
+        self.notes.join("index")
+    }
+
+    /// Where its files are while it is registered anew.
+    pub(super) fn aside(&self) -> PathBuf {
+        self.notes.with_extension("aside")
+    }
+
+    pub(super) fn files<'a>(&'a self, index: &'a Path) -> Scope<'a> {
+        Scope::Files { work_tree: &self.path, index }
+    }
+
+    pub(super) fn full_branch(&self) -> String {
+        format!("refs/heads/{}", self.branch)
+    }
+}
+
+impl Repo<'_> {
+    pub(super) fn slot(&self, task: &TaskId) -> Slot {
+        let path = self.worktrees.join(task.as_str());
+        let notes = self.worktrees.join(format!("{task}.notes"));
+        Slot { task: task.clone(), path, notes, branch: format!("{}{task}", self.prefix) }
+    }
+
+    pub(super) fn slot_of(&self, w: &Worktree) -> Slot {
+        self.slot(&w.task)
+    }
+}
+
+/// A worktree that git knows of.
+#[derive(Debug)]
+pub(super) struct Registered {
+    pub(super) path: PathBuf,
+    /// The branch that is checked out there, in full.
+    pub(super) branch: Option<String>,
+}
+
+impl Asker<'_> {
+    /// What git keeps of the worktree at `path`.
+    pub(super) fn registration(&self, path: &Path) -> Result<Option<PathBuf>, RepoError> {
+        let all = self.common.join("worktrees");
+        let Ok(entries) = fs::read_dir(&all) else { return Ok(None) };
+        let sought = path.join(".git");
+        for entry in entries.take(WORKTREES_MAX) {
+            let directory = entry.map_err(RepoError::io(&all))?.path();
+            let named = notes::read_line(&directory.join("gitdir")).ok().flatten();
+            if named.is_some_and(|named| Path::new(&named) == sought) {
+                return Ok(Some(directory));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All worktrees, the user's own among them.
+    pub(super) fn registered(&self) -> Result<Vec<Registered>, RepoError> {
+        let said = self.users(&["worktree", "list", "--porcelain", "-z"]).long().bytes()?;
+        let mut found: Vec<Registered> = Vec::new();
+        for line in said.split(|byte| *byte == 0).map(String::from_utf8_lossy) {
+            match line.split_once(' ') {
+                Some(("worktree", path)) => {
+                    found.push(Registered { path: path.into(), branch: None });
+                }
+                Some(("branch", name)) => {
+                    if let Some(last) = found.last_mut() {
+                        last.branch = Some(name.to_owned());
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Where a branch is checked out, or being rebased, if it is.
+    pub(super) fn checkout_of(&self, full: &str) -> Result<Option<PathBuf>, RepoError> {
+        let found = self.registered()?.into_iter().find(|one| one.branch.as_deref() == Some(full));
+        if let Some(found) = found {
+            return Ok(Some(found.path));
+        }
+        // Meanwhile HEAD is on no branch.
+        let is_rebased = |git_dir: &PathBuf| {
+            ["rebase-merge", "rebase-apply"].iter().any(|name| {
+                let head = notes::read_line(&git_dir.join(name).join("head-name"));
+                head.ok().flatten().as_deref() == Some(full)
+            })
+        };
+        let linked = fs::read_dir(self.common.join("worktrees")).into_iter().flatten().flatten();
+        let linked = linked.take(WORKTREES_MAX).map(|entry| entry.path());
+        Ok(std::iter::once(self.common.clone()).chain(linked).find(is_rebased))
+    }
+
+    /// Keeps a commit that is about to be in no branch any more. Returns the ref that has it.
+    pub fn keep(&self, task: &TaskId, commit: &Commit) -> Result<String, RepoError> {
+        let under = format!("refs/hookloop/kept/{task}/");
+        let args =
+            ["for-each-ref", "--sort=version:refname", "--format=%(objectname) %(refname)", "--"];
+        let said = self.users(&args).arg(&under).text()?;
+        let kept: Vec<(&str, &str)> =
+            said.lines().filter_map(|line| line.split_once(' ')).collect();
+        if let Some((_, name)) = kept.iter().find(|(known, _)| *known == commit.as_str()) {
+            return Ok((*name).to_owned());
+        }
+        let number = |(_, name): &(&str, &str)| name.strip_prefix(&under)?.parse::<u64>().ok();
+        let next = kept.iter().filter_map(number).max().unwrap_or(0) + 1;
+        let name = format!("{under}{next}");
+        self.users(&["update-ref", "--no-deref", "--", &name, commit.as_str()]).done()?;
+        for (_, name) in kept.iter().take((kept.len() + 1).saturating_sub(KEPT_MAX)) {
+            self.users(&["update-ref", "-d", "--no-deref", "--", name]).done()?;
+        }
+        Ok(name)
+    }
+
+    /// Moves a branch of the user's repository, if it still is where it was.
+    pub(super) fn move_branch(
+        &self,
+        full: &str,
+        from: Option<&Commit>,
+        to: &Commit,
+    ) -> Result<(), RepoError> {
+        let none = "0".repeat(to.as_str().len());
+        let from = from.map_or(none.as_str(), Commit::as_str);
+        let args = ["update-ref", "-m", "hookloop", "--no-deref", "--", full, to.as_str(), from];
+        self.users(&args).done()
+    }
+}

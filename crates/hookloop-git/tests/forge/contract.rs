@@ -1,0 +1,183 @@
+//! Every request that is ever sent is one that GitHub describes.
+//!
+//! `.ci/forge-contract` puts the description where it is looked for: $HOOKLOOP_FORGE_CONTRACT, else
+//! ~/.cache/hookloop-forge.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use hookloop_git::forge::{Forge, MergeWish, Method, Wish};
+use hookloop_testbed::github::{Described, Recorded, Route};
+use serde_json::{Value, json};
+
+use crate::ground::client;
+
+/// The request that GitHub's description has for an example.
+const EXAMPLE: u64 = 1347;
+const BRANCH: &str = "new-topic";
+const BASE: &str = "master";
+const HEAD: &str = "6dcb09b5b57875f334f61aebed695e2e4193db5e";
+
+/// Where the description is; none, and said so, if it is not installed.
+fn installed() -> Option<PathBuf> {
+    let named = std::env::var_os("HOOKLOOP_FORGE_CONTRACT").map(PathBuf::from);
+    let usual = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/hookloop-forge");
+    let path = named.clone().unwrap_or_else(usual);
+    if named.is_none() && !path.join("api.json").exists() {
+        #[expect(clippy::print_stderr, reason = "that nothing was tested is told")]
+        {
+            eprintln!("{} is not there: .ci/forge-contract installs it", path.display());
+        }
+        return None;
+    }
+    Some(path)
+}
+
+fn wish() -> Wish {
+    Wish {
+        branch: BRANCH.into(),
+        base: BASE.into(),
+        head: HEAD.into(),
+        title: "A title".into(),
+        body: "A text".into(),
+        is_draft: true,
+        labels: vec!["one".into(), "two".into()],
+        reviewers: vec!["ada".into(), "team:core".into()],
+    }
+}
+
+/// Asks for everything that there is, with all that it can be asked with.
+fn ask_for_everything(described: &Described) {
+    let forge = client(&described.url());
+    forge.find(BRANCH, BASE).unwrap();
+    forge.open(&wish()).unwrap();
+    forge.update(EXAMPLE, &Wish { base: "next".into(), ..wish() }).unwrap();
+    // The example is no draft, and what is no draft is not made ready. It has its texts already.
+    let mut draft = example(described);
+    draft["draft"] = true.into();
+    let text = |name: &str| draft[name].as_str().unwrap().to_owned();
+    let ready = Wish { is_draft: false, title: text("title"), body: text("body"), ..wish() };
+    described.answer_next(Route::Get, 200, draft);
+    forge.update(EXAMPLE, &ready).unwrap();
+    forge.checks(HEAD).unwrap();
+    for method in Method::ALL {
+        let (head, title, message) = (HEAD.into(), "A title".into(), "A text".into());
+        let how = MergeWish { method, head, title, message };
+        forge.merge(EXAMPLE, &how).unwrap();
+        // Why it was not merged is asked for.
+        described.answer_next(Route::Merge, 405, json!({ "message": "no" }));
+        assert!(forge.merge(EXAMPLE, &how).is_err());
+    }
+    ask_about_the_queue(described, &forge);
+    forge.comment(EXAMPLE, "A text").unwrap();
+    forge.close(EXAMPLE).unwrap();
+}
+
+/// Asks for the merge queue, auto-merge and the rules of the base, which are in GraphQL alone.
+fn ask_about_the_queue(described: &Described, forge: &impl Forge) {
+    let next = |data: Value| described.answer_next(Route::GraphQl, 200, json!({ "data": data }));
+    next(json!({ "repository": { "mergeQueue": { "id": "MQ_1" } } }));
+    assert!(forge.has_merge_queue(BASE).unwrap());
+    let entry = json!({ "position": 1, "state": "QUEUED", "estimatedTimeToMerge": 60 });
+    next(json!({ "enqueuePullRequest": { "mergeQueueEntry": entry } }));
+    assert_eq!(forge.enqueue(EXAMPLE, HEAD).unwrap().position, 1);
+    let empty = json!({ "nodes": [] });
+    next(json!({ "repository": { "autoMergeAllowed": true, "pullRequest": {
+        "state": "OPEN", "isDraft": false, "headRefOid": HEAD, "reviewDecision": null,
+        "viewerCanEnableAutoMerge": true, "autoMergeRequest": null, "mergeQueue": null,
+        "mergeQueueEntry": null, "timelineItems": empty, "baseRef": null, "reviewThreads": empty,
+        "commits": empty,
+    } } }));
+    assert!(forge.merge_status(EXAMPLE).unwrap().is_ready());
+    let (head, title, message) = (HEAD.into(), "A title".into(), "A text".into());
+    let how = MergeWish { method: Method::Squash, head, title, message };
+    forge.enable_auto_merge(EXAMPLE, &how).unwrap();
+}
+
+/// The request as the description has it.
+fn example(described: &Described) -> Value {
+    let url = format!("{}/repos/octo/demo/pulls/{EXAMPLE}", described.url());
+    let text = ureq::get(&url).call().unwrap().body_mut().read_to_string().unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Names in a request's query that the description does not have.
+fn unknown_names(description: &Value, request: &Recorded) -> Vec<String> {
+    let (method, path) = request.route.unwrap().template();
+    let operation = &description["paths"][path][method.to_lowercase()];
+    let known = operation["parameters"].as_array().into_iter().flatten();
+    let known: Vec<&str> = known.filter_map(|parameter| parameter["name"].as_str()).collect();
+    let query = request.path.split_once('?').map_or("", |(_, query)| query);
+    let names = query.split('&').filter_map(|pair| pair.split_once('='));
+    let names = names.map(|(name, _)| name.to_owned());
+    names.filter(|name| !known.contains(&name.as_str())).collect()
+}
+
+/// What GitHub's schema says against each query.
+fn wrong_queries(directory: &Path, queries: &[String]) -> Vec<Vec<String>> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.ci/forge-graphql.mjs");
+    let mut node = Command::new("node")
+        .arg(script)
+        .arg(directory.join("node_modules"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    node.stdin.take().unwrap().write_all(json!(queries).to_string().as_bytes()).unwrap();
+    let output = node.wait_with_output().unwrap();
+    assert!(output.status.success());
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn every_request_is_one_that_github_describes() {
+    let Some(directory) = installed() else { return };
+    let described = Described::start(&directory);
+    ask_for_everything(&described);
+    let requests = described.requests();
+    let description = std::fs::read_to_string(directory.join("api.json")).unwrap();
+    let description: Value = serde_json::from_str(&description).unwrap();
+    for request in &requests {
+        let is_well = request.status.is_some_and(|status| status < 300);
+        assert!(is_well, "GitHub does not describe {request:?}");
+        assert_eq!(unknown_names(&description, request), [""; 0], "{request:?}");
+    }
+    let asked: BTreeSet<Route> = requests.iter().filter_map(|request| request.route).collect();
+    assert_eq!(asked, BTreeSet::from(Route::ALL), "all that flows may use is asked for here");
+    let graphql = requests.iter().filter(|request| request.route == Some(Route::GraphQl));
+    let queries: BTreeSet<String> =
+        graphql.map(|request| request.body["query"].as_str().unwrap().to_owned()).collect();
+    let queries: Vec<String> = queries.into_iter().collect();
+    assert_eq!(queries.len(), 6);
+    assert_eq!(wrong_queries(&directory, &queries), [[""; 0]; 6]);
+}
+
+#[test]
+fn what_github_does_not_describe_is_refused() {
+    let Some(directory) = installed() else { return };
+    let described = Described::start(&directory);
+    let ask = |method: &str, path: &str, body: Value| {
+        let request = ureq::http::Request::builder()
+            .method(method)
+            .uri(format!("{}/repos/octo/demo{path}", described.url()))
+            .header("content-type", "application/json")
+            .body(body.to_string())
+            .unwrap();
+        let agent = ureq::Agent::config_builder().http_status_as_error(false).build();
+        ureq::Agent::from(agent).run(request).unwrap().status().as_u16()
+    };
+    let opened =
+        |draft: Value| json!({ "head": BRANCH, "base": BASE, "title": "t", "draft": draft });
+    assert_eq!(ask("POST", "/pulls", opened(true.into())), 201);
+    assert_eq!(ask("POST", "/pulls", opened("yes".into())), 422);
+    assert_eq!(ask("POST", "/pulls", json!({ "head": BRANCH, "title": "t" })), 422);
+    assert_eq!(ask("PUT", "/pulls/1/merge", json!({ "merge_methd": "squash" })), 422);
+    assert_eq!(ask("PUT", "/pulls/1/merge", json!({ "merge_method": "fast" })), 422);
+    assert_eq!(ask("POST", "/issues/1/labels", json!({ "labels": 1 })), 422);
+    assert_eq!(ask("POST", "/pulls/1/nothing", json!({})), 404);
+    let wrong = wrong_queries(&directory, &["mutation { nothing }".to_owned()]);
+    assert_eq!(wrong.len(), 1);
+    assert!(!wrong[0].is_empty());
+}

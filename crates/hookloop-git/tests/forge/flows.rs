@@ -1,0 +1,187 @@
+//! Requests from their opening to their end.
+
+use hookloop_git::forge::{Checks, Forge, ForgeError, Method, RequestState, Wish};
+use hookloop_testbed::github::{Check, Kind, Route, Says, State};
+
+use crate::ground::{BRANCH, Ground};
+
+#[test]
+fn a_request_is_opened_as_wished_and_found_again() {
+    let ground = Ground::new();
+    assert_eq!(ground.forge.find(BRANCH, "main"), Ok(None));
+    let wish = Wish { is_draft: true, ..ground.wish() };
+    let request = ground.forge.open(&wish).unwrap();
+    assert_eq!((request.number, request.is_draft), (Some(1), true));
+    assert_eq!((&request.head, request.base.as_str()), (&wish.head, "main"));
+    assert_eq!(request.state, RequestState::Open);
+    assert!(request.url.as_deref().unwrap().ends_with("/octo/demo/pull/1"));
+    let pull = &ground.hub.pulls()[0];
+    assert_eq!((pull.title.as_str(), pull.body.as_str()), ("Do a", "It does a."));
+    assert_eq!(pull.labels, ["agent"]);
+    assert_eq!((&pull.reviewers[..], &pull.teams[..]), (&["ada".into()][..], &["core".into()][..]));
+    assert_eq!(ground.forge.find(BRANCH, "main"), Ok(Some(request.clone())));
+    assert_eq!(ground.forge.get(1), Ok(request));
+    assert_eq!(ground.forge.find(BRANCH, "other"), Ok(None));
+    assert_eq!(ground.forge.find("other", "main"), Ok(None));
+}
+
+#[test]
+fn an_update_changes_what_differs_and_takes_nothing_away() {
+    let ground = Ground::new();
+    ground.forge.open(&Wish { is_draft: true, ..ground.wish() }).unwrap();
+    ground.hub.review(1, "ada");
+    let before = ground.hub.requests().len();
+    let same = ground.forge.update(1, &Wish { is_draft: true, ..ground.wish() }).unwrap();
+    assert!(same.is_draft);
+    // Who has given a review is not asked for another, so nothing was changed.
+    let asked: Vec<_> = ground.hub.requests()[before..].iter().map(|r| r.route).collect();
+    assert_eq!(asked, [Some(Route::Get), Some(Route::Events)]);
+
+    let wish = Wish {
+        title: "Do a well".into(),
+        labels: vec!["Agent".into(), "reviewed".into()],
+        reviewers: vec!["ADA".into(), "bob".into()],
+        ..ground.wish()
+    };
+    let request = ground.forge.update(1, &wish).unwrap();
+    assert!(!request.is_draft);
+    let pull = &ground.hub.pulls()[0];
+    assert!(!pull.is_draft);
+    assert_eq!((pull.title.as_str(), pull.body.as_str()), ("Do a well", "It does a."));
+    assert_eq!(pull.labels, ["agent", "reviewed"]);
+    assert_eq!((&pull.reviewers[..], &pull.teams[..]), (&["bob".into()][..], &["core".into()][..]));
+    ground.forge.update(1, &Wish { is_draft: true, ..wish }).unwrap();
+    assert!(ground.hub.pulls()[0].is_draft);
+}
+
+#[test]
+fn a_base_can_be_changed() {
+    let ground = Ground::new();
+    ground.bare(&["branch", "next", "main"]);
+    ground.forge.open(&ground.wish()).unwrap();
+    let request = ground.forge.update(1, &Wish { base: "next".into(), ..ground.wish() }).unwrap();
+    assert_eq!(request.base, "next");
+    let refused = ground.forge.update(1, &Wish { base: "nowhere".into(), ..ground.wish() });
+    assert!(matches!(refused, Err(ForgeError::Permanent { .. })), "{refused:?}");
+}
+
+#[test]
+fn each_method_merges_with_real_commits() {
+    for (method, parents, commits) in
+        [(Method::Squash, 1, 2), (Method::Rebase, 1, 3), (Method::Merge, 2, 4)]
+    {
+        let ground = Ground::new();
+        let base = ground.head("main");
+        ground.forge.open(&ground.wish()).unwrap();
+        let merged = ground.forge.merge(1, &ground.merge_wish(method)).unwrap();
+        assert_eq!(ground.head("main"), merged.commit, "{method}");
+        let line = ground.bare(&["rev-list", "--parents", "-1", "main"]);
+        assert_eq!(line.split(' ').count() - 1, parents, "{method}");
+        assert_eq!(ground.bare(&["rev-list", "--count", "main"]), commits.to_string(), "{method}");
+        assert_eq!(ground.bare(&["merge-base", &base, "main"]), base, "{method}");
+        let trees =
+            ["main^{tree}", &format!("{BRANCH}^{{tree}}")].map(|t| ground.bare(&["rev-parse", t]));
+        assert_eq!(trees[0], trees[1], "{method}");
+        let message = ground.bare(&["log", "-1", "--format=%B", "main"]);
+        let own = if method == Method::Rebase { "b: one" } else { "Do a (#1)\n\nBecause." };
+        assert_eq!(message, own, "{method}");
+        let state = RequestState::Merged { commit: merged.commit.clone() };
+        assert_eq!(ground.forge.get(1).unwrap().state, state);
+        assert_eq!(ground.forge.find(BRANCH, "main").unwrap().unwrap().state, state);
+        // Again: it is as it was wished.
+        assert_eq!(ground.forge.merge(1, &ground.merge_wish(method)), Ok(merged), "{method}");
+    }
+}
+
+#[test]
+fn what_was_pushed_to_the_base_is_merged() {
+    let ground = Ground::new();
+    ground.forge.open(&ground.wish()).unwrap();
+    let head = ground.head(BRANCH);
+    ground.work(&["push", "-q", "origin", &format!("{head}:refs/heads/main")]);
+    let merged = RequestState::Merged { commit: head };
+    assert_eq!(ground.forge.get(1).unwrap().state, merged);
+    // It is not what to update any more.
+    assert_eq!(ground.forge.update(1, &ground.wish()).unwrap().state, merged);
+}
+
+#[test]
+fn an_open_request_is_found_before_a_merged_one_before_a_closed_one() {
+    let ground = Ground::new();
+    ground.forge.open(&ground.wish()).unwrap();
+    ground.forge.merge(1, &ground.merge_wish(Method::Squash)).unwrap();
+    ground.commit(BRANCH, "c", "one");
+    ground.forge.open(&ground.wish()).unwrap();
+    ground.forge.close(2).unwrap();
+    assert_eq!(ground.hub.pulls()[1].state, State::Closed);
+    let number = || ground.forge.find(BRANCH, "main").unwrap().unwrap().number;
+    assert_eq!(number(), Some(1));
+    ground.forge.open(&ground.wish()).unwrap();
+    assert_eq!(number(), Some(3));
+    ground.forge.close(3).unwrap();
+    ground.forge.close(3).unwrap();
+    assert_eq!(number(), Some(1));
+}
+
+#[test]
+fn checks_of_both_kinds_are_waited_for() {
+    let ground = Ground::new();
+    let head = ground.head(BRANCH);
+    assert_eq!(ground.forge.checks(&head), Ok(Checks::None));
+    ground.hub.check(Check::new(Kind::Run, "lint", [Says::Skipped]));
+    assert_eq!(ground.forge.checks(&head), Ok(Checks::None));
+    ground.hub.check(Check::new(
+        Kind::Run,
+        "ci",
+        [Says::Pending, Says::Passed, Says::Passed, Says::Failed],
+    ));
+    ground.hub.check(Check::new(Kind::Status, "old", [Says::Pending, Says::Pending, Says::Passed]));
+    let pending =
+        |names: &[&str]| Ok(Checks::Pending { names: names.iter().map(|n| (*n).into()).collect() });
+    assert_eq!(ground.forge.checks(&head), pending(&["ci", "old"]));
+    assert_eq!(ground.forge.checks(&head), pending(&["old"]));
+    assert_eq!(ground.forge.checks(&head), Ok(Checks::Passed));
+    let (names, urls) = (vec!["ci".into()], vec!["https://checks.example/ci".into()]);
+    assert_eq!(ground.forge.checks(&head), Ok(Checks::Failed { names, urls }));
+}
+
+#[test]
+fn checks_on_many_pages_are_all_read() {
+    let ground = Ground::new();
+    for number in 0..120 {
+        ground.hub.check(Check::new(Kind::Run, &format!("c{number:03}"), [Says::Passed]));
+    }
+    let head = ground.head(BRANCH);
+    assert_eq!(ground.forge.checks(&head), Ok(Checks::Passed));
+    ground.hub.check(Check::new(Kind::Run, "last", [Says::Pending]));
+    assert_eq!(ground.forge.checks(&head), Ok(Checks::Pending { names: vec!["last".into()] }));
+    // Nothing is said of what was not read.
+    for number in 0..900 {
+        ground.hub.check(Check::new(Kind::Run, &format!("d{number:03}"), [Says::Passed]));
+    }
+    assert!(matches!(ground.forge.checks(&head), Err(ForgeError::Permanent { .. })));
+}
+
+#[test]
+fn comments_are_made() {
+    let ground = Ground::new();
+    ground.forge.open(&ground.wish()).unwrap();
+    ground.forge.comment(1, "A word.").unwrap();
+    assert_eq!(ground.hub.pulls()[0].comments, ["A word."]);
+}
+
+#[test]
+fn a_branch_may_have_any_name() {
+    let ground = Ground::new();
+    for branch in ["a/b", "x&state=closed", "q#1", "100%41", "ä", "plus+and space"] {
+        assert_eq!(ground.forge.find(branch, "main"), Ok(None), "{branch}");
+        let asked = ground.hub.requests().pop().unwrap();
+        assert_eq!(asked.route, Some(Route::List), "{branch}");
+        assert_eq!(asked.path.matches("state=").count(), 1, "{}", asked.path);
+    }
+    let hostile = "a/../b?x#y";
+    assert_eq!(ground.forge.find(hostile, hostile), Ok(None));
+    assert!(ground.forge.checks(hostile).is_err());
+    assert!(ground.forge.checks("../../../../graphql").is_err());
+    assert!(ground.hub.requests().iter().all(|request| request.route.is_some()));
+}

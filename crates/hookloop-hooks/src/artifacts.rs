@@ -1,0 +1,244 @@
+//! Where the output of runs is kept, and which of it goes when there is much.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use hookloop_config::ids::fresh_id;
+use hookloop_core::excerpt::LeftOut;
+use hookloop_core::id::EventId;
+use hookloop_git::excerpt;
+use rustix::fs::OFlags;
+
+const DIRECTORY: &str = "artifacts";
+/// Runs whose output is kept, and bytes of it in all.
+const RUNS_MAX: usize = 2_000;
+const BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+/// What is younger stays in any case: somebody may be writing or reading it.
+const AGE_MIN: Duration = Duration::from_secs(60 * 60);
+/// One run in so many looks whether there is too much.
+const LOOKED_ONE_IN: u8 = 16;
+/// What is shown of an output at most: half from its beginning, half from its end.
+pub const SHOWN_MAX: u64 = 1024 * 1024;
+/// Bytes of an output that are read at once to count its lines.
+const COUNTED_AT_ONCE: usize = 64 * 1024;
+/// And a process no more often than this.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    runs: usize,
+    bytes: u64,
+    age: Duration,
+}
+
+const BOUNDS: Bounds = Bounds { runs: RUNS_MAX, bytes: BYTES_MAX, age: AGE_MIN };
+
+/// A directory for the output of a run, which is made when there is some.
+pub fn fresh(state: &Path) -> PathBuf {
+    let (directory, id) = (state.join(DIRECTORY), fresh_id());
+    if id.0[15].is_multiple_of(LOOKED_ONE_IN) && is_time() {
+        tidy(&directory, BOUNDS, SystemTime::now());
+    }
+    directory.join(id.to_string())
+}
+
+/// The directory that an event names, if it is one of these: what a log says may have been written by anybody.
+pub fn find(state: &Path, named: &str) -> Option<PathBuf> {
+    let name = Path::new(named).file_name()?;
+    let directory = state.join(DIRECTORY).join(name);
+    let is_it = directory == Path::new(named) && directory.is_dir();
+    is_it.then_some(directory)
+}
+
+/// Which of a run's outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+impl Stream {
+    pub const ALL: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
+        }
+    }
+}
+
+/// The run whose output an event says is at `path`.
+pub fn run_of(path: &str) -> Option<EventId> {
+    Path::new(path).file_name()?.to_str()?.parse().ok()
+}
+
+/// What a run has printed that this machine still has, as text that neither acts nor hides, with its middle left out if
+/// it is long.
+pub fn read(state: &Path, run: EventId, stream: Stream) -> io::Result<String> {
+    let (file, bytes) = open(&state.join(DIRECTORY).join(run.to_string()), stream)?;
+    shown(file, bytes, SHOWN_MAX)
+}
+
+/// An output in a run's directory, and how long it is. Neither a link nor a pipe is followed.
+pub fn open(directory: &Path, stream: Stream) -> io::Result<(File, u64)> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file =
+        OpenOptions::new().read(true).custom_flags(flags).open(directory.join(stream.name()))?;
+    let found = file.metadata()?;
+    match found.is_file() {
+        true => Ok((file, found.len())),
+        false => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+fn shown(mut file: File, bytes: u64, max: u64) -> io::Result<String> {
+    let mut head = Vec::new();
+    if bytes <= max {
+        file.take(max).read_to_end(&mut head)?;
+        return Ok(excerpt::plain(&head));
+    }
+    let mut tail = Vec::new();
+    let mut again = file.try_clone()?;
+    (&mut file).take(max / 2).read_to_end(&mut head)?;
+    file.seek(SeekFrom::Start(bytes - max / 2))?;
+    file.take(max / 2).read_to_end(&mut tail)?;
+    let head = excerpt::whole_lines_of_head(&head);
+    let tail = excerpt::whole_lines_of_tail(&tail);
+    let from = head.len() as u64;
+    let left_out = bytes.saturating_sub(from + tail.len() as u64);
+    let lines = lines_within(&mut again, from, left_out)?;
+    Ok(excerpt::around(head, LeftOut { bytes: left_out, lines }, tail))
+}
+
+/// Counts the ends of lines in `length` bytes of a file, which is at most as long as the output that is stored.
+pub fn lines_within(file: &mut File, from: u64, length: u64) -> io::Result<u64> {
+    file.seek(SeekFrom::Start(from))?;
+    let mut rest = BufReader::with_capacity(COUNTED_AT_ONCE, file.take(length));
+    let mut lines = 0;
+    loop {
+        let piece = rest.fill_buf()?;
+        if piece.is_empty() {
+            return Ok(lines);
+        }
+        lines += piece.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let length = piece.len();
+        rest.consume(length);
+    }
+}
+
+/// Whether this process has not looked for a while: a session runs many hooks.
+fn is_time() -> bool {
+    static LOOKED: Mutex<Option<Instant>> = Mutex::new(None);
+    let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_time = looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
+    if is_time {
+        *looked = Some(Instant::now());
+    }
+    is_time
+}
+
+/// Deletes the output of the oldest runs, if there is more than `bounds` allow. What can't be deleted
+/// stays for the next time.
+fn tidy(directory: &Path, bounds: Bounds, now: SystemTime) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    let mut runs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    // Their names begin with the time: the last are the youngest.
+    runs.sort_unstable_by(|a, b| b.cmp(a));
+    let mut bytes = 0;
+    for (index, run) in runs.iter().enumerate() {
+        bytes += size(run);
+        let is_too_much = index >= bounds.runs || bytes > bounds.bytes;
+        if is_too_much && is_older(run, bounds.age, now) {
+            let _ = fs::remove_dir_all(run);
+        }
+    }
+}
+
+fn size(run: &Path) -> u64 {
+    let Ok(files) = fs::read_dir(run) else { return 0 };
+    files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum()
+}
+
+fn is_older(run: &Path, age: Duration, now: SystemTime) -> bool {
+    let changed = fs::symlink_metadata(run).and_then(|data| data.modified());
+    changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|since| since >= age))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn with_runs(names: &[&str]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        for name in names {
+            fs::create_dir(directory.path().join(name)).unwrap();
+            fs::write(directory.path().join(name).join("stdout"), [b'x'; 100]).unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn only_output_of_this_machine_is_found() {
+        let state = tempfile::tempdir().unwrap();
+        let run = state.path().join(DIRECTORY).join("one");
+        fs::create_dir_all(&run).unwrap();
+        let name = |path: &Path| path.display().to_string();
+        assert_eq!(find(state.path(), &name(&run)), Some(run.clone()));
+        for other in ["/etc", "one", "", "..", &name(&run.join("..")), &name(&run.join("../two"))] {
+            assert_eq!(find(state.path(), other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_long_is_shown_without_its_middle() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stdout");
+        fs::write(&path, "€€€ab\u{1b}[2Jcd€€€").unwrap();
+        let shown = |max| shown(File::open(&path).unwrap(), 26, max).unwrap();
+        assert_eq!(shown(26), "€€€ab\\x1b[2Jcd€€€");
+        assert_eq!(shown(8), "€\n[… 20 bytes left out …]\n€");
+    }
+
+    #[test]
+    fn a_run_is_read_and_nothing_else() {
+        let state = tempfile::tempdir().unwrap();
+        let run: EventId = "0192f0c1-2345-7000-8000-000000000001".parse().unwrap();
+        let directory = state.path().join(DIRECTORY).join(run.to_string());
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("stdout"), "said").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", directory.join("stderr")).unwrap();
+        assert_eq!(read(state.path(), run, Stream::Stdout).unwrap(), "said");
+        assert!(read(state.path(), run, Stream::Stderr).is_err());
+        assert_eq!(run_of(directory.to_str().unwrap()), Some(run));
+        assert_eq!(run_of("/somewhere/../else"), None);
+    }
+
+    #[test]
+    fn the_oldest_go_and_the_young_stay() {
+        let later = SystemTime::now() + 2 * AGE_MIN;
+        let check = |bounds: Bounds, now: SystemTime, left: &[&str]| {
+            let directory = with_runs(&["a", "b", "c", "d"]);
+            tidy(directory.path(), bounds, now);
+            assert_eq!(runs(directory.path()), left, "{bounds:?}");
+        };
+        let bounds = |runs, bytes| Bounds { runs, bytes, age: AGE_MIN };
+        check(bounds(4, 400), later, &["a", "b", "c", "d"]);
+        check(bounds(3, 400), later, &["b", "c", "d"]);
+        check(bounds(4, 250), later, &["c", "d"]);
+        check(bounds(0, 0), later, &[]);
+        check(bounds(0, 0), SystemTime::now(), &["a", "b", "c", "d"]);
+    }
+}

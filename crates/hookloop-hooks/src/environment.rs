@@ -1,0 +1,305 @@
+//! The parts of a project's files that explain why a command can't run here. Files are read, nothing is started.
+
+use std::path::Path;
+
+use hookloop_core::environment::EnvironmentFacts;
+use serde_json::Value;
+
+use crate::test_detection::javascript;
+use crate::test_detection::javascript::Manager;
+use crate::test_detection::reading::Project;
+use crate::test_detection::{directories, members};
+
+/// Names of one list that are kept.
+const NAMES_MAX: usize = 1_000;
+/// Directories above a member in which the root of its workspace is looked for.
+const PARENTS_MAX: usize = 8;
+/// Files with the requirements of a Python project, one a line.
+const REQUIREMENTS: [&str; 5] = [
+    "requirements.txt",
+    "requirements-dev.txt",
+    "dev-requirements.txt",
+    "requirements-test.txt",
+    "test-requirements.txt",
+];
+/// Lock files of Python's package managers, and the command that installs the packages.
+const PYTHON_SETUPS: [(&str, &str); 4] = [
+    ("uv.lock", "uv sync"),
+    ("poetry.lock", "poetry install"),
+    ("pdm.lock", "pdm install"),
+    ("Pipfile.lock", "pipenv install --dev"),
+];
+/// Directories of Python files that are no package of the project.
+const NO_PACKAGES: [&str; 4] = ["tests", "test", "docs", "build"];
+
+/// Returns what the files of a directory say about its environment. A file that can't be read says nothing.
+pub fn facts(directory: &Path) -> EnvironmentFacts {
+    let Ok(project) = Project::new(directory) else { return EnvironmentFacts::default() };
+    let read = |file: &str| project.read(file).ok().flatten();
+    let has = |file: &str| matches!(project.has(file), Ok(true));
+    let mut python_packages = packages(&project, directory);
+    if let Ok(source) = Project::new(&directory.join("src")) {
+        python_packages.extend(packages(&source, &directory.join("src")));
+    }
+    let mut python_dependencies = Vec::new();
+    let mut python_setups = setups_of_extras(&project);
+    for (file, text) in REQUIREMENTS.iter().filter_map(|file| Some((file, read(file)?))) {
+        let names = text.lines().filter_map(requirement);
+        let setup = format!("pip install -r {file}");
+        let listed: Vec<_> = names.map(|name| (name, setup.clone())).collect();
+        python_dependencies.extend(listed.iter().map(|(name, _)| name.clone()));
+        python_setups.extend(listed);
+    }
+    if let Some(text) = read("pyproject.toml") {
+        python_dependencies.extend(declared_in_pyproject(&text));
+    }
+    let is_installable = || {
+        let pyproject = read("pyproject.toml").unwrap_or_default();
+        let has_project = |line: &str| matches!(line.trim(), "[project]" | "[build-system]");
+        pyproject.lines().any(has_project) || has("setup.py") || has("setup.cfg")
+    };
+    let by_lock = PYTHON_SETUPS.iter().find(|(file, _)| has(file)).map(|(_, setup)| *setup);
+    let by_files = || match () {
+        () if is_installable() => Some("pip install -e ."),
+        () if has("requirements.txt") => Some("pip install -r requirements.txt"),
+        () => None,
+    };
+    let python_setup = by_lock.or_else(by_files).map(str::to_owned);
+    if by_lock.is_some() {
+        python_setups.clear();
+    }
+    python_setups.truncate(NAMES_MAX);
+    let mut facts = EnvironmentFacts {
+        python_packages,
+        python_dependencies,
+        python_setup,
+        python_setups,
+        node_dependencies: node_dependencies(&project),
+        node_setup: node_setup(workspace_of(directory).as_ref().unwrap_or(&project))
+            .filter(|_| has("package.json")),
+    };
+    for names in
+        [&mut facts.python_packages, &mut facts.python_dependencies, &mut facts.node_dependencies]
+    {
+        names.truncate(NAMES_MAX);
+    }
+    facts
+}
+
+/// The distributions of extras and groups in `pyproject.toml`, each with the command that installs it.
+fn setups_of_extras(project: &Project) -> Vec<(String, String)> {
+    let Ok(Some(document)) = members::toml(project, "pyproject.toml") else { return Vec::new() };
+    let is_plain = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    };
+    let table = |keys: &[&str]| {
+        let item = members::value(&document, keys).and_then(|item| item.as_table_like());
+        item.into_iter().flat_map(|table| table.iter()).filter(|(name, _)| is_plain(name))
+    };
+    let mut found = Vec::new();
+    let mut add = |item, setup: String| {
+        let names = members::texts(Some(item)).into_iter().filter_map(requirement);
+        found.extend(names.map(|name| (name, setup.clone())));
+    };
+    for (extra, item) in table(&["project", "optional-dependencies"]) {
+        add(item, format!("pip install -e '.[{extra}]'"));
+    }
+    for (group, item) in table(&["dependency-groups"]) {
+        add(item, format!("pip install --group {group}"));
+    }
+    // pip does not read the groups of Poetry.
+    for (_, group) in table(&["tool", "poetry", "group"]) {
+        let dependencies = group.as_table_like().and_then(|group| group.get("dependencies"));
+        let names = dependencies.and_then(|item| item.as_table_like());
+        for (name, _) in names.into_iter().flat_map(|names| names.iter()) {
+            if is_plain(name) {
+                found.push((name.to_owned(), format!("pip install {name}")));
+            }
+        }
+    }
+    found
+}
+
+/// The names under which the Python files of a directory are imported.
+fn packages(project: &Project, directory: &Path) -> Vec<String> {
+    let names = project.names().unwrap_or_default();
+    let import = |name: String| match name.strip_suffix(".py") {
+        Some("setup" | "conftest" | "noxfile" | "manage") => None,
+        Some(stem) if stem.starts_with("test_") || stem.ends_with("_test") => None,
+        Some(stem) => Some(stem.to_owned()),
+        None => {
+            let is_package = !NO_PACKAGES.contains(&name.as_str())
+                && directory.join(&name).join("__init__.py").is_file();
+            is_package.then_some(name)
+        }
+    };
+    names.into_iter().filter_map(import).collect()
+}
+
+/// The distribution that a requirement names: `PyYAML>=6; python_version > "3"`.
+fn requirement(line: &str) -> Option<String> {
+    let line = line.trim();
+    let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
+    let name = &line[..end.unwrap_or(line.len())];
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    is_name.then(|| name.to_owned())
+}
+
+/// The requirements in the lists of `pyproject.toml` that hold dependencies: every quoted text in them.
+fn declared_in_pyproject(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let (mut is_in_list, mut is_in_table) = (false, false);
+    for line in text.lines() {
+        let line = line.trim();
+        if !is_in_list && line.starts_with('[') {
+            let table = line.trim_matches(['[', ']']);
+            is_in_table = table.contains("dependencies") || table == "dependency-groups";
+            continue;
+        }
+        let (key, value) = line.split_once('=').unwrap_or(("", line));
+        let is_list = value.trim_start().starts_with('[');
+        if !is_in_list && is_list && (is_in_table || key.contains("dependencies")) {
+            is_in_list = true;
+        }
+        if is_in_list {
+            let quoted = line.split(['"', '\'']).skip(1).step_by(2);
+            found.extend(quoted.filter_map(requirement));
+            is_in_list = !line.ends_with(']');
+        } else if is_in_table && key.trim() != "python" {
+            // Poetry's tables have a key for each package.
+            found.extend(requirement(key));
+        }
+    }
+    found
+}
+
+fn packages_of(package_json: &str) -> Vec<String> {
+    let package: Value = serde_json::from_str(package_json).unwrap_or_default();
+    let lists = ["dependencies", "devDependencies", "optionalDependencies"];
+    let lists = lists.iter().filter_map(|list| package[*list].as_object());
+    lists.flat_map(|list| list.keys().cloned()).collect()
+}
+
+/// The packages that the project declares, and those that the members of its workspace declare.
+fn node_dependencies(project: &Project) -> Vec<String> {
+    let declared = |project: &Project| {
+        let text = project.read("package.json").ok().flatten();
+        text.map_or_else(Vec::new, |text| packages_of(&text))
+    };
+    let mut found = declared(project);
+    if let Ok(Some(members)) = javascript::workspace(project) {
+        let searched = directories::search(project.root());
+        for path in searched.paths.iter().filter(|path| members.contains(path)) {
+            let member = Project::new(&project.root().join(path));
+            found.extend(member.map_or_else(|_| Vec::new(), |member| declared(&member)));
+        }
+    }
+    found
+}
+
+/// The root of the workspace that a directory is a member of. Other repositories are not looked into.
+fn workspace_of(directory: &Path) -> Option<Project> {
+    let directory = directory.canonicalize().ok()?;
+    for root in directory.ancestors().take(PARENTS_MAX) {
+        let path = directory.strip_prefix(root).ok()?.to_str()?;
+        let project = Project::new(root).ok()?;
+        if matches!(javascript::workspace(&project), Ok(Some(members)) if members.contains(path)) {
+            return Some(project);
+        }
+        if root.join(".git").exists() {
+            break;
+        }
+    }
+    None
+}
+
+/// The command that installs the packages of `package.json`.
+fn node_setup(project: &Project) -> Option<String> {
+    let manager = javascript::manager_of(project).ok()??;
+    let has_lock = ["package-lock.json", "npm-shrinkwrap.json"]
+        .iter()
+        .any(|file| matches!(project.has(file), Ok(true)));
+    let setup = match manager {
+        Manager::Npm if has_lock => "npm ci",
+        Manager::Npm => "npm install",
+        Manager::Pnpm => "pnpm install",
+        Manager::Yarn => "yarn install",
+        Manager::Bun => "bun install",
+    };
+    Some(setup.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use hookloop_core::environment::EnvironmentGap;
+
+    use super::*;
+
+    #[test]
+    fn names_of_requirements_are_read_from_each_form() {
+        assert_eq!(requirement("PyYAML>=6; python_version > '3'").as_deref(), Some("PyYAML"));
+        assert_eq!(requirement("-r other.txt"), None);
+        assert_eq!(requirement("# comment"), None);
+        let text = "[project]\nname = \"x\"\ndependencies = [\"requests>=2\", 'attrs']\n\
+                    [project.optional-dependencies]\ntest = [\n  \"pytest>=8\",\n  \"freezegun\",\n]\n\
+                    [tool.poetry.dependencies]\npython = \"^3.9\"\nrich = \"^13\"\n[tool.ruff]\nline-length = 3\n";
+        let expected = ["requests", "attrs", "pytest", "freezegun", "rich"];
+        assert_eq!(declared_in_pyproject(text), expected);
+    }
+
+    #[test]
+    fn each_way_to_declare_a_tool_has_the_command_that_installs_it() {
+        let check = |file: &str, text: &str, expected: &str| {
+            let home = tempfile::tempdir().unwrap();
+            std::fs::write(home.path().join(file), text).unwrap();
+            let gap = EnvironmentGap::of_program("pytest", &facts(home.path()));
+            assert_eq!(gap.setup.as_deref(), Some(expected), "{file}: {text}");
+        };
+        check("pytest.ini", "[pytest]\n", "pip install pytest");
+        check("requirements-dev.txt", "pytest>=8\n", "pip install -r requirements-dev.txt");
+        check("requirements.txt", "pytest\n", "pip install -r requirements.txt");
+        let extra =
+            "[project]\nname = \"x\"\n[project.optional-dependencies]\ndev = [\"pytest\"]\n";
+        check("pyproject.toml", extra, "pip install -e '.[dev]'");
+        let group = "[project]\nname = \"x\"\n[dependency-groups]\ntest = [\"pytest>=8\"]\n";
+        check("pyproject.toml", group, "pip install --group test");
+        let poetry = "[build-system]\n[tool.poetry.group.dev.dependencies]\npytest = \"*\"\n";
+        check("pyproject.toml", poetry, "pip install pytest");
+        let own = "[project]\nname = \"x\"\ndependencies = [\"pytest\"]\n";
+        check("pyproject.toml", own, "pip install -e .");
+        // A name that a shell would read as something else is not part of a command.
+        let hostile =
+            "[project]\n[project.optional-dependencies]\n\"a'; rm -r b\" = [\"pytest\"]\n";
+        check("pyproject.toml", hostile, "pip install pytest");
+    }
+
+    #[test]
+    fn a_src_layout_and_a_package_json_are_read() {
+        let home = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = home.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        assert_eq!(facts(home.path()), EnvironmentFacts::default());
+        write("pyproject.toml", "[build-system]\n");
+        write("src/small/__init__.py", "");
+        write("tests/__init__.py", "");
+        write("tool.py", "");
+        write("package.json", r#"{"devDependencies": {"vitest": "3"}}"#);
+        let found = facts(home.path());
+        assert_eq!(found.python_packages, ["tool", "small"]);
+        assert_eq!(found.python_setup.as_deref(), Some("pip install -e ."));
+        assert_eq!(found.node_dependencies, ["vitest"]);
+        assert_eq!(found.node_setup.as_deref(), Some("npm install"));
+        write("package-lock.json", "{}");
+        assert_eq!(facts(home.path()).node_setup.as_deref(), Some("npm ci"));
+        write("package.json", r#"{"workspaces": ["packages/*"]}"#);
+        write("packages/a/package.json", r#"{"devDependencies": {"jest": "30"}}"#);
+        assert_eq!(facts(home.path()).node_dependencies, ["jest"], "a member's");
+        let member = facts(&home.path().join("packages/a"));
+        assert_eq!(member.node_setup.as_deref(), Some("npm ci"), "by the lock file of the root");
+        write("uv.lock", "");
+        assert_eq!(facts(home.path()).python_setup.as_deref(), Some("uv sync"));
+    }
+}

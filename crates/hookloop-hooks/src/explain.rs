@@ -1,0 +1,128 @@
+//! What would run at a point, in order, and why.
+
+use hookloop_config::condition::{Condition, ConditionError};
+use hookloop_core::builtin::Builtin;
+use hookloop_core::hook::{Hook, Registry, Source};
+use hookloop_core::point::Point;
+use hookloop_core::task::Task;
+use serde_json::{Value, json};
+
+/// One hook of a point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explained {
+    pub hook: Hook,
+    pub list: List,
+    pub runs: Runs,
+}
+
+/// Whose list of hooks it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum List {
+    /// A policy's.
+    Operator,
+    /// The user's own.
+    User,
+    /// That of the task's type.
+    Type(String),
+    Project,
+    /// Nobody lists hooks for the point, and this is what happens then.
+    Default,
+}
+
+/// Whether it would run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Runs {
+    Yes,
+    /// It is switched off.
+    Off,
+    /// Its condition does not hold for the task.
+    NotNow,
+    /// Whether its condition holds depends on the task.
+    Depends,
+    /// Its condition can't be evaluated.
+    Unclear(ConditionError),
+}
+
+/// The hooks at `point`, for a task if one is given.
+pub fn explain(hooks: &Registry, point: &Point, task: Option<&Task>) -> Vec<Explained> {
+    let task_type = task.and_then(|task| task.spec.kind.as_deref());
+    let mut everything = hooks.clone();
+    let names: Vec<_> =
+        hooks.list().iter().map(|h| (h.task_type.clone(), h.name.clone())).collect();
+    for (scope, name) in names {
+        if let Some(hook) = everything.get_mut_for(scope.as_deref(), &name) {
+            hook.enabled = true;
+        }
+    }
+    let list = match task_type {
+        Some(name) if hooks.is_typed(point.name(), task_type) => List::Type(name.to_owned()),
+        _ => List::Project,
+    };
+    let found = everything.resolve(point.name(), task_type);
+    let is_own = |hook: &Hook| matches!(hook.source, Source::User | Source::Operator);
+    let default = match list == List::Project && found.iter().all(|hook| is_own(hook)) {
+        true => defaults(point),
+        false => Vec::new(),
+    };
+    let explained = found.into_iter().map(|hook| {
+        let list = match hook.source {
+            Source::Operator => List::Operator,
+            Source::User => List::User,
+            Source::Builtin | Source::Project => list.clone(),
+        };
+        let is_on =
+            hooks.get_for(hook.task_type.as_deref(), &hook.name).is_some_and(|hook| hook.enabled);
+        let runs = if is_on { runs(hook, point, task) } else { Runs::Off };
+        Explained { hook: Hook { enabled: is_on, ..hook.clone() }, list, runs }
+    });
+    explained.chain(default).collect()
+}
+
+/// What a point does that nobody configured.
+fn defaults(point: &Point) -> Vec<Explained> {
+    if *point != Point::BeforeSubmit {
+        return Vec::new();
+    }
+    let explained = |builtin: Builtin| {
+        let hook = Hook { points: vec![point.clone()], ..builtin.hook() };
+        Explained { hook, list: List::Default, runs: Runs::Yes }
+    };
+    Builtin::SUBMISSION.into_iter().map(explained).collect()
+}
+
+fn runs(hook: &Hook, point: &Point, task: Option<&Task>) -> Runs {
+    let Some(when) = &hook.options.when else { return Runs::Yes };
+    let Some(task) = task else { return Runs::Depends };
+    let condition = Condition::compile(when, point);
+    match condition.and_then(|condition| condition.holds(&values(point, Some(task)))) {
+        Ok(true) => Runs::Yes,
+        Ok(false) => Runs::NotNow,
+        // The session, the branch and such are known when it runs.
+        Err(ConditionError::NoValue(_)) => Runs::Depends,
+        Err(error) => Runs::Unclear(error),
+    }
+}
+
+/// What a condition sees of a point and a task.
+pub fn values(point: &Point, task: Option<&Task>) -> Value {
+    json!({
+        "point": point.name(),
+        "event": point.name(),
+        "task": task.map(task_value),
+    })
+}
+
+/// A task as conditions and hook commands see it.
+pub fn task_value(task: &Task) -> Value {
+    let result = task.outcome.as_ref().and_then(|outcome| outcome.result.clone());
+    json!({
+        "id": task.id,
+        "type": task.spec.kind.clone().unwrap_or_default(),
+        "goal": task.spec.goal,
+        "description": task.spec.description,
+        "labels": task.spec.labels,
+        "priority": task.spec.priority.get(),
+        "state": task.state.to_string(),
+        "result": result.unwrap_or_default(),
+    })
+}

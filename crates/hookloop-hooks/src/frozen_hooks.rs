@@ -1,0 +1,241 @@
+//! The hooks of a session as they were trusted when it began: their definitions and the bytes of their scripts.
+//!
+//! A session runs these to its end. A script that is edited meanwhile, and trusted as it then is, is for the next
+//! session. The log has the digest of each script, the state directory a copy of its bytes, so that a session
+//! that is resumed, or visited again by an agent that hookloop did not start, still has them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hookloop_core::hook::{Hook, Registry, Source};
+use hookloop_core::id::SessionId;
+use hookloop_core::point::Point;
+use hookloop_core::session::FrozenScript;
+
+use crate::scripts::Named;
+use crate::trust;
+use crate::trust::TrustScope;
+use crate::trust::{Seen, TrustError};
+
+/// Names the scripts that this machine trusted for a session, in the session's own directory.
+const MARKER: &str = "scripts";
+
+/// Why the hooks of a session cannot be frozen.
+#[derive(Debug, thiserror::Error)]
+pub enum FreezeError {
+    #[error("these hooks are not trusted: {}", .0.join(", "))]
+    Untrusted(Vec<String>),
+    #[error(
+        "the scripts are not those that session {session} began with, and this machine has no copy of those: {}",
+        paths.join(", ")
+    )]
+    OtherScripts { session: SessionId, paths: Vec<String> },
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+}
+
+/// The hooks that a session has.
+#[derive(Debug)]
+pub struct FrozenHooks {
+    hooks: Vec<Seen>,
+    /// Why none of them can run here.
+    unavailable: Option<String>,
+}
+
+impl FrozenHooks {
+    /// Freezes the hooks of a session that begins now. All of them have to be trusted.
+    pub fn freeze(scope: TrustScope<'_>, hooks: &Registry) -> Result<FrozenHooks, FreezeError> {
+        let mut frozen = Vec::new();
+        let mut untrusted = Vec::new();
+        for hook in of_session(hooks) {
+            match Seen::look(scope.home, hook) {
+                Ok(seen) if scope.trust.standing_of(hook, &seen).may_run() => {
+                    if trust::starts_something(hook) {
+                        frozen.push(seen);
+                    }
+                }
+                _ => untrusted.push(hook.name.clone()),
+            }
+        }
+        if !untrusted.is_empty() {
+            return Err(FreezeError::Untrusted(untrusted));
+        }
+        let frozen = FrozenHooks { hooks: frozen, unavailable: None };
+        frozen.keep_copies(scope)?;
+        Ok(frozen)
+    }
+
+    /// Finds the hooks that a session froze before. Only a machine that trusted the scripts for this session
+    /// runs its copies of them; any other has to have the same scripts, trusted, in its own checkout.
+    pub fn recall(
+        scope: TrustScope<'_>,
+        hooks: &Registry,
+        session: &FrozenSession<'_>,
+    ) -> Result<FrozenHooks, FreezeError> {
+        let was_trusted_here = session.was_trusted_here();
+        if !was_trusted_here {
+            return FrozenHooks::find_same(scope, hooks, session);
+        }
+        let mut frozen = Vec::new();
+        let mut missing = Vec::new();
+        for hook in of_session(hooks).filter(|hook| trust::starts_something(hook)) {
+            match recalled(scope, hook, session.scripts) {
+                Ok(seen) => frozen.push(seen),
+                Err(path) => missing.push(path),
+            }
+        }
+        if !missing.is_empty() {
+            return Err(session.missing(missing));
+        }
+        let frozen = FrozenHooks { hooks: frozen, unavailable: None };
+        frozen.keep_copies(scope)?;
+        Ok(frozen)
+    }
+
+    /// The hooks of this checkout, if their scripts are those of the session.
+    fn find_same(
+        scope: TrustScope<'_>,
+        hooks: &Registry,
+        session: &FrozenSession<'_>,
+    ) -> Result<FrozenHooks, FreezeError> {
+        let found = FrozenHooks::freeze(scope, hooks)?;
+        let here = found.scripts();
+        let gone = session.scripts.iter().filter(|script| !here.contains(script));
+        let added = here.iter().filter(|script| !session.scripts.contains(script));
+        let other: BTreeSet<String> = gone.chain(added).map(|script| script.path.clone()).collect();
+        if other.is_empty() { Ok(found) } else { Err(session.missing(other.into_iter().collect())) }
+    }
+
+    /// Hooks that are not to be had here: none of them runs, and each says why.
+    pub fn unavailable(why: &dyn std::fmt::Display) -> FrozenHooks {
+        FrozenHooks { hooks: Vec::new(), unavailable: Some(why.to_string()) }
+    }
+
+    /// The scripts of all hooks, for the log.
+    pub fn scripts(&self) -> Vec<FrozenScript> {
+        let of_hook = |seen: &Seen| {
+            let Seen { definition, named, .. } = seen;
+            let script = |(word, path): (&usize, &String)| FrozenScript {
+                hook: definition.name.clone(),
+                task_type: definition.task_type.clone(),
+                word: u32::try_from(*word).unwrap_or(u32::MAX),
+                path: path.clone(),
+                sha256: definition.scripts.get(path).cloned().unwrap_or_default(),
+            };
+            named.files.iter().map(script).collect::<Vec<_>>()
+        };
+        self.hooks.iter().flat_map(of_hook).collect()
+    }
+
+    /// The scripts by their places in the checkout at `root`, each with whether its bytes are still there.
+    pub fn compare(&self, root: &Path) -> BTreeMap<PathBuf, bool> {
+        let all = self.hooks.iter().flat_map(|seen| &seen.bytes);
+        let compared = all.map(|(name, bytes)| {
+            let path = root.join(name);
+            let is_same = fs::read(&path).is_ok_and(|now| now == *bytes);
+            (path, is_same)
+        });
+        compared.collect()
+    }
+
+    /// The hook as it was frozen, if the rest of it is still the same.
+    pub fn may_run(&self, home: &Path, hook: &Hook) -> Result<Seen, String> {
+        if let Some(why) = &self.unavailable {
+            return Err(why.clone());
+        }
+        let is_it = |seen: &&Seen| {
+            let definition = &seen.definition;
+            (&definition.name, &definition.task_type) == (&hook.name, &hook.task_type)
+        };
+        let Some(frozen) = self.hooks.iter().find(is_it) else {
+            return Err("it was not a hook of the session when that began".to_owned());
+        };
+        // A word that named no file then may name one by now, which nobody trusted.
+        let now = Named::look_beside(home, hook, &frozen.named.files);
+        if let Some(path) = now.files.values().next() {
+            return Err(format!("it names `{path}`, which was not there when the session began"));
+        }
+        let scripts = frozen.definition.scripts.clone();
+        if trust::definition(hook, &now, scripts) != frozen.definition {
+            return Err("it is not as it was when the session began".to_owned());
+        }
+        let named = Named { absent: now.absent, ..frozen.named.clone() };
+        Ok(Seen { named, ..frozen.clone() })
+    }
+
+    fn keep_copies(&self, scope: TrustScope<'_>) -> Result<(), FreezeError> {
+        for seen in &self.hooks {
+            scope.trust.keep(seen).map_err(|error| match error {
+                TrustError::Io { path, source } => FreezeError::Io { path, source },
+                other => {
+                    let source = std::io::Error::other(other.to_string());
+                    FreezeError::Io { path: scope.state.to_owned(), source }
+                }
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// A session's scripts as the log has them, and its own directory on this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct FrozenSession<'a> {
+    pub id: &'a hookloop_core::id::SessionId,
+    pub scripts: &'a [FrozenScript],
+    pub directory: &'a Path,
+}
+
+impl FrozenSession<'_> {
+    /// Remembers that this machine trusts these scripts for the session.
+    pub fn mark(&self) -> Result<(), FreezeError> {
+        let path = self.directory.join(MARKER);
+        fs::write(&path, self.digest()).map_err(|source| FreezeError::Io { path, source })
+    }
+
+    fn was_trusted_here(&self) -> bool {
+        fs::read_to_string(self.directory.join(MARKER)).is_ok_and(|known| known == self.digest())
+    }
+
+    fn digest(&self) -> String {
+        trust::hex(&serde_json::to_vec(self.scripts).unwrap_or_default())
+    }
+
+    fn missing(&self, paths: Vec<String>) -> FreezeError {
+        FreezeError::OtherScripts { session: self.id.clone(), paths }
+    }
+}
+
+/// The hooks that run in sessions and are not the product's own.
+fn of_session(hooks: &Registry) -> impl Iterator<Item = &Hook> {
+    let is_of_session = |hook: &&Hook| {
+        let runs_there = hook.points.iter().any(|point| !matches!(point, Point::Event(_)));
+        hook.enabled && runs_there && hook.source != Source::Builtin
+    };
+    hooks.list().iter().filter(is_of_session)
+}
+
+/// A hook with the scripts that it was frozen with; the error is the path of one whose bytes are not to be had.
+fn recalled(scope: TrustScope<'_>, hook: &Hook, scripts: &[FrozenScript]) -> Result<Seen, String> {
+    let is_own =
+        |script: &&FrozenScript| script.hook == hook.name && script.task_type == hook.task_type;
+    let mut files = BTreeMap::new();
+    let mut bytes = BTreeMap::new();
+    let mut digests = BTreeMap::new();
+    for script in scripts.iter().filter(is_own) {
+        let FrozenScript { word, path, sha256, .. } = script;
+        let kept = trust::kept_path(scope.state, sha256, path);
+        let found = [kept, scope.home.join(path)].into_iter().find_map(|place| {
+            let read = fs::read(place).ok()?;
+            (trust::hex(&read) == *sha256).then_some(read)
+        });
+        bytes.insert(path.clone(), found.ok_or_else(|| path.clone())?);
+        digests.insert(path.clone(), sha256.clone());
+        files.insert(usize::try_from(*word).unwrap_or(usize::MAX), path.clone());
+    }
+    let now = Named::look_beside(scope.home, hook, &files);
+    let named = Named { files, links: now.links, absent: now.absent };
+    let definition = trust::definition(hook, &named, digests);
+    let digest = trust::definition_digest(&definition);
+    Ok(Seen { definition, digest, bytes, named })
+}

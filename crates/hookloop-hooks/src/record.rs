@@ -1,0 +1,193 @@
+//! What a hook said, as it is judged and as the log keeps it.
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use hookloop_core::answer::{
+    ANSWER_MAX, AnswerRules, Ended, Outcome, Printed, Verdict, interpret, looks_like_answer,
+};
+use hookloop_core::checks;
+use hookloop_core::event::HookRan;
+use hookloop_core::excerpt::LeftOut;
+use hookloop_core::hook::Hook;
+use hookloop_core::options::Length;
+use hookloop_core::point::Point;
+use hookloop_git::excerpt;
+use hookloop_process::ExitReason;
+use hookloop_process::JobResult;
+use hookloop_process::StoredOutput;
+use hookloop_process::StreamOutput;
+
+use crate::hook_context::QUIET_AFTER;
+use crate::hook_context::WATCHER_HINT;
+use crate::hook_run::HookRun;
+use crate::resource_limits;
+
+const REASON_MAX: usize = 2_000;
+/// Lines of a failed hook's output that its record keeps, and characters of each.
+const TAIL_LINES: usize = 8;
+const TAIL_LINE_MAX: usize = 200;
+
+/// What came of one run, whatever ran.
+#[derive(Debug)]
+pub struct Said {
+    pub ended: Ended,
+    pub duration: Duration,
+    /// Standard output for people, and all of it if that is kept.
+    pub stdout: String,
+    pub whole: Option<String>,
+    pub stderr: String,
+    /// Both streams in one text; none where there are no streams.
+    pub both: Option<String>,
+    /// How long the run had printed nothing when it ended.
+    pub quiet_for: Duration,
+    /// The parts of the text for people that it has a note of instead.
+    pub left_out: Vec<LeftOut>,
+    pub stdout_bytes: u64,
+    pub stderr_bytes: u64,
+    pub artifact: Option<String>,
+}
+
+impl Said {
+    /// By a process whose output is in the directory `artifacts`.
+    pub fn of(ran: &JobResult, artifacts: &Path) -> Said {
+        let (stdout, stderr) = (&ran.output.stdout, &ran.output.stderr);
+        let has_file = |output: &StreamOutput| !matches!(output.stored, StoredOutput::Nothing);
+        let is_kept = has_file(stdout) || has_file(stderr);
+        let stdout_text = excerpt::of_output(stdout);
+        let (stderr_text, stderr_rest) = excerpt::of_output_and_rest(stderr, usize::MAX);
+        let (both, both_rest) = excerpt::of_output_and_rest(&ran.output.both, usize::MAX);
+        let is_answer = looks_like_answer(&stdout_text);
+        Said {
+            ended: match ran.exit {
+                ExitReason::Exited(code) => Ended::Exited(code),
+                ExitReason::Signalled(signal) => Ended::Killed(signal),
+                ExitReason::TimedOut => Ended::TimedOut,
+                ExitReason::Cancelled => Ended::Cancelled,
+                ExitReason::OverLimit(limit) => Ended::OverLimit(resource_limits::exceeded(limit)),
+            },
+            duration: ran.duration,
+            stdout: stdout_text,
+            whole: whole(stdout).map(|whole| String::from_utf8_lossy(&whole).into_owned()),
+            stderr: stderr_text,
+            both: Some(both),
+            quiet_for: ran.output.quiet_for,
+            left_out: if is_answer { stderr_rest } else { both_rest }.into_iter().collect(),
+            stdout_bytes: stdout.bytes,
+            stderr_bytes: stderr.bytes,
+            artifact: is_kept.then(|| artifacts.display().to_string()),
+        }
+    }
+}
+
+impl Said {
+    /// What the run printed, for people and agents: both streams in order. An answer on standard output is not part
+    /// of it.
+    fn printed(&self) -> String {
+        match &self.both {
+            _ if looks_like_answer(&self.stdout) => self.stderr.clone(),
+            Some(both) => both.clone(),
+            None => {
+                let parts = [self.stdout.trim_end(), self.stderr.trim_end()];
+                let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+                parts.join("\n")
+            }
+        }
+    }
+}
+
+/// All of the output, from its file if it is an answer that memory has no room for.
+fn whole(stdout: &StreamOutput) -> Option<Cow<'_, [u8]>> {
+    match &stdout.stored {
+        StoredOutput::Whole(path)
+            if stdout.bytes <= ANSWER_MAX as u64
+                && stdout.left_out_bytes() > 0
+                && looks_like_answer(&excerpt::of_output(stdout)) =>
+        {
+            fs::read(path).ok().map(Cow::Owned)
+        }
+        _ => stdout.whole(),
+    }
+}
+
+/// What a run means, and what the log keeps of it.
+pub fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> HookRun {
+    let printed = Printed {
+        stdout: said.whole.as_deref().unwrap_or(&said.stdout),
+        stderr: &said.stderr,
+        is_cut: said.whole.is_none(),
+    };
+    let rules = AnswerRules {
+        kind: point.kind(),
+        on_failure: hook.options.on_failure,
+        answers: hook.options.answers,
+    };
+    let mut outcome = interpret(&said.ended, printed, rules);
+    if let Some(hint) = quiet_hint(&said) {
+        outcome.reason = outcome.reason.map(|reason| format!("{reason}: {hint}"));
+    }
+    let printed = said.printed();
+    let kept = |text: &String| text.chars().take(REASON_MAX).collect::<String>();
+    let ran = HookRan {
+        hook_name: hook.name.clone(),
+        point: point.name().to_owned(),
+        status: outcome.status.name().to_owned(),
+        exit_code: match said.ended {
+            Ended::Exited(code) => Some(code),
+            _ => None,
+        },
+        duration_ms: u64::try_from(said.duration.as_millis()).unwrap_or(u64::MAX),
+        ended_at: Some(hookloop_config::clock::now()),
+        attempts,
+        reason: outcome.reason.as_ref().map(kept),
+        message: outcome.message.as_ref().map(kept),
+        stdout_bytes: said.stdout_bytes,
+        stderr_bytes: said.stderr_bytes,
+        artifact: said.artifact.clone(),
+        output_tail: output_tail(&outcome, &printed),
+    };
+    let Said { stdout, stderr, left_out, .. } = said;
+    HookRun {
+        hook: hook.name.clone(),
+        outcome,
+        ran: Some(ran),
+        stdout,
+        stderr,
+        printed,
+        left_out,
+        gap: None,
+    }
+}
+
+/// What to think of a run that timed out and had printed nothing for long.
+fn quiet_hint(said: &Said) -> Option<String> {
+    let is_quiet = said.quiet_for >= QUIET_AFTER.min(said.duration / 2);
+    (said.ended == Ended::TimedOut && said.both.is_some() && is_quiet).then(|| {
+        // Whole seconds, unless there is none.
+        let ms = u64::try_from(said.quiet_for.as_millis()).unwrap_or(u64::MAX);
+        let quiet = Length { ms: if ms < 1_000 { ms } else { ms - ms % 1_000 } };
+        format!("it printed nothing for the last {quiet}; {WATCHER_HINT}")
+    })
+}
+
+/// Returns the last lines of the output that the record of a hook keeps: of a hook that failed and stops nothing, and
+/// of a gate that blocks.
+///
+/// A gate whose runner is known keeps none, because the verdict names the checks that fail.
+pub fn output_tail(outcome: &Outcome, printed: &str) -> Vec<String> {
+    let is_kept = match outcome.verdict {
+        Verdict::Pass => outcome.has_failed_openly(),
+        Verdict::Block { .. } => checks::read(printed).is_none(),
+        Verdict::Escalate { .. } => false,
+    };
+    if is_kept { last_lines(printed) } else { Vec::new() }
+}
+
+fn last_lines(printed: &str) -> Vec<String> {
+    let lines: Vec<&str> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
+    let first = lines.len().saturating_sub(TAIL_LINES);
+    let clip = |line: &&str| line.trim_end().chars().take(TAIL_LINE_MAX).collect();
+    lines[first..].iter().map(clip).collect()
+}

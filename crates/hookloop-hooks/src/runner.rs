@@ -1,0 +1,543 @@
+//! One hook's process: its command, its environment, its input, and what came of it.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::ops::Deref;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hookloop_config::agents::Settings;
+use hookloop_config::variables::BASE;
+use hookloop_config::variables::CI_VARIABLE;
+use hookloop_config::variables::LOG_SELECTORS;
+use hookloop_config::variables::TRACE_PARENT;
+use hookloop_core::answer::Ended;
+use hookloop_core::command_line::Invocation;
+use hookloop_core::hook::{CommandText, Handler, Hook, Source};
+use hookloop_core::id::TaskId;
+use hookloop_core::options::EnvEntry;
+use hookloop_core::point::{Kind, Point};
+use hookloop_core::rule::Rule;
+use hookloop_http::settings::UserNetwork;
+use hookloop_process::Job;
+use hookloop_process::JobResult;
+use hookloop_process::OutputFilter;
+use hookloop_process::StoredOutput;
+use hookloop_process::find_program;
+use hookloop_process::lock_file;
+use hookloop_process::try_lock_file;
+use serde_json::{Value, json};
+
+use crate::ancestry::KeeperOwner;
+use crate::exec_context::ExecContext;
+use crate::explain::task_value;
+use crate::frozen_hooks::FrozenHooks;
+use crate::hook_context::CAUSE_VARIABLE;
+use crate::hook_context::Call;
+use crate::hook_context::Occasion;
+use crate::hook_context::SessionContext;
+use crate::hook_run::CHANGED;
+use crate::hook_run::HookRun;
+use crate::hook_run::NOT_TRUSTED;
+use crate::hook_run::RunRefusal;
+use crate::record;
+use crate::record::Said;
+use crate::resource_limits;
+use crate::rule_check as validate;
+use crate::sandbox::{Prepared, Surroundings};
+use crate::secrets::{SecretError, Vault};
+use crate::trust::Ground;
+use crate::trust::TrustScope;
+use crate::trust::{HookOffer, Seen, Standing, Trust};
+use crate::webhook;
+
+/// What runs the hooks of one project.
+#[derive(Clone)]
+pub struct Runner {
+    exec: ExecContext,
+    trust: Trust,
+    /// The hooks of the session that this is for; none outside of sessions.
+    frozen: Option<Arc<FrozenHooks>>,
+}
+
+impl Deref for Runner {
+    type Target = ExecContext;
+
+    /// A hook runner is an execution context that also knows which hooks are trusted.
+    fn deref(&self) -> &ExecContext {
+        &self.exec
+    }
+}
+
+impl std::fmt::Debug for Runner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Runner in {}", self.root().display())
+    }
+}
+
+impl Runner {
+    pub fn new(
+        root: PathBuf,
+        state: PathBuf,
+        environment: Vec<(OsString, OsString)>,
+        trust: Trust,
+    ) -> Runner {
+        Runner { exec: ExecContext::new(root, state, environment), trust, frozen: None }
+    }
+
+    /// The same with the user's own proxy and certificates.
+    #[must_use]
+    pub fn with_network(mut self, network: &UserNetwork) -> Runner {
+        self.exec.set_network(network);
+        self
+    }
+
+    /// The same hooks, for work that is done in another directory.
+    #[must_use]
+    pub fn at(&self, root: PathBuf) -> Runner {
+        Runner { exec: self.exec.at(root), ..self.clone() }
+    }
+
+    /// Hooks and agents whose commands open another log of the project are refused.
+    #[must_use]
+    pub fn with_log(mut self, log: String) -> Runner {
+        self.exec.set_log(log);
+        self
+    }
+
+    /// Secrets among the variables that are configured for agents are kept out of everything that is stored, too.
+    #[must_use]
+    pub fn with_agents(mut self, agents: &[Settings]) -> Runner {
+        self.exec.set_agents(agents);
+        self
+    }
+
+    /// Hooks and agents that name one of these secrets get it.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Vault) -> Runner {
+        self.exec.set_secrets(secrets);
+        self
+    }
+
+    /// Whether a hook can be started without anything being fetched.
+    pub fn has_secrets_of(&self, hook: &Hook) -> bool {
+        self.exec.has_secrets(named(hook))
+    }
+
+    /// The same for a session, whose hooks are those that it froze.
+    #[must_use]
+    pub fn held_to(&self, frozen: Option<Arc<FrozenHooks>>) -> Runner {
+        Runner { frozen, ..self.clone() }
+    }
+
+    /// The secrets that a hook names, for its environment.
+    pub fn secrets_of(&self, hook: &Hook) -> Result<Vec<(OsString, OsString)>, SecretError> {
+        self.secrets(named(hook))
+    }
+
+    /// How a hook stands, as it is now.
+    pub fn standing(&self, hook: &Hook) -> Standing {
+        if hook.source == Source::Builtin {
+            return Standing::Own;
+        }
+        match Seen::look(self.home(), hook) {
+            Ok(seen) => self.standing_of(hook, &seen),
+            Err(_) => Standing::Untrusted,
+        }
+    }
+
+    pub fn standing_of(&self, hook: &Hook, seen: &Seen) -> Standing {
+        self.trust.standing_of(hook, seen)
+    }
+
+    pub fn trust_scope(&self) -> TrustScope<'_> {
+        TrustScope { home: self.home(), state: self.state(), trust: &self.trust }
+    }
+
+    /// The same runner, where somebody agreed to the digest of these hooks and gates elsewhere.
+    #[must_use]
+    pub fn agreed_elsewhere(mut self, offer: &HookOffer, digest: &str) -> Runner {
+        if self.trust.by_digest().is_none() {
+            self.trust.accept_if(offer, |found| found == digest);
+        }
+        self
+    }
+
+    /// What the user agreed to.
+    pub fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
+    /// The ground that agents stand on.
+    pub fn ground(&self) -> Ground<'_> {
+        Ground { root: self.root(), trust: &self.trust, path: self.path() }
+    }
+
+    /// The program of a command, if there is none of that name.
+    pub fn missing_program(&self, hook: &Hook) -> Option<String> {
+        const WORDS: [&str; 13] = [
+            "if", "for", "while", "until", "case", "cd", "exit", "test", "set", "export", "trap",
+            "eval", "[",
+        ];
+        let Handler::Command(text) = &hook.handler else { return None };
+        let word = match text {
+            CommandText::Exec(args) => args.first()?.as_str(),
+            CommandText::Shell(line) => line.split_whitespace().find(|word| !word.contains('='))?,
+        };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+        if !word.chars().all(is_plain) || WORDS.contains(&word) {
+            return None;
+        }
+        let base = self.root().join(hook.options.cwd.as_deref().unwrap_or(""));
+        let path = self.environment().iter().find(|(name, _)| name == "PATH");
+        let path = path.map(|(_, path)| path.clone()).unwrap_or_default();
+        let is_there = match word.contains('/') {
+            true => base.join(word).is_file(),
+            false => find_program(word, &path).is_some(),
+        };
+        (!is_there).then(|| word.to_owned())
+    }
+
+    /// Sends what a hook's process would read to its address.
+    pub fn send(
+        &self,
+        hook: &Hook,
+        occasion: &Occasion<'_>,
+        url: &str,
+        (attempt, context): (u32, &Value),
+    ) -> HookRun {
+        let input = self.input(hook, occasion, (attempt, context), self.root());
+        let timeout = hook.options.timeout_at(occasion.point.kind());
+        let said = webhook::send(self.http(), url, &input, Duration::from_millis(timeout));
+        record::judged(hook, occasion.point, self.without_secrets(said), attempt)
+    }
+
+    /// An answer over the network, as it may be stored.
+    fn without_secrets(&self, said: Said) -> Said {
+        let Some(redactor) = self.redactor() else { return said };
+        let (stdout, whole) =
+            (redactor.text(&said.stdout), said.whole.map(|text| redactor.text(&text)));
+        Said { stdout, whole, ..said }
+    }
+
+    /// Looks whether a rule holds, as if that was a program that says so.
+    pub fn check(&self, hook: &Hook, rule: &Rule, occasion: &Occasion<'_>) -> HookRun {
+        let began = std::time::Instant::now();
+        let changes = || occasion.changes.map(<[_]>::to_vec);
+        let (code, stderr) = match validate::holds(rule, self.root(), changes) {
+            Ok(()) => (0, String::new()),
+            Err(why) => (2, why),
+        };
+        let said = Said {
+            ended: Ended::Exited(code),
+            duration: began.elapsed(),
+            stdout: String::new(),
+            whole: Some(String::new()),
+            stdout_bytes: 0,
+            stderr_bytes: stderr.len() as u64,
+            left_out: Vec::new(),
+            both: None,
+            quiet_for: Duration::ZERO,
+            stderr,
+            artifact: None,
+        };
+        record::judged(hook, occasion.point, said, 1)
+    }
+
+    /// The hook as it is now, if it may run; the bytes that were looked at are the ones that run.
+    pub fn may_run(&self, hook: &Hook) -> Result<Seen, RunRefusal> {
+        if let Some(frozen) = self.frozen.as_ref().filter(|_| hook.source != Source::Builtin) {
+            return Ok(frozen.may_run(self.home(), hook)?);
+        }
+        let seen = Seen::look(self.home(), hook).map_err(|error| error.to_string())?;
+        match self.standing_of(hook, &seen) {
+            Standing::Own | Standing::Trusted => Ok(seen),
+            Standing::Modified => Err(RunRefusal::untrusted(CHANGED)),
+            Standing::Untrusted => Err(RunRefusal::untrusted(NOT_TRUSTED)),
+        }
+    }
+
+    /// What a hook's command comes to on an occasion, if it may run.
+    pub fn invocation(
+        &self,
+        hook: &Hook,
+        occasion: &Occasion<'_>,
+    ) -> Result<Invocation, RunRefusal> {
+        let seen = self.may_run(hook)?;
+        let Handler::Command(text) = &hook.handler else {
+            return Err("it is not a hook that starts something".to_owned().into());
+        };
+        // Who looks again when it runs may find another file there.
+        if let Some(absent) = &seen.named.absent {
+            return Err(format!("it runs `{absent}`, which is not there").into());
+        }
+        let kept = self.trust.keep(&seen).map_err(|error| error.to_string())?;
+        let text = seen.named.pinned(self.home(), text, &kept)?;
+        let line = text.compile(occasion.point.variables()).map_err(|error| error.to_string())?;
+        let values = self.values(occasion);
+        let value = |name: &'static str| values.get(name).map(|value| value.clone().into_bytes());
+        Ok(line.invocation(&value).map_err(|error| error.to_string())?)
+    }
+
+    /// The variables of the occasion. What has no value there is empty.
+    fn values(&self, occasion: &Occasion<'_>) -> BTreeMap<&'static str, String> {
+        let spec = occasion.task.map(|task| &task.spec);
+        let outcome = occasion.task.and_then(|task| task.outcome.as_ref());
+        let obstacle = occasion.task.and_then(|task| task.obstacle.as_ref());
+        let call = occasion.session.map(|session| session.call);
+        let delivery = occasion.delivery;
+        let value = |name: &'static str| match name {
+            "session" => {
+                let name = call.map(|call| call.session.plan.name.clone());
+                name.or_else(|| occasion.session_id())
+            }
+            "iteration" => call.map(|call| call.iteration().to_string()),
+            "error" => call.and_then(|call| call.error).map(str::to_owned),
+            "point" => Some(occasion.point.to_string()),
+            "event" => occasion.event.map(|event| event.body.kind().to_owned()),
+            "project" => Some(self.root().display().to_string()),
+            "task_id" => occasion.task_id().map(TaskId::to_string),
+            "task_content" => spec.map(|spec| spec.goal.clone()),
+            "task_type" => spec.and_then(|spec| spec.kind.clone()),
+            "priority" => spec.map(|spec| spec.priority.get().to_string()),
+            "labels" => spec.map(|spec| spec.labels.join(",")),
+            "result" => outcome.and_then(|outcome| outcome.result.clone()),
+            "branch" => occasion.branches.map(|(branch, _)| branch.to_owned()),
+            "base_branch" => occasion.branches.map(|(_, base)| base.to_owned()),
+            "pr_url" => delivery.and_then(|delivery| delivery.url.clone()),
+            "agent" => delivery.and_then(|delivery| delivery.agent.clone()),
+            "commits" => delivery.and_then(|delivery| delivery.commits).map(|n| n.to_string()),
+            "reason" => obstacle.map(|obstacle| obstacle.reason.clone()),
+            _ => None,
+        };
+        let known = occasion.point.variables().iter();
+        known.map(|name| (*name, value(name).unwrap_or_default())).collect()
+    }
+
+    /// An attempt at a hook's command.
+    pub fn job<'a>(
+        &self,
+        hook: &Hook,
+        occasion: &Occasion<'a>,
+        invocation: &Invocation,
+        sandbox: &Prepared,
+        (attempt, context): (u32, &Value),
+    ) -> Job<'a> {
+        let cwd = match &hook.options.cwd {
+            Some(cwd) => self.root().join(cwd),
+            None => self.root().to_owned(),
+        };
+        let os = |bytes: &Vec<u8>| OsString::from_vec(bytes.clone());
+        let timeout = hook.options.timeout_at(occasion.point.kind());
+        let mut env = self.environment_of(hook, occasion, invocation);
+        // Of two variables of one name the last holds.
+        env.extend(sandbox.variable());
+        Job {
+            env,
+            confinement: sandbox.confinement.clone(),
+            limits: resource_limits::of_hook(hook.options.limits),
+            cancel: occasion.cancel,
+            hold: occasion.reaction.and_then(|reaction| reaction.lock),
+            stdin: self.input(hook, occasion, (attempt, context), &cwd).to_string().into_bytes(),
+            ..Job::new(
+                invocation.argv.iter().map(os).collect(),
+                cwd,
+                Duration::from_millis(timeout),
+            )
+        }
+    }
+
+    /// Refuses a `cwd` that leads out of the project by a link. One that does not exist fails when the hook starts.
+    pub fn check_directory(&self, hook: &Hook) -> Result<(), String> {
+        let Some(cwd) = &hook.options.cwd else { return Ok(()) };
+        let (Ok(root), Ok(directory)) =
+            (self.root().canonicalize(), self.root().join(cwd).canonicalize())
+        else {
+            return Ok(());
+        };
+        if directory.starts_with(&root) {
+            return Ok(());
+        }
+        Err(format!(
+            "`cwd: {cwd}` is a link that leads out of the project: name a directory inside of it"
+        ))
+    }
+
+    /// The hook's sandbox, ready for a run.
+    pub fn sandbox(&self, hook: &Hook) -> Result<Prepared, String> {
+        let (root, state) = (self.root(), self.state());
+        let own = self.environment().iter().find(|(name, _)| name == "TMPDIR");
+        let temporary_files = own.map(|(_, value)| Path::new(value));
+        let around = Surroundings { root, state, temporary_files };
+        Prepared::new(hook.options.sandbox.as_ref(), around)
+    }
+
+    /// Exactly what a hook's process has of an environment.
+    fn environment_of(
+        &self,
+        hook: &Hook,
+        occasion: &Occasion<'_>,
+        invocation: &Invocation,
+    ) -> Vec<(OsString, OsString)> {
+        let own = |name: &str| {
+            let found = self.environment().iter().find(|(known, _)| known.to_str() == Some(name));
+            found.map(|(_, value)| value.clone())
+        };
+        let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
+        // Test runners that watch files run once instead. A hook whose `env` names the variable decides itself.
+        if !hook.options.env.iter().any(|entry| entry.name() == CI_VARIABLE) {
+            env.insert(CI_VARIABLE.into(), "1".into());
+        }
+        for name in BASE.iter().chain(&LOG_SELECTORS) {
+            if let Some(value) = own(name) {
+                env.insert(name.into(), value);
+            }
+        }
+        // A hook may run in another directory than this program.
+        if let Some(policy) = env.get_mut(OsStr::new("HOOKLOOP_POLICY"))
+            && let Ok(absolute) = std::path::absolute(&*policy)
+        {
+            *policy = absolute.into();
+        }
+        for entry in &hook.options.env {
+            match entry {
+                EnvEntry::Inherited(name) => {
+                    if let Some(value) = own(name) {
+                        env.insert(name.into(), value);
+                    }
+                }
+                EnvEntry::Set { name, value } => {
+                    env.insert(name.into(), value.into());
+                }
+            }
+        }
+        let task = occasion.task_id().map(TaskId::to_string).unwrap_or_default();
+        let root = self.root().as_os_str();
+        env.insert("CLAUDE_PROJECT_DIR".into(), root.into());
+        env.insert("HOOKLOOP_PROJECT".into(), root.into());
+        env.insert("HOOKLOOP_TASK_ID".into(), task.into());
+        env.insert("HOOKLOOP_POINT".into(), occasion.point.name().into());
+        env.insert("HOOKLOOP_HOOK".into(), hook.name.clone().into());
+        if let Some(reaction) = &occasion.reaction {
+            env.insert(CAUSE_VARIABLE.into(), reaction.variable(&hook.name));
+        }
+        if let Some(id) = occasion.session_id() {
+            env.insert("HOOKLOOP_SESSION".into(), id.into());
+        }
+        if let Some(SessionContext { call, trace_parent, .. }) = occasion.session {
+            let iteration = call.iteration().to_string();
+            env.insert("HOOKLOOP_ITERATION".into(), iteration.into());
+            if let Some(parent) = trace_parent {
+                env.insert(TRACE_PARENT.into(), parent.into());
+            }
+        }
+        for (name, value) in &invocation.env {
+            env.insert(name.into(), OsString::from_vec(value.clone()));
+        }
+        env.into_iter().collect()
+    }
+
+    /// What the hook reads: one JSON object.
+    fn input(
+        &self,
+        hook: &Hook,
+        occasion: &Occasion<'_>,
+        (attempt, context): (u32, &Value),
+        cwd: &Path,
+    ) -> Value {
+        let task = occasion.task;
+        let event = occasion.event.map(|event| {
+            json!({
+                "id": event.id.to_string(),
+                "type": event.body.kind(),
+                "timestamp": event.at,
+                "actor": event.actor,
+                "data": event.body.data(),
+            })
+        });
+        let mut input = json!({
+            "session_id": occasion.session_id().unwrap_or_default(),
+            "transcript_path": null,
+            "cwd": cwd,
+            "hook_event_name": occasion.point.event_name(),
+            "task_id": occasion.task_id(),
+            "task_subject": task.map(|task| task.spec.goal.clone()),
+            "task_description": task.map(|task| task.spec.description.clone()),
+            "hookloop": {
+                "point": occasion.point.name(),
+                "hook": hook.name,
+                "attempt": attempt,
+                "max_attempts": hook.options.retry.attempts,
+                "task": task.map(task_value),
+                "event": event,
+            },
+        });
+        if let Some(session) = occasion.session {
+            add_session(&mut input, session, occasion.point);
+        }
+        if let Some((branch, base)) = occasion.branches {
+            let ours = &mut input["hookloop"];
+            ours["branch"] = json!(branch);
+            ours["base_branch"] = json!(base);
+            ours["worktree"] = json!(self.root());
+        }
+        if let Some(delivery) = occasion.delivery {
+            let ours = &mut input["hookloop"];
+            ours["delivery"] = json!({
+                "url": delivery.url,
+                "number": delivery.number,
+                "head": delivery.head,
+                "commits": delivery.commits,
+                "agent": delivery.agent,
+            });
+            ours["context"] = if context.is_null() { json!({}) } else { context.clone() };
+        }
+        input
+    }
+}
+
+/// What a hook is told about the session that it runs in.
+fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
+    let Call { id, session, error, validated, .. } = context.call;
+    let last = session.last.as_ref();
+    input["session_id"] = json!(id);
+    input["transcript_path"] = json!(context.transcript);
+    if let Some(error) = error {
+        input["error"] = json!(error);
+    }
+    if point.kind() == Kind::Gate || *point == Point::PostIteration {
+        input["last_assistant_message"] = json!(last.map(|last| last.message.as_str()));
+    }
+    if *point == Point::Stop {
+        input["stop_hook_active"] = json!(session.was_sent_back);
+    }
+    let limits = &session.plan.limits;
+    let results = validated
+        .iter()
+        .map(|result| json!({ "ruleName": result.rule, "passed": result.has_passed() }));
+    let promises =
+        context.call.promises().iter().map(|promise| json!({ "type": promise, "detected": true }));
+    let ours = &mut input["hookloop"];
+    ours["iteration"] = json!(context.call.iteration());
+    ours["worktree"] = json!(context.root);
+    ours["files_modified"] = json!(last.map_or(&[][..], |last| &last.changed));
+    ours["validation_results"] = results.collect();
+    ours["promises"] = promises.collect();
+    ours["budget"] = json!({
+        "iterations": limits.iterations,
+        "retries": session.retries,
+        "hook_retries": limits.hook_retries,
+        "tokens": session.usage.tokens(),
+        "cost_micros": session.cost().known_micros(),
+    });
+}
+
+/// The variables that a hook wants from elsewhere.
+fn named(hook: &Hook) -> impl Iterator<Item = &str> {
+    hook.options.env.iter().filter_map(|entry| match entry {
+        EnvEntry::Inherited(name) => Some(name.as_str()),
+        EnvEntry::Set { .. } => None,
+    })
+}

@@ -1,0 +1,382 @@
+//! The files of a project that a command runs: found when the command is looked at, and replaced by the
+//! bytes that were agreed to when it is run.
+//!
+//! What is found once is not looked for again: between two looks somebody could take a file away and
+//! bring another.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use hookloop_core::hook::{CommandText, Handler, Hook};
+
+/// Programs that run the file they are given.
+const INTERPRETERS: [&str; 16] = [
+    "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "node", "deno", "bun", "ruby",
+    "perl", "php", "source", ".",
+];
+/// Interpreters that take a line with `-c`.
+const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "fish"];
+/// Words that a command follows.
+const BEFORE_COMMANDS: [&str; 15] = [
+    "if", "then", "else", "elif", "do", "while", "until", "!", "exec", "command", "env", "nohup",
+    "time", "nice", "sudo",
+];
+/// Separators that a command follows.
+const COMMAND_FOLLOWS: &str = ";|&(`{\n";
+
+/// What of a project a command names.
+#[derive(Clone, Debug, Default)]
+pub struct Named {
+    /// Files that are run, from the project's root, by the place of their word in the command.
+    pub files: BTreeMap<usize, String>,
+    /// Links in the project, with the files outside of it that they lead to: programs as a rule, which
+    /// are not the repository's, but which of them it is depends on the link.
+    pub links: BTreeMap<String, String>,
+    /// What would be run if it was there.
+    pub absent: Option<String>,
+}
+
+/// A word of a command.
+struct Word {
+    text: String,
+    /// What ends it, in a line for a shell.
+    separator: Option<char>,
+    /// It is where a program is named.
+    is_command: bool,
+    /// It comes after an interpreter and its options: `python3 -u tool.py`.
+    is_interpreted: bool,
+    /// The command writes to it: `… > file`.
+    is_written: bool,
+    /// It begins an argument of a command that is a list.
+    begins_argument: bool,
+    /// It begins a line for a shell in such an argument: `[sh, -c, line]`.
+    begins_line: bool,
+    /// It is code of another language in such an argument: `[python3, -c, code]`.
+    is_code: bool,
+}
+
+impl Named {
+    /// Looks at what a hook's command names.
+    pub fn look(root: &Path, hook: &Hook) -> Named {
+        Named::look_beside(root, hook, &BTreeMap::new())
+    }
+
+    /// Looks at what a hook's command names, but for the words whose files are `known`.
+    pub fn look_beside(root: &Path, hook: &Hook, known: &BTreeMap<usize, String>) -> Named {
+        let Handler::Command(text) = &hook.handler else { return Named::default() };
+        let base = root.join(hook.options.cwd.as_deref().unwrap_or(""));
+        Named::of_command(root, &base, text, known)
+    }
+
+    fn of_command(
+        root: &Path,
+        base: &Path,
+        text: &CommandText,
+        known: &BTreeMap<usize, String>,
+    ) -> Named {
+        let mut named = Named::default();
+        for (place, word) in words(root, text).into_iter().enumerate() {
+            if word.text.is_empty() || word.is_written || known.contains_key(&place) {
+                continue;
+            }
+            let path = base.join(&word.text);
+            let is_run = word.is_command || word.is_interpreted;
+            let Some(real) = real(&path) else {
+                if is_run && word.text.contains('/') && path.starts_with(root) {
+                    named.absent.get_or_insert(word.text);
+                }
+                continue;
+            };
+            match real.strip_prefix(root).ok().and_then(Path::to_str) {
+                Some(name) if real.is_file() && (word.is_interpreted || is_program(&real)) => {
+                    named.files.insert(place, name.to_owned());
+                }
+                None if path.starts_with(root) && real.is_file() => {
+                    named.links.insert(word.text, real.display().to_string());
+                }
+                _ => {}
+            }
+        }
+        named
+    }
+
+    /// The command with the files that it runs at the places where their agreed bytes are kept.
+    pub fn pinned(
+        &self,
+        root: &Path,
+        text: &CommandText,
+        kept: &BTreeMap<String, PathBuf>,
+    ) -> Result<CommandText, String> {
+        if self.files.is_empty() {
+            return Ok(text.clone());
+        }
+        let place = |index: usize| {
+            let name = self.files.get(&index)?;
+            Some(kept.get(name).ok_or_else(|| format!("the agreed bytes of `{name}` are not kept")))
+        };
+        let words = words(root, text).into_iter().enumerate();
+        match text {
+            CommandText::Exec(_) => {
+                let mut args: Vec<String> = Vec::new();
+                let words: Vec<(usize, Word)> = words.collect();
+                for (index, word) in &words {
+                    // A word of a line for a shell has others of its argument beside it.
+                    let continues =
+                        words.get(index + 1).is_some_and(|(_, next)| !next.begins_argument);
+                    let is_whole = word.begins_argument && !continues;
+                    let text = match place(*index).transpose()? {
+                        Some(path) if is_whole => path.display().to_string(),
+                        Some(path) => plain(path)?,
+                        None => word.text.clone(),
+                    };
+                    if word.begins_argument {
+                        args.push(String::new());
+                    }
+                    if let Some(arg) = args.last_mut() {
+                        arg.push_str(&text);
+                        arg.extend(word.separator);
+                    }
+                }
+                Ok(CommandText::Exec(args))
+            }
+            CommandText::Shell(_) => {
+                let mut line = String::new();
+                for (index, word) in words {
+                    match place(index).transpose()? {
+                        Some(path) => line.push_str(&plain(path)?),
+                        None => line.push_str(&word.text),
+                    }
+                    line.extend(word.separator);
+                }
+                Ok(CommandText::Shell(line))
+            }
+        }
+    }
+}
+
+/// The words of a command, the empty ones between two separators too: their places are what files are
+/// remembered by.
+fn words(root: &Path, text: &CommandText) -> Vec<Word> {
+    let mut words = match text {
+        CommandText::Exec(args) => arguments(root, args),
+        CommandText::Shell(line) => split(&spelled_out(root, line)),
+    };
+    let (mut expects_command, mut is_interpreted, mut is_value) = (true, false, false);
+    let mut is_written = false;
+    for word in &mut words {
+        if word.is_code {
+            (expects_command, is_interpreted) = (false, false);
+            continue;
+        }
+        if word.begins_line {
+            (expects_command, is_interpreted) = (true, false);
+        }
+        if !word.text.is_empty() {
+            word.is_written = std::mem::take(&mut is_written);
+            let is_assignment = is_value || word.separator == Some('=');
+            word.is_command = expects_command && !is_assignment;
+            word.is_interpreted = is_interpreted;
+            let passes_on = BEFORE_COMMANDS.contains(&word.text.as_str());
+            expects_command &= is_assignment || passes_on;
+            is_interpreted =
+                is_interpreter(&word.text) || (is_interpreted && word.text.starts_with('-'));
+        }
+        is_value = word.separator == Some('=');
+        is_written |= word.separator == Some('>');
+        expects_command |= word.separator.is_some_and(|c| COMMAND_FOLLOWS.contains(c));
+    }
+    words
+}
+
+fn word(text: &str, separator: Option<char>) -> Word {
+    Word {
+        text: text.to_owned(),
+        separator,
+        is_command: false,
+        is_interpreted: false,
+        is_written: false,
+        begins_argument: false,
+        begins_line: false,
+        is_code: false,
+    }
+}
+
+/// The words of a command that is a list: its arguments, and the words of a line that one of them has for a shell.
+fn arguments(root: &Path, args: &[String]) -> Vec<Word> {
+    let mut words = Vec::new();
+    // The interpreter whose options are read, and whether the next argument is code for it.
+    let mut interpreter: Option<&str> = None;
+    let mut takes_code = false;
+    for arg in args {
+        let is_line = takes_code && interpreter.is_some_and(|name| SHELLS.contains(&name));
+        let mut own = match is_line {
+            true => split(&spelled_out(root, arg)),
+            false => vec![word(arg, None)],
+        };
+        if let Some(first) = own.first_mut() {
+            first.begins_argument = true;
+            first.begins_line = is_line;
+            first.is_code = takes_code && !is_line;
+        }
+        words.append(&mut own);
+        if std::mem::take(&mut takes_code) {
+            interpreter = None;
+        } else if let Some(name) = interpreter.filter(|_| arg.starts_with('-')) {
+            takes_code = is_code_option(name, arg);
+        } else {
+            interpreter = arg.rsplit('/').next().filter(|name| is_interpreter(name));
+        }
+    }
+    words
+}
+
+/// Whether the argument behind an option is code and not a file.
+fn is_code_option(interpreter: &str, option: &str) -> bool {
+    match SHELLS.contains(&interpreter) {
+        true => !option.starts_with("--") && option.ends_with('c'),
+        false => ["-c", "-e", "-E", "-p", "-r", "--eval", "--print"].contains(&option),
+    }
+}
+
+fn split(line: &str) -> Vec<Word> {
+    let (mut words, mut rest) = (Vec::new(), line);
+    while let Some(end) = rest.find(is_separator) {
+        let separator = rest[end..].chars().next();
+        words.push(word(&rest[..end], separator));
+        rest = &rest[end + separator.map_or(0, char::len_utf8)..];
+    }
+    words.push(word(rest, None));
+    words
+}
+
+/// A line for a shell with the project's directory in place of the variables that stand for it, so
+/// that what is named by them is seen to be a file of the project.
+fn spelled_out<'l>(root: &Path, line: &'l str) -> Cow<'l, str> {
+    let directory = format!("{}/", root.display());
+    if !line.contains('$') || directory.contains(is_separator) {
+        return Cow::Borrowed(line);
+    }
+    let mut line = line.to_owned();
+    for name in ["CLAUDE_PROJECT_DIR", "HOOKLOOP_PROJECT"] {
+        for form in [format!("${name}"), format!("${{{name}}}")] {
+            line = line.replace(&format!("\"{form}\"/"), &directory);
+            line = line.replace(&format!("{form}/"), &directory);
+        }
+    }
+    Cow::Owned(line)
+}
+
+/// Whether a file is one that can be run by its name.
+fn is_program(path: &Path) -> bool {
+    use std::io::Read;
+    let is_executable = fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o111 != 0);
+    let mut start = [0; 2];
+    let mut starts = || fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    is_executable || (starts().is_ok() && start == *b"#!")
+}
+
+fn is_interpreter(word: &str) -> bool {
+    INTERPRETERS.contains(&word.rsplit('/').next().unwrap_or(word))
+}
+
+/// Whether a character ends a word that could be a path.
+fn is_separator(c: char) -> bool {
+    c.is_whitespace() || "'\"`;|&()<>={}$,:".contains(c)
+}
+
+/// Where a path really leads. Most words of a command lead nowhere, and that is found out quickly.
+fn real(path: &Path) -> Option<PathBuf> {
+    fs::symlink_metadata(path).ok()?;
+    path.canonicalize().ok()
+}
+
+/// A path that means itself in a shell, in every kind of quotes.
+fn plain(path: &Path) -> Result<String, String> {
+    let text = path.display().to_string();
+    let fits = |c: char| c.is_ascii_alphanumeric() || "/._-+@%".contains(c);
+    match text.chars().all(fits) {
+        true => Ok(text),
+        false => Err(format!(
+            "scripts are run from `{text}`, which a shell would not take as it is; set XDG_STATE_HOME to a plain path"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commands(line: &str) -> Vec<String> {
+        let words = words(Path::new("/p"), &CommandText::Shell(line.to_owned()));
+        let is_run = |word: &Word| word.is_command || word.is_interpreted;
+        words.into_iter().filter(is_run).map(|word| word.text).collect()
+    }
+
+    #[test]
+    fn words_that_are_run_are_told_from_others() {
+        assert_eq!(commands("./a x ./b"), ["./a"]);
+        assert_eq!(commands("./a; ./b && ./c | ./d &"), ["./a", "./b", "./c", "./d"]);
+        assert_eq!(commands("A=./x B=y ./a ./b"), ["./a"]);
+        assert_eq!(
+            commands("if ./a; then exec ./b; fi"),
+            ["if", "./a", "then", "exec", "./b", "fi"]
+        );
+        assert_eq!(commands("python3 -u a/b.py c"), ["python3", "-u", "a/b.py"]);
+        assert_eq!(commands("test -e ./a && (cd x; ./b)"), ["test", "cd", "./b"]);
+        assert_eq!(commands("echo \"$(./a)\" '`./b`'"), ["echo", "./a", "./b"]);
+    }
+
+    #[test]
+    fn a_list_with_a_line_for_a_shell_names_the_files_of_the_line() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        std::fs::write(root.join("gate.sh"), "#!/bin/sh\n").unwrap();
+        let look = |args: &[&str]| {
+            let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+            let text = CommandText::Exec(args);
+            let named = Named::of_command(&root, &root, &text, &BTreeMap::new());
+            (named, text)
+        };
+        for line in ["test -e /etc/passwd && cat /etc/passwd", "ls ./not-there", "echo a/b > c/d"] {
+            assert_eq!(look(&["sh", "-c", line]).0.absent, None, "{line}");
+        }
+        assert_eq!(look(&["python3", "-c", "open('/x/y'); import a"]).0.absent, None);
+        assert_eq!(look(&["sh", "-ec", "./not-there x"]).0.absent.as_deref(), Some("./not-there"));
+        assert_eq!(look(&["sh", "./not-there"]).0.absent.as_deref(), Some("./not-there"));
+        // The script in the line is agreed to by its bytes, as one in a plain command is.
+        let (named, text) = look(&["sh", "-c", "cd /; ./gate.sh -x", "name"]);
+        let files: Vec<&String> = named.files.values().collect();
+        assert_eq!(files, ["gate.sh"]);
+        let kept = BTreeMap::from([("gate.sh".to_owned(), PathBuf::from("/kept/1"))]);
+        let expected = ["sh", "-c", "cd /; /kept/1 -x", "name"].map(str::to_owned).to_vec();
+        assert_eq!(named.pinned(&root, &text, &kept), Ok(CommandText::Exec(expected)));
+        let (named, text) = look(&["./gate.sh", "-x"]);
+        let expected = ["/kept/1", "-x"].map(str::to_owned).to_vec();
+        assert_eq!(named.pinned(&root, &text, &kept), Ok(CommandText::Exec(expected)));
+    }
+
+    #[test]
+    fn what_is_written_to_is_not_run() {
+        let written = |line: &str| -> Vec<String> {
+            let words = words(Path::new("/p"), &CommandText::Shell(line.to_owned()));
+            words.into_iter().filter(|word| word.is_written).map(|word| word.text).collect()
+        };
+        assert_eq!(written("./a > ../b"), ["../b"]);
+        assert_eq!(written("./a x >>b/c 2> d; ./e"), ["b/c", "d"]);
+        assert_eq!(written("./a < b"), [""; 0]);
+    }
+
+    #[test]
+    fn a_line_is_put_together_as_it_was() {
+        for line in ["", "a", " a  b ", "a;b|c&&d", "x=$(y) 'z' \"w\"\n", "é,ü:ß"] {
+            let together: String = split(line)
+                .into_iter()
+                .flat_map(|word| word.text.chars().chain(word.separator).collect::<Vec<_>>())
+                .collect();
+            assert_eq!(together, line);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Which tests a project has, told by its files.
+//!
+//! Files are read, nothing is started. Every runner of a language that is found counts: who ran only the first
+//! would take half of a project for all of it. A `Makefile` or a `justfile` counts where there is no other,
+//! since its `test` most often is one of those by another name. That nothing is found, or that something can't be
+//! read, is never a pass.
+//!
+//! - `reading`: files of the project, and of it alone
+//! - `directories`: the directories below it that have projects of their own
+//! - `members`: patterns with which a workspace names its members
+//! - `cargo`, `javascript`, `python`, `recipes`, `others`: what each says
+
+pub mod cargo;
+pub mod directories;
+pub mod javascript;
+pub mod members;
+mod others;
+pub mod python;
+pub mod reading;
+pub mod recipes;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use hookloop_process::find_program;
+use reading::Project;
+
+/// The target or recipe that is looked for.
+const TEST: &str = "test";
+
+/// How to run tests that a project has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestCommand {
+    pub runner: &'static str,
+    pub argv: Vec<String>,
+    /// The program that has to be there for it.
+    pub program: String,
+    /// Its program is one that can be started.
+    pub program_found: bool,
+}
+
+impl TestCommand {
+    /// The command as a line for a shell.
+    pub fn line(&self) -> String {
+        match self.argv.as_slice() {
+            [shell, flag, line] if shell == "sh" && flag == "-c" => line.clone(),
+            words => words.join(" "),
+        }
+    }
+}
+
+/// The tools that a member of a workspace has from its root.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InheritedTools {
+    pub manager: Option<javascript::Manager>,
+    pub launcher: python::Launcher,
+}
+
+/// Why it is not known how to test a project.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoTests {
+    #[error("no tests were found in {}: write `command: …` in place of `use: run_tests`", .root.display())]
+    NoneFound { root: PathBuf },
+    #[error(
+        "the tests of {runner} can't be run, since `{program}` is not in PATH: install it, or write `command: …` in \
+         place of `use: run_tests`"
+    )]
+    NoProgram { runner: &'static str, program: String },
+    #[error("which tests there are can't be told: `{file}` {why}")]
+    Unreadable { file: String, why: String },
+}
+
+/// All tests of the project at `root`; at least one. Their programs are looked for in `path`.
+pub fn detect(root: &Path, path: &OsStr) -> Result<Vec<TestCommand>, NoTests> {
+    detect_with(root, path, InheritedTools::default())
+}
+
+/// All tests of the project at `root`, which may be a member of a workspace with these tools.
+pub fn detect_with(
+    root: &Path,
+    path: &OsStr,
+    inherited: InheritedTools,
+) -> Result<Vec<TestCommand>, NoTests> {
+    let project = Project::new(root)?;
+    let owned = |argv: Vec<&str>| argv.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let mut found: Vec<(&'static str, Vec<String>)> = Vec::new();
+    if project.has(cargo::FILE)? {
+        found.push(("cargo", owned(vec!["cargo", "test", "--workspace"])));
+    }
+    if let Some(command) = javascript::command(&project, TEST, inherited.manager)? {
+        found.push((command.manager.name(), command.argv));
+    }
+    found.extend(python::tests(&project, path, inherited.launcher)?);
+    if project.has("go.mod")? {
+        found.push(("go", owned(vec!["go", "test", "./..."])));
+    }
+    found.extend(others::tests(&project)?.into_iter().map(|(runner, argv)| (runner, owned(argv))));
+    if found.is_empty() && recipes::has_make(&project, TEST)? {
+        found.push(("make", owned(vec!["make", TEST])));
+    } else if found.is_empty() && recipes::has_just(&project, TEST)? {
+        found.push(("just", owned(vec!["just", TEST])));
+    }
+    if found.is_empty() {
+        return Err(NoTests::NoneFound { root: root.to_owned() });
+    }
+    let command = |(runner, argv): (&'static str, Vec<String>)| {
+        let program = if runner == "cmake" { runner.to_owned() } else { argv[0].clone() };
+        TestCommand { runner, program_found: is_there(&program, root, path), program, argv }
+    };
+    Ok(found.into_iter().map(command).collect())
+}
+
+/// Whether a command's first word can be started in the project's directory.
+pub fn is_there(program: &str, root: &Path, path: &OsStr) -> bool {
+    match program.contains('/') {
+        true => root.join(program).is_file(),
+        false => find_program(program, path).is_some(),
+    }
+}
+
+/// The same, where all of them are to be run: one whose program is missing is an error.
+pub fn runnable(root: &Path, path: &OsStr) -> Result<Vec<TestCommand>, NoTests> {
+    let found = detect(root, path)?;
+    match found.iter().find(|command| !command.program_found) {
+        Some(TestCommand { runner, program, .. }) => {
+            Err(NoTests::NoProgram { runner, program: program.clone() })
+        }
+        None => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! `package.json`: the tests of a package, and those of all members of a workspace.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::members::{MemberPatterns, yaml};
+use super::reading::{Project, unreadable};
+use super::{NoTests, directories};
+
+const FILE: &str = "package.json";
+const TEST: &str = "test";
+/// What `npm init` writes where there are no tests.
+const PLACEHOLDER: &str = "no test specified";
+/// Scripts that end well and do nothing.
+const NOTHING: [&str; 4] = ["", ":", "true", "exit 0"];
+const PNPM_WORKSPACE: &str = "pnpm-workspace.yaml";
+/// Parts of a root's script that run the same script in all members.
+const RUNS_MEMBERS: [&str; 14] = [
+    "turbo",
+    "nx run-many",
+    "nx affected",
+    "lerna run",
+    "moon ",
+    "wsrun",
+    "ultra ",
+    "pnpm -r",
+    "--recursive",
+    "--workspaces",
+    " -ws",
+    "workspaces foreach",
+    "workspaces run",
+    "--filter",
+];
+/// The first version of Yarn that runs a script in all members without a plugin.
+const YARN_FOREACH: u32 = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manager {
+    Npm,
+    Pnpm,
+    Yarn,
+    Bun,
+}
+
+/// Whose each file is. npm's own is last: others leave it behind when a project moves to them.
+const LOCK_FILES: [(&str, Manager); 7] = [
+    ("pnpm-lock.yaml", Manager::Pnpm),
+    (PNPM_WORKSPACE, Manager::Pnpm),
+    ("yarn.lock", Manager::Yarn),
+    ("bun.lock", Manager::Bun),
+    ("bun.lockb", Manager::Bun),
+    ("package-lock.json", Manager::Npm),
+    ("npm-shrinkwrap.json", Manager::Npm),
+];
+
+impl Manager {
+    const ALL: [Manager; 4] = [Manager::Npm, Manager::Pnpm, Manager::Yarn, Manager::Bun];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Manager::Npm => "npm",
+            Manager::Pnpm => "pnpm",
+            Manager::Yarn => "yarn",
+            Manager::Bun => "bun",
+        }
+    }
+
+    pub fn argv(self) -> Vec<&'static str> {
+        match self {
+            // `bun test` is a runner of its own and knows nothing of the script.
+            Manager::Bun => vec!["bun", "run", "test"],
+            manager => vec![manager.name(), "test"],
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Package {
+    #[serde(default)]
+    scripts: Value,
+    package_manager: Option<String>,
+    #[serde(default)]
+    workspaces: Value,
+}
+
+impl Package {
+    /// A script that does something.
+    fn script(&self, name: &str) -> Option<&str> {
+        let script = self.scripts[name].as_str()?.trim();
+        let is_nothing = NOTHING.contains(&script) || script.contains(PLACEHOLDER);
+        (!is_nothing).then_some(script)
+    }
+}
+
+/// A script of a package, or of all members of a workspace, as a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptCommand {
+    pub manager: Manager,
+    pub argv: Vec<String>,
+    /// The command runs the script of every member that has it.
+    pub runs_members: bool,
+}
+
+/// The command that runs a script of the project, if it or a member of its workspace has the script.
+///
+/// A member has no lock file of its own, so its manager is `inherited` from the workspace.
+pub fn command(
+    project: &Project,
+    script: &str,
+    inherited: Option<Manager>,
+) -> Result<Option<ScriptCommand>, NoTests> {
+    let Some(package) = package(project)? else { return Ok(None) };
+    let own = package.script(script);
+    let members = members(project, &package)?;
+    // Most packages have no such script: the manager is of no concern then.
+    if own.is_none() && members.is_none() {
+        return Ok(None);
+    }
+    let has_script = match &members {
+        Some(members) => some_member_has(project, members, script)?,
+        None => false,
+    };
+    let manager = manager_for(project, &package, inherited)?;
+    let is_root_enough = own.is_some_and(|own| RUNS_MEMBERS.iter().any(|part| own.contains(part)));
+    if has_script && !is_root_enough {
+        let with_root = own.is_some();
+        if let Some(argv) = for_members(project, &package, (manager, script), with_root)? {
+            return Ok(Some(ScriptCommand { manager, argv, runs_members: true }));
+        }
+    }
+    let argv = if script == TEST { manager.argv() } else { vec![manager.name(), "run", script] };
+    let argv = argv.into_iter().map(str::to_owned).collect();
+    let runs_members = has_script && is_root_enough;
+    Ok(own.map(|_| ScriptCommand { manager, argv, runs_members }))
+}
+
+/// The members of the project's workspace, if it is the root of one.
+pub fn workspace(project: &Project) -> Result<Option<MemberPatterns>, NoTests> {
+    match package(project)? {
+        Some(package) => members(project, &package),
+        None => Ok(None),
+    }
+}
+
+/// Whether the project has a script of that name which does something.
+pub fn has_script(project: &Project, script: &str) -> Result<bool, NoTests> {
+    Ok(package(project)?.is_some_and(|package| package.script(script).is_some()))
+}
+
+fn members(project: &Project, package: &Package) -> Result<Option<MemberPatterns>, NoTests> {
+    #[derive(Deserialize)]
+    struct PnpmWorkspace {
+        #[serde(default)]
+        packages: Vec<String>,
+    }
+    if let Some(text) = project.read(PNPM_WORKSPACE)? {
+        let PnpmWorkspace { packages } = yaml(PNPM_WORKSPACE, &text)?;
+        // A file without packages has settings alone.
+        if !packages.is_empty() {
+            let packages = packages.iter().map(String::as_str);
+            return MemberPatterns::new(PNPM_WORKSPACE, packages).map(Some);
+        }
+    }
+    // Yarn 1 has the patterns one level deeper, beside others.
+    let list = package.workspaces.as_array().or_else(|| package.workspaces["packages"].as_array());
+    match list {
+        Some(list) => MemberPatterns::new(FILE, list.iter().filter_map(Value::as_str)).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn some_member_has(
+    project: &Project,
+    members: &MemberPatterns,
+    script: &str,
+) -> Result<bool, NoTests> {
+    let found = directories::search(project.root());
+    for path in found.paths.iter().filter(|path| members.contains(path)) {
+        if has_script(&Project::new(&project.root().join(path))?, script)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The command of a manager that runs a script in all members; none if it has no such command.
+fn for_members(
+    project: &Project,
+    package: &Package,
+    (manager, script): (Manager, &str),
+    with_root: bool,
+) -> Result<Option<Vec<String>>, NoTests> {
+    let argv: Vec<&str> = match manager {
+        Manager::Npm => {
+            let run = if script == TEST { vec!["npm", TEST] } else { vec!["npm", "run", script] };
+            let root: &[&str] = if with_root { &["--include-workspace-root"] } else { &[] };
+            [&run, &["--workspaces", "--if-present"][..], root].concat()
+        }
+        Manager::Pnpm => {
+            let root: &[&str] = if with_root { &["--include-workspace-root"] } else { &[] };
+            let run: &[&str] = if script == TEST { &[TEST] } else { &["run", script] };
+            [&["pnpm", "-r"][..], root, run].concat()
+        }
+        Manager::Yarn if yarn_version(project, package)? >= YARN_FOREACH => {
+            vec!["yarn", "workspaces", "foreach", "--all", "run", script]
+        }
+        Manager::Yarn | Manager::Bun => return Ok(None),
+    };
+    Ok(Some(argv.into_iter().map(str::to_owned).collect()))
+}
+
+/// The major version of Yarn that the package names; 1 if it names none.
+fn yarn_version(project: &Project, package: &Package) -> Result<u32, NoTests> {
+    let named = package.package_manager.as_deref().and_then(|named| named.split_once('@'));
+    if let Some((_, version)) = named {
+        return Ok(version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(1));
+    }
+    // The file that a version of its own is kept in: `.yarn/releases/yarn-4.5.0.cjs`.
+    let text = project.read(".yarnrc.yml")?.unwrap_or_default();
+    let version = text.split_once("releases/yarn-").and_then(|(_, rest)| rest.split('.').next());
+    Ok(version.and_then(|major| major.parse().ok()).unwrap_or(1))
+}
+
+/// The manager of a package; a member of a workspace has the one of its root.
+fn manager_for(
+    project: &Project,
+    package: &Package,
+    inherited: Option<Manager>,
+) -> Result<Manager, NoTests> {
+    let own = named_or_locked(project, package.package_manager.as_deref())?;
+    Ok(own.or(inherited).unwrap_or(Manager::Npm))
+}
+
+/// The manager of the project's packages; none without a `package.json`.
+pub fn manager_of(project: &Project) -> Result<Option<Manager>, NoTests> {
+    match package(project)? {
+        Some(package) => manager_for(project, &package, None).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn package(project: &Project) -> Result<Option<Package>, NoTests> {
+    let Some(text) = project.read(FILE)? else { return Ok(None) };
+    let wrong = |error: serde_json::Error| unreadable(Path::new(FILE), &error.to_string());
+    serde_json::from_str(&text).map(Some).map_err(wrong)
+}
+
+/// The manager that a package names, else the one whose lock file is there.
+fn named_or_locked(project: &Project, named: Option<&str>) -> Result<Option<Manager>, NoTests> {
+    if let Some(named) = named {
+        let name = named.split('@').next().unwrap_or_default();
+        let known = Manager::ALL.into_iter().find(|manager| manager.name() == name);
+        let why = format!("names `{named}`, which is no known manager of packages");
+        return known.map(Some).ok_or_else(|| unreadable(Path::new(FILE), &why));
+    }
+    for (file, manager) in LOCK_FILES {
+        if project.has(file)? {
+            return Ok(Some(manager));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,548 @@
+//! Which of a repository's hooks the user has agreed to, by content.
+//!
+//! A clone brings hooks along; none of them runs because it is there. What the user agrees to is a
+//! digest over a hook's definition and over the bytes of every file in the project that its command
+//! names. A change to any of it is another digest. The agreed bytes are kept beside the project's
+//! state, and those are what runs, so that nobody can swap a script between the look and the run.
+
+pub mod gates_now;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use hookloop_config::effective::Rules;
+use hookloop_config::ids::fresh_id;
+use hookloop_core::gate_ledger::GateLedger;
+use hookloop_core::hook::{
+    CommandText, DEFAULT_PRIORITY, DeclaredAction, Handler, Hook, Registry, Source,
+};
+use hookloop_core::options::{AllowedAnswers, EnvEntry, Length, Options, PipeOutput, Retry};
+use hookloop_core::point::Point;
+use hookloop_core::review::Quorum;
+use hookloop_process::WriteOptions;
+use hookloop_process::while_no_process_starts;
+use hookloop_process::write_whole;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::scripts::Named;
+
+const FILE: &str = "trust.json";
+const SCRIPTS: &str = "trusted";
+/// A script that a command names is at most this long.
+const SCRIPT_MAX: u64 = 4 * 1024 * 1024;
+const SCRIPTS_PER_HOOK_MAX: usize = 32;
+
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("{}: {reason}", path.display())]
+    Unreadable { path: PathBuf, reason: String },
+    #[error("{} has {size} bytes; a script that a hook names has at most {SCRIPT_MAX}", path.display())]
+    TooLong { path: PathBuf, size: u64 },
+    #[error("hook `{hook}` names more than {SCRIPTS_PER_HOOK_MAX} files of the project")]
+    TooMany { hook: String },
+    #[error("the hooks of this project are {found}, not {given}")]
+    OtherDigest { given: String, found: String },
+}
+
+/// What a user is asked to agree to: one hook, whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Definition {
+    pub name: String,
+    pub task_type: Option<String>,
+    pub points: Vec<String>,
+    /// What it does, as the configuration says it.
+    pub what: Value,
+    pub when: Option<String>,
+    /// Names of variables, with values where the configuration sets them.
+    pub env: BTreeMap<String, Option<String>>,
+    pub cwd: Option<String>,
+    pub sandbox: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<String>,
+    /// The options that are not as they are by default, in words.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+    /// Files of the project that it names, with the digests of their bytes.
+    pub scripts: BTreeMap<String, String>,
+    /// Links of the project that it names, with the files outside of it that they lead to.
+    #[serde(default)]
+    pub links: BTreeMap<String, String>,
+}
+
+impl Definition {
+    /// Something about an agent, of which there is nothing to tell yet.
+    pub fn of_agent(name: String) -> Definition {
+        Definition {
+            name,
+            task_type: None,
+            points: Vec::new(),
+            what: Value::Null,
+            when: None,
+            env: BTreeMap::new(),
+            cwd: None,
+            sandbox: None,
+            limits: None,
+            options: BTreeMap::new(),
+            scripts: BTreeMap::new(),
+            links: BTreeMap::new(),
+        }
+    }
+
+    /// How it stands where this was agreed to.
+    pub fn standing(&self, agreed: &[Definition]) -> Standing {
+        if agreed.contains(self) {
+            return Standing::Trusted;
+        }
+        match agreed.iter().any(|known| known.is_of_hook(self)) {
+            true => Standing::Modified,
+            false => Standing::Untrusted,
+        }
+    }
+
+    /// Whether both are of one hook, however it changed.
+    pub fn is_of_hook(&self, other: &Definition) -> bool {
+        (&self.name, &self.task_type) == (&other.name, &other.task_type)
+    }
+}
+
+/// How a hook stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The product's, or the user's own.
+    Own,
+    Trusted,
+    /// It was trusted, and is not the same any more.
+    Modified,
+    Untrusted,
+}
+
+impl Standing {
+    pub fn may_run(self) -> bool {
+        matches!(self, Standing::Own | Standing::Trusted)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Standing::Own => "own",
+            Standing::Trusted => "trusted",
+            Standing::Modified => "modified",
+            Standing::Untrusted => "untrusted",
+        }
+    }
+}
+
+/// What the user agreed to in one project.
+#[derive(Clone, Debug, Default)]
+pub struct Trust {
+    state: PathBuf,
+    agreed: Vec<Definition>,
+    /// About agents.
+    agents: Vec<Definition>,
+    /// Somebody agreed to the digest of the hooks and gates as they are.
+    by_digest: Option<DigestConsent>,
+}
+
+/// Who agreed to a digest of hooks and gates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DigestConsent {
+    /// The user, for this run alone (`--trust`).
+    Once,
+    /// A policy, for as long as it holds.
+    Policy,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct File {
+    version: u32,
+    agreed: Vec<Definition>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    agents: Vec<Definition>,
+}
+
+/// A hook whose definition was looked at, with the bytes that were seen.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub definition: Definition,
+    pub digest: String,
+    pub bytes: BTreeMap<String, Vec<u8>>,
+    pub named: Named,
+}
+
+/// Where it is kept what the user agreed to.
+pub fn file(state: &Path) -> PathBuf {
+    state.join(FILE)
+}
+
+impl Trust {
+    /// What the user agreed to for the project whose state is at `state`.
+    pub fn load(state: &Path) -> Result<Trust, TrustError> {
+        let path = file(state);
+        let file = match fs::read(&path) {
+            Ok(text) => {
+                let unreadable = |error: serde_json::Error| TrustError::Unreadable {
+                    path: path.clone(),
+                    reason: error.to_string(),
+                };
+                serde_json::from_slice::<File>(&text).map_err(unreadable)?
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => File::default(),
+            Err(source) => return Err(TrustError::Io { path, source }),
+        };
+        let (agreed, agents) = (file.agreed, file.agents);
+        Ok(Trust { state: state.to_owned(), agreed, agents, by_digest: None })
+    }
+
+    /// Who agreed to the hooks and gates of this run by their digest, if anybody did.
+    pub fn by_digest(&self) -> Option<DigestConsent> {
+        self.by_digest
+    }
+
+    pub fn agreed(&self) -> &[Definition] {
+        &self.agreed
+    }
+
+    /// Agrees to these hooks and gates, as they were seen, for this run alone; `digest` has to be theirs.
+    pub fn accept(&mut self, digest: &str, offer: &HookOffer) -> Result<(), TrustError> {
+        let found = offer.digest();
+        if found != digest {
+            return Err(TrustError::OtherDigest { given: digest.to_owned(), found });
+        }
+        self.agreed = offer.definitions();
+        self.by_digest = Some(DigestConsent::Once);
+        Ok(())
+    }
+
+    /// Agrees to these hooks and gates, as they were seen, if a policy names their digest.
+    pub fn accept_if(&mut self, offer: &HookOffer, agreed: impl FnOnce(&str) -> bool) {
+        if agreed(&offer.digest()) {
+            self.agreed = offer.definitions();
+            self.by_digest = Some(DigestConsent::Policy);
+        }
+    }
+
+    /// How a hook stands that was just looked at.
+    /// Returns the standing of a hook as it is now.
+    pub fn standing_of(&self, hook: &Hook, seen: &Seen) -> Standing {
+        if needs_trust(hook, seen) { self.standing(seen) } else { Standing::Own }
+    }
+
+    pub fn standing(&self, seen: &Seen) -> Standing {
+        seen.definition.standing(&self.agreed)
+    }
+
+    /// Agrees to exactly these hooks, and to no others of the project. Copies of their scripts are kept, to run them and
+    /// to show later changes.
+    pub fn agree(&mut self, offer: &HookOffer) -> Result<(), TrustError> {
+        for seen in &offer.seen {
+            self.keep(seen)?;
+        }
+        self.agreed = offer.definitions();
+        self.save()
+    }
+
+    /// The kept copy of a script, by the digest of its bytes; none if there is none or it was changed.
+    pub fn kept_script(&self, digest: &str, name: &str) -> Option<Vec<u8>> {
+        let bytes = fs::read(kept_path(&self.state, digest, name)).ok()?;
+        (hex(&bytes) == digest).then_some(bytes)
+    }
+
+    /// What the user agreed to about agents.
+    pub fn agents(&self) -> &[Definition] {
+        &self.agents
+    }
+
+    pub fn has_agent(&self, definition: &Definition) -> bool {
+        self.agents.contains(definition)
+    }
+
+    /// Agrees to exactly this about agents, and to nothing else.
+    pub fn agree_to_agents(&mut self, definitions: Vec<Definition>) -> Result<(), TrustError> {
+        self.agents = definitions;
+        self.save()
+    }
+
+    fn save(&self) -> Result<(), TrustError> {
+        let (agreed, agents) = (self.agreed.clone(), self.agents.clone());
+        let text = serde_json::to_vec_pretty(&File { version: 1, agreed, agents });
+        write(&self.state.join(FILE), &text.unwrap_or_default(), 0o600)
+    }
+
+    /// The files that a trusted hook runs: its scripts as they were seen, where nobody else writes.
+    pub fn keep(&self, seen: &Seen) -> Result<BTreeMap<String, PathBuf>, TrustError> {
+        let mut kept = BTreeMap::new();
+        for (name, bytes) in &seen.bytes {
+            let digest = &seen.definition.scripts[name];
+            let path = kept_path(&self.state, digest, name);
+            // What is there should be the same; what is not is put right.
+            if fs::read(&path).ok().as_ref() != Some(bytes) {
+                let directory = path.parent().unwrap_or(&self.state);
+                let mut builder = fs::DirBuilder::new();
+                builder.recursive(true).mode(0o700);
+                builder.create(directory).map_err(|source| io(directory, source))?;
+                write(&path, bytes, 0o700)?;
+            }
+            kept.insert(name.clone(), path);
+        }
+        Ok(kept)
+    }
+}
+
+impl Seen {
+    /// The file of the project that its command would run and that does not exist.
+    pub fn missing_script(&self) -> Option<&str> {
+        self.named.absent.as_deref()
+    }
+
+    /// The bytes of a script of the project that it names.
+    pub fn script(&self, name: &str) -> Option<&[u8]> {
+        self.bytes.get(name).map(Vec::as_slice)
+    }
+
+    /// Looks at a hook of the project at `root`: its definition, and the files that it names.
+    pub fn look(root: &Path, hook: &Hook) -> Result<Seen, TrustError> {
+        let named = Named::look(root, hook);
+        let mut bytes = BTreeMap::new();
+        for name in named.files.values() {
+            if bytes.contains_key(name) {
+                continue;
+            }
+            if bytes.len() == SCRIPTS_PER_HOOK_MAX {
+                return Err(TrustError::TooMany { hook: hook.name.clone() });
+            }
+            let path = root.join(name);
+            let size = fs::metadata(&path).map_err(|source| io(&path, source))?.len();
+            if size > SCRIPT_MAX {
+                return Err(TrustError::TooLong { path, size });
+            }
+            let read = fs::read(&path).map_err(|source| io(&path, source))?;
+            bytes.insert(name.clone(), read);
+        }
+        let scripts = bytes.iter().map(|(name, bytes)| (name.clone(), hex(bytes))).collect();
+        let definition = definition(hook, &named, scripts);
+        let digest = definition_digest(&definition);
+        Ok(Seen { definition, digest, bytes, named })
+    }
+}
+
+/// The definition of a hook that names these links and runs scripts of these digests.
+pub fn definition(hook: &Hook, named: &Named, scripts: BTreeMap<String, String>) -> Definition {
+    let sandbox = hook.options.sandbox.as_ref();
+    Definition {
+        name: hook.name.clone(),
+        task_type: hook.task_type.clone(),
+        points: hook.points.iter().map(|point| Point::name(point).to_owned()).collect(),
+        what: what(&hook.handler),
+        when: hook.options.when.clone(),
+        env: hook.options.env.iter().map(variable).collect(),
+        cwd: hook.options.cwd.clone(),
+        sandbox: sandbox
+            .map(|sandbox| json!({ "no_network": sandbox.no_network, "write": sandbox.write })),
+        limits: Some(hook.options.limits.to_string()).filter(|limits| !limits.is_empty()),
+        options: options(hook),
+        links: named.links.clone(),
+        scripts,
+    }
+}
+
+pub fn definition_digest(definition: &Definition) -> String {
+    hex(&serde_json::to_vec(definition).unwrap_or_default())
+}
+
+/// Where the agreed bytes of a script are kept.
+pub fn kept_path(state: &Path, digest: &str, name: &str) -> PathBuf {
+    state.join(SCRIPTS).join(digest).join(file_name(name))
+}
+
+/// Whether a hook needs the user's word: it starts something, and a repository brought it, or brings a
+/// file that it names.
+pub fn needs_trust(hook: &Hook, seen: &Seen) -> bool {
+    is_weighty(hook)
+        && match hook.source {
+            Source::Builtin => false,
+            // A name that leads to the repository's bytes is the repository's word.
+            Source::User | Source::Operator => {
+                !seen.bytes.is_empty() || !seen.named.links.is_empty()
+            }
+            Source::Project => true,
+        }
+}
+
+/// Whether a hook starts a process or asks something outside.
+pub fn starts_something(hook: &Hook) -> bool {
+    match hook.handler {
+        Handler::Command(_) | Handler::Http { .. } | Handler::Gatekeepers { .. } => true,
+        Handler::Builtin(builtin) => !builtin.is_reaction(),
+        Handler::Declared(_) | Handler::Rule(_) => false,
+    }
+}
+
+/// Whether a hook needs a person's word before it does anything: it starts something, or its actions take a decision
+/// that is a person's.
+fn is_weighty(hook: &Hook) -> bool {
+    match &hook.handler {
+        Handler::Declared(actions) => actions.iter().any(DeclaredAction::decides),
+        _ => starts_something(hook),
+    }
+}
+
+/// Looks at all hooks that need the user's word.
+pub fn look_at_all(root: &Path, hooks: &Registry) -> Result<Vec<Seen>, TrustError> {
+    let mut all = Vec::new();
+    for hook in hooks.list().iter().filter(|hook| is_weighty(hook)) {
+        let seen = Seen::look(root, hook)?;
+        if needs_trust(hook, &seen) {
+            all.push(seen);
+        }
+    }
+    Ok(all)
+}
+
+/// The hooks that a person trusts in a project, with the directories of the project and its state.
+#[derive(Clone, Copy, Debug)]
+pub struct TrustScope<'a> {
+    pub home: &'a Path,
+    pub state: &'a Path,
+    pub trust: &'a Trust,
+}
+
+/// Everything of a repository that a person agrees to at once: hooks that start something, and all gates.
+#[derive(Clone, Debug)]
+pub struct HookOffer {
+    pub seen: Vec<Seen>,
+    pub gates: GateLedger,
+}
+
+impl HookOffer {
+    /// Looks at the hooks and gates of the project at `root`.
+    pub fn look(root: &Path, rules: &Rules) -> Result<HookOffer, TrustError> {
+        let seen = look_at_all(root, &rules.hooks)?;
+        Ok(HookOffer { seen, gates: gates_now::gates(root, rules, &[])? })
+    }
+
+    /// The digest of the hooks and gates: what `--trust` and policies name.
+    pub fn digest(&self) -> String {
+        let mut digests: Vec<&str> = self.seen.iter().map(|seen| seen.digest.as_str()).collect();
+        digests.sort_unstable();
+        let mut text = digests.join("\n");
+        // The user's own gates are no part of what a repository offers.
+        let mut gates = self.gates.clone();
+        gates.gates.retain(|gate| !gate.is_users);
+        text.push('\n');
+        text.push_str(&hex(&serde_json::to_vec(&gates).unwrap_or_default()));
+        format!("sha256:{}", hex(text.as_bytes()))
+    }
+
+    fn definitions(&self) -> Vec<Definition> {
+        self.seen.iter().map(|seen| seen.definition.clone()).collect()
+    }
+}
+
+/// The digest of the definitions of all hooks without the bytes of their scripts, which a session freezes by
+/// themselves ([`crate::frozen_hooks`]).
+pub fn policy_digest(root: &Path, hooks: &Registry) -> String {
+    let definition = |hook: &Hook| {
+        let seen = Seen::look(root, hook).map(|seen| seen.definition);
+        let seen = seen.map(|seen| Definition { scripts: BTreeMap::new(), ..seen });
+        seen.map_err(|error| error.to_string()).map_or_else(Value::String, |seen| json!(seen))
+    };
+    let all: Vec<Value> = hooks.list().iter().filter(|hook| hook.enabled).map(definition).collect();
+    hex(&serde_json::to_vec(&all).unwrap_or_default())
+}
+
+/// The files of the project that a hook runs.
+pub fn scripts(root: &Path, hook: &Hook) -> Vec<PathBuf> {
+    script_names(root, hook).iter().map(|name| root.join(name)).collect()
+}
+
+/// The same files, from the project's directory.
+pub fn script_names(root: &Path, hook: &Hook) -> Vec<String> {
+    Named::look(root, hook).files.into_values().collect()
+}
+
+pub fn what(handler: &Handler) -> Value {
+    match handler {
+        Handler::Command(CommandText::Shell(line)) => json!({ "shell": line }),
+        Handler::Command(CommandText::Exec(args)) => json!({ "exec": args }),
+        Handler::Http { url } => json!({ "http": url }),
+        Handler::Rule(rule) => json!({ "rule": rule.to_string() }),
+        Handler::Builtin(builtin) => json!({ "use": builtin.name() }),
+        Handler::Gatekeepers { agents, quorum, terms } => {
+            let quorum = if *quorum == Quorum::All { "all" } else { "any" };
+            json!({ "gatekeeper": agents, "quorum": quorum, "terms": terms })
+        }
+        Handler::Declared(actions) if actions.iter().any(DeclaredAction::decides) => {
+            let action = |action: &DeclaredAction| json!({ action.kind: action.payload.source() });
+            json!({ "actions": actions.iter().map(action).collect::<Vec<_>>() })
+        }
+        Handler::Declared(_) => Value::Null,
+    }
+}
+
+/// What else decides when a hook runs and what its failure means.
+fn options(hook: &Hook) -> BTreeMap<String, String> {
+    let (options, defaults) = (&hook.options, Options::default());
+    let retry = |retry: Retry| {
+        let pause = Length { ms: retry.backoff_ms };
+        let jitter = if retry.jitter { ", with jitter" } else { "" };
+        format!("{} runs, {pause} between{jitter}", retry.attempts)
+    };
+    let given = [
+        ("priority", (hook.priority != DEFAULT_PRIORITY).then(|| hook.priority.to_string())),
+        ("timeout", options.timeout_ms.map(|ms| Length { ms }.to_string())),
+        ("answers", (options.answers == AllowedAnswers::Json).then(|| "json".to_owned())),
+        ("on_failure", (options.on_failure != defaults.on_failure).then(|| "open".to_owned())),
+        (
+            "pipe_output",
+            match options.pipe_output {
+                PipeOutput::Never => None,
+                PipeOutput::Always => Some("true".to_owned()),
+                PipeOutput::OnFailure => Some("on_failure".to_owned()),
+            },
+        ),
+        ("needs", (!options.needs.is_empty()).then(|| options.needs.join(", "))),
+        ("parallel", options.parallel.then(|| "true".to_owned())),
+        ("retry", (options.retry != defaults.retry).then(|| retry(options.retry))),
+    ];
+    given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+fn variable(entry: &EnvEntry) -> (String, Option<String>) {
+    match entry {
+        EnvEntry::Inherited(name) => (name.clone(), None),
+        EnvEntry::Set { name, value } => (name.clone(), Some(value.clone())),
+    }
+}
+
+fn file_name(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Writes a record or a script whole or not at all. A script can be run at once.
+pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), TrustError> {
+    let options = WriteOptions { mode, ..WriteOptions::DURABLE };
+    while_no_process_starts(|| write_whole(path, bytes, options)).map_err(|source| io(path, source))
+}
+
+fn io(path: &Path, source: std::io::Error) -> TrustError {
+    TrustError::Io { path: path.to_owned(), source }
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The place that an agent works in.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    pub root: &'a Path,
+    pub trust: &'a Trust,
+    /// Where programs are looked for.
+    pub path: &'a OsStr,
+}

@@ -1,0 +1,106 @@
+//! The gates of a project as its files define them now.
+
+use std::path::Path;
+
+use hookloop_config::effective::Rules;
+use hookloop_core::gate_ledger::GateLedger;
+use hookloop_core::gate_ledger::GateList;
+use hookloop_core::gate_ledger::GateRecord;
+use hookloop_core::hook::Handler;
+use hookloop_core::hook::Hook;
+use hookloop_core::hook::Source;
+use hookloop_core::options::OnFailure;
+use hookloop_core::point::Kind;
+use hookloop_core::point::Point;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::trust::Definition;
+use crate::trust::Seen;
+use crate::trust::TrustError;
+use crate::trust::what;
+
+/// Returns the gates of the project at `root`. A gate that a person switched on is on.
+pub fn gates(
+    root: &Path,
+    rules: &Rules,
+    switches: &[(String, bool)],
+) -> Result<GateLedger, TrustError> {
+    let mut ledger = GateLedger {
+        stop_when: rules.session.stop_when.iter().map(ToString::to_string).collect(),
+        limits: rules.set_limits.clone(),
+        no_changes_ok: rules
+            .types
+            .iter()
+            .filter(|(_, rules)| rules.no_changes_ok)
+            .map(|(name, _)| name.clone())
+            .collect(),
+        ..GateLedger::default()
+    };
+    let is_gate = |point: &Point| point.kind() == Kind::Gate;
+    let lists = rules.hooks.own_lists().iter().filter(|(_, point)| is_gate(point));
+    ledger.lists = lists
+        .map(|(owner, point)| GateList { owner: owner.clone(), point: point.name().to_owned() })
+        .collect();
+    for hook in rules.hooks.list().iter().filter(|hook| judges(hook)) {
+        let is_switched_on = switches
+            .iter()
+            .any(|(name, is_on)| hook.task_type.is_none() && *name == hook.name && *is_on);
+        let enabled = hook.enabled || is_switched_on;
+        let definition = match Seen::look(root, hook) {
+            Ok(seen) => Some(seen.definition),
+            // Whatever a gate names that never runs does not matter.
+            Err(_) if !enabled => None,
+            Err(error) => return Err(error),
+        };
+        let gate = GateRecord { enabled, ..record(hook, definition.as_ref()) };
+        if !gate.points.is_empty() {
+            ledger.gates.push(gate);
+        }
+    }
+    Ok(ledger)
+}
+
+/// Whether a hook says yes or no about work, and a repository or the user wrote it. Steps of a delivery judge nothing,
+/// and nothing takes an operator's gates away.
+fn judges(hook: &Hook) -> bool {
+    let is_judge = match hook.handler {
+        Handler::Builtin(builtin) => builtin == hookloop_core::builtin::Builtin::RunTests,
+        Handler::Declared(_) => false,
+        Handler::Command(_)
+        | Handler::Http { .. }
+        | Handler::Gatekeepers { .. }
+        | Handler::Rule(_) => true,
+    };
+    is_judge && hook.source != Source::Operator
+}
+
+fn record(hook: &Hook, definition: Option<&Definition>) -> GateRecord {
+    let options = &hook.options;
+    let points = hook.points.iter().filter(|point| point.kind() == Kind::Gate);
+    GateRecord {
+        name: hook.name.clone(),
+        list: hook.task_type.clone(),
+        points: points.map(|point| point.name().to_owned()).collect(),
+        is_users: hook.source == Source::User,
+        enabled: hook.enabled,
+        handler: what(&hook.handler),
+        scripts: definition.map(|known| known.scripts.clone()).unwrap_or_default(),
+        blocks_on_failure: options.on_failure == OnFailure::Closed,
+        any_of: options.any_of.clone(),
+        when: options.when.clone(),
+        needs: options.needs.clone(),
+        timeout_ms: options.timeout_at(Kind::Gate),
+        attempts: options.retry.attempts,
+        surroundings: definition.map_or(Value::Null, surroundings),
+    }
+}
+
+pub fn surroundings(definition: &Definition) -> Value {
+    let Definition { env, cwd, sandbox, limits, links, .. } = definition;
+    if env.is_empty() && cwd.is_none() && sandbox.is_none() && limits.is_none() && links.is_empty()
+    {
+        return Value::Null;
+    }
+    json!({ "env": env, "cwd": cwd, "sandbox": sandbox, "limits": limits, "links": links })
+}

@@ -1,0 +1,443 @@
+//! The hooks of one point in their order: one after the other, or side by side where they may.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use hookloop_config::condition::Condition;
+use hookloop_core::answer::Status;
+use hookloop_core::builtin::Builtin;
+use hookloop_core::command_line::Invocation;
+use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::options::Retry;
+use hookloop_process::Job;
+use hookloop_process::JobObserver;
+use hookloop_process::JobResult;
+use hookloop_process::JobSource;
+use hookloop_process::OutputFilter;
+use hookloop_process::OutputStream;
+use hookloop_process::PARALLEL_MAX;
+use hookloop_process::ProcessError;
+use serde_json::Value;
+
+use crate::exec_context::redacting;
+use crate::explain::values;
+use crate::hook_context::HookStart;
+use crate::hook_context::Occasion;
+use crate::hook_context::merge_context;
+use crate::hook_run::HookRun;
+use crate::hook_run::describe;
+use crate::record;
+use crate::record::Said;
+use crate::runner::Runner;
+use crate::sandbox::Prepared;
+
+/// A pause doubles this often, then no more.
+const DOUBLINGS_MAX: u32 = 16;
+
+/// Runs the hooks of an occasion. The runs are returned in the order of the hooks. `ended` gets each run when
+/// it ends.
+pub fn run_all(
+    runner: &Runner,
+    hooks: &[Hook],
+    occasion: &Occasion<'_>,
+    ended: &mut dyn FnMut(&HookRun),
+) -> Vec<HookRun> {
+    let mut runs: Vec<HookRun> = Vec::new();
+    while let Some(rest) = hooks.get(runs.len()..).filter(|rest| !rest.is_empty()) {
+        let beside = side_by_side(rest);
+        let done = if beside > 1 {
+            together(runner, &rest[..beside], occasion, &runs, ended)
+        } else {
+            let alone = (1..rest.len()).find(|start| side_by_side(&rest[*start..]) > 1);
+            in_turn(runner, &rest[..alone.unwrap_or(rest.len())], occasion, &runs, ended)
+        };
+        runs.extend(done);
+    }
+    runs
+}
+
+/// Runs the hooks of an occasion, each of them after `guard` said that their directory is what it should be. Once it
+/// is not, the hooks that are left are not started.
+pub fn run_guarded(
+    runner: &Runner,
+    hooks: &[Hook],
+    occasion: &Occasion<'_>,
+    guard: &dyn Fn() -> Result<(), String>,
+    ended: &mut dyn FnMut(&HookRun),
+) -> Vec<HookRun> {
+    let mut runs: Vec<HookRun> = Vec::new();
+    while let Some(rest) = hooks.get(runs.len()..).filter(|rest| !rest.is_empty()) {
+        if let Err(why) = guard() {
+            let unable = |hook| {
+                HookRun::unable(
+                    hook,
+                    occasion.point,
+                    Status::NotStarted,
+                    format!("not started: {why}"),
+                )
+            };
+            runs.extend(rest.iter().map(unable));
+            break;
+        }
+        let beside = side_by_side(rest);
+        let done = if beside > 1 {
+            together(runner, &rest[..beside], occasion, &runs, ended)
+        } else {
+            in_turn(runner, &rest[..1], occasion, &runs, ended)
+        };
+        runs.extend(done);
+    }
+    runs
+}
+
+/// How many hooks from the first on may run at the same time: they say so, and none needs another.
+fn side_by_side(hooks: &[Hook]) -> usize {
+    let is_apart = |(index, hook): (usize, &Hook)| {
+        let needs = |earlier: &Hook| hook.options.needs.contains(&earlier.name);
+        hook.options.parallel && !hooks[..index].iter().any(needs)
+    };
+    hooks.iter().enumerate().position(|found| !is_apart(found)).unwrap_or(hooks.len())
+}
+
+/// Runs hooks at the same time, at most [`PARALLEL_MAX`] of them.
+fn together(
+    runner: &Runner,
+    hooks: &[Hook],
+    occasion: &Occasion<'_>,
+    before: &[HookRun],
+    ended: &mut dyn FnMut(&HookRun),
+) -> Vec<HookRun> {
+    let next = AtomicUsize::new(0);
+    let mut done: Vec<(usize, HookRun)> = Vec::with_capacity(hooks.len());
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..hooks.len().min(PARALLEL_MAX) {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(hook) = hooks.get(index) else { return };
+                    let hook = std::slice::from_ref(hook);
+                    for run in in_turn(runner, hook, occasion, before, &mut |_| {}) {
+                        // The receiver is there for as long as this thread is.
+                        let _ = sender.send((index, run));
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (index, run) in receiver {
+            ended(&run);
+            done.push((index, run));
+        }
+    });
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, run)| run).collect()
+}
+
+fn in_turn(
+    runner: &Runner,
+    hooks: &[Hook],
+    occasion: &Occasion<'_>,
+    before: &[HookRun],
+    ended: &mut dyn FnMut(&HookRun),
+) -> Vec<HookRun> {
+    if runner.redactor().is_none() {
+        let reason = "the secrets of the environment are too many to look for";
+        let unable =
+            |hook| HookRun::unable(hook, occasion.point, Status::NotStarted, reason.to_owned());
+        return hooks.iter().map(unable).collect();
+    }
+    let filter = |_: OutputStream| redacting(runner);
+    let mut turns = InTurn {
+        runner,
+        hooks,
+        occasion,
+        before,
+        filter: &filter,
+        ended,
+        runs: Vec::new(),
+        under_way: VecDeque::new(),
+        again: None,
+    };
+    runner.keepers().run_sequence(&mut turns);
+    turns.runs.into_iter().flatten().collect()
+}
+
+/// Hooks that run one after the other.
+struct InTurn<'r, 'e> {
+    runner: &'r Runner,
+    hooks: &'r [Hook],
+    occasion: &'r Occasion<'r>,
+    before: &'r [HookRun],
+    filter: &'r dyn Fn(OutputStream) -> OutputFilter<'r>,
+    /// Gets each run when it ends.
+    ended: &'e mut dyn FnMut(&HookRun),
+    /// What came of the first hooks; none where one is under way.
+    runs: Vec<Option<HookRun>>,
+    under_way: VecDeque<Attempt>,
+    /// What failed and is tried again before anything else.
+    again: Option<Attempt>,
+}
+
+/// A run of a hook's command.
+struct Attempt {
+    /// Which hook's.
+    index: usize,
+    number: u32,
+    begun: Begun,
+    artifacts: PathBuf,
+}
+
+/// What a hook's command is run with, each time.
+struct Begun {
+    invocation: Invocation,
+    sandbox: Prepared,
+    /// For its environment alone.
+    secrets: Vec<(OsString, OsString)>,
+}
+
+impl<'r> JobSource<'r> for InTurn<'r, '_> {
+    fn next(&mut self) -> Option<Job<'r>> {
+        if let Some(attempt) = self.again.take() {
+            nap(pause(self.hooks[attempt.index].options.retry, attempt.number), self.occasion);
+            return Some(self.start(attempt));
+        }
+        loop {
+            let index = self.runs.len();
+            let hook = self.hooks.get(index)?;
+            if !self.under_way.is_empty() && !self.may_follow_at_once(hook) {
+                return None;
+            }
+            match self.begin(hook) {
+                Ok(begun) => {
+                    self.runs.push(None);
+                    let artifacts = self.runner.fresh_artifacts();
+                    return Some(self.start(Attempt { index, number: 1, begun, artifacts }));
+                }
+                Err(run) => {
+                    (self.ended)(&run);
+                    self.runs.push(Some(*run));
+                }
+            }
+        }
+    }
+
+    fn done(&mut self, result: Result<JobResult, ProcessError>) {
+        let Some(attempt) = self.under_way.pop_front() else { return };
+        let (hook, point) = (&self.hooks[attempt.index], self.occasion.point);
+        let run = match result {
+            Ok(ran) => {
+                let said = Said::of(&ran, &attempt.artifacts);
+                let directory = hook.options.cwd.as_deref().unwrap_or("");
+                record::judged(hook, point, said, attempt.number)
+                    .with_gap(&self.runner.root().join(directory))
+            }
+            Err(error) => HookRun::unable(hook, point, Status::NotStarted, error.to_string()),
+        };
+        if run.has_failed() && attempt.number < hook.options.retry.attempts {
+            let artifacts = self.runner.fresh_artifacts();
+            self.again = Some(Attempt { number: attempt.number + 1, artifacts, ..attempt });
+        } else {
+            (self.ended)(&run);
+            self.runs[attempt.index] = Some(run);
+        }
+    }
+}
+
+impl<'r> InTurn<'r, '_> {
+    /// Whether a hook may be given to the keeper before what is under way has ended: whatever comes of
+    /// that, this one runs.
+    fn may_follow_at_once(&self, hook: &Hook) -> bool {
+        let is_single = |attempt: &Attempt| self.hooks[attempt.index].options.retry.attempts <= 1;
+        hook.options.needs.is_empty()
+            && matches!(hook.handler, Handler::Command(_))
+            // A hook of a delivery is given the values of those before it.
+            && self.occasion.delivery.is_none()
+            // Who waits for a secret does not read what the other prints.
+            && self.runner.has_secrets_of(hook)
+            && self.under_way.iter().all(is_single)
+    }
+
+    /// What a hook's command is to run, or what came of it without that.
+    fn begin(&self, hook: &Hook) -> Result<Begun, Box<HookRun>> {
+        let (runner, occasion) = (self.runner, self.occasion);
+        let ran = self.before.iter().chain(self.runs.iter().flatten());
+        if let Some(run) = skipped(runner, hook, occasion, ran) {
+            return Err(Box::new(run));
+        }
+        let begun = match &hook.handler {
+            Handler::Rule(rule) => Ok(Err(Box::new(runner.check(hook, rule, occasion)))),
+            Handler::Http { url } => runner.may_run(hook).map(|_| {
+                let _progress = self.shown(hook);
+                let context = self.context();
+                let send = |number| runner.send(hook, occasion, url, (number, &context));
+                Err(Box::new(attempts(hook, occasion, send)))
+            }),
+            Handler::Builtin(_) | Handler::Gatekeepers { .. } => {
+                let run = |_| {
+                    // The commands of the project's tests are shown one by one.
+                    let is_tests = matches!(hook.handler, Handler::Builtin(Builtin::RunTests));
+                    let _progress = if is_tests { None } else { self.shown(hook) };
+                    let run = match occasion.builtins {
+                        Some(builtins) => builtins.run(hook, occasion),
+                        None => {
+                            let reason = "nothing runs built-in hooks here".to_owned();
+                            HookRun::unable(hook, occasion.point, Status::NotStarted, reason)
+                        }
+                    };
+                    Err(Box::new(run))
+                };
+                runner.may_run(hook).map(run)
+            }
+            _ => runner.invocation(hook, occasion).and_then(|invocation| {
+                runner.check_directory(hook)?;
+                let secrets = runner.secrets_of(hook).map_err(|error| error.to_string())?;
+                Ok(Ok(Begun { invocation, sandbox: runner.sandbox(hook)?, secrets }))
+            }),
+        };
+        begun.unwrap_or_else(|refusal| {
+            Err(Box::new(HookRun::refused(hook, occasion.point, refusal)))
+        })
+    }
+
+    /// The merged values of the hooks that have run, for the next hook of a delivery.
+    fn context(&self) -> Value {
+        let Some(delivery) = self.occasion.delivery else { return Value::Null };
+        let mut context = delivery.context.clone();
+        for run in self.before.iter().chain(self.runs.iter().flatten()) {
+            merge_context(&mut context, &run.outcome.values);
+        }
+        context
+    }
+
+    /// Shows a hook that runs without a process of its own until this is dropped.
+    fn shown(&self, hook: &Hook) -> Option<Arc<dyn JobObserver>> {
+        let progress = self.progress(hook, 1)?;
+        progress.began();
+        Some(progress)
+    }
+
+    fn progress(&self, hook: &Hook, attempt: u32) -> Option<Arc<dyn JobObserver>> {
+        let timeout = hook.options.timeout_at(self.occasion.point.kind());
+        Some(self.occasion.board?.show(HookStart {
+            name: hook.name.clone(),
+            command: describe(hook),
+            attempt,
+            timeout: Duration::from_millis(timeout),
+        }))
+    }
+
+    fn start(&mut self, attempt: Attempt) -> Job<'r> {
+        let (hook, begun) = (&self.hooks[attempt.index], &attempt.begun);
+        let context = self.context();
+        let told = (attempt.number, &context);
+        let mut job = self.runner.job(hook, self.occasion, &begun.invocation, &begun.sandbox, told);
+        // Of two variables of one name the last holds.
+        job.env.extend(begun.secrets.iter().cloned());
+        let artifacts = Some(attempt.artifacts.clone());
+        let observer = self.progress(hook, attempt.number);
+        self.under_way.push_back(attempt);
+        Job { artifacts, filter: Some(self.filter), observer, ..job }
+    }
+}
+
+/// Sends until it does not fail, as often as it may.
+fn attempts(hook: &Hook, occasion: &Occasion<'_>, once: impl Fn(u32) -> HookRun) -> HookRun {
+    let mut number = 1;
+    loop {
+        let run = once(number);
+        if !run.has_failed() || number >= hook.options.retry.attempts {
+            return run;
+        }
+        number += 1;
+        nap(pause(hook.options.retry, number), occasion);
+    }
+}
+
+/// Waits, unless everything is to end.
+pub fn nap(length: Duration, occasion: &Occasion<'_>) {
+    match occasion.cancel {
+        Some(cancel) => drop(cancel.wait(length)),
+        None => std::thread::sleep(length),
+    }
+}
+
+/// What lies before an attempt that is not the first: twice as much each time, or a random part of
+/// that, half of it at least.
+fn pause(retry: Retry, number: u32) -> Duration {
+    use std::hash::{BuildHasher, RandomState};
+    let doublings = number.saturating_sub(2).min(DOUBLINGS_MAX);
+    let pause = Duration::from_millis(retry.backoff_ms << doublings);
+    match retry.jitter {
+        true => pause / 2 + pause / 128 * (RandomState::new().hash_one(0) % 64) as u32,
+        false => pause,
+    }
+}
+
+/// Why a hook does not run this time; `ran` are those that came before it.
+fn skipped<'h>(
+    runner: &Runner,
+    hook: &Hook,
+    occasion: &Occasion<'_>,
+    mut ran: impl Iterator<Item = &'h HookRun>,
+) -> Option<HookRun> {
+    let is_needed = |run: &&HookRun| hook.options.needs.contains(&run.hook);
+    if let Some(need) = ran.find(|run| is_needed(run) && run.outcome.status != Status::Passed) {
+        let reason = format!("it needs `{}`, which did not pass", need.hook);
+        return Some(HookRun::skipped(hook, reason));
+    }
+    let when = hook.options.when.as_deref()?;
+    let condition = Condition::compile(when, occasion.point);
+    let values = condition_values(runner, occasion);
+    match condition.and_then(|condition| condition.holds(&values)) {
+        Ok(true) => None,
+        Ok(false) => {
+            let reason = format!("its condition does not hold: {when}");
+            Some(HookRun::skipped(hook, reason))
+        }
+        Err(error) => {
+            let reason = format!("its condition failed: {error}");
+            Some(HookRun::undecided(hook, occasion.point, reason))
+        }
+    }
+}
+
+/// The values of the names that conditions of the point may use. A name that has no value is left out.
+fn condition_values(runner: &Runner, occasion: &Occasion<'_>) -> Value {
+    let mut values = values(occasion.point, occasion.task);
+    values["project"] = runner.root().display().to_string().into();
+    if let Some(session) = occasion.session {
+        let call = session.call;
+        values["session"] = call.session.plan.name.clone().into();
+        values["iteration"] = call.iteration().into();
+        values["stop_hook_active"] = call.session.was_sent_back.into();
+        if let Some(error) = call.error {
+            values["error"] = error.into();
+        }
+    }
+    if let Some((branch, base)) = occasion.branches {
+        for (name, value) in [("branch", branch), ("base_branch", base)] {
+            if !value.is_empty() {
+                values[name] = value.into();
+            }
+        }
+    }
+    if let Some(delivery) = occasion.delivery {
+        let known = [
+            ("pr_url", delivery.url.clone().map(Value::from)),
+            ("agent", delivery.agent.clone().map(Value::from)),
+            ("commits", delivery.commits.map(Value::from)),
+        ];
+        for (name, value) in known {
+            if let Some(value) = value {
+                values[name] = value;
+            }
+        }
+    }
+    values
+}

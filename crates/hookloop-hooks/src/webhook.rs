@@ -1,0 +1,73 @@
+//! A webhook: what a command reads from standard input is posted, and what comes back is its answer.
+
+use std::time::{Duration, Instant};
+
+use hookloop_core::answer::{ANSWER_MAX, Ended};
+use hookloop_http::{HttpClient, NetworkError, RequestLimits};
+use serde_json::Value;
+use ureq::RequestBuilder;
+use ureq::typestate::WithBody;
+
+use crate::record::Said;
+
+/// Any status but success is as if a command had ended with this code.
+const FAILURE: i32 = 1;
+
+/// A request with JSON to `url`.
+pub fn post(
+    http: &HttpClient,
+    url: &str,
+    timeout: Duration,
+) -> Result<RequestBuilder<WithBody>, NetworkError> {
+    let agent = http.agent(url, &RequestLimits::within(timeout))?;
+    Ok(agent.post(url).header("content-type", "application/json"))
+}
+
+/// Posts `input` to `url`.
+pub fn send(http: &HttpClient, url: &str, input: &Value, timeout: Duration) -> Said {
+    let begun = Instant::now();
+    let said = |ended: Ended, stdout: String, stderr: String| Said {
+        left_out: Vec::new(),
+        both: None,
+        quiet_for: Duration::ZERO,
+        ended,
+        duration: begun.elapsed(),
+        stdout_bytes: stdout.len() as u64,
+        stderr_bytes: stderr.len() as u64,
+        whole: Some(stdout.clone()),
+        stdout,
+        stderr,
+        artifact: None,
+    };
+    let request = match post(http, url, timeout) {
+        Ok(request) => request,
+        Err(error) => {
+            let why = error.to_string();
+            return said(Ended::NotStarted(why.clone()), String::new(), why);
+        }
+    };
+    let failed = |error: &ureq::Error| {
+        let why = http.explain(url, error).text();
+        let ended = match error {
+            ureq::Error::Timeout(_) => Ended::TimedOut,
+            _ => Ended::NotStarted(why.clone()),
+        };
+        said(ended, String::new(), why)
+    };
+    let mut answer = match request.send(input.to_string()) {
+        Ok(answer) => answer,
+        Err(error) => return failed(&error),
+    };
+    let status = answer.status();
+    let body = answer.body_mut().with_config().limit(ANSWER_MAX as u64).read_to_vec();
+    match body {
+        Ok(body) => {
+            let body = String::from_utf8_lossy(&body).into_owned();
+            match status.is_success() {
+                true => said(Ended::Exited(0), body, String::new()),
+                false => said(Ended::Exited(FAILURE), body, format!("HTTP status {status}")),
+            }
+        }
+        Err(error) => failed(&error),
+    }
+}

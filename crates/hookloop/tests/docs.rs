@@ -1,14 +1,11 @@
 //! Every command and configuration in the documents runs as it is written.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
-mod documents;
-#[path = "install/release.rs"]
-mod release;
-
+use crate::documents;
+use crate::install::release;
 use std::path::Path;
 use std::process::Command;
 
-use documents::{blocks, check_commands, check_commands_with, free_port};
+use crate::documents::{blocks, check_commands, check_commands_with, free_port};
 use hookloop_engine::policy::{Policies, PolicyFile};
 
 #[test]

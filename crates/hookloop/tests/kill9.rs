@@ -4,21 +4,17 @@
 //! machine where commands take longer), or lets it end. The test remembers what was acknowledged; the
 //! project has to hold all of that, nothing by halves, and every reaction once.
 //!
-//! The full size: `HOOKLOOP_KILL_CYCLES=100000 cargo nextest run -p hookloop --test kill9`
+//! The full size: `HOOKLOOP_KILL_CYCLES=100000 cargo nextest run -p hookloop --test crash_recovery kill9::`
 //! To see one course again: `HOOKLOOP_KILL_SEED=<seed that a failure tells>`
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-#[allow(dead_code, reason = "each test uses its part")]
-mod support;
 
 use std::io::Write;
 use std::process::{Child, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::journal::{Answer, Ask, Journal};
-use support::random::Random;
-use support::{Sandbox, number_from_env, reactions};
+use crate::support::journal::{Answer, Ask, Journal};
+use crate::support::random::Random;
+use crate::support::{Sandbox, number_from_env, reactions};
 
 const CYCLES: u64 = 1_000;
 /// Cycles on one project: enough for its WAL to be moved many times, and its checks stay quick.

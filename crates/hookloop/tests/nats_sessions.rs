@@ -1,14 +1,11 @@
 //! Sessions of a project whose log is on a server: others see them, speak to them, and take them over.
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-mod nats;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::nats::{Machine, hookloop};
 use hookloop_testbed::Server;
-use nats::{Machine, hookloop};
 use serde_json::Value;
 
 /// Nothing in here takes longer.

@@ -2,15 +2,12 @@
 //!
 //! It writes kinds of events on subjects that this version knows, subjects that this one does not know, and more about itself. All
 //! of it is put on the server as it would be, without this version's code.
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-mod nats;
 
 use std::fs;
 use std::time::{Duration, Instant};
 
+use crate::nats::{Machine, hookloop};
 use hookloop_testbed::Server;
-use nats::{Machine, hookloop};
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(60);

@@ -1,10 +1,7 @@
 //! What a person sees: the same commands on a terminal that `script` provides.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-mod cli;
-
-use cli::{Project, Run};
+use crate::cli;
+use crate::cli::{Project, Run};
 
 const ESCAPE: char = '\u{1b}';
 

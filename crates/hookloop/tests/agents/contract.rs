@@ -7,7 +7,7 @@ use hookloop_testbed::model::{INPUT_TOKENS, OUTPUT_TOKENS, Turn};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::{Ran, Stage, UNPROVEN, Who};
+use crate::agents::stage::{Ran, Stage, UNPROVEN, Who};
 
 /// A tool that has no end and does not want one.
 const STUBBORN: &str = "trap '' TERM INT HUP; touch begun; tail -f /dev/null";

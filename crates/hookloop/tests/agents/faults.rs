@@ -10,7 +10,7 @@ use std::process::Command;
 use hookloop_testbed::model::Turn;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::stage::{Stage, UNPROVEN, Who, installed};
+use crate::agents::stage::{Stage, UNPROVEN, Who, installed};
 
 const NEEDS_HUMAN: i32 = 3;
 /// What OpenAI says to a request without a key, and to one with a wrong key.

@@ -5,7 +5,7 @@ use std::process::Output;
 
 use hookloop_testbed::model::Turn;
 
-use crate::stage::{Stage, Who};
+use crate::agents::stage::{Stage, Who};
 
 /// What the installed hooks hold the agent to.
 const GATED: &str = "version: 1

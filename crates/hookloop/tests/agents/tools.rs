@@ -7,7 +7,7 @@ use std::process::Output;
 use hookloop_testbed::model::{Call, ITERATION_ID, Input, Turn};
 use serde_json::{Value, json};
 
-use crate::stage::{GATED, Stage, Who};
+use crate::agents::stage::{GATED, Stage, Who};
 
 impl Who {
     /// A tool of hookloop's, as the agent calls it.

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use crate::book::structure::pages_under;
 use crate::cli::{Project, wait_for};
 use crate::documents::{names, root, table};
-use crate::structure::pages_under;
 
 const PAGE: &str = "docs/reference/environment.md";
 

@@ -90,6 +90,13 @@ impl Project {
         self.write("hookloop.yaml", &format!("version: 1\n{yaml}"));
     }
 
+    /// Writes the user's own configuration under `version: 1`.
+    pub(crate) fn write_own(&self, yaml: &str) {
+        let directory = self.home().join(".config/hookloop");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("config.yaml"), format!("version: 1\n{yaml}")).unwrap();
+    }
+
     /// Writes a file of the project; answers where it is.
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.root().join(name);

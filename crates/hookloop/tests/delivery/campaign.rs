@@ -1,15 +1,15 @@
 //! Many branches at once, good, bad and conflicting, in any order: the base is green at each of its commits.
 //!
-//! `HOOKLOOP_TRAINS=200 cargo nextest run -p hookloop --test delivery campaign` does two hundred rounds.
+//! `HOOKLOOP_TRAINS=200 cargo nextest run -p hookloop --test delivery_flow delivery::campaign` does two hundred rounds.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::support::number_from_env;
-use super::support::random::Random;
-use super::yard::{GREEN, Yard, git};
+use crate::support::number_from_env;
+use crate::support::random::Random;
+use crate::yard::{GREEN, Yard, git};
 
 const BRANCHES: usize = 30;
 

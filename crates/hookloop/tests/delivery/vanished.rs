@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::support::Sandbox;
-use super::yard::{Ran, Yard, git};
+use crate::support::Sandbox;
+use crate::yard::{Ran, Yard, git};
 
 /// Nothing in here takes longer.
 const SOON: Duration = Duration::from_secs(60);

@@ -6,7 +6,7 @@ use hookloop_engine::delivery::repo::{
     Commit, Landed, MergeHow, MergedOnto, Method, Repo, RepoError,
 };
 
-use crate::bed::{Bed, task, write};
+use crate::delivery_git::bed::{Bed, task, write};
 
 fn how(method: Method) -> MergeHow {
     MergeHow { method, message: "land t1\n\nwith a body".to_owned() }

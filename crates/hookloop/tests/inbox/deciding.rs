@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::cli::{Project, fields};
-use crate::problems::AGENT;
-use crate::{blocked, key, keys};
+use crate::inbox::problems::AGENT;
+use crate::inbox::{blocked, key, keys};
 
 #[test]
 fn an_answer_reaches_who_works_on_it_next() {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::cli::{Project, wait_for};
-use crate::{key, keys};
+use crate::inbox::{key, keys};
 
 /// Does each task as its name says: `pay` asks, `parse` fails its gate for good, `big` needs four turns.
 const AGENT: &str = r##"#!/bin/sh
@@ -147,7 +147,7 @@ fn reopened_session_with_blocked_tasks_is_not_complete() {
 fn session_that_asked_continues_with_the_answer_as_the_users_words() {
     let project = Project::new();
     project.write("says.txt", "Looked.\n\nWhich one?\n<promise>BLOCKED</promise>\n");
-    let agent = crate::problems::AGENT;
+    let agent = crate::inbox::problems::AGENT;
     assert_eq!(project.run(&["run", "Do it", "--agent", agent]).code, 3);
     let shown = project.json(&["inbox", "show", &key(&project)]);
     assert_eq!(shown["record"]["question"], "Which one?");
@@ -172,7 +172,7 @@ fn session_that_asked_continues_with_the_answer_as_the_users_words() {
 fn inbox_answer_reopens_a_session_that_ended() {
     let project = Project::new();
     project.write("says.txt", "Which one?\n<promise>BLOCKED</promise>\n");
-    let agent = crate::problems::AGENT;
+    let agent = crate::inbox::problems::AGENT;
     assert_eq!(project.run(&["run", "Do it", "--agent", agent]).code, 3);
     let answered = project.json(&["inbox", "answer", &key(&project), "The second."]);
     assert_eq!(keys(&project), [""; 0]);
@@ -187,7 +187,7 @@ fn inbox_answer_reopens_a_session_that_ended() {
 fn limit_has_to_be_raised_before_a_session_continues() {
     let project = Project::with_config("limits: {iterations: 1}\n");
     project.write("says.txt", "working\n");
-    let agent = crate::problems::AGENT;
+    let agent = crate::inbox::problems::AGENT;
     assert_eq!(project.run(&["run", "Do it", "--agent", agent]).code, 4);
     let why = project.fails(1, &["resume"]);
     assert!(why.contains("its limit of 1 iteration was reached"), "{why}");
@@ -427,7 +427,7 @@ fn outputs_of_a_session_that_escalated_wait_for_the_next_prompt() {
     let project = Project::with_config(config);
     project.ok(&["hooks", "trust", "--yes"]);
     project.write("says.txt", "Which one?\n<promise>ESCALATE</promise>\n");
-    let agent = crate::problems::AGENT;
+    let agent = crate::inbox::problems::AGENT;
     let ran = project.run(&["run", "Do it", "--agent", agent]);
     assert_eq!(ran.code, 3, "{ran:?}");
     assert!(!ran.stdout.contains("not delivered"), "{}", ran.stdout);

@@ -10,8 +10,8 @@ use hookloop_engine::place::Place;
 use hookloop_engine::project::Project as Opened;
 
 use crate::cli::{Project, fields, lines, strings, wait_for};
-use crate::receivers::{Hook, Post};
-use crate::{blocked, channels, key, keys};
+use crate::inbox::receivers::{Hook, Post};
+use crate::inbox::{blocked, channels, key, keys};
 
 pub(crate) const PASSWORD: &str = "correct-horse-battery";
 

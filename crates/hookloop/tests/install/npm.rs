@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::cli::{Run, wait_for};
-use crate::release::{PACKAGES, Server, VERSION, made, repository, script};
+use crate::install::release::{PACKAGES, Server, VERSION, made, repository, script};
 
 /// A registry with the packages, and a user who has npm.
 struct Stage {

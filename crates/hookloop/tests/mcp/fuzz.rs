@@ -1,18 +1,18 @@
 //! Anything at all, thrown at the real process: it answers after each burst, and does not grow.
 //!
-//! The full size: `HOOKLOOP_MCP_FUZZ_SECONDS=60 cargo nextest run -p hookloop --test mcp fuzz`
+//! The full size: `HOOKLOOP_MCP_FUZZ_SECONDS=60 cargo nextest run -p hookloop --test front_end mcp::fuzz`
 //! To see one course again: `HOOKLOOP_MCP_FUZZ_SEED=<seed that a failure tells>`
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::PLAIN;
-use crate::client::{Client, PATIENCE};
-use crate::frames::resident;
+use crate::mcp::PLAIN;
+use crate::mcp::client::{Client, PATIENCE};
+use crate::mcp::frames::resident;
+use crate::mcp::tools::fitting;
 use crate::support::random::Random;
 use crate::support::{Sandbox, number_from_env};
-use crate::tools::fitting;
 
 const SECONDS: u64 = 5;
 const BURST_MAX: u64 = 40;

@@ -7,11 +7,11 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::PLAIN;
-use crate::client::{Client, VERSIONS};
-use crate::http::Server;
+use crate::mcp::PLAIN;
+use crate::mcp::client::{Client, VERSIONS};
+use crate::mcp::http::Server;
+use crate::mcp::tools::{TOOLS, fitting};
 use crate::support::{PROGRAM, Sandbox};
-use crate::tools::{TOOLS, fitting};
 
 fn installed() -> PathBuf {
     let usual = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/hookloop-mcp");

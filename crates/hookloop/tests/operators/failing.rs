@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::cli::Project;
-use crate::collector::{Collector, Mood};
-use crate::{RUN, TURNS, project, to};
+use crate::operators::collector::{Collector, Mood};
+use crate::operators::{RUN, TURNS, project, to};
 
 /// What the program waits for at its end, and what a busy machine may need beside.
 const AT_THE_END: Duration = Duration::from_secs(3);

@@ -8,8 +8,9 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::cli::{Project, wait_for};
-use crate::collector::{Collector, Mood};
-use crate::{RUN, documents, project, to};
+use crate::documents;
+use crate::operators::collector::{Collector, Mood};
+use crate::operators::{RUN, project, to};
 
 /// A program that stays, and is ended with the test.
 struct Staying(Child);
@@ -116,7 +117,7 @@ fn serve_tells_prometheus_how_a_project_stands() {
     let project = project();
     project.configure(&format!(
         "{}limits: {{purse: {{cost: 1, per: day}}, turn_cost: 0.5}}\n",
-        crate::HOOKS
+        crate::operators::HOOKS
     ));
     project.ok(&["hooks", "trust", "--yes"]);
     assert_eq!(project.run(&RUN).code, 0);

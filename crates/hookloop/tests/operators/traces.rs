@@ -8,8 +8,9 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use serde_json::Value;
 
 use crate::cli::{Project, wait_for};
-use crate::collector::{Collector, Mood, attributes, hex};
-use crate::{RUN, documents, project, to};
+use crate::documents;
+use crate::operators::collector::{Collector, Mood, attributes, hex};
+use crate::operators::{RUN, project, to};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -315,7 +316,10 @@ fn secrets_are_in_no_span() {
 #[test]
 fn the_document_names_every_attribute() {
     let (project, collector) = (project(), Collector::start(Mood::Well));
-    project.write("turns.json", &crate::TURNS.replacen("\"say\"", "\"fail\": \"no\", \"say\"", 1));
+    project.write(
+        "turns.json",
+        &crate::operators::TURNS.replacen("\"say\"", "\"fail\": \"no\", \"say\"", 1),
+    );
     assert!(to(&project, &collector.url(), &RUN).status().unwrap().success());
     let document = documents::root().join("docs/operators.md");
     let text = std::fs::read_to_string(document).unwrap();

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hookloop_testbed::Server;
 
-use super::cli::wait_for;
-use super::nats::{Machine, hookloop};
 use super::{HOOK, lines_of};
+use crate::cli::wait_for;
+use crate::nats::{Machine, hookloop};
 
 /// Both machines' hooks write to the same directory, so that two runs at a time are seen.
 fn machine(server: &Server, shared: &std::path::Path, pause: &str) -> Machine {

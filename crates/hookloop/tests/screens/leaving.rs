@@ -1,7 +1,7 @@
 //! However a screen ends, the terminal is as it was.
 
-use crate::tmux::Tmux;
-use crate::{HOOKS, RUN, project};
+use crate::screens::tmux::Tmux;
+use crate::screens::{HOOKS, RUN, project};
 
 #[test]
 fn a_signal_ends_the_session_in_order() {

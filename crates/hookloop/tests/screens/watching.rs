@@ -3,8 +3,8 @@
 use std::process::Stdio;
 
 use crate::cli::{Project, wait_for};
-use crate::tmux::Tmux;
-use crate::{HOOKS, RUN, project, session};
+use crate::screens::tmux::Tmux;
+use crate::screens::{HOOKS, RUN, project, session};
 
 /// A session in a process of its own, without a terminal.
 fn run(project: &Project) -> std::process::Child {

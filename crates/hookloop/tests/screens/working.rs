@@ -1,8 +1,8 @@
 //! `run` on a terminal, from its start to its end.
 
 use crate::cli::wait_for;
-use crate::tmux::Tmux;
-use crate::{HOOKS, RUN, project};
+use crate::screens::tmux::Tmux;
+use crate::screens::{HOOKS, RUN, project};
 
 #[test]
 fn a_session_is_seen_told_paused_resumed_and_answered() {

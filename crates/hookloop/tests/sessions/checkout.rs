@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::support::Sandbox;
 use super::{Ran, command, eventually, json, project, read};
+use crate::support::Sandbox;
 
 const SLOW: &str = "#!/bin/sh\ncat >/dev/null\necho begun >> begun\nsleep 98.765\n";
 const QUICK: &str =

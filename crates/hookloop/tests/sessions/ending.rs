@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::support::Sandbox;
 use super::{BROKEN_OFF, Ran, command, eventually, json, project, read, run, scripted, write};
+use crate::support::Sandbox;
 
 const CONFIG: &str = "version: 1
 hooks:

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::support::Sandbox;
 use super::{Ran, command, json as print_json, project, run_as_it_is, scripted, write};
+use crate::support::Sandbox;
 
 /// Writes a file and claims to be done.
 const WORK: &str =

@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use super::support::Sandbox;
 use super::{Ran, command, eventually, json, project, read, write};
+use crate::support::Sandbox;
 
 const DONE: &str = r#"[{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}]"#;
 const CONFIG: &str = "version: 1

@@ -2,8 +2,8 @@
 
 use std::process::{Child, Stdio};
 
-use super::support::Sandbox;
 use super::{Ran, command, eventually, project, read, scripted, write};
+use crate::support::Sandbox;
 
 const CONFIG: &str = "version: 1
 hooks:

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::nats::{Machine, hookloop};
 use crate::support::random::Random;
-use crate::{account, turns};
+use crate::usage::{account, turns};
 
 const SESSIONS: usize = 10;
 const PURSE: u64 = 1_000_000;

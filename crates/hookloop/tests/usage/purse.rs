@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::random::Random;
 use crate::support::{Sandbox, number_from_env};
-use crate::{account, turn, turns};
+use crate::usage::{account, turn, turns};
 
 const SESSIONS: usize = 50;
 const PURSE: u64 = 5_000_000;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::Working;
 use crate::support::number_from_env;
 use crate::support::random::Random;
+use crate::worker::Working;
 use crate::yard::Yard;
 
 const WORKERS: usize = 5;

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::Sandbox;
-use crate::{Working, is, until};
+use crate::worker::{Working, is, until};
 
 /// Orders are in effect by then, whatever the machine is busy with.
 const WITHIN: Duration = Duration::from_secs(2);

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::Sandbox;
-use crate::{Working, is, until};
+use crate::worker::{Working, is, until};
 
 /// Works until there is a file that says that it may end.
 const WAITS: &str = "command:cat > /dev/null; echo $HOOKLOOP_SESSION >> started; \

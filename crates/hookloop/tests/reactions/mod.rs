@@ -1,13 +1,6 @@
 //! Hooks of events run once, by one process at a time.
 //!
-//! The full sizes: `HOOKLOOP_CAMPAIGN=full cargo nextest run -p hookloop --test reactions`
-
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-#[path = "../cli/mod.rs"]
-mod cli;
-#[path = "../nats/mod.rs"]
-mod nats;
+//! The full sizes: `HOOKLOOP_CAMPAIGN=full cargo nextest run -p hookloop --test session_loop reactions::`
 
 mod below;
 mod kills;
@@ -19,7 +12,7 @@ mod reading;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use cli::{Project, wait_for};
+use crate::cli::{Project, wait_for};
 
 /// A hook that records its start and end for each task, and any run that overlaps with it.
 const HOOK: &str = r#"#!/bin/sh

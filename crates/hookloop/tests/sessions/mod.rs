@@ -1,5 +1,4 @@
 //! Sessions of the real program with real hooks and agents that are scripts.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod answers;
 mod checkout;
@@ -16,17 +15,13 @@ mod stopping;
 mod tasks;
 mod visible;
 
-#[allow(dead_code, reason = "each test uses its part")]
-#[path = "../support/mod.rs"]
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use crate::support::Sandbox;
 use serde_json::Value;
-use support::Sandbox;
 
 /// Nothing in here takes longer.
 const SOON: Duration = Duration::from_secs(30);

@@ -1,10 +1,5 @@
 //! The first five minutes: `init`, `import` and `doctor`, as a new user meets them.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-#[path = "../cli/mod.rs"]
-mod cli;
-
 mod doctor;
 mod import;
 mod import_runs;
@@ -14,7 +9,7 @@ mod trackers;
 
 use std::path::PathBuf;
 
-use cli::Project;
+use crate::cli::Project;
 
 impl Project {
     /// Writes files of the project, with their directories; scripts can be run.

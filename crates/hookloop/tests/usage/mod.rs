@@ -1,20 +1,13 @@
 //! What sessions use, what they may use together, and what is left of that when their programs are killed.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod ledger;
 mod machines;
 mod purse;
 
-#[path = "../nats/mod.rs"]
-mod nats;
-#[allow(dead_code, reason = "each test uses its part")]
-#[path = "../support/mod.rs"]
-mod support;
-
 use std::collections::HashMap;
 
+use crate::support::random::Random;
 use serde_json::{Value, json};
-use support::random::Random;
 
 /// A turn of a scripted agent.
 pub(crate) fn turn(cost_micros: u64, steps: u64, sleep_ms: u64) -> Value {

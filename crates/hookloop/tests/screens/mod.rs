@@ -1,8 +1,4 @@
 //! The screens on a real terminal: tmux has one, and says what is on it.
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-#[path = "../cli/mod.rs"]
-mod cli;
 
 mod leaving;
 mod many;
@@ -13,7 +9,7 @@ mod working;
 
 use std::os::unix::fs::PermissionsExt;
 
-use cli::Project;
+use crate::cli::Project;
 
 /// An agent that says something, and goes on when the test lets it.
 const AGENT: &str = r#"#!/bin/sh

@@ -1,6 +1,5 @@
 //! The repository as delivery uses it, with real git: what each operation does, that the user's checkout is not
 //! touched by any, and that nothing that a repository brings is run.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod bed;
 mod conflicts;

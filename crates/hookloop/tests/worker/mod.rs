@@ -1,5 +1,4 @@
 //! `hookloop worker` and `hookloop fleet`, as a user runs them.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod budget;
 mod delivery;
@@ -7,13 +6,6 @@ mod fairness;
 mod orders;
 mod repositories;
 mod shift;
-
-#[allow(dead_code, reason = "each test uses its part")]
-#[path = "../support/mod.rs"]
-mod support;
-#[allow(dead_code, reason = "each test uses its part")]
-#[path = "../delivery/yard.rs"]
-mod yard;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};

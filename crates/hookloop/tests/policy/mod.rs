@@ -1,8 +1,4 @@
 //! An operator's policy above users and projects, and secrets by reference, as the program has them.
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-#[path = "../cli/mod.rs"]
-mod cli;
 
 mod holding;
 mod secrets;
@@ -11,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use cli::{Project, Run};
+use crate::cli::{Project, Run};
 
 impl Project {
     /// Where this project's policy is.
@@ -26,13 +22,6 @@ impl Project {
         fs::write(&path, format!("version: 1\n{yaml}")).unwrap();
         set_mode(&path, 0o644);
         set_mode(path.parent().unwrap(), 0o755);
-    }
-
-    /// Writes the user's own configuration.
-    fn write_own(&self, yaml: &str) {
-        let directory = self.home().join(".config/hookloop");
-        fs::create_dir_all(&directory).unwrap();
-        fs::write(directory.join("config.yaml"), format!("version: 1\n{yaml}")).unwrap();
     }
 
     /// Runs a command under the policy.

@@ -1,5 +1,4 @@
 //! What operators see of the program: traces at a collector, figures for Prometheus, lines of a log.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod collector;
 mod failing;
@@ -7,14 +6,9 @@ mod figures;
 mod lines;
 mod traces;
 
-#[path = "../cli/mod.rs"]
-mod cli;
-#[path = "../documents/mod.rs"]
-mod documents;
-
 use std::process::Command;
 
-use cli::Project;
+use crate::cli::Project;
 
 /// Two turns: the first says that it is done and is not, the second is.
 pub(crate) const TURNS: &str = r#"[

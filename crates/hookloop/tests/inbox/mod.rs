@@ -1,5 +1,4 @@
 //! What needs a human, what people decide about it, and how they are told: with real receivers on loopback.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod deciding;
 mod hostile;
@@ -9,12 +8,8 @@ mod problems;
 mod receivers;
 mod telling;
 
-#[path = "../cli/mod.rs"]
-mod cli;
-#[path = "../nats/mod.rs"]
-mod nats;
-
-use cli::Project;
+use crate::cli;
+use crate::cli::Project;
 
 /// Writes the user's own file, with these channels.
 pub(crate) fn channels(project: &Project, yaml: &str) {

@@ -1,10 +1,5 @@
 //! The commands as users and scripts meet them.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-#[path = "../cli/mod.rs"]
-mod cli;
-
 mod bulk;
 mod changes;
 mod claims;

@@ -4,12 +4,8 @@
 //! - [`commands`]: the command line, command by command
 //! - [`disguises`]: attempts of an agent to pass for a person
 //! - [`pages`]: the dashboard's actions
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod commands;
 mod disguises;
 mod pages;
 mod stage;
-#[allow(dead_code, reason = "each test uses its part")]
-#[path = "../support/mod.rs"]
-mod support;

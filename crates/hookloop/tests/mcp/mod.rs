@@ -8,7 +8,6 @@
 //! - [`guard`], [`token`]: who is let in
 //! - [`fuzz`]: anything at all
 //! - [`official`]: clients that others wrote
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod client;
 mod frames;
@@ -21,9 +20,6 @@ mod official;
 mod outcomes;
 mod protocol;
 mod seed;
-#[path = "../support/mod.rs"]
-#[allow(dead_code, reason = "each test uses its part")]
-mod support;
 mod token;
 mod tools;
 

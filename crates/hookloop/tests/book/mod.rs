@@ -1,10 +1,5 @@
 //! The book: its pages hang together, say what the program does, and everything in them that can be run runs.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "../cli/mod.rs"]
-mod cli;
-#[path = "../documents/mod.rs"]
-mod documents;
 mod environment;
 mod exits;
 mod json;

@@ -1,10 +1,5 @@
 //! Hooks that run commands, as users and repositories meet them.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-#[path = "../cli/mod.rs"]
-mod cli;
-
 mod configuration;
 mod consent;
 mod deceit;
@@ -25,7 +20,7 @@ mod webhook;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use cli::Project;
+use crate::cli::Project;
 
 impl Project {
     /// Writes a script that can be run.
@@ -33,13 +28,6 @@ impl Project {
         let path = self.write(name, &format!("#!/bin/sh\n{text}\n"));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path
-    }
-
-    /// Writes the user's own configuration.
-    fn write_own(&self, yaml: &str) {
-        let directory = self.home().join(".config/hookloop");
-        std::fs::create_dir_all(&directory).unwrap();
-        std::fs::write(directory.join("config.yaml"), format!("version: 1\n{yaml}")).unwrap();
     }
 
     /// A project whose completed tasks run `check`, a script that is trusted.

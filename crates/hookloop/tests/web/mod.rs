@@ -19,12 +19,6 @@ mod pictures;
 mod server;
 mod speed;
 mod stage;
-#[path = "../support/mod.rs"]
-#[allow(dead_code, reason = "each test uses its part")]
-mod support;
-#[path = "../delivery/yard.rs"]
-#[allow(dead_code, reason = "each test uses its part")]
-mod yard;
 
 /// A project that asks for nothing.
 const PLAIN: &str = "version: 1\n";

@@ -1,0 +1,20 @@
+//! Several processes and machines on one log, with real servers.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[allow(dead_code, reason = "each test uses its part")]
+mod documents;
+#[allow(dead_code, reason = "each test uses its part")]
+mod nats;
+#[allow(dead_code, reason = "each test uses its part")]
+mod support;
+#[allow(dead_code, reason = "each test uses its part")]
+mod yard;
+
+mod many_processes;
+mod nats_integrity;
+mod nats_safety;
+mod nats_secure;
+mod nats_sessions;
+mod network;
+mod two_machines;
+mod worker;

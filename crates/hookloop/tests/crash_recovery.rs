@@ -1,7 +1,6 @@
 //! The program ends at any moment, and the next process continues.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[allow(dead_code, reason = "each test uses its part")]
 mod nats;
 #[allow(dead_code, reason = "each test uses its part")]
 mod support;

@@ -1,7 +1,6 @@
 //! From finished work to a merged branch, with real git and a forge on loopback.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[allow(dead_code, reason = "each test uses its part")]
 mod nats;
 #[allow(dead_code, reason = "each test uses its part")]
 mod support;

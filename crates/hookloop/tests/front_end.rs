@@ -1,9 +1,7 @@
 //! The commands, the setup, the documents, the dashboard and the MCP server, as people and programs meet them.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[allow(dead_code, reason = "each test uses its part")]
 mod cli;
-#[allow(dead_code, reason = "each test uses its part")]
 mod documents;
 #[allow(dead_code, reason = "each test uses its part")]
 mod support;

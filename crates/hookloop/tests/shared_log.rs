@@ -1,9 +1,7 @@
 //! Several processes and machines on one log, with real servers.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[allow(dead_code, reason = "each test uses its part")]
 mod documents;
-#[allow(dead_code, reason = "each test uses its part")]
 mod nats;
 #[allow(dead_code, reason = "each test uses its part")]
 mod support;

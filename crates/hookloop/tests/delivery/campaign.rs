@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::number_from_env;
-use crate::support::random::Random;
 use crate::yard::{GREEN, Yard, git};
+use hookloop_testkit::SeededRandom;
 
 const BRANCHES: usize = 30;
 
@@ -24,7 +24,7 @@ enum Nature {
     Incompatible,
 }
 
-fn nature(random: &mut Random) -> Nature {
+fn nature(random: &mut SeededRandom) -> Nature {
     match random.below(10) {
         0..5 => Nature::Good,
         5..7 => Nature::Bad,
@@ -51,7 +51,7 @@ fn submit(yard: &Yard, id: &str, nature: Nature) {
 }
 
 fn round(seed: u64) {
-    let mut random = Random(seed);
+    let mut random = SeededRandom::new(seed);
     let config = format!(
         "delivery: {{merge: {}}}\nhooks:\n  before_submit: [create_pr]\n  before_merge:\n    - {{name: green, command: \"{}\"}}\n",
         ["squash", "rebase", "merge"][random.below(3) as usize],

@@ -1,8 +1,9 @@
 //! A night without a person: the inbox alone is enough to decide in the morning, and the work continues.
 
+use hookloop_testkit::eventually;
 use serde_json::Value;
 
-use crate::cli::{Project, wait_for};
+use crate::cli::{DEADLINE, Project};
 use crate::inbox::{key, keys};
 
 /// Does each task as its name says: `pay` asks, `parse` fails its gate for good, `big` needs four turns.
@@ -217,7 +218,7 @@ fn stop_ends_a_session_of_another_terminal_and_it_can_be_resumed() {
     assert!(why.contains("no session runs in this directory"), "{why}");
     let mut running = project.hookloop(&["run", "Do it", "--agent", SLEEPS]);
     let mut running = running.stdout(std::process::Stdio::null()).spawn().unwrap();
-    wait_for("a turn", || project.root().join("../runs").exists().then_some(()));
+    eventually("a turn", DEADLINE, || project.root().join("../runs").exists().then_some(()));
     // An agent stops nothing.
     let output = project.hookloop(&["stop"]).env("HOOKLOOP_SESSION", "k3m9x2").output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -236,7 +237,7 @@ fn stop_ends_a_session_of_another_terminal_and_it_can_be_resumed() {
     let mut again = project.hookloop(&["resume"]);
     std::fs::remove_file(project.root().join("../runs")).unwrap();
     let mut again = again.stdout(std::process::Stdio::null()).spawn().unwrap();
-    wait_for("another turn", || project.root().join("../runs").exists().then_some(()));
+    eventually("another turn", DEADLINE, || project.root().join("../runs").exists().then_some(()));
     project.ok(&["stop", id]);
     assert_eq!(again.wait().unwrap().code(), Some(130));
     assert_eq!(project.events_of("stop_requested").len(), 2);
@@ -247,7 +248,9 @@ fn sleeping(project: &Project, mark: &str, more: &[&str]) -> (std::process::Chil
     let agent = format!("command:cat > /dev/null; touch ../{mark}; sleep 600");
     let mut run = project.hookloop(&[&["run", "Do it", "--agent", &agent], more].concat());
     let run = run.stdout(std::process::Stdio::null()).spawn().unwrap();
-    wait_for("a turn", || project.root().join(format!("../{mark}")).exists().then_some(()));
+    eventually("a turn", DEADLINE, || {
+        project.root().join(format!("../{mark}")).exists().then_some(())
+    });
     // The newest is first.
     let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
     (run, id)
@@ -378,7 +381,7 @@ fn lose(project: &Project, work: &[&str], taken: &[&str]) -> String {
                  date +%N > work.txt; echo '<promise>COMPLETE</promise>'";
     let mut run = project.hookloop(&[&["run", "--agent", agent], work].concat());
     let mut run = run.stdout(std::process::Stdio::null()).spawn().unwrap();
-    wait_for("a turn", || project.root().join("../runs").exists().then_some(()));
+    eventually("a turn", DEADLINE, || project.root().join("../runs").exists().then_some(()));
     project.ok(taken);
     std::fs::write(project.root().join("../go"), "").unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(3));

@@ -9,10 +9,11 @@ mod machines;
 mod observers;
 mod reading;
 
+use hookloop_testkit::eventually;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use crate::cli::{Project, wait_for};
+use crate::cli::{DEADLINE, Project};
 
 /// A hook that records its start and end for each task, and any run that overlaps with it.
 const HOOK: &str = r#"#!/bin/sh
@@ -60,7 +61,7 @@ impl Project {
     fn wait_for_start(&self, task: &str, times: usize) {
         let start = format!("start {task}");
         let is_start = |line: &&String| **line == start;
-        wait_for("the start of a hook", || {
+        eventually("the start of a hook", DEADLINE, || {
             (self.runs().iter().filter(is_start).count() >= times).then_some(())
         });
     }

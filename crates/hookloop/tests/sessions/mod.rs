@@ -18,13 +18,13 @@ mod visible;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::Sandbox;
 use serde_json::Value;
 
 /// Nothing in here takes longer.
-const SOON: Duration = Duration::from_secs(30);
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 /// Less than the programs of tests last that are broken off, and more than a busy machine delays that.
 pub(crate) const BROKEN_OFF: Duration = Duration::from_secs(30);
 
@@ -128,13 +128,4 @@ pub(crate) fn json(sandbox: &Sandbox, args: &[&str]) -> Value {
     let output = command(sandbox, args).output().unwrap();
     assert!(output.status.success(), "{args:?}: {output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// Waits until something is so.
-pub(crate) fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < SOON, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

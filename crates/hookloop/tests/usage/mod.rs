@@ -6,7 +6,7 @@ mod purse;
 
 use std::collections::HashMap;
 
-use crate::support::random::Random;
+use hookloop_testkit::SeededRandom;
 use serde_json::{Value, json};
 
 /// A turn of a scripted agent.
@@ -16,7 +16,7 @@ pub(crate) fn turn(cost_micros: u64, steps: u64, sleep_ms: u64) -> Value {
 }
 
 /// Turns that use what is set aside for them, less, or several times as much, which they tell step by step.
-pub(crate) fn turns(random: &mut Random, count: usize, reserved: u64) -> Value {
+pub(crate) fn turns(random: &mut SeededRandom, count: usize, reserved: u64) -> Value {
     let mut turns: Vec<Value> = Vec::new();
     for _ in 0..count {
         let sleep_ms = 50 + random.below(400);

@@ -9,12 +9,12 @@ mod shift;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
 /// Whatever a test waits for has happened by then, on a machine that is busy.
-const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// A worker that runs.
 pub(crate) struct Working {
@@ -65,13 +65,4 @@ impl Working {
 
 pub(crate) fn is(value: &Value, what: &str) -> bool {
     value["worker"] == what
-}
-
-/// Asks until it is so.
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + SOON;
-    while !is_so() {
-        assert!(Instant::now() < end, "not within {SOON:?}: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }

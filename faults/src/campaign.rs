@@ -13,7 +13,6 @@ use hookloop_store::store::Store;
 use hookloop_testbed::{Cluster, poll};
 
 use crate::check::{self, Findings};
-use crate::dice::Dice;
 use crate::fleet::{Process, Site};
 use crate::history::{Operation, now_ms};
 use crate::scenario::{Fault, Ground, Scenario};
@@ -21,6 +20,7 @@ use crate::stream::{self, Stored};
 use crate::table::{self, Row};
 use crate::worker::Role;
 use crate::{claims, expiry};
+use hookloop_testkit::SeededRandom;
 
 const WORKERS: usize = 6;
 const DISPATCHERS: usize = 3;
@@ -150,7 +150,7 @@ impl Round {
     }
 
     fn strike(&self, ground: &Ground, workers: &[Process]) -> Vec<Fault> {
-        let mut dice = Dice::new(self.seed, "faults");
+        let mut dice = SeededRandom::named(self.seed, "faults");
         let end = Instant::now() + self.duration;
         let mut faults = Vec::new();
         while faults.is_empty() || Instant::now() < end {

@@ -11,7 +11,6 @@
 //! - [`stream`]: the log, read from each node without the product
 //! - [`check`]: what histories and log say about each other
 //! - [`table`]: the figures
-//! - [`dice`]: chances that a seed decides
 //!
 //! Every worker is a process of its own with a view of its own, and uses the product as a library.
 //! What it was told is in its history; what is true is in the stream. The checker knows both and asks
@@ -26,7 +25,6 @@
 mod campaign;
 mod check;
 mod claims;
-mod dice;
 mod expiry;
 mod fleet;
 mod forward;

@@ -29,12 +29,12 @@ use hookloop_testbed::{Cluster, poll};
 use rustix::process::Signal;
 
 use crate::check::{Findings, check_chains};
-use crate::dice::Dice;
 use crate::history::now_ms;
 use crate::stream::{self, Stored};
 use crate::table;
 use beats::Beats;
 use claims::Told;
+use hookloop_testkit::SeededRandom;
 use strike::{Absence, Kind, Night};
 use verdict::{Base, Evidence, Fate, Found, Spread};
 use yard::{PROJECT, Task, Yard, git};
@@ -143,13 +143,13 @@ struct Report {
 fn one_night(args: &Args, seed: u64, home: &Path) -> Report {
     let mut yard = Yard::new(home, args.workers, &format!("{CONFIG}{LIMITS}\n"));
     let chain = if args.quick { CHAIN_QUICK } else { CHAIN };
-    let tasks = tasks(&mut Dice::new(seed, "tasks"), args.tasks, chain);
+    let tasks = tasks(&mut SeededRandom::named(seed, "tasks"), args.tasks, chain);
     yard.add(&tasks);
     let beats = Beats::listen(yard.cluster.urls());
     let agent = yard.agent();
     let lease = args.lease.to_string();
     let worker = ["--agent", &agent, "--jobs", JOBS, "--lease", &lease].map(str::to_owned).to_vec();
-    let mut dice = Dice::new(seed, "strikes");
+    let mut dice = SeededRandom::named(seed, "strikes");
     let plan =
         strike::plan(&mut dice, Duration::from_millis(args.lease.ms), args.workers, args.quick);
     let mut night = Night::begin(&mut yard, worker, plan, dice);
@@ -200,7 +200,7 @@ fn one_night(args: &Args, seed: u64, home: &Path) -> Report {
 }
 
 /// A graph of tasks: chains, and others that wait for some of those before them.
-fn tasks(dice: &mut Dice, count: usize, chain: usize) -> Vec<Task> {
+fn tasks(dice: &mut SeededRandom, count: usize, chain: usize) -> Vec<Task> {
     let mut tasks: Vec<Task> = Vec::new();
     for n in 0..count {
         let id = format!("t-{n:03}");
@@ -222,7 +222,7 @@ fn tasks(dice: &mut Dice, count: usize, chain: usize) -> Vec<Task> {
 }
 
 /// Half a second to four seconds of work. One in twenty-five writes where others do, one in twelve errs at first.
-fn script(dice: &mut Dice, id: &str) -> String {
+fn script(dice: &mut SeededRandom, id: &str) -> String {
     let pause = dice.within(500..4_000) as f64 / 1e3;
     let shared = match dice.below(25) {
         0 => format!("grep -qx {id} shared.txt || echo {id} >> shared.txt\n"),

@@ -7,10 +7,10 @@ use clap::ValueEnum;
 use hookloop_testbed::network::Side;
 use hookloop_testbed::{Cluster, ClusterOptions, Disk, Placement, cut_power};
 
-use crate::dice::Dice;
 use crate::fleet::Process;
 use crate::history::now_ms;
 use crate::stream;
+use hookloop_testkit::SeededRandom;
 
 /// How often the leader is killed.
 const KILL_EVERY: Duration = Duration::from_secs(5);
@@ -91,7 +91,12 @@ impl Ground {
     }
 
     /// Strikes once, and heals.
-    pub(crate) fn strike(&self, scenario: Scenario, workers: &[Process], dice: &mut Dice) -> Fault {
+    pub(crate) fn strike(
+        &self,
+        scenario: Scenario,
+        workers: &[Process],
+        dice: &mut SeededRandom,
+    ) -> Fault {
         match scenario {
             Scenario::Leader => self.kill_leader(),
             Scenario::Pause => self.pause(dice),
@@ -117,7 +122,7 @@ impl Ground {
         Fault { struck_ms, healed_ms }
     }
 
-    fn pause(&self, dice: &mut Dice) -> Fault {
+    fn pause(&self, dice: &mut SeededRandom) -> Fault {
         let node = dice.below(3);
         let struck_ms = now_ms();
         self.cluster.stop_signal(node);
@@ -128,7 +133,7 @@ impl Ground {
         Fault { struck_ms, healed_ms }
     }
 
-    fn partition(&self, workers: &[Process], millis: Range<u64>, dice: &mut Dice) -> Fault {
+    fn partition(&self, workers: &[Process], millis: Range<u64>, dice: &mut SeededRandom) -> Fault {
         let node = dice.below(3);
         let struck_ms = now_ms();
         self.cluster.partition(&[node]);
@@ -147,7 +152,7 @@ impl Ground {
     /// The others agree on a leader before it comes back: an empty node must have no say in which of
     /// them knows more. Where they do not, its disk is still needed, and it was only killed: servers that
     /// were wiped a moment ago now and then elect nobody without the third, though they have caught up.
-    fn wipe(&self, dice: &mut Dice) -> Fault {
+    fn wipe(&self, dice: &mut SeededRandom) -> Fault {
         let stream = stream::name(&self.cluster);
         let node = dice.below(3);
         let struck_ms = now_ms();
@@ -162,7 +167,7 @@ impl Ground {
         Fault { struck_ms, healed_ms }
     }
 
-    fn restart(&self, dice: &mut Dice) -> Fault {
+    fn restart(&self, dice: &mut SeededRandom) -> Fault {
         let node = dice.below(3);
         let struck_ms = now_ms();
         match dice.below(2) {
@@ -185,6 +190,6 @@ impl Ground {
     }
 }
 
-fn wait(dice: &mut Dice, millis: Range<u64>) {
+fn wait(dice: &mut SeededRandom, millis: Range<u64>) {
     std::thread::sleep(Duration::from_millis(dice.within(millis)));
 }

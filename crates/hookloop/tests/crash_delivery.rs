@@ -1,22 +1,14 @@
 //! Ends the program at every durable step of a delivery and around everything that it does outside, and its
 //! resumption at every step again: there is never a second request, a lost commit or a missing merge.
 //!
-//! `HOOKLOOP_CRASHES=all cargo nextest run -p hookloop --test crash_delivery` dies twice at every
+//! `HOOKLOOP_CRASHES=all cargo nextest run -p hookloop --test crash_recovery crash_delivery::` dies twice at every
 //! pair of steps; without it, after every few first steps.
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-#[path = "support/mod.rs"]
-#[allow(dead_code, reason = "each test uses its part")]
-mod support;
-#[path = "delivery/yard.rs"]
-#[allow(dead_code, reason = "each test uses its part")]
-mod yard;
 
 use std::os::unix::process::ExitStatusExt;
 
+use crate::support::deaths;
+use crate::yard::{GREEN, Yard};
 use hookloop_testbed::github::{GitHub, Route, State};
-use support::deaths;
-use yard::{GREEN, Yard};
 
 const SIGABRT: i32 = 6;
 /// After every so many first steps the second death is tried at each step, unless all are asked for.

@@ -3,19 +3,15 @@
 //! However it went, the project has to end up as if nothing had happened: what was answered or
 //! stored is whole, and what was not stored has left no trace and can be asked for again.
 //!
-//! `cargo nextest run -p hookloop --test crash_points`
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-#[allow(dead_code, reason = "each test uses its part")]
-mod support;
+//! `cargo nextest run -p hookloop --test crash_recovery crash_points::`
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Output;
 
 use serde_json::{Value, json};
 
-use support::account::Account;
-use support::{Sandbox, Snapshot};
+use crate::support::account::Account;
+use crate::support::{Sandbox, Snapshot};
 
 const SIGABRT: i32 = 6;
 /// Tasks that wait for the hub: too many for the batch of its completion, and for one of the

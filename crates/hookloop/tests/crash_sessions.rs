@@ -1,19 +1,15 @@
 //! Ends `hookloop run` at every durable step of a session with real hooks, and its resumption at every step
 //! again: however often it dies, the session ends as it would have.
 //!
-//! `HOOKLOOP_CRASHES=all cargo nextest run -p hookloop --test crash_sessions` dies twice
+//! `HOOKLOOP_CRASHES=all cargo nextest run -p hookloop --test crash_recovery crash_sessions::` dies twice
 //! at every pair of steps; without it, after every few first steps.
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-#[allow(dead_code, reason = "each test uses its part")]
-mod support;
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 
+use crate::support::{Sandbox, deaths};
 use serde_json::Value;
-use support::{Sandbox, deaths};
 
 const SIGABRT: i32 = 6;
 /// After every so many first steps the second death is tried at each step, unless all are asked for.

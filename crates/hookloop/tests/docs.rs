@@ -1,15 +1,15 @@
 //! Every command and configuration in the documents runs as it is written.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
-mod documents;
-#[path = "install/release.rs"]
-mod release;
-
+use crate::documents;
+use crate::install::release;
 use std::path::Path;
 use std::process::Command;
 
-use documents::{blocks, check_commands, check_commands_with, free_port};
 use hookloop_config::policy::PolicyFile;
+use crate::documents::blocks;
+use crate::documents::check_commands;
+use crate::documents::check_commands_with;
+use crate::documents::free_port;
 
 #[test]
 fn readme() {

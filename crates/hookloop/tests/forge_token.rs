@@ -1,5 +1,4 @@
 //! Where the user's token for a forge comes from, with a program of GitHub's that is really started.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::ffi::OsString;
 use std::fs;

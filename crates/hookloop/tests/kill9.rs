@@ -4,21 +4,17 @@
 //! machine where commands take longer), or lets it end. The test remembers what was acknowledged; the
 //! project has to hold all of that, nothing by halves, and every reaction once.
 //!
-//! The full size: `HOOKLOOP_KILL_CYCLES=100000 cargo nextest run -p hookloop --test kill9`
+//! The full size: `HOOKLOOP_KILL_CYCLES=100000 cargo nextest run -p hookloop --test crash_recovery kill9::`
 //! To see one course again: `HOOKLOOP_KILL_SEED=<seed that a failure tells>`
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-#[allow(dead_code, reason = "each test uses its part")]
-mod support;
 
 use std::io::Write;
 use std::process::{Child, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::journal::{Answer, Ask, Journal};
-use support::random::Random;
-use support::{Sandbox, number_from_env, reactions};
+use crate::support::journal::{Answer, Ask, Journal};
+use crate::support::{Sandbox, number_from_env, reactions};
+use hookloop_testkit::SeededRandom;
 
 const CYCLES: u64 = 1_000;
 /// Cycles on one project: enough for its WAL to be moved many times, and its checks stay quick.
@@ -46,7 +42,7 @@ fn what_was_acknowledged_survives_and_nothing_is_done_by_halves() {
 fn a_project_survives_a_death_at_its_birth() {
     let seed = number_from_env("HOOKLOOP_KILL_SEED", u64::from(std::process::id()));
     let _told = Told(seed);
-    let mut random = Random(seed);
+    let mut random = SeededRandom::new(seed);
     let mut killed = 0;
     for _ in 0..BIRTHS {
         let mut sandbox = Sandbox::empty();
@@ -64,7 +60,7 @@ fn a_project_survives_a_death_at_its_birth() {
 
 fn work_lane(seed: u64, mut cycles: u64) {
     let _told = Told(seed);
-    let mut random = Random(seed);
+    let mut random = SeededRandom::new(seed);
     while cycles > 0 {
         let here = cycles.min(CYCLES_PER_PROJECT);
         Course::new().run(here, &mut random);
@@ -96,7 +92,7 @@ impl Course {
         Course { sandbox, journal: Journal::default(), typical: KILL_AFTER_MAX }
     }
 
-    fn run(mut self, cycles: u64, random: &mut Random) {
+    fn run(mut self, cycles: u64, random: &mut SeededRandom) {
         let mut completed = 0;
         for cycle in 1..=cycles {
             let ask = Ask::any(random, &self.journal, cycle);
@@ -111,7 +107,7 @@ impl Course {
     }
 
     /// Gives the command to a process that may not live to its end.
-    fn give(&mut self, ask: &Ask, random: &mut Random) -> Answer {
+    fn give(&mut self, ask: &Ask, random: &mut SeededRandom) -> Answer {
         let arguments = ask.arguments();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let started = Instant::now();

@@ -3,18 +3,14 @@
 //! No command may fail because of the others, no acknowledged write may be lost, no reader may see a
 //! gap, and of all who start the same task one alone may be told that it is theirs.
 //!
-//! The full size: `HOOKLOOP_STRESS_SECONDS=120 cargo nextest run -p hookloop --test many_processes`
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-#[allow(dead_code, reason = "each test uses its part")]
-mod support;
+//! The full size: `HOOKLOOP_STRESS_SECONDS=120 cargo nextest run -p hookloop --test shared_log many_processes::`
 
 use std::collections::HashMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::support::{Sandbox, number_from_env, reactions};
 use serde_json::Value;
-use support::{Sandbox, number_from_env, reactions};
 
 const SECONDS: u64 = 20;
 const WRITERS: usize = 10;

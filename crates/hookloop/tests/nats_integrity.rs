@@ -1,14 +1,11 @@
 //! A log on servers that was purged, replaced or written to by others, as a user meets it.
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-mod nats;
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
+use crate::nats::{Machine, hookloop};
 use hookloop_testbed::{Options, Server, wire};
-use nats::{Machine, hookloop};
 use serde_json::{Value, json};
 
 const REFUSED: i32 = 1;

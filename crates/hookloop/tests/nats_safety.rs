@@ -1,12 +1,9 @@
 //! What a server must promise before it is trusted, as a user meets it.
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-mod nats;
 
 use std::time::Duration;
 
+use crate::nats::Machine;
 use hookloop_testbed::{Cluster, ClusterOptions, Options, Server, Sync};
-use nats::Machine;
 use serde_json::{Value, json};
 
 /// What the machine did not let us.

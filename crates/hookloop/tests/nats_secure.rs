@@ -1,18 +1,13 @@
 //! The three servers of docs/nats.md, started with the text of that page: who gets in, and how far.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "nats/mod.rs"]
-mod nats;
-
-mod documents;
-
+use crate::documents;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::nats::{Machine, hookloop};
 use hookloop_engine::store::JetStream;
 use hookloop_testbed::{Cluster, Options, Server};
-use nats::{Machine, hookloop};
 use nkeys::KeyPair;
 use serde_json::{Value, json};
 

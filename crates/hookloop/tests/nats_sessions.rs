@@ -1,14 +1,12 @@
 //! Sessions of a project whose log is on a server: others see them, speak to them, and take them over.
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-mod nats;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::nats::{Machine, hookloop};
 use hookloop_testbed::Server;
-use nats::{Machine, hookloop};
+use hookloop_testkit::eventually;
 use serde_json::Value;
 
 /// Nothing in here takes longer.
@@ -33,14 +31,6 @@ fn json(machine: &Machine, args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < SOON, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 fn kinds(output: &Output) -> Vec<String> {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -59,12 +49,12 @@ fn a_session_is_seen_spoken_to_and_taken_over_from_elsewhere() {
     };
     let args = ["run", "work", "--agent", "command:sh agent.sh", "--max-no-progress", "50"];
     let session = command(&here, &args).spawn().unwrap();
-    eventually("the first turn", || began(&here, 1).exists());
+    eventually("the first turn", SOON, || began(&here, 1).exists());
     let list = json(&there, &["sessions", "list"]);
     let id = list[0]["id"].as_str().unwrap().to_owned();
     json(&there, &["message", "from far away"]);
     here.write("go-1", "");
-    eventually("the second turn", || began(&here, 2).exists());
+    eventually("the second turn", SOON, || began(&here, 2).exists());
     let prompt = std::fs::read_to_string(here.root().join("prompt-2")).unwrap();
     assert!(prompt.contains("from far away"), "{prompt}");
     json(&there, &["pause"]);

@@ -2,15 +2,13 @@
 //!
 //! It writes kinds of events on subjects that this version knows, subjects that this one does not know, and more about itself. All
 //! of it is put on the server as it would be, without this version's code.
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-mod nats;
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::nats::{Machine, hookloop};
 use hookloop_testbed::Server;
-use nats::{Machine, hookloop};
+use hookloop_testkit::eventually;
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -54,14 +52,6 @@ impl Newer<'_> {
     }
 }
 
-fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    let end = Instant::now() + SOON;
-    while !is_so() {
-        assert!(Instant::now() < end, "not within {SOON:?}: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 fn count_kept(machine: &Machine) -> usize {
     machine.lines(&["log", "--all", "--type", "teleported"]).len()
 }
@@ -78,7 +68,7 @@ fn what_it_writes_on_any_subject_stops_nobody() {
     running.args(["run", "Work", "--agent", WAITS]).env("HOME", machine.home());
     running.env("PATH", std::env::var_os("PATH").unwrap());
     let mut running = running.spawn().unwrap();
-    eventually("the agent works", || machine.root().join("started").exists());
+    eventually("the agent works", SOON, || machine.root().join("started").exists());
     running.kill().unwrap();
     running.wait().unwrap();
     let session = machine.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();

@@ -1,10 +1,8 @@
 //! What a person sees: the same commands on a terminal that `script` provides.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-mod cli;
-
-use cli::{Project, Run};
+use crate::cli::DEADLINE;
+use crate::cli::{Project, Run};
+use hookloop_testkit::eventually;
 
 const ESCAPE: char = '\u{1b}';
 
@@ -120,7 +118,7 @@ fn asking(project: &Project) -> (std::process::Child, String) {
     let mut command = project.command("script");
     command.args(["-qec", line, "/dev/null"]).stdout(std::process::Stdio::piped());
     let child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
-    let key = cli::wait_for("the question", || {
+    let key = eventually("the question", DEADLINE, || {
         let list = project.json(&["inbox", "list"]);
         let asks = |problem: &serde_json::Value| problem["kind"] == "session_asks";
         let found = list.as_array().unwrap().iter().find(|problem| asks(problem)).cloned();

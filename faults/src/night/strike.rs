@@ -8,9 +8,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::claims::Told;
 use super::starve::Starved;
 use super::yard::{PROJECT, Yard};
-use crate::dice::Dice;
 use crate::history::now_ms;
 use crate::stream;
+use hookloop_testkit::SeededRandom;
 
 /// How long a worker is dead until it is started again.
 const DEAD_MS: Range<u64> = 1_000..40_000;
@@ -35,7 +35,7 @@ pub(crate) enum Strike {
 
 /// The strikes of a night, each with the time that passes before it.
 pub(crate) fn plan(
-    dice: &mut Dice,
+    dice: &mut SeededRandom,
     lease: Duration,
     workers: usize,
     is_quick: bool,
@@ -125,7 +125,7 @@ pub(crate) struct Night<'y> {
     /// What outlived its worker.
     pub(crate) outlived: Vec<String>,
     pub(crate) means: Option<&'static str>,
-    dice: Dice,
+    dice: SeededRandom,
 }
 
 impl<'y> Night<'y> {
@@ -133,7 +133,7 @@ impl<'y> Night<'y> {
         yard: &'y mut Yard,
         worker_args: Vec<String>,
         mut plan: Vec<(Duration, Strike)>,
-        dice: Dice,
+        dice: SeededRandom,
     ) -> Night<'y> {
         plan.reverse();
         let stream = stream::of_project(&yard.cluster, PROJECT).unwrap();

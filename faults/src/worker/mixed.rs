@@ -13,8 +13,8 @@ use hookloop_engine::lease::Watch;
 use hookloop_store::log::{AppendError, NewEvent, Seq};
 
 use super::{Claim, Worker, by_holder, by_zombie, id};
-use crate::dice::Dice;
 use crate::history::{Op, Outcome, now_ms};
+use hookloop_testkit::SeededRandom;
 
 /// Short, so that faults end claims of living holders too.
 const LEASE: Duration = Duration::from_secs(3);
@@ -25,7 +25,7 @@ const DEPENDENCIES_MAX: usize = 3;
 
 struct Mixed<'w> {
     worker: &'w Worker,
-    dice: Dice,
+    dice: SeededRandom,
     count: u64,
     /// Tasks that later ones may wait for.
     added: Vec<String>,
@@ -41,7 +41,7 @@ struct Mixed<'w> {
 }
 
 pub(super) fn run(worker: &Worker) {
-    let dice = Dice::new(worker.args.seed, &worker.args.name);
+    let dice = SeededRandom::named(worker.args.seed, &worker.args.name);
     let mut mixed = Mixed {
         worker,
         dice,

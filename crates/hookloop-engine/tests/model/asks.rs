@@ -5,9 +5,9 @@ use hookloop_core::command::{Command, DependentsOfDeleted};
 use hookloop_core::task::{Obstacle, Outcome, TaskSpec};
 
 use crate::facts::Names;
-use crate::rng::Rng;
 use crate::rules::{Setup, change};
 use crate::tasks::{Ask, Change, Spec, Tasks};
+use hookloop_testkit::SeededRandom;
 
 /// Tasks that are added before anything else, and tasks that commands add at most.
 const FIRST_TASKS: usize = 3;
@@ -16,9 +16,9 @@ const MOST_TASKS: usize = 12;
 const LABELS: [&[&str]; 4] = [&[], &["agent"], &["x", "agent"], &["agent", "review"]];
 
 /// A command that is likely to be accepted, and often is not. `fresh` names a new task.
-pub(crate) fn random(rng: &mut Rng, tasks: &Tasks, setup: &Setup, fresh: usize) -> Ask {
+pub(crate) fn random(rng: &mut SeededRandom, tasks: &Tasks, setup: &Setup, fresh: usize) -> Ask {
     let len = tasks.0.len();
-    let any = |rng: &mut Rng| rng.below(len + 1);
+    let any = |rng: &mut SeededRandom| rng.below(len + 1);
     match rng.below(24) {
         _ if len == 0 || fresh < FIRST_TASKS => add(rng, len, fresh),
         0..4 if fresh < MOST_TASKS => add(rng, len, fresh),
@@ -38,7 +38,7 @@ pub(crate) fn random(rng: &mut Rng, tasks: &Tasks, setup: &Setup, fresh: usize) 
 }
 
 /// A task in the state `wanted`, mostly.
-fn likely(rng: &mut Rng, tasks: &Tasks, wanted: &str) -> usize {
+fn likely(rng: &mut SeededRandom, tasks: &Tasks, wanted: &str) -> usize {
     let all = 0..tasks.0.len();
     let fitting: Vec<usize> = all.filter(|task| tasks.shown(*task) == wanted).collect();
     match fitting.is_empty() || rng.chance(30) {
@@ -47,7 +47,7 @@ fn likely(rng: &mut Rng, tasks: &Tasks, wanted: &str) -> usize {
     }
 }
 
-fn add(rng: &mut Rng, len: usize, fresh: usize) -> Ask {
+fn add(rng: &mut SeededRandom, len: usize, fresh: usize) -> Ask {
     let name = if rng.chance(5) { rng.below(fresh + 1) } else { fresh };
     let goal = if rng.chance(3) { " ".to_owned() } else { format!("goal {fresh}") };
     let labels = *rng.pick(&LABELS);
@@ -67,7 +67,7 @@ fn add(rng: &mut Rng, len: usize, fresh: usize) -> Ask {
     Ask::Add { name: Some(name), spec, on }
 }
 
-fn undepend(rng: &mut Rng, tasks: &Tasks) -> Ask {
+fn undepend(rng: &mut SeededRandom, tasks: &Tasks) -> Ask {
     let task = rng.below(tasks.0.len());
     let on: Vec<usize> = tasks.0[task].on.iter().copied().collect();
     match on.is_empty() {
@@ -76,7 +76,7 @@ fn undepend(rng: &mut Rng, tasks: &Tasks) -> Ask {
     }
 }
 
-fn switch(rng: &mut Rng, setup: &Setup) -> Ask {
+fn switch(rng: &mut SeededRandom, setup: &Setup) -> Ask {
     Ask::Switch { hook: rng.pick(&setup.hooks).name.clone(), enabled: rng.chance(60) }
 }
 

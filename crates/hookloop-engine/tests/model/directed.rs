@@ -13,11 +13,11 @@ use hookloop_store::store::Store;
 use serde_json::{Value, json};
 
 use crate::add_wide;
-use crate::rng::Rng;
 use crate::rules::Setup;
 use crate::schedule::Case;
 use crate::tasks::{Ask, Change, Spec};
 use crate::wire::{Loss, Wire};
+use hookloop_testkit::SeededRandom;
 
 /// Batches that no correct cascade of these tests needs.
 const ENDLESS: usize = 2_000;
@@ -70,7 +70,7 @@ fn count(project: &Project, kind: &str) -> usize {
 }
 
 fn a_dependent_that_is_added_while_its_dependency_completes_is_announced(wire: Wire) {
-    let mut case = Case::racing(Rng::new(0), Setup::builtin(), wire);
+    let mut case = Case::racing(SeededRandom::new(0), Setup::builtin(), wire);
     let spec = Spec { goal: "g".into(), ..Spec::default() };
     case.commands(&[Ask::Add { name: Some(0), spec: spec.clone(), on: vec![] }]);
     let dependent = Ask::Add { name: Some(1), spec, on: vec![0] };
@@ -78,7 +78,7 @@ fn a_dependent_that_is_added_while_its_dependency_completes_is_announced(wire: W
 }
 
 fn the_last_two_dependencies_that_complete_at_once_announce_their_dependent(wire: Wire) {
-    let mut case = Case::racing(Rng::new(0), Setup::builtin(), wire);
+    let mut case = Case::racing(SeededRandom::new(0), Setup::builtin(), wire);
     let task = |name, on| {
         let spec = Spec { goal: "g".into(), ..Spec::default() };
         Ask::Add { name: Some(name), spec, on }
@@ -91,7 +91,7 @@ fn the_last_two_dependencies_that_complete_at_once_announce_their_dependent(wire
 #[test]
 fn a_switch_between_the_parts_of_a_reaction_drops_and_repeats_nothing() {
     let wire = Wire::default();
-    let mut case = Case::racing(Rng::new(0), Setup::builtin(), wire);
+    let mut case = Case::racing(SeededRandom::new(0), Setup::builtin(), wire);
     add_wide(&mut case, 1, 401);
     case.commands(&[Ask::Change(0, Change::Complete(None))]);
     case.dispatch_one_batch();

@@ -18,11 +18,11 @@ use hookloop_testbed::{Cluster, Server};
 use sha2::{Digest, Sha256};
 
 use crate::directed::DIRECTED;
-use crate::rng::Rng;
 use crate::rules::Setup;
 use crate::schedule::{Case, Home};
 use crate::wire::{Overtaken, Wire};
 use crate::{check, overtake, play};
+use hookloop_testkit::SeededRandom;
 
 /// Servers, for as long as they are needed.
 struct Fleet<S> {
@@ -73,7 +73,7 @@ impl<S> Fleet<S> {
     }
 
     /// Plays a case at random, of one of three kinds.
-    fn play(&self, mut rng: Rng) {
+    fn play(&self, mut rng: SeededRandom) {
         let setup = if rng.chance(40) { Setup::builtin() } else { Setup::declared(&mut rng) };
         let case = match rng.chance(30) {
             true => {
@@ -134,7 +134,8 @@ fn compare_with_a_file(case: &Case) {
 /// Appends the events of another log in batches of several sizes. What they name by its place there,
 /// the dispatcher's cursor, is not in the state that is compared.
 fn append_all(events: &[StoredEvent], to: &dyn EventLog) {
-    let (mut versions, mut rest, mut rng) = (HashMap::<Subject, Seq>::new(), events, Rng::new(0));
+    let (mut versions, mut rest, mut rng) =
+        (HashMap::<Subject, Seq>::new(), events, SeededRandom::new(0));
     while !rest.is_empty() {
         let (now, later) = rest.split_at(rest.len().min(1 + rng.below(12)));
         let batch: Vec<NewEvent> = now
@@ -157,7 +158,7 @@ fn append_all(events: &[StoredEvent], to: &dyn EventLog) {
 fn the_same_events_make_the_same_state_everywhere() {
     let (one, three) = (one_server(), three_servers());
     for seed in 0..3 {
-        let mut rng = Rng::new(seed);
+        let mut rng = SeededRandom::new(seed);
         let setup = Setup::declared(&mut rng);
         let mut case = Case::in_file(rng, setup);
         case.play(40);

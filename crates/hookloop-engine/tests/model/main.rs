@@ -11,7 +11,6 @@ mod facts;
 mod fleet;
 mod later;
 mod reactions;
-mod rng;
 mod rules;
 mod schedule;
 mod tasks;
@@ -19,7 +18,7 @@ mod wire;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rng::Rng;
+use hookloop_testkit::SeededRandom;
 use rules::Setup;
 use schedule::Case;
 use tasks::{Ask, Change, Spec};
@@ -28,14 +27,14 @@ use wire::{Overtaken, Wire};
 const CASES: u64 = 10_000;
 
 /// Runs `per_mille` of all cases, or the one that the environment names.
-fn check(test: &str, per_mille: u64, case: impl Fn(Rng)) {
+fn check(test: &str, per_mille: u64, case: impl Fn(SeededRandom)) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let seeds = match number("HOOKLOOP_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..(number("HOOKLOOP_CASES").unwrap_or(CASES) * per_mille).div_ceil(1_000),
     };
     for seed in seeds {
-        let failed = catch_unwind(AssertUnwindSafe(|| case(Rng::new(seed)))).is_err();
+        let failed = catch_unwind(AssertUnwindSafe(|| case(SeededRandom::new(seed)))).is_err();
         assert!(
             !failed,
             "case {seed} failed; to run it alone:\n  \
@@ -80,7 +79,7 @@ fn commands_that_meet_a_conflict_agree_with_the_model() {
     check("conflict", 40, race);
 }
 
-fn race(mut rng: Rng) {
+fn race(mut rng: SeededRandom) {
     let setup = if rng.chance(50) { Setup::builtin() } else { Setup::declared(&mut rng) };
     overtake(Case::racing(rng, setup, Wire::new(Overtaken::Anywhere)));
 }

@@ -7,8 +7,8 @@ use hookloop_config::project_file as config;
 use hookloop_config::user::User;
 use serde_json::{Map, Value, json};
 
-use crate::rng::Rng;
 use crate::tasks::Change;
+use hookloop_testkit::SeededRandom;
 
 /// An action as it is declared.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ impl Setup {
     }
 
     /// The built-in hooks and up to four others, with limits that are met.
-    pub(crate) fn declared(rng: &mut Rng) -> Setup {
+    pub(crate) fn declared(rng: &mut SeededRandom) -> Setup {
         let mut setup = Setup { is_default: false, ..Setup::builtin() };
         for hook in &mut setup.hooks {
             hook.priority = *rng.pick(&[hook.priority, hook.priority, 0, -1, 100]);
@@ -123,7 +123,7 @@ impl Setup {
     }
 
     /// The built-in hooks in any order, and one that follows each announcement.
-    pub(crate) fn wide(rng: &mut Rng) -> Setup {
+    pub(crate) fn wide(rng: &mut SeededRandom) -> Setup {
         let mut setup = Setup { is_default: false, ..Setup::builtin() };
         for hook in &mut setup.hooks {
             hook.priority = *rng.pick(&[hook.priority, hook.priority, 0]);
@@ -179,7 +179,7 @@ impl Setup {
     }
 }
 
-fn declared(rng: &mut Rng, i: usize, workflows: usize) -> Hook {
+fn declared(rng: &mut SeededRandom, i: usize, workflows: usize) -> Hook {
     Hook {
         name: format!("h{i}"),
         event: (*rng.pick(&POINTS)).to_owned(),
@@ -190,7 +190,7 @@ fn declared(rng: &mut Rng, i: usize, workflows: usize) -> Hook {
 }
 
 /// A step of a workflow, which completes and unblocks no task.
-fn step(rng: &mut Rng, workflows: usize) -> Declared {
+fn step(rng: &mut SeededRandom, workflows: usize) -> Declared {
     match action(rng, workflows) {
         Declared::Update { target, change: Change::Complete(_) | Change::Unblock } => {
             Declared::Update { target, change: Change::Block }
@@ -200,7 +200,7 @@ fn step(rng: &mut Rng, workflows: usize) -> Declared {
 }
 
 /// An action that may run the first `workflows` workflows.
-fn action(rng: &mut Rng, workflows: usize) -> Declared {
+fn action(rng: &mut SeededRandom, workflows: usize) -> Declared {
     match rng.below(10) {
         0..3 => Declared::Create {
             goal: *rng.pick(&[Goal::Fixed, Goal::OfTask, Goal::Result]),
@@ -220,7 +220,7 @@ fn action(rng: &mut Rng, workflows: usize) -> Declared {
     }
 }
 
-pub(crate) fn change(rng: &mut Rng) -> Change {
+pub(crate) fn change(rng: &mut SeededRandom) -> Change {
     let result = rng.chance(60).then(|| "42 {{goal}}".to_owned());
     match rng.below(10) {
         0..3 => Change::Start,

@@ -14,10 +14,10 @@ use crate::asks;
 use crate::compare::{assert_lost, compare_answers};
 use crate::facts::Names;
 use crate::reactions::Model;
-use crate::rng::Rng;
 use crate::rules::Setup;
 use crate::tasks::Ask;
 use crate::wire::{Loss, Wire};
+use hookloop_testkit::SeededRandom;
 
 /// Where the processes of a case meet.
 pub(crate) enum Home {
@@ -37,7 +37,7 @@ impl Home {
 pub(crate) type Answer = Result<Done, EngineError>;
 
 pub(crate) struct Case {
-    pub(crate) rng: Rng,
+    pub(crate) rng: SeededRandom,
     pub(crate) model: Model,
     pub(crate) names: Names,
     pub(crate) home: Home,
@@ -54,26 +54,26 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    pub(crate) fn in_memory(rng: Rng, setup: Setup) -> Case {
+    pub(crate) fn in_memory(rng: SeededRandom, setup: Setup) -> Case {
         Case::over(rng, setup, Wire::default())
     }
 
     /// A few processes over the log at the end of `wire`.
-    pub(crate) fn over(mut rng: Rng, setup: Setup, wire: Wire) -> Case {
+    pub(crate) fn over(mut rng: SeededRandom, setup: Setup, wire: Wire) -> Case {
         let processes = *rng.pick(&[1, 1, 1, 1, 2, 2, 2, 3]);
         Case::new(rng, setup, Home::Elsewhere(wire), processes)
     }
 
     /// Two processes that overtake each other.
-    pub(crate) fn racing(rng: Rng, setup: Setup, wire: Wire) -> Case {
+    pub(crate) fn racing(rng: SeededRandom, setup: Setup, wire: Wire) -> Case {
         Case::new(rng, setup, Home::Elsewhere(wire), 2)
     }
 
-    pub(crate) fn in_file(rng: Rng, setup: Setup) -> Case {
+    pub(crate) fn in_file(rng: SeededRandom, setup: Setup) -> Case {
         Case::new(rng, setup, Home::File(tempfile::tempdir().unwrap()), 2)
     }
 
-    fn new(rng: Rng, setup: Setup, home: Home, processes: usize) -> Case {
+    fn new(rng: SeededRandom, setup: Setup, home: Home, processes: usize) -> Case {
         let rules = setup.load();
         let open = |_| Project::new(home.open(), rules.clone(), "someone");
         let processes = (0..processes).map(open).collect();

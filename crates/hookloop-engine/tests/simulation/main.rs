@@ -5,7 +5,6 @@
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 mod check;
-mod dice;
 mod scene;
 
 use std::cell::RefCell;
@@ -24,7 +23,7 @@ use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::Store;
 use hookloop_store::view::{Reservation, Spent};
 
-use dice::Dice;
+use hookloop_testkit::SeededRandom;
 use scene::{Crash, Nature, Scene, Story};
 
 const SEEDS: u64 = 10_000;
@@ -49,7 +48,7 @@ fn number(name: &str) -> Option<u64> {
 
 /// Performs the session of a seed, however many programs that takes.
 fn perform(seed: u64) -> Ended {
-    let mut dice = Dice::new(seed);
+    let mut dice = SeededRandom::new(seed);
     let nature = Nature::roll(&mut dice);
     let log = MemoryLog::default();
     let open = || {

@@ -30,7 +30,7 @@ use hookloop_hooks::hook_run::HookRun;
 use hookloop_store::memory::MemoryLog;
 
 use crate::append;
-use crate::dice::Dice;
+use hookloop_testkit::SeededRandom;
 
 /// What a program dies of.
 pub(crate) struct Crash;
@@ -68,7 +68,7 @@ enum Moves {
 }
 
 impl Nature {
-    pub(crate) fn roll(dice: &mut Dice) -> Nature {
+    pub(crate) fn roll(dice: &mut SeededRandom) -> Nature {
         let limits = Limits {
             iterations: dice.below(12) as u32,
             duration_ms: *dice.pick(&[5_000, 100_000, 10_000_000]),
@@ -143,7 +143,7 @@ impl Nature {
 }
 
 /// None, or one for a few turns, each of which uses what is set aside for it or less.
-fn purse(dice: &mut Dice) -> Purse {
+fn purse(dice: &mut SeededRandom) -> Purse {
     let cost = |cost| Bounds { cost_micros: Some(cost), ..Bounds::default() };
     let (day, ever) = *dice.pick(&[(None, None), (None, None), (Some(45), None), (None, Some(70))]);
     let bound = |amount: Option<u64>| amount.map_or_else(Bounds::default, cost);
@@ -151,7 +151,7 @@ fn purse(dice: &mut Dice) -> Purse {
 }
 
 /// Hooks at random points, whose output is for the agent or not.
-fn rules(dice: &mut Dice) -> Rules {
+fn rules(dice: &mut SeededRandom) -> Rules {
     let mut yaml = "version: 1\nhooks:\n".to_owned();
     let points =
         ["session_start", "pre_iteration", "post_iteration", "on_error", "validation", "stop"];
@@ -191,7 +191,7 @@ pub(crate) struct Story {
 pub(crate) struct Scene {
     nature: Nature,
     story: Rc<RefCell<Story>>,
-    dice: Rc<RefCell<Dice>>,
+    dice: Rc<RefCell<SeededRandom>>,
     log: MemoryLog,
     id: SessionId,
     elapsed_ms: u64,
@@ -205,7 +205,7 @@ impl Scene {
     pub(crate) fn new(
         nature: &Nature,
         story: Rc<RefCell<Story>>,
-        dice: Rc<RefCell<Dice>>,
+        dice: Rc<RefCell<SeededRandom>>,
         log: MemoryLog,
         id: SessionId,
     ) -> Scene {

@@ -20,19 +20,14 @@ const BRANCH: &str = "new-topic";
 const BASE: &str = "master";
 const HEAD: &str = "6dcb09b5b57875f334f61aebed695e2e4193db5e";
 
-/// Where the description is; none, and said so, if it is not installed.
-fn installed() -> Option<PathBuf> {
+/// Returns where the description is installed. A test without it fails.
+fn installed() -> PathBuf {
     let named = std::env::var_os("HOOKLOOP_FORGE_CONTRACT").map(PathBuf::from);
     let usual = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/hookloop-forge");
-    let path = named.clone().unwrap_or_else(usual);
-    if named.is_none() && !path.join("api.json").exists() {
-        #[expect(clippy::print_stderr, reason = "that nothing was tested is told")]
-        {
-            eprintln!("{} is not there: .ci/forge-contract installs it", path.display());
-        }
-        return None;
-    }
-    Some(path)
+    let path = named.unwrap_or_else(usual);
+    let is_there = path.join("api.json").exists();
+    assert!(is_there, "{} has no api.json: `.ci/forge-contract` installs it", path.display());
+    path
 }
 
 fn wish() -> Wish {
@@ -133,7 +128,7 @@ fn wrong_queries(directory: &Path, queries: &[String]) -> Vec<Vec<String>> {
 
 #[test]
 fn every_request_is_one_that_github_describes() {
-    let Some(directory) = installed() else { return };
+    let directory = installed();
     let described = Described::start(&directory);
     ask_for_everything(&described);
     let requests = described.requests();
@@ -156,7 +151,7 @@ fn every_request_is_one_that_github_describes() {
 
 #[test]
 fn what_github_does_not_describe_is_refused() {
-    let Some(directory) = installed() else { return };
+    let directory = installed();
     let described = Described::start(&directory);
     let ask = |method: &str, path: &str, body: Value| {
         let request = ureq::http::Request::builder()

@@ -5,7 +5,7 @@ use std::fs;
 use hookloop_testbed::model::Turn;
 use serde_json::json;
 
-use crate::stage::{Ran, Stage, UNPROVEN, Who};
+use crate::agents::stage::{Ran, Stage, UNPROVEN, Who};
 
 /// A repository that wants Claude Code to start things.
 fn booby_trapped() -> Stage {

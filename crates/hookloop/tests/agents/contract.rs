@@ -7,7 +7,7 @@ use hookloop_testbed::model::{INPUT_TOKENS, OUTPUT_TOKENS, Turn};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::{Ran, Stage, UNPROVEN, Who};
+use crate::agents::stage::{Ran, Stage, UNPROVEN, Who};
 
 /// A tool that has no end and does not want one.
 const STUBBORN: &str = "trap '' TERM INT HUP; touch begun; tail -f /dev/null";
@@ -229,16 +229,16 @@ fn has_to_say_that_it_is_done(who: Who) {
     );
     stage.configure(&config);
     let args = ["run", "Say it", "--agent", "hasty", "--stop-when", "turn", "--max-errors", "1"];
-    let ran = stage.hookloop(&[&args[..], &["--max-turn", "60s"]].concat());
+    // Some agents do not notice that their output is closed, and end at this limit.
+    let ran = stage.hookloop(&[&args[..], &["--max-turn", "30s"]].concat());
     assert_eq!(ran.code, 4, "{ran:#?}");
     assert!(!failure(&ran).is_empty());
     stage.assert_nobody_left();
 }
 
 macro_rules! case {
-    ([$($attribute:tt)*] $who:expr, $case:ident) => {
+    ($who:expr, $case:ident) => {
         #[test]
-        $($attribute)*
         fn $case() {
             super::$case($who);
         }
@@ -246,29 +246,29 @@ macro_rules! case {
 }
 
 macro_rules! contract {
-    ($module:ident, $who:expr, $attributes:tt) => {
+    ($module:ident, $who:expr) => {
         mod $module {
             use super::Who;
-            case! { $attributes $who, writes_a_file }
-            case! { $attributes $who, goes_on_after_its_process_is_gone }
-            case! { $attributes $who, begins_anew }
-            case! { $attributes $who, takes_a_long_prompt }
-            case! { $attributes $who, is_cancelled_with_all_that_it_started }
-            case! { $attributes $who, ends_at_its_deadline }
-            case! { $attributes $who, does_not_wait_for_ever }
-            case! { $attributes $who, is_interrupted }
-            case! { $attributes $who, tells_of_errors }
-            case! { $attributes $who, waits_when_it_is_told_to }
-            case! { $attributes $who, is_refused }
-            case! { $attributes $who, has_to_say_that_it_is_done }
+            case! { $who, writes_a_file }
+            case! { $who, goes_on_after_its_process_is_gone }
+            case! { $who, begins_anew }
+            case! { $who, takes_a_long_prompt }
+            case! { $who, is_cancelled_with_all_that_it_started }
+            case! { $who, ends_at_its_deadline }
+            case! { $who, does_not_wait_for_ever }
+            case! { $who, is_interrupted }
+            case! { $who, tells_of_errors }
+            case! { $who, waits_when_it_is_told_to }
+            case! { $who, is_refused }
+            case! { $who, has_to_say_that_it_is_done }
         }
     };
 }
 
-contract! { claude, Who::Claude, [] }
-contract! { codex, Who::Codex, [] }
-contract! { codex_acp, Who::CodexAcp, [] }
-contract! { opencode, Who::Opencode, [#[ignore = "takes minutes, see CONTRIBUTING.md"]] }
-contract! { gemini, Who::Gemini, [#[ignore = "takes minutes, see CONTRIBUTING.md"]] }
-contract! { claude_acp, Who::ClaudeAcp, [#[ignore = "takes minutes, see CONTRIBUTING.md"]] }
-contract! { qwen, Who::Qwen, [#[ignore = "takes minutes, see CONTRIBUTING.md"]] }
+contract! { claude, Who::Claude }
+contract! { codex, Who::Codex }
+contract! { codex_acp, Who::CodexAcp }
+contract! { opencode, Who::Opencode }
+contract! { gemini, Who::Gemini }
+contract! { claude_acp, Who::ClaudeAcp }
+contract! { qwen, Who::Qwen }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use hookloop_testbed::model::Turn;
 
-use crate::stage::{Stage, Who};
+use crate::agents::stage::{Stage, Who};
 
 /// The base moves while the task is being worked on; what was resolved is merged at once.
 const CONFIG: &str = "version: 1

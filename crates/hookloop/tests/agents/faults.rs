@@ -10,7 +10,7 @@ use std::process::Command;
 use hookloop_testbed::model::Turn;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::stage::{Stage, UNPROVEN, Who, installed};
+use crate::agents::stage::{Stage, UNPROVEN, Who, installed};
 
 const NEEDS_HUMAN: i32 = 3;
 /// What OpenAI says to a request without a key, and to one with a wrong key.
@@ -218,42 +218,36 @@ fn crashes_in_the_middle(who: Who) {
 }
 
 macro_rules! faults {
-    ($module:ident, $who:expr, [$($attribute:tt)*]) => {
+    ($module:ident, $who:expr) => {
         mod $module {
             use super::Who;
 
             #[test]
-            $($attribute)*
             fn has_no_key() {
                 super::has_no_key($who);
             }
 
             #[test]
-            $($attribute)*
             fn has_a_wrong_key() {
                 super::has_a_wrong_key($who);
             }
 
             #[test]
-            $($attribute)*
             fn is_too_old() {
                 super::is_too_old($who);
             }
 
             #[test]
-            $($attribute)*
             fn is_missing() {
                 super::is_missing($who);
             }
 
             #[test]
-            $($attribute)*
             fn is_rate_limited() {
                 super::is_rate_limited($who);
             }
 
             #[test]
-            $($attribute)*
             fn crashes_in_the_middle() {
                 super::crashes_in_the_middle($who);
             }
@@ -261,10 +255,10 @@ macro_rules! faults {
     };
 }
 
-faults! { claude, Who::Claude, [] }
-faults! { codex, Who::Codex, [] }
-faults! { opencode, Who::Opencode, [#[ignore = "takes minutes, see CONTRIBUTING.md"]] }
-faults! { gemini, Who::Gemini, [#[ignore = "takes minutes, see CONTRIBUTING.md"]] }
+faults! { claude, Who::Claude }
+faults! { codex, Who::Codex }
+faults! { opencode, Who::Opencode }
+faults! { gemini, Who::Gemini }
 
 /// An agent that rejects its command line ends the session at its first turn, and says which option.
 #[test]
@@ -328,7 +322,6 @@ fn a_price_makes_tokens_cost() {
 
 /// opencode reports the last request of a turn: all of them count.
 #[test]
-#[ignore = "takes minutes, see CONTRIBUTING.md"]
 fn all_requests_of_an_opencode_turn_count() {
     let stage = Stage::new(Who::Opencode, []);
     stage.model.extend([

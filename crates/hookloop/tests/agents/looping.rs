@@ -5,7 +5,7 @@ use std::fs;
 use hookloop_testbed::model::Turn;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::stage::{GATED, Ran, Stage, UNPROVEN, Who};
+use crate::agents::stage::{GATED, Ran, Stage, UNPROVEN, Who};
 
 /// What is left when a session has ended.
 const LAST: &str = "  session_end:

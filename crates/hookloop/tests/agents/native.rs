@@ -5,7 +5,7 @@ use std::process::Output;
 
 use hookloop_testbed::model::Turn;
 
-use crate::stage::{Stage, Who};
+use crate::agents::stage::{Stage, Who};
 
 /// What the installed hooks hold the agent to.
 const GATED: &str = "version: 1
@@ -171,42 +171,36 @@ fn knows_the_rules(who: Who) {
 }
 
 macro_rules! native {
-    ($name:ident, $who:expr, [$(#[$slow:meta])*]) => {
+    ($name:ident, $who:expr) => {
         mod $name {
             use super::*;
 
             #[test]
-            $(#[$slow])*
             fn mends_what_the_gate_says() {
                 super::mends_what_the_gate_says($who);
             }
 
             #[test]
-            $(#[$slow])*
             fn is_let_go_at_the_limit() {
                 super::is_let_go_at_the_limit($who);
             }
 
             #[test]
-            $(#[$slow])*
             fn is_told_what_is_pending() {
                 super::is_told_what_is_pending($who);
             }
 
             #[test]
-            $(#[$slow])*
             fn says_what_is_broken() {
                 super::says_what_is_broken($who);
             }
 
             #[test]
-            $(#[$slow])*
             fn leaves_a_session_to_hookloop() {
                 super::leaves_a_session_to_hookloop($who);
             }
 
             #[test]
-            $(#[$slow])*
             fn knows_the_rules() {
                 super::knows_the_rules($who);
             }
@@ -214,6 +208,6 @@ macro_rules! native {
     };
 }
 
-native! { native_claude, Who::Claude, [] }
-native! { native_codex, Who::Codex, [] }
-native! { native_gemini, Who::Gemini, [#[ignore = "takes minutes, see CONTRIBUTING.md"]] }
+native! { native_claude, Who::Claude }
+native! { native_codex, Who::Codex }
+native! { native_gemini, Who::Gemini }

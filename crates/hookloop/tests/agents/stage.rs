@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hookloop_testbed::model::{Call, Input, Model, Turn};
+use hookloop_testkit::eventually;
 use serde_json::{Value, json};
 
 use crate::support::Sandbox;
@@ -325,11 +326,7 @@ impl Stage {
 
     /// Waits until something is so.
     pub(crate) fn eventually(&self, what: &str, is_so: impl Fn() -> bool) {
-        let begun = Instant::now();
-        while !is_so() {
-            assert!(begun.elapsed() < PATIENCE, "{what}: {:#?}", self.processes());
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        eventually(what, PATIENCE, is_so);
     }
 
     pub(crate) fn end(&self, child: Child) -> Ran {

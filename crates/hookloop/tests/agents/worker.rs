@@ -8,7 +8,7 @@ use hookloop_testbed::model::{Model, Turn};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::{Stage, Who};
+use crate::agents::stage::{Stage, Who};
 
 /// Each task writes a file that is called like it.
 const CONFIG: &str = "version: 1

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::stage::{Actor, Stage};
+use crate::authority::stage::{Actor, Stage};
 
 /// Whether an actor that is not a person may give a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

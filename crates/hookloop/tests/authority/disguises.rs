@@ -1,6 +1,6 @@
 //! Attempts of an agent to pass for a person. Each is refused; docs/threat-model.md names those that are not.
 
-use crate::stage::{Actor, Stage};
+use crate::authority::stage::{Actor, Stage};
 
 const TRUST: &str = "hookloop hooks trust --yes";
 const DISABLE: &str = "hookloop hooks disable green";

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::authority::stage::Stage;
 use crate::support::serving::Serving;
 
 struct Server {

@@ -1,11 +1,12 @@
 //! The page of variables: what hooks and agents have is what was seen, and what hookloop reads is heeded.
 
+use hookloop_testkit::eventually;
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::cli::{Project, wait_for};
+use crate::book::structure::pages_under;
+use crate::cli::{DEADLINE, Project};
 use crate::documents::{names, root, table};
-use crate::structure::pages_under;
 
 const PAGE: &str = "docs/reference/environment.md";
 
@@ -84,5 +85,5 @@ fn who_a_command_is_from() {
     let mut command = project.hookloop(&["fleet", "pause"]);
     let refused = command.env("HOOKLOOP_SESSION", "0q2v8k1m5x7c").output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
-    wait_for("the task", || (project.state_of("a") == "completed").then_some(()));
+    eventually("the task", DEADLINE, || (project.state_of("a") == "completed").then_some(()));
 }

@@ -1,11 +1,12 @@
 //! The page of exit codes: each that it lists is met, and none that is met is missing.
 
+use hookloop_testkit::eventually;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
-use crate::cli::{Project, wait_for};
+use crate::cli::{DEADLINE, Project};
 use crate::documents::{names, rows};
 
 const GATE: &str = "hooks:\n  stop:\n    - {name: no, command: 'false'}\n";
@@ -27,7 +28,7 @@ fn cancelled() -> i32 {
     // Of its own group, so that the signal is for it alone.
     command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
-    wait_for("the turn", || project.root().join("began").exists().then_some(()));
+    eventually("the turn", DEADLINE, || project.root().join("began").exists().then_some(()));
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     child.wait().unwrap().code().unwrap()
@@ -40,7 +41,7 @@ fn paused() -> i32 {
     let run = ["run", "Do it", "--agent", "scripted:turns.json"];
     let mut command = project.hookloop(&run);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for("the turn", || project.root().join("began").exists().then_some(()));
+    eventually("the turn", DEADLINE, || project.root().join("began").exists().then_some(()));
     project.ok(&["pause"]);
     child.wait().unwrap().code().unwrap()
 }

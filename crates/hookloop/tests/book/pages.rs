@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::book::structure::pages_under;
 use crate::documents::{blocks, check_commands, check_commands_with, free_port};
-use crate::structure::pages_under;
 
 macro_rules! pages {
     ($($test:ident => $page:literal,)*) => {

@@ -11,13 +11,13 @@ use hookloop_core::options::Options;
 use hookloop_core::point::{Kind, Point};
 use serde_json::Value;
 
+use crate::book::structure::pages_under;
 use crate::documents::{check_commands_at, root};
-use crate::structure::pages_under;
 
 const BEGIN: &str = "<!-- What a hook reads here; recorded from the example by a test. -->";
 const END: &str = "<!-- End of what was recorded. -->";
 /// What renews the pages.
-const RENEW: &str = "HOOKLOOP_RENEW=1 cargo nextest run -E 'binary(book) & test(points::)'";
+const RENEW: &str = "HOOKLOOP_RENEW=1 cargo nextest run -E 'test(book::points::)'";
 /// Variables that a shell adds, and those that every hook has.
 const ORDINARY: [&str; 13] = [
     "PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL", "CI", "PWD", "OLDPWD",

@@ -7,8 +7,8 @@ use hookloop_core::options::{AllowedAnswers, OnFailure};
 use hookloop_core::point::Kind;
 use serde_json::Value;
 
+use crate::book::structure::pages_under;
 use crate::documents::{blocks, table};
-use crate::structure::pages_under;
 
 const GATE: AnswerRules =
     AnswerRules { kind: Kind::Gate, on_failure: OnFailure::Closed, answers: AllowedAnswers::Json };

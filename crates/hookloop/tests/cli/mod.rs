@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -88,6 +88,13 @@ impl Project {
 
     pub(crate) fn configure(&self, yaml: &str) {
         self.write("hookloop.yaml", &format!("version: 1\n{yaml}"));
+    }
+
+    /// Writes the user's own configuration under `version: 1`.
+    pub(crate) fn write_own(&self, yaml: &str) {
+        let directory = self.home().join(".config/hookloop");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("config.yaml"), format!("version: 1\n{yaml}")).unwrap();
     }
 
     /// Writes a file of the project; answers where it is.
@@ -261,16 +268,4 @@ pub(crate) fn types(events: &[Value]) -> Vec<&str> {
 /// The names of an object's fields.
 pub(crate) fn fields(object: &Value) -> BTreeSet<&str> {
     object.as_object().unwrap().keys().map(String::as_str).collect()
-}
-
-/// Asks until the answer is there; fails at the deadline.
-pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + DEADLINE;
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(Instant::now() < end, "waited {DEADLINE:?} for {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

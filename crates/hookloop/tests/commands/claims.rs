@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::cli::{Project, Run, strings};
-use crate::races::at_once;
+use crate::commands::races::at_once;
 
 /// The shortest lease there is.
 const SHORT: &[&str] = &["--lease", "1s"];

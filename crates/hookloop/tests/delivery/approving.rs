@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::yard::{GREEN, Yard};
+use crate::yard::{GREEN, Yard};
 
 /// A reviewer that refuses everything, and counts how often it was asked.
 fn yard() -> Yard {

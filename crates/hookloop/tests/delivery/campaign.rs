@@ -1,15 +1,15 @@
 //! Many branches at once, good, bad and conflicting, in any order: the base is green at each of its commits.
 //!
-//! `HOOKLOOP_TRAINS=200 cargo nextest run -p hookloop --test delivery campaign` does two hundred rounds.
+//! `HOOKLOOP_TRAINS=200 cargo nextest run -p hookloop --test delivery_flow delivery::campaign` does two hundred rounds.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::support::number_from_env;
-use super::support::random::Random;
-use super::yard::{GREEN, Yard, git};
+use crate::support::number_from_env;
+use crate::yard::{GREEN, Yard, git};
+use hookloop_testkit::SeededRandom;
 
 const BRANCHES: usize = 30;
 
@@ -24,7 +24,7 @@ enum Nature {
     Incompatible,
 }
 
-fn nature(random: &mut Random) -> Nature {
+fn nature(random: &mut SeededRandom) -> Nature {
     match random.below(10) {
         0..5 => Nature::Good,
         5..7 => Nature::Bad,
@@ -51,7 +51,7 @@ fn submit(yard: &Yard, id: &str, nature: Nature) {
 }
 
 fn round(seed: u64) {
-    let mut random = Random(seed);
+    let mut random = SeededRandom::new(seed);
     let config = format!(
         "delivery: {{merge: {}}}\nhooks:\n  before_submit: [create_pr]\n  before_merge:\n    - {{name: green, command: \"{}\"}}\n",
         ["squash", "rebase", "merge"][random.below(3) as usize],

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::yard::{GREEN, Yard};
+use crate::yard::{GREEN, Yard};
 
 /// A hook that keeps what it reads, in a file of its name.
 fn keeps(name: &str) -> String {

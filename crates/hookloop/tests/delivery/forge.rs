@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use hookloop_testbed::github::{Check, Fault, Kind, Route, Says, State};
 
-use super::yard::{GREEN, TOKEN, Yard};
+use crate::yard::{GREEN, TOKEN, Yard};
 
 fn config(rest: &str) -> String {
     format!(

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use super::yard::Yard;
+use crate::yard::Yard;
 
 /// A gatekeeper that answers what the file `answer` in its home says; `ID` there stands for the review's id.
 fn yard(quorum: &str) -> Yard {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::yard::Yard;
+use crate::yard::Yard;
 
 /// Nothing in here takes longer.
 const SOON: Duration = Duration::from_secs(30);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use hookloop_testbed::Server;
 use serde_json::Value;
 
-use super::nats::{Machine, hookloop};
-use super::yard::git;
+use crate::nats::{Machine, hookloop};
+use crate::yard::git;
 
 const CONFIG: &str = "delivery: {}
 hooks:

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::yard::{Ran, Yard};
+use crate::yard::{Ran, Yard};
 
 /// GitLab, Forgejo, and GitHub Enterprise without `forge: github`.
 const ADDRESSES: [&str; 3] = [

@@ -1,6 +1,6 @@
 //! Work that changes the gates' own files is merged after a person has approved it, and not before.
 
-use super::yard::{GREEN, Yard};
+use crate::yard::{GREEN, Yard};
 
 const UNTRUSTED: i32 = 3;
 

@@ -3,7 +3,7 @@
 use hookloop_testbed::github::{Check, GitHub, Kind, Route, Says, State};
 use serde_json::Value;
 
-use super::yard::{GREEN, Yard, git};
+use crate::yard::{GREEN, Yard, git};
 
 fn config(rest: &str) -> String {
     format!(

@@ -1,6 +1,6 @@
 //! How many turns of an agent a failing hook of a delivery may cost.
 
-use super::yard::Yard;
+use crate::yard::Yard;
 
 /// How often the agent worked on a task.
 fn turns(yard: &Yard, task: &str) -> usize {
@@ -156,7 +156,7 @@ hooks:
     yard.add("t1", &[]);
     yard.does("t1", 1, "echo good > good.txt");
     let ran = yard.tasks();
-    let merges = |ran: &super::yard::Ran| -> Vec<(String, String, String)> {
+    let merges = |ran: &crate::yard::Ran| -> Vec<(String, String, String)> {
         let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let runs = ran.all("hook_ran").into_iter().filter(|run| run["hookName"] == "merge");
         runs.map(|run| (word(&run["status"]), word(&run["reason"]), word(&run["message"])))

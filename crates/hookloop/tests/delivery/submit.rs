@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::yard::{GREEN, Yard};
+use crate::yard::{GREEN, Yard};
 
 fn plain() -> Yard {
     Yard::new("delivery: {}\n", &[("a.txt", "a\n"), ("b.txt", "b\n")])

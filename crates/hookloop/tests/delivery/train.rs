@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::yard::{GREEN, Yard};
+use crate::yard::{GREEN, Yard};
 
 fn config() -> String {
     format!(

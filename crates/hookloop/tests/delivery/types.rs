@@ -1,6 +1,6 @@
 //! Task types: which hooks a task has, and who may work on it.
 
-use super::yard::Yard;
+use crate::yard::Yard;
 
 const CONFIG: &str = "
 delivery: {}

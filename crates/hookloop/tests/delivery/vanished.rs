@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use hookloop_testkit::eventually;
 use serde_json::Value;
 
-use super::support::Sandbox;
-use super::yard::{Ran, Yard, git};
+use crate::support::Sandbox;
+use crate::yard::{Ran, Yard, git};
 
 /// Nothing in here takes longer.
 const SOON: Duration = Duration::from_secs(60);
@@ -292,11 +293,7 @@ fn all_worktrees_behind_a_link_are_a_persons_decision() {
 }
 
 fn wait_for(path: &Path) {
-    let begun = Instant::now();
-    while !path.exists() {
-        assert!(begun.elapsed() < SOON, "{} never comes", path.display());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    eventually(&path.display().to_string(), SOON, || path.exists());
 }
 
 fn worktree_of(yard: &Yard) -> PathBuf {

@@ -6,7 +6,7 @@ use hookloop_git::repo::{
     Commit, Rebased, Repo, RepoError, Settled, Unfinished, WorkState, Worktree,
 };
 
-use crate::bed::{Bed, read, task, write};
+use crate::delivery_git::bed::{Bed, read, task, write};
 
 /// A worktree whose work does not go with what the target has since: in `file`; the target also has `new`, and
 /// has changed `also`.

@@ -5,7 +5,7 @@ use hookloop_git::repo::{
     Repo, Settled, Unsaved, WorkState, Worktree,
 };
 
-use crate::bed::{Bed, task, write};
+use crate::delivery_git::bed::{Bed, task, write};
 
 /// Somebody else changes the target; where there is no remote, it comes to the user's own branch.
 fn others_change(bed: &Bed, repo: &Repo<'_>, file: &str, text: &str) -> Commit {

@@ -1,6 +1,6 @@
 //! Programs that are killed, and those that come after them.
 //!
-//! The full size, every call: `HOOKLOOP_CALLS_APART=1 cargo nextest run -p hookloop --test delivery_git crashes`.
+//! The full size, every call: `HOOKLOOP_CALLS_APART=1 cargo nextest run -p hookloop --test delivery_flow delivery_git::crashes`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use hookloop_git::repo::{Rebased, Repo, RepoError, Settled, WorkState, Worktree};
 
-use crate::bed::{Bed, read, task, write};
+use crate::delivery_git::bed::{Bed, read, task, write};
 
 /// What is killed takes fewer calls of git.
 const CALLS_MAX: u32 = 200;

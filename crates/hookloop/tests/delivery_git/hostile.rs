@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use hookloop_git::repo::Worktree;
 
-use crate::bed::{Bed, users_own, write};
-use crate::course::course;
+use crate::delivery_git::bed::{Bed, users_own, write};
+use crate::delivery_git::course::course;
 
 /// The command of a trap, as it is written in a configuration.
 const TRAP: &str = "{trap}";

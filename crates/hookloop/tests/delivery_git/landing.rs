@@ -4,7 +4,7 @@ use std::fs;
 
 use hookloop_git::repo::{Commit, Landed, MergeHow, MergedOnto, Method, Repo, RepoError};
 
-use crate::bed::{Bed, task, write};
+use crate::delivery_git::bed::{Bed, task, write};
 
 fn how(method: Method) -> MergeHow {
     MergeHow { method, message: "land t1\n\nwith a body".to_owned() }

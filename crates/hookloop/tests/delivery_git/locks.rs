@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hookloop_git::repo::{BranchFate, Removal, RepoError, Unsaved};
 
-use crate::bed::{Bed, task, users_own, write};
-use crate::course::course;
+use crate::delivery_git::bed::{Bed, task, users_own, write};
+use crate::delivery_git::course::course;
 
 /// Nothing in here takes longer.
 const SOON: Duration = Duration::from_secs(60);

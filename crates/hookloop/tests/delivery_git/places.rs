@@ -4,8 +4,8 @@ use std::fs;
 
 use hookloop_git::repo::RepoError;
 
-use crate::bed::{Bed, read, task, write};
-use crate::course::course;
+use crate::delivery_git::bed::{Bed, read, task, write};
+use crate::delivery_git::course::course;
 
 #[test]
 fn a_shallow_clone() {

@@ -2,7 +2,7 @@
 
 use hookloop_git::repo::{Commit, Pushed, Repo, RepoError, Worktree};
 
-use crate::bed::{Bed, task, write};
+use crate::delivery_git::bed::{Bed, task, write};
 
 fn work(repo: &Repo<'_>, w: &Worktree, text: &str) -> Commit {
     write(w, "work", text);

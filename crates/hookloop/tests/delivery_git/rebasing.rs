@@ -4,7 +4,7 @@ use std::fs;
 
 use hookloop_git::repo::{Rebased, RepoError, WorkState};
 
-use crate::bed::{Bed, read, snapshot, task, write};
+use crate::delivery_git::bed::{Bed, read, snapshot, task, write};
 
 #[test]
 fn commits_are_put_on_the_target_one_by_one() {

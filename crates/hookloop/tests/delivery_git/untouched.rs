@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::bed::{Bed, users_own};
-use crate::course::course;
+use crate::delivery_git::bed::{Bed, users_own};
+use crate::delivery_git::course::course;
 
 /// A checkout in which the user is in the middle of something.
 fn messy(bed: &Bed) {

@@ -7,7 +7,7 @@ use hookloop_git::repo::{
     BranchFate, Operation, Removal, Removed, RepoError, Unfinished, Unsaved, WorkState,
 };
 
-use crate::bed::{Bed, read, task, write};
+use crate::delivery_git::bed::{Bed, read, task, write};
 
 #[test]
 fn a_worktree_is_made_from_the_newest_commit_and_found_again() {

@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::CHECK;
 use crate::cli::{Project, Run};
+use crate::hooks::CHECK;
 
 const USAGE: i32 = 2;
 pub(crate) const UNTRUSTED: i32 = 3;

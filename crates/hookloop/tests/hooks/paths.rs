@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::CHECK;
 use crate::cli::Project;
-use crate::consent::UNTRUSTED;
+use crate::hooks::CHECK;
+use crate::hooks::consent::UNTRUSTED;
 
 const SYSTEM: i32 = 70;
 

@@ -1,7 +1,7 @@
 //! What a hook's process has, and what it can't get.
 
-use crate::CHECK;
 use crate::cli::Project;
+use crate::hooks::CHECK;
 
 fn environment_of(project: &Project, extra: &[(&str, &str)]) -> Vec<String> {
     let mut command = project.hookloop(&["hooks", "run", "check", "--json"]);

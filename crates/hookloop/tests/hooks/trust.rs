@@ -4,8 +4,8 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::CHECK;
 use crate::cli::Project;
+use crate::hooks::CHECK;
 
 const UNTRUSTED: i32 = 3;
 

@@ -1,10 +1,12 @@
 //! Answers, approvals and dismissals: people's alone, and of one problem each.
 
+use crate::cli::DEADLINE;
+use hookloop_testkit::eventually;
 use serde_json::json;
 
 use crate::cli::{Project, fields};
-use crate::problems::AGENT;
-use crate::{blocked, key, keys};
+use crate::inbox::problems::AGENT;
+use crate::inbox::{blocked, key, keys};
 
 #[test]
 fn an_answer_reaches_who_works_on_it_next() {
@@ -59,8 +61,8 @@ fn a_paused_session_has_the_answer_in_its_next_prompt() {
         .spawn()
         .unwrap();
     let prompts = project.root().join("prompts.txt");
-    crate::cli::wait_for("a first turn", || prompts.exists().then_some(()));
-    crate::cli::wait_for("a session", || {
+    eventually("a first turn", DEADLINE, || prompts.exists().then_some(()));
+    eventually("a session", DEADLINE, || {
         let paused = project.run(&["pause"]);
         (paused.code == 0).then_some(())
     });

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::cli::{Project, Run};
-use crate::receivers::{Hook, Post};
-use crate::telling::{PASSWORD, three};
-use crate::{blocked, channels, keys};
+use crate::inbox::receivers::{Hook, Post};
+use crate::inbox::telling::{PASSWORD, three};
+use crate::inbox::{blocked, channels, keys};
 
 const HOSTILE: &str = "Fix\r\nBcc: evil@example.org\r\n\r\n<html><img src=http://e/> <!channel> <@U1> @here \
     [a](http://e) ![](http://e) \u{1b}[31m\u{202e}\u{0}";

@@ -5,8 +5,8 @@ use std::process::Stdio;
 use hookloop_testbed::Server;
 
 use crate::cli::strings;
+use crate::inbox::receivers::Hook;
 use crate::nats::{Machine, hookloop};
-use crate::receivers::Hook;
 
 const PROBLEMS: usize = 5;
 

@@ -1,9 +1,10 @@
 //! A night without a person: the inbox alone is enough to decide in the morning, and the work continues.
 
+use hookloop_testkit::eventually;
 use serde_json::Value;
 
-use crate::cli::{Project, wait_for};
-use crate::{key, keys};
+use crate::cli::{DEADLINE, Project};
+use crate::inbox::{key, keys};
 
 /// Does each task as its name says: `pay` asks, `parse` fails its gate for good, `big` needs four turns.
 const AGENT: &str = r##"#!/bin/sh
@@ -147,7 +148,7 @@ fn reopened_session_with_blocked_tasks_is_not_complete() {
 fn session_that_asked_continues_with_the_answer_as_the_users_words() {
     let project = Project::new();
     project.write("says.txt", "Looked.\n\nWhich one?\n<promise>BLOCKED</promise>\n");
-    let agent = crate::problems::AGENT;
+    let agent = crate::inbox::problems::AGENT;
     assert_eq!(project.run(&["run", "Do it", "--agent", agent]).code, 3);
     let shown = project.json(&["inbox", "show", &key(&project)]);
     assert_eq!(shown["record"]["question"], "Which one?");
@@ -172,7 +173,7 @@ fn session_that_asked_continues_with_the_answer_as_the_users_words() {
 fn inbox_answer_reopens_a_session_that_ended() {
     let project = Project::new();
     project.write("says.txt", "Which one?\n<promise>BLOCKED</promise>\n");
-    let agent = crate::problems::AGENT;
+    let agent = crate::inbox::problems::AGENT;
     assert_eq!(project.run(&["run", "Do it", "--agent", agent]).code, 3);
     let answered = project.json(&["inbox", "answer", &key(&project), "The second."]);
     assert_eq!(keys(&project), [""; 0]);
@@ -187,7 +188,7 @@ fn inbox_answer_reopens_a_session_that_ended() {
 fn limit_has_to_be_raised_before_a_session_continues() {
     let project = Project::with_config("limits: {iterations: 1}\n");
     project.write("says.txt", "working\n");
-    let agent = crate::problems::AGENT;
+    let agent = crate::inbox::problems::AGENT;
     assert_eq!(project.run(&["run", "Do it", "--agent", agent]).code, 4);
     let why = project.fails(1, &["resume"]);
     assert!(why.contains("its limit of 1 iteration was reached"), "{why}");
@@ -217,7 +218,7 @@ fn stop_ends_a_session_of_another_terminal_and_it_can_be_resumed() {
     assert!(why.contains("no session runs in this directory"), "{why}");
     let mut running = project.hookloop(&["run", "Do it", "--agent", SLEEPS]);
     let mut running = running.stdout(std::process::Stdio::null()).spawn().unwrap();
-    wait_for("a turn", || project.root().join("../runs").exists().then_some(()));
+    eventually("a turn", DEADLINE, || project.root().join("../runs").exists().then_some(()));
     // An agent stops nothing.
     let output = project.hookloop(&["stop"]).env("HOOKLOOP_SESSION", "k3m9x2").output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -236,7 +237,7 @@ fn stop_ends_a_session_of_another_terminal_and_it_can_be_resumed() {
     let mut again = project.hookloop(&["resume"]);
     std::fs::remove_file(project.root().join("../runs")).unwrap();
     let mut again = again.stdout(std::process::Stdio::null()).spawn().unwrap();
-    wait_for("another turn", || project.root().join("../runs").exists().then_some(()));
+    eventually("another turn", DEADLINE, || project.root().join("../runs").exists().then_some(()));
     project.ok(&["stop", id]);
     assert_eq!(again.wait().unwrap().code(), Some(130));
     assert_eq!(project.events_of("stop_requested").len(), 2);
@@ -247,7 +248,9 @@ fn sleeping(project: &Project, mark: &str, more: &[&str]) -> (std::process::Chil
     let agent = format!("command:cat > /dev/null; touch ../{mark}; sleep 600");
     let mut run = project.hookloop(&[&["run", "Do it", "--agent", &agent], more].concat());
     let run = run.stdout(std::process::Stdio::null()).spawn().unwrap();
-    wait_for("a turn", || project.root().join(format!("../{mark}")).exists().then_some(()));
+    eventually("a turn", DEADLINE, || {
+        project.root().join(format!("../{mark}")).exists().then_some(())
+    });
     // The newest is first.
     let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
     (run, id)
@@ -378,7 +381,7 @@ fn lose(project: &Project, work: &[&str], taken: &[&str]) -> String {
                  date +%N > work.txt; echo '<promise>COMPLETE</promise>'";
     let mut run = project.hookloop(&[&["run", "--agent", agent], work].concat());
     let mut run = run.stdout(std::process::Stdio::null()).spawn().unwrap();
-    wait_for("a turn", || project.root().join("../runs").exists().then_some(()));
+    eventually("a turn", DEADLINE, || project.root().join("../runs").exists().then_some(()));
     project.ok(taken);
     std::fs::write(project.root().join("../go"), "").unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(3));
@@ -427,7 +430,7 @@ fn outputs_of_a_session_that_escalated_wait_for_the_next_prompt() {
     let project = Project::with_config(config);
     project.ok(&["hooks", "trust", "--yes"]);
     project.write("says.txt", "Which one?\n<promise>ESCALATE</promise>\n");
-    let agent = crate::problems::AGENT;
+    let agent = crate::inbox::problems::AGENT;
     let ran = project.run(&["run", "Do it", "--agent", agent]);
     assert_eq!(ran.code, 3, "{ran:?}");
     assert!(!ran.stdout.contains("not delivered"), "{}", ran.stdout);

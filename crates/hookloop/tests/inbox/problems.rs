@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::cli::{Project, fields, strings};
-use crate::{blocked, key, keys};
+use crate::inbox::{blocked, key, keys};
 
 #[test]
 fn a_blocked_task_is_a_problem_until_it_is_not_and_then_another() {

@@ -1,5 +1,6 @@
 //! One problem, one message: whoever looks, however often, and whatever dies in between.
 
+use hookloop_testkit::eventually;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -9,9 +10,9 @@ use hookloop_engine::kept::Surroundings;
 use hookloop_engine::project::Project as Opened;
 use hookloop_fleet::notify::{CLAIM_SILENT, Moment, Report, TRIES_MAX, round};
 
-use crate::cli::{Project, fields, lines, strings, wait_for};
-use crate::receivers::{Hook, Post};
-use crate::{blocked, channels, key, keys};
+use crate::cli::{DEADLINE, Project, fields, lines, strings};
+use crate::inbox::receivers::{Hook, Post};
+use crate::inbox::{blocked, channels, key, keys};
 
 pub(crate) const PASSWORD: &str = "correct-horse-battery";
 
@@ -125,7 +126,7 @@ fn a_message_whose_sender_was_killed_is_sent_again_as_the_same() {
     blocked(&project, "a", "Goal", "why");
     hook.answers(0);
     let mut process = project.hookloop(&["inbox", "notify"]).spawn().unwrap();
-    wait_for("the message", || (hook.posted().len() == 1).then_some(()));
+    eventually("the message", DEADLINE, || (hook.posted().len() == 1).then_some(()));
     process.kill().unwrap();
     process.wait().unwrap();
     assert_eq!(project.events_of("notice_claimed").len(), 1);
@@ -145,7 +146,7 @@ fn a_message_whose_sender_was_killed_is_sent_again_as_the_same() {
     blocked(&project, "b", "Goal", "why");
     hook.answers(0);
     let mut process = project.hookloop(&["inbox", "notify"]).spawn().unwrap();
-    wait_for("the message", || (hook.posted().len() == 3).then_some(()));
+    eventually("the message", DEADLINE, || (hook.posted().len() == 3).then_some(()));
     process.kill().unwrap();
     process.wait().unwrap();
     project.ok(&["inbox", "answer", "b", "go on"]);
@@ -260,8 +261,10 @@ fn one_who_stays_tells_too() {
     let mut dispatcher =
         project.hookloop(&["dispatch", "--stay"]).stdout(Stdio::piped()).spawn().unwrap();
     blocked(&project, "a", "Goal", "why");
-    wait_for("the message", || (hook.posted().len() == 1).then_some(()));
-    wait_for("its end in the log", || (project.events_of("notice_sent").len() == 1).then_some(()));
+    eventually("the message", DEADLINE, || (hook.posted().len() == 1).then_some(()));
+    eventually("its end in the log", DEADLINE, || {
+        (project.events_of("notice_sent").len() == 1).then_some(())
+    });
     dispatcher.kill().unwrap();
     dispatcher.wait().unwrap();
     assert_eq!(hook.posted().len(), 1);

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use crate::cli::BINARY;
-use crate::release::{archive_name, made, repository, script, target};
+use crate::install::release::{archive_name, made, repository, script, target};
 
 fn listed() -> Vec<String> {
     let output = Command::new("tar").arg("-tzf").arg(made().join(archive_name())).output().unwrap();

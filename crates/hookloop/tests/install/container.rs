@@ -1,9 +1,10 @@
 //! A worker as the first process of a container, without an init above it.
 
+use hookloop_testkit::eventually;
 use std::fs;
 use std::process::{Child, Command};
 
-use crate::cli::{BINARY, Project, wait_for};
+use crate::cli::{BINARY, DEADLINE, Project};
 
 /// Who leaves its parent and its session, one to stay and one to be gone at once; then says that it is done.
 const AGENT: &str = "command:setsid -f sh -c 'echo > left; sleep 600'; setsid -f true; \
@@ -32,7 +33,7 @@ fn children(pid: u32) -> Vec<(u32, String, String)> {
 }
 
 fn first_process(unshare: &Child) -> u32 {
-    wait_for("the first process", || {
+    eventually("the first process", DEADLINE, || {
         let below = children(unshare.id());
         below.iter().find(|(_, name, _)| name == "hookloop").map(|(pid, ..)| *pid)
     })
@@ -46,7 +47,7 @@ fn a_worker_is_a_good_first_process() {
     command.args(["--pid", "--fork", "--kill-child", "--mount-proc", BINARY]);
     command.args(["worker", "--name", "first", "--agent", AGENT]);
     let mut unshare = Container(command.spawn().unwrap());
-    wait_for("the task", || (project.state_of("a") == "completed").then_some(()));
+    eventually("the task", DEADLINE, || (project.state_of("a") == "completed").then_some(()));
     assert!(project.root().join("left").exists());
     let first = first_process(&unshare.0);
     // What is left are keepers, which wait for the next hook.
@@ -58,6 +59,6 @@ fn a_worker_is_a_good_first_process() {
     }
     // A first process that does not listen can't be told anything.
     assert!(Command::new("kill").args(["-TERM", &first.to_string()]).status().unwrap().success());
-    let status = wait_for("its end", || unshare.0.try_wait().unwrap());
+    let status = eventually("its end", DEADLINE, || unshare.0.try_wait().unwrap());
     assert_eq!(status.code(), Some(0));
 }

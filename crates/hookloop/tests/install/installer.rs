@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 use crate::cli::Run;
-use crate::release::{Server, VERSION, archive_name, lay_out, made, repository, script};
+use crate::install::release::{Server, VERSION, archive_name, lay_out, made, repository, script};
 
 /// A user whose home is empty, and a host with the release.
 struct Stage {

@@ -1,5 +1,6 @@
 //! The packages for npm, from a registry on loopback that has nothing else.
 
+use hookloop_testkit::eventually;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,8 +11,8 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::cli::{Run, wait_for};
-use crate::release::{PACKAGES, Server, VERSION, made, repository, script};
+use crate::cli::{DEADLINE, Run};
+use crate::install::release::{PACKAGES, Server, VERSION, made, repository, script};
 
 /// A registry with the packages, and a user who has npm.
 struct Stage {
@@ -124,7 +125,7 @@ fn who_is_told_to_end_passes_it_on() {
     assert!(said.starts_with("worker "), "{said}");
     let id = worker.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-    let status = wait_for("the worker's end", || worker.try_wait().unwrap());
+    let status = eventually("the worker's end", DEADLINE, || worker.try_wait().unwrap());
     assert_eq!(status.code(), Some(0));
 }
 

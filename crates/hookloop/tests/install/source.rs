@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::release::repository;
+use crate::install::release::repository;
 
 /// The minimum version of Rust, as `Cargo.toml` has it.
 fn minimum() -> String {

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::PLAIN;
-use crate::client::{Client, PATIENCE};
-use crate::http::Server;
+use crate::mcp::PLAIN;
+use crate::mcp::client::{Client, PATIENCE};
+use crate::mcp::http::Server;
 use crate::support::Sandbox;
 
 const MIB: usize = 1024 * 1024;

@@ -1,18 +1,18 @@
 //! Anything at all, thrown at the real process: it answers after each burst, and does not grow.
 //!
-//! The full size: `HOOKLOOP_MCP_FUZZ_SECONDS=60 cargo nextest run -p hookloop --test mcp fuzz`
+//! The full size: `HOOKLOOP_MCP_FUZZ_SECONDS=60 cargo nextest run -p hookloop --test front_end mcp::fuzz`
 //! To see one course again: `HOOKLOOP_MCP_FUZZ_SEED=<seed that a failure tells>`
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::PLAIN;
-use crate::client::{Client, PATIENCE};
-use crate::frames::resident;
-use crate::support::random::Random;
+use crate::mcp::PLAIN;
+use crate::mcp::client::{Client, PATIENCE};
+use crate::mcp::frames::resident;
+use crate::mcp::tools::fitting;
 use crate::support::{Sandbox, number_from_env};
-use crate::tools::fitting;
+use hookloop_testkit::SeededRandom;
 
 const SECONDS: u64 = 5;
 const BURST_MAX: u64 = 40;
@@ -25,7 +25,7 @@ fn whatever_comes_it_goes_on() {
     let seconds = number_from_env("HOOKLOOP_MCP_FUZZ_SECONDS", SECONDS);
     let seed = number_from_env("HOOKLOOP_MCP_FUZZ_SEED", u64::from(std::process::id()));
     let _told = Told(seed);
-    let mut random = Random(seed);
+    let mut random = SeededRandom::new(seed);
     let sandbox = Sandbox::new(PLAIN);
     let mut client = Client::ready(&sandbox);
     let seeds = frames(&mut client);
@@ -96,9 +96,10 @@ fn frames(client: &mut Client) -> Vec<String> {
     calls.iter().chain(&others).map(|message| format!("{message}\n")).collect()
 }
 
-fn mutated(random: &mut Random, seeds: &[String]) -> Vec<u8> {
+fn mutated(random: &mut SeededRandom, seeds: &[String]) -> Vec<u8> {
     let mut frame = seeds[random.below(seeds.len() as u64) as usize].clone().into_bytes();
-    let at = |random: &mut Random, frame: &[u8]| random.below(frame.len() as u64 + 1) as usize;
+    let at =
+        |random: &mut SeededRandom, frame: &[u8]| random.below(frame.len() as u64 + 1) as usize;
     for _ in 0..random.below(4) {
         let place = at(random, &frame);
         match random.below(9) {

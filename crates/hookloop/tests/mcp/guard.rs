@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::PLAIN;
-use crate::http::{KINDS, Server};
+use crate::mcp::PLAIN;
+use crate::mcp::http::{KINDS, Server};
 use crate::support::Sandbox;
 
 /// Lines of a head that say, or do not say, whom a request is for.

@@ -6,10 +6,10 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::client::Client;
-use crate::http::Server;
+use crate::mcp::client::Client;
+use crate::mcp::http::Server;
+use crate::mcp::tools::fitting;
 use crate::support::{PROGRAM, Sandbox};
-use crate::tools::fitting;
 
 const EVERYWHERE: &str = "version: 1\nhooks:
   stop: [{command: touch CANARY}]
@@ -56,7 +56,7 @@ fn nothing_of_a_repository_runs_unasked() {
         }
     }
     client.end_input();
-    assert!(client.ended(crate::client::PATIENCE).success());
+    assert!(client.ended(crate::mcp::client::PATIENCE).success());
     assert_eq!(started(&trace), 1);
     let server = Server::spawn(traced(&sandbox.command(&["serve", "--port", "0"]), &trace));
     for tool in list.as_array().unwrap() {
@@ -65,7 +65,7 @@ fn nothing_of_a_repository_runs_unasked() {
     let group = rustix::process::Pid::from_raw(server.pid() as i32).unwrap();
     rustix::process::kill_process_group(group, rustix::process::Signal::TERM).unwrap();
     let mut server = server;
-    server.ended(crate::client::PATIENCE);
+    server.ended(crate::mcp::client::PATIENCE);
     assert_eq!(started(&trace), 1);
     assert!(!canary.exists());
 }

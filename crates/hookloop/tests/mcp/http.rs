@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::client::{Called, PATIENCE};
+use crate::mcp::client::{Called, PATIENCE};
 use crate::support::Sandbox;
 use crate::support::serving::Serving;
 

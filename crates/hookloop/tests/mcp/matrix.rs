@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use hookloop_agents::tools::TOOLS;
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::mcp::client::Client;
 use crate::support::Sandbox;
 
 /// Nothing here is green.

@@ -7,28 +7,22 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::PLAIN;
-use crate::client::{Client, VERSIONS};
-use crate::http::Server;
+use crate::mcp::PLAIN;
+use crate::mcp::client::{Client, VERSIONS};
+use crate::mcp::http::Server;
+use crate::mcp::tools::{TOOLS, fitting};
 use crate::support::{PROGRAM, Sandbox};
-use crate::tools::{TOOLS, fitting};
 
 fn installed() -> PathBuf {
     let usual = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/hookloop-mcp");
     std::env::var_os("HOOKLOOP_MCP_CLIENTS").map_or_else(usual, PathBuf::from)
 }
 
-/// Where a client is; none, and said so, if it is not installed.
-fn found(path: &str) -> Option<PathBuf> {
+/// Returns where a client is installed. A test without its client fails.
+fn found(path: &str) -> PathBuf {
     let path = installed().join(path);
-    if !path.exists() && std::env::var_os("HOOKLOOP_MCP_CLIENTS").is_none() {
-        #[expect(clippy::print_stderr, reason = "that nothing was tested is told")]
-        {
-            eprintln!("{} is not there: .ci/mcp-clients installs it", path.display());
-        }
-        return None;
-    }
-    Some(path)
+    assert!(path.exists(), "{} does not exist: `.ci/mcp-clients` installs it", path.display());
+    path
 }
 
 fn script(name: &str) -> PathBuf {
@@ -55,7 +49,7 @@ fn run(mut command: Command, sandbox: &Sandbox, code: i32) -> String {
 
 #[test]
 fn the_sdk_for_python() {
-    let Some(python) = found("python/bin/python") else { return };
+    let python = found("python/bin/python");
     let sandbox = Sandbox::new(PLAIN);
     let server = Server::start(&sandbox);
     let home = sandbox.project().parent().unwrap().join("home");
@@ -82,7 +76,7 @@ const TOOL_FAILED: i32 = 5;
 
 #[test]
 fn the_inspector() {
-    let Some(inspector) = found("node_modules/.bin/mcp-inspector") else { return };
+    let inspector = found("node_modules/.bin/mcp-inspector");
     let sandbox = Sandbox::new(PLAIN);
     let server = Server::start(&sandbox);
     let home = sandbox.project().parent().unwrap().join("home");

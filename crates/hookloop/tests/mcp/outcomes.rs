@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::PLAIN;
-use crate::client::Client;
+use crate::mcp::PLAIN;
+use crate::mcp::client::Client;
 use crate::support::Sandbox;
 
 /// The names of an answer's fields, in order.

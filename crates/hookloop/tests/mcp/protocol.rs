@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::PLAIN;
-use crate::client::{Client, PATIENCE, VERSIONS};
-use crate::http::Server;
+use crate::mcp::PLAIN;
+use crate::mcp::client::{Client, PATIENCE, VERSIONS};
+use crate::mcp::http::Server;
 use crate::support::Sandbox;
 
 #[test]

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::PLAIN;
-use crate::client::Client;
+use crate::mcp::PLAIN;
+use crate::mcp::client::Client;
 use crate::support::Sandbox;
 
 /// One rule, which a file in the project meets.

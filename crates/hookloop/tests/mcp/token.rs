@@ -4,8 +4,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
-use crate::PLAIN;
-use crate::http::Server;
+use crate::mcp::PLAIN;
+use crate::mcp::http::Server;
 use crate::support::Sandbox;
 
 /// A project whose token was made, and its file.

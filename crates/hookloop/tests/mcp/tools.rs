@@ -4,9 +4,9 @@ pub(crate) use hookloop_agents::tools::TOOLS;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::PLAIN;
-use crate::client::{Called, Client, VERSIONS};
-use crate::http::Server;
+use crate::mcp::PLAIN;
+use crate::mcp::client::{Called, Client, VERSIONS};
+use crate::mcp::http::Server;
 use crate::support::Sandbox;
 
 /// What `tools/list` may cost an agent.

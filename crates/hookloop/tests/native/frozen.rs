@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::asking::{hook, of};
 use crate::cli::Project;
+use crate::native::asking::{hook, of};
 
 const CONFIG: &str = "hooks:
   session_start: [{name: hello, command: echo hello, pipe_output: true}]

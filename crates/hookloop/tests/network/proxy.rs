@@ -5,9 +5,9 @@ use std::fs;
 use hookloop_testbed::Server;
 use hookloop_testbed::http_proxy::RecordingProxy;
 
-use super::nats::Machine;
 use super::servers::{Company, agreeable};
-use super::yard::Yard;
+use crate::nats::Machine;
+use crate::yard::Yard;
 
 const GATE: &str = "  stop:\n    - {name: reviewer, http: 'http://gate.example/judge'}\n";
 const OWN: &str = "notify:\n  - {name: chat, webhook: 'https://chat.example/hooks/x'}\n\

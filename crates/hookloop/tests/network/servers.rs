@@ -7,7 +7,7 @@ use hookloop_testbed::github::GitHub;
 use hookloop_testbed::http_proxy::RecordingProxy;
 use hookloop_testbed::tls::{PrivateAuthority, TlsFront};
 
-use super::yard::{GREEN, Yard};
+use crate::yard::{GREEN, Yard};
 
 pub(crate) const AUTHORITY: &str = "Example Company Root";
 pub(crate) const FORGE: &str = "https://forge.example";

@@ -1,12 +1,14 @@
 //! Collectors that are slow, gone or in trouble: the loop does not notice, and what can be sent is.
 
+use crate::cli::DEADLINE;
+use hookloop_testkit::eventually;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::cli::Project;
-use crate::collector::{Collector, Mood};
-use crate::{RUN, TURNS, project, to};
+use crate::operators::collector::{Collector, Mood};
+use crate::operators::{RUN, TURNS, project, to};
 
 /// What the program waits for at its end, and what a busy machine may need beside.
 const AT_THE_END: Duration = Duration::from_secs(3);
@@ -81,10 +83,10 @@ fn a_collector_that_comes_back_gets_everything() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    crate::cli::wait_for("a refusal", || (collector.refused() > 0).then_some(()));
+    eventually("a refusal", DEADLINE, || (collector.refused() > 0).then_some(()));
     collector.turn(Mood::Well);
     // Sent again while the turn goes on.
-    crate::cli::wait_for("spans", || (!collector.spans().is_empty()).then_some(()));
+    eventually("spans", DEADLINE, || (!collector.spans().is_empty()).then_some(()));
     project.write("go", "");
     let ended = child.wait_with_output().unwrap();
     assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");

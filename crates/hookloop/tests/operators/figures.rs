@@ -1,5 +1,6 @@
 //! Figures for Prometheus, of `serve` and of workers.
 
+use hookloop_testkit::eventually;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -7,9 +8,10 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::cli::{Project, wait_for};
-use crate::collector::{Collector, Mood};
-use crate::{RUN, documents, project, to};
+use crate::cli::{DEADLINE, Project};
+use crate::documents;
+use crate::operators::collector::{Collector, Mood};
+use crate::operators::{RUN, project, to};
 
 /// A program that stays, and is ended with the test.
 struct Staying(Child);
@@ -116,7 +118,7 @@ fn serve_tells_prometheus_how_a_project_stands() {
     let project = project();
     project.configure(&format!(
         "{}limits: {{purse: {{cost: 1, per: day}}, turn_cost: 0.5}}\n",
-        crate::HOOKS
+        crate::operators::HOOKS
     ));
     project.ok(&["hooks", "trust", "--yes"]);
     assert_eq!(project.run(&RUN).code, 0);
@@ -189,7 +191,7 @@ fn a_worker_tells_what_it_does() {
     let name = project.state().file_name().unwrap().to_string_lossy().into_owned();
     let p = format!("project=\"{name}\"");
     let ended = format!("hookloop_worker_sessions_ended_total{{{p},outcome=\"complete\"}}");
-    let samples = wait_for("both tasks", || {
+    let samples = eventually("both tasks", DEADLINE, || {
         let (samples, _) = read(&scrape(&url, &token));
         (samples.get(&ended) == Some(&2.0)).then_some(samples)
     });
@@ -206,13 +208,13 @@ fn a_worker_tells_what_it_does() {
     }
     project.write("slow", "");
     project.add("Goal", &["--id", "c"]);
-    wait_for("a busy worker", || {
+    eventually("a busy worker", DEADLINE, || {
         let (samples, _) = read(&scrape(&url, &token));
         (samples["hookloop_worker_busy"] == 1.0).then_some(())
     });
     project.write("go", "");
     // Its sessions are traces of their own, under their tasks.
-    wait_for("three traces", || {
+    eventually("three traces", DEADLINE, || {
         let (samples, _) = read(&scrape(&url, &token));
         let roots = collector.spans().iter().filter(|span| span.name == "session").count();
         let sent = collector.spans().len() as f64;

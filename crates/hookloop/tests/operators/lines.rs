@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::cli::{Project, lines};
-use crate::collector::{Collector, Mood, hex};
-use crate::{RUN, project, to};
+use crate::operators::collector::{Collector, Mood, hex};
+use crate::operators::{RUN, project, to};
 
 const QUICK: &str = "command:cat > work; echo '<promise>COMPLETE</promise>'";
 

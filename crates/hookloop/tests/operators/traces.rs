@@ -1,5 +1,6 @@
 //! A session at a collector: one trace, whole, and the same whoever sends it.
 
+use hookloop_testkit::eventually;
 use std::collections::{BTreeMap, BTreeSet};
 
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -7,9 +8,10 @@ use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use serde_json::Value;
 
-use crate::cli::{Project, wait_for};
-use crate::collector::{Collector, Mood, attributes, hex};
-use crate::{RUN, documents, project, to};
+use crate::cli::{DEADLINE, Project};
+use crate::documents;
+use crate::operators::collector::{Collector, Mood, attributes, hex};
+use crate::operators::{RUN, project, to};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -177,9 +179,9 @@ fn who_resumes_a_session_shows_what_a_killed_program_did() {
     let run = ["run", "make it 42", "--agent", agent];
     let mut child =
         to(&project, &collector.url(), &run).stdout(std::process::Stdio::null()).spawn().unwrap();
-    wait_for("the agent", || project.root().join("started").exists().then_some(()));
+    eventually("the agent", DEADLINE, || project.root().join("started").exists().then_some(()));
     // The start and its hook are over.
-    wait_for("spans", || (collector.spans().len() >= 2).then_some(()));
+    eventually("spans", DEADLINE, || (collector.spans().len() >= 2).then_some(()));
     child.kill().unwrap();
     child.wait().unwrap();
     let before = collector.spans();
@@ -315,7 +317,10 @@ fn secrets_are_in_no_span() {
 #[test]
 fn the_document_names_every_attribute() {
     let (project, collector) = (project(), Collector::start(Mood::Well));
-    project.write("turns.json", &crate::TURNS.replacen("\"say\"", "\"fail\": \"no\", \"say\"", 1));
+    project.write(
+        "turns.json",
+        &crate::operators::TURNS.replacen("\"say\"", "\"fail\": \"no\", \"say\"", 1),
+    );
     assert!(to(&project, &collector.url(), &RUN).status().unwrap().success());
     let document = documents::root().join("docs/operators.md");
     let text = std::fs::read_to_string(document).unwrap();

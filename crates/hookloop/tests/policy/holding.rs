@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::cli::{BINARY, Project};
-use crate::set_mode;
+use crate::policy::set_mode;
 
 const TURNS: &str = r#"[{"run": "date +%N > work", "say": "<promise>COMPLETE</promise>"}]"#;
 /// Complete, and no gate has proven it.

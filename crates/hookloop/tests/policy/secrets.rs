@@ -7,7 +7,7 @@ use data_encoding::BASE64;
 use serde_json::Value;
 
 use crate::cli::{Project, Run};
-use crate::set_mode;
+use crate::policy::set_mode;
 
 /// By each of the three ways.
 const EACH: usize = 50;

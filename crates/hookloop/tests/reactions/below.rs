@@ -1,7 +1,7 @@
 //! Hooks and agents that call hookloop themselves.
 
-use super::cli::Project;
 use super::lines_of;
+use crate::cli::Project;
 
 #[test]
 fn a_hook_that_calls_hookloop_runs_once() {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::cli::Project;
 use super::is_full;
+use crate::cli::Project;
 
 /// Asks for an action that takes effect once, however often the hook runs.
 const ACTION: &str = r#"echo '{"hookloop":{"actions":[{"type":"log","payload":{"type":"done"}}]}}'

@@ -4,9 +4,9 @@ use std::process::Command;
 
 use hookloop_testbed::Server;
 
-use super::cli::{BINARY, Project};
 use super::lines_of;
-use super::nats::Machine;
+use crate::cli::{BINARY, Project};
+use crate::nats::Machine;
 
 const ADDS: &str = "hooks:
   task_completed:

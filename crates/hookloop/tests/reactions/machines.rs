@@ -1,14 +1,15 @@
 //! Two machines share a log, and one of them runs the hooks of an event.
 
+use hookloop_testkit::eventually;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hookloop_testbed::Server;
 
-use super::cli::wait_for;
-use super::nats::{Machine, hookloop};
 use super::{HOOK, lines_of};
+use crate::cli::DEADLINE;
+use crate::nats::{Machine, hookloop};
 
 /// Both machines' hooks write to the same directory, so that two runs at a time are seen.
 fn machine(server: &Server, shared: &std::path::Path, pause: &str) -> Machine {
@@ -82,7 +83,9 @@ fn a_reaction_is_taken_over_from_a_machine_that_died() {
     let shared = tempfile::tempdir().unwrap();
     let [here, there] = [0, 1].map(|_| machine(&server, shared.path(), "2"));
     let mut holder = start(&here, &["task", "add", "work", "--id", "a"]);
-    wait_for("the start of a hook", || (!lines_of(shared.path(), "runs").is_empty()).then_some(()));
+    eventually("the start of a hook", DEADLINE, || {
+        (!lines_of(shared.path(), "runs").is_empty()).then_some(())
+    });
     holder.kill().unwrap();
     holder.wait().unwrap();
     run(&there, &["task", "add", "work", "--id", "b"]);
@@ -113,7 +116,7 @@ fn a_dispatcher_keeps_its_seat_while_a_hook_runs_for_longer_than_its_lease() {
     let (mut leading, _) = start_dispatcher(&here, "leading");
     let (mut standby, mut standby_output) = start_dispatcher(&there, "standby");
     run(&here, &["task", "add", "work", "--id", "a"]);
-    wait_for("the end of the hook", || (due(&there) == 0).then_some(()));
+    eventually("the end of the hook", DEADLINE, || (due(&there) == 0).then_some(()));
     for dispatcher in [&mut leading, &mut standby] {
         dispatcher.kill().unwrap();
         dispatcher.wait().unwrap();

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::cli::Project;
 use super::is_full;
+use crate::cli::Project;
 
 const OBSERVERS: usize = 16;
 /// Among them, those that add tasks themselves.

@@ -1,6 +1,6 @@
 //! Commands that only read run no hooks.
 
-use super::cli::Project;
+use crate::cli::Project;
 
 #[test]
 fn a_command_that_reads_runs_no_hook() {

@@ -1,7 +1,9 @@
 //! However a screen ends, the terminal is as it was.
 
-use crate::tmux::Tmux;
-use crate::{HOOKS, RUN, project};
+use crate::cli::DEADLINE;
+use crate::screens::tmux::Tmux;
+use crate::screens::{HOOKS, RUN, project};
+use hookloop_testkit::eventually;
 
 #[test]
 fn a_signal_ends_the_session_in_order() {
@@ -29,7 +31,7 @@ fn ctrl_c_ends_it_and_again_at_once() {
     tmux.see("at work on iteration 1");
     tmux.keys(&["C-c"]);
     tmux.see("cancelled");
-    crate::cli::wait_for("the hook", || project.root().join("slow").exists().then_some(()));
+    eventually("the hook", DEADLINE, || project.root().join("slow").exists().then_some(()));
     assert!(tmux.has_screen());
     tmux.keys(&["C-c"]);
     tmux.see("exit 130");
@@ -91,6 +93,6 @@ fn a_terminal_that_is_gone_ends_the_showing_alone() {
     for file in ["fixed", "go-1"] {
         project.write(file, "");
     }
-    crate::cli::wait_for("the end", || project.events_of("session_ended").pop());
+    eventually("the end", DEADLINE, || project.events_of("session_ended").pop());
     assert_eq!(project.event("session_ended")["data"]["outcome"], "complete");
 }

@@ -12,8 +12,8 @@ use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};
 
 use crate::cli::Project;
-use crate::project;
-use crate::tmux::Tmux;
+use crate::screens::project;
+use crate::screens::tmux::Tmux;
 
 const TASKS: usize = 10_000;
 const SESSIONS: usize = 1_000;

@@ -1,7 +1,8 @@
 //! A gate that takes long, on a terminal.
 
-use crate::tmux::Tmux;
-use crate::{cli::Project, project};
+use crate::cli::Project;
+use crate::screens::project;
+use crate::screens::tmux::Tmux;
 
 /// A gate that prints a line, and ends when the test makes its file.
 const SLOW: &str = "hooks:

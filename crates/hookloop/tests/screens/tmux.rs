@@ -1,8 +1,9 @@
 //! A terminal that nobody sits at.
 
+use hookloop_testkit::eventually;
 use std::path::PathBuf;
 
-use crate::cli::{Project, wait_for};
+use crate::cli::{DEADLINE, Project};
 
 const OPTIONS: &str = "set -g status off
 set -g escape-time 0
@@ -100,7 +101,7 @@ impl<'p> Tmux<'p> {
         let file = self.project.root().join("modes");
         let _ = std::fs::remove_file(&file);
         self.line("stty -a > modes.new && mv modes.new modes");
-        let modes = wait_for("the modes", || std::fs::read_to_string(&file).ok());
+        let modes = eventually("the modes", DEADLINE, || std::fs::read_to_string(&file).ok());
         modes.lines().skip(1).collect::<Vec<_>>().join("\n")
     }
 
@@ -118,7 +119,7 @@ impl<'p> Tmux<'p> {
     /// The id of the program that runs in it.
     pub(crate) fn program(&self) -> i32 {
         let shell = self.tell(&["display-message", "-p", "#{pane_pid}"]);
-        wait_for("a program", || {
+        eventually("a program", DEADLINE, || {
             let output =
                 self.project.command("pgrep").args(["-P", shell.trim(), "hookloop"]).output();
             String::from_utf8(output.unwrap().stdout).unwrap().trim().parse().ok()

@@ -1,17 +1,18 @@
 //! `watch` beside what runs elsewhere.
 
+use hookloop_testkit::eventually;
 use std::process::Stdio;
 
-use crate::cli::{Project, wait_for};
-use crate::tmux::Tmux;
-use crate::{HOOKS, RUN, project, session};
+use crate::cli::{DEADLINE, Project};
+use crate::screens::tmux::Tmux;
+use crate::screens::{HOOKS, RUN, project, session};
 
 /// A session in a process of its own, without a terminal.
 fn run(project: &Project) -> std::process::Child {
     let args = ["run", "Make it work", "--agent", "command:./agent.sh", "--hook-retries", "1"];
     let mut command = project.hookloop(&args);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for("a turn", || project.root().join("prompt-1").exists().then_some(()));
+    eventually("a turn", DEADLINE, || project.root().join("prompt-1").exists().then_some(()));
     child
 }
 

@@ -1,8 +1,9 @@
 //! `run` on a terminal, from its start to its end.
 
-use crate::cli::wait_for;
-use crate::tmux::Tmux;
-use crate::{HOOKS, RUN, project};
+use crate::cli::DEADLINE;
+use crate::screens::tmux::Tmux;
+use crate::screens::{HOOKS, RUN, project};
+use hookloop_testkit::eventually;
 
 #[test]
 fn a_session_is_seen_told_paused_resumed_and_answered() {
@@ -23,7 +24,7 @@ fn a_session_is_seen_told_paused_resumed_and_answered() {
     tmux.paste("one\ntwo\u{1b}[31m");
     tmux.see("two[31m");
     tmux.keys(&["Enter"]);
-    let piped = wait_for("the message", || {
+    let piped = eventually("the message", DEADLINE, || {
         project
             .events_of("output_piped")
             .into_iter()

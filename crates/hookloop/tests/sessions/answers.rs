@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::support::Sandbox;
 use super::{Ran, command, json, project, run, scripted};
+use crate::support::Sandbox;
 
 /// Prints JSON that completes the task `other`, then exits.
 const ACTS: &str = r#"#!/bin/sh

@@ -1,10 +1,11 @@
 //! One session at a time changes a checkout; another one gets a worktree of its own.
 
+use hookloop_testkit::eventually;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::support::Sandbox;
-use super::{Ran, command, eventually, json, project, read};
+use super::{Ran, SOON, command, json, project, read};
+use crate::support::Sandbox;
 
 const SLOW: &str = "#!/bin/sh\ncat >/dev/null\necho begun >> begun\nsleep 98.765\n";
 const QUICK: &str =
@@ -13,7 +14,7 @@ const QUICK: &str =
 fn start(sandbox: &Sandbox) -> Child {
     let args = ["run", "x", "--name", "first", "--agent", "command:./slow.sh"];
     let child = command(sandbox, &args).stdin(Stdio::null()).spawn().unwrap();
-    eventually("the agent begins", || !read(sandbox, "begun").is_empty());
+    eventually("the agent begins", SOON, || !read(sandbox, "begun").is_empty());
     child
 }
 

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use super::support::{PROGRAM, Sandbox};
 use super::{json, project, run, scripted, write};
+use crate::support::{PROGRAM, Sandbox};
 
 /// The program as people see it: no JSON.
 pub(crate) fn plain(sandbox: &Sandbox, args: &[&str]) -> (i32, String, String) {

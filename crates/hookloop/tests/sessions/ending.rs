@@ -1,12 +1,13 @@
 //! However a session ends, session_end runs once and nobody is left behind.
 
+use hookloop_testkit::eventually;
 use std::process::{Child, Stdio};
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::support::Sandbox;
-use super::{BROKEN_OFF, Ran, command, eventually, json, project, read, run, scripted, write};
+use super::{BROKEN_OFF, Ran, SOON, command, json, project, read, run, scripted, write};
+use crate::support::Sandbox;
 
 const CONFIG: &str = "version: 1
 hooks:
@@ -19,7 +20,7 @@ const SLOW: &str =
 fn start(sandbox: &Sandbox) -> Child {
     let args = ["run", "x", "--agent", "command:./slow.sh"];
     let child = command(sandbox, &args).stdin(Stdio::null()).spawn().unwrap();
-    eventually("the agent begins", || !read(sandbox, "begun").is_empty());
+    eventually("the agent begins", SOON, || !read(sandbox, "begun").is_empty());
     child
 }
 
@@ -54,7 +55,7 @@ fn a_signal_ends_it_in_order() {
         assert!(began.elapsed() < BROKEN_OFF, "{:?}", began.elapsed());
         assert_eq!((ran.code, ran.outcome()), (130, "cancelled"), "{}", ran.stderr);
         assert_eq!(read(&sandbox, "ends"), "ended\n");
-        eventually("nobody is left", || leftovers(&sandbox) == 0);
+        eventually("nobody is left", SOON, || leftovers(&sandbox) == 0);
     }
 }
 
@@ -68,7 +69,7 @@ hooks:
     let sandbox = project(config, &[("slow.sh", SLOW)]);
     let child = start(&sandbox);
     signal(&child, Signal::INT);
-    eventually("session_end begins", || !read(&sandbox, "ends").is_empty());
+    eventually("session_end begins", SOON, || !read(&sandbox, "ends").is_empty());
     signal(&child, Signal::INT);
     let began = Instant::now();
     let output = child.wait_with_output().unwrap();
@@ -87,7 +88,7 @@ fn a_killed_session_is_ended_at_the_next_start() {
     let mut child = start(&sandbox);
     child.kill().unwrap();
     child.wait().unwrap();
-    eventually("nobody is left", || leftovers(&sandbox) == 0);
+    eventually("nobody is left", SOON, || leftovers(&sandbox) == 0);
     assert_eq!(read(&sandbox, "ends"), "");
     assert_eq!(json(&sandbox, &["sessions", "list"])[0]["state"], "interrupted");
     let ran = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
@@ -143,7 +144,7 @@ while [ ! -f go-$HOOKLOOP_ITERATION ]; do sleep 0.02; done
     let sandbox = project(CONFIG, &[("agent.sh", agent)]);
     let args = ["run", "x", "--agent", "command:./agent.sh", "--max-iterations", "2"];
     let child = command(&sandbox, &args).spawn().unwrap();
-    eventually("the first turn", || sandbox.project().join("began-1").exists());
+    eventually("the first turn", SOON, || sandbox.project().join("began-1").exists());
     json(&sandbox, &["pause"]);
     json(&sandbox, &["message", "use the other door"]);
     write(&sandbox, "go-1", "");
@@ -226,7 +227,7 @@ hooks:
     write(&sandbox, "turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
     let args = ["run", "x", "--agent", "scripted:turns.json", "--hook-retries", "0"];
     let mut child = command(&sandbox, &args).spawn().unwrap();
-    eventually("session_end begins", || !read(&sandbox, "ends").is_empty());
+    eventually("session_end begins", SOON, || !read(&sandbox, "ends").is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
     write(&sandbox, "answer", "41\n");
@@ -255,7 +256,7 @@ hooks:
         command(&sandbox, &["run", "x", "--no-changes-ok", "--agent", "scripted:turns.json"])
             .spawn()
             .unwrap();
-    eventually("the last proof begins", || sandbox.project().join("slow").exists());
+    eventually("the last proof begins", SOON, || sandbox.project().join("slow").exists());
     signal(&child, Signal::INT);
     let began = Instant::now();
     let ran = Ran::of(child.wait_with_output().unwrap());

@@ -1,12 +1,13 @@
 //! A claim is not proof: gates, retries with feedback, receipts.
 
+use hookloop_testkit::eventually;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::visible::shown;
-use super::{eventually, json, project, read, run, scripted, write};
+use super::{SOON, json, project, read, run, scripted, write};
 
 const DONE: &str = r#"{"say": "All tests pass.\n<promise>COMPLETE</promise>"}"#;
 
@@ -192,7 +193,7 @@ fn a_receipt_has_a_change_of_the_same_second_and_size() {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     };
     let second = |name: &str| fs::metadata(sandbox.project().join(name)).unwrap().ctime();
-    eventually("all in one second", || {
+    eventually("all in one second", SOON, || {
         write(&sandbox, "a", "1\n");
         let first = second("a");
         git(&["add", "a"]);
@@ -201,7 +202,7 @@ fn a_receipt_has_a_change_of_the_same_second_and_size() {
     });
     let changed = second("a");
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    eventually("the next second", || now() > changed.cast_unsigned());
+    eventually("the next second", SOON, || now() > changed.cast_unsigned());
     let ran = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
     let tree = ran.all("receipt_made")[0]["tree"].as_str().unwrap().to_owned();
     git(&["add", "--all"]);

@@ -98,7 +98,7 @@ fn limits_are_said_at_the_start_and_kept() {
     let sandbox = project("version: 1\nlimits: {iterations: 7, duration: 2h}\n", &[]);
     super::write(&sandbox, "turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
     let args = ["run", "x", "--agent", "scripted:turns.json"];
-    let mut command = std::process::Command::new(super::support::PROGRAM);
+    let mut command = std::process::Command::new(crate::support::PROGRAM);
     let of_json = super::command(&sandbox, &[]);
     command.args(args).current_dir(sandbox.project()).env_clear();
     command.envs(of_json.get_envs().filter_map(|(name, value)| Some((name, value?))));

@@ -10,7 +10,7 @@ cat > prompts/$((n + 1))
 echo turn $((n + 1))
 ";
 
-fn kept(sandbox: &super::support::Sandbox, number: u32) -> String {
+fn kept(sandbox: &crate::support::Sandbox, number: u32) -> String {
     read(sandbox, &format!("prompts/{number}"))
 }
 
@@ -144,7 +144,7 @@ hooks:
     let turns = format!(
         r#"[{{"run": "PATH={path}:$PATH hookloop task add A --id a && PATH={path}:$PATH hookloop task add B --id b"}},
             {{"run": "./agent.sh"}}, {{"say": "<promise>COMPLETE</promise>"}}]"#,
-        path = std::path::Path::new(super::support::PROGRAM).parent().unwrap().display(),
+        path = std::path::Path::new(crate::support::PROGRAM).parent().unwrap().display(),
     );
     let ran = scripted(&sandbox, &turns, &[]);
     assert_eq!(ran.outcome(), "complete", "{}", ran.stderr);

@@ -15,7 +15,7 @@ echo $HOOKLOOP_ITERATION >> work
 echo turn
 ";
 
-fn id_of_last(sandbox: &super::support::Sandbox) -> String {
+fn id_of_last(sandbox: &crate::support::Sandbox) -> String {
     json(sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned()
 }
 

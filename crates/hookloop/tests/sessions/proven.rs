@@ -1,11 +1,13 @@
 //! Which sessions count as proven, and which gates as passed.
 
+use super::SOON;
+use hookloop_testkit::eventually;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::support::Sandbox;
 use super::{Ran, command, json as print_json, project, run_as_it_is, scripted, write};
+use crate::support::Sandbox;
 
 /// Writes a file and claims to be done.
 const WORK: &str =
@@ -222,7 +224,7 @@ fn a_task_that_somebody_else_completed_is_not_the_sessions_success() {
     write(&sandbox, "agent.sh", agent);
     let args = ["run", "--tasks", "--agent", "command:./agent.sh"];
     let child = command(&sandbox, &args).spawn().unwrap();
-    super::eventually("the turn", || sandbox.project().join("began").exists());
+    eventually("the turn", SOON, || sandbox.project().join("began").exists());
     print_json(&sandbox, &["task", "complete", "x", "--force"]);
     write(&sandbox, "go", "");
     let ran = Ran::of(child.wait_with_output().unwrap());

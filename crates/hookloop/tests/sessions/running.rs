@@ -1,13 +1,14 @@
 //! A long step is visible while it runs: to the reader of a pipe, and to other processes.
 
+use hookloop_testkit::eventually;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use super::support::Sandbox;
-use super::{Ran, command, eventually, json, project, read, write};
+use super::{Ran, SOON, command, json, project, read, write};
+use crate::support::Sandbox;
 
 const DONE: &str = r#"[{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}]"#;
 const CONFIG: &str = "version: 1
@@ -67,7 +68,7 @@ impl Running {
     }
 
     fn wait_for(&self, text: &str) {
-        eventually(text, || self.text().contains(text));
+        eventually(text, SOON, || self.text().contains(text));
     }
 }
 
@@ -84,7 +85,7 @@ fn steps(sandbox: &Sandbox) -> Value {
 
 /// Waits until the last line of the gate that runs is this one.
 fn wait_for_line(sandbox: &Sandbox, line: &str) {
-    eventually(line, || {
+    eventually(line, SOON, || {
         let lines = &steps(sandbox)[0]["now"]["hooks"][0]["lines"];
         lines.as_array().is_some_and(|lines| lines.last().is_some_and(|last| last == line))
     });
@@ -144,7 +145,7 @@ fn the_step_of_a_process_that_died_is_not_shown() {
     running.child.kill().unwrap();
     running.child.wait().unwrap();
     // Processes that it was about to start may have its lock for a moment.
-    eventually("nothing runs", || steps(&sandbox) == serde_json::json!([]));
+    eventually("nothing runs", SOON, || steps(&sandbox) == serde_json::json!([]));
     let why = json(&sandbox, &["why", &id]);
     assert_eq!((&why["state"], &why["now"]), (&"interrupted".into(), &Value::Null));
 }
@@ -160,7 +161,7 @@ fn an_interrupted_session_is_named_with_the_command_that_continues_it() {
     assert_eq!(json(&sandbox, &["status"])["interrupted_sessions"], serde_json::json!([]));
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    eventually("nothing runs", || steps(&sandbox) == serde_json::json!([]));
+    eventually("nothing runs", SOON, || steps(&sandbox) == serde_json::json!([]));
     let resume = format!("hookloop resume {id}");
     let why = json(&sandbox, &["why", "t1"]);
     assert_eq!(why["next"], resume.as_str(), "{why}");
@@ -211,7 +212,7 @@ fn a_gate_that_prints_nothing_more_leaves_both_streams_in_order() {
     wait_for_line(&sandbox, "two of three");
     write(&sandbox, "code", "1");
     write(&sandbox, "go-3", "");
-    eventually("the second prompt", || read(&sandbox, "prompt-2").contains("three of three"));
+    eventually("the second prompt", SOON, || read(&sandbox, "prompt-2").contains("three of three"));
     let prompt = read(&sandbox, "prompt-2");
     let place = |part: &str| prompt.find(part).unwrap_or_else(|| panic!("{part}: {prompt}"));
     assert!(["one of three", "two of three", "three of three"].map(place).is_sorted(), "{prompt}");

@@ -1,9 +1,10 @@
 //! A session runs the bytes of the scripts that it began with, to its end.
 
+use hookloop_testkit::eventually;
 use std::process::{Child, Stdio};
 
-use super::support::Sandbox;
-use super::{Ran, command, eventually, project, read, scripted, write};
+use super::{Ran, SOON, command, project, read, scripted, write};
+use crate::support::Sandbox;
 
 const CONFIG: &str = "version: 1
 hooks:
@@ -30,7 +31,7 @@ fn sandbox() -> Sandbox {
 fn start(sandbox: &Sandbox) -> Child {
     let args = ["run", "x", "--agent", "command:./agent.sh", "--hook-retries", "1"];
     let child = command(sandbox, &args).stdin(Stdio::null()).spawn().unwrap();
-    eventually("the agent begins", || !read(sandbox, "begun").is_empty());
+    eventually("the agent begins", SOON, || !read(sandbox, "begun").is_empty());
     child
 }
 
@@ -97,7 +98,7 @@ fn scripts_that_a_resume_agreed_to_are_kept_in_turn() {
     std::fs::remove_file(sandbox.project().join("begun")).unwrap();
     let args = ["resume", "--with-changed-hooks"];
     let child = command(&sandbox, &args).stdin(Stdio::null()).spawn().unwrap();
-    eventually("the agent begins", || !read(&sandbox, "begun").is_empty());
+    eventually("the agent begins", SOON, || !read(&sandbox, "begun").is_empty());
     write(&sandbox, "gate.sh", GREEN);
     trust(&sandbox);
     kill(child);

@@ -2,17 +2,17 @@
 
 use super::{json, project, run, run_as_it_is, scripted, write};
 
-fn add(sandbox: &super::support::Sandbox, id: &str, rest: &[&str]) {
+fn add(sandbox: &crate::support::Sandbox, id: &str, rest: &[&str]) {
     let args: Vec<&str> =
         ["task", "add", "Goal", "--id", id].into_iter().chain(rest.iter().copied()).collect();
     json(sandbox, &args);
 }
 
-fn state(sandbox: &super::support::Sandbox, id: &str) -> String {
+fn state(sandbox: &crate::support::Sandbox, id: &str) -> String {
     json(sandbox, &["task", "show", id])["state"].as_str().unwrap().to_owned()
 }
 
-fn tasks(sandbox: &super::support::Sandbox, turns: &str, args: &[&str]) -> super::Ran {
+fn tasks(sandbox: &crate::support::Sandbox, turns: &str, args: &[&str]) -> super::Ran {
     write(sandbox, "turns.json", turns);
     let all: Vec<&str> = ["--tasks", "--agent", "scripted:turns.json"]
         .into_iter()
@@ -73,7 +73,7 @@ fn an_agent_does_not_complete_its_task_itself() {
     let sandbox =
         project("version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'exit 2'}\n", &[]);
     add(&sandbox, "a", &[]);
-    let program = super::support::PROGRAM;
+    let program = crate::support::PROGRAM;
     let turns = format!(
         r#"[{{"run": "{program} task complete a || true", "say": "<promise>COMPLETE</promise>"}}]"#
     );

@@ -3,8 +3,8 @@
 
 use std::process::Command;
 
-use super::support::Sandbox;
 use super::{json, project, read, scripted, write};
+use crate::support::Sandbox;
 
 const DONE: &str = r#"{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}"#;
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cli::Project;
-use crate::init::run;
+use crate::setup::init::run;
 
 /// A backend in Python whose test fails until `answer` is 42, and a frontend in JavaScript whose test passes.
 const TWO: [(&str, &str); 6] = [

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::random::Random;
+use hookloop_testkit::SeededRandom;
 
 /// The newest tasks, which commands are about.
 const RECENT: u64 = 24;
@@ -37,7 +37,7 @@ pub(crate) struct Journal {
 }
 
 impl Ask {
-    pub(crate) fn any(random: &mut Random, journal: &Journal, cycle: u64) -> Ask {
+    pub(crate) fn any(random: &mut SeededRandom, journal: &Journal, cycle: u64) -> Ask {
         let mark = format!("mark-{cycle}");
         let dice = random.below(100);
         if dice < 40 || journal.tasks.len() < 4 {
@@ -54,7 +54,7 @@ impl Ask {
         }
     }
 
-    fn add(random: &mut Random, journal: &Journal, cycle: u64) -> Ask {
+    fn add(random: &mut SeededRandom, journal: &Journal, cycle: u64) -> Ask {
         let labels = if random.below(2) == 0 { vec!["agent"] } else { vec![] };
         let wanted = random.below(4).min(journal.tasks.len() as u64);
         let mut depends_on: Vec<String> = (0..wanted).map(|_| journal.recent(random)).collect();
@@ -139,7 +139,7 @@ impl Journal {
         self.entries.push((ask, answer));
     }
 
-    fn recent(&self, random: &mut Random) -> String {
+    fn recent(&self, random: &mut SeededRandom) -> String {
         let all = self.tasks.len() as u64;
         let back = random.below(RECENT.min(all)) + 1;
         self.tasks[(all - back) as usize].clone()

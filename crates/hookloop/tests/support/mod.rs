@@ -4,13 +4,11 @@
 //! - [`deaths`]: programs that die at every step
 //! - [`journal`]: random commands, and what has to be remembered of them
 //! - [`reactions`]: what has to follow from events
-//! - [`random`]: numbers that a seed brings back
 //! - [`serving`]: the program while it serves
 
 pub(crate) mod account;
 pub(crate) mod deaths;
 pub(crate) mod journal;
-pub(crate) mod random;
 pub(crate) mod reactions;
 pub(crate) mod serving;
 

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::support::Sandbox;
-use crate::turn;
+use crate::usage::turn;
 
 /// The exit code of complete work that no gate has proven: there is none here.
 const UNPROVEN: Option<i32> = Some(6);

@@ -8,8 +8,8 @@ use hookloop_testbed::Server;
 use serde_json::Value;
 
 use crate::nats::{Machine, hookloop};
-use crate::support::random::Random;
-use crate::{account, turns};
+use crate::usage::{account, turns};
+use hookloop_testkit::SeededRandom;
 
 const SESSIONS: usize = 10;
 const PURSE: u64 = 1_000_000;
@@ -27,7 +27,7 @@ fn start(machine: &Machine, args: &[&str]) -> Child {
 fn sessions_of_two_machines_share_a_purse() {
     let server = Server::single();
     let machines = [Machine::on(&server, "shared"), Machine::on(&server, "shared")];
-    let mut random = Random(u64::from(std::process::id()));
+    let mut random = SeededRandom::new(u64::from(std::process::id()));
     for machine in &machines {
         machine.append_own("limits: {purse: {cost: 1}, turn_cost: 0.1}\n");
     }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::random::Random;
 use crate::support::{Sandbox, number_from_env};
-use crate::{account, turn, turns};
+use crate::usage::{account, turn, turns};
+use hookloop_testkit::SeededRandom;
 
 const SESSIONS: usize = 50;
 const PURSE: u64 = 5_000_000;
@@ -40,7 +40,7 @@ fn write_turns(sandbox: &Sandbox, number: usize, turns: &Value) {
 }
 
 /// Performs one session, whose program may be killed and may be resumed then; answers how often it was killed.
-fn perform(sandbox: &Sandbox, number: usize, mut random: Random) -> u32 {
+fn perform(sandbox: &Sandbox, number: usize, mut random: SeededRandom) -> u32 {
     let mut process = start(sandbox, number);
     let mut killed = 0;
     while random.below(2) == 0 {
@@ -69,7 +69,7 @@ fn is_one_of(output: &Output, codes: &[i32]) -> bool {
 fn sessions_at_once_do_not_spend_more_than_there_is_however_often_they_are_killed() {
     let seed = number_from_env("HOOKLOOP_PURSE_SEED", u64::from(std::process::id()));
     let told = format!("HOOKLOOP_PURSE_SEED={seed}");
-    let mut random = Random(seed);
+    let mut random = SeededRandom::new(seed);
     let sandbox = Sandbox::new(CONFIG);
     for number in 0..SESSIONS {
         write_turns(&sandbox, number, &turns(&mut random, 4, RESERVED));
@@ -79,7 +79,7 @@ fn sessions_at_once_do_not_spend_more_than_there_is_however_often_they_are_kille
     kill_in_turn(&sandbox, SESSIONS);
     let killed: u32 = thread::scope(|scope| {
         let one = |number: usize| {
-            let (sandbox, random) = (&sandbox, Random(random.next()));
+            let (sandbox, random) = (&sandbox, SeededRandom::new(random.next_u64()));
             scope.spawn(move || perform(sandbox, number, random))
         };
         let all: Vec<_> = (0..SESSIONS).map(one).collect();
@@ -126,7 +126,7 @@ fn kill_in_turn(sandbox: &Sandbox, number: usize) {
 fn what_was_set_aside_for_a_turn_that_was_killed_counts_as_spent() {
     let sandbox = Sandbox::new(CONFIG);
     write_turns(&sandbox, 1, &Value::Array(vec![turn(10, 0, 20_000)]));
-    write_turns(&sandbox, 2, &turns(&mut Random(1), 1, 1_000));
+    write_turns(&sandbox, 2, &turns(&mut SeededRandom::new(1), 1, 1_000));
     kill_in_turn(&sandbox, 1);
     let purse = sandbox.json(&["usage"])["purse"].clone();
     assert_eq!(purse["reservations"][0]["running_here"], false, "{purse}");

@@ -5,11 +5,11 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::PLAIN;
-use crate::browser::Browser;
-use crate::server::Server;
-use crate::stage::{Ordinary, Stage};
 use crate::support::Sandbox;
+use crate::web::PLAIN;
+use crate::web::browser::Browser;
+use crate::web::server::Server;
+use crate::web::stage::{Ordinary, Stage};
 use crate::yard::Yard;
 
 const SAID: &str = "document.querySelector('#said').innerText";

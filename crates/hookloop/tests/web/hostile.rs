@@ -6,10 +6,10 @@ use std::process::Command;
 use rusqlite::params;
 use serde_json::json;
 
-use crate::browser::Browser;
-use crate::server::Server;
-use crate::stage::{Stage, Words};
 use crate::support::Sandbox;
+use crate::web::browser::Browser;
+use crate::web::server::Server;
+use crate::web::stage::{Stage, Words};
 
 /// What is put in to break out of where it is, as people have done it.
 const BREAKS: [&str; 16] = [

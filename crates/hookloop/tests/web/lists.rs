@@ -5,10 +5,10 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::PLAIN;
-use crate::server::Server;
-use crate::stage::{Ordinary, Stage};
 use crate::support::Sandbox;
+use crate::web::PLAIN;
+use crate::web::server::Server;
+use crate::web::stage::{Ordinary, Stage};
 
 /// What the rows of a page are about, in their order.
 fn keys(page: &str) -> Vec<String> {

@@ -3,10 +3,10 @@
 use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
 
-use crate::PLAIN;
-use crate::browser::PATIENCE;
-use crate::server::Server;
 use crate::support::Sandbox;
+use crate::web::PLAIN;
+use crate::web::browser::PATIENCE;
+use crate::web::server::Server;
 
 #[test]
 fn a_task_appears_without_a_reload_and_nothing_else_moves() {

@@ -1,9 +1,9 @@
 //! Who is let in, and how that ends.
 
-use crate::PLAIN;
-use crate::browser::Browser;
-use crate::server::Server;
 use crate::support::Sandbox;
+use crate::web::PLAIN;
+use crate::web::browser::Browser;
+use crate::web::server::Server;
 
 #[test]
 fn the_link_logs_in_once_and_the_logout_ends_it() {

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::server::Server;
-use crate::stage::{Stage, Words};
+use crate::web::server::Server;
+use crate::web::stage::{Stage, Words};
 
 /// An ordinary project, at a pace that can be seen.
 struct Seen;

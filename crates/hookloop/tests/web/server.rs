@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
-use crate::browser::{Browser, PATIENCE};
 use crate::support::Sandbox;
 use crate::support::serving::Serving;
+use crate::web::browser::{Browser, PATIENCE};
 
 pub(crate) struct Server {
     pub(crate) serving: Serving,

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use crate::PLAIN;
-use crate::browser::Browser;
-use crate::server::Server;
 use crate::support::Sandbox;
+use crate::web::PLAIN;
+use crate::web::browser::Browser;
+use crate::web::server::Server;
 
 /// How long a page may take to be seen. On a machine with nothing else to do it is a tenth of this; others test at the
 /// same time.

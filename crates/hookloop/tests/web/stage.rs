@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::browser::PATIENCE;
 use crate::support::Sandbox;
+use crate::web::browser::PATIENCE;
 
 /// Hooks at several points, one of which says no until the answer is right.
 const CONFIG: &str = "version: 1

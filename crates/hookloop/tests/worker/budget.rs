@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::Working;
 use crate::support::number_from_env;
-use crate::support::random::Random;
+use crate::worker::Working;
 use crate::yard::Yard;
+use hookloop_testkit::SeededRandom;
 
 const WORKERS: usize = 5;
 const JOBS: usize = 10;
@@ -22,7 +22,7 @@ const TASKS: usize = 80;
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// Turns that use what is set aside for them, less, or several times as much, which they tell step by step.
-fn turns(random: &mut Random) -> Value {
+fn turns(random: &mut SeededRandom) -> Value {
     let turn = |cost: u64, steps: u64, sleep_ms: u64| {
         let usage = json!({ "inputTokens": 1_000, "outputTokens": 50, "costMicros": cost });
         json!({ "say": "working", "usage": usage, "usage_steps": steps, "sleep_ms": sleep_ms })
@@ -94,7 +94,7 @@ fn account(events: &[Value]) -> Account {
 fn fifty_sessions_at_once_spend_no_more_than_the_fleet_may() {
     let seed = number_from_env("HOOKLOOP_PURSE_SEED", u64::from(std::process::id()));
     let told = format!("HOOKLOOP_PURSE_SEED={seed}");
-    let mut random = Random(seed);
+    let mut random = SeededRandom::new(seed);
     let yard = Yard::new("delivery: {}\nhooks: {before_submit: []}\n", &[("a.txt", "a\n")]);
     let directory = yard.project().join("turns");
     fs::create_dir_all(&directory).unwrap();
@@ -110,7 +110,7 @@ fn fifty_sessions_at_once_spend_no_more_than_the_fleet_may() {
     let killed: u32 = thread::scope(|scope| {
         let all: Vec<_> = (0..WORKERS)
             .map(|number| {
-                let (yard, mut random) = (&yard, Random(random.next()));
+                let (yard, mut random) = (&yard, SeededRandom::new(random.next_u64()));
                 scope.spawn(move || {
                     let mut killed = 0;
                     for _ in 0..3 {

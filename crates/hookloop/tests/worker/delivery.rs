@@ -1,7 +1,7 @@
 //! From a task that was added to work that is merged, and nobody looks.
 
+use crate::worker::{Working, is};
 use crate::yard::{GREEN, Yard};
-use crate::{Working, is};
 
 #[test]
 fn tasks_are_worked_on_at_once_in_worktrees_submitted_and_merged() {

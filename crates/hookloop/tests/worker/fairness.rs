@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::support::Sandbox;
-use crate::{Working, is};
+use crate::worker::{Working, is};
 
 const AGENT: &str =
     "command:cat > /dev/null; echo work >> work; echo '<promise>COMPLETE</promise>'";

@@ -1,5 +1,6 @@
 //! Those who run a fleet pause it, stop it, and let it go on.
 
+use hookloop_testkit::eventually;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::Sandbox;
-use crate::{Working, is, until};
+use crate::worker::{SOON, Working, is};
 
 /// Orders are in effect by then, whatever the machine is busy with.
 const WITHIN: Duration = Duration::from_secs(2);
@@ -37,10 +38,10 @@ fn a_fleet_that_is_paused_begins_nothing_and_goes_on_where_it_was() {
         let sandbox = sandbox();
         let mut working = start(&sandbox, &["--agent", WORKS]);
         let took = working.hear(|told| is(told, "took"));
-        until("turns are taken", || turns(&sandbox) > 2);
+        eventually("turns are taken", SOON, || turns(&sandbox) > 2);
         sandbox.json(&["fleet", "pause", scope, "--reason", "a look"]);
         let status = || sandbox.json(&["fleet", "status"]);
-        until("the worker is paused", || status()["workers"][0]["state"] == "paused");
+        eventually("the worker is paused", SOON, || status()["workers"][0]["state"] == "paused");
         // A turn that had begun ends.
         std::thread::sleep(WITHIN);
         let (rested, status) = (turns(&sandbox), status());
@@ -49,7 +50,7 @@ fn a_fleet_that_is_paused_begins_nothing_and_goes_on_where_it_was() {
         std::thread::sleep(Duration::from_secs(1));
         assert_eq!(turns(&sandbox), rested, "{scope}");
         sandbox.json(&["fleet", "resume", scope]);
-        until("turns are taken again", || turns(&sandbox) > rested + 2);
+        eventually("turns are taken again", SOON, || turns(&sandbox) > rested + 2);
         assert_eq!(
             sandbox.json(&["task", "show", "a"])["claim"]["agent"],
             format!("session:{}", took["session"].as_str().unwrap())
@@ -65,12 +66,12 @@ fn a_fleet_that_is_stopped_has_nothing_running_and_can_go_on() {
     let agent = "command:cat > /dev/null; echo $$ > pid; setsid sleep 600 & sleep 600";
     let mut working = start(&sandbox, &["--agent", agent]);
     working.hear(|told| is(told, "took"));
-    until("the agent works", || sandbox.project().join("pid").exists());
+    eventually("the agent works", SOON, || sandbox.project().join("pid").exists());
     let pid = fs::read_to_string(sandbox.project().join("pid")).unwrap();
     let began = Instant::now();
     sandbox.json(&["fleet", "stop"]);
     let is_there = || std::path::Path::new(&format!("/proc/{}", pid.trim())).exists();
-    until("the agent is gone", || !is_there());
+    eventually("the agent is gone", SOON, || !is_there());
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     working.hear(|told| is(told, "ended") && told["outcome"] == "cancelled");
     assert_eq!(sandbox.json(&["task", "show", "a"])["state"], "ready");
@@ -87,7 +88,7 @@ fn a_fleet_that_is_stopped_has_nothing_running_and_can_go_on() {
 fn a_worker_can_be_told_to_end_from_elsewhere() {
     let sandbox = Sandbox::new("version: 1\n");
     let mut working = start(&sandbox, &["--agent", WORKS]);
-    until("it is there", || {
+    eventually("it is there", SOON, || {
         let status = sandbox.json(&["fleet", "status"]);
         status["workers"].as_array().is_some_and(|workers| workers.len() == 1)
     });
@@ -116,7 +117,7 @@ fn a_drain_of_a_worker_that_nobody_knows_is_refused() {
     };
     until_idle("w0");
     let mut working = start(&sandbox, &["--agent", WORKS]);
-    until("it is there", || {
+    eventually("it is there", SOON, || {
         let status = sandbox.json(&["fleet", "status"]);
         status["workers"].as_array().is_some_and(|workers| workers.len() == 1)
     });

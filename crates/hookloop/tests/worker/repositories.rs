@@ -6,8 +6,8 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::Sandbox;
+use crate::worker::{Working, is};
 use crate::yard::git;
-use crate::{Working, is};
 
 const AGENT: &str = "command:cat > /dev/null; echo done > $HOOKLOOP_TASK_ID.txt; echo '<promise>COMPLETE</promise>'";
 

@@ -1,5 +1,6 @@
 //! Taking, finishing, going on, handing back.
 
+use hookloop_testkit::eventually;
 use std::fs;
 use std::process::Command;
 
@@ -7,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::Sandbox;
-use crate::{Working, is, until};
+use crate::worker::{SOON, Working, is};
 
 /// Works until there is a file that says that it may end.
 const WAITS: &str = "command:cat > /dev/null; echo $HOOKLOOP_SESSION >> started; \
@@ -108,7 +109,7 @@ fn what_it_had_in_hands_when_it_was_killed_it_goes_on_with() {
     add(&sandbox, "a");
     let mut first = Working::start(worker(&sandbox, &["--agent", WAITS]));
     let took = first.hear(|told| is(told, "took"));
-    until("the agent works", || sandbox.project().join("started").exists());
+    eventually("the agent works", SOON, || sandbox.project().join("started").exists());
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     fs::write(sandbox.project().join("go"), "").unwrap();
@@ -141,7 +142,7 @@ fn what_is_not_finished_in_time_is_handed_back() {
     add(&sandbox, "a");
     let mut working = Working::start(worker(&sandbox, &["--agent", WAITS, "--drain", "1s"]));
     working.hear(|told| is(told, "took"));
-    until("the agent works", || sandbox.project().join("started").exists());
+    eventually("the agent works", SOON, || sandbox.project().join("started").exists());
     working.signal(Signal::TERM);
     let said = working.end();
     let ended = said.iter().find(|told| is(told, "ended")).unwrap();
@@ -171,7 +172,7 @@ fn another_takes_over_from_one_that_is_gone_and_ends_its_session() {
     let args = ["--agent", WAITS, "--lease", "5s"];
     let mut first = Working::start(worker(&sandbox, &[&args[..], &["--name", "first"]].concat()));
     let took = first.hear(|told| is(told, "took"));
-    until("the agent works", || sandbox.project().join("started").exists());
+    eventually("the agent works", SOON, || sandbox.project().join("started").exists());
     first.signal(Signal::STOP);
     fs::write(sandbox.project().join("go"), "").unwrap();
     // Somewhere else, with the same log and another directory of its own.
@@ -184,7 +185,7 @@ fn another_takes_over_from_one_that_is_gone_and_ends_its_session() {
     assert_eq!(lost["session"], session.as_str());
     first.signal(Signal::TERM);
     first.end();
-    until("the task is done", || state(&sandbox, "a") == "completed");
+    eventually("the task is done", SOON, || state(&sandbox, "a") == "completed");
     second.signal(Signal::TERM);
     second.end();
     let kinds = kinds(&sandbox);

@@ -14,7 +14,7 @@ use attempts::{ATTEMPTS, Attempt, By};
 use serde_json::{Value, json};
 
 use crate::cli::Project;
-use crate::consent::UNTRUSTED;
+use crate::hooks::consent::UNTRUSTED;
 
 /// What a hook could get at, and must not.
 struct Outside {

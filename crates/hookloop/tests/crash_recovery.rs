@@ -1,0 +1,14 @@
+//! The program ends at any moment, and the next process continues.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod nats;
+#[allow(dead_code, reason = "each test uses its part")]
+mod support;
+#[allow(dead_code, reason = "each test uses its part")]
+mod yard;
+
+mod crash_delivery;
+mod crash_points;
+mod crash_sessions;
+mod kill9;
+mod newer;

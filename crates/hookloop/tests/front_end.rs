@@ -1,0 +1,22 @@
+//! The commands, the setup, the documents, the dashboard and the MCP server, as people and programs meet them.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod cli;
+mod documents;
+#[allow(dead_code, reason = "each test uses its part")]
+mod support;
+#[allow(dead_code, reason = "each test uses its part")]
+mod yard;
+
+mod authority;
+mod book;
+mod commands;
+mod docs;
+mod install;
+mod mcp;
+mod native;
+mod screens;
+mod seed_examples;
+mod setup;
+mod terminal;
+mod web;

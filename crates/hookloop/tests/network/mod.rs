@@ -1,0 +1,6 @@
+//! The program behind a company's proxy: a proxy that records, and servers with certificates of a private authority.
+
+mod certificates;
+mod doctor;
+mod proxy;
+mod servers;

@@ -1,0 +1,48 @@
+//! The screens on a real terminal: tmux has one, and says what is on it.
+
+mod leaving;
+mod many;
+mod running;
+mod tmux;
+mod watching;
+mod working;
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::cli::Project;
+
+/// An agent that says something, and goes on when the test lets it.
+const AGENT: &str = r#"#!/bin/sh
+cat > "prompt-$HOOKLOOP_ITERATION"
+echo "at work on iteration $HOOKLOOP_ITERATION"
+while [ ! -e "go-$HOOKLOOP_ITERATION" ]; do sleep 0.05; done
+echo '<promise>COMPLETE</promise>'
+"#;
+
+const HOOKS: &str = "hooks:
+  pre_iteration:
+    - {name: context, command: 'echo some context', pipe_output: true}
+  stop:
+    - {name: tests, command: 'test -e fixed || { echo two tests fail; exit 2; }'}
+";
+
+/// The command that a test types.
+const RUN: &str =
+    "hookloop run 'Make it work' --agent command:./agent.sh --hook-retries 1; echo \"exit $?\"";
+
+/// A trusted project with that agent.
+fn project(hooks: &str) -> Project {
+    let project = Project::with_config(hooks);
+    project.ok(&["init", "--yes"]);
+    let agent = project.write("agent.sh", AGENT);
+    std::fs::set_permissions(agent, std::fs::Permissions::from_mode(0o755)).unwrap();
+    project.ok(&["hooks", "trust", "--yes"]);
+    project
+}
+
+/// The id of the only session.
+fn session(project: &Project) -> String {
+    let list = project.json(&["sessions", "list"]);
+    assert_eq!(list.as_array().unwrap().len(), 1, "{list}");
+    list[0]["id"].as_str().unwrap().to_owned()
+}

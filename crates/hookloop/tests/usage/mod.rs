@@ -1,0 +1,72 @@
+//! What sessions use, what they may use together, and what is left of that when their programs are killed.
+
+mod ledger;
+mod machines;
+mod purse;
+
+use std::collections::HashMap;
+
+use hookloop_testkit::SeededRandom;
+use serde_json::{Value, json};
+
+/// A turn of a scripted agent.
+pub(crate) fn turn(cost_micros: u64, steps: u64, sleep_ms: u64) -> Value {
+    let usage = json!({ "inputTokens": 1_000, "cachedTokens": 400, "outputTokens": 50, "costMicros": cost_micros });
+    json!({ "say": "working", "usage": usage, "usage_steps": steps, "sleep_ms": sleep_ms })
+}
+
+/// Turns that use what is set aside for them, less, or several times as much, which they tell step by step.
+pub(crate) fn turns(random: &mut SeededRandom, count: usize, reserved: u64) -> Value {
+    let mut turns: Vec<Value> = Vec::new();
+    for _ in 0..count {
+        let sleep_ms = 50 + random.below(400);
+        turns.push(match random.below(5) {
+            0 => turn(reserved + random.below(2 * reserved), 40, sleep_ms),
+            1 => turn(reserved, 0, sleep_ms),
+            _ => turn(random.below(reserved), 0, sleep_ms),
+        });
+    }
+    let mut last = turn(random.below(reserved), 0, 10);
+    last["say"] = json!("done\n<promise>COMPLETE</promise>");
+    turns.push(last);
+    Value::Array(turns)
+}
+
+/// What a log says of a purse, event by event.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    pub(crate) used: u64,
+    pub(crate) lost: u64,
+    pub(crate) turns: u64,
+    /// The most that was spent, lost and set aside at one time.
+    pub(crate) most: u64,
+    pub(crate) refusals: u64,
+}
+
+pub(crate) fn account(events: &[Value]) -> Account {
+    let mut account = Account::default();
+    let mut open: HashMap<String, u64> = HashMap::new();
+    for event in events {
+        let session = event["session"].as_str().unwrap_or_default().to_owned();
+        let data = &event["data"];
+        match event["type"].as_str().unwrap() {
+            "turn_reserved" => {
+                let session = data["session"].as_str().unwrap().to_owned();
+                *open.entry(session).or_default() += data["costMicros"].as_u64().unwrap();
+            }
+            "turn_ended" => {
+                open.remove(&session);
+                account.turns += 1;
+                account.used += data["usage"]["costMicros"].as_u64().unwrap_or(0);
+            }
+            "session_resumed" => account.lost += open.remove(&session).unwrap_or(0),
+            "session_ending" => drop(open.remove(&session)),
+            "purse_exhausted" => account.refusals += 1,
+            _ => {}
+        }
+        let now = account.used + account.lost + open.values().sum::<u64>();
+        account.most = account.most.max(now);
+    }
+    assert!(open.is_empty(), "still set aside: {open:?}");
+    account
+}

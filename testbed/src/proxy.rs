@@ -35,6 +35,8 @@ pub enum Fault {
     Cut,
     /// It arrives later, and everything behind it.
     Delay(Duration),
+    /// The server delivers an event of this subject to a consumer, and the delivery gets lost.
+    LoseDelivery,
 }
 
 impl Fault {
@@ -49,6 +51,11 @@ impl Fault {
     /// Happens only to what wants an answer.
     fn is_about_answers(&self) -> bool {
         !matches!(self, Fault::Lose | Fault::Cut | Fault::Delay(_))
+    }
+
+    /// Happens to what the server sends, not to what the client publishes.
+    fn is_about_deliveries(&self) -> bool {
+        matches!(self, Fault::LoseDelivery)
     }
 }
 
@@ -142,12 +149,13 @@ impl Shared {
             let connection = Arc::new(connection);
             self.open.lock().unwrap().push(connection.clone());
             let (plans, answers) = (self.clone(), connection.clone());
+            let incoming = self.clone();
             std::thread::spawn(move || {
                 let _ = connection.carry_to_server(&plans);
                 connection.cut();
             });
             std::thread::spawn(move || {
-                let _ = answers.carry_to_client();
+                let _ = answers.carry_to_client(&incoming);
                 answers.cut();
             });
         }
@@ -155,10 +163,23 @@ impl Shared {
 
     /// What is to happen to something that is published.
     fn fault(&self, subject: &str, wants_answer: bool) -> Option<Fault> {
+        self.next_fault(|plan| {
+            subject.starts_with(&plan.subject)
+                && !plan.fault.is_about_deliveries()
+                && (wants_answer || !plan.fault.is_about_answers())
+        })
+    }
+
+    /// Whether the delivery of an event to the client is to get lost.
+    fn loses_delivery(&self, subject: &str) -> bool {
+        let concerns =
+            |plan: &Plan| plan.fault.is_about_deliveries() && subject.starts_with(&plan.subject);
+        self.next_fault(concerns).is_some()
+    }
+
+    /// Takes the first planned fault that `concerns` something.
+    fn next_fault(&self, concerns: impl Fn(&Plan) -> bool) -> Option<Fault> {
         let mut plans = self.plans.lock().unwrap();
-        let concerns = |plan: &Plan| {
-            subject.starts_with(&plan.subject) && (wants_answer || !plan.fault.is_about_answers())
-        };
         let at = plans.iter().position(concerns)?;
         let plan = &mut plans[at];
         if plan.after > 0 {
@@ -264,7 +285,7 @@ impl Connection {
                 self.cutting.lock().unwrap().insert(reply.to_owned());
                 Ok(true)
             }
-            Fault::Lose => Ok(false),
+            Fault::Lose | Fault::LoseDelivery => Ok(false),
             Fault::Cut => Err(io::ErrorKind::ConnectionAborted.into()),
             Fault::Delay(time) => {
                 std::thread::sleep(*time);
@@ -273,7 +294,7 @@ impl Connection {
         }
     }
 
-    fn carry_to_client(&self) -> io::Result<()> {
+    fn carry_to_client(&self, plans: &Shared) -> io::Result<()> {
         let mut from = BufReader::new(self.server.try_clone()?);
         while let Some(frame) = Frame::read(&mut from)? {
             match frame.words()[..] {
@@ -281,6 +302,7 @@ impl Connection {
                 ["MSG" | "HMSG", subject, ..] if self.cutting.lock().unwrap().remove(subject) => {
                     return Ok(());
                 }
+                ["MSG" | "HMSG", subject, ..] if plans.loses_delivery(subject) => {}
                 ["INFO", ..] => self.tell(&without_others(&frame.bytes))?,
                 _ => self.tell(&frame.bytes)?,
             }

@@ -130,7 +130,10 @@ fn place(message: &async_nats::jetstream::Message) -> Result<Seq, LogError> {
     }
 }
 
-/// The first message on `filter` from place `from` on, which is known to be there.
+/// Returns the first message on `filter` from place `from` on, which is known to be there.
+///
+/// A consumer that loses a delivery or its connection before its first message starts again from the
+/// beginning of the subject. Older messages are skipped: they do not follow the version that is asked for.
 pub(super) async fn first_on(
     log: &JetStream,
     filter: &str,
@@ -139,12 +142,15 @@ pub(super) async fn first_on(
     let mut consumer = subscribe(log, filter, from).await?;
     let mut patience = Patience::new();
     loop {
-        if let Ok(Some(Ok(found))) =
-            tokio::time::timeout(REQUEST_TIMEOUT, consumer.messages.next()).await
-        {
-            return Ok((place(&found)?, found.message));
+        match tokio::time::timeout(REQUEST_TIMEOUT, consumer.messages.next()).await {
+            Ok(Some(Ok(found))) => {
+                let seq = place(&found)?;
+                if seq >= from {
+                    return Ok((seq, found.message));
+                }
+            }
+            _ => patience.pause(filter, "no events came".to_owned()).await?,
         }
-        patience.pause(filter, "no events came".to_owned()).await?;
     }
 }
 

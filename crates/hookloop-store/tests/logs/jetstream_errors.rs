@@ -198,6 +198,7 @@ failures!(
     never_was_there,
     an_answer_that_is_lost,
     an_answer_that_is_lost_before_someone_writes,
+    an_event_found_behind_others_after_a_lost_delivery,
     an_event_that_is_lost,
     an_event_that_is_lost_before_someone_writes,
     nobody_listens,
@@ -287,6 +288,29 @@ fn an_answer_that_is_lost_before_someone_writes(bed: &Bed<'_>, size: Size) {
         bed.direct.append(std::slice::from_ref(&rival)).unwrap();
         assert_eq!(append.join().unwrap(), Appended::At(at));
         bed.assert_log(&[&batch, &[rival]]);
+    });
+}
+
+/// The stored event is looked for behind the expected version. A consumer that lost a delivery starts
+/// again from the beginning of the subject, where older events are.
+fn an_event_found_behind_others_after_a_lost_delivery(bed: &Bed<'_>, size: Size) {
+    let before = first(Size::Alone);
+    let version = bed.direct.append(&before).unwrap().first();
+    let mut batch = vec![new(4, "a", version)];
+    if size == Size::Batch {
+        batch.push(new(5, "d", 0));
+    }
+    bed.plan(Fault::LoseAnswer);
+    bed.plan(Fault::LoseDelivery);
+    std::thread::scope(|scope| {
+        let append = scope.spawn(|| bed.troubled.append(&batch));
+        bed.wait_stored(1 + batch.len());
+        let at = bed.last_after(version);
+        let rival = new(9, "a", at);
+        bed.direct.append(std::slice::from_ref(&rival)).unwrap();
+        assert_eq!(append.join().unwrap().unwrap(), Appended::At(at));
+        bed.proxy.wait_happened();
+        bed.assert_log(&[&before, &batch, &[rival]]);
     });
 }
 

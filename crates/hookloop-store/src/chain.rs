@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::log::Seq;
+use crate::seq::Seq;
 
 pub type Hash = [u8; 32];
 

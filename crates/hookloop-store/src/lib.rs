@@ -16,11 +16,13 @@
 pub mod chain;
 pub mod checkup;
 pub mod crash;
+mod hex;
 pub mod jetstream;
 pub mod log;
 pub mod memory;
 pub mod pulse;
 mod recorded_head;
+pub mod seq;
 pub mod snapshot;
 pub mod sqlite;
 pub mod store;

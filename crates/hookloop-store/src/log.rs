@@ -11,10 +11,8 @@ use hookloop_core::event::Event;
 use hookloop_core::id::Subject;
 
 use crate::chain::Hash;
-use crate::store::FollowOne;
 
-/// A place in the log; the first event has 1. Also a subject's version, where 0 is "never seen".
-pub type Seq = u64;
+pub use crate::seq::Seq;
 
 /// Events in one batch, at most: what every engine can store atomically.
 pub const MAX_BATCH: usize = 1_000;
@@ -124,6 +122,20 @@ pub trait EventLog: Send + Sync {
     fn follow_subject(&self, subject: &Subject, from: Seq) -> Result<Box<dyn Follow>, LogError> {
         let (follow, subject) = (self.follow(from)?, subject.clone());
         Ok(Box::new(FollowOne { follow, subject }))
+    }
+}
+
+/// The events of one subject among all that a follower has.
+pub(crate) struct FollowOne {
+    pub(crate) follow: Box<dyn Follow>,
+    pub(crate) subject: Subject,
+}
+
+impl Follow for FollowOne {
+    fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
+        let mut events = self.follow.next(timeout)?;
+        events.retain(|stored| stored.event.subject == self.subject);
+        Ok(events)
     }
 }
 

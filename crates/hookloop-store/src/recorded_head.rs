@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::chain::Hash;
-use crate::log::Seq;
+use crate::hex;
+use crate::seq::Seq;
 
 /// The extension that replaces the one of the log's file.
 const EXTENSION: &str = "head";
@@ -63,9 +64,9 @@ impl RecordedHead {
     }
 
     fn text(&self) -> String {
-        let body = format!("{:016x} {}", self.seq, hex(&self.hash));
+        let body = format!("{:016x} {}", self.seq, hex::encode(&self.hash));
         let check = Sha256::digest(&body);
-        format!("{body} {}\n", hex(&check[..CHECK_BYTES]))
+        format!("{body} {}\n", hex::encode(&check[..CHECK_BYTES]))
     }
 }
 
@@ -93,11 +94,6 @@ impl HeadRecorder {
             let _ = file.write_all_at(head.text().as_bytes(), 0);
         }
     }
-}
-
-/// Bytes in hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -31,7 +31,9 @@ use progress::Progress;
 
 use crate::chain::{self, Hash};
 use crate::crash;
-use crate::log::{AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent};
+use crate::log::{
+    AppendError, Appended, EventLog, Follow, FollowOne, LogError, NewEvent, Seq, StoredEvent,
+};
 use crate::pulse::{Beat, Held, Pulse};
 use crate::snapshot::Snapshots;
 use crate::sqlite::{
@@ -39,7 +41,6 @@ use crate::sqlite::{
 };
 use crate::view::View;
 
-pub(crate) use one_subject::FollowOne;
 pub use unit::Unit;
 
 /// Units that one commit carries at most.

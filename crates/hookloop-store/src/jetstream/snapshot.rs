@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{JetStream, JetStreamError};
+use crate::hex;
 use crate::log::{LogError, Seq};
 use crate::snapshot::{Snapshot, Snapshots};
 
@@ -117,5 +118,5 @@ impl JetStream {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(bytes))
 }

@@ -1,7 +1,6 @@
 //! One subject of a log that is elsewhere, as a log of its own: for processes that need no more of it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hookloop_core::id::Subject;
 
@@ -103,19 +102,5 @@ impl Snapshots for OneSubject {
 
     fn save(&self, _: &Snapshot) -> Result<(), LogError> {
         Ok(())
-    }
-}
-
-/// The events of one subject among all that a follower has.
-pub(crate) struct FollowOne {
-    pub(crate) follow: Box<dyn Follow>,
-    pub(crate) subject: Subject,
-}
-
-impl Follow for FollowOne {
-    fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
-        let mut events = self.follow.next(timeout)?;
-        events.retain(|stored| stored.event.subject == self.subject);
-        Ok(events)
     }
 }

@@ -5,9 +5,10 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::TaskId;
 use rusqlite::{OptionalExtension, params};
 
-use super::apply::Fold;
-use super::query::TaskRow;
-use super::{Result, View, to_json};
+use super::fold::Fold;
+use super::tables::{Result, to_json};
+use super::task_rows::TaskRow;
+use super::totals::View;
 use crate::log::{LogError, Seq};
 
 /// A task that waits to be merged.

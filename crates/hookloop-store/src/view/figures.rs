@@ -5,7 +5,8 @@ use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::runs::ms_of;
-use super::{Result, View};
+use super::tables::Result;
+use super::totals::View;
 
 /// How many sessions are in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]

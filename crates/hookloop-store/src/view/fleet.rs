@@ -7,8 +7,9 @@ use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
 
-use super::apply::Fold;
-use super::{Result, View, to_json};
+use super::fold::Fold;
+use super::tables::{Result, to_json};
+use super::totals::View;
 use crate::log::LogError;
 
 const BUDGET: &str = "budget";

@@ -5,7 +5,8 @@
 use rusqlite::types::ValueRef;
 use sha2::{Digest, Sha256};
 
-use super::{Result, View};
+use super::tables::Result;
+use super::totals::View;
 
 /// Every table by what it means, in an order that every view shares.
 const PARTS: [&str; 19] = [

@@ -8,8 +8,9 @@ use hookloop_core::inbox::{
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::apply::Fold;
-use super::{Result, View, to_json};
+use super::fold::Fold;
+use super::tables::{Result, to_json};
+use super::totals::View;
 use crate::log::{LogError, Seq};
 
 /// How far a message has come.

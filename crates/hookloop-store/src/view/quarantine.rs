@@ -3,7 +3,9 @@
 use hookloop_core::id::Subject;
 use rusqlite::params;
 
-use super::{Fold, Result, View};
+use super::fold::Fold;
+use super::tables::Result;
+use super::totals::View;
 use crate::log::Seq;
 
 /// Messages that the view lists; all of them are counted.

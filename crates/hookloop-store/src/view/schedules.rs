@@ -8,8 +8,10 @@ use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
 use rusqlite::{Row, params};
 
-use super::query::Known;
-use super::{Fold, Result, View, to_json};
+use super::fold::Fold;
+use super::tables::{Result, to_json};
+use super::task_rows::Known;
+use super::totals::View;
 use crate::log::LogError;
 
 const DUE: &str =

@@ -9,10 +9,11 @@ use hookloop_core::session::{Outcome, Plan, SessionEnded, Work};
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Params, Row, params};
 
-use super::apply::Fold;
-use super::query::containing;
+use super::fold::Fold;
+use super::tables::Result;
+use super::task_rows::containing;
+use super::totals::View;
 use super::usage::{SUM_MAX, stored};
-use super::{Result, View};
 use crate::log::{LogError, Seq};
 
 /// What the work of a review is called.

@@ -8,8 +8,9 @@ use hookloop_core::session::{TurnEnded, Usage};
 use hookloop_core::time::{Day, Timestamp};
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::apply::Fold;
-use super::{Result, View};
+use super::fold::Fold;
+use super::tables::Result;
+use super::totals::View;
 use crate::log::LogError;
 
 /// The most that one turn can have used: a billion dollars. An agent that says more must not make a sum that is

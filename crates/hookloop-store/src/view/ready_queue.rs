@@ -9,8 +9,9 @@ use hookloop_core::time::Timestamp;
 use hookloop_core::urgency::Ageing;
 use rusqlite::{Params, params};
 
-use super::query::{COLUMNS, TIMED, UNTIMED};
-use super::{Result, TaskRow, View, to_json};
+use super::tables::{Result, to_json};
+use super::task_rows::{COLUMNS, TIMED, TaskRow, UNTIMED};
+use super::totals::View;
 
 /// The ready tasks of one priority, oldest first: those that never waited for a time, and the others.
 macro_rules! class {

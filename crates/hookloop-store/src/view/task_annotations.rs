@@ -7,8 +7,9 @@ use hookloop_core::time::Timestamp;
 use rusqlite::params;
 use serde::de::DeserializeOwned;
 
-use super::apply::Fold;
-use super::{Result, View, to_json};
+use super::fold::Fold;
+use super::tables::{Result, to_json};
+use super::totals::View;
 use crate::log::{LogError, Seq};
 
 const STOP_HOOK: i64 = 0;

@@ -26,7 +26,7 @@ use hookloop_core::task::Outcome as TaskOutcome;
 use hookloop_engine::claim::{ClaimRequest, Wanted};
 use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::rules::Rules;
-use hookloop_store::jetstream::{self, Access};
+use hookloop_store::jetstream::{self, NatsOptions};
 
 use crate::history::{History, Op, Outcome};
 
@@ -76,11 +76,7 @@ impl Args {
     }
 
     fn open(&self) -> Result<Project, EngineError> {
-        let access = Access {
-            urls: self.urls.clone(),
-            monitors: self.monitors.clone(),
-            ..Access::default()
-        };
+        let access = NatsOptions::at(self.urls.clone(), self.monitors.clone());
         let project = self.project.parse().unwrap();
         let opened = jetstream::open(&access, &project, &self.view())?;
         assert_eq!(opened.lost, None, "the log ends before what this machine has seen");

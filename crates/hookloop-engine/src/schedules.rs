@@ -5,7 +5,7 @@ use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
 use hookloop_core::schedule::{Ask, ScheduleName};
 use hookloop_core::time::Timestamp;
-use hookloop_store::store::Unit;
+use hookloop_store::store::WorkUnit;
 
 use crate::project::{EngineError, Project, fresh_id, now};
 use crate::work::{Origin, Work};
@@ -61,7 +61,7 @@ impl Project {
 
 /// The last slot that has come of a schedule that is due, and the task that is its own.
 fn due_slot(
-    unit: &Unit<'_>,
+    unit: &WorkUnit<'_>,
     name: &ScheduleName,
     now: Timestamp,
 ) -> Result<Option<(Timestamp, TaskId)>, EngineError> {

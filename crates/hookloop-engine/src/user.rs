@@ -14,9 +14,8 @@ use hookloop_core::hook::{Hook, Source as HookSource};
 use hookloop_core::id::ProjectName;
 use hookloop_core::price::TokenPrice;
 use hookloop_core::session::AtRetryLimit;
-use hookloop_http::HttpClient;
+use hookloop_core::store_config::{NatsAccess, NatsCredentials, NatsDurability};
 use hookloop_http::settings::UserNetwork;
-use hookloop_store::jetstream::{Access, Credentials, Durability};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -120,8 +119,8 @@ pub struct User {
     pub telemetry: Wish,
     /// The proxy and certificates of requests.
     pub network: UserNetwork,
-    durability: Durability,
-    stores: BTreeMap<String, Access>,
+    durability: NatsDurability,
+    stores: BTreeMap<String, NatsAccess>,
 }
 
 /// A project that workers on this machine serve.
@@ -310,15 +309,15 @@ impl FromStr for NoGates {
     }
 }
 
-struct Word(Durability);
+struct Word(NatsDurability);
 
 impl FromStr for Word {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
-            "safe" => Ok(Word(Durability::Safe)),
-            "unsafe" => Ok(Word(Durability::Unsafe)),
+            "safe" => Ok(Word(NatsDurability::Safe)),
+            "unsafe" => Ok(Word(NatsDurability::Unsafe)),
             _ => Err(format!("`{text}` is not a durability: `safe` or `unsafe`")),
         }
     }
@@ -361,21 +360,21 @@ impl User {
     }
 
     /// How to reach `urls`. A repository leads nobody to a machine that the user does not know.
-    pub fn access(&self, urls: &str, named_by: NamedBy) -> Result<Access, Unlisted> {
+    pub fn access(&self, urls: &str, named_by: NamedBy) -> Result<NatsAccess, Unlisted> {
         let urls_set = |urls: &str| {
             urls.split(',').map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
         };
         let listed =
             self.stores.iter().find(|(known, _)| urls_set(known).is_superset(&urls_set(urls)));
         match listed {
-            Some((_, access)) => Ok(Access { urls: urls.to_owned(), ..access.clone() }),
+            Some((_, access)) => Ok(NatsAccess { urls: urls.to_owned(), ..access.clone() }),
             None if named_by == NamedBy::Repository && !urls.split(',').all(is_loopback) => {
                 Err(Unlisted { urls: urls.to_owned(), path: self.path.clone() })
             }
-            None => Ok(Access {
+            None => Ok(NatsAccess {
                 urls: urls.to_owned(),
                 durability: self.durability,
-                ..Access::default()
+                ..NatsAccess::default()
             }),
         }
     }
@@ -394,7 +393,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
     check_version(&file.version)?;
     let durability = match file.durability {
         Some(word) => read_word::<Word>(word)?.0,
-        None => Durability::default(),
+        None => NatsDurability::default(),
     };
     let mut stores = BTreeMap::new();
     for (urls, Spanned { value: entry, referenced, .. }) in file.stores {
@@ -405,9 +404,9 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
         let complain = |message: &str| Err(Complaint::new(referenced, message));
         let at = |path: PathBuf| base.join(path);
         let credentials = match (entry.credentials, entry.nkey, entry.token) {
-            (Some(file), None, None) => Some(Credentials::File(at(file))),
-            (None, Some(seed), None) => Some(Credentials::NKey(at(seed))),
-            (None, None, Some(file)) => Some(Credentials::Token(at(file))),
+            (Some(file), None, None) => Some(NatsCredentials::File(at(file))),
+            (None, Some(seed), None) => Some(NatsCredentials::NKey(at(seed))),
+            (None, None, Some(file)) => Some(NatsCredentials::Token(at(file))),
             (None, None, None) => None,
             _ => return complain("one of `credentials`, `nkey` and `token`"),
         };
@@ -416,7 +415,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
             (None, None) => None,
             _ => return complain("`certificate` and `key` go together"),
         };
-        let access = Access {
+        let access = NatsAccess {
             urls: urls.clone(),
             credentials,
             ca: entry.ca.map(at),
@@ -427,9 +426,6 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
                 Some(word) => read_word::<Word>(word)?.0,
                 None => durability,
             },
-            brief: false,
-            links: None,
-            http: HttpClient::default(),
         };
         stores.insert(urls, access);
     }
@@ -530,17 +526,25 @@ mod tests {
     fn only_the_users_own_file_makes_a_store_unsafe() {
         let everywhere = user("version: 1\ndurability: unsafe\n");
         let access = everywhere.access("nats://h:1", NamedBy::User).unwrap();
-        assert_eq!(access.durability, Durability::Unsafe);
+        assert_eq!(access.durability, NatsDurability::Unsafe);
         let one = user("version: 1\nstores: {'nats://h:1': {durability: unsafe}}\n");
-        assert_eq!(one.access("nats://h:1", NamedBy::User).unwrap().durability, Durability::Unsafe);
-        assert_eq!(one.access("nats://i:1", NamedBy::User).unwrap().durability, Durability::Safe);
+        assert_eq!(
+            one.access("nats://h:1", NamedBy::User).unwrap().durability,
+            NatsDurability::Unsafe
+        );
+        assert_eq!(
+            one.access("nats://i:1", NamedBy::User).unwrap().durability,
+            NatsDurability::Safe
+        );
     }
 
     #[test]
     fn paths_are_beside_the_file_and_mistakes_have_a_line() {
         let user = user("version: 1\nstores:\n  nats://h:1: {credentials: w.creds}\n");
         let access = user.access("nats://h:1", NamedBy::User).unwrap();
-        let Some(Credentials::File(path)) = access.credentials else { panic!("no credentials") };
+        let Some(NatsCredentials::File(path)) = access.credentials else {
+            panic!("no credentials")
+        };
         assert_eq!(path, Path::new("/home/u/.config/hookloop/w.creds"));
         for (text, line) in [
             ("version: 1\ndurability: sure\n", 2),

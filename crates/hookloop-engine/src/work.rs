@@ -18,7 +18,7 @@ use hookloop_core::slots::Slot;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_store::log::LogError;
-use hookloop_store::store::{StoreError, Unit};
+use hookloop_store::store::{StoreError, WorkUnit};
 use hookloop_store::view::View;
 
 use crate::project::{Done, EngineError};
@@ -61,7 +61,7 @@ impl Origin {
 
 /// One batch in the making.
 pub(crate) struct Work<'u, 'a, 'r> {
-    pub(crate) unit: &'u mut Unit<'a>,
+    pub(crate) unit: &'u mut WorkUnit<'a>,
     pub(crate) rules: &'r Rules,
     pub(crate) hooks: Cow<'r, Registry>,
     at: Timestamp,
@@ -75,7 +75,7 @@ pub(crate) struct Work<'u, 'a, 'r> {
 
 impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
     pub(crate) fn new(
-        unit: &'u mut Unit<'a>,
+        unit: &'u mut WorkUnit<'a>,
         rules: &'r Rules,
         at: Timestamp,
     ) -> Result<Work<'u, 'a, 'r>, EngineError> {

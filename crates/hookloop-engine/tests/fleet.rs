@@ -5,7 +5,7 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::fleet::{Fleet, Presence, WorkerState};
 use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::rules::Rules;
-use hookloop_store::pulse::Pulse;
+use hookloop_store::heartbeat::HeartbeatStore;
 use hookloop_store::store::Store;
 
 /// Notes of workers that have ended, as many as are kept.

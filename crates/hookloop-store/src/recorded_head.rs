@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::chain::Hash;
+use crate::chain::ChainHash;
 use crate::hex;
 use crate::seq::Seq;
 
@@ -29,7 +29,7 @@ const RECORD_BYTES: usize = 16 + 64 + 2 * CHECK_BYTES + 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordedHead {
     pub(crate) seq: Seq,
-    pub(crate) hash: Hash,
+    pub(crate) hash: ChainHash,
 }
 
 impl RecordedHead {
@@ -37,6 +37,7 @@ impl RecordedHead {
     pub(crate) fn read(log: &Path) -> Option<RecordedHead> {
         let path = log.with_extension(EXTENSION);
         for _ in 0..READ_TRIES {
+            // A record that is missing or can't be read names no head: the view has one, too.
             let file = File::open(&path).ok()?;
             let mut text = [0; RECORD_BYTES];
             file.read_exact_at(&mut text, 0).ok()?;
@@ -88,9 +89,11 @@ impl HeadRecorder {
         if self.file.is_none() {
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(false).mode(0o600);
+            // A record that can't be opened now is opened by the next commit.
             self.file = options.open(&self.path).ok();
         }
         if let Some(file) = &self.file {
+            // The record lags behind until the next commit.
             let _ = file.write_all_at(head.text().as_bytes(), 0);
         }
     }

@@ -1,8 +1,8 @@
 //! The log in a SQLite file.
 //!
-//! WAL, `synchronous=FULL`: what is committed is on disk. The last process to close the file moves
-//! the WAL into it, but only once the WAL is worth it, so that most short commands pay for their own
-//! write and no more.
+//! WAL, `synchronous=FULL`: committed events are on disk. The last process to close the file moves
+//! the WAL into it, but only once the WAL is worth it, so that most short commands pay for their
+//! own write and no more.
 //!
 //! - [`damage`]: losses and damage, and the errors that report them
 //! - [`settings`]: how SQLite is set up
@@ -24,7 +24,7 @@ mod settings;
 
 pub(crate) use chain_check::{AcknowledgedHeads, check_file, verify_chain};
 pub(crate) use damage::damage_of;
-pub use damage::{Broken, FileDamage, LogLoss, OpenError};
+pub use damage::{FileDamage, LogDefect, LogLoss, LogOpenError};
 pub(crate) use event_rows::{back_from, has_table, insert, last_place, read, read_at};
 pub(crate) use file_follower::FileFollower;
 pub(crate) use heartbeats::{beat, forget, last_beat, take, workers};

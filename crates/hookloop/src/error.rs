@@ -17,7 +17,7 @@ use hookloop_engine::place::PlaceError;
 use hookloop_engine::project::EngineError;
 use hookloop_engine::session::{PerformError, StartError};
 use hookloop_engine::store::{
-    FileDamage, JetStreamError, LogError, OpenError, Refusal, StoreError,
+    FileDamage, JetStreamError, LogError, LogOpenError, Refusal, StoreError,
 };
 use hookloop_engine::trust::TrustError;
 use hookloop_engine::worker::WorkerError;
@@ -505,13 +505,13 @@ impl From<StoreError> for CliError {
             None => {}
         }
         match error {
-            StoreError::Open(OpenError::Lost(loss)) => {
+            StoreError::Open(LogOpenError::Lost(loss)) => {
                 let restore = restore_hint(&loss.path);
                 CliError::log_damage(loss).hint(format!(
                     "{restore}, or accept the loss: `hookloop rebuild --accept-loss`"
                 ))
             }
-            StoreError::Open(OpenError::Newer { .. }) => {
+            StoreError::Open(LogOpenError::Newer { .. }) => {
                 CliError::system(message).hint("update hookloop; older versions can't read it")
             }
             StoreError::Log(LogError::Damaged { .. }) => {

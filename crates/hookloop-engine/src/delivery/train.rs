@@ -27,7 +27,7 @@ use hookloop_core::id::{Subject, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::session::plan::counted;
 use hookloop_core::task::{Obstacle, Outcome, Task};
-use hookloop_store::view::Waiting;
+use hookloop_store::view::WaitingSubmission;
 use serde_json::Value;
 
 use super::repo::Commit;
@@ -505,8 +505,8 @@ impl<'t> Train<'t> {
 }
 
 impl Car {
-    fn of(waiting: Waiting) -> Result<Option<Car>, TrainError> {
-        let Waiting { row, delivery } = waiting;
+    fn of(waiting: WaitingSubmission) -> Result<Option<Car>, TrainError> {
+        let WaitingSubmission { row, delivery } = waiting;
         let Some(submission) = delivery.submission.clone() else { return Ok(None) };
         let head = commit(&submission.head)?;
         Ok(Some(Car { task: row.task, delivery, submission, head }))

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hookloop_store::view::Notice;
+use hookloop_store::view::NotificationRow;
 use serde::{Deserialize, Serialize};
 
 use crate::project::{Project, fresh_id};
@@ -38,7 +38,7 @@ impl Seen {
     }
 
     /// For how long it has been as it is, as far as this machine knows.
-    pub(super) fn silence(&mut self, notice: &Notice, now_ms: u64) -> Duration {
+    pub(super) fn silence(&mut self, notice: &NotificationRow, now_ms: u64) -> Duration {
         let version = notice.version;
         let known = self.known.get(notice.id.as_str()).copied();
         // A machine that was started again counts anew.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hookloop_core::id::SessionId;
 use hookloop_core::task::TaskState;
-use hookloop_store::pulse::Held;
+use hookloop_store::heartbeat::HeldResource;
 
 use crate::delivery::train::{self, Arrival, TrainError};
 use crate::dispatcher::{Dispatcher, Round};
@@ -46,7 +46,7 @@ pub(super) struct Duty {
     is_held: AtomicBool,
     /// Ends the train that is under way.
     train: Mutex<Option<Cancel>>,
-    /// Held by who ends the session of one that is gone.
+    /// Held by the process that ends the session of a lost process.
     burying: Mutex<()>,
 }
 
@@ -103,7 +103,7 @@ impl<'w> Shift<'w> {
             Ok(dispatcher) => dispatcher,
             Err(error) => return self.trouble(post, &error),
         };
-        let mut train = Seat::new(Held::Train, name);
+        let mut train = Seat::new(HeldResource::Train, name);
         while !self.over.wait(BEAT) {
             let began = Instant::now();
             for report in notifier.iter().flat_map(Notifier::reports) {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use hookloop_engine::project::{Done, EngineError, Project};
 use hookloop_engine::rules::Rules;
-use hookloop_store::log::{AppendError, Appended, NewEvent, Seq, StoredEvent};
+use hookloop_store::log::{AppendError, AppendOutcome, NewEvent, Seq, StoredEvent};
 use hookloop_store::store::Store;
 use tempfile::TempDir;
 
@@ -275,7 +275,7 @@ impl Case {
             batch.iter_mut().for_each(|new| new.event.id.0[15] ^= 1);
         }
         match self.next_process().log().append(&batch) {
-            Ok(Appended::Before(seq)) if !forged => assert_eq!(seq, self.events[start].seq),
+            Ok(AppendOutcome::Before(seq)) if !forged => assert_eq!(seq, self.events[start].seq),
             Err(AppendError::Conflict { .. }) if forged => {}
             other => panic!("a batch again (forged: {forged}): {other:?}"),
         }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::damage::Broken;
+use super::damage::LogDefect;
 use super::event_rows::{COLUMNS, has_table, link};
-use crate::chain::{self, Hash};
+use crate::chain::{self, ChainHash};
 use crate::log::LogError;
 use crate::recorded_head::RecordedHead;
 use crate::seq::Seq;
@@ -38,20 +38,20 @@ impl AcknowledgedHeads {
     fn check(
         &self,
         end: RecordedHead,
-        hash_at: impl Fn(Seq) -> Result<Hash, LogError>,
-    ) -> Result<Option<Broken>, LogError> {
+        hash_at: impl Fn(Seq) -> Result<ChainHash, LogError>,
+    ) -> Result<Option<LogDefect>, LogError> {
         let Some(expected) = self.last() else {
-            return Ok(Some(Broken::NoHead));
+            return Ok(Some(LogDefect::NoHead));
         };
         if end.seq < expected {
-            return Ok(Some(Broken::Short { found: end.seq, expected }));
+            return Ok(Some(LogDefect::Short { found: end.seq, expected }));
         }
         match self.view {
             Some(view) if end.seq > view.seq => {
-                return Ok(Some(Broken::Extra { seq: view.seq + 1 }));
+                return Ok(Some(LogDefect::Extra { seq: view.seq + 1 }));
             }
             Some(view) if end.hash != view.hash => {
-                return Ok(Some(Broken::Rewritten { seq: view.seq }));
+                return Ok(Some(LogDefect::Rewritten { seq: view.seq }));
             }
             _ => {}
         }
@@ -59,7 +59,7 @@ impl AcknowledgedHeads {
             return Ok(None);
         };
         let is_same = hash_at(recorded.seq)? == recorded.hash;
-        Ok((!is_same).then_some(Broken::Rewritten { seq: recorded.seq }))
+        Ok((!is_same).then_some(LogDefect::Rewritten { seq: recorded.seq }))
     }
 }
 
@@ -79,17 +79,17 @@ pub(crate) fn verify_chain(
     conn: &Connection,
     heads: &AcknowledgedHeads,
     progress: &mut dyn FnMut(Seq),
-) -> Result<Result<Seq, Broken>, LogError> {
+) -> Result<Result<Seq, LogDefect>, LogError> {
     if !has_table(conn, "event")? {
         let expected = heads.last().unwrap_or(0);
-        return Ok(Err(Broken::Short { found: 0, expected }));
+        return Ok(Err(LogDefect::Short { found: 0, expected }));
     }
     let mut select = conn.prepare(&format!("SELECT {COLUMNS}, hash FROM event ORDER BY seq"))?;
     let mut rows = select.query([])?;
     let (mut before, mut done) = (chain::START, 0);
     loop {
         let unreadable = |error: rusqlite::Error| {
-            Ok(Err(Broken::Unreadable { seq: done + 1, reason: error.to_string() }))
+            Ok(Err(LogDefect::Unreadable { seq: done + 1, reason: error.to_string() }))
         };
         let row = match rows.next() {
             Ok(Some(row)) => row,
@@ -102,11 +102,11 @@ pub(crate) fn verify_chain(
             (_, Ok(Err(error))) => return unreadable(error.into()),
         };
         if link.seq != done + 1 {
-            return Ok(Err(Broken::Missing { seq: done + 1 }));
+            return Ok(Err(LogDefect::Missing { seq: done + 1 }));
         }
         before = link.hash(&before);
         if before != stored {
-            return Ok(Err(Broken::Changed { seq: link.seq }));
+            return Ok(Err(LogDefect::Changed { seq: link.seq }));
         }
         done = link.seq;
         progress(done);
@@ -120,10 +120,10 @@ pub(crate) fn verify_chain(
 }
 
 /// SQLite's own check of the file.
-pub(crate) fn check_file(conn: &Connection) -> Result<Option<Broken>, LogError> {
+pub(crate) fn check_file(conn: &Connection) -> Result<Option<LogDefect>, LogError> {
     let answer = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
     Ok(match answer.optional() {
-        Ok(answer) => answer.filter(|text| text != "ok").map(Broken::File),
-        Err(error) => Some(Broken::File(error.to_string())),
+        Ok(answer) => answer.filter(|text| text != "ok").map(LogDefect::File),
+        Err(error) => Some(LogDefect::File(error.to_string())),
     })
 }

@@ -10,7 +10,7 @@ use crate::seq::Seq;
 use crate::view::ViewDifference;
 
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum LogOpenError {
     #[error("its tables have version {found}; this hookloop knows up to {SCHEMA}")]
     Newer { found: i64 },
     #[error("SQLite {found} is too old")]
@@ -50,7 +50,7 @@ impl std::fmt::Display for LogLoss {
 
 /// Where a check of the chain found it broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
+pub enum LogDefect {
     #[error("event {seq} is missing")]
     Missing { seq: Seq },
     #[error("event {seq} is not what was written")]
@@ -79,29 +79,29 @@ pub enum Broken {
     File(String),
 }
 
-impl Broken {
+impl LogDefect {
     /// The difference between a view and its log, if there is one.
-    pub(crate) fn of_view(differences: Vec<ViewDifference>) -> Option<Broken> {
+    pub(crate) fn of_view(differences: Vec<ViewDifference>) -> Option<LogDefect> {
         let tables = differences.len();
-        differences.into_iter().next().map(|first| Broken::View { first, tables })
+        differences.into_iter().next().map(|first| LogDefect::View { first, tables })
     }
 
     /// Whether the events that are left are a log that can be continued.
     pub fn can_be_accepted(&self) -> bool {
         matches!(
             self,
-            Broken::Short { .. }
-                | Broken::Lost(_)
-                | Broken::NoHead
-                | Broken::Extra { .. }
-                | Broken::Rewritten { .. }
-                | Broken::Removed { .. }
-                | Broken::Replaced { .. }
+            LogDefect::Short { .. }
+                | LogDefect::Lost(_)
+                | LogDefect::NoHead
+                | LogDefect::Extra { .. }
+                | LogDefect::Rewritten { .. }
+                | LogDefect::Removed { .. }
+                | LogDefect::Replaced { .. }
         )
     }
 }
 
-/// The damage of a log's file or its view that an error of SQLite tells of.
+/// The damage of a log's file or its view, as SQLite reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileDamage {
     /// The file is not what SQLite wrote.
@@ -110,7 +110,7 @@ pub enum FileDamage {
     View(String),
 }
 
-/// The damage that `error` tells of, if it does.
+/// Returns the damage that `error` reports, if any.
 pub(crate) fn damage_of(error: &rusqlite::Error) -> Option<FileDamage> {
     let text = error.to_string();
     match error.sqlite_error_code() {

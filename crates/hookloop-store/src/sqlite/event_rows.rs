@@ -6,14 +6,14 @@ use hookloop_core::id::{EventId, Subject};
 use hookloop_core::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
-use crate::chain::{self, Hash, Link};
+use crate::chain::{self, ChainHash, ChainLink};
 use crate::log::{LogError, StoredEvent};
 use crate::seq::Seq;
 
 pub(super) const COLUMNS: &str =
     "seq, prev, id, at, format, kind, subject, actor, cause, due, data";
 
-/// The place of the last event that is there, whatever was acknowledged.
+/// Returns the place of the last stored event, which may differ from the acknowledged head.
 pub(crate) fn last_place(conn: &Connection) -> Result<Seq, LogError> {
     let last =
         conn.query_row("SELECT coalesce(max(seq), 0) FROM event", [], |row| row.get::<_, i64>(0))?;
@@ -26,12 +26,13 @@ pub(crate) fn insert(
     seq: Seq,
     prev: Seq,
     event: &Event,
-    before: &Hash,
-) -> Result<Hash, LogError> {
+    before: &ChainHash,
+) -> Result<ChainHash, LogError> {
     let subject = event.subject.to_string();
-    let cause = event.cause.as_ref().map(|cause| serde_json::to_string(cause).unwrap_or_default());
+    let cause = event.cause.as_ref().map(serde_json::to_string).transpose();
+    let cause = cause.map_err(|error| LogError::Engine(Box::new(error)))?;
     let data = event.body.encode();
-    let link = Link {
+    let link = ChainLink {
         seq,
         prev,
         id: &event.id.0,
@@ -66,9 +67,9 @@ pub(crate) fn insert(
 }
 
 /// One row, as it is stored.
-pub(super) fn link<'r>(row: &'r Row<'_>) -> rusqlite::Result<Link<'r>> {
+pub(super) fn link<'r>(row: &'r Row<'_>) -> rusqlite::Result<ChainLink<'r>> {
     let text = |column: usize| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
-    Ok(Link {
+    Ok(ChainLink {
         seq: row.get::<_, i64>(0)? as Seq,
         prev: row.get::<_, i64>(1)? as Seq,
         id: row.get_ref(2)?.as_blob()?,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::event_rows::read;
-use crate::log::{Follow, LogError, StoredEvent};
+use crate::log::{EventFollower, LogError, StoredEvent};
 use crate::seq::Seq;
 
 /// How often a follower looks for new events of other processes.
@@ -18,7 +18,7 @@ pub(crate) struct FileFollower {
     pub(crate) next: Seq,
 }
 
-impl Follow for FileFollower {
+impl EventFollower for FileFollower {
     fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
         let deadline = Instant::now() + timeout;
         loop {

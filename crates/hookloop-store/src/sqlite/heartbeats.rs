@@ -2,14 +2,14 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use crate::heartbeat::{HeartbeatRecord, HeldResource, WORKERS};
 use crate::log::LogError;
-use crate::pulse::{Beat, Held, WORKERS};
 
-/// Shows that `holder` is alive. The first beat of one forgets those that hold nothing any more, so
-/// that the table is as small as what is held.
+/// Records a heartbeat of `holder`. The first heartbeat of a resource deletes those of tasks
+/// without a claim, so that the table stays small.
 pub(crate) fn beat(
     conn: &Connection,
-    held: &Held,
+    held: &HeldResource,
     holder: &str,
     epoch: u64,
 ) -> Result<(), LogError> {
@@ -28,13 +28,13 @@ pub(crate) fn beat(
     Ok(())
 }
 
-/// Shows that `holder` is alive if the last sign of life is still `seen`.
+/// Records a heartbeat of `holder` if the last one is still `seen`.
 pub(crate) fn take(
     conn: &Connection,
-    held: &Held,
+    held: &HeldResource,
     holder: &str,
     epoch: u64,
-    seen: Option<&Beat>,
+    seen: Option<&HeartbeatRecord>,
 ) -> Result<bool, LogError> {
     let (key, epoch) = (held.to_string(), epoch as i64);
     let changed = match seen {
@@ -53,13 +53,16 @@ pub(crate) fn take(
     Ok(changed == 1)
 }
 
-pub(crate) fn last_beat(conn: &Connection, held: &Held) -> Result<Option<Beat>, LogError> {
+pub(crate) fn last_beat(
+    conn: &Connection,
+    held: &HeldResource,
+) -> Result<Option<HeartbeatRecord>, LogError> {
     let mut select =
         conn.prepare_cached("SELECT holder, epoch, count FROM pulse WHERE held = ?1")?;
     Ok(select.query_row([held.to_string()], read_beat).optional()?)
 }
 
-pub(crate) fn workers(conn: &Connection) -> Result<Vec<Beat>, LogError> {
+pub(crate) fn workers(conn: &Connection) -> Result<Vec<HeartbeatRecord>, LogError> {
     let select =
         "SELECT holder, epoch, count FROM pulse WHERE substr(held, 1, ?2) = ?1 ORDER BY held";
     let mut select = conn.prepare_cached(select)?;
@@ -67,12 +70,12 @@ pub(crate) fn workers(conn: &Connection) -> Result<Vec<Beat>, LogError> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-pub(crate) fn forget(conn: &Connection, held: &Held) -> Result<(), LogError> {
+pub(crate) fn forget(conn: &Connection, held: &HeldResource) -> Result<(), LogError> {
     conn.prepare_cached("DELETE FROM pulse WHERE held = ?1")?.execute([held.to_string()])?;
     Ok(())
 }
 
-fn read_beat(row: &Row<'_>) -> rusqlite::Result<Beat> {
+fn read_beat(row: &Row<'_>) -> rusqlite::Result<HeartbeatRecord> {
     let number = |column| row.get::<_, i64>(column).map(|n| n as u64);
-    Ok(Beat { holder: row.get(0)?, epoch: number(1)?, count: number(2)? })
+    Ok(HeartbeatRecord { holder: row.get(0)?, epoch: number(1)?, count: number(2)? })
 }

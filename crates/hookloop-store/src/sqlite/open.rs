@@ -5,24 +5,24 @@ use std::path::Path;
 use hookloop_core::store_config::TABLES_VERSION as SCHEMA;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::damage::{LogLoss, OpenError};
+use super::damage::{LogLoss, LogOpenError};
 use super::replay::remake_view;
 use super::settings::{configured, is_busy, wait_for_others};
-use crate::chain::Hash;
+use crate::chain::ChainHash;
 use crate::log::LogError;
 use crate::recorded_head::RecordedHead;
 use crate::seq::Seq;
 use crate::view::{self, View};
 
 /// Opens the file, makes it if it is not there, and brings its tables to [`SCHEMA`].
-pub(crate) fn open(path: &Path) -> Result<Connection, OpenError> {
+pub(crate) fn open(path: &Path) -> Result<Connection, LogOpenError> {
     let conn = configured(Connection::open(path)?)?;
     migrate(&conn)?;
     Ok(conn)
 }
 
 /// Opens the file as [`open`] does, unless it is known to have lost events.
-pub(crate) fn open_unless_lost(path: &Path) -> Result<Connection, OpenError> {
+pub(crate) fn open_unless_lost(path: &Path) -> Result<Connection, LogOpenError> {
     check_not_emptied(path)?;
     // Read first: a record never names an event that is not on disk yet.
     let recorded = RecordedHead::read(path);
@@ -30,19 +30,19 @@ pub(crate) fn open_unless_lost(path: &Path) -> Result<Connection, OpenError> {
     let Some(recorded) = recorded else { return Ok(conn) };
     let head = conn.query_row("SELECT head FROM totals", [], |row| row.get::<_, i64>(0));
     match head {
-        Ok(head) if (head as Seq) < recorded.seq => Err(OpenError::Lost(LogLoss {
+        Ok(head) if (head as Seq) < recorded.seq => Err(LogOpenError::Lost(LogLoss {
             path: path.to_owned(),
             found: Some(head as Seq),
             acknowledged: Some(recorded.seq),
         })),
-        // A view that can't be read is found by the first question that is asked of it.
+        // The first query of the view reports a view that can't be read.
         _ => Ok(conn),
     }
 }
 
 /// Fails if the file is missing or empty although events were acknowledged. SQLite does not open the file for this:
 /// it would delete a WAL that is left beside it.
-pub(crate) fn check_not_emptied(path: &Path) -> Result<(), OpenError> {
+pub(crate) fn check_not_emptied(path: &Path) -> Result<(), LogOpenError> {
     if !is_file_empty(path) {
         return Ok(());
     }
@@ -54,7 +54,7 @@ pub(crate) fn check_not_emptied(path: &Path) -> Result<(), OpenError> {
         return Ok(());
     }
     let acknowledged = Some(recorded.seq);
-    Err(OpenError::Lost(LogLoss { path: path.to_owned(), found: None, acknowledged }))
+    Err(LogOpenError::Lost(LogLoss { path: path.to_owned(), found: None, acknowledged }))
 }
 
 /// Whether there is no file at `path`, or nothing in it.
@@ -66,17 +66,17 @@ pub fn is_file_empty(path: &Path) -> bool {
 }
 
 /// A view's tables without a file.
-pub(crate) fn open_in_memory() -> Result<Connection, OpenError> {
+pub(crate) fn open_in_memory() -> Result<Connection, LogOpenError> {
     let conn = configured(Connection::open_in_memory()?)?;
     migrate(&conn)?;
     Ok(conn)
 }
 
-fn migrate(conn: &Connection) -> Result<(), OpenError> {
+fn migrate(conn: &Connection) -> Result<(), LogOpenError> {
     let version = |conn: &Connection| conn.query_row("PRAGMA user_version", [], |row| row.get(0));
     match version(conn)? {
         SCHEMA => return Ok(()),
-        found if found > SCHEMA => return Err(OpenError::Newer { found }),
+        found if found > SCHEMA => return Err(LogOpenError::Newer { found }),
         _ => {}
     }
     use_wal(conn)?;
@@ -85,28 +85,28 @@ fn migrate(conn: &Connection) -> Result<(), OpenError> {
     match version(conn)? {
         0 => {
             conn.execute_batch(include_str!("../log.sql"))?;
-            conn.execute_batch(include_str!("../pulse.sql"))?;
+            conn.execute_batch(include_str!("../heartbeat.sql"))?;
             conn.execute_batch(view::TABLES)?;
         }
         1 => {
-            conn.execute_batch(include_str!("../pulse.sql"))?;
+            conn.execute_batch(include_str!("../heartbeat.sql"))?;
             remake_for_new_tables(conn)?;
         }
-        // Another index, and tables for the runs of hooks; one for sessions; those of what they use; times of tasks,
-        // and schedules; tasks that were left; messages that are no events.
+        // Each version since has other tables or indexes of the view, which is made again from the
+        // log.
         2..SCHEMA => remake_for_new_tables(conn)?,
         SCHEMA => {}
-        found => return Err(OpenError::Newer { found }),
+        found => return Err(LogOpenError::Newer { found }),
     }
     conn.pragma_update(None, "user_version", SCHEMA)?;
     conn.execute_batch("COMMIT")?;
     Ok(())
 }
 
-/// Kept in the file, so said once. `synchronous = FULL` is what SQLite does unless told otherwise.
+/// Sets the WAL mode, which stays in the file. `synchronous = FULL` is SQLite's default.
 ///
-/// To say it, SQLite reads first and then wants to write, and does not wait for others who do the same: of many who
-/// open a new file at once, all but one would be told that it is locked.
+/// SQLite reads first and then writes, and does not wait for other processes that do the same. Of
+/// many processes that open a new file at once, all but one would fail with a locked file.
 fn use_wal(conn: &Connection) -> Result<(), rusqlite::Error> {
     let mut tries = 0;
     loop {
@@ -121,12 +121,12 @@ fn use_wal(conn: &Connection) -> Result<(), rusqlite::Error> {
 /// events are missing, and new tables are no reason to forget that.
 fn remake_for_new_tables(conn: &Connection) -> Result<(), LogError> {
     let acknowledged = conn.query_row("SELECT head, hash FROM totals", [], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, Hash>(1)?))
+        Ok((row.get::<_, i64>(0)?, row.get::<_, ChainHash>(1)?))
     });
     let is_elsewhere = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'origin')";
     let is_elsewhere: bool = conn.query_row(is_elsewhere, [], |row| row.get(0))?;
     if is_elsewhere {
-        // The view of a log elsewhere has copies of the few events that are still to be reacted to. It is not made
+        // The view of a log on servers has copies of the few events that are due. It is not made
         // from those: it is read again from where the log is.
         conn.execute_batch("DELETE FROM event")?;
     }
@@ -181,6 +181,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.db");
         open(&path).unwrap().pragma_update(None, "user_version", SCHEMA + 1).unwrap();
-        assert!(matches!(open(&path), Err(OpenError::Newer { found }) if found == SCHEMA + 1));
+        assert!(matches!(open(&path), Err(LogOpenError::Newer { found }) if found == SCHEMA + 1));
     }
 }

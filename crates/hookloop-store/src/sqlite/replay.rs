@@ -3,12 +3,12 @@
 use hookloop_core::event::Event;
 use rusqlite::Connection;
 
-use super::damage::{Broken, OpenError};
+use super::damage::{LogDefect, LogOpenError};
 use super::event_rows::{each_event, insert};
 use super::settings::configured;
 use crate::log::LogError;
 use crate::seq::Seq;
-use crate::view::{self, Fold, View};
+use crate::view::{self, View, ViewFold};
 
 /// Empties the view and makes it again from the log beside it.
 pub(crate) fn remake_view(
@@ -17,7 +17,7 @@ pub(crate) fn remake_view(
 ) -> Result<(), LogError> {
     // Tables beside the view are left alone if they are there.
     conn.execute_batch(include_str!("../log.sql"))?;
-    conn.execute_batch(include_str!("../pulse.sql"))?;
+    conn.execute_batch(include_str!("../heartbeat.sql"))?;
     conn.execute_batch(view::DROP)?;
     conn.execute_batch(view::TABLES)?;
     fold_log(conn, conn, progress)
@@ -29,7 +29,7 @@ fn fold_log(
     into: &Connection,
     progress: &mut dyn FnMut(Seq),
 ) -> Result<(), LogError> {
-    let mut fold = Fold::new(into, View::new(into).totals()?);
+    let mut fold = ViewFold::new(into, View::new(into).totals()?);
     each_event(log, 1, |stored| {
         fold.apply(stored.seq, &stored.event)?;
         fold.owe(stored.seq, &stored.event)?;
@@ -43,7 +43,7 @@ fn fold_log(
 
 /// An empty view in a temporary file, which goes with the connection. A transaction is open.
 pub(crate) fn scratch_view() -> Result<Connection, LogError> {
-    let scratch = || -> Result<Connection, OpenError> {
+    let scratch = || -> Result<Connection, LogOpenError> {
         let conn = configured(Connection::open("")?)?;
         conn.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; BEGIN")?;
         conn.execute_batch(view::TABLES)?;
@@ -53,21 +53,21 @@ pub(crate) fn scratch_view() -> Result<Connection, LogError> {
 }
 
 /// Compares the view beside the log with the view that the log leads to.
-pub(crate) fn verify_view(conn: &Connection) -> Result<Option<Broken>, LogError> {
+pub(crate) fn verify_view(conn: &Connection) -> Result<Option<LogDefect>, LogError> {
     let derived = scratch_view()?;
     match fold_log(conn, &derived, &mut |_| ()) {
         Ok(()) => {}
         Err(LogError::Damaged { seq, reason }) => {
-            return Ok(Some(Broken::Unreadable { seq, reason }));
+            return Ok(Some(LogDefect::Unreadable { seq, reason }));
         }
         Err(error) => return Err(error),
     }
-    Ok(Broken::of_view(view::differences(conn, &derived)?))
+    Ok(LogDefect::of_view(view::differences(conn, &derived)?))
 }
 
 /// Stores an event behind the last one, and takes it into the view.
 pub(crate) fn append_one(conn: &Connection, event: &Event) -> Result<(), LogError> {
-    let mut fold = Fold::new(conn, View::new(conn).totals()?);
+    let mut fold = ViewFold::new(conn, View::new(conn).totals()?);
     let (seq, before) = (fold.totals.head + 1, fold.totals.hash);
     let prev = fold.apply(seq, event)?;
     fold.owe(seq, event)?;

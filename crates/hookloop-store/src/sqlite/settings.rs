@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
-use super::damage::OpenError;
+use super::damage::LogOpenError;
 
 /// Older libraries can lose committed data when a WAL is reset.
 const SQLITE_MIN: i32 = 3_051_003;
@@ -15,17 +15,18 @@ const SQLITE_MIN: i32 = 3_051_003;
 const CLOSE_WAL_BYTES: u64 = 160 * 1024;
 /// Statements kept prepared.
 const STATEMENTS: usize = 96;
-/// How long a writer waits for the others before it gives up.
+/// How long a writer waits for the lock of other processes.
 pub const BUSY_LIMIT: Duration = Duration::from_secs(60);
 const BUSY_SLEEP_MAX: Duration = Duration::from_millis(4);
 
-pub(super) fn configured(mut conn: Connection) -> Result<Connection, OpenError> {
+pub(super) fn configured(mut conn: Connection) -> Result<Connection, LogOpenError> {
     if rusqlite::version_number() < SQLITE_MIN {
-        return Err(OpenError::OldLibrary { found: rusqlite::version().to_owned() });
+        return Err(LogOpenError::OldLibrary { found: rusqlite::version().to_owned() });
     }
     conn.busy_handler(Some(wait_for_others))?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    // A statement keeps its plan whatever is bound to it; without this, some are planned anew each time.
+    // A statement keeps its plan for all parameters. Without this, SQLite plans some statements
+    // again each time.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(conn)

@@ -4,11 +4,11 @@ use hookloop_core::event::{CursorMoved, Event, EventBody, HookSwitched, Workflow
 use hookloop_core::id::{RunId, Subject};
 use rusqlite::params;
 
-use super::fold::Fold;
+use super::fold::ViewFold;
 use super::tables::{Result, to_json};
 use crate::log::Seq;
 
-impl Fold<'_> {
+impl ViewFold<'_> {
     /// Applies the event at place `seq`; answers the subject's version before it.
     pub(crate) fn apply(&mut self, seq: Seq, event: &Event) -> Result<Seq> {
         self.totals.head = seq;
@@ -28,8 +28,8 @@ impl Fold<'_> {
         }
     }
 
-    /// Keeps the dispatcher's books: an event that is due goes on its list, and the actions of roots
-    /// that have something left to do are counted.
+    /// Updates the dispatcher's tables: due events, and the number of actions of each root with
+    /// pending reactions.
     pub(crate) fn owe(&self, seq: Seq, event: &Event) -> Result<()> {
         let (root, count) = match &event.cause {
             Some(cause) => (cause.root, cause.count),

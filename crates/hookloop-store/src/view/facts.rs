@@ -7,11 +7,11 @@ use hookloop_core::task::TaskState;
 use rusqlite::params;
 
 use super::tables::Result;
-use super::task_rows::{Known, TaskRow, parse_id};
+use super::task_rows::{KnownId, TaskRow, parse_id};
 use super::totals::View;
 
 impl View<'_> {
-    /// What decides `command`. `batch` bounds the dependents that a deletion deals with at once.
+    /// Returns the facts that decide `command`. `batch` limits the dependents of one deletion.
     pub fn facts(&self, command: &Command, batch: usize) -> Result<Facts> {
         let (id, named): (_, &[TaskId]) = match command {
             Command::AddTask { id, depends_on, .. } => (id, depends_on),
@@ -39,9 +39,9 @@ impl View<'_> {
         let mut facts = Facts::default();
         let mut row = None;
         match self.known(id)? {
-            Known::Task(known) => row = Some(known),
-            Known::Deleted => facts.deleted = true,
-            Known::Nothing => {}
+            KnownId::Task(known) => row = Some(known),
+            KnownId::Deleted => facts.deleted = true,
+            KnownId::Nothing => {}
         }
         let mut nums = Vec::new();
         let parent = match command {

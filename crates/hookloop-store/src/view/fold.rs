@@ -5,40 +5,40 @@ use std::cell::RefCell;
 use hookloop_core::id::{Subject, TaskId};
 use rusqlite::{Connection, OptionalExtension, Params, params};
 
-use super::tables::{Result, Stored};
-use super::totals::{Totals, View};
+use super::tables::{Result, StoredState};
+use super::totals::{View, ViewTotals};
 use crate::log::Seq;
 
 /// The view while events go into it. Figures stay in memory until the unit of work ends, and so do
 /// the changes to one task, because a task's edges come one after the other.
 #[derive(Debug)]
-pub(crate) struct Fold<'c> {
+pub(crate) struct ViewFold<'c> {
     pub(super) conn: &'c Connection,
-    pub(crate) totals: Totals,
-    pub(super) hot: RefCell<Option<Hot>>,
+    pub(crate) totals: ViewTotals,
+    pub(super) hot: RefCell<Option<HotTask>>,
 }
 
 /// The columns of a task that a change depends on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node {
+pub(super) struct TaskNode {
     pub(super) num: i64,
     pub(super) version: Seq,
-    pub(super) state: Stored,
+    pub(super) state: StoredState,
     pub(super) open_deps: u32,
 }
 
 /// The task whose edges came last.
 #[derive(Debug)]
-pub(super) struct Hot {
+pub(super) struct HotTask {
     pub(super) id: TaskId,
-    pub(super) node: Node,
+    pub(super) node: TaskNode,
     /// The table does not have it yet.
     pub(super) changed: bool,
 }
 
-impl<'c> Fold<'c> {
-    pub(crate) fn new(conn: &'c Connection, totals: Totals) -> Fold<'c> {
-        Fold { conn, totals, hot: RefCell::new(None) }
+impl<'c> ViewFold<'c> {
+    pub(crate) fn new(conn: &'c Connection, totals: ViewTotals) -> ViewFold<'c> {
+        ViewFold { conn, totals, hot: RefCell::new(None) }
     }
 
     pub(crate) fn connection(&self) -> &'c Connection {
@@ -55,13 +55,13 @@ impl<'c> Fold<'c> {
         Ok(self.conn.prepare_cached(sql)?.execute(values)?)
     }
 
-    pub(super) fn node(&self, id: &TaskId) -> Result<Option<Node>> {
+    pub(super) fn node(&self, id: &TaskId) -> Result<Option<TaskNode>> {
         let select = "SELECT num, version, state, open_deps FROM task WHERE id = ?1";
         let node = self.conn.prepare_cached(select)?.query_row([id.as_str()], |row| {
-            Ok(Node {
+            Ok(TaskNode {
                 num: row.get(0)?,
                 version: row.get::<_, i64>(1)? as Seq,
-                state: Stored::read(row.get(2)?),
+                state: StoredState::read(row.get(2)?),
                 open_deps: row.get(3)?,
             })
         });
@@ -80,7 +80,7 @@ impl<'c> Fold<'c> {
     }
 
     /// A task that waits again has its next satisfaction announced again.
-    pub(super) fn write_open_deps(&self, node: Node) -> Result<()> {
+    pub(super) fn write_open_deps(&self, node: TaskNode) -> Result<()> {
         let update = "UPDATE task SET version = ?2, open_deps = ?3,
             announced = announced AND ?3 = 0 WHERE num = ?1";
         self.run(update, params![node.num, node.version as i64, node.open_deps])?;

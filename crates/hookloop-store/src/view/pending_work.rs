@@ -83,7 +83,7 @@ impl View<'_> {
         Ok(Some(Run { id: RunId(id), workflow, steps, next_step: next_step as usize, cause }))
     }
 
-    /// Workflow runs that are under way.
+    /// Counts the workflow runs that are in progress.
     pub fn count_runs(&self) -> Result<u64> {
         let mut select = self.conn.prepare_cached("SELECT count(*) FROM run")?;
         Ok(select.query_row([], |row| row.get::<_, i64>(0))? as u64)

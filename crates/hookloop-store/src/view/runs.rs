@@ -1,16 +1,16 @@
-//! How often hooks ran, what came of it, and how long they took.
+//! Counts, results and durations of hook runs.
 
 use hookloop_core::event::HookRan;
 use rusqlite::params;
 
-use super::fold::Fold;
+use super::fold::ViewFold;
 use super::tables::Result;
 use super::totals::View;
 
 /// Sizes that a doubling of time has.
 const PER_DOUBLING: u32 = 4;
 
-/// What the runs of one hook came to.
+/// The results of the runs of one hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookRuns {
     pub name: String,
@@ -34,7 +34,7 @@ pub(super) fn ms_of(size: u32) -> u64 {
     base.saturating_add(base / u64::from(PER_DOUBLING) * u64::from(size % PER_DOUBLING))
 }
 
-impl Fold<'_> {
+impl ViewFold<'_> {
     pub(super) fn count_run(&self, ran: &HookRan) -> Result<()> {
         let (is_block, is_pass) = (ran.status == "blocked", ran.status == "passed");
         let is_failure = !is_block && !is_pass && ran.status != "skipped";

@@ -19,10 +19,10 @@ pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS
 
 pub type Result<T, E = LogError> = std::result::Result<T, E>;
 
-/// A stored state. `Open` is created or ready, told apart by the open dependencies, and by the time for who asks at
-/// a moment.
+/// A stored state. `Open` is created or ready, by the open dependencies and by the time of the
+/// query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stored {
+pub(crate) enum StoredState {
     Open = 0,
     Active = 1,
     Submitted = 2,
@@ -31,33 +31,34 @@ pub(crate) enum Stored {
     Deleted = 5,
 }
 
-impl Stored {
-    pub(crate) fn read(code: i64) -> Stored {
+impl StoredState {
+    pub(crate) fn read(code: i64) -> StoredState {
         match code {
-            0 => Stored::Open,
-            1 => Stored::Active,
-            2 => Stored::Submitted,
-            3 => Stored::Completed,
-            4 => Stored::Blocked,
-            _ => Stored::Deleted,
+            0 => StoredState::Open,
+            1 => StoredState::Active,
+            2 => StoredState::Submitted,
+            3 => StoredState::Completed,
+            4 => StoredState::Blocked,
+            _ => StoredState::Deleted,
         }
     }
 
     /// The state a reader sees whose time has come; none for a task that is deleted.
     pub(crate) fn shown(self, open_deps: u32) -> Option<TaskState> {
         Some(match self {
-            Stored::Open if open_deps == 0 => TaskState::Ready,
-            Stored::Open => TaskState::Created,
-            Stored::Active => TaskState::Active,
-            Stored::Submitted => TaskState::Submitted,
-            Stored::Completed => TaskState::Completed,
-            Stored::Blocked => TaskState::Blocked,
-            Stored::Deleted => return None,
+            StoredState::Open if open_deps == 0 => TaskState::Ready,
+            StoredState::Open => TaskState::Created,
+            StoredState::Active => TaskState::Active,
+            StoredState::Submitted => TaskState::Submitted,
+            StoredState::Completed => TaskState::Completed,
+            StoredState::Blocked => TaskState::Blocked,
+            StoredState::Deleted => return None,
         })
     }
 }
 
-/// Encodes a value as the JSON text that a column holds.
+/// Encodes a value as the JSON text that a column holds. Values of the view always encode: their
+/// keys are strings, and their numbers finite.
 pub(super) fn to_json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

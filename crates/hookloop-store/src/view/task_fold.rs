@@ -6,13 +6,13 @@ use hookloop_core::id::TaskId;
 use hookloop_core::task::TaskSpec;
 use rusqlite::params;
 
-use super::fold::{Fold, Hot, Node};
-use super::tables::{Result, Stored, to_json};
+use super::fold::{HotTask, TaskNode, ViewFold};
+use super::tables::{Result, StoredState, to_json};
 use crate::log::{LogError, Seq};
 
 const SET_STATE: &str = "UPDATE task SET version = ?2, state = ?3 WHERE num = ?1";
 
-impl Fold<'_> {
+impl ViewFold<'_> {
     pub(super) fn insert_task(
         &mut self,
         seq: Seq,
@@ -33,10 +33,10 @@ impl Fold<'_> {
         let (at, json) = (event.at.0, to_json(spec));
         let time = spec.not_before.map(|time| time.0).filter(|time| *time > at);
         self.run(insert, params![id.as_str(), version, priority, kind, at, parent, json, time])?;
-        self.totals.add(Stored::Open.shown(0), 1);
+        self.totals.add(StoredState::Open.shown(0), 1);
         let num = self.conn.last_insert_rowid();
-        let node = Node { num, version: seq, state: Stored::Open, open_deps: 0 };
-        self.hot.replace(Some(Hot { id: id.clone(), node, changed: false }));
+        let node = TaskNode { num, version: seq, state: StoredState::Open, open_deps: 0 };
+        self.hot.replace(Some(HotTask { id: id.clone(), node, changed: false }));
         // Only a foreign message can be on the subject of a task before the task is created.
         if self.totals.quarantined > 0 {
             return self.version_of(id.as_str());
@@ -51,7 +51,7 @@ impl Fold<'_> {
                 self.hot.replace(other);
                 self.settle()?;
                 let node = self.node(id)?.ok_or_else(|| never_created(seq, id))?;
-                Hot { id: id.clone(), node, changed: false }
+                HotTask { id: id.clone(), node, changed: false }
             }
         };
         let before = hot.node;
@@ -66,12 +66,12 @@ impl Fold<'_> {
 
     /// Adds an edge; answers whether it is new and leads to a task that is not completed. An edge to
     /// a task that was deleted meanwhile leads nowhere and is left out.
-    fn insert_edge(&self, node: Node, edge: &Dependency) -> Result<bool> {
-        let needs = self.node(&edge.to_id)?.filter(|needs| needs.state != Stored::Deleted);
+    fn insert_edge(&self, node: TaskNode, edge: &Dependency) -> Result<bool> {
+        let needs = self.node(&edge.to_id)?.filter(|needs| needs.state != StoredState::Deleted);
         let Some(needs) = needs else { return Ok(false) };
         let added =
             self.run("INSERT OR IGNORE INTO edge VALUES (?1, ?2)", [node.num, needs.num])?;
-        Ok(added == 1 && needs.state != Stored::Completed)
+        Ok(added == 1 && needs.state != StoredState::Completed)
     }
 
     pub(super) fn change_task(&mut self, seq: Seq, id: &TaskId, event: &Event) -> Result<Seq> {
@@ -83,7 +83,8 @@ impl Fold<'_> {
             EventBody::TaskStarted(started) => {
                 let open_deps = node.open_deps;
                 self.adopt(node)?;
-                self.totals.moved(node.state.shown(open_deps), Stored::Active.shown(open_deps));
+                self.totals
+                    .moved(node.state.shown(open_deps), StoredState::Active.shown(open_deps));
                 let update = "UPDATE task SET version = ?2, state = 1, started_at = ?3, claim = ?4,
                     epoch = coalesce(?5, epoch) WHERE num = ?1";
                 let claim = started.claim.as_ref();
@@ -92,8 +93,8 @@ impl Fold<'_> {
                 self.run(update, params![num, seq, event.at.0, claim, epoch])?;
             }
             EventBody::TaskReleased(released) => {
-                self.set_state(seq, node, Stored::Open)?;
-                // Work that nobody does has no beginning.
+                self.set_state(seq, node, StoredState::Open)?;
+                // A task without a claim has no start time.
                 let update = "UPDATE task SET started_at = NULL, claim = NULL WHERE num = ?1";
                 self.run(update, [num])?;
                 if released.reason == ReleaseReason::Expired {
@@ -101,18 +102,19 @@ impl Fold<'_> {
                 }
             }
             EventBody::TaskSubmitted(submitted) => {
-                self.set_state(seq, node, Stored::Submitted)?;
+                self.set_state(seq, node, StoredState::Submitted)?;
                 if submitted.submission.is_some() {
                     self.run("UPDATE task SET claim = NULL WHERE num = ?1", [num])?;
                 }
             }
             EventBody::TaskReturned(_) => {
-                self.set_state(seq, node, Stored::Open)?;
+                self.set_state(seq, node, StoredState::Open)?;
                 self.run("UPDATE task SET started_at = NULL WHERE num = ?1", [num])?;
             }
             EventBody::TaskCompleted(outcome) => {
                 self.adopt(node)?;
-                self.totals.moved(node.state.shown(node.open_deps), Stored::Completed.shown(0));
+                self.totals
+                    .moved(node.state.shown(node.open_deps), StoredState::Completed.shown(0));
                 let update =
                     "UPDATE task SET version = ?2, state = 3, completed_at = ?3, detail = ?4,
                     claim = NULL WHERE num = ?1";
@@ -120,16 +122,16 @@ impl Fold<'_> {
                 self.release_dependents(node)?;
             }
             EventBody::TaskBlocked(obstacle) => {
-                self.set_state(seq, node, Stored::Blocked)?;
+                self.set_state(seq, node, StoredState::Blocked)?;
                 let update = "UPDATE task SET detail = ?2, claim = NULL WHERE num = ?1";
                 self.run(update, params![num, to_json(obstacle)])?;
             }
             EventBody::TaskUnblocked(_) => {
-                self.set_state(seq, node, Stored::Open)?;
+                self.set_state(seq, node, StoredState::Open)?;
                 self.run("UPDATE task SET detail = NULL WHERE num = ?1", [num])?;
             }
             EventBody::TaskApproved(_) => {
-                self.set_state(seq, node, Stored::Submitted)?;
+                self.set_state(seq, node, StoredState::Submitted)?;
                 self.run("UPDATE task SET detail = NULL WHERE num = ?1", [num])?;
             }
             EventBody::TaskDeleted(_) => self.delete(seq, node)?,
@@ -148,7 +150,7 @@ impl Fold<'_> {
             _ => self.raise(seq, num)?,
         }
         self.deliver(seq, num, &event.body)?;
-        let is_waiting = matches!(node.state, Stored::Blocked | Stored::Submitted);
+        let is_waiting = matches!(node.state, StoredState::Blocked | StoredState::Submitted);
         self.trouble_task(seq, event, is_waiting)?;
         Ok(node.version)
     }
@@ -157,24 +159,26 @@ impl Fold<'_> {
         self.run("UPDATE task SET version = ?2 WHERE num = ?1", params![num, seq as i64]).map(drop)
     }
 
-    fn set_state(&mut self, seq: Seq, node: Node, state: Stored) -> Result<()> {
+    fn set_state(&mut self, seq: Seq, node: TaskNode, state: StoredState) -> Result<()> {
         self.adopt(node)?;
         self.totals.moved(node.state.shown(node.open_deps), state.shown(node.open_deps));
         self.run(SET_STATE, params![node.num, seq as i64, state as i64])?;
         Ok(())
     }
 
-    /// Whatever happens to a task that was left, it is not what it was left as.
-    fn adopt(&self, node: Node) -> Result<()> {
+    /// A change of state ends the priority of a task whose claim expired.
+    fn adopt(&self, node: TaskNode) -> Result<()> {
         match node.state {
-            Stored::Open => self.run("DELETE FROM orphan WHERE task = ?1", [node.num]).map(drop),
+            StoredState::Open => {
+                self.run("DELETE FROM orphan WHERE task = ?1", [node.num]).map(drop)
+            }
             _ => Ok(()),
         }
     }
 
     /// Every dependent of `node`, which was open until now, waits for one task less.
-    fn release_dependents(&mut self, node: Node) -> Result<()> {
-        if node.state == Stored::Completed {
+    fn release_dependents(&mut self, node: TaskNode) -> Result<()> {
+        if node.state == StoredState::Completed {
             return Ok(());
         }
         let select = "SELECT task.num, state, open_deps FROM edge JOIN task ON task.num = edge.task
@@ -187,7 +191,7 @@ impl Fold<'_> {
         let mut update = self.conn.prepare_cached(update)?;
         for (num, state, open_deps) in dependents {
             update.execute([num])?;
-            let state = Stored::read(state);
+            let state = StoredState::read(state);
             if open_deps == 1 {
                 self.totals.moved(state.shown(1), state.shown(0));
             }
@@ -195,9 +199,9 @@ impl Fold<'_> {
         Ok(())
     }
 
-    fn delete(&mut self, seq: Seq, node: Node) -> Result<()> {
+    fn delete(&mut self, seq: Seq, node: TaskNode) -> Result<()> {
         self.release_dependents(node)?;
-        self.set_state(seq, node, Stored::Deleted)?;
+        self.set_state(seq, node, StoredState::Deleted)?;
         self.run("UPDATE task SET claim = NULL WHERE num = ?1 AND claim IS NOT NULL", [node.num])?;
         self.run("DELETE FROM edge WHERE task = ?1", [node.num])?;
         let to = "DELETE FROM edge WHERE needs = ?1
@@ -206,12 +210,12 @@ impl Fold<'_> {
         Ok(())
     }
 
-    fn remove_edge(&mut self, seq: Seq, node: Node, edge: &RemovedDependency) -> Result<()> {
-        let mut after = Node { version: seq, ..node };
+    fn remove_edge(&mut self, seq: Seq, node: TaskNode, edge: &RemovedDependency) -> Result<()> {
+        let mut after = TaskNode { version: seq, ..node };
         if let Some(needs) = self.node(&edge.to_id)? {
             let delete = "DELETE FROM edge WHERE task = ?1 AND needs = ?2";
             let removed = self.run(delete, [node.num, needs.num])?;
-            if removed == 1 && needs.state != Stored::Completed {
+            if removed == 1 && needs.state != StoredState::Completed {
                 after.open_deps = node.open_deps.saturating_sub(1);
             }
         }

@@ -9,7 +9,7 @@ use super::task_rows::{COLUMNS, TaskRow};
 use super::totals::View;
 
 impl View<'_> {
-    /// What `id` waits or waited for, oldest first.
+    /// Returns the tasks that `id` waits or waited for, oldest first.
     pub fn dependencies(&self, id: &TaskId) -> Result<Vec<TaskRow>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM task WHERE num IN

@@ -1,11 +1,11 @@
-//! What is read from the view.
+//! Tasks as rows of the view.
 
 use hookloop_core::id::TaskId;
 use hookloop_core::task::{Task, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::tables::{Result, Stored};
+use super::tables::{Result, StoredState};
 use super::totals::View;
 use crate::log::{LogError, Seq};
 
@@ -24,7 +24,8 @@ pub struct TaskFilter {
     pub state: Option<TaskState>,
     pub label: Option<String>,
     pub kind: Option<String>,
-    /// Somewhere in the id, the goal, the description or a label; of what letters are in both cases, those of ASCII.
+    /// Text in the id, the goal, the description or a label. Only ASCII letters match in both
+    /// cases.
     pub text: Option<String>,
     /// Only those that were added before the task of this number.
     pub before: Option<u64>,
@@ -39,9 +40,11 @@ impl TaskFilter {
             && self.text.as_deref().is_none_or(|text| has_text(task, &text.to_ascii_lowercase()))
     }
 
-    /// What a task's row has to hold so that its text may: which it does is told when it is read.
+    /// Texts that a row must contain if the task contains the text. The task itself is checked
+    /// after it is read.
     fn sql_text(&self) -> Option<[String; 2]> {
         let text = self.text.as_deref()?;
+        // A string always encodes.
         let as_json = serde_json::to_string(text).unwrap_or_default();
         Some([containing(text), containing(as_json.trim_matches('"'))])
     }
@@ -68,7 +71,7 @@ fn has_text(task: &Task, text: &str) -> bool {
     places.any(|place| place.to_ascii_lowercase().contains(text))
 }
 
-/// A pattern of `LIKE … ESCAPE '\\'` for what contains a text.
+/// A pattern of `LIKE … ESCAPE '\\'` that matches values with a text.
 pub(super) fn containing(text: &str) -> String {
     let mut pattern = "%".to_owned();
     for c in text.chars() {
@@ -92,7 +95,7 @@ const TASK_BY_ID: &str = "SELECT num, id, version, state, open_deps, announced, 
 
 /// Steps from the tables to a task as it is at `now`; `None` for one that is deleted.
 fn read_task(row: &Row<'_>, now: Option<Timestamp>) -> Result<Option<TaskRow>> {
-    let (state, open_dependencies) = (Stored::read(row.get(3)?), row.get(4)?);
+    let (state, open_dependencies) = (StoredState::read(row.get(3)?), row.get(4)?);
     let Some(state) = state.shown(open_dependencies) else { return Ok(None) };
     let version = row.get::<_, i64>(2)? as Seq;
     let damaged = |error| LogError::damaged(version, format!("in the view: {error}"));
@@ -134,9 +137,9 @@ fn read_task(row: &Row<'_>, now: Option<Timestamp>) -> Result<Option<TaskRow>> {
     Ok(Some(TaskRow { num: row.get::<_, i64>(0)? as u64, version, task }))
 }
 
-/// What an id in the view belongs to.
+/// The task that an id in the view belongs to.
 #[derive(Clone, Debug)]
-pub enum Known {
+pub enum KnownId {
     Task(Box<TaskRow>),
     Deleted,
     Nothing,
@@ -145,19 +148,19 @@ pub enum Known {
 impl View<'_> {
     pub fn task(&self, id: &TaskId) -> Result<Option<TaskRow>> {
         Ok(match self.known(id)? {
-            Known::Task(row) => Some(*row),
-            Known::Deleted | Known::Nothing => None,
+            KnownId::Task(row) => Some(*row),
+            KnownId::Deleted | KnownId::Nothing => None,
         })
     }
 
-    pub fn known(&self, id: &TaskId) -> Result<Known> {
+    pub fn known(&self, id: &TaskId) -> Result<KnownId> {
         let mut select = self.conn.prepare_cached(TASK_BY_ID)?;
         let mut rows = select.query([id.as_str()])?;
         match rows.next()? {
-            None => Ok(Known::Nothing),
+            None => Ok(KnownId::Nothing),
             Some(row) => Ok(match read_task(row, self.now)? {
-                Some(row) => Known::Task(Box::new(row)),
-                None => Known::Deleted,
+                Some(row) => KnownId::Task(Box::new(row)),
+                None => KnownId::Deleted,
             }),
         }
     }
@@ -173,7 +176,7 @@ impl View<'_> {
         ids.map(|id| parse_id(id?)).collect()
     }
 
-    /// The ids right before and after `id`: what a short form must be told apart from.
+    /// Returns the ids right before and after `id`, which a short form must differ from.
     pub fn neighbours(&self, id: &TaskId) -> Result<[Option<String>; 2]> {
         let before = "SELECT id FROM task WHERE id < ?1 ORDER BY id DESC LIMIT 1";
         let after = "SELECT id FROM task WHERE id > ?1 ORDER BY id LIMIT 1";

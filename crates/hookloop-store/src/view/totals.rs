@@ -6,20 +6,20 @@ use hookloop_core::time::Timestamp;
 use rusqlite::Connection;
 
 use super::tables::{Result, to_json};
-use crate::chain::Hash;
+use crate::chain::ChainHash;
 use crate::log::{LogError, Seq};
 
-/// The one row of figures, held in memory while a unit of work changes it.
+/// The one row of totals, held in memory while a unit of work changes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Totals {
+pub struct ViewTotals {
     /// The last event in the view.
     pub head: Seq,
-    pub(crate) hash: Hash,
+    pub(crate) hash: ChainHash,
     pub cursor: CursorMoved,
-    /// Tasks in each state, whatever the time, and deleted ones.
+    /// Tasks in each state, independent of the time, and deleted ones.
     pub(super) counts: [i64; 7],
     /// Workflow runs that are over: completed, failed.
-    pub runs: Runs,
+    pub runs: RunTotals,
     /// Messages of a shared log that are no events.
     pub quarantined: u64,
     /// Messages that were removed from the stream of a shared log, as far as a person accepted that.
@@ -27,12 +27,12 @@ pub struct Totals {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Runs {
+pub struct RunTotals {
     pub completed: u64,
     pub failed: u64,
 }
 
-impl Totals {
+impl ViewTotals {
     pub fn count(&self, state: TaskState) -> u64 {
         self.counts[state as usize].max(0) as u64
     }
@@ -56,7 +56,7 @@ impl Totals {
 #[derive(Clone, Copy, Debug)]
 pub struct View<'c> {
     pub(super) conn: &'c Connection,
-    /// When it is asked. At no moment in particular, the time of every task has come and none has waited.
+    /// The time of the query. Without one, no task is delayed and none has waited.
     pub(super) now: Option<Timestamp>,
 }
 
@@ -70,7 +70,7 @@ impl<'c> View<'c> {
         View { now: Some(now), ..self }
     }
 
-    pub fn totals(&self) -> Result<Totals> {
+    pub fn totals(&self) -> Result<ViewTotals> {
         let mut select = self.conn.prepare_cached("SELECT * FROM totals")?;
         let row = select.query_row([], |row| {
             let mut counts = [0; 7];
@@ -79,7 +79,7 @@ impl<'c> View<'c> {
             }
             let part: Option<String> = row.get(3)?;
             let over = |column| row.get::<_, i64>(column).map(|n| n as u64);
-            let runs = Runs { completed: over(11)?, failed: over(12)? };
+            let runs = RunTotals { completed: over(11)?, failed: over(12)? };
             let (head, hash, cursor) = (row.get::<_, i64>(0)?, row.get(1)?, row.get::<_, i64>(2)?);
             Ok((head, hash, cursor, part, counts, runs, [over(13)?, over(14)?]))
         })?;
@@ -90,10 +90,10 @@ impl<'c> View<'c> {
             .map_err(|error| LogError::damaged(cursor as Seq, error))?;
         let cursor = CursorMoved { seq: cursor as Seq, part };
         let head = head as Seq;
-        Ok(Totals { head, hash, cursor, counts, runs, quarantined, removed_accepted })
+        Ok(ViewTotals { head, hash, cursor, counts, runs, quarantined, removed_accepted })
     }
 
-    pub(crate) fn write_totals(&self, totals: &Totals) -> Result<()> {
+    pub(crate) fn write_totals(&self, totals: &ViewTotals) -> Result<()> {
         let part = totals.cursor.part.as_ref().map(to_json);
         let c = &totals.counts;
         self.conn

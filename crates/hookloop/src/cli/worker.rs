@@ -21,7 +21,7 @@ use hookloop_engine::lifeline;
 use hookloop_engine::place::Place;
 use hookloop_engine::process::Cancel;
 use hookloop_engine::project::{EngineError, Project};
-use hookloop_engine::store::Links;
+use hookloop_engine::store::NatsLinks;
 use hookloop_engine::telemetry::{Exporter, Tracing};
 use hookloop_engine::user::{ProjectHome, ProjectRules};
 use hookloop_engine::worker::{Post, Quit, SLOTS_MAX, Site, Told, Worker, WorkerPlan, check_out};
@@ -116,7 +116,7 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         context.log = self.log.logger(&context.out)?;
         let surroundings =
-            Surroundings { stays: Some(Links::default()), ..context.surroundings()? };
+            Surroundings { stays: Some(NatsLinks::default()), ..context.surroundings()? };
         let home = state_home()?;
         let sites = self.sites(context, &home, &surroundings)?;
         let Some(first) = sites.first() else {

@@ -8,7 +8,7 @@ use hookloop_engine::fleet::Fleet;
 use hookloop_engine::kept::{AfterLoss, Surroundings};
 use hookloop_engine::place::Place;
 use hookloop_engine::project::{EngineError, Project};
-use hookloop_engine::store::Links;
+use hookloop_engine::store::NatsLinks;
 use hookloop_engine::trust;
 
 use super::live::Live;
@@ -51,7 +51,7 @@ pub(super) struct Site {
 impl Sites {
     /// The project at `here`, and others that have their state in `home`.
     pub(crate) fn new(here: Place, home: PathBuf, surroundings: Surroundings) -> Sites {
-        let surroundings = Surroundings { stays: Some(Links::default()), ..surroundings };
+        let surroundings = Surroundings { stays: Some(NatsLinks::default()), ..surroundings };
         Sites { here, home, surroundings, open: Mutex::default() }
     }
 

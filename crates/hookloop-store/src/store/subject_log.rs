@@ -1,14 +1,18 @@
-//! One subject of a log that is elsewhere, as a log of its own: for processes that need no more of it.
+//! One subject of a log on servers as a log of its own, for processes that need no more of it.
 
 use std::sync::Arc;
 
 use hookloop_core::id::Subject;
 
-use super::{Engine, Store, StoreError};
-use crate::chain::Hash;
-use crate::log::{AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent};
-use crate::pulse::{Beat, Held, Pulse};
-use crate::snapshot::{Snapshot, Snapshots};
+use super::engine::LogEngine;
+use super::error::StoreError;
+use super::handle::Store;
+use crate::chain::ChainHash;
+use crate::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
+use crate::log::{
+    AppendError, AppendOutcome, EventFollower, EventLog, LogError, NewEvent, Seq, StoredEvent,
+};
+use crate::snapshot::{SnapshotStore, ViewSnapshot};
 
 impl Store {
     /// A store of one subject of this log alone, with its view in memory; none where the log is in a file here,
@@ -16,17 +20,17 @@ impl Store {
     pub fn of_subject(&self, subject: &Subject) -> Result<Option<Store>, StoreError> {
         let Some(engine) = &self.0.engine else { return Ok(None) };
         let (engine, subject) = (engine.clone(), subject.clone());
-        Store::over(Arc::new(OneSubject { engine, subject })).map(Some)
+        Store::over(Arc::new(SubjectLog { engine, subject })).map(Some)
     }
 }
 
-struct OneSubject {
-    engine: Arc<dyn Engine>,
+struct SubjectLog {
+    engine: Arc<dyn LogEngine>,
     subject: Subject,
 }
 
-impl EventLog for OneSubject {
-    fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
+impl EventLog for SubjectLog {
+    fn append(&self, batch: &[NewEvent]) -> Result<AppendOutcome, AppendError> {
         self.engine.append(batch)
     }
 
@@ -53,46 +57,50 @@ impl EventLog for OneSubject {
         self.engine.check_has(seen)
     }
 
-    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<Hash>, LogError> {
+    fn end_before(&self, seen: Seq) -> Result<Option<Seq>, LogError> {
+        self.engine.end_before(seen)
+    }
+
+    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<ChainHash>, LogError> {
         self.engine.digests(batch)
     }
 
-    fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+    fn follow(&self, from: Seq) -> Result<Box<dyn EventFollower>, LogError> {
         self.engine.follow_subject(&self.subject, from)
     }
 }
 
-impl Pulse for OneSubject {
-    fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
+impl HeartbeatStore for SubjectLog {
+    fn beat(&self, held: &HeldResource, holder: &str, epoch: u64) -> Result<(), LogError> {
         self.engine.beat(held, holder, epoch)
     }
 
     fn take(
         &self,
-        held: &Held,
+        held: &HeldResource,
         holder: &str,
         epoch: u64,
-        seen: Option<&Beat>,
+        seen: Option<&HeartbeatRecord>,
     ) -> Result<bool, LogError> {
         self.engine.take(held, holder, epoch, seen)
     }
 
-    fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
+    fn last_beat(&self, held: &HeldResource) -> Result<Option<HeartbeatRecord>, LogError> {
         self.engine.last_beat(held)
     }
 
-    fn workers(&self) -> Result<Vec<Beat>, LogError> {
+    fn workers(&self) -> Result<Vec<HeartbeatRecord>, LogError> {
         self.engine.workers()
     }
 
-    fn forget(&self, held: &Held) -> Result<(), LogError> {
+    fn forget(&self, held: &HeldResource) -> Result<(), LogError> {
         self.engine.forget(held)
     }
 }
 
-/// Snapshots are of whole logs.
-impl Snapshots for OneSubject {
-    fn latest(&self, _: i64) -> Result<Option<Snapshot>, LogError> {
+/// A snapshot is of a whole log, so one subject has none.
+impl SnapshotStore for SubjectLog {
+    fn latest(&self, _: i64) -> Result<Option<ViewSnapshot>, LogError> {
         Ok(None)
     }
 
@@ -100,7 +108,7 @@ impl Snapshots for OneSubject {
         Ok(0)
     }
 
-    fn save(&self, _: &Snapshot) -> Result<(), LogError> {
+    fn save(&self, _: &ViewSnapshot) -> Result<(), LogError> {
         Ok(())
     }
 }

@@ -1,8 +1,7 @@
 //! A way to a real server on which things go wrong when a test says so.
 //!
-//! It reads just enough of the NATS protocol to know what a client publishes and what it is
-//! answered. What the server says about the other members of its cluster is left out: a client that
-//! knew them would go around.
+//! It reads just enough of the NATS protocol to know the messages of a client and their answers.
+//! The addresses of other members of the cluster are removed: a client would bypass the proxy.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -18,7 +17,7 @@ use crate::wait_for;
 /// How long a fault may take to happen.
 const HAPPENED: Duration = Duration::from_secs(30);
 
-/// What becomes of something that a client publishes.
+/// A fault of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The client is answered this, and the server never sees it.
@@ -48,12 +47,12 @@ impl Fault {
         Fault::Answer(error.to_string())
     }
 
-    /// Happens only to what wants an answer.
+    /// Whether the fault happens only to messages that want an answer.
     fn is_about_answers(&self) -> bool {
         !matches!(self, Fault::Lose | Fault::Cut | Fault::Delay(_))
     }
 
-    /// Happens to what the server sends, not to what the client publishes.
+    /// Whether the fault happens to deliveries of the server, not to messages of the client.
     fn is_about_deliveries(&self) -> bool {
         matches!(self, Fault::LoseDelivery)
     }
@@ -161,7 +160,7 @@ impl Shared {
         }
     }
 
-    /// What is to happen to something that is published.
+    /// Takes the planned fault of a published message.
     fn fault(&self, subject: &str, wants_answer: bool) -> Option<Fault> {
         self.next_fault(|plan| {
             subject.starts_with(&plan.subject)
@@ -199,7 +198,7 @@ impl Shared {
 struct Connection {
     client: TcpStream,
     server: TcpStream,
-    /// Who writes to the client does so a frame at a time.
+    /// Frames to the client are written one at a time.
     to_client: Mutex<TcpStream>,
     /// Subjects that the client listens on, with its numbers for them.
     subscriptions: Mutex<Vec<(String, String)>>,
@@ -259,7 +258,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets a fault happen; answers whether the server gets to see what it happened to.
+    /// Lets a fault happen; returns whether the server gets the message.
     fn suffer(&self, fault: &Fault, reply: Option<&str>) -> io::Result<bool> {
         let reply = reply.unwrap_or_default();
         match fault {

@@ -2,7 +2,7 @@
 //!
 //! A log is one project's events in one total order. A batch is stored whole or not at all. Each
 //! event names the version that it expects its subject to have (the sequence number of the last
-//! event on it), which also makes appending idempotent for ever. A stored batch can't find its
+//! event on it). This also makes appending idempotent for ever. A stored batch can't find its
 //! subjects at the expected versions again, and is then recognised by its ids.
 
 use std::time::Duration;

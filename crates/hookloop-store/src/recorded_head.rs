@@ -1,7 +1,8 @@
 //! The last acknowledged event of a SQLite log, in a small file beside it.
 //!
-//! The view in the log's own file has the acknowledged head, too, but a file that is deleted, emptied or replaced by
-//! an older copy takes that with it. A log on servers needs no such file: its view is a file of its own.
+//! The view in the log's own file has the acknowledged head, too. A file that is deleted, emptied
+//! or replaced by an older copy loses it. A log on servers needs no such file: its view is a file
+//! of its own.
 //!
 //! The record is written after a commit and is not synced, so it never names an event that is not on disk. Of several
 //! processes that commit at once, an earlier one may write last. The record then lags behind until the next commit.

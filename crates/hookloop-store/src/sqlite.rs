@@ -1,8 +1,8 @@
 //! The log in a SQLite file.
 //!
 //! WAL, `synchronous=FULL`: committed events are on disk. The last process to close the file moves
-//! the WAL into it, but only once the WAL is worth it, so that most short commands pay for their
-//! own write and no more.
+//! a large WAL into it. A small WAL stays, so that most short commands pay only for their own
+//! write.
 //!
 //! - [`damage`]: losses and damage, and the errors that report them
 //! - [`settings`]: how SQLite is set up

@@ -43,7 +43,7 @@ pub(super) async fn connect(
     let addresses = servers(access)?;
     if is_brief {
         // The client would wait for a tick of its timer first, and then try one server after the
-        // other: that is for when the one that this asks does not answer.
+        // other. It does so only if the server that is picked here does not answer.
         let at_once = options(access, denials)?.reconnect_to_server_callback(first_at_once());
         match at_once.connect(addresses.clone()).await.map_err(|error| refused(access, &error)) {
             Err(JetStreamError::Unreachable { .. }) => {}

@@ -1,6 +1,6 @@
 //! Names of streams and subjects, and how the streams are set up.
 //!
-//! A project's events are in one of [`SHARDS`] streams, by the hash of its name: order per project
+//! A project's events are in one of [`SHARDS`] streams, by the hash of its name. Order per project
 //! needs one stream, and a stream per project would cost the server a Raft group each. Every read
 //! and write names the project in its subject, so that a worker's permissions can be held to the
 //! projects that it works on.

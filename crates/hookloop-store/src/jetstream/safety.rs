@@ -2,7 +2,8 @@
 //!
 //! With the server's defaults a power cut loses whole streams, because acknowledged messages are
 //! not on disk yet. The version, the number of replicas and the syncing are checked before the
-//! first write, and again when the connection leads to another server or the check is old.
+//! first write. They are checked again when the connection leads to another server or the check is
+//! old.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 //! Threads stage their units on the view one after the other, each on top of those before it. The
 //! last thread to arrive undoes all of them and sends the batch to the log. The view is not locked
 //! meanwhile. When a batch is refused because other processes wrote first, all of its units are
-//! done again, and later batches take fewer units: with many rivals, each unit is a batch of its
+//! done again, and later batches take fewer units. With many rivals, each unit is a batch of its
 //! own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

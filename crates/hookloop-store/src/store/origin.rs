@@ -141,8 +141,8 @@ fn unpack_snapshot(engine: &dyn LogEngine, path: &Path) -> Result<(), StoreError
     Ok(std::fs::remove_file(&draft).and(named).map_err(unusable)?)
 }
 
-/// Whether the file at `path` is a view up to event `head`; makes it one that many processes of this machine can
-/// use, which a copy of another's is not.
+/// Whether the file at `path` is a view up to event `head`. Prepares it for the processes of this
+/// machine, as a copy of another machine's view needs.
 fn ready_draft(path: &Path, head: Seq) -> bool {
     let Ok(conn) = Connection::open(path) else { return false };
     matches!(sqlite::check_file(&conn), Ok(None))

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use crate::log::Seq;
 
-/// Each waiter is woken once, when what it waits for is there: many threads wait for their own
-/// writes at the same time, and need not wake each other.
+/// Each waiting thread is woken once, when its event is in the view. Many threads wait for their
+/// own writes at the same time, and need not wake each other.
 #[derive(Debug, Default)]
 pub(super) struct ViewProgress {
     seen: AtomicU64,

@@ -15,8 +15,8 @@ use crate::log::{
 use crate::snapshot::{SnapshotStore, ViewSnapshot};
 
 impl Store {
-    /// A store of one subject of this log alone, with its view in memory; none where the log is in a file here,
-    /// which costs nothing to read.
+    /// Returns a store of one subject of this log alone, with its view in memory. None if the log
+    /// is in a file, which costs nothing to read.
     pub fn of_subject(&self, subject: &Subject) -> Result<Option<Store>, StoreError> {
         let Some(engine) = &self.0.engine else { return Ok(None) };
         let (engine, subject) = (engine.clone(), subject.clone());

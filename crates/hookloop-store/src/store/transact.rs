@@ -96,8 +96,8 @@ impl Store {
         Ok(question(View::new(&inner.conn))?)
     }
 
-    /// Ends the use of a store by a process that is about to end: moves the WAL if that is due, and
-    /// leaves the rest to the system, which is quicker at it.
+    /// Ends the use of a store by a process that is about to end. Moves a large WAL into the file,
+    /// and leaves the rest to the system, which is quicker.
     pub fn leave(self) {
         let worth_it = self.lock().home.path().is_some_and(sqlite::is_wal_large);
         if worth_it { drop(self) } else { std::mem::forget(self) }

@@ -1,4 +1,4 @@
-//! Whatever a server answers, or fails to: an append ends as the log really is.
+//! The result of an append agrees with the log, for every answer and failure of a server.
 //!
 //! Every failure happens to an event alone and to an atomic batch, on one server and on three.
 
@@ -135,8 +135,8 @@ fn first(size: Size) -> Vec<NewEvent> {
     }
 }
 
-/// What comes behind `first`, which is stored from `at` on: an event of another writer on the task
-/// that it wrote to last.
+/// An event of another writer behind `first`, which is stored from `at` on, on the task that it
+/// wrote to last.
 fn behind(first: &[NewEvent], at: Seq) -> NewEvent {
     let last = at + first.len() as Seq - 1;
     NewEvent {
@@ -357,7 +357,7 @@ fn an_event_that_is_late(bed: &Bed<'_>, size: Size) {
     stores_once_after(bed, size, Fault::Delay(TOO_LATE), 1);
 }
 
-/// What can't succeed is not tried again, and nothing is stored.
+/// A write that can't succeed is not tried again, and nothing is stored.
 fn a_refusal(bed: &Bed<'_>, size: Size) {
     bed.plan(Fault::refusal(10_054, "message size exceeds maximum allowed"));
     let refused = bed.troubled.append(&first(size));
@@ -382,7 +382,7 @@ fn a_batch_again(bed: &Bed<'_>, size: Size) {
     bed.assert_log(&[&batch, &[rival]]);
 }
 
-/// Who holds something must know that it did not show a sign of life.
+/// A holder learns that its heartbeat was refused.
 #[test]
 fn a_beat_that_is_refused_is_said() {
     let server = Server::single();

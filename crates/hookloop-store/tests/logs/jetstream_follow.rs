@@ -1,4 +1,4 @@
-//! Events out of a real server, in order and without a gap, whatever happens on the way.
+//! Events of a real server arrive in order and without a gap, across failures.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ fn append(log: &JetStreamLog, from: Seq, to: Seq) {
     }
 }
 
-/// What a follower gets up to event `last`, which has to be everything from `first` on.
+/// The events that a follower gets up to event `last`, which has to be everything from `first` on.
 #[track_caller]
 fn assert_follows(follower: &mut dyn EventFollower, first: Seq, last: Seq) {
     let (mut seen, end) = (Vec::new(), Instant::now() + LIMIT);
@@ -198,7 +198,7 @@ fn a_view_whose_file_is_deleted_is_made_again() {
     let store = machine.open();
     (1..=5).for_each(|n| add(&store, n));
     machine.delete_view();
-    // Who has it open goes on with what is no longer there.
+    // A process that has the deleted file open keeps using it.
     add(&store, 6);
     let next = machine.open();
     add(&next, 7);

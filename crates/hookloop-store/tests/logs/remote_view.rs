@@ -1,4 +1,4 @@
-//! A view over a log that is elsewhere, when what comes from there is not whole.
+//! A view over a log on servers that does not deliver every event.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -20,7 +20,7 @@ use hookloop_store::snapshot::{SnapshotStore, ViewSnapshot};
 use hookloop_store::sqlite::{LogDefect, SCHEMA};
 use hookloop_store::store::{LogIdentity, Store, StoreError, ViewFile};
 
-/// A log that tells what each event follows, and does not deliver one of them.
+/// A log that names the version each event follows, and does not deliver one of them.
 #[derive(Clone)]
 struct Leaky {
     log: MemoryLog,
@@ -216,7 +216,7 @@ fn an_event_that_did_not_arrive_is_missed() {
     assert!(damaged, "{missed:?}");
 }
 
-/// What was taken in before the gap stays, and nothing behind it comes in.
+/// Events before the gap stay in the view, and no event behind it is taken in.
 #[test]
 fn a_view_in_a_file_stays_before_the_gap() {
     let dir = tempfile::tempdir().unwrap();
@@ -264,7 +264,7 @@ fn a_new_machine_starts_with_a_snapshot_and_what_came_after() {
     let path = dir.path().join("view.db");
     let new = Store::over_at(Arc::new(log), found(&path), identity).unwrap();
     assert_eq!(hash(&new), hash(&old));
-    // As in a view that was read from the log: who reads does not wait for who writes.
+    // Readers do not wait for writers, as in a view that was read from the log.
     let conn = rusqlite::Connection::open(&path).unwrap();
     let mode: String = conn.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
@@ -310,7 +310,8 @@ fn a_snapshot_that_is_no_view_is_ignored() {
     }
 }
 
-/// Somebody who knows that there is more does not wait for as long as a follower's own signs of life take.
+/// A thread that waits for more events does not wait for the interval of a follower's own
+/// heartbeats.
 #[test]
 fn a_silent_follower_is_replaced_when_more_is_known_to_be_there() {
     let log = leaky(0);

@@ -20,7 +20,7 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stor
 use async_nats::jetstream::{self, Context};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use hookloop_store::jetstream::Access;
+use hookloop_store::jetstream::NatsOptions;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -517,7 +517,7 @@ fn hints() -> Config {
 /// The product, set up on a thread of its own: it is synchronous.
 async fn product(setup: &Setup) -> Ours {
     let Setup { url, dir, pass, replayed, monitors, .. } = setup.clone();
-    let access = Access { urls: url, monitors, ..Access::default() };
+    let access = NatsOptions::at(url, monitors);
     tokio::task::spawn_blocking(move || Ours::new(&access, &dir, pass, replayed)).await.unwrap()
 }
 

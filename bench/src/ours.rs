@@ -16,7 +16,10 @@ use hookloop_core::task::{Outcome, TaskSpec};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::{ClaimRequest, Wanted};
 use hookloop_engine::project::Project;
-use hookloop_store::jetstream::{self, Access, JetStream, Safety};
+use hookloop_store::jetstream;
+use hookloop_store::jetstream::JetStreamLog;
+use hookloop_store::jetstream::NatsOptions;
+use hookloop_store::jetstream::ServerSafety;
 use hookloop_store::log::{EventLog, NewEvent, Seq};
 use hookloop_store::store::Store;
 
@@ -33,8 +36,8 @@ const NAMES: [&str; 3] = ["bench-work", "bench-append", "bench-replay"];
 #[derive(Clone, Debug)]
 pub struct Ours {
     pass: Duration,
-    log: JetStream,
-    replay: JetStream,
+    log: JetStreamLog,
+    replay: JetStreamLog,
     replayed: u64,
     project: Project,
     feed: Feed,
@@ -99,9 +102,9 @@ impl Feed {
 
 impl Ours {
     /// Projects on the servers that `access` leads to, the view in `dir`, with the events to read.
-    pub fn new(access: &Access, dir: &Path, pass: Duration, replayed: u64) -> Ours {
+    pub fn new(access: &NatsOptions, dir: &Path, pass: Duration, replayed: u64) -> Ours {
         let log = |name: &str| {
-            let log = JetStream::connect(access, &name.parse().unwrap()).unwrap();
+            let log = JetStreamLog::connect(access, &name.parse().unwrap()).unwrap();
             log.prepare().unwrap();
             log
         };
@@ -128,7 +131,7 @@ impl Ours {
 
     /// The streams that its events are in.
     pub fn streams(&self) -> Vec<String> {
-        NAMES.map(|name| JetStream::stream_of(&name.parse().unwrap())).to_vec()
+        NAMES.map(|name| JetStreamLog::stream_of(&name.parse().unwrap())).to_vec()
     }
 
     /// Makes tasks ready for one pass, in the view too.

@@ -21,13 +21,21 @@ use hookloop_engine::claim::{ClaimRequest, Wanted};
 use hookloop_engine::dispatcher::{Dispatcher, Round};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
-use hookloop_fleet::fleet::{Fleet, Presence, Running, Served, WorkerState};
-use hookloop_store::jetstream::{Access, JetStream, Links};
+use hookloop_fleet::fleet::Fleet;
+use hookloop_fleet::fleet::Presence;
+use hookloop_fleet::fleet::Running;
+use hookloop_fleet::fleet::Served;
+use hookloop_fleet::fleet::WorkerState;
+use hookloop_store::heartbeat::HeartbeatRecord;
+use hookloop_store::heartbeat::HeartbeatStore;
+use hookloop_store::heartbeat::HeldResource;
+use hookloop_store::jetstream::JetStreamLog;
+use hookloop_store::jetstream::NatsLinks;
+use hookloop_store::jetstream::NatsOptions;
 use hookloop_store::log::{
-    AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent,
+    AppendError, AppendOutcome, EventFollower, EventLog, LogError, NewEvent, Seq, StoredEvent,
 };
-use hookloop_store::pulse::{Beat, Held, Pulse};
-use hookloop_store::snapshot::{Snapshot, Snapshots};
+use hookloop_store::snapshot::{SnapshotStore, ViewSnapshot};
 use hookloop_store::store::Store;
 
 /// As `hookloop worker` has them.
@@ -113,7 +121,7 @@ impl Floor {
 /// Workers that run until this is dropped.
 #[derive(Debug)]
 pub struct Workers {
-    access: Access,
+    access: NatsOptions,
     projects: Vec<ProjectName>,
     floor: Arc<Floor>,
     threads: Vec<JoinHandle<()>>,
@@ -121,7 +129,7 @@ pub struct Workers {
 }
 
 impl Workers {
-    pub fn new(access: &Access, projects: &[ProjectName]) -> Workers {
+    pub fn new(access: &NatsOptions, projects: &[ProjectName]) -> Workers {
         let (access, projects) = (access.clone(), projects.to_vec());
         let floor = Arc::new(Floor::default());
         floor.rest();
@@ -180,13 +188,13 @@ impl Drop for Workers {
 
 /// A log, with what is asked of it counted.
 struct Counted {
-    log: JetStream,
+    log: JetStreamLog,
     floor: Arc<Floor>,
 }
 
 impl Counted {
-    fn open(access: &Access, project: &ProjectName, floor: &Arc<Floor>) -> Store {
-        let log = JetStream::connect(access, project).unwrap();
+    fn open(access: &NatsOptions, project: &ProjectName, floor: &Arc<Floor>) -> Store {
+        let log = JetStreamLog::connect(access, project).unwrap();
         Store::over(Arc::new(Counted { log, floor: floor.clone() })).unwrap()
     }
 }
@@ -196,16 +204,19 @@ fn count(counter: &AtomicU64) {
 }
 
 impl EventLog for Counted {
-    fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
+    fn append(&self, batch: &[NewEvent]) -> Result<AppendOutcome, AppendError> {
         count(&self.floor.asked.appends);
         let appended = self.log.append(batch);
-        if matches!(appended, Err(AppendError::Conflict { .. }) | Ok(Appended::Before(_))) {
+        if matches!(appended, Err(AppendError::Conflict { .. }) | Ok(AppendOutcome::Before(_))) {
             count(&self.floor.asked.conflicts);
         }
         appended
     }
 
-    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<hookloop_store::chain::Hash>, LogError> {
+    fn digests(
+        &self,
+        batch: &[NewEvent],
+    ) -> Result<Vec<hookloop_store::chain::ChainHash>, LogError> {
         self.log.digests(batch)
     }
 
@@ -229,23 +240,27 @@ impl EventLog for Counted {
         self.log.head()
     }
 
-    fn follow_subject(&self, subject: &Subject, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+    fn follow_subject(
+        &self,
+        subject: &Subject,
+        from: Seq,
+    ) -> Result<Box<dyn EventFollower>, LogError> {
         let follow = self.log.follow_subject(subject, from)?;
         Ok(Box::new(CountedFollow { follow, floor: self.floor.clone() }))
     }
 
-    fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+    fn follow(&self, from: Seq) -> Result<Box<dyn EventFollower>, LogError> {
         let follow = self.log.follow(from)?;
         Ok(Box::new(CountedFollow { follow, floor: self.floor.clone() }))
     }
 }
 
 struct CountedFollow {
-    follow: Box<dyn Follow>,
+    follow: Box<dyn EventFollower>,
     floor: Arc<Floor>,
 }
 
-impl Follow for CountedFollow {
+impl EventFollower for CountedFollow {
     fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
         let events = self.follow.next(timeout)?;
         self.floor.asked.delivered.fetch_add(events.len() as u64, Ordering::Relaxed);
@@ -253,10 +268,10 @@ impl Follow for CountedFollow {
     }
 }
 
-impl Pulse for Counted {
-    fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
+impl HeartbeatStore for Counted {
+    fn beat(&self, held: &HeldResource, holder: &str, epoch: u64) -> Result<(), LogError> {
         count(match held {
-            Held::Worker(_) => &self.floor.asked.shown,
+            HeldResource::Worker(_) => &self.floor.asked.shown,
             _ => &self.floor.asked.beats,
         });
         self.log.beat(held, holder, epoch)
@@ -264,33 +279,33 @@ impl Pulse for Counted {
 
     fn take(
         &self,
-        held: &Held,
+        held: &HeldResource,
         holder: &str,
         epoch: u64,
-        seen: Option<&Beat>,
+        seen: Option<&HeartbeatRecord>,
     ) -> Result<bool, LogError> {
         count(&self.floor.asked.beats);
         self.log.take(held, holder, epoch, seen)
     }
 
-    fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
+    fn last_beat(&self, held: &HeldResource) -> Result<Option<HeartbeatRecord>, LogError> {
         count(&self.floor.asked.looks);
         self.log.last_beat(held)
     }
 
-    fn workers(&self) -> Result<Vec<Beat>, LogError> {
+    fn workers(&self) -> Result<Vec<HeartbeatRecord>, LogError> {
         count(&self.floor.asked.looks);
         self.log.workers()
     }
 
-    fn forget(&self, held: &Held) -> Result<(), LogError> {
+    fn forget(&self, held: &HeldResource) -> Result<(), LogError> {
         count(&self.floor.asked.beats);
         self.log.forget(held)
     }
 }
 
-impl Snapshots for Counted {
-    fn latest(&self, schema: i64) -> Result<Option<Snapshot>, LogError> {
+impl SnapshotStore for Counted {
+    fn latest(&self, schema: i64) -> Result<Option<ViewSnapshot>, LogError> {
         self.log.latest(schema)
     }
 
@@ -299,7 +314,7 @@ impl Snapshots for Counted {
         self.log.latest_head(schema)
     }
 
-    fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {
+    fn save(&self, snapshot: &ViewSnapshot) -> Result<(), LogError> {
         self.log.save(snapshot)
     }
 }
@@ -325,10 +340,15 @@ struct Light {
 }
 
 impl Light {
-    fn start(number: usize, access: &Access, project: &ProjectName, floor: &Arc<Floor>) -> Light {
+    fn start(
+        number: usize,
+        access: &NatsOptions,
+        project: &ProjectName,
+        floor: &Arc<Floor>,
+    ) -> Light {
         let name: TaskId = format!("light-{number}").parse().unwrap();
         // The logs of a worker share its connection.
-        let access = &Access { links: Some(Links::default()), ..access.clone() };
+        let access = &NatsOptions { links: Some(NatsLinks::default()), ..access.clone() };
         let store = Counted::open(access, project, floor);
         store.go_live().unwrap();
         let fleet = Counted::open(access, &ProjectName::of_fleet(), floor);

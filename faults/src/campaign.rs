@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use hookloop_config::effective::Rules;
 use hookloop_engine::project::Project;
-use hookloop_store::jetstream::{self, Access};
+use hookloop_store::jetstream;
+use hookloop_store::jetstream::NatsOptions;
 use hookloop_store::store::Store;
 use hookloop_testbed::{Cluster, poll};
 
@@ -162,8 +163,7 @@ impl Round {
 
 /// A view of the campaign's own.
 pub(crate) fn open(site: &Site, view: &Path) -> Store {
-    let access =
-        Access { urls: site.urls.clone(), monitors: site.monitors.clone(), ..Access::default() };
+    let access = NatsOptions::at(site.urls.clone(), site.monitors.clone());
     jetstream::open(&access, &site.project.parse().unwrap(), view).unwrap().store
 }
 

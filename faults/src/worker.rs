@@ -27,7 +27,8 @@ use hookloop_core::task::Outcome as TaskOutcome;
 use hookloop_engine::claim::{ClaimRequest, Wanted};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
-use hookloop_store::jetstream::{self, Access};
+use hookloop_store::jetstream;
+use hookloop_store::jetstream::NatsOptions;
 
 use crate::history::{History, Op, Outcome};
 
@@ -77,11 +78,7 @@ impl Args {
     }
 
     fn open(&self) -> Result<Project, EngineError> {
-        let access = Access {
-            urls: self.urls.clone(),
-            monitors: self.monitors.clone(),
-            ..Access::default()
-        };
+        let access = NatsOptions::at(self.urls.clone(), self.monitors.clone());
         let project = self.project.parse().unwrap();
         let opened = jetstream::open(&access, &project, &self.view())?;
         assert_eq!(opened.lost, None, "the log ends before what this machine has seen");

@@ -1,8 +1,7 @@
 //! A way to a real server on which things go wrong when a test says so.
 //!
-//! It reads just enough of the NATS protocol to know what a client publishes and what it is
-//! answered. What the server says about the other members of its cluster is left out: a client that
-//! knew them would go around.
+//! It reads just enough of the NATS protocol to know the messages of a client and their answers.
+//! The addresses of other members of the cluster are removed: a client would bypass the proxy.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -18,7 +17,7 @@ use crate::wait_for;
 /// How long a fault may take to happen.
 const HAPPENED: Duration = Duration::from_secs(30);
 
-/// What becomes of something that a client publishes.
+/// A fault of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The client is answered this, and the server never sees it.
@@ -35,6 +34,8 @@ pub enum Fault {
     Cut,
     /// It arrives later, and everything behind it.
     Delay(Duration),
+    /// The server delivers an event of this subject to a consumer, and the delivery gets lost.
+    LoseDelivery,
 }
 
 impl Fault {
@@ -46,9 +47,14 @@ impl Fault {
         Fault::Answer(error.to_string())
     }
 
-    /// Happens only to what wants an answer.
+    /// Whether the fault happens only to messages that want an answer.
     fn is_about_answers(&self) -> bool {
         !matches!(self, Fault::Lose | Fault::Cut | Fault::Delay(_))
+    }
+
+    /// Whether the fault happens to deliveries of the server, not to messages of the client.
+    fn is_about_deliveries(&self) -> bool {
+        matches!(self, Fault::LoseDelivery)
     }
 }
 
@@ -142,23 +148,37 @@ impl Shared {
             let connection = Arc::new(connection);
             self.open.lock().unwrap().push(connection.clone());
             let (plans, answers) = (self.clone(), connection.clone());
+            let incoming = self.clone();
             std::thread::spawn(move || {
                 let _ = connection.carry_to_server(&plans);
                 connection.cut();
             });
             std::thread::spawn(move || {
-                let _ = answers.carry_to_client();
+                let _ = answers.carry_to_client(&incoming);
                 answers.cut();
             });
         }
     }
 
-    /// What is to happen to something that is published.
+    /// Takes the planned fault of a published message.
     fn fault(&self, subject: &str, wants_answer: bool) -> Option<Fault> {
+        self.next_fault(|plan| {
+            subject.starts_with(&plan.subject)
+                && !plan.fault.is_about_deliveries()
+                && (wants_answer || !plan.fault.is_about_answers())
+        })
+    }
+
+    /// Whether the delivery of an event to the client is to get lost.
+    fn loses_delivery(&self, subject: &str) -> bool {
+        let concerns =
+            |plan: &Plan| plan.fault.is_about_deliveries() && subject.starts_with(&plan.subject);
+        self.next_fault(concerns).is_some()
+    }
+
+    /// Takes the first planned fault that `concerns` something.
+    fn next_fault(&self, concerns: impl Fn(&Plan) -> bool) -> Option<Fault> {
         let mut plans = self.plans.lock().unwrap();
-        let concerns = |plan: &Plan| {
-            subject.starts_with(&plan.subject) && (wants_answer || !plan.fault.is_about_answers())
-        };
         let at = plans.iter().position(concerns)?;
         let plan = &mut plans[at];
         if plan.after > 0 {
@@ -178,7 +198,7 @@ impl Shared {
 struct Connection {
     client: TcpStream,
     server: TcpStream,
-    /// Who writes to the client does so a frame at a time.
+    /// Frames to the client are written one at a time.
     to_client: Mutex<TcpStream>,
     /// Subjects that the client listens on, with its numbers for them.
     subscriptions: Mutex<Vec<(String, String)>>,
@@ -238,7 +258,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets a fault happen; answers whether the server gets to see what it happened to.
+    /// Lets a fault happen; returns whether the server gets the message.
     fn suffer(&self, fault: &Fault, reply: Option<&str>) -> io::Result<bool> {
         let reply = reply.unwrap_or_default();
         match fault {
@@ -264,7 +284,7 @@ impl Connection {
                 self.cutting.lock().unwrap().insert(reply.to_owned());
                 Ok(true)
             }
-            Fault::Lose => Ok(false),
+            Fault::Lose | Fault::LoseDelivery => Ok(false),
             Fault::Cut => Err(io::ErrorKind::ConnectionAborted.into()),
             Fault::Delay(time) => {
                 std::thread::sleep(*time);
@@ -273,7 +293,7 @@ impl Connection {
         }
     }
 
-    fn carry_to_client(&self) -> io::Result<()> {
+    fn carry_to_client(&self, plans: &Shared) -> io::Result<()> {
         let mut from = BufReader::new(self.server.try_clone()?);
         while let Some(frame) = Frame::read(&mut from)? {
             match frame.words()[..] {
@@ -281,6 +301,7 @@ impl Connection {
                 ["MSG" | "HMSG", subject, ..] if self.cutting.lock().unwrap().remove(subject) => {
                     return Ok(());
                 }
+                ["MSG" | "HMSG", subject, ..] if plans.loses_delivery(subject) => {}
                 ["INFO", ..] => self.tell(&without_others(&frame.bytes))?,
                 _ => self.tell(&frame.bytes)?,
             }

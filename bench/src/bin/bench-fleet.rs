@@ -9,18 +9,17 @@ use std::time::{Duration, Instant};
 use hookloop_bench::figures::{Sample, ms, table, times};
 use hookloop_bench::ours::Feed;
 use hookloop_bench::processes::{Runner, round_robin};
-use hookloop_store::jetstream::{self, Access, JetStream, Safety};
+use hookloop_store::jetstream::{self, JetStreamLog, NatsOptions, ServerSafety};
 use hookloop_store::log::EventLog;
 use hookloop_testbed::{Cluster, Server};
 
 fn main() {
     let quick = std::env::args().any(|arg| arg == "--quick");
     let cluster = Cluster::three();
-    let access = Access {
-        urls: cluster.urls().join(","),
-        monitors: cluster.nodes().iter().map(Server::monitor_url).collect(),
-        ..Access::default()
-    };
+    let access = NatsOptions::at(
+        cluster.urls().join(","),
+        cluster.nodes().iter().map(Server::monitor_url).collect(),
+    );
     println!("## A command on a shared store\n");
     commands(&access, if quick { 5 } else { 60 });
     println!("## A new machine\n");
@@ -47,16 +46,17 @@ fn run(home: &Path, args: &[&str]) {
     assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-fn commands(access: &Access, rounds: usize) {
+fn commands(access: &NatsOptions, rounds: usize) {
     let home = tempfile::tempdir().unwrap();
     let config = home.path().join(".config/hookloop");
     std::fs::create_dir_all(&config).unwrap();
-    let monitors = serde_json::to_string(&access.monitors).unwrap();
-    let text = format!("version: 1\nstores:\n  \"{}\": {{monitors: {monitors}}}\n", access.urls);
+    let monitors = serde_json::to_string(&access.access.monitors).unwrap();
+    let text =
+        format!("version: 1\nstores:\n  \"{}\": {{monitors: {monitors}}}\n", access.access.urls);
     std::fs::write(config.join("config.yaml"), text).unwrap();
     let warm_ups = rounds / 10 + 1;
     let projects = ["local", "shared"].map(|name| home.path().join(name));
-    for (project, store) in projects.iter().zip(["sqlite", &access.urls]) {
+    for (project, store) in projects.iter().zip(["sqlite", &access.access.urls]) {
         std::fs::create_dir(project).unwrap();
         let text = format!("version: 1\nproject: bench-commands\nstore: \"{store}\"\n");
         std::fs::write(project.join("hookloop.yaml"), text).unwrap();
@@ -103,8 +103,8 @@ fn commands(access: &Access, rounds: usize) {
 }
 
 /// The median of an append, in milliseconds.
-fn append(access: &Access, count: usize) -> f64 {
-    let log = JetStream::connect(access, &"bench-one".parse().unwrap()).unwrap();
+fn append(access: &NatsOptions, count: usize) -> f64 {
+    let log = JetStreamLog::connect(access, &"bench-one".parse().unwrap()).unwrap();
     log.prepare().unwrap();
     let feed = Feed::default();
     let mut sample = Sample::default();
@@ -116,9 +116,9 @@ fn append(access: &Access, count: usize) -> f64 {
 }
 
 /// A log of tasks that were created, started and completed, and views made of it.
-fn new_machine(access: &Access, events: usize) {
+fn new_machine(access: &NatsOptions, events: usize) {
     let name = "bench-long".parse().unwrap();
-    let log = JetStream::connect(access, &name).unwrap();
+    let log = JetStreamLog::connect(access, &name).unwrap();
     log.prepare().unwrap();
     let feed = Feed::default();
     let start = Instant::now();

@@ -14,7 +14,9 @@ use hookloop_core::id::{ProjectName, TaskId};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::project::Project;
 use hookloop_fleet::fleet::Fleet;
-use hookloop_store::jetstream::{Access, JetStream, Safety};
+use hookloop_store::jetstream::JetStreamLog;
+use hookloop_store::jetstream::NatsOptions;
+use hookloop_store::jetstream::ServerSafety;
 use hookloop_store::log::EventLog;
 use hookloop_store::store::Store;
 use hookloop_testbed::{Cluster, Server, poll};
@@ -93,8 +95,7 @@ fn main() {
 /// How many events of the fleet's log reach each worker, when every worker does one task and a few directives come.
 fn count_deliveries(count: usize, sizes: Sizes) -> Vec<String> {
     let server = Server::single();
-    let access =
-        Access { urls: server.url(), monitors: vec![server.monitor_url()], ..Access::default() };
+    let access = NatsOptions::at(server.url(), vec![server.monitor_url()]);
     let yard = Yard::new(&access, sizes.projects);
     let mut workers = Workers::new(&access, &yard.names);
     workers.grow(count);
@@ -131,7 +132,7 @@ const DELIVERIES: [&str; 6] =
 fn measure(nodes: &[Server], sizes: Sizes) {
     let urls: Vec<String> = nodes.iter().map(Server::url).collect();
     let monitors = nodes.iter().map(Server::monitor_url).collect();
-    let access = Access { urls: urls.join(","), monitors, ..Access::default() };
+    let access = NatsOptions::at(urls.join(","), monitors);
     let yard = Yard::new(&access, sizes.projects);
     let mut workers = Workers::new(&access, &yard.names);
     idle(nodes, &mut workers, sizes);
@@ -143,17 +144,17 @@ fn measure(nodes: &[Server], sizes: Sizes) {
 /// The projects, and somebody who adds tasks.
 struct Yard {
     names: Vec<ProjectName>,
-    logs: Vec<JetStream>,
+    logs: Vec<JetStreamLog>,
     fleet: Fleet,
     feed: Feed,
 }
 
 impl Yard {
-    fn new(access: &Access, projects: usize) -> Yard {
+    fn new(access: &NatsOptions, projects: usize) -> Yard {
         let names: Vec<ProjectName> =
             (0..projects).map(|n| format!("yard-{n}").parse().unwrap()).collect();
         let prepared = |name: &ProjectName| {
-            let log = JetStream::connect(access, name).unwrap();
+            let log = JetStreamLog::connect(access, name).unwrap();
             log.prepare().unwrap();
             log
         };

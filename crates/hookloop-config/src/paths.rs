@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use hookloop_store::sqlite::SCHEMA;
+use hookloop_core::store_config::TABLES_VERSION;
 use sha2::{Digest, Sha256};
 
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +109,7 @@ impl Place {
     /// The view of a log that is elsewhere. Programs of two versions may work here at once, while one takes the
     /// other's place: each has the tables that it knows.
     pub fn view(&self) -> PathBuf {
-        self.state.join(format!("view-{SCHEMA}.db"))
+        self.state.join(format!("view-{TABLES_VERSION}.db"))
     }
 
     pub fn database(&self) -> PathBuf {

@@ -14,7 +14,7 @@ use hookloop_core::hook::Hook;
 use hookloop_core::price::TokenPrice;
 use hookloop_core::session::AtRetryLimit;
 use hookloop_http::settings::UserNetwork;
-use hookloop_store::jetstream::{Access, Durability};
+use hookloop_core::store_config::{NatsAccess, NatsDurability};
 
 use crate::agents::Settings;
 use crate::channels::Channel;
@@ -102,8 +102,8 @@ pub struct User {
     pub telemetry: Wish,
     /// The proxy and certificates of requests.
     pub network: UserNetwork,
-    pub(crate) durability: Durability,
-    pub(crate) stores: BTreeMap<String, Access>,
+    pub(crate) durability: NatsDurability,
+    pub(crate) stores: BTreeMap<String, NatsAccess>,
 }
 
 /// A project that workers on this machine serve.
@@ -150,21 +150,21 @@ impl User {
     }
 
     /// How to reach `urls`. A repository leads nobody to a machine that the user does not know.
-    pub fn access(&self, urls: &str, named_by: NamedBy) -> Result<Access, Unlisted> {
+    pub fn access(&self, urls: &str, named_by: NamedBy) -> Result<NatsAccess, Unlisted> {
         let urls_set = |urls: &str| {
             urls.split(',').map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
         };
         let listed =
             self.stores.iter().find(|(known, _)| urls_set(known).is_superset(&urls_set(urls)));
         match listed {
-            Some((_, access)) => Ok(Access { urls: urls.to_owned(), ..access.clone() }),
+            Some((_, access)) => Ok(NatsAccess { urls: urls.to_owned(), ..access.clone() }),
             None if named_by == NamedBy::Repository && !urls.split(',').all(is_loopback) => {
                 Err(Unlisted { urls: urls.to_owned(), path: self.path.clone() })
             }
-            None => Ok(Access {
+            None => Ok(NatsAccess {
                 urls: urls.to_owned(),
                 durability: self.durability,
-                ..Access::default()
+                ..NatsAccess::default()
             }),
         }
     }

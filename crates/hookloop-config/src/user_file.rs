@@ -7,8 +7,9 @@ use std::str::FromStr;
 use hookloop_core::hook::Source as HookSource;
 use hookloop_core::id::ProjectName;
 use hookloop_core::price::TokenPrice;
-use hookloop_http::HttpClient;
-use hookloop_store::jetstream::{Access, Credentials, Durability};
+use hookloop_core::store_config::NatsAccess;
+use hookloop_core::store_config::NatsCredentials;
+use hookloop_core::store_config::NatsDurability;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -212,15 +213,15 @@ impl FromStr for NoGates {
     }
 }
 
-struct Word(Durability);
+struct Word(NatsDurability);
 
 impl FromStr for Word {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
-            "safe" => Ok(Word(Durability::Safe)),
-            "unsafe" => Ok(Word(Durability::Unsafe)),
+            "safe" => Ok(Word(NatsDurability::Safe)),
+            "unsafe" => Ok(Word(NatsDurability::Unsafe)),
             _ => Err(format!("`{text}` is not a durability: `safe` or `unsafe`")),
         }
     }
@@ -232,7 +233,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
     check_version(&file.version)?;
     let durability = match file.durability {
         Some(word) => read_word::<Word>(word)?.0,
-        None => Durability::default(),
+        None => NatsDurability::default(),
     };
     let mut stores = BTreeMap::new();
     for (urls, Spanned { value: entry, referenced, .. }) in file.stores {
@@ -243,9 +244,9 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
         let complain = |message: &str| Err(Complaint::new(referenced, message));
         let at = |path: PathBuf| base.join(path);
         let credentials = match (entry.credentials, entry.nkey, entry.token) {
-            (Some(file), None, None) => Some(Credentials::File(at(file))),
-            (None, Some(seed), None) => Some(Credentials::NKey(at(seed))),
-            (None, None, Some(file)) => Some(Credentials::Token(at(file))),
+            (Some(file), None, None) => Some(NatsCredentials::File(at(file))),
+            (None, Some(seed), None) => Some(NatsCredentials::NKey(at(seed))),
+            (None, None, Some(file)) => Some(NatsCredentials::Token(at(file))),
             (None, None, None) => None,
             _ => return complain("one of `credentials`, `nkey` and `token`"),
         };
@@ -254,7 +255,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
             (None, None) => None,
             _ => return complain("`certificate` and `key` go together"),
         };
-        let access = Access {
+        let access = NatsAccess {
             urls: urls.clone(),
             credentials,
             ca: entry.ca.map(at),
@@ -265,9 +266,6 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
                 Some(word) => read_word::<Word>(word)?.0,
                 None => durability,
             },
-            brief: false,
-            links: None,
-            http: HttpClient::default(),
         };
         stores.insert(urls, access);
     }
@@ -369,17 +367,25 @@ mod tests {
     fn only_the_users_own_file_makes_a_store_unsafe() {
         let everywhere = user("version: 1\ndurability: unsafe\n");
         let access = everywhere.access("nats://h:1", NamedBy::User).unwrap();
-        assert_eq!(access.durability, Durability::Unsafe);
+        assert_eq!(access.durability, NatsDurability::Unsafe);
         let one = user("version: 1\nstores: {'nats://h:1': {durability: unsafe}}\n");
-        assert_eq!(one.access("nats://h:1", NamedBy::User).unwrap().durability, Durability::Unsafe);
-        assert_eq!(one.access("nats://i:1", NamedBy::User).unwrap().durability, Durability::Safe);
+        assert_eq!(
+            one.access("nats://h:1", NamedBy::User).unwrap().durability,
+            NatsDurability::Unsafe
+        );
+        assert_eq!(
+            one.access("nats://i:1", NamedBy::User).unwrap().durability,
+            NatsDurability::Safe
+        );
     }
 
     #[test]
     fn paths_are_beside_the_file_and_mistakes_have_a_line() {
         let user = user("version: 1\nstores:\n  nats://h:1: {credentials: w.creds}\n");
         let access = user.access("nats://h:1", NamedBy::User).unwrap();
-        let Some(Credentials::File(path)) = access.credentials else { panic!("no credentials") };
+        let Some(NatsCredentials::File(path)) = access.credentials else {
+            panic!("no credentials")
+        };
         assert_eq!(path, Path::new("/home/u/.config/hookloop/w.creds"));
         for (text, line) in [
             ("version: 1\ndurability: sure\n", 2),

@@ -44,6 +44,7 @@
 //! - [`schedule`]: tasks that come again
 //! - [`purse`]: what all sessions of a project together may spend
 //! - [`session`]: one run of the loop, as a machine without a clock or a process
+//! - [`store_config`]: how a log is reached and stored, as configuration
 //! - [`trace`]: a session as a trace: the ids of its spans
 //! - [`workflow`]: a named list of steps, and how far a run of it is
 
@@ -84,6 +85,7 @@ pub mod rule;
 pub mod schedule;
 pub mod session;
 pub mod slots;
+pub mod store_config;
 pub mod task;
 pub mod template;
 pub mod time;

@@ -12,8 +12,8 @@ use hookloop_core::refusal::Refusal;
 use hookloop_core::slots::Full;
 use hookloop_core::task::Task;
 use hookloop_core::time::Timestamp;
-use hookloop_store::store::Unit;
-use hookloop_store::view::{Kinds, View};
+use hookloop_store::store::WorkUnit;
+use hookloop_store::view::{TypeFilter, View};
 
 use crate::command_outcome::Done;
 use crate::error::EngineError;
@@ -127,10 +127,10 @@ impl Project {
                 wanted => match self.takable(&unit.view()?, wanted, &closed)? {
                     Takable::Nothing => None,
                     Takable::Only(types) => {
-                        self.pick(unit, &Kinds::Only(&types), &request.labels, width)?
+                        self.pick(unit, &TypeFilter::Only(&types), &request.labels, width)?
                     }
                     Takable::Except(types) => {
-                        self.pick(unit, &Kinds::Except(&types), &request.labels, width)?
+                        self.pick(unit, &TypeFilter::Except(&types), &request.labels, width)?
                     }
                 },
             };
@@ -217,8 +217,8 @@ impl Project {
     /// The task to try for, among the first `width` that no claimant of this process is after.
     fn pick(
         &self,
-        unit: &Unit<'_>,
-        kinds: &Kinds<'_>,
+        unit: &WorkUnit<'_>,
+        kinds: &TypeFilter<'_>,
         labels: &[String],
         width: usize,
     ) -> Result<Option<(TaskId, Option<Hold>)>, EngineError> {
@@ -246,7 +246,12 @@ impl Project {
     }
 
     /// Whether the worker may have a task of that type.
-    fn check_type(&self, unit: &Unit<'_>, id: &TaskId, worker: &str) -> Result<(), EngineError> {
+    fn check_type(
+        &self,
+        unit: &WorkUnit<'_>,
+        id: &TaskId,
+        worker: &str,
+    ) -> Result<(), EngineError> {
         let Some(row) = unit.view()?.task(id)? else { return Ok(()) };
         let Some(kind) = row.task.spec.kind else { return Ok(()) };
         match self.rules.implementers(&kind) {

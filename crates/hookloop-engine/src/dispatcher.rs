@@ -6,8 +6,10 @@
 
 use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
+use hookloop_store::heartbeat::HeartbeatRecord;
+use hookloop_store::heartbeat::HeartbeatStore;
+use hookloop_store::heartbeat::HeldResource;
 use hookloop_store::log::Seq;
-use hookloop_store::pulse::{Beat, Held, Pulse};
 use rustix::time::ClockId;
 
 use crate::command_outcome::Done;
@@ -52,9 +54,9 @@ impl Dispatcher {
         project.store.go_live()?;
         let name = format!("{machine} {}", fresh_id());
         let seats = [
-            Seat::new(Held::Dispatcher, name.clone()),
-            Seat::new(Held::Second, name.clone()),
-            Seat::new(Held::Third, name).in_reserve(),
+            Seat::new(HeldResource::Dispatcher, name.clone()),
+            Seat::new(HeldResource::Second, name.clone()),
+            Seat::new(HeldResource::Third, name).in_reserve(),
         ];
         let (watch, expired) = (Watch::default(), Vec::new());
         Ok(Dispatcher { project, seats, watch, expired, known: 0, snapshot: None })
@@ -204,7 +206,7 @@ impl Project {
     /// Takes the dispatcher's seat for a command that runs hooks; none if it is taken.
     pub(crate) fn take_seat(&self) -> Result<Option<SeatHold>, EngineError> {
         let SeatHolder::Nobody(last) = self.seat_holder()? else { return Ok(None) };
-        let mut seat = Seat::new(Held::Dispatcher, format!("{COMMAND} {}", fresh_id()));
+        let mut seat = Seat::new(HeldResource::Dispatcher, format!("{COMMAND} {}", fresh_id()));
         match seat.take(&self.store, last.as_ref())? {
             true => Ok(Some(SeatHold::new(seat, self.store.clone())?)),
             false => Ok(None),
@@ -230,10 +232,10 @@ impl Project {
         if seen.as_ref().is_some_and(is_recent) {
             return Ok(SeatHolder::Dispatcher);
         }
-        let Some(beat) = self.store.last_beat(&Held::Dispatcher)? else {
+        let Some(beat) = self.store.last_beat(&HeldResource::Dispatcher)? else {
             return Ok(SeatHolder::Nobody(None));
         };
-        let Beat { holder, epoch, count } = &beat;
+        let HeartbeatRecord { holder, epoch, count } = &beat;
         let sign = format!("{holder} {epoch} {count}");
         match seen.filter(|(_, known)| *known == sign) {
             Some((age, _)) if age >= SEAT_LEASE.as_millis() as u64 => {
@@ -253,7 +255,7 @@ impl Project {
 #[derive(Debug)]
 enum SeatHolder {
     /// Nothing that lives: the last heartbeat is that of a process that is gone, if there is one.
-    Nobody(Option<Beat>),
+    Nobody(Option<HeartbeatRecord>),
     /// A process that stays.
     Dispatcher,
     /// A command, while it runs hooks.

@@ -6,7 +6,7 @@ use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::{Event, EventBody, ForeignAccepted, LossAccepted};
 use hookloop_core::id::Subject;
 use hookloop_store::log::Seq;
-use hookloop_store::store::Rebuilt;
+use hookloop_store::store::RebuiltView;
 use hookloop_store::view::QuarantineRow;
 
 use crate::error::EngineError;
@@ -17,7 +17,7 @@ impl Project {
     pub fn rebuild_after_loss(
         &self,
         progress: &mut dyn FnMut(Seq),
-    ) -> Result<Rebuilt, EngineError> {
+    ) -> Result<RebuiltView, EngineError> {
         self.authorize(ControlledAction::RebuildView)?;
         let record = |loss: LossAccepted| Event {
             id: fresh_id(),

@@ -10,12 +10,13 @@ use hookloop_config::policy::{Policies, PolicyFile};
 use hookloop_config::project_file::Settings;
 use hookloop_config::user::{NamedBy, StoreName, User};
 use hookloop_core::id::ProjectName;
+use hookloop_core::store_config::{NatsAccess, NatsCredentials};
 use hookloop_http::HttpClient;
 use hookloop_store::checkup::loss_of_emptied;
 use hookloop_store::jetstream::{
-    self, Access, Credentials, JetStreamError, Links, Opened, Standing,
+    self, JetStreamError, NatsLinks, NatsOptions, OpenedLog, ServerStanding,
 };
-use hookloop_store::sqlite::{LogLoss, OpenError, is_file_empty};
+use hookloop_store::sqlite::{LogLoss, LogOpenError, is_file_empty};
 use hookloop_store::store::{Store, StoreError};
 use sha2::{Digest, Sha256};
 
@@ -38,7 +39,7 @@ pub struct Surroundings {
     /// The digest of the hooks that may run this time.
     pub trust: Option<String>,
     /// The process stays, and many of its threads ask at once: over these connections.
-    pub stays: Option<Links>,
+    pub stays: Option<NatsLinks>,
 }
 
 impl Surroundings {
@@ -72,13 +73,14 @@ impl Surroundings {
         place: &Place,
         urls: &str,
         named_by: NamedBy,
-    ) -> Result<Access, EngineError> {
+    ) -> Result<NatsOptions, EngineError> {
         let access = user.access(urls, named_by)?;
         let local = || place.state.parent().and_then(|home| token_of_local_server(home, urls));
         let credentials = access.credentials.clone().or_else(local);
         let (brief, links) = (self.stays.is_none(), self.stays.clone());
         let http = HttpClient::new(&self.environment, &user.network);
-        Ok(Access { brief, links, credentials, http, ..access })
+        let access = NatsAccess { credentials, ..access };
+        Ok(NatsOptions { access, brief, links, http })
     }
 }
 
@@ -91,13 +93,13 @@ pub fn local_server(state_home: &Path, port: u16) -> PathBuf {
 pub const TOKEN_FILE: &str = "token";
 
 /// The token of this user's own server, if `urls` name it.
-fn token_of_local_server(state_home: &Path, urls: &str) -> Option<Credentials> {
+fn token_of_local_server(state_home: &Path, urls: &str) -> Option<NatsCredentials> {
     let address = urls.strip_prefix("nats://").filter(|one| !one.contains(','))?;
     let (host, port) = address.rsplit_once(':').unwrap_or((address, DEFAULT_PORT));
     let is_loopback =
         host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
     let file = local_server(state_home, port.parse().ok()?).join(TOKEN_FILE);
-    (is_loopback && file.is_file()).then_some(Credentials::Token(file))
+    (is_loopback && file.is_file()).then_some(NatsCredentials::Token(file))
 }
 
 /// The port of NATS servers for clients.
@@ -111,7 +113,7 @@ pub enum Kept {
     Nats {
         urls: String,
         project: ProjectName,
-        standing: Standing,
+        standing: ServerStanding,
     },
 }
 
@@ -142,7 +144,7 @@ fn open_file(place: &Place, after_loss: AfterLoss) -> Result<Store, StoreError> 
     let (path, loss) = (place.database(), loss_of_emptied_log(place));
     match (after_loss, loss) {
         (AfterLoss::Accept, loss) => Store::open_after_loss(&path, loss),
-        (_, Some(loss)) => Err(OpenError::Lost(loss).into()),
+        (_, Some(loss)) => Err(LogOpenError::Lost(loss).into()),
         (AfterLoss::Refuse, None) => Store::open(&path),
         (AfterLoss::Check, None) => Store::open_to_check(&path),
     }
@@ -163,7 +165,7 @@ pub fn open_fleet(
     // Who has opened the project has agreed to where it is kept.
     let access = surroundings.access(user, place, urls, NamedBy::User)?;
     let name = ProjectName::of_fleet();
-    let Opened { store, lost, .. } = jetstream::open(&access, &name, &place.view())?;
+    let OpenedLog { store, lost, .. } = jetstream::open(&access, &name, &place.view())?;
     match lost {
         Some((seen, found)) if after_loss == AfterLoss::Refuse => {
             Err(StoreError::from(JetStreamError::Lost { found, seen }).into())
@@ -191,7 +193,7 @@ pub(crate) fn open_store(
     let access = surroundings.access(user, place, urls, named_by)?;
     let project = settings.project.clone();
     let project = project.ok_or_else(|| EngineError::NoProjectName { path: place.config() })?;
-    let Opened { store, standing, lost } = jetstream::open(&access, &project, &place.view())?;
+    let OpenedLog { store, standing, lost } = jetstream::open(&access, &project, &place.view())?;
     match lost {
         Some((seen, found)) if after_loss == AfterLoss::Refuse => {
             Err(StoreError::from(JetStreamError::Lost { found, seen }).into())

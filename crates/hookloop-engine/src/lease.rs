@@ -14,7 +14,7 @@ use hookloop_core::decide::check_fence;
 use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
 use hookloop_core::task::{Obstacle, Task};
-use hookloop_store::pulse::{Beat, Held, Pulse};
+use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 
 use crate::error::EngineError;
 use crate::project::Project;
@@ -33,7 +33,7 @@ const LOOKS_PER_LEASE: u32 = 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sign {
     pub epoch: u64,
-    pub beat: Option<Beat>,
+    pub beat: Option<HeartbeatRecord>,
 }
 
 /// What a look found.
@@ -67,18 +67,24 @@ struct Seen {
 /// What this process has seen of those who hold something.
 #[derive(Debug, Default)]
 pub struct Watch {
-    seen: HashMap<Held, Seen>,
+    seen: HashMap<HeldResource, Seen>,
     /// When this process was last there to look.
     swept: Option<Instant>,
 }
 
 impl Watch {
     /// What a look found that was begun at `asked`.
-    pub fn look(&mut self, held: &Held, sign: Sign, asked: Instant) -> Sight {
+    pub fn look(&mut self, held: &HeldResource, sign: Sign, asked: Instant) -> Sight {
         self.look_until(held, sign, asked, Instant::now())
     }
 
-    fn look_until(&mut self, held: &Held, sign: Sign, asked: Instant, ended: Instant) -> Sight {
+    fn look_until(
+        &mut self,
+        held: &HeldResource,
+        sign: Sign,
+        asked: Instant,
+        ended: Instant,
+    ) -> Sight {
         let sight = match self.seen.get_mut(held) {
             Some(seen) if seen.sign == sign => {
                 seen.looked = asked;
@@ -93,7 +99,7 @@ impl Watch {
 
     /// Whether a look can tell anything new of a claim: it is another one than before, a part of its lease has passed,
     /// or all of it.
-    fn is_due(&self, held: &Held, claim: &Claim, now: Instant) -> bool {
+    fn is_due(&self, held: &HeldResource, claim: &Claim, now: Instant) -> bool {
         let lease = Duration::from_millis(claim.lease_ms);
         let known = self.seen.get(held).filter(|seen| seen.sign.epoch == claim.epoch);
         known.is_none_or(|seen| {
@@ -112,7 +118,7 @@ impl Watch {
     }
 
     /// Forgets what is not held any more.
-    pub fn keep(&mut self, mut is_held: impl FnMut(&Held) -> bool) {
+    pub fn keep(&mut self, mut is_held: impl FnMut(&HeldResource) -> bool) {
         self.seen.retain(|held, _| is_held(held));
     }
 }
@@ -143,7 +149,7 @@ impl Project {
         let task = self.task(id)?;
         check_fence(&task, Fence::Epoch(epoch), "heartbeat")?;
         let agent = task.claim.map_or(String::new(), |claim| claim.agent);
-        Ok(self.store.beat(&Held::Task(id.clone()), &agent, epoch)?)
+        Ok(self.store.beat(&HeldResource::Task(id.clone()), &agent, epoch)?)
     }
 
     /// Looks at the holder of a claimed task.
@@ -161,13 +167,13 @@ impl Project {
         let rows = self.read(|view| view.claimed())?;
         let ids: HashSet<&TaskId> = rows.iter().map(|row| &row.task.id).collect();
         watch.keep(|held| match held {
-            Held::Task(id) => ids.contains(id),
+            HeldResource::Task(id) => ids.contains(id),
             _ => true,
         });
         let mut expired = Vec::new();
         for Task { id, claim, .. } in rows.into_iter().map(|row| row.task) {
             let Some(claim) = claim else { continue };
-            if !watch.is_due(&Held::Task(id.clone()), &claim, Instant::now()) {
+            if !watch.is_due(&HeldResource::Task(id.clone()), &claim, Instant::now()) {
                 continue;
             }
             let sighting = self.sighting(&id, claim, watch)?;
@@ -207,7 +213,7 @@ impl Project {
         claim: Claim,
         watch: &mut Watch,
     ) -> Result<Sighting, EngineError> {
-        let (held, asked) = (Held::Task(id.clone()), Instant::now());
+        let (held, asked) = (HeldResource::Task(id.clone()), Instant::now());
         let beat = self.store.last_beat(&held)?;
         let sight = watch.look(&held, Sign { epoch: claim.epoch, beat }, asked);
         Ok(Sighting { claim, sight })
@@ -225,17 +231,17 @@ mod tests {
 
     const LEASE: Duration = Duration::from_secs(10);
 
-    fn beat(count: u64) -> Option<Beat> {
-        Some(Beat { holder: "a".into(), epoch: 1, count })
+    fn beat(count: u64) -> Option<HeartbeatRecord> {
+        Some(HeartbeatRecord { holder: "a".into(), epoch: 1, count })
     }
 
     /// Looks at so many seconds after the start; answers what each look found.
-    fn check(looks: &[(u64, u64, Option<Beat>, Sight)]) {
+    fn check(looks: &[(u64, u64, Option<HeartbeatRecord>, Sight)]) {
         let (start, mut watch) = (Instant::now(), Watch::default());
         for (second, epoch, beat, expected) in looks {
             let sign = Sign { epoch: *epoch, beat: beat.clone() };
             let now = start + Duration::from_secs(*second);
-            let sight = watch.look_until(&Held::Dispatcher, sign, now, now);
+            let sight = watch.look_until(&HeldResource::Dispatcher, sign, now, now);
             assert_eq!(sight, *expected, "at second {second}");
         }
     }
@@ -284,7 +290,7 @@ mod tests {
     #[test]
     fn a_claim_is_looked_at_a_few_times_a_lease_and_when_it_would_be_over() {
         let (start, mut watch) = (Instant::now(), Watch::default());
-        let held = Held::Task("t".parse().unwrap());
+        let held = HeldResource::Task("t".parse().unwrap());
         let at = |ms: u64| start + Duration::from_millis(ms);
         let claim = |epoch| Claim { agent: "a".to_owned(), epoch, lease_ms: 10_000 };
         let mut look = |ms, epoch, count| {
@@ -307,7 +313,7 @@ mod tests {
         let mut look = |second: u64| {
             let now = start + Duration::from_secs(second);
             watch.attend(now);
-            watch.look_until(&Held::Dispatcher, Sign { epoch: 1, beat: beat(1) }, now, now)
+            watch.look_until(&HeldResource::Dispatcher, Sign { epoch: 1, beat: beat(1) }, now, now)
         };
         assert_eq!(look(0), Sight::First);
         assert_eq!(look(20), silent(20));
@@ -319,9 +325,9 @@ mod tests {
     fn what_is_not_held_is_forgotten() {
         let (now, mut watch) = (Instant::now(), Watch::default());
         let sign = || Sign { epoch: 1, beat: None };
-        watch.look_until(&Held::Dispatcher, sign(), now, now);
+        watch.look_until(&HeldResource::Dispatcher, sign(), now, now);
         watch.keep(|_| false);
-        let sight = watch.look_until(&Held::Dispatcher, sign(), now + LEASE, now + LEASE);
+        let sight = watch.look_until(&HeldResource::Dispatcher, sign(), now + LEASE, now + LEASE);
         assert_eq!(sight, Sight::First);
     }
 
@@ -332,7 +338,7 @@ mod tests {
         let at = |second| start + Duration::from_secs(second);
         let mut look = |asked, ended, count| {
             let sign = Sign { epoch: 1, beat: beat(count) };
-            watch.look_until(&Held::Dispatcher, sign, at(asked), at(ended))
+            watch.look_until(&HeldResource::Dispatcher, sign, at(asked), at(ended))
         };
         assert_eq!(look(0, 0, 1), Sight::First);
         assert_eq!(look(1, 20, 1), silent(1), "asked a second after");

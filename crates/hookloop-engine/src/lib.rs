@@ -62,14 +62,15 @@ pub mod work;
 pub mod store {
     pub use hookloop_core::refusal::Refusal;
     pub use hookloop_store::jetstream::{
-        JetStream, JetStreamError, Links, MONITOR_PORT_ABOVE, Permissions, Role, Standing, Unsafe,
+        JetStreamError, JetStreamLog, MONITOR_PORT_ABOVE, NatsLinks, NatsPermissions, NatsRole,
+        ServerStanding, UnsafeServer,
     };
-    pub use hookloop_store::log::{EventLog, Follow, LogError, Seq, StoredEvent};
-    pub use hookloop_store::sqlite::{Broken, FileDamage, LogLoss, OpenError};
-    pub use hookloop_store::store::{Rebuilt, StoreError, UNREADABLE_VIEW};
+    pub use hookloop_store::log::{EventFollower, EventLog, LogError, Seq, StoredEvent};
+    pub use hookloop_store::sqlite::{FileDamage, LogDefect, LogLoss, LogOpenError};
+    pub use hookloop_store::store::{RebuiltView, StoreError, UNREADABLE_VIEW};
     pub use hookloop_store::view::{
-        Early, HookRuns, HookTimes, PAUSED, QuarantineRow, RUNNING, Remarked, Reservation,
-        SessionCount, SessionFilter, SessionRow, Spent, TaskFilter, TaskRow, UsageBy, UsageOfDay,
-        UsageRow, View,
+        BudgetReservation, DelayedTasks, HookRuns, HookTimes, PAUSED, QuarantineRow, RUNNING,
+        SessionCount, SessionFilter, SessionRow, SpentAmount, TaskAnnotation, TaskFilter, TaskRow,
+        UsageBy, UsageOfDay, UsageRow, View,
     };
 }

@@ -7,7 +7,7 @@ use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
 use hookloop_core::schedule::{Ask, ScheduleName};
 use hookloop_core::time::Timestamp;
-use hookloop_store::store::Unit;
+use hookloop_store::store::WorkUnit;
 
 use crate::error::EngineError;
 use crate::project::Project;
@@ -64,7 +64,7 @@ impl Project {
 
 /// The last slot that has come of a schedule that is due, and the task that is its own.
 fn due_slot(
-    unit: &Unit<'_>,
+    unit: &WorkUnit<'_>,
     name: &ScheduleName,
     now: Timestamp,
 ) -> Result<Option<(Timestamp, TaskId)>, EngineError> {

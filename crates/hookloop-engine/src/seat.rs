@@ -7,8 +7,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 use hookloop_store::log::LogError;
-use hookloop_store::pulse::{Beat, Held, Pulse};
 use hookloop_store::store::Store;
 
 use crate::error::EngineError;
@@ -26,7 +26,7 @@ const LOOK_SILENT: Duration = BEAT;
 
 #[derive(Debug)]
 pub struct Seat {
-    held: Held,
+    held: HeldResource,
     /// Unlike any other, on any machine.
     name: String,
     watch: Watch,
@@ -66,7 +66,7 @@ pub enum Kept {
 }
 
 impl Seat {
-    pub fn new(held: Held, name: String) -> Seat {
+    pub fn new(held: HeldResource, name: String) -> Seat {
         let (watch, state) = (Watch::default(), State::Wanted(None));
         Seat { held, name, watch, state, look_max: LOOK }
     }
@@ -117,7 +117,11 @@ impl Seat {
     }
 
     /// Takes the place if the last heartbeat there is still `seen`; answers whether it did.
-    pub(crate) fn take(&mut self, store: &Store, seen: Option<&Beat>) -> Result<bool, EngineError> {
+    pub(crate) fn take(
+        &mut self,
+        store: &Store,
+        seen: Option<&HeartbeatRecord>,
+    ) -> Result<bool, EngineError> {
         let epoch = seen.map_or(1, |beat| beat.epoch + 1);
         let is_taken = store.take(&self.held, &self.name, epoch, seen)?;
         if is_taken {
@@ -224,7 +228,7 @@ mod tests {
 
     #[test]
     fn those_in_reserve_look_less_often_while_the_holder_lives() {
-        let seat = || Seat::new(Held::Second, "a".to_owned());
+        let seat = || Seat::new(HeldResource::Second, "a".to_owned());
         let silent = Sight::Silent(LOOK);
         check(seat(), &[(Sight::First, LOOK, false), (Sight::Alive, LOOK, true)]);
         check(

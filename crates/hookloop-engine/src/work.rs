@@ -20,7 +20,7 @@ use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_store::log::LogError;
-use hookloop_store::store::{StoreError, Unit};
+use hookloop_store::store::{StoreError, WorkUnit};
 use hookloop_store::view::View;
 
 use crate::command_outcome::Done;
@@ -62,7 +62,7 @@ impl Origin {
 
 /// One batch in the making.
 pub struct Work<'u, 'a, 'r> {
-    pub unit: &'u mut Unit<'a>,
+    pub unit: &'u mut WorkUnit<'a>,
     pub(crate) rules: &'r Rules,
     pub(crate) hooks: Cow<'r, Registry>,
     at: Timestamp,
@@ -76,7 +76,7 @@ pub struct Work<'u, 'a, 'r> {
 
 impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
     pub fn new(
-        unit: &'u mut Unit<'a>,
+        unit: &'u mut WorkUnit<'a>,
         rules: &'r Rules,
         at: Timestamp,
     ) -> Result<Work<'u, 'a, 'r>, EngineError> {

@@ -19,7 +19,7 @@ use hookloop_core::fleet::{BudgetSet, Lifted, Order, Ordered, Orders, Scope, Slo
 use hookloop_core::id::Subject;
 use hookloop_core::purse::{Answer, Purse};
 use hookloop_core::time::Timestamp;
-use hookloop_store::pulse::{Beat, Held, Pulse};
+use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 use serde::{Deserialize, Serialize};
 
 pub use books::Books;
@@ -257,7 +257,7 @@ impl Fleet {
     /// Shows that a worker is there, and what it does.
     pub fn show(&self, presence: &Presence) -> Result<(), EngineError> {
         let told = serde_json::to_string(presence).unwrap_or_default();
-        Ok(self.log.store().beat(&Held::Worker(presence.name.clone()), &told, 0)?)
+        Ok(self.log.store().beat(&HeldResource::Worker(presence.name.clone()), &told, 0)?)
     }
 
     /// The workers that were heard of, by name. One that says what this program does not understand is left out.
@@ -268,7 +268,8 @@ impl Fleet {
     /// The same, each with a number that is another one after every sign of life.
     pub fn signs(&self) -> Result<Vec<(Presence, u64)>, EngineError> {
         let beats = self.log.store().workers()?;
-        let read = |beat: &Beat| Some((serde_json::from_str(&beat.holder).ok()?, beat.count));
+        let read =
+            |beat: &HeartbeatRecord| Some((serde_json::from_str(&beat.holder).ok()?, beat.count));
         let mut found: Vec<(Presence, u64)> = beats.iter().filter_map(read).collect();
         found.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
         Ok(found)

@@ -26,7 +26,8 @@ use hookloop_core::inbox::{Key, NoticeClaimed, NoticeFailed, Problem};
 use hookloop_core::time::Timestamp;
 use hookloop_store::crash;
 use hookloop_store::log::Seq;
-use hookloop_store::view::{Notice, NoticeState};
+use hookloop_store::view::NotificationRow;
+use hookloop_store::view::NotificationState;
 
 pub use message::{Item, Message};
 
@@ -312,10 +313,12 @@ impl<'p> Post<'p> {
 }
 
 /// How long a message is left alone that is as it is.
-fn patience(notice: &Notice) -> Duration {
+fn patience(notice: &NotificationRow) -> Duration {
     match notice.state {
-        NoticeState::Failed => RETRY_AFTER * 2_u32.saturating_pow(notice.tries.saturating_sub(1)),
-        NoticeState::Claimed | NoticeState::Over => CLAIM_SILENT,
+        NotificationState::Failed => {
+            RETRY_AFTER * 2_u32.saturating_pow(notice.tries.saturating_sub(1))
+        }
+        NotificationState::Claimed | NotificationState::Over => CLAIM_SILENT,
     }
 }
 

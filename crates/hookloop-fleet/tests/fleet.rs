@@ -5,8 +5,10 @@ use hookloop_core::fleet::{Order, Ordered, Scope, WorkerName};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
-use hookloop_fleet::fleet::{Fleet, Presence, WorkerState};
-use hookloop_store::pulse::Pulse;
+use hookloop_fleet::fleet::Fleet;
+use hookloop_fleet::fleet::Presence;
+use hookloop_fleet::fleet::WorkerState;
+use hookloop_store::heartbeat::HeartbeatStore;
 use hookloop_store::store::Store;
 
 /// Notes of workers that have ended, as many as are kept.

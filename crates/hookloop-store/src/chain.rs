@@ -2,16 +2,16 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::log::Seq;
+use crate::seq::Seq;
 
-pub type Hash = [u8; 32];
+pub type ChainHash = [u8; 32];
 
 /// The hash before the first event.
-pub const START: Hash = [0; 32];
+pub const START: ChainHash = [0; 32];
 
-/// What is stored of an event, and so what its hash covers.
+/// The stored fields of an event, which its hash covers.
 #[derive(Clone, Copy, Debug)]
-pub struct Link<'a> {
+pub struct ChainLink<'a> {
     pub seq: Seq,
     pub prev: Seq,
     pub id: &'a [u8],
@@ -26,7 +26,7 @@ pub struct Link<'a> {
 }
 
 /// The chain value of a log on servers after the message at `seq`, on top of the value before it.
-pub fn extend(before: &Hash, seq: Seq, digest: &Hash) -> Hash {
+pub fn extend(before: &ChainHash, seq: Seq, digest: &ChainHash) -> ChainHash {
     let mut hash = Sha256::new();
     hash.update(before);
     hash.update(seq.to_le_bytes());
@@ -34,10 +34,10 @@ pub fn extend(before: &Hash, seq: Seq, digest: &Hash) -> Hash {
     hash.finalize().into()
 }
 
-impl Link<'_> {
+impl ChainLink<'_> {
     /// This event's hash, on top of the hash of the one before it. Texts are preceded by their
     /// lengths, so that no two events are the same bytes.
-    pub fn hash(&self, before: &[u8]) -> Hash {
+    pub fn hash(&self, before: &[u8]) -> ChainHash {
         let mut hash = Sha256::new();
         hash.update(before);
         let mut fixed = [0; 29];

@@ -1,4 +1,4 @@
-//! A look at the file of a log from outside: nothing is changed, and it is over by a limit.
+//! Checks the file of a log from outside, without changes and within a time limit.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -6,29 +6,29 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::sqlite::{self, AcknowledgedHeads, LogLoss, OpenError};
+use crate::sqlite::{self, AcknowledgedHeads, LogLoss, LogOpenError};
 
 /// A lock that is held for longer is more than one commit.
 const BUSY_AFTER: Duration = Duration::from_millis(400);
 
-/// What was found.
+/// The result of a checkup.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checkup {
+pub struct FileCheckup {
     /// The version of its tables.
     pub schema: i64,
-    pub wholeness: Wholeness,
-    /// Somebody holds the lock for writing.
+    pub wholeness: FileIntegrity,
+    /// A process holds the lock for writing.
     pub is_busy: bool,
     pub bytes: u64,
     /// Acknowledged events that the log does not have.
     pub loss: Option<LogLoss>,
 }
 
-/// Whether the file is what SQLite wrote. Whether its events are what was acknowledged, `verify` says.
+/// Whether SQLite finds the file intact. `verify` compares its events with the acknowledged ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wholeness {
+pub enum FileIntegrity {
     Whole,
-    /// The time was over.
+    /// The check did not finish in time.
     Unknown,
     Damaged(String),
 }
@@ -38,8 +38,8 @@ pub fn library() -> &'static str {
     rusqlite::version()
 }
 
-/// Looks at the file at `path` for as long as `within`.
-pub fn look(path: &Path, within: Duration) -> Result<Checkup, OpenError> {
+/// Checks the file at `path`, for at most `within`.
+pub fn look(path: &Path, within: Duration) -> Result<FileCheckup, LogOpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(BUSY_AFTER)?;
@@ -51,12 +51,12 @@ pub fn look(path: &Path, within: Duration) -> Result<Checkup, OpenError> {
     };
     let wholeness = wholeness(&conn, within);
     let bytes = std::fs::metadata(path).map_or(0, |found| found.len());
-    let loss = if wholeness == Wholeness::Whole { loss(&conn, path)? } else { None };
-    Ok(Checkup { schema, wholeness, is_busy, bytes, loss })
+    let loss = if wholeness == FileIntegrity::Whole { loss(&conn, path)? } else { None };
+    Ok(FileCheckup { schema, wholeness, is_busy, bytes, loss })
 }
 
 /// Compares the end of the log with the acknowledged heads.
-fn loss(conn: &Connection, path: &Path) -> Result<Option<LogLoss>, OpenError> {
+fn loss(conn: &Connection, path: &Path) -> Result<Option<LogLoss>, LogOpenError> {
     let acknowledged = AcknowledgedHeads::read(conn, path).last();
     let found = if sqlite::has_table(conn, "event")? { sqlite::last_place(conn)? } else { 0 };
     let is_short = acknowledged.is_some_and(|acknowledged| found < acknowledged);
@@ -66,12 +66,12 @@ fn loss(conn: &Connection, path: &Path) -> Result<Option<LogLoss>, OpenError> {
 /// The loss of a log whose file is missing or empty although events were acknowledged.
 pub fn loss_of_emptied(path: &Path) -> Option<LogLoss> {
     match sqlite::check_not_emptied(path) {
-        Err(OpenError::Lost(loss)) => Some(loss),
+        Err(LogOpenError::Lost(loss)) => Some(loss),
         _ => None,
     }
 }
 
-fn wholeness(conn: &Connection, within: Duration) -> Wholeness {
+fn wholeness(conn: &Connection, within: Duration) -> FileIntegrity {
     let interrupt = conn.get_interrupt_handle();
     let (over, is_over) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -83,12 +83,12 @@ fn wholeness(conn: &Connection, within: Duration) -> Wholeness {
         let said = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
         drop(over);
         match said {
-            Ok(said) if said == "ok" => Wholeness::Whole,
-            Ok(said) => Wholeness::Damaged(said),
+            Ok(said) if said == "ok" => FileIntegrity::Whole,
+            Ok(said) => FileIntegrity::Damaged(said),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
-                Wholeness::Unknown
+                FileIntegrity::Unknown
             }
-            Err(error) => Wholeness::Damaged(error.to_string()),
+            Err(error) => FileIntegrity::Damaged(error.to_string()),
         }
     })
 }

@@ -14,6 +14,7 @@ pub fn point(_step: &'static str) {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     static PASSED: AtomicU64 = AtomicU64::new(0);
+    // A value that is no number names no point.
     static CRASH_AT: LazyLock<Option<u64>> =
         LazyLock::new(|| std::env::var("HOOKLOOP_CRASH_AT").ok()?.parse().ok());
 

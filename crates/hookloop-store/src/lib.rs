@@ -1,26 +1,29 @@
-//! Where events live, and the view that is derived from them.
+//! Stores events, and derives the view from them.
 //!
-//! - [`log`]: what a log promises, whichever engine holds it
+//! - [`seq`]: places in a log
+//! - [`log`]: the contract of a log, for every engine
 //! - [`jetstream`]: the log on NATS JetStream
 //! - [`memory`]: a log in memory, shared by its clones: for tests, and the model of a remote engine
-//! - [`pulse`]: signs of life of those who hold something
+//! - [`heartbeat`]: heartbeats of processes that hold something
 //! - `recorded_head`: the last acknowledged event of a SQLite log, in a file beside it
 //! - [`snapshot`]: a view as bytes, for a machine that starts
 //! - [`sqlite`]: the log in a SQLite file
-//! - [`checkup`]: a look at that file from outside
+//! - [`checkup`]: checks of that file from outside
 //! - [`chain`]: the hash that ties each stored event to the one before it
-//! - [`view`]: tables derived from the log, and every question asked of them
+//! - [`view`]: tables derived from the log, and the queries on them
 //! - [`store`]: log and view together, the units of work that change them, group commit
 //! - [`crash`]: the points at which tests end the process
 
 pub mod chain;
 pub mod checkup;
 pub mod crash;
+pub mod heartbeat;
+mod hex;
 pub mod jetstream;
 pub mod log;
 pub mod memory;
-pub mod pulse;
 mod recorded_head;
+pub mod seq;
 pub mod snapshot;
 pub mod sqlite;
 pub mod store;

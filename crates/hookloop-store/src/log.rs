@@ -1,22 +1,20 @@
-//! What a log promises, whichever engine holds it.
+//! The contract of a log, for every engine.
 //!
 //! A log is one project's events in one total order. A batch is stored whole or not at all. Each
 //! event names the version that it expects its subject to have (the sequence number of the last
-//! event on it), and that is also what makes appending idempotent for ever: a batch that was stored
-//! can't find its subjects at the versions it expects again, and is then recognised by its ids.
+//! event on it). This also makes appending idempotent for ever. A stored batch can't find its
+//! subjects at the expected versions again, and is then recognised by its ids.
 
 use std::time::Duration;
 
 use hookloop_core::event::Event;
 use hookloop_core::id::Subject;
 
-use crate::chain::Hash;
-use crate::store::FollowOne;
+use crate::chain::ChainHash;
 
-/// A place in the log; the first event has 1. Also a subject's version, where 0 is "never seen".
-pub type Seq = u64;
+pub use crate::seq::Seq;
 
-/// Events in one batch, at most: what every engine can store atomically.
+/// The most events in one batch, which every engine can store atomically.
 pub const MAX_BATCH: usize = 1_000;
 
 /// An event to append. `expected` is the subject's version before this batch; where a batch has
@@ -34,30 +32,30 @@ pub struct StoredEvent {
     /// that knows the subject at another version has missed something.
     pub after: Option<Seq>,
     /// The digest of the stored bytes, where the log is on servers: the project's chain is made of these.
-    pub digest: Hash,
+    pub digest: ChainHash,
     pub event: Event,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Appended {
+pub enum AppendOutcome {
     /// Stored now, the first event at this place and the others right behind it.
     At(Seq),
-    /// Its first event had been stored before, at this place: the same batch, or what another made of
-    /// the same cause.
+    /// The first event had been stored before, at this place: by the same batch, or by another
+    /// process that reacted to the same cause.
     Before(Seq),
 }
 
-impl Appended {
+impl AppendOutcome {
     pub fn first(self) -> Seq {
         match self {
-            Appended::At(seq) | Appended::Before(seq) => seq,
+            AppendOutcome::At(seq) | AppendOutcome::Before(seq) => seq,
         }
     }
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    /// Someone else wrote: read again, decide again.
+    /// Another process wrote first: read again, and decide again.
     #[error("`{subject}` is at version {actual}, not {expected}")]
     Conflict { subject: Subject, expected: Seq, actual: Seq },
     #[error("a batch holds 1 to {MAX_BATCH} events, not {0}")]
@@ -88,7 +86,7 @@ impl From<rusqlite::Error> for LogError {
 
 /// One project's events. Returning from `append` means that the batch is on disk.
 pub trait EventLog: Send + Sync {
-    fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError>;
+    fn append(&self, batch: &[NewEvent]) -> Result<AppendOutcome, AppendError>;
 
     /// The last event on a subject.
     fn last(&self, subject: &Subject) -> Result<Option<StoredEvent>, LogError>;
@@ -102,32 +100,55 @@ pub trait EventLog: Send + Sync {
     /// The place of the last event; 0 for none.
     fn head(&self) -> Result<Seq, LogError>;
 
-    /// Fails if the log is known not to have event `seen` any more. Asked where `head` is before it: what
-    /// answered may only have been a copy that is behind.
-    fn check_has(&self, seen: Seq) -> Result<(), LogError> {
-        let _ = seen;
+    /// Fails if the log is known not to have event `seen` any more. Called if `head` is before
+    /// `seen`: the replica that answered may only be behind.
+    fn check_has(&self, _seen: Seq) -> Result<(), LogError> {
         Ok(())
     }
 
-    /// Messages that were removed from where the log is, of this project or of others beside it.
+    /// Returns the end of the log, if the log is known to end before event `seen`. An engine that can't
+    /// tell now returns an error or none, which is not a loss.
+    fn end_before(&self, _seen: Seq) -> Result<Option<Seq>, LogError> {
+        Ok(None)
+    }
+
+    /// Returns the number of messages removed from the stream, of this project or of others in it.
     fn removed(&self) -> Result<u64, LogError> {
         Ok(0)
     }
 
     /// The digests of the events of a batch, as readers of the log will have them.
-    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<Hash>, LogError>;
+    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<ChainHash>, LogError>;
 
-    /// The events from place `from` on, and then those that come.
-    fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError>;
+    /// Follows the events from place `from` on, and then new ones.
+    fn follow(&self, from: Seq) -> Result<Box<dyn EventFollower>, LogError>;
 
-    /// The events of one subject from place `from` on, and then those that come.
-    fn follow_subject(&self, subject: &Subject, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+    /// Follows the events of one subject from place `from` on, and then new ones.
+    fn follow_subject(
+        &self,
+        subject: &Subject,
+        from: Seq,
+    ) -> Result<Box<dyn EventFollower>, LogError> {
         let (follow, subject) = (self.follow(from)?, subject.clone());
-        Ok(Box::new(FollowOne { follow, subject }))
+        Ok(Box::new(SubjectFollower { follow, subject }))
     }
 }
 
-pub trait Follow: Send {
+/// The events of one subject among all that a follower has.
+pub(crate) struct SubjectFollower {
+    pub(crate) follow: Box<dyn EventFollower>,
+    pub(crate) subject: Subject,
+}
+
+impl EventFollower for SubjectFollower {
+    fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
+        let mut events = self.follow.next(timeout)?;
+        events.retain(|stored| stored.event.subject == self.subject);
+        Ok(events)
+    }
+}
+
+pub trait EventFollower: Send {
     /// The next events, in order and without a gap; none if nothing came within `timeout`.
     fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError>;
 }

@@ -6,36 +6,37 @@ use std::time::Duration;
 
 use hookloop_core::id::Subject;
 
-use crate::chain::{self, Hash};
+use crate::chain::{self, ChainHash};
 use crate::crash;
+use crate::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 use crate::log::{
-    AppendError, Appended, EventLog, Follow, LogError, MAX_BATCH, NewEvent, Seq, StoredEvent,
+    AppendError, AppendOutcome, EventFollower, EventLog, LogError, MAX_BATCH, NewEvent, Seq,
+    StoredEvent,
 };
-use crate::pulse::{Beat, Held, Pulse};
-use crate::snapshot::{Snapshot, Snapshots};
+use crate::snapshot::{SnapshotStore, ViewSnapshot};
 
 /// Events that a follower takes at once.
 const FOLLOW_BATCH: usize = 1_000;
 
 #[derive(Clone, Debug, Default)]
-pub struct MemoryLog(Arc<Shared>);
+pub struct MemoryLog(Arc<SharedMemory>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    log: Mutex<Log>,
+struct SharedMemory {
+    log: Mutex<MemoryState>,
     grew: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Log {
-    beats: HashMap<Held, Beat>,
-    snapshot: Option<Snapshot>,
+struct MemoryState {
+    beats: HashMap<HeldResource, HeartbeatRecord>,
+    snapshot: Option<ViewSnapshot>,
     events: Vec<StoredEvent>,
     /// The places of each subject's events.
     subjects: HashMap<Subject, Vec<Seq>>,
 }
 
-impl Log {
+impl MemoryState {
     fn version(&self, subject: &Subject) -> Seq {
         self.subjects.get(subject).and_then(|seqs| seqs.last()).copied().unwrap_or(0)
     }
@@ -54,20 +55,20 @@ impl Log {
 }
 
 impl MemoryLog {
-    fn lock(&self) -> MutexGuard<'_, Log> {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
         // Every change to the log is complete before its guard drops.
         self.0.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl EventLog for MemoryLog {
-    fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
+    fn append(&self, batch: &[NewEvent]) -> Result<AppendOutcome, AppendError> {
         let mut log = self.lock();
         let Some(first) = batch.first().filter(|_| batch.len() <= MAX_BATCH) else {
             return Err(AppendError::BatchSize(batch.len()));
         };
         if let Some(seq) = log.stored_before(first) {
-            return Ok(Appended::Before(seq));
+            return Ok(AppendOutcome::Before(seq));
         }
         for (i, new) in batch.iter().enumerate() {
             let subject = &new.event.subject;
@@ -90,10 +91,10 @@ impl EventLog for MemoryLog {
             });
         }
         self.0.grew.notify_all();
-        Ok(Appended::At(at))
+        Ok(AppendOutcome::At(at))
     }
 
-    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<Hash>, LogError> {
+    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<ChainHash>, LogError> {
         Ok(vec![chain::START; batch.len()])
     }
 
@@ -120,53 +121,54 @@ impl EventLog for MemoryLog {
         Ok(self.lock().events.len() as Seq)
     }
 
-    fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
-        Ok(Box::new(Follower { log: self.clone(), next: from.max(1) }))
+    fn follow(&self, from: Seq) -> Result<Box<dyn EventFollower>, LogError> {
+        Ok(Box::new(MemoryFollower { log: self.clone(), next: from.max(1) }))
     }
 }
 
-impl Pulse for MemoryLog {
-    fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
+impl HeartbeatStore for MemoryLog {
+    fn beat(&self, held: &HeldResource, holder: &str, epoch: u64) -> Result<(), LogError> {
         let mut log = self.lock();
         let count = log.beats.get(held).map_or(1, |beat| beat.count + 1);
-        log.beats.insert(held.clone(), Beat { holder: holder.to_owned(), epoch, count });
+        log.beats.insert(held.clone(), HeartbeatRecord { holder: holder.to_owned(), epoch, count });
         Ok(())
     }
 
     fn take(
         &self,
-        held: &Held,
+        held: &HeldResource,
         holder: &str,
         epoch: u64,
-        seen: Option<&Beat>,
+        seen: Option<&HeartbeatRecord>,
     ) -> Result<bool, LogError> {
         let mut log = self.lock();
         if log.beats.get(held) != seen {
             return Ok(false);
         }
         let count = seen.map_or(1, |beat| beat.count + 1);
-        log.beats.insert(held.clone(), Beat { holder: holder.to_owned(), epoch, count });
+        log.beats.insert(held.clone(), HeartbeatRecord { holder: holder.to_owned(), epoch, count });
         Ok(true)
     }
 
-    fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
+    fn last_beat(&self, held: &HeldResource) -> Result<Option<HeartbeatRecord>, LogError> {
         Ok(self.lock().beats.get(held).cloned())
     }
 
-    fn workers(&self) -> Result<Vec<Beat>, LogError> {
+    fn workers(&self) -> Result<Vec<HeartbeatRecord>, LogError> {
         let log = self.lock();
-        let of_workers = log.beats.iter().filter(|(held, _)| matches!(held, Held::Worker(_)));
+        let of_workers =
+            log.beats.iter().filter(|(held, _)| matches!(held, HeldResource::Worker(_)));
         Ok(of_workers.map(|(_, beat)| beat.clone()).collect())
     }
 
-    fn forget(&self, held: &Held) -> Result<(), LogError> {
+    fn forget(&self, held: &HeldResource) -> Result<(), LogError> {
         self.lock().beats.remove(held);
         Ok(())
     }
 }
 
-impl Snapshots for MemoryLog {
-    fn latest(&self, schema: i64) -> Result<Option<Snapshot>, LogError> {
+impl SnapshotStore for MemoryLog {
+    fn latest(&self, schema: i64) -> Result<Option<ViewSnapshot>, LogError> {
         Ok(self.lock().snapshot.clone().filter(|snapshot| snapshot.schema == schema))
     }
 
@@ -174,20 +176,20 @@ impl Snapshots for MemoryLog {
         Ok(self.latest(schema)?.map_or(0, |snapshot| snapshot.head))
     }
 
-    fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {
+    fn save(&self, snapshot: &ViewSnapshot) -> Result<(), LogError> {
         self.lock().snapshot = Some(snapshot.clone());
         Ok(())
     }
 }
 
-struct Follower {
+struct MemoryFollower {
     log: MemoryLog,
     next: Seq,
 }
 
-impl Follow for Follower {
+impl EventFollower for MemoryFollower {
     fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
-        let none_yet = |log: &mut Log| (log.events.len() as Seq) < self.next;
+        let none_yet = |log: &mut MemoryState| (log.events.len() as Seq) < self.next;
         let (log, _) = self
             .log
             .0

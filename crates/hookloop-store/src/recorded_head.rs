@@ -1,7 +1,8 @@
 //! The last acknowledged event of a SQLite log, in a small file beside it.
 //!
-//! The view in the log's own file has the acknowledged head, too, but a file that is deleted, emptied or replaced by
-//! an older copy takes that with it. A log on servers needs no such file: its view is a file of its own.
+//! The view in the log's own file has the acknowledged head, too. A file that is deleted, emptied
+//! or replaced by an older copy loses it. A log on servers needs no such file: its view is a file
+//! of its own.
 //!
 //! The record is written after a commit and is not synced, so it never names an event that is not on disk. Of several
 //! processes that commit at once, an earlier one may write last. The record then lags behind until the next commit.
@@ -12,8 +13,9 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::chain::Hash;
-use crate::log::Seq;
+use crate::chain::ChainHash;
+use crate::hex;
+use crate::seq::Seq;
 
 /// The extension that replaces the one of the log's file.
 const EXTENSION: &str = "head";
@@ -28,7 +30,7 @@ const RECORD_BYTES: usize = 16 + 64 + 2 * CHECK_BYTES + 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordedHead {
     pub(crate) seq: Seq,
-    pub(crate) hash: Hash,
+    pub(crate) hash: ChainHash,
 }
 
 impl RecordedHead {
@@ -36,6 +38,7 @@ impl RecordedHead {
     pub(crate) fn read(log: &Path) -> Option<RecordedHead> {
         let path = log.with_extension(EXTENSION);
         for _ in 0..READ_TRIES {
+            // A record that is missing or can't be read names no head: the view has one, too.
             let file = File::open(&path).ok()?;
             let mut text = [0; RECORD_BYTES];
             file.read_exact_at(&mut text, 0).ok()?;
@@ -63,9 +66,9 @@ impl RecordedHead {
     }
 
     fn text(&self) -> String {
-        let body = format!("{:016x} {}", self.seq, hex(&self.hash));
+        let body = format!("{:016x} {}", self.seq, hex::encode(&self.hash));
         let check = Sha256::digest(&body);
-        format!("{body} {}\n", hex(&check[..CHECK_BYTES]))
+        format!("{body} {}\n", hex::encode(&check[..CHECK_BYTES]))
     }
 }
 
@@ -87,17 +90,14 @@ impl HeadRecorder {
         if self.file.is_none() {
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(false).mode(0o600);
+            // A record that can't be opened now is opened by the next commit.
             self.file = options.open(&self.path).ok();
         }
         if let Some(file) = &self.file {
+            // The record lags behind until the next commit.
             let _ = file.write_all_at(head.text().as_bytes(), 0);
         }
     }
-}
-
-/// Bytes in hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

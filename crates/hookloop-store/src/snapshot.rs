@@ -3,7 +3,7 @@
 use crate::log::{LogError, Seq};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct ViewSnapshot {
     /// The last event that is in it.
     pub head: Seq,
     /// The version of its tables.
@@ -12,12 +12,12 @@ pub struct Snapshot {
     pub view: Vec<u8>,
 }
 
-pub trait Snapshots: Send + Sync {
+pub trait SnapshotStore: Send + Sync {
     /// The last snapshot with tables of this version.
-    fn latest(&self, schema: i64) -> Result<Option<Snapshot>, LogError>;
+    fn latest(&self, schema: i64) -> Result<Option<ViewSnapshot>, LogError>;
 
     /// The last event in that snapshot; 0 if there is none.
     fn latest_head(&self, schema: i64) -> Result<Seq, LogError>;
 
-    fn save(&self, snapshot: &Snapshot) -> Result<(), LogError>;
+    fn save(&self, snapshot: &ViewSnapshot) -> Result<(), LogError>;
 }

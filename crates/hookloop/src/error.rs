@@ -17,7 +17,7 @@ use hookloop_engine::inbox::decision_record::flag_of;
 use hookloop_engine::launch::PerformError;
 use hookloop_engine::session::StartError;
 use hookloop_engine::store::{
-    FileDamage, JetStreamError, LogError, OpenError, Refusal, StoreError,
+    FileDamage, JetStreamError, LogError, LogOpenError, Refusal, StoreError,
 };
 use hookloop_fleet::doctor::restore_hint;
 use hookloop_fleet::worker::WorkerError;
@@ -506,13 +506,13 @@ impl From<StoreError> for CliError {
             None => {}
         }
         match error {
-            StoreError::Open(OpenError::Lost(loss)) => {
+            StoreError::Open(LogOpenError::Lost(loss)) => {
                 let restore = restore_hint(&loss.path);
                 CliError::log_damage(loss).hint(format!(
                     "{restore}, or accept the loss: `hookloop rebuild --accept-loss`"
                 ))
             }
-            StoreError::Open(OpenError::Newer { .. }) => {
+            StoreError::Open(LogOpenError::Newer { .. }) => {
                 CliError::system(message).hint("update hookloop; older versions can't read it")
             }
             StoreError::Log(LogError::Damaged { .. }) => {

@@ -13,7 +13,9 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::Claimed;
 use hookloop_engine::command_outcome::Done;
 use hookloop_engine::store::StoredEvent;
-use hookloop_engine::store::{HookRuns, Remarked, SessionRow};
+use hookloop_engine::store::HookRuns;
+use hookloop_engine::store::SessionRow;
+use hookloop_engine::store::TaskAnnotation;
 use hookloop_hooks::trust::Standing;
 use serde::Serialize;
 use serde_json::Value;
@@ -229,8 +231,8 @@ pub(crate) struct NoteJson<'a> {
     text: &'a str,
 }
 
-impl<'a> From<&'a Remarked<Noted>> for NoteJson<'a> {
-    fn from(note: &'a Remarked<Noted>) -> NoteJson<'a> {
+impl<'a> From<&'a TaskAnnotation<Noted>> for NoteJson<'a> {
+    fn from(note: &'a TaskAnnotation<Noted>) -> NoteJson<'a> {
         NoteJson { at: note.at, by: &note.by, text: &note.what.text }
     }
 }

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::nats::{Machine, hookloop};
-use hookloop_engine::store::JetStream;
+use hookloop_engine::store::JetStreamLog;
+use crate::nats::Machine;
+use crate::nats::hookloop;
 use hookloop_testbed::{Cluster, Options, Server};
 use nkeys::KeyPair;
 use serde_json::{Value, json};
@@ -120,9 +121,9 @@ fn script(directory: &Path, text: &str) {
 
 /// Another project whose events are in the same stream.
 fn neighbour_of(project: &str) -> String {
-    let stream = JetStream::stream_of(&project.parse().unwrap());
+    let stream = JetStreamLog::stream_of(&project.parse().unwrap());
     let mut names = (0..).map(|n| format!("other-{n}"));
-    names.find(|name| JetStream::stream_of(&name.parse().unwrap()) == stream).unwrap()
+    names.find(|name| JetStreamLog::stream_of(&name.parse().unwrap()) == stream).unwrap()
 }
 
 #[test]
@@ -166,7 +167,8 @@ fn a_worker_does_its_work_in_its_project_and_nothing_elsewhere() {
             &["rebuild"],
         ] {
             let refused = intruder.refused(command);
-            let names = [format!(".{project}."), JetStream::stream_of(&project.parse().unwrap())];
+            let names =
+                [format!(".{project}."), JetStreamLog::stream_of(&project.parse().unwrap())];
             let is_named = names.iter().any(|name| refused.error.contains(name));
             assert!(is_named, "{command:?}: {}", refused.error);
             assert!(refused.error.contains("does not let this user use"), "{}", refused.error);

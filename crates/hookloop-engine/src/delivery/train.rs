@@ -31,13 +31,14 @@ use hookloop_core::task::{Obstacle, Outcome, Task};
 use hookloop_git::repo::Commit;
 use hookloop_git::step_error::Trouble;
 use hookloop_hooks::exec_context::LockError;
+use hookloop_hooks::hook_context::DeliveryFacts;
 use hookloop_hooks::hook_context::Occasion;
-use hookloop_hooks::hook_context::{DeliveryFacts, merge_context};
+use hookloop_hooks::hook_context::merge_context;
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_hooks::runner::Runner;
 use hookloop_hooks::turns;
 use hookloop_process::Cancel;
-use hookloop_store::view::Waiting;
+use hookloop_store::view::WaitingSubmission;
 use serde_json::Value;
 
 use super::steps::{DeliveryHooks, Done};
@@ -519,8 +520,8 @@ impl<'t> Train<'t> {
 }
 
 impl Car {
-    fn of(waiting: Waiting) -> Result<Option<Car>, TrainError> {
-        let Waiting { row, delivery } = waiting;
+    fn of(waiting: WaitingSubmission) -> Result<Option<Car>, TrainError> {
+        let WaitingSubmission { row, delivery } = waiting;
         let Some(submission) = delivery.submission.clone() else { return Ok(None) };
         let head = commit(&submission.head)?;
         Ok(Some(Car { task: row.task, delivery, submission, head }))

@@ -19,7 +19,7 @@ use hookloop_core::session::{
     Limits, Outcome as Ended, Phase, Piped, Receipt, StopWhen, TaskTaken, TurnKind, Work,
 };
 use hookloop_core::task::{Obstacle as Why, Outcome, Task, TaskSpec, TaskState};
-use hookloop_store::view::{Remarked, SessionRow, TaskFilter};
+use hookloop_store::view::{SessionRow, TaskAnnotation, TaskFilter};
 use serde_json::{Map, Value, json};
 
 use super::iterate::{
@@ -284,8 +284,11 @@ impl Desk {
         let (depends_on, notes) =
             self.project.read(|view| Ok((view.dependencies(&task.id)?, view.notes(&task.id)?)))?;
         let depends_on = depends_on.into_iter().map(|row| row.task).collect();
-        let note =
-            |noted: Remarked<Noted>| Note { at: noted.at, by: noted.by, text: noted.what.text };
+        let note = |noted: TaskAnnotation<Noted>| Note {
+            at: noted.at,
+            by: noted.by,
+            text: noted.what.text,
+        };
         Ok(TaskDetail { task, depends_on, notes: notes.into_iter().map(note).collect() })
     }
 

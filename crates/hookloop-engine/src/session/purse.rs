@@ -9,7 +9,7 @@ use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::purse::{Amount, Answer, Purse, Shortage};
 use hookloop_core::session::{Session, Usage, next_step};
 use hookloop_core::time::Day;
-use hookloop_store::view::Reservation;
+use hookloop_store::view::BudgetReservation;
 
 use super::drive::Driver;
 use super::journal::Began;
@@ -118,13 +118,13 @@ impl<W: World> Driver<'_, W> {
 /// How long others have held the same. One whose machine died holds it until somebody resumes its session: who
 /// has seen no change for as long as a turn may take waits no longer.
 struct Patience {
-    held: Vec<Reservation>,
+    held: Vec<BudgetReservation>,
     since_ms: u64,
 }
 
 impl Patience {
     /// For how long nothing has changed.
-    fn look(&mut self, held: Vec<Reservation>, now_ms: u64) -> u64 {
+    fn look(&mut self, held: Vec<BudgetReservation>, now_ms: u64) -> u64 {
         if held != self.held {
             (self.held, self.since_ms) = (held, now_ms);
         }
@@ -175,7 +175,7 @@ impl Project {
         let Some(runner) = self.runner() else { return Ok(None) };
         let (mut standing, held) =
             self.read(|view| Ok((view.purse(today())?, view.reservations()?)))?;
-        let is_dead = |held: &&Reservation| open::is_abandoned(self, runner, &held.session);
+        let is_dead = |held: &&BudgetReservation| open::is_abandoned(self, runner, &held.session);
         let dead =
             held.iter().filter(is_dead).fold(Amount::default(), |sum, held| sum.plus(held.amount));
         standing.day = standing.day.plus(dead);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hookloop_core::id::{ProjectName, Subject};
 use hookloop_engine::project::Project;
-use hookloop_store::jetstream::{self, Access, JetStream, Safety};
+use hookloop_store::jetstream::{self, JetStreamLog, NatsOptions, ServerSafety};
 use hookloop_store::log::{EventLog, NewEvent, Seq, StoredEvent};
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::{Store, StoreError};
@@ -26,7 +26,7 @@ use hookloop_testkit::SeededRandom;
 
 /// Servers, for as long as they are needed.
 struct Fleet<S> {
-    access: Access,
+    access: NatsOptions,
     names: AtomicU64,
     _servers: S,
 }
@@ -41,14 +41,14 @@ fn three_servers() -> Fleet<Cluster> {
     Fleet::new(access(cluster.nodes()), cluster)
 }
 
-fn access(servers: &[Server]) -> Access {
+fn access(servers: &[Server]) -> NatsOptions {
     let urls: Vec<String> = servers.iter().map(Server::url).collect();
     let monitors = servers.iter().map(Server::monitor_url).collect();
-    Access { urls: urls.join(","), monitors, ..Access::default() }
+    NatsOptions::at(urls.join(","), monitors)
 }
 
 impl<S> Fleet<S> {
-    fn new(access: Access, servers: S) -> Fleet<S> {
+    fn new(access: NatsOptions, servers: S) -> Fleet<S> {
         Fleet { access, names: AtomicU64::new(0), _servers: servers }
     }
 
@@ -62,8 +62,8 @@ impl<S> Fleet<S> {
         }
     }
 
-    fn log(&self, project: &ProjectName) -> JetStream {
-        let log = JetStream::connect(&self.access, project).unwrap();
+    fn log(&self, project: &ProjectName) -> JetStreamLog {
+        let log = JetStreamLog::connect(&self.access, project).unwrap();
         log.prepare().unwrap();
         log
     }

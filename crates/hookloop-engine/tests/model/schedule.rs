@@ -6,7 +6,11 @@ use hookloop_config::effective::Rules;
 use hookloop_engine::command_outcome::Done;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
-use hookloop_store::log::{AppendError, Appended, NewEvent, Seq, StoredEvent};
+use hookloop_store::log::AppendError;
+use hookloop_store::log::AppendOutcome;
+use hookloop_store::log::NewEvent;
+use hookloop_store::log::Seq;
+use hookloop_store::log::StoredEvent;
 use hookloop_store::store::Store;
 use tempfile::TempDir;
 
@@ -277,7 +281,7 @@ impl Case {
             batch.iter_mut().for_each(|new| new.event.id.0[15] ^= 1);
         }
         match self.next_process().log().append(&batch) {
-            Ok(Appended::Before(seq)) if !forged => assert_eq!(seq, self.events[start].seq),
+            Ok(AppendOutcome::Before(seq)) if !forged => assert_eq!(seq, self.events[start].seq),
             Err(AppendError::Conflict { .. }) if forged => {}
             other => panic!("a batch again (forged: {forged}): {other:?}"),
         }

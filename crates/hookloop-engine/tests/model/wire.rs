@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hookloop_core::id::Subject;
+use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 use hookloop_store::log::{
-    AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent,
+    AppendError, AppendOutcome, EventFollower, EventLog, LogError, NewEvent, Seq, StoredEvent,
 };
 use hookloop_store::memory::MemoryLog;
-use hookloop_store::pulse::{Beat, Held, Pulse};
-use hookloop_store::snapshot::{Snapshot, Snapshots};
-use hookloop_store::store::Engine;
+use hookloop_store::snapshot::{SnapshotStore, ViewSnapshot};
+use hookloop_store::store::LogEngine;
 
 /// The connection is lost at the append after so many more.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ const BEHIND: Duration = Duration::from_secs(20);
 
 #[derive(Clone)]
 pub(crate) struct Wire {
-    log: Arc<dyn Engine>,
+    log: Arc<dyn LogEngine>,
     /// The last place that was acknowledged to any process. One copy of a log may be behind another;
     /// the model has no such thing, so every process sees at least this.
     acknowledged: Arc<AtomicU64>,
@@ -72,11 +72,11 @@ impl Wire {
     }
 
     /// The way to a log of another kind.
-    pub(crate) fn to(log: Arc<dyn Engine>, overtaken: Overtaken) -> Wire {
+    pub(crate) fn to(log: Arc<dyn LogEngine>, overtaken: Overtaken) -> Wire {
         Wire { log, ..Wire::new(overtaken) }
     }
 
-    fn send(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
+    fn send(&self, batch: &[NewEvent]) -> Result<AppendOutcome, AppendError> {
         let appended = self.log.append(batch)?;
         let last = appended.first() + batch.len() as Seq - 1;
         self.acknowledged.fetch_max(last, Ordering::SeqCst);
@@ -122,7 +122,7 @@ impl Wire {
 }
 
 impl EventLog for Wire {
-    fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
+    fn append(&self, batch: &[NewEvent]) -> Result<AppendOutcome, AppendError> {
         if self.let_rival_act()? && self.overtaken == Overtaken::Anywhere {
             let subject = Subject::Project;
             return Err(AppendError::Conflict { subject, expected: 0, actual: 1 });
@@ -134,7 +134,10 @@ impl EventLog for Wire {
         Err(LogError::Engine("the connection is lost".into()).into())
     }
 
-    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<hookloop_store::chain::Hash>, LogError> {
+    fn digests(
+        &self,
+        batch: &[NewEvent],
+    ) -> Result<Vec<hookloop_store::chain::ChainHash>, LogError> {
         self.log.digests(batch)
     }
 
@@ -161,41 +164,41 @@ impl EventLog for Wire {
         Ok(self.log.head()?.max(self.acknowledged.load(Ordering::SeqCst)))
     }
 
-    fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+    fn follow(&self, from: Seq) -> Result<Box<dyn EventFollower>, LogError> {
         self.log.follow(from)
     }
 }
 
-impl Pulse for Wire {
-    fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
+impl HeartbeatStore for Wire {
+    fn beat(&self, held: &HeldResource, holder: &str, epoch: u64) -> Result<(), LogError> {
         self.log.beat(held, holder, epoch)
     }
 
     fn take(
         &self,
-        held: &Held,
+        held: &HeldResource,
         holder: &str,
         epoch: u64,
-        seen: Option<&Beat>,
+        seen: Option<&HeartbeatRecord>,
     ) -> Result<bool, LogError> {
         self.log.take(held, holder, epoch, seen)
     }
 
-    fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
+    fn last_beat(&self, held: &HeldResource) -> Result<Option<HeartbeatRecord>, LogError> {
         self.log.last_beat(held)
     }
 
-    fn workers(&self) -> Result<Vec<Beat>, LogError> {
+    fn workers(&self) -> Result<Vec<HeartbeatRecord>, LogError> {
         self.log.workers()
     }
 
-    fn forget(&self, held: &Held) -> Result<(), LogError> {
+    fn forget(&self, held: &HeldResource) -> Result<(), LogError> {
         self.log.forget(held)
     }
 }
 
-impl Snapshots for Wire {
-    fn latest(&self, schema: i64) -> Result<Option<Snapshot>, LogError> {
+impl SnapshotStore for Wire {
+    fn latest(&self, schema: i64) -> Result<Option<ViewSnapshot>, LogError> {
         self.log.latest(schema)
     }
 
@@ -203,7 +206,7 @@ impl Snapshots for Wire {
         self.log.latest_head(schema)
     }
 
-    fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {
+    fn save(&self, snapshot: &ViewSnapshot) -> Result<(), LogError> {
         self.log.save(snapshot)
     }
 }

@@ -21,7 +21,7 @@ use hookloop_engine::session::Driver;
 use hookloop_store::log::{EventLog, NewEvent, StoredEvent};
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::Store;
-use hookloop_store::view::{Reservation, Spent};
+use hookloop_store::view::{BudgetReservation, SpentAmount};
 
 use hookloop_testkit::SeededRandom;
 use scene::{Crash, Nature, Scene, Story};
@@ -37,7 +37,7 @@ pub(crate) struct Ended {
     pub(crate) events: Vec<StoredEvent>,
     /// Those of the purse too.
     pub(crate) all: Vec<StoredEvent>,
-    pub(crate) books: (Spent, Vec<Reservation>),
+    pub(crate) books: (SpentAmount, Vec<BudgetReservation>),
     pub(crate) session: Session,
     pub(crate) programs: u32,
 }

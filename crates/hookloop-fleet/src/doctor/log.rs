@@ -4,8 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use hookloop_config::paths::Place;
-use hookloop_store::checkup::{Checkup, Wholeness, look};
-use hookloop_store::jetstream::Standing;
+use hookloop_store::checkup::FileCheckup;
+use hookloop_store::checkup::FileIntegrity;
+use hookloop_store::checkup::look;
+use hookloop_store::jetstream::ServerStanding;
 use hookloop_store::sqlite::{LogLoss, SCHEMA};
 
 use super::{Finding, Group, Mend};
@@ -35,7 +37,7 @@ pub fn examine_log(place: &Place) -> Vec<Finding> {
     vec![library, of_file(file, &checkup)]
 }
 
-fn of_file(file: &Path, checkup: &Checkup) -> Finding {
+fn of_file(file: &Path, checkup: &FileCheckup) -> Finding {
     if checkup.schema > SCHEMA {
         let message = format!(
             "its tables have version {}; this hookloop knows up to {SCHEMA}",
@@ -55,11 +57,11 @@ fn of_file(file: &Path, checkup: &Checkup) -> Finding {
     }
     let size = checkup.bytes / (1024 * 1024);
     match &checkup.wholeness {
-        Wholeness::Damaged(what) => damaged(file, what),
-        Wholeness::Whole => {
+        FileIntegrity::Damaged(what) => damaged(file, what),
+        FileIntegrity::Whole => {
             Group::Store.ok("log", format!("whole, version {}, {size} MB", checkup.schema))
         }
-        Wholeness::Unknown => {
+        FileIntegrity::Unknown => {
             let message = format!(
                 "version {}, {size} MB; hookloop verify looks at all of it",
                 checkup.schema
@@ -89,8 +91,8 @@ pub fn restore_hint(file: &Path) -> String {
 }
 
 /// What is known of the servers that a log is on.
-pub fn examine_servers(urls: &str, standing: &Standing) -> Vec<Finding> {
-    let Standing { version, copies, accepted, lets_anyone_in, can_be_purged, .. } = standing;
+pub fn examine_servers(urls: &str, standing: &ServerStanding) -> Vec<Finding> {
+    let ServerStanding { version, copies, accepted, lets_anyone_in, can_be_purged, .. } = standing;
     let mut findings = vec![Group::Store.ok("servers", format!("NATS {version} at {urls}"))];
     let copies_in_words = match copies {
         1 => "one copy: what this one server loses is lost".to_owned(),

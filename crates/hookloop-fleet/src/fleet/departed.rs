@@ -6,7 +6,7 @@
 use hookloop_config::clock::now;
 use hookloop_core::fleet::WorkerName;
 use hookloop_core::time::Timestamp;
-use hookloop_store::pulse::{Held, Pulse};
+use hookloop_store::heartbeat::{HeartbeatStore, HeldResource};
 use serde::{Deserialize, Serialize};
 
 use super::Fleet;
@@ -30,12 +30,12 @@ impl Fleet {
     pub fn leave(&self, name: &WorkerName) -> Result<(), EngineError> {
         let note = Departed { departed: name.clone(), at: now() };
         let told = serde_json::to_string(&note).unwrap_or_default();
-        self.log.store().beat(&Held::Worker(name.clone()), &told, 0)?;
+        self.log.store().beat(&HeldResource::Worker(name.clone()), &told, 0)?;
         // On a shared store a worker may lack the rights to see or remove the notes of others; they expire there.
         let Ok(mut notes) = self.departed() else { return Ok(()) };
         notes.sort_by_key(|note| std::cmp::Reverse(note.at));
         for old in notes.into_iter().skip(DEPARTED_MAX) {
-            let _ = self.log.store().forget(&Held::Worker(old.departed));
+            let _ = self.log.store().forget(&HeldResource::Worker(old.departed));
         }
         Ok(())
     }
@@ -47,7 +47,7 @@ impl Fleet {
 
     /// Fails for a name that the fleet has never seen.
     pub(super) fn check_known(&self, name: &str) -> Result<(), EngineError> {
-        let held = name.parse().ok().map(Held::Worker);
+        let held = name.parse().ok().map(HeldResource::Worker);
         let has_sign = match held {
             Some(held) => self.log.store().last_beat(&held)?.is_some(),
             None => false,

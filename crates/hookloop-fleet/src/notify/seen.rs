@@ -8,7 +8,7 @@ use std::time::Duration;
 use hookloop_config::ids::fresh_id;
 use hookloop_process::WriteOptions;
 use hookloop_process::write_whole;
-use hookloop_store::view::Notice;
+use hookloop_store::view::NotificationRow;
 use serde::{Deserialize, Serialize};
 
 use hookloop_engine::project::Project;
@@ -41,7 +41,7 @@ impl Seen {
     }
 
     /// For how long it has been as it is, as far as this machine knows.
-    pub(super) fn silence(&mut self, notice: &Notice, now_ms: u64) -> Duration {
+    pub(super) fn silence(&mut self, notice: &NotificationRow, now_ms: u64) -> Duration {
         let version = notice.version;
         let known = self.known.get(notice.id.as_str()).copied();
         // A machine that was started again counts anew.

@@ -11,19 +11,27 @@ use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
 use hookloop_core::id::SessionId;
 use hookloop_core::task::TaskState;
-use hookloop_engine::delivery::train::{self, Arrival, TrainError};
-use hookloop_engine::dispatcher::{Dispatcher, Round};
+use hookloop_engine::delivery::train;
+use hookloop_engine::delivery::train::Arrival;
+use hookloop_engine::delivery::train::TrainError;
+use hookloop_engine::dispatcher::Dispatcher;
+use hookloop_engine::dispatcher::Round;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::launch;
 use hookloop_engine::launch::Attendance;
 use hookloop_engine::lease::Expired;
 use hookloop_engine::project::Project;
-use hookloop_engine::seat::{BEAT, Kept, SEAT_LEASE, Seat};
+use hookloop_engine::seat::BEAT;
+use hookloop_engine::seat::Kept;
+use hookloop_engine::seat::SEAT_LEASE;
+use hookloop_engine::seat::Seat;
 use hookloop_engine::session::open;
-use hookloop_engine::session::real::{Rest, Stop, Unwatched};
+use hookloop_engine::session::real::Rest;
+use hookloop_engine::session::real::Stop;
+use hookloop_engine::session::real::Unwatched;
 use hookloop_engine::store::SessionRow;
 use hookloop_process::Cancel;
-use hookloop_store::pulse::Held;
+use hookloop_store::heartbeat::HeldResource;
 
 use super::hand::OPEN_MAX;
 use super::{AFTER_ERROR, Shift, Told};
@@ -50,7 +58,7 @@ pub(super) struct Duty {
     is_held: AtomicBool,
     /// Ends the train that is under way.
     train: Mutex<Option<Cancel>>,
-    /// Held by who ends the session of one that is gone.
+    /// Held by the process that ends the session of a lost process.
     burying: Mutex<()>,
 }
 
@@ -107,7 +115,7 @@ impl<'w> Shift<'w> {
             Ok(dispatcher) => dispatcher,
             Err(error) => return self.trouble(post, &error),
         };
-        let mut train = Seat::new(Held::Train, name);
+        let mut train = Seat::new(HeldResource::Train, name);
         while !self.over.wait(BEAT) {
             let began = Instant::now();
             for report in notifier.iter().flat_map(Notifier::reports) {

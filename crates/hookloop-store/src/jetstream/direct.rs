@@ -1,34 +1,36 @@
-//! A few events out of the stream, in one question: what a short command needs to catch up.
+//! Reads a few events of the stream in one request, so that a short command catches up.
 //!
-//! A consumer would be a replicated write. This is not, but its subject does not name the project:
-//! a user who may not ask it gets a consumer.
+//! A consumer would be a replicated write. This request is not, but its subject does not name the
+//! project. A user without permission for it gets a consumer.
 
 use async_nats::Message;
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::written::CatchUp;
-use super::{Inner, JetStreamError, Patience, REQUEST_TIMEOUT, event_of};
+use super::client::{LogClient, event_of};
+use super::error::JetStreamError;
+use super::retry::{REQUEST_TIMEOUT, RetryWindow};
+use super::written::ReplicaCatchUp;
 use crate::log::{LogError, Seq, StoredEvent};
 
 /// Events that a server answers with at once.
 const AT_ONCE: usize = 1_000;
 
-/// What came of one question.
-enum Part {
+/// The result of one request.
+enum DirectPart {
     /// The events, and how many there are after them.
     Events(Vec<StoredEvent>, u64),
     Nobody(String),
 }
 
-/// Messages that were asked for at once, and how many there are after them.
-enum Many {
+/// The messages of one request, and how many there are after them.
+enum DirectMessages {
     Messages(Vec<Message>, u64),
     Nobody(String),
 }
 
-impl Inner {
+impl LogClient {
     /// Up to `limit` events of the project from place `from` on.
     pub(super) async fn read_directly(
         &self,
@@ -37,11 +39,11 @@ impl Inner {
     ) -> Result<Vec<StoredEvent>, LogError> {
         let (mut events, mut next) = (Vec::new(), from);
         let all = self.layout.all();
-        let mut patience = Patience::new();
-        let mut replica = CatchUp::to(self.written.last());
+        let mut patience = RetryWindow::new();
+        let mut replica = ReplicaCatchUp::to(self.written.last());
         while events.len() < limit {
             match self.read_part(next, AT_ONCE.min(limit - events.len())).await? {
-                Part::Events(part, left) => {
+                DirectPart::Events(part, left) => {
                     next = part.last().map_or(next, |last| last.seq + 1);
                     let is_end = part.is_empty() || left == 0;
                     events.extend(part);
@@ -49,26 +51,31 @@ impl Inner {
                         break;
                     }
                 }
-                Part::Nobody(reason) => patience.pause(&all, reason).await?,
+                DirectPart::Nobody(reason) => patience.pause(&all, reason).await?,
             }
         }
         Ok(events)
     }
 
-    async fn read_part(&self, from: Seq, limit: usize) -> Result<Part, LogError> {
+    async fn read_part(&self, from: Seq, limit: usize) -> Result<DirectPart, LogError> {
         let subject = format!("$JS.API.DIRECT.GET.{}", self.layout.stream());
         let asked = self.ask_part(&subject, from, limit);
         self.denials.or_denied(&subject, asked).await?
     }
 
-    async fn ask_part(&self, subject: &str, from: Seq, limit: usize) -> Result<Part, LogError> {
+    async fn ask_part(
+        &self,
+        subject: &str,
+        from: Seq,
+        limit: usize,
+    ) -> Result<DirectPart, LogError> {
         let ask = json!({ "seq": from, "batch": limit, "next_by_subj": self.layout.all() });
         match self.ask_for_many(subject, &ask).await {
-            Many::Messages(messages, left) => {
+            DirectMessages::Messages(messages, left) => {
                 let events = messages.iter().map(event_of).collect::<Result<_, _>>()?;
-                Ok(Part::Events(events, left))
+                Ok(DirectPart::Events(events, left))
             }
-            Many::Nobody(reason) => Ok(Part::Nobody(reason)),
+            DirectMessages::Nobody(reason) => Ok(DirectPart::Nobody(reason)),
         }
     }
 
@@ -80,18 +87,18 @@ impl Inner {
     ) -> Result<Vec<Message>, JetStreamError> {
         let subject = format!("$JS.API.DIRECT.GET.{stream}");
         let ask = json!({ "multi_last": [subjects], "batch": AT_ONCE });
-        let mut patience = Patience::new();
+        let mut patience = RetryWindow::new();
         loop {
             let asked = self.ask_for_many(&subject, &ask);
             match self.denials.or_denied(&subject, asked).await? {
-                Many::Messages(messages, _) => return Ok(messages),
-                Many::Nobody(reason) => patience.pause(&subject, reason).await?,
+                DirectMessages::Messages(messages, _) => return Ok(messages),
+                DirectMessages::Nobody(reason) => patience.pause(&subject, reason).await?,
             }
         }
     }
 
-    async fn ask_for_many(&self, subject: &str, ask: &serde_json::Value) -> Many {
-        let unsent = |error: &dyn std::fmt::Display| Many::Nobody(error.to_string());
+    async fn ask_for_many(&self, subject: &str, ask: &serde_json::Value) -> DirectMessages {
+        let unsent = |error: &dyn std::fmt::Display| DirectMessages::Nobody(error.to_string());
         let inbox = self.client.new_inbox();
         let mut answers = match self.client.subscribe(inbox.clone()).await {
             Ok(answers) => answers,
@@ -109,12 +116,16 @@ impl Inner {
             };
             match answer.status.map(|status| status.as_u16()) {
                 None => messages.push(answer),
-                Some(404) => return Many::Messages(messages, 0),
+                Some(404) => return DirectMessages::Messages(messages, 0),
                 Some(204) => {
                     let left = answer.headers.as_ref().and_then(|headers| {
                         headers.get_last("Nats-Num-Pending")?.as_str().parse().ok()
                     });
-                    return Many::Messages(messages, left.unwrap_or(0));
+                    // An unknown number of messages may be left: ask again.
+                    return match left {
+                        Some(left) => DirectMessages::Messages(messages, left),
+                        None => unsent(&"an answer without the number of messages left"),
+                    };
                 }
                 Some(status) => return unsent(&status),
             }

@@ -1,4 +1,4 @@
-//! Events out of the stream, in order and without a gap.
+//! Follows the events of the stream, in order and without a gap.
 
 use std::time::Duration;
 
@@ -8,38 +8,41 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
+use super::client::JetStreamLog;
+use super::error::JetStreamError;
 use super::message::StoredMessage;
-use super::{JetStream, JetStreamError, Patience, REQUEST_TIMEOUT};
-use crate::log::{Follow, LogError, Seq, StoredEvent};
+use super::retry::{REQUEST_TIMEOUT, RetryWindow};
+use crate::log::{EventFollower, LogError, Seq, StoredEvent};
 
 /// Events that a follower hands over at once.
 const FOLLOW_BATCH: usize = 4_000;
 
-/// An ordered consumer. The client makes it anew when deliveries are missing or the connection was
-/// lost; whatever it then starts with, nothing is handed over twice.
-pub(super) struct Follower {
+/// An ordered consumer. The client recreates it when deliveries are missing or the connection was
+/// lost. Events that were handed over before are skipped.
+pub(super) struct StreamFollower {
     filter: String,
     next: Seq,
-    consumer: Consumer,
-    /// What was denied before is not about this follower.
+    consumer: OwnedConsumer,
+    /// Earlier denials are not about this follower.
     mark: u64,
 }
 
-/// A consumer of this client's own, which goes with it. The server would keep it for half a minute,
-/// and has room for a thousand of all clients.
-struct Consumer {
-    log: JetStream,
+/// A consumer that is deleted when it is dropped. The server would keep it for half a minute, and
+/// limits the number of all consumers.
+struct OwnedConsumer {
+    log: JetStreamLog,
     name: String,
     messages: Ordered,
 }
 
-impl Drop for Consumer {
+impl Drop for OwnedConsumer {
     fn drop(&mut self) {
         let inner = &self.log.0;
         let Some(runtime) = &inner.runtime else { return };
         let subject = format!("$JS.API.CONSUMER.DELETE.{}.{}", inner.layout.stream(), self.name);
         let client = inner.client.clone();
-        // Nobody waits for the answer: what is not deleted now goes later.
+        // No thread waits for the answer: the server deletes the consumer later if this request
+        // fails.
         runtime.spawn(async move {
             let inbox = client.new_inbox();
             let _ = client.publish_with_reply(subject, inbox, Bytes::new()).await;
@@ -47,19 +50,19 @@ impl Drop for Consumer {
     }
 }
 
-impl Follower {
+impl StreamFollower {
     pub(super) async fn start(
-        log: JetStream,
+        log: JetStreamLog,
         filter: String,
         from: Seq,
-    ) -> Result<Follower, LogError> {
+    ) -> Result<StreamFollower, LogError> {
         let mark = log.0.denials.mark();
         let consumer = subscribe(&log, &filter, from).await?;
-        Ok(Follower { filter, next: from, consumer, mark })
+        Ok(StreamFollower { filter, next: from, consumer, mark })
     }
 
-    /// Fails if nothing comes because the server denies what the client does by itself: asking for the
-    /// next portion of a long log, making the consumer anew.
+    /// Fails if no events come because the server denies the client's own requests: for the next
+    /// part of a long log, or for a new consumer.
     fn check_allowed(&self) -> Result<(), JetStreamError> {
         let stream = self.consumer.log.0.layout.stream();
         let own = [format!("$JS.FC.{stream}."), format!("$JS.API.CONSUMER.CREATE.{stream}.")];
@@ -106,7 +109,7 @@ impl Follower {
                 }
                 Ok(())
             }
-            // Heartbeats were missing: it goes on by itself.
+            // Heartbeats were missing: the client recreates the consumer by itself.
             Some(Err(_)) => Ok(()),
             None => {
                 self.consumer = subscribe(&self.consumer.log, &self.filter, self.next).await?;
@@ -130,28 +133,34 @@ fn place(message: &async_nats::jetstream::Message) -> Result<Seq, LogError> {
     }
 }
 
-/// The first message on `filter` from place `from` on, which is known to be there.
+/// Returns the first message on `filter` from place `from` on, which is known to be there.
+///
+/// A consumer that loses a delivery or its connection before its first message starts again from the
+/// beginning of the subject. Older messages are skipped: they do not follow the version that is asked for.
 pub(super) async fn first_on(
-    log: &JetStream,
+    log: &JetStreamLog,
     filter: &str,
     from: Seq,
 ) -> Result<(Seq, async_nats::Message), LogError> {
     let mut consumer = subscribe(log, filter, from).await?;
-    let mut patience = Patience::new();
+    let mut patience = RetryWindow::new();
     loop {
-        if let Ok(Some(Ok(found))) =
-            tokio::time::timeout(REQUEST_TIMEOUT, consumer.messages.next()).await
-        {
-            return Ok((place(&found)?, found.message));
+        match tokio::time::timeout(REQUEST_TIMEOUT, consumer.messages.next()).await {
+            Ok(Some(Ok(found))) => {
+                let seq = place(&found)?;
+                if seq >= from {
+                    return Ok((seq, found.message));
+                }
+            }
+            _ => patience.pause(filter, "no events came".to_owned()).await?,
         }
-        patience.pause(filter, "no events came".to_owned()).await?;
     }
 }
 
-async fn subscribe(log: &JetStream, filter: &str, from: Seq) -> Result<Consumer, LogError> {
+async fn subscribe(log: &JetStreamLog, filter: &str, from: Seq) -> Result<OwnedConsumer, LogError> {
     let inner = &log.0;
     let stream = inner.layout.stream();
-    let mut patience = Patience::new();
+    let mut patience = RetryWindow::new();
     loop {
         let inbox = inner.client.new_inbox();
         // A name puts the filter into the request's subject, where permissions see it.
@@ -167,7 +176,7 @@ async fn subscribe(log: &JetStream, filter: &str, from: Seq) -> Result<Consumer,
         let created = inner.context.create_consumer_on_stream(config, &stream);
         let reason = match inner.denials.or_denied(&subject, created).await? {
             Ok(consumer) => match consumer.messages().await {
-                Ok(messages) => return Ok(Consumer { log: log.clone(), name, messages }),
+                Ok(messages) => return Ok(OwnedConsumer { log: log.clone(), name, messages }),
                 Err(error) => error.to_string(),
             },
             Err(error) => error.to_string(),
@@ -176,7 +185,7 @@ async fn subscribe(log: &JetStream, filter: &str, from: Seq) -> Result<Consumer,
     }
 }
 
-impl Follow for Follower {
+impl EventFollower for StreamFollower {
     fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
         let log = self.consumer.log.clone();
         log.run(self.more(timeout))

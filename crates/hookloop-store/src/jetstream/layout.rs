@@ -1,6 +1,6 @@
 //! Names of streams and subjects, and how the streams are set up.
 //!
-//! A project's events are in one of [`SHARDS`] streams, by the hash of its name: order per project
+//! A project's events are in one of [`SHARDS`] streams, by the hash of its name. Order per project
 //! needs one stream, and a stream per project would cost the server a Raft group each. Every read
 //! and write names the project in its subject, so that a worker's permissions can be held to the
 //! projects that it works on.
@@ -11,16 +11,16 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stor
 use hookloop_core::id::{EventId, ProjectName, Subject};
 use sha2::{Digest, Sha256};
 
-use crate::pulse::{Held, WORKERS};
+use crate::heartbeat::{HeldResource, WORKERS};
 
 /// Streams that all projects of an account are spread over.
 pub const SHARDS: u16 = 256;
 /// How long the server knows an event's id. The expected versions make appending idempotent for
-/// ever; within this time the server also says so by itself.
+/// ever; within this time the server also reports duplicates by itself.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
-/// How long a sign of life is kept: longer than the longest lease, and not for ever, since
-/// every task that was ever claimed would keep one in memory. One that goes is seen as a change, which
-/// at worst counts as life once more.
+/// How long a heartbeat is kept: longer than the longest lease, and not for ever, since every
+/// claimed task would keep one in memory. A removed heartbeat looks like a change, which at worst
+/// counts as life once more.
 const PULSE_AGE: Duration = Duration::from_secs(48 * 60 * 60);
 /// Followers of a stream, of all projects and workers in it. All workers follow the fleet's log; servers from 2.15 on
 /// would have it at a thousand.
@@ -29,22 +29,22 @@ const FOLLOWERS_MAX: i32 = 100_000;
 pub(super) const SUBJECT_WORDS: usize = 5;
 /// Copies in a cluster.
 pub(super) const REPLICAS: usize = 3;
-/// Signs of life and snapshots of all projects.
+/// The streams of heartbeats and snapshots of all projects.
 const PULSE_STREAM: &str = "HL_PULSE";
 const SNAPSHOT_STREAM: &str = "HL_SNAPSHOT";
 
 /// Where one project's events are.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct StreamLayout {
     project: ProjectName,
     shard: String,
 }
 
-impl Layout {
-    pub(crate) fn new(project: &ProjectName) -> Layout {
+impl StreamLayout {
+    pub(crate) fn new(project: &ProjectName) -> StreamLayout {
         let hash = Sha256::digest(project.as_str());
         let shard = u16::from_be_bytes([hash[0], hash[1]]) % SHARDS;
-        Layout { project: project.clone(), shard: format!("{shard:03}") }
+        StreamLayout { project: project.clone(), shard: format!("{shard:03}") }
     }
 
     pub(crate) fn stream(&self) -> String {
@@ -60,8 +60,8 @@ impl Layout {
         format!("hl.ev.{}.{}.{subject}", self.shard, self.project)
     }
 
-    /// What the server knows an event by. A stream has many projects, and copies of one log may be
-    /// among them.
+    /// The id that the server deduplicates an event by. A stream has many projects, and copies of
+    /// one log may be among them.
     pub(crate) fn message_id(&self, event: EventId) -> String {
         format!("{}.{event}", self.project)
     }
@@ -70,16 +70,16 @@ impl Layout {
         PULSE_STREAM
     }
 
-    pub(crate) fn pulse(&self, held: &Held) -> String {
+    pub(crate) fn pulse(&self, held: &HeldResource) -> String {
         format!("hl.pulse.{}.{held}", self.project)
     }
 
-    /// The subjects of the signs of life of workers.
+    /// The subjects of the heartbeats of workers.
     pub(crate) fn pulses_of_workers(&self) -> String {
         format!("hl.pulse.{}.{WORKERS}*", self.project)
     }
 
-    /// The subjects of all signs of life in the project.
+    /// The subjects of all heartbeats in the project.
     pub(crate) fn pulses(&self) -> String {
         format!("hl.pulse.{}.>", self.project)
     }
@@ -93,7 +93,7 @@ impl Layout {
         format!("hl.snap.{}.>", self.project)
     }
 
-    /// What tells which snapshot is the last whole one.
+    /// The subject of the manifest, which names the last complete snapshot.
     pub(crate) fn snapshot_manifest(&self) -> String {
         format!("hl.snap.{}.manifest", self.project)
     }
@@ -124,7 +124,7 @@ impl Layout {
             allow_atomic_publish: true,
             ..Config::default()
         };
-        // Only the last beat counts, and none is worth a disk.
+        // Only the last heartbeat counts, and none needs to be on disk.
         let pulse = Config {
             name: PULSE_STREAM.to_owned(),
             subjects: vec!["hl.pulse.>".to_owned()],
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_project_stays_in_its_shard() {
-        let layout = |name: &str| Layout::new(&name.parse().unwrap());
+        let layout = |name: &str| StreamLayout::new(&name.parse().unwrap());
         assert_eq!(layout("demo").all(), "hl.ev.151.demo.>");
         assert_eq!(layout("demo").subject(&Subject::Cursor), "hl.ev.151.demo._cur");
         let shards: std::collections::HashSet<String> =

@@ -6,20 +6,23 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use async_nats::Client;
 use async_nats::jetstream::Context;
 use async_nats::jetstream::context::ContextBuilder;
+use hookloop_core::store_config::{NatsAccess, NatsCredentials};
 use tokio::runtime::Runtime;
 
-use super::access::{Access, Credentials, Denials};
-use super::{JetStreamError, REQUEST_TIMEOUT};
+use super::connect;
+use super::denials::PermissionDenials;
+use super::error::JetStreamError;
+use super::retry::REQUEST_TIMEOUT;
 
 /// A connection, with the runtime that moves its bytes.
-pub(super) struct Link {
+pub(super) struct NatsLink {
     pub(super) runtime: Option<Runtime>,
     pub(super) client: Client,
     pub(super) context: Context,
-    pub(super) denials: Denials,
+    pub(super) denials: PermissionDenials,
 }
 
-impl Drop for Link {
+impl Drop for NatsLink {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -27,74 +30,71 @@ impl Drop for Link {
     }
 }
 
-impl Link {
-    /// One of those that `access` shares, or one of its own.
-    pub(super) fn to(access: &Access) -> Result<Arc<Link>, JetStreamError> {
-        match &access.links {
-            Some(links) => links.to(access),
-            None => Link::open(access).map(Arc::new),
-        }
-    }
-
-    fn open(access: &Access) -> Result<Link, JetStreamError> {
-        let mut builder = match access.brief {
-            true => tokio::runtime::Builder::new_current_thread(),
-            false => tokio::runtime::Builder::new_multi_thread(),
+impl NatsLink {
+    pub(super) fn open(access: &NatsAccess, is_brief: bool) -> Result<NatsLink, JetStreamError> {
+        let mut builder = if is_brief {
+            tokio::runtime::Builder::new_current_thread()
+        } else {
+            tokio::runtime::Builder::new_multi_thread()
         };
         let runtime = builder
             .worker_threads(1)
             .thread_name("hookloop-nats")
             .enable_all()
             .build()
-            .map_err(|error| access.unreachable(error))?;
-        let denials = Denials::default();
-        let client = runtime.block_on(access.connect(&denials))?;
+            .map_err(|error| connect::unreachable(access, error))?;
+        let denials = PermissionDenials::default();
+        let client = runtime.block_on(connect::connect(access, is_brief, &denials))?;
         let entered = runtime.enter();
         let context = ContextBuilder::new().timeout(REQUEST_TIMEOUT).build(client.clone());
         drop(entered);
-        Ok(Link { runtime: Some(runtime), client, context, denials })
+        Ok(NatsLink { runtime: Some(runtime), client, context, denials })
     }
 }
 
 /// Connections that the logs of a process share: a worker would have one for each of its projects otherwise, and the
 /// servers that many of each worker. Clones are the same ones.
 #[derive(Clone, Default)]
-pub struct Links(Arc<Mutex<Vec<Shared>>>);
+pub struct NatsLinks(Arc<Mutex<Vec<SharedLink>>>);
 
-struct Shared {
-    way: Way,
-    link: Weak<Link>,
+struct SharedLink {
+    way: LinkKey,
+    link: Weak<NatsLink>,
 }
 
-/// What makes two connections the same.
+/// The properties that make two connections the same.
 #[derive(PartialEq, Eq)]
-struct Way {
+struct LinkKey {
     urls: String,
-    credentials: Option<Credentials>,
+    credentials: Option<NatsCredentials>,
     ca: Option<PathBuf>,
     certificate: Option<(PathBuf, PathBuf)>,
     inbox: Option<String>,
-    brief: bool,
+    is_brief: bool,
 }
 
-impl std::fmt::Debug for Links {
+impl std::fmt::Debug for NatsLinks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Links")
+        f.write_str("NatsLinks")
     }
 }
 
-impl Links {
-    fn to(&self, access: &Access) -> Result<Arc<Link>, JetStreamError> {
-        let Access { urls, credentials, ca, certificate, inbox, brief, .. } = access.clone();
-        let way = Way { urls, credentials, ca, certificate, inbox, brief };
+impl NatsLinks {
+    pub(super) fn to(
+        &self,
+        access: &NatsAccess,
+        is_brief: bool,
+    ) -> Result<Arc<NatsLink>, JetStreamError> {
+        let NatsAccess { urls, credentials, ca, certificate, inbox, .. } = access.clone();
+        let way = LinkKey { urls, credentials, ca, certificate, inbox, is_brief };
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|shared| shared.link.strong_count() > 0);
         let known = links.iter().find(|shared| shared.way == way);
         if let Some(link) = known.and_then(|shared| shared.link.upgrade()) {
             return Ok(link);
         }
-        let link = Arc::new(Link::open(access)?);
-        links.push(Shared { way, link: Arc::downgrade(&link) });
+        let link = Arc::new(NatsLink::open(access, is_brief)?);
+        links.push(SharedLink { way, link: Arc::downgrade(&link) });
         Ok(link)
     }
 }

@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use super::layout::{Layout, SUBJECT_WORDS};
-use crate::chain::Hash;
+use super::layout::{SUBJECT_WORDS, StreamLayout};
+use crate::chain::ChainHash;
 use crate::log::{LogError, NewEvent, Seq, StoredEvent};
 
 /// The payload. The subject is in the message's own, the id also in its header.
 #[derive(Serialize)]
-struct Written<'a> {
+struct EncodedEvent<'a> {
     format: u32,
     id: EventId,
     at: i64,
@@ -30,14 +30,14 @@ struct Written<'a> {
     cause: Option<&'a Cause>,
     #[serde(skip_serializing_if = "is_false")]
     due: bool,
-    /// The version that the writer expected the subject to have: what lets a reader see a gap.
+    /// The version that the writer expected the subject to have. A reader finds gaps by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<Seq>,
     data: &'a RawValue,
 }
 
 #[derive(Deserialize)]
-struct Read<'a> {
+struct DecodedEvent<'a> {
     format: u32,
     id: EventId,
     at: i64,
@@ -59,24 +59,27 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// What is published for one event.
+/// The message that is published for one event.
 #[derive(Clone, Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingMessage {
     pub(crate) subject: String,
     pub(crate) headers: HeaderMap,
     pub(crate) payload: Bytes,
 }
 
 /// The messages of a batch. Only the first on each subject expects a version; the server takes care
-/// of the others, which no one can come between.
-pub(crate) fn encode(batch: &[NewEvent], layout: &Layout) -> Result<Vec<Outgoing>, LogError> {
+/// of the others, which no other event can come between.
+pub(crate) fn encode(
+    batch: &[NewEvent],
+    layout: &StreamLayout,
+) -> Result<Vec<OutgoingMessage>, LogError> {
     let mut seen = std::collections::HashSet::new();
     batch
         .iter()
         .map(|NewEvent { expected, event }| {
             let after = seen.insert(&event.subject).then_some(*expected);
             let data = RawValue::from_string(event.body.encode()).map_err(unwritable)?;
-            let written = Written {
+            let written = EncodedEvent {
                 format: FORMAT,
                 id: event.id,
                 at: event.at.0,
@@ -93,7 +96,7 @@ pub(crate) fn encode(batch: &[NewEvent], layout: &Layout) -> Result<Vec<Outgoing
             if let Some(after) = after {
                 headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string());
             }
-            Ok(Outgoing { subject: layout.subject(&event.subject), headers, payload })
+            Ok(OutgoingMessage { subject: layout.subject(&event.subject), headers, payload })
         })
         .collect()
 }
@@ -102,9 +105,9 @@ fn unwritable(error: serde_json::Error) -> LogError {
     LogError::Engine(Box::new(error))
 }
 
-impl Outgoing {
+impl OutgoingMessage {
     /// The same message as number `n` of an atomic batch.
-    pub(crate) fn in_batch(&self, batch: &str, n: usize, is_last: bool) -> Outgoing {
+    pub(crate) fn in_batch(&self, batch: &str, n: usize, is_last: bool) -> OutgoingMessage {
         let mut message = self.clone();
         message.headers.insert(NATS_BATCH_ID, batch);
         message.headers.insert(NATS_BATCH_SEQUENCE, n.to_string());
@@ -116,7 +119,7 @@ impl Outgoing {
 }
 
 /// The digest of a message, of which the chain of its project is made.
-pub(crate) fn digest(subject: &str, payload: &[u8]) -> Hash {
+pub(crate) fn digest(subject: &str, payload: &[u8]) -> ChainHash {
     let mut hash = Sha256::new();
     hash.update(subject.as_bytes());
     hash.update([0]);
@@ -134,8 +137,8 @@ pub(crate) struct StoredMessage<'a> {
 }
 
 impl StoredMessage<'_> {
-    /// The event that the message is. A message that is none becomes the record of that, which depends on the
-    /// message alone: every reader has the same.
+    /// Returns the event of the message. A message that is no event becomes the record of that,
+    /// which depends on the message alone: every reader has the same record.
     pub(crate) fn event(&self) -> StoredEvent {
         match self.decode() {
             Ok(stored) => stored,
@@ -162,6 +165,7 @@ impl StoredMessage<'_> {
     /// The version that the server compared with that of the subject when it took the message.
     fn expected(&self) -> Option<Seq> {
         let value = self.headers?.get_last(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE)?;
+        // A version that can't be read was not checked by a server: the event is quarantined.
         value.as_str().parse().ok()
     }
 
@@ -192,7 +196,8 @@ fn foreign() -> Subject {
 pub(crate) fn decode(seq: Seq, subject: &str, payload: &[u8]) -> Result<StoredEvent, LogError> {
     let damaged = |reason: &dyn std::fmt::Display| LogError::damaged(seq, reason);
     let name = subject.rsplit('.').next().unwrap_or_default();
-    let read: Read<'_> = serde_json::from_slice(payload).map_err(|error| damaged(&error))?;
+    let read: DecodedEvent<'_> =
+        serde_json::from_slice(payload).map_err(|error| damaged(&error))?;
     let event = Event {
         id: read.id,
         at: Timestamp(read.at),

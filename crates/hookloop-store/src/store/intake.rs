@@ -1,16 +1,17 @@
-//! Events of a log that is elsewhere, into a view: the view of this machine, or one to compare it with.
+//! Applies events of a log on servers to a view: the view of this machine, or one to compare it
+//! with.
 //!
 //! An event that can't be applied is quarantined: its place counts, its content does not. Whether it can be applied
 //! depends on the events before it alone, so every machine quarantines the same ones.
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::StoreError;
-use super::group::say;
+use super::error::StoreError;
+use super::transaction::run_statement;
 use crate::chain;
 use crate::log::{LogError, Seq, StoredEvent};
 use crate::sqlite;
-use crate::view::{Fold, View};
+use crate::view::{View, ViewFold};
 
 /// Why events could not be taken in.
 #[derive(Debug)]
@@ -59,34 +60,34 @@ impl From<IntakeError> for StoreError {
 
 /// How events are taken in.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Intake {
+pub(super) struct EventIntake {
     /// Gaps before this place are those of a loss that a person accepted.
     pub(super) tolerated: Seq,
     /// Events that are due are copied into the table of events beside the view.
     pub(super) keeps_due: bool,
 }
 
-impl Intake {
+impl EventIntake {
     /// Takes in the events that the view in `conn` does not have yet, inside the open transaction.
     pub(super) fn take(self, conn: &Connection, events: &[StoredEvent]) -> Result<(), IntakeError> {
-        say(conn, "SAVEPOINT intake")?;
+        run_statement(conn, "SAVEPOINT intake")?;
         let taken = match self.take_all(conn, events) {
             Err(error) if is_of_an_event(&error) => {
-                say(conn, "ROLLBACK TO intake")?;
+                run_statement(conn, "ROLLBACK TO intake")?;
                 self.take_each(conn, events)
             }
             taken => taken,
         };
         if taken.is_err() {
-            say(conn, "ROLLBACK TO intake")?;
+            run_statement(conn, "ROLLBACK TO intake")?;
         }
-        say(conn, "RELEASE intake")?;
+        run_statement(conn, "RELEASE intake")?;
         taken
     }
 
-    /// Takes in events of which each is what it should be, as almost always.
+    /// Takes in events that can all be applied, as almost always.
     fn take_all(self, conn: &Connection, events: &[StoredEvent]) -> Result<(), IntakeError> {
-        let mut fold = Fold::new(conn, View::new(conn).totals()?);
+        let mut fold = ViewFold::new(conn, View::new(conn).totals()?);
         let had = fold.totals.head;
         let mut keeps_books = false;
         for stored in events.iter().filter(|stored| stored.seq > had) {
@@ -101,7 +102,7 @@ impl Intake {
 
     /// Takes in events one by one, and quarantines those that can't be applied.
     fn take_each(self, conn: &Connection, events: &[StoredEvent]) -> Result<(), IntakeError> {
-        let mut fold = Fold::new(conn, View::new(conn).totals()?);
+        let mut fold = ViewFold::new(conn, View::new(conn).totals()?);
         let had = fold.totals.head;
         let mut keeps_books = false;
         for stored in events.iter().filter(|stored| stored.seq > had) {
@@ -109,7 +110,7 @@ impl Intake {
             let prev = fold.view()?.version(subject)?;
             self.check_gap(stored, prev)?;
             let before = fold.totals.clone();
-            say(conn, "SAVEPOINT one")?;
+            run_statement(conn, "SAVEPOINT one")?;
             let applied = fold
                 .apply(stored.seq, &stored.event)
                 .and_then(|_| fold.owe(stored.seq, &stored.event))
@@ -121,15 +122,15 @@ impl Intake {
                     keeps_books |= stored.event.body.is_bookkeeping();
                 }
                 Err(error) if is_of_an_event(&error) => {
-                    say(conn, "ROLLBACK TO one")?;
-                    fold = Fold::new(conn, before);
+                    run_statement(conn, "ROLLBACK TO one")?;
+                    fold = ViewFold::new(conn, before);
                     let reason = StoreError::from(error).to_string();
                     fold.quarantine(stored.seq, subject, &subject.to_string(), &reason)?;
                     fold.totals.hash = chain::extend(&fold.totals.hash, stored.seq, &stored.digest);
                 }
                 Err(error) => return Err(error),
             }
-            say(conn, "RELEASE one")?;
+            run_statement(conn, "RELEASE one")?;
         }
         self.write(conn, &fold, keeps_books)
     }
@@ -146,7 +147,7 @@ impl Intake {
 
     fn finish(
         self,
-        fold: &mut Fold<'_>,
+        fold: &mut ViewFold<'_>,
         stored: &StoredEvent,
         prev: Seq,
     ) -> Result<(), IntakeError> {
@@ -161,7 +162,7 @@ impl Intake {
     fn write(
         self,
         conn: &Connection,
-        fold: &Fold<'_>,
+        fold: &ViewFold<'_>,
         keeps_books: bool,
     ) -> Result<(), IntakeError> {
         if keeps_books && self.keeps_due {
@@ -172,10 +173,11 @@ impl Intake {
     }
 }
 
-/// Whether an event itself is the reason: it names what is not there, or what is there already.
+/// Whether an event itself is the reason: it names something that is missing, or that exists
+/// already.
 fn is_of_an_event(error: &IntakeError) -> bool {
     match error {
-        // Which event it is, the slow way tells.
+        // The slow way finds out which event it is.
         IntakeError::Gap { .. } => true,
         IntakeError::Store(StoreError::Log(LogError::Damaged { .. })) => true,
         IntakeError::Store(StoreError::Log(LogError::Engine(error))) => {

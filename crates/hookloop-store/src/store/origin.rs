@@ -1,12 +1,12 @@
-//! The file of a view over a log that is elsewhere: how it is opened, and what it says about where it
-//! comes from.
+//! The file of a view over a log on servers, and the record of its origin in it.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
-use super::{Engine, StoreError};
+use super::engine::LogEngine;
+use super::error::StoreError;
 use crate::log::{LogError, Seq};
 use crate::sqlite;
 use crate::view::{self, View};
@@ -15,24 +15,24 @@ use crate::view::{self, View};
 const FILES_MAX: usize = 100;
 /// Which log the view is of.
 const LOG: &str = "log";
-/// What this machine has written to it and may not have read back yet.
+/// The last event that this machine has written, and may not have read back yet.
 pub(super) const WRITTEN: &str = "written";
 /// The last event that was acknowledged before the view was emptied for new tables.
 pub(super) const ACKNOWLEDGED: &str = "acknowledged";
-/// The last event that was acknowledged in a stream that was made anew since.
+/// The last event that was acknowledged in a stream that was recreated since.
 pub(super) const REPLACED: &str = "replaced";
 /// Messages that had been removed from the stream when the view was begun: the view can't know whose they were.
 pub(super) const REMOVED: &str = "removed";
 /// The place of the last loss that a person accepted.
 pub(super) const LOSS_ACCEPTED: &str = "loss_accepted";
-/// What `identify` answered last time.
+/// The last answer of `identify`.
 pub(super) const NOTE: &str = "note";
 
 /// Which log a view belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct LogIdentity {
     pub log: String,
-    /// What to hand to `identify` the next time.
+    /// The value that `identify` gets the next time.
     pub note: String,
 }
 
@@ -60,13 +60,13 @@ impl ViewFile {
 
 /// The view in `file`, or one that is made there from the engine's last snapshot.
 pub(super) fn open_view(
-    engine: &dyn Engine,
+    engine: &dyn LogEngine,
     file: ViewFile,
-    identify: impl FnOnce(Option<String>) -> Result<Identity, StoreError>,
+    identify: impl FnOnce(Option<String>) -> Result<LogIdentity, StoreError>,
 ) -> Result<Connection, StoreError> {
     let ViewFile { path, conn, noted } = file;
     let path = &path;
-    let Identity { log, note } = identify(noted.clone())?;
+    let LogIdentity { log, note } = identify(noted.clone())?;
     let conn = match conn {
         Some(conn) => conn,
         None => {
@@ -80,7 +80,7 @@ pub(super) fn open_view(
             conn
         }
     };
-    // What is lost with the machine is read again.
+    // Events that a crash of the machine takes from the view are read again.
     conn.pragma_update(None, "synchronous", "NORMAL")?;
     let known = get(&conn, LOG)?;
     if known.as_ref() != Some(&log) || noted.as_ref() != Some(&note) {
@@ -109,43 +109,46 @@ fn acknowledged_before(path: &Path, log: &str) -> Seq {
         if other == path || !is_view {
             return None;
         }
+        // A file that can't be read tells nothing about this log.
         let conn = Connection::open_with_flags(&other, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
         let known = get(&conn, LOG).ok()??;
         let head = conn.query_row("SELECT head FROM totals", [], |row| row.get::<_, i64>(0));
         head.ok().filter(|_| known == log).map(|head| head as Seq)
     };
+    // Without a readable directory there is no older view to compare with.
     let entries = path.parent().and_then(|directory| std::fs::read_dir(directory).ok());
     let files = entries.into_iter().flatten().flatten().take(FILES_MAX);
     files.filter_map(|entry| head(entry.path())).max().unwrap_or(0)
 }
 
 /// Makes the file of a view from the engine's last snapshot, if it has one.
-fn unpack_snapshot(engine: &dyn Engine, path: &Path) -> Result<(), StoreError> {
+fn unpack_snapshot(engine: &dyn LogEngine, path: &Path) -> Result<(), StoreError> {
     let Some(snapshot) = engine.latest(sqlite::SCHEMA)? else { return Ok(()) };
     let unusable = |error: std::io::Error| LogError::Engine(Box::new(error));
     // It gets its name when it is whole.
     let draft = path.with_extension(format!("{}.new", std::process::id()));
     std::fs::write(&draft, &snapshot.view).map_err(unusable)?;
-    let named = match ready_draft(&draft, snapshot.head) {
-        // One that another process has made meanwhile, and may use already, is as good: it stays.
-        true => std::fs::hard_link(&draft, path).or_else(|error| match error.kind() {
+    let named = if ready_draft(&draft, snapshot.head) {
+        // A view that another process has made meanwhile, and may use already, stays.
+        std::fs::hard_link(&draft, path).or_else(|error| match error.kind() {
             ErrorKind::AlreadyExists => Ok(()),
             _ => Err(error),
-        }),
-        // The log has it all.
-        false => Ok(()),
+        })
+    } else {
+        // The whole log is read instead.
+        Ok(())
     };
     Ok(std::fs::remove_file(&draft).and(named).map_err(unusable)?)
 }
 
-/// Whether the file at `path` is a view up to event `head`; makes it one that many processes of this machine can
-/// use, which a copy of another's is not.
+/// Whether the file at `path` is a view up to event `head`. Prepares it for the processes of this
+/// machine, as a copy of another machine's view needs.
 fn ready_draft(path: &Path, head: Seq) -> bool {
     let Ok(conn) = Connection::open(path) else { return false };
     matches!(sqlite::check_file(&conn), Ok(None))
         && View::new(&conn).totals().is_ok_and(|totals| totals.head == head)
         && prepare(&conn).is_ok()
-        // What the machine that made the snapshot remembers is its own affair.
+        // Records of the machine that made the snapshot are not copied.
         && conn.execute("DELETE FROM origin WHERE key <> ?1", [LOG]).is_ok()
         && conn.pragma_update(None, "journal_mode", "WAL").is_ok()
 }
@@ -163,7 +166,10 @@ pub(super) fn get(conn: &Connection, key: &str) -> Result<Option<String>, StoreE
 
 /// A number that is kept beside the view; 0 if there is none.
 pub(super) fn number(conn: &Connection, key: &str) -> Result<u64, StoreError> {
-    Ok(get(conn, key)?.and_then(|value| value.parse().ok()).unwrap_or(0))
+    let Some(value) = get(conn, key)? else { return Ok(0) };
+    let damaged =
+        |_| LogError::damaged(0, format!("`{key}` beside the view is no number: {value}"));
+    Ok(value.parse().map_err(damaged)?)
 }
 
 pub(super) fn set(conn: &Connection, key: &str, value: &str) -> Result<(), StoreError> {

@@ -1,4 +1,4 @@
-//! How far a view that follows its log has come, and who waits for more.
+//! How far a view that follows its log is, and the threads that wait for more.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,15 +7,15 @@ use std::time::Instant;
 
 use crate::log::Seq;
 
-/// Each waiter is woken once, when what it waits for is there: many threads wait for their own
-/// writes at the same time, and need not wake each other.
+/// Each waiting thread is woken once, when its event is in the view. Many threads wait for their
+/// own writes at the same time, and need not wake each other.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct ViewProgress {
     seen: AtomicU64,
     waiting: Mutex<Vec<(Seq, Thread)>>,
 }
 
-impl Progress {
+impl ViewProgress {
     fn waiting(&self) -> MutexGuard<'_, Vec<(Seq, Thread)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -32,7 +32,7 @@ impl Progress {
         });
     }
 
-    /// Whether somebody waits for more than there is.
+    /// Whether a thread waits for more than there is.
     pub(super) fn is_waited_for(&self) -> bool {
         !self.waiting().is_empty()
     }

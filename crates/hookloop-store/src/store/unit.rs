@@ -1,52 +1,51 @@
-//! A unit of work: what the view says, and the events that are to be one batch.
+//! A unit of work: reads of the view, and the events of one batch.
 
 use hookloop_core::event::Event;
 use rusqlite::Connection;
 
-use super::StoreError;
-use super::group::Home;
-use crate::log::{AppendError, Appended, LogError, MAX_BATCH, NewEvent, Seq, StoredEvent};
+use super::error::StoreError;
+use crate::log::{AppendError, AppendOutcome, LogError, MAX_BATCH, NewEvent, Seq, StoredEvent};
 use crate::sqlite;
-use crate::view::{Fold, Totals, View};
+use crate::view::{View, ViewFold, ViewTotals};
 
-pub(super) struct Staged {
+pub(super) struct StagedEvent {
     pub(super) seq: Seq,
     pub(super) prev: Seq,
     pub(super) event: Event,
 }
 
-/// Work in progress: what the view says, and the events that are to be one batch.
-pub struct Unit<'a> {
+/// A unit of work in progress: reads of the view, and the events of one batch.
+pub struct WorkUnit<'a> {
     conn: &'a Connection,
-    home: &'a Home,
-    pub(super) fold: Fold<'a>,
-    pub(super) staged: Vec<Staged>,
+    is_alone: bool,
+    pub(super) fold: ViewFold<'a>,
+    pub(super) staged: Vec<StagedEvent>,
 }
 
-impl std::fmt::Debug for Unit<'_> {
+impl std::fmt::Debug for WorkUnit<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Unit of {} events", self.staged.len())
+        write!(f, "WorkUnit of {} events", self.staged.len())
     }
 }
 
-impl<'a> Unit<'a> {
-    pub(super) fn new(conn: &'a Connection, home: &'a Home, totals: Totals) -> Unit<'a> {
-        Unit { conn, home, fold: Fold::new(conn, totals), staged: Vec::new() }
+impl<'a> WorkUnit<'a> {
+    pub(super) fn new(conn: &'a Connection, is_alone: bool, totals: ViewTotals) -> WorkUnit<'a> {
+        WorkUnit { conn, is_alone, fold: ViewFold::new(conn, totals), staged: Vec::new() }
     }
 
-    /// The view, with what this unit has staged.
+    /// Returns the view, with the events that this unit has staged.
     pub fn view(&self) -> Result<View<'a>, LogError> {
         self.fold.view()
     }
 
-    pub fn totals(&self) -> &Totals {
+    pub fn totals(&self) -> &ViewTotals {
         &self.fold.totals
     }
 
-    /// Whether nobody can write between what this unit reads and the moment it is stored. With a log
-    /// elsewhere only the subjects that the batch writes are guarded.
+    /// Whether no other process can write between the reads of this unit and its commit. With a log
+    /// on servers, only the subjects of the batch are guarded.
     pub fn is_alone(&self) -> bool {
-        matches!(self.home, Home::File(_))
+        self.is_alone
     }
 
     /// How many more events the batch can take.
@@ -61,12 +60,12 @@ impl<'a> Unit<'a> {
         }
         let seq = self.fold.totals.head + 1;
         let prev = self.fold.apply(seq, &event)?;
-        self.staged.push(Staged { seq, prev, event });
+        self.staged.push(StagedEvent { seq, prev, event });
         Ok(self.staged.len() - 1)
     }
 
-    /// Stages a batch that was made elsewhere, if its subjects have the versions it expects.
-    pub(super) fn append(&mut self, batch: &[NewEvent]) -> Result<Appended, StoreError> {
+    /// Stages a batch of the caller, if its subjects have the versions it expects.
+    pub(super) fn append(&mut self, batch: &[NewEvent]) -> Result<AppendOutcome, StoreError> {
         let Some(first) = batch.first().filter(|_| batch.len() <= MAX_BATCH) else {
             return Err(AppendError::BatchSize(batch.len()).into());
         };
@@ -81,7 +80,7 @@ impl<'a> Unit<'a> {
                 continue;
             }
             if let Some(seq) = self.stored_before(first)? {
-                return Ok(Appended::Before(seq));
+                return Ok(AppendOutcome::Before(seq));
             }
             let (subject, expected) = (subject.clone(), new.expected);
             return Err(AppendError::Conflict { subject, expected, actual }.into());
@@ -89,7 +88,7 @@ impl<'a> Unit<'a> {
         for new in batch {
             self.stage(new.event.clone())?;
         }
-        Ok(Appended::At(at))
+        Ok(AppendOutcome::At(at))
     }
 
     /// Where `new` was stored before, if it was: right behind the version that it expects.
@@ -127,13 +126,14 @@ impl<'a> Unit<'a> {
 
     /// An event in the log whose reactions are due.
     pub fn due_event(&self, seq: Seq) -> Result<Option<StoredEvent>, StoreError> {
-        // A view over a log that is elsewhere keeps the events that are due.
+        // A view over a log on servers keeps copies of the due events.
         Ok(sqlite::read_at(self.conn, seq)?.map(|(_, event)| event))
     }
 
     /// The batch: each subject's first event expects the version that the view had.
     pub(super) fn batch(self) -> Vec<NewEvent> {
-        let expected = |staged: Staged| NewEvent { expected: staged.prev, event: staged.event };
+        let expected =
+            |staged: StagedEvent| NewEvent { expected: staged.prev, event: staged.event };
         self.staged.into_iter().map(expected).collect()
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Rows, Statement};
 
-use super::Result;
-use crate::recorded_head::hex;
+use super::tables::Result;
+use crate::hex;
 
 /// Characters of a row's key that are shown.
 const KEY_MAX: usize = 80;
@@ -107,7 +107,7 @@ fn key(row: &[Value]) -> String {
             Ok(text) if !text.chars().any(char::is_control) => {
                 format!("`{}`", text.chars().take(KEY_MAX).collect::<String>())
             }
-            _ => format!("`{}`", hex(&bytes[..bytes.len().min(KEY_MAX / 2)])),
+            _ => format!("`{}`", hex::encode(&bytes[..bytes.len().min(KEY_MAX / 2)])),
         },
         other => format!("{other:?}"),
     };

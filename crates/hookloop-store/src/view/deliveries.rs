@@ -1,23 +1,24 @@
-//! What became of work that was submitted, task by task.
+//! The results of submitted work, by task.
 
 use hookloop_core::delivery::Delivery;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::TaskId;
 use rusqlite::{OptionalExtension, params};
 
-use super::apply::Fold;
-use super::query::TaskRow;
-use super::{Result, View, to_json};
+use super::fold::ViewFold;
+use super::tables::{Result, to_json};
+use super::task_rows::TaskRow;
+use super::totals::View;
 use crate::log::{LogError, Seq};
 
 /// A task that waits to be merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingSubmission {
     pub row: TaskRow,
     pub delivery: Delivery,
 }
 
-impl Fold<'_> {
+impl ViewFold<'_> {
     pub(super) fn deliver(&self, seq: Seq, num: i64, body: &EventBody) -> Result<()> {
         if !Delivery::heeds(body) {
             return Ok(());
@@ -36,7 +37,7 @@ impl Fold<'_> {
 }
 
 impl View<'_> {
-    /// What became of a task's work so far.
+    /// Returns the delivery of a task's work so far.
     pub fn delivery(&self, task: &TaskId) -> Result<Delivery> {
         match self.num(task)? {
             Some(num) => Ok(self.delivery_of(num as i64)?.unwrap_or_default().0),
@@ -44,8 +45,8 @@ impl View<'_> {
         }
     }
 
-    /// Tasks that wait to be merged: the most urgent first, of these who came first.
-    pub fn waiting(&self, limit: usize) -> Result<Vec<Waiting>> {
+    /// Returns the tasks that wait to be merged, by urgency, and then by age.
+    pub fn waiting(&self, limit: usize) -> Result<Vec<WaitingSubmission>> {
         let select = "SELECT task.id FROM task JOIN delivery ON delivery.task = task.num
             WHERE task.state = 2 AND task.claim IS NULL ORDER BY task.priority, delivery.seq LIMIT ?1";
         let mut select = self.conn.prepare_cached(select)?;
@@ -57,7 +58,7 @@ impl View<'_> {
             let Some(row) = self.task(&id)? else { continue };
             let delivery = self.delivery(&id)?;
             if delivery.submission.is_some() {
-                found.push(Waiting { row, delivery });
+                found.push(WaitingSubmission { row, delivery });
             }
         }
         Ok(found)

@@ -1,11 +1,13 @@
-//! Figures for who watches from outside. None costs more than its table has rows; the log is not read.
+//! Metrics for observers outside the process. None costs more than its table has rows; the log is
+//! not read.
 
 use hookloop_core::task::Priority;
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::runs::ms_of;
-use super::{Result, View};
+use super::tables::Result;
+use super::totals::View;
 
 /// How many sessions are in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +38,7 @@ impl View<'_> {
         Ok(count.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Problems that nobody has dismissed, by their kinds.
+    /// Counts the problems that are not dismissed, by kind.
     pub fn count_problems_by_kind(&self) -> Result<Vec<(String, u64)>> {
         let count = "SELECT kind, count(*) FROM problem WHERE dismissed = 0 GROUP BY 1 ORDER BY 1";
         let mut count = self.conn.prepare_cached(count)?;

@@ -1,4 +1,4 @@
-//! Orders that hold, what the fleet may spend, and who wants to be left alone.
+//! Fleet directives in force, the fleet's budget, and rate limits.
 
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::fleet::{BudgetSet, Ordered, Orders, Slowed, Standing};
@@ -7,15 +7,16 @@ use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
 
-use super::apply::Fold;
-use super::{Result, View, to_json};
+use super::fold::ViewFold;
+use super::tables::{Result, to_json};
+use super::totals::View;
 use crate::log::LogError;
 
 const BUDGET: &str = "budget";
 const ORDER: &str = "order ";
 const SLOW: &str = "slow ";
 
-impl Fold<'_> {
+impl ViewFold<'_> {
     pub(super) fn apply_fleet(&self, event: &Event) -> Result<()> {
         match &event.body {
             EventBody::FleetOrdered(ordered) => {
@@ -40,7 +41,7 @@ impl Fold<'_> {
 }
 
 impl View<'_> {
-    /// The orders that hold, by what they are about.
+    /// Returns the directives in force, by their subject.
     pub fn orders(&self) -> Result<Orders> {
         let read = |row: &Row<'_>| {
             let ordered: Ordered = read_json(row)?;
@@ -49,7 +50,7 @@ impl View<'_> {
         Ok(Orders(self.said(ORDER, read)?))
     }
 
-    /// What all sessions of the fleet together may spend.
+    /// Returns the budget of all sessions of the fleet together.
     pub fn budget(&self) -> Result<Purse> {
         let select = "SELECT data FROM fleet WHERE key = ?1";
         let found: Option<String> =
@@ -63,7 +64,7 @@ impl View<'_> {
         }
     }
 
-    /// Who wants to be left alone, and until when.
+    /// Returns the providers and forges that limit requests, each with its end.
     pub fn slowed(&self) -> Result<Vec<Slowed>> {
         self.said(SLOW, read_json)
     }

@@ -5,9 +5,10 @@
 use rusqlite::types::ValueRef;
 use sha2::{Digest, Sha256};
 
-use super::{Result, View};
+use super::tables::Result;
+use super::totals::View;
 
-/// Every table by what it means, in an order that every view shares.
+/// A query for every table, in an order that is the same for every view.
 const PARTS: [&str; 19] = [
     "SELECT t.id, t.state, t.open_deps, t.announced, t.priority, t.epoch, t.claim, t.created_at,
         t.started_at, t.completed_at, p.id, t.spec, t.detail FROM task t LEFT JOIN task p ON p.num = t.parent ORDER BY t.num",

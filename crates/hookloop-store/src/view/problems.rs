@@ -1,4 +1,4 @@
-//! What needs a human, and who was told of it.
+//! Problems that need a human, and the notifications about them.
 
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::{NoticeId, SessionId, Subject};
@@ -8,14 +8,15 @@ use hookloop_core::inbox::{
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::apply::Fold;
-use super::{Result, View, to_json};
+use super::fold::ViewFold;
+use super::tables::{Result, to_json};
+use super::totals::View;
 use crate::log::{LogError, Seq};
 
 /// How far a message has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoticeState {
-    /// Somebody sends it, or died in the middle.
+pub enum NotificationState {
+    /// A process sends it, or died while it did.
     Claimed = 0,
     /// It was sent, or was not needed any more.
     Over = 1,
@@ -24,17 +25,17 @@ pub enum NoticeState {
 
 /// A message to a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct NotificationRow {
     pub id: NoticeId,
-    pub state: NoticeState,
-    /// How often somebody began to send it.
+    pub state: NotificationState,
+    /// The number of attempts to send it.
     pub tries: u32,
     /// Its last event.
     pub version: Seq,
     pub problems: Vec<Key>,
 }
 
-impl Fold<'_> {
+impl ViewFold<'_> {
     /// Most events end no problem because there is none: only a task that waits can have one.
     pub(super) fn trouble_task(&self, seq: Seq, event: &Event, is_waiting: bool) -> Result<()> {
         match of_task(&event.body) {
@@ -47,7 +48,7 @@ impl Fold<'_> {
         let asks = match event.body {
             EventBody::SessionEnded(_) => self.asks(id)?,
             EventBody::PurseExhausted(shortage) => {
-                // Whoever meets it next has nothing new to say.
+                // The next report of the same problem adds nothing.
                 if View::new(self.conn).problem_of(&About::Purse)?.is_some() {
                     return Ok(());
                 }
@@ -55,7 +56,7 @@ impl Fold<'_> {
                 return self.put_problem(seq, event, About::Purse, kind, &reason);
             }
             EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => {
-                // There was enough for it, in whichever purse.
+                // A budget had enough for the turn.
                 self.end_problem(&Subject::Purse)?;
                 Asks::Nothing
             }
@@ -106,14 +107,14 @@ impl Fold<'_> {
     }
 
     pub(super) fn apply_notice(&self, seq: Seq, id: &NoticeId, body: &EventBody) -> Result<()> {
-        let end = |state: NoticeState| {
+        let end = |state: NotificationState| {
             let update = "UPDATE notice SET state = ?2, seq = ?3 WHERE id = ?1";
             self.run(update, params![id.as_str(), state as i64, seq as i64]).map(drop)
         };
         match body {
             EventBody::NoticeClaimed(claimed) => self.claim_notice(seq, id, claimed),
-            EventBody::NoticeSent(_) | EventBody::NoticeDropped(_) => end(NoticeState::Over),
-            EventBody::NoticeFailed(_) => end(NoticeState::Failed),
+            EventBody::NoticeSent(_) | EventBody::NoticeDropped(_) => end(NotificationState::Over),
+            EventBody::NoticeFailed(_) => end(NotificationState::Failed),
             EventBody::ProblemDismissed(dismissed) => {
                 let Ok(Key { about, version }) = dismissed.problem.parse() else { return Ok(()) };
                 let update = "UPDATE problem SET dismissed = 1 WHERE about = ?1 AND seq = ?2";
@@ -139,7 +140,7 @@ impl Fold<'_> {
 const COLUMNS: &str = "about, seq, at, actor, kind, reason, dismissed";
 
 impl View<'_> {
-    /// What needs a human, the oldest first: at most so many that nobody has dismissed.
+    /// Returns the problems that need a human and are not dismissed, oldest first.
     pub fn problems(&self, limit: usize) -> Result<Vec<Problem>> {
         let select =
             format!("SELECT {COLUMNS} FROM problem WHERE dismissed = 0 ORDER BY seq LIMIT ?1");
@@ -152,8 +153,8 @@ impl View<'_> {
         Ok(found)
     }
 
-    /// What needs a human and a channel was not told of, the oldest first: at most so many of these kinds, or of all if
-    /// none is named.
+    /// Returns the problems that a channel has no notification of, oldest first, of these kinds or
+    /// of all if none is named.
     pub fn untold(&self, channel: &str, kinds: &[Kind], limit: usize) -> Result<Vec<Problem>> {
         let select = format!(
             "SELECT {COLUMNS} FROM problem WHERE dismissed = 0
@@ -184,20 +185,25 @@ impl View<'_> {
         select.query_row([about], |row| Ok(read(row))).optional()?.transpose()
     }
 
-    /// Whether a channel was told of a problem, or is about to be.
+    /// Whether a channel has, or is about to get, a notification of a problem.
     pub fn is_told(&self, channel: &str, problem: &Key) -> Result<bool> {
         let select = "SELECT 1 FROM told WHERE channel = ?1 AND problem = ?2";
         Ok(self.conn.prepare_cached(select)?.exists(params![channel, problem.to_string()])?)
     }
 
-    pub fn notice(&self, id: &NoticeId) -> Result<Option<Notice>> {
+    pub fn notice(&self, id: &NoticeId) -> Result<Option<NotificationRow>> {
         let select = "SELECT id, state, tries, seq, problems FROM notice WHERE id = ?1";
         let mut select = self.conn.prepare_cached(select)?;
         select.query_row([id.as_str()], |row| Ok(read_notice(row))).optional()?.transpose()
     }
 
     /// Messages of a channel that were claimed and not sent, but for those that were tried so often; at most so many.
-    pub fn unsent(&self, channel: &str, tries_max: u32, limit: usize) -> Result<Vec<Notice>> {
+    pub fn unsent(
+        &self,
+        channel: &str,
+        tries_max: u32,
+        limit: usize,
+    ) -> Result<Vec<NotificationRow>> {
         let select = "SELECT id, state, tries, seq, problems FROM notice
             WHERE channel = ?1 AND state <> 1 AND tries < ?2 ORDER BY seq LIMIT ?3";
         let mut select = self.conn.prepare_cached(select)?;
@@ -226,22 +232,23 @@ fn read(row: &Row<'_>) -> Result<Problem> {
     })
 }
 
-fn read_notice(row: &Row<'_>) -> Result<Notice> {
+fn read_notice(row: &Row<'_>) -> Result<NotificationRow> {
     let version = row.get::<_, i64>(3)? as Seq;
     let damaged = |what: &str| LogError::damaged(version, format!("in the view: {what}"));
     let id: String = row.get(0)?;
     let problems: String = row.get(4)?;
     let problems: Vec<String> =
         serde_json::from_str(&problems).map_err(|error| damaged(&error.to_string()))?;
-    Ok(Notice {
+    Ok(NotificationRow {
         id: id.parse().map_err(|_| damaged("a notice"))?,
         state: match row.get::<_, i64>(1)? {
-            0 => NoticeState::Claimed,
-            1 => NoticeState::Over,
-            _ => NoticeState::Failed,
+            0 => NotificationState::Claimed,
+            1 => NotificationState::Over,
+            _ => NotificationState::Failed,
         },
         tries: row.get(2)?,
         version,
+        // A key of a newer version names a problem that this version does not have.
         problems: problems.iter().filter_map(|key| key.parse().ok()).collect(),
     })
 }

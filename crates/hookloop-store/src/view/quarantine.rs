@@ -3,7 +3,9 @@
 use hookloop_core::id::Subject;
 use rusqlite::params;
 
-use super::{Fold, Result, View};
+use super::fold::ViewFold;
+use super::tables::Result;
+use super::totals::View;
 use crate::log::Seq;
 
 /// Messages that the view lists; all of them are counted.
@@ -23,7 +25,7 @@ pub struct QuarantineRow {
     pub accepted: bool,
 }
 
-impl Fold<'_> {
+impl ViewFold<'_> {
     /// Skips the message at `seq`; answers the version of its subject before. The message still counts as the
     /// last one of its subject, because the server compares expected versions with it.
     pub(crate) fn quarantine(

@@ -1,11 +1,16 @@
-//! How often hooks ran, what came of it, and how long they took.
+//! Counts, results and durations of hook runs.
 
-use super::{Result, View};
+use hookloop_core::event::HookRan;
+use rusqlite::params;
+
+use super::fold::ViewFold;
+use super::tables::Result;
+use super::totals::View;
 
 /// Sizes that a doubling of time has.
 const PER_DOUBLING: u32 = 4;
 
-/// What the runs of one hook came to.
+/// The results of the runs of one hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookRuns {
     pub name: String,
@@ -27,6 +32,20 @@ pub(super) fn ms_of(size: u32) -> u64 {
     // Between two powers of two, in four steps.
     let base = 1u64.checked_shl(size / PER_DOUBLING).unwrap_or(u64::MAX / 2);
     base.saturating_add(base / u64::from(PER_DOUBLING) * u64::from(size % PER_DOUBLING))
+}
+
+impl ViewFold<'_> {
+    pub(super) fn count_run(&self, ran: &HookRan) -> Result<()> {
+        let (is_block, is_pass) = (ran.status == "blocked", ran.status == "passed");
+        let is_failure = !is_block && !is_pass && ran.status != "skipped";
+        let count = "INSERT INTO hook_runs VALUES (?1, 1, ?2, ?3) ON CONFLICT DO UPDATE
+            SET runs = runs + 1, failures = failures + ?2, blocks = blocks + ?3";
+        self.run(count, params![ran.hook_name, is_failure, is_block])?;
+        let time =
+            "INSERT INTO hook_time VALUES (?1, ?2, 1) ON CONFLICT DO UPDATE SET runs = runs + 1";
+        self.run(time, params![ran.hook_name, size_of(ran.duration_ms)])?;
+        Ok(())
+    }
 }
 
 impl View<'_> {

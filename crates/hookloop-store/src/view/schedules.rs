@@ -8,15 +8,17 @@ use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
 use rusqlite::{Row, params};
 
-use super::query::Known;
-use super::{Fold, Result, View, to_json};
+use super::fold::ViewFold;
+use super::tables::{Result, to_json};
+use super::task_rows::KnownId;
+use super::totals::View;
 use crate::log::LogError;
 
 const DUE: &str =
     "SELECT name FROM schedule WHERE next IS NOT NULL AND next <= ?1 ORDER BY next LIMIT ?2";
 const COLUMNS: &str = "SELECT name, data, paused, next, last FROM schedule";
 
-impl Fold<'_> {
+impl ViewFold<'_> {
     pub(super) fn apply_schedule(&self, name: &ScheduleName, event: &Event) -> Result<()> {
         let name = name.as_str();
         match &event.body {
@@ -101,9 +103,9 @@ impl View<'_> {
         let mut facts = Facts { schedule: self.schedule(name)?, ..Facts::default() };
         if let Some(task) = ask.task() {
             match self.known(task)? {
-                Known::Task(row) => facts.task = Some(row.task),
-                Known::Deleted => facts.deleted = true,
-                Known::Nothing => {}
+                KnownId::Task(row) => facts.task = Some(row.task),
+                KnownId::Deleted => facts.deleted = true,
+                KnownId::Nothing => {}
             }
         }
         let last = facts.schedule.as_ref().and_then(|standing| standing.last.as_ref());

@@ -1,4 +1,4 @@
-//! Sessions: what is under way, and what came of the others.
+//! Sessions that run, and the results of those that ended.
 
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::SessionId;
@@ -9,15 +9,16 @@ use hookloop_core::session::{Outcome, Plan, SessionEnded, Work};
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Params, Row, params};
 
-use super::apply::Fold;
-use super::query::containing;
+use super::fold::ViewFold;
+use super::tables::Result;
+use super::task_rows::containing;
+use super::totals::View;
 use super::usage::{SUM_MAX, stored};
-use super::{Result, View};
 use crate::log::{LogError, Seq};
 
-/// What the work of a review is called.
+/// The name of the work of a review.
 pub const REVIEW: &str = "review";
-/// What a session that has not ended is called.
+/// The states of a session that has not ended.
 pub const RUNNING: &str = "running";
 pub const PAUSED: &str = "paused";
 
@@ -26,7 +27,7 @@ pub const PAUSED: &str = "paused";
 pub struct SessionRow {
     pub id: SessionId,
     pub name: String,
-    /// [`RUNNING`], [`PAUSED`], or what it came to.
+    /// [`RUNNING`], [`PAUSED`], or the result.
     pub state: String,
     pub reason: Option<String>,
     pub work: String,
@@ -57,7 +58,7 @@ pub struct SessionFilter {
 }
 
 impl SessionRow {
-    /// What its turns cost.
+    /// The cost of its turns.
     pub fn cost(&self) -> CostFigure {
         CostFigure { micros: self.cost_micros, unpriced_turns: self.unpriced_turns }
     }
@@ -67,7 +68,7 @@ impl SessionRow {
     }
 }
 
-impl Fold<'_> {
+impl ViewFold<'_> {
     pub(super) fn apply_session(&self, seq: Seq, id: &SessionId, event: &Event) -> Result<()> {
         self.trouble_session(seq, id, event)?;
         let id = id.as_str();

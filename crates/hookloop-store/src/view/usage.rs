@@ -1,4 +1,4 @@
-//! What turns used, and what is set aside of the purse for those under way.
+//! Usage of turns, and reservations of the budget for turns in progress.
 
 use hookloop_core::event::TurnReserved;
 use hookloop_core::id::SessionId;
@@ -8,17 +8,18 @@ use hookloop_core::session::{TurnEnded, Usage};
 use hookloop_core::time::{Day, Timestamp};
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::apply::Fold;
-use super::{Result, View};
+use super::fold::ViewFold;
+use super::tables::Result;
+use super::totals::View;
 use crate::log::LogError;
 
-/// The most that one turn can have used: a billion dollars. An agent that says more must not make a sum that is
-/// none any more.
+/// The most that one turn can have used: a billion dollars. An agent that reports more must not
+/// make a sum that is none any more.
 const TURN_MAX: u64 = 1_000_000_000_000_000;
 /// The largest sum of a column. Sums stay there instead of leaving the range of an integer.
 pub(super) const SUM_MAX: i64 = i64::MAX / 4;
 
-/// What rows of the ledger are added up by.
+/// The key that rows of usage are summed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageBy {
     Day,
@@ -51,7 +52,7 @@ impl UsageRow {
     }
 }
 
-/// What an agent used on a day.
+/// The usage of an agent on a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageOfDay {
     pub day: Day,
@@ -62,33 +63,33 @@ pub struct UsageOfDay {
     pub unpriced_turns: u64,
 }
 
-/// What is set aside for a session's turn.
+/// The reservation for a session's turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reservation {
+pub struct BudgetReservation {
     pub session: SessionId,
     pub since: Day,
     pub amount: Amount,
 }
 
-/// What went out of a purse.
+/// The amount that was spent of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct SpentAmount {
     /// By turns that ended.
     pub used: Amount,
-    /// Set aside for turns that nobody heard of again.
+    /// Reserved for turns that never reported their usage.
     pub lost: Amount,
 }
 
-impl Spent {
+impl SpentAmount {
     pub fn total(&self) -> Amount {
         self.used.plus(self.lost)
     }
 }
 
-impl Fold<'_> {
+impl ViewFold<'_> {
     /// More is set aside for a session's turn.
     pub(super) fn reserve(&self, reserved: &TurnReserved, at: Timestamp) -> Result<()> {
-        // Nobody would ever give back what a session that is over has; and what is used is used now.
+        // A session that ended would never release its reservation. Usage counts at once.
         let insert = "INSERT INTO reservation SELECT id, ?2, ?3, ?4, ?5 FROM session
             WHERE id = ?1 AND ended_at IS NULL ON CONFLICT DO UPDATE SET day = max(day, ?2),
             cost_micros = min(cost_micros + ?3, ?6), tokens = min(tokens + ?4, ?6), turns = turns + ?5";
@@ -132,7 +133,8 @@ impl Fold<'_> {
         Ok(())
     }
 
-    /// A turn's line in the ledger. Who took it is the session's agent, if the event does not say.
+    /// A turn's line in the ledger. The agent of the turn is the session's, if the event does not
+    /// name one.
     pub(super) fn enter(&self, session: &str, ended: &TurnEnded, at: Timestamp) -> Result<()> {
         let add = "INSERT INTO usage SELECT ?2, id, coalesce(task, ''),
                 CASE ?3 WHEN '' THEN agent ELSE ?3 END, 1, ?4, ?5, ?6, ?7, ?8
@@ -220,9 +222,9 @@ impl View<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// What was spent on a day, or ever.
-    pub fn spent(&self, day: Option<Day>) -> Result<Spent> {
-        let read = |row: &Row<'_>| Ok(Spent { used: amount(row, 0)?, lost: amount(row, 3)? });
+    /// Returns the amount spent on a day, or in total.
+    pub fn spent(&self, day: Option<Day>) -> Result<SpentAmount> {
+        let read = |row: &Row<'_>| Ok(SpentAmount { used: amount(row, 0)?, lost: amount(row, 3)? });
         let found = match day {
             Some(day) => {
                 let select = "SELECT cost_micros, tokens, turns, lost_cost_micros, lost_tokens,
@@ -241,8 +243,8 @@ impl View<'_> {
         Ok(found.unwrap_or_default())
     }
 
-    /// What is set aside, and for whom.
-    pub fn reservations(&self) -> Result<Vec<Reservation>> {
+    /// Returns the reservations, with their sessions.
+    pub fn reservations(&self) -> Result<Vec<BudgetReservation>> {
         let select =
             "SELECT session, day, cost_micros, tokens, turns FROM reservation ORDER BY session";
         let mut select = self.conn.prepare_cached(select)?;
@@ -250,7 +252,7 @@ impl View<'_> {
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             let session: String = row.get(0)?;
-            found.push(Reservation {
+            found.push(BudgetReservation {
                 session: session.parse().map_err(|error| LogError::damaged(0, error))?,
                 since: Day(row.get(1)?),
                 amount: amount(row, 2)?,
@@ -259,7 +261,7 @@ impl View<'_> {
         Ok(found)
     }
 
-    /// How the purse stands on a day.
+    /// Returns the state of the budget on a day.
     pub fn purse(&self, today: Day) -> Result<Standing> {
         let reservations = self.reservations()?;
         let open = reservations.iter().fold(Amount::default(), |sum, one| sum.plus(one.amount));

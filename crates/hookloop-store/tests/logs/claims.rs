@@ -10,12 +10,12 @@ use hookloop_core::id::{EventId, Subject, TaskId};
 use hookloop_core::task::{Obstacle, Outcome, Priority, Task, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_core::urgency::Ageing;
+use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 use hookloop_store::log::EventLog;
 use hookloop_store::memory::MemoryLog;
-use hookloop_store::pulse::{Beat, Held, Pulse};
 use hookloop_store::sqlite::SCHEMA;
 use hookloop_store::store::{Store, StoreError, ViewFile};
-use hookloop_store::view::Kinds;
+use hookloop_store::view::TypeFilter;
 use tempfile::TempDir;
 
 fn id(name: &str) -> TaskId {
@@ -24,7 +24,7 @@ fn id(name: &str) -> TaskId {
 
 /// Adds an event to the log of `store`, at the time that its place makes.
 fn add(store: &Store, name: &str, body: EventBody) {
-    let stage = |unit: &mut hookloop_store::store::Unit<'_>| {
+    let stage = |unit: &mut hookloop_store::store::WorkUnit<'_>| {
         let n = unit.totals().head + 1;
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&n.to_be_bytes());
@@ -132,10 +132,10 @@ fn the_front_is_the_oldest_of_the_most_urgent() {
     for (n, (priority, kind)) in tasks.into_iter().enumerate() {
         add(&store, &format!("t{}", n + 1), created(priority, kind));
     }
-    fn wanted(kinds: &[String]) -> Kinds<'_> {
+    fn wanted(kinds: &[String]) -> TypeFilter<'_> {
         match kinds {
-            [] => Kinds::Except(&[]),
-            kinds => Kinds::Only(kinds),
+            [] => TypeFilter::Except(&[]),
+            kinds => TypeFilter::Only(kinds),
         }
     }
     let check = |kinds: &[&str], limit: usize, front: &[u64], ready: &[u64]| {
@@ -184,8 +184,8 @@ fn the_front_goes_by_time_and_by_how_long_tasks_wait() {
     let check = |now: i64, ageing: Ageing, front: &[u64], ready: &[u64]| {
         let asked = store.glance(|view| {
             let view = view.at(Timestamp(now));
-            let front = view.front(&Kinds::Except(&[]), ageing, 9, &HashSet::new())?;
-            let first = view.front(&Kinds::Except(&[]), ageing, 1, &HashSet::new())?;
+            let front = view.front(&TypeFilter::Except(&[]), ageing, 9, &HashSet::new())?;
+            let first = view.front(&TypeFilter::Except(&[]), ageing, 1, &HashSet::new())?;
             assert_eq!(first, front[..1], "at {now} with {ageing:?}");
             let ready = view.ready(ageing, 9)?.into_iter().map(|row| row.num).collect::<Vec<_>>();
             Ok((front, ready))
@@ -205,10 +205,10 @@ fn the_front_goes_by_time_and_by_how_long_tasks_wait() {
     check(60, each(50), &[6, 3], &[6, 3, 1, 5]);
     let of_a = |now: i64, ageing: Ageing| {
         let kinds = ["a".to_owned()];
-        let ask = |kinds: Kinds<'_>| {
+        let ask = |kinds: TypeFilter<'_>| {
             store.glance(|view| view.at(Timestamp(now)).front(&kinds, ageing, 9, &HashSet::new()))
         };
-        (ask(Kinds::Only(&kinds)).unwrap(), ask(Kinds::Except(&kinds)).unwrap())
+        (ask(TypeFilter::Only(&kinds)).unwrap(), ask(TypeFilter::Except(&kinds)).unwrap())
     };
     assert_eq!(of_a(89, Ageing::Never), (vec![5], vec![3]));
     assert_eq!(of_a(90, Ageing::Never), (vec![4], vec![3]));
@@ -217,11 +217,12 @@ fn the_front_goes_by_time_and_by_how_long_tasks_wait() {
     assert_eq!(store.rebuild(&mut |_| ()).unwrap(), (hash.clone(), hash));
 }
 
-fn check_beats(pulse: &dyn Pulse) {
-    let (one, other) = (Held::Task(id("t")), Held::Dispatcher);
+fn check_beats(pulse: &dyn HeartbeatStore) {
+    let (one, other) = (HeldResource::Task(id("t")), HeldResource::Dispatcher);
     assert_eq!(pulse.last_beat(&one).unwrap(), None);
     pulse.beat(&one, "a", 1).unwrap();
-    let beat = |holder: &str, epoch, count| Some(Beat { holder: holder.into(), epoch, count });
+    let beat =
+        |holder: &str, epoch, count| Some(HeartbeatRecord { holder: holder.into(), epoch, count });
     assert_eq!(pulse.last_beat(&one).unwrap(), beat("a", 1, 1));
     pulse.beat(&one, "a", 1).unwrap();
     pulse.beat(&other, "p", 0).unwrap();
@@ -238,10 +239,10 @@ fn beats_are_seen_wherever_the_log_is() {
     let (store, dir) = file();
     check_beats(&store);
     let other = Store::open(&dir.path().join("log.db")).unwrap();
-    assert_eq!(other.last_beat(&Held::Task(id("t"))).unwrap().unwrap().count, 3);
+    assert_eq!(other.last_beat(&HeldResource::Task(id("t"))).unwrap().unwrap().count, 3);
     let hash = state_hash(&store);
     assert_eq!(store.rebuild(&mut |_| ()).unwrap(), (hash.clone(), hash));
-    assert_eq!(other.last_beat(&Held::Task(id("t"))).unwrap().unwrap().count, 3);
+    assert_eq!(other.last_beat(&HeldResource::Task(id("t"))).unwrap().unwrap().count, 3);
 }
 
 #[test]
@@ -250,12 +251,12 @@ fn beats_of_claims_that_are_over_are_forgotten() {
     for name in ["t", "u"] {
         add(&store, name, created(2, None));
         add(&store, name, claimed("a", 1));
-        store.beat(&Held::Task(id(name)), "a", 1).unwrap();
+        store.beat(&HeldResource::Task(id(name)), "a", 1).unwrap();
     }
     add(&store, "t", EventBody::TaskCompleted(Outcome::default()));
-    store.beat(&Held::Dispatcher, "p", 0).unwrap();
-    assert_eq!(store.last_beat(&Held::Task(id("t"))).unwrap(), None);
-    assert!(store.last_beat(&Held::Task(id("u"))).unwrap().is_some());
+    store.beat(&HeldResource::Dispatcher, "p", 0).unwrap();
+    assert_eq!(store.last_beat(&HeldResource::Task(id("t"))).unwrap(), None);
+    assert!(store.last_beat(&HeldResource::Task(id("u"))).unwrap().is_some());
 }
 
 /// A file of version 1 that holds the events of `store`, which is at `path`.
@@ -296,12 +297,12 @@ fn a_file_of_version_1_is_brought_up_to_date() {
     assert_eq!(opened.verify(&mut |_| ()).unwrap(), Ok(3));
     let front = opened
         .glance(|view| {
-            view.front(&Kinds::Only(&["chore".to_owned()]), Ageing::Never, 1, &HashSet::new())
+            view.front(&TypeFilter::Only(&["chore".to_owned()]), Ageing::Never, 1, &HashSet::new())
         })
         .unwrap();
     assert_eq!(front, [1]);
     add(&opened, "t", claimed("a", 1));
-    opened.beat(&Held::Task(id("t")), "a", 1).unwrap();
+    opened.beat(&HeldResource::Task(id("t")), "a", 1).unwrap();
     assert_eq!(EventLog::read(&opened, 1, 10).unwrap().len(), 4);
     let conn = rusqlite::Connection::open(&old).unwrap();
     let version: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();

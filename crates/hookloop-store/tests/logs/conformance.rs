@@ -12,7 +12,7 @@ use hookloop_core::id::{EventId, Subject};
 use hookloop_core::task::TaskSpec;
 use hookloop_core::time::Timestamp;
 
-use hookloop_store::log::{AppendError, Appended, EventLog, MAX_BATCH, NewEvent, Seq};
+use hookloop_store::log::{AppendError, AppendOutcome, EventLog, MAX_BATCH, NewEvent, Seq};
 
 /// Defines a test of each promise for the log that `$make` returns.
 macro_rules! conformance {
@@ -68,7 +68,7 @@ fn advanced(id: u16, expected: Seq) -> NewEvent {
     NewEvent { expected, event: event(id, Subject::Graph, EventBody::GraphAdvanced(Empty {})) }
 }
 
-fn conflicts(result: Result<Appended, AppendError>, on: &Subject, at: Seq) {
+fn conflicts(result: Result<AppendOutcome, AppendError>, on: &Subject, at: Seq) {
     match result {
         Err(AppendError::Conflict { subject, actual, .. }) => {
             assert_eq!((&subject, actual), (on, at));
@@ -79,9 +79,9 @@ fn conflicts(result: Result<Appended, AppendError>, on: &Subject, at: Seq) {
 
 pub(crate) fn appends_in_order(log: &dyn EventLog) {
     assert_eq!(log.last(&task("a")).unwrap(), None);
-    assert_eq!(log.append(&[created(1, "a")]).unwrap(), Appended::At(1));
-    assert_eq!(log.append(&[created(2, "b")]).unwrap(), Appended::At(2));
-    assert_eq!(log.append(&[started(3, "a", 1)]).unwrap(), Appended::At(3));
+    assert_eq!(log.append(&[created(1, "a")]).unwrap(), AppendOutcome::At(1));
+    assert_eq!(log.append(&[created(2, "b")]).unwrap(), AppendOutcome::At(2));
+    assert_eq!(log.append(&[started(3, "a", 1)]).unwrap(), AppendOutcome::At(3));
     assert_eq!(log.last(&task("a")).unwrap().unwrap().seq, 3);
     assert_eq!(log.last(&task("b")).unwrap().unwrap().seq, 2);
     let history = log.history(&task("a"), 10).unwrap();
@@ -103,7 +103,7 @@ pub(crate) fn stores_a_batch_whole_or_not_at_all(log: &dyn EventLog) {
     conflicts(log.append(&[created(2, "b"), advanced(3, 0), created(4, "a")]), &task("a"), 1);
     assert_eq!(log.read(1, 10).unwrap().len(), 1);
     assert_eq!(log.last(&task("b")).unwrap(), None);
-    assert_eq!(log.append(&[created(2, "b"), advanced(3, 0)]).unwrap(), Appended::At(2));
+    assert_eq!(log.append(&[created(2, "b"), advanced(3, 0)]).unwrap(), AppendOutcome::At(2));
     assert_eq!(log.last(&Subject::Graph).unwrap().unwrap().seq, 3);
 }
 
@@ -113,14 +113,14 @@ pub(crate) fn knows_a_batch_for_ever(log: &dyn EventLog) {
     for n in 3..40 {
         log.append(&[started(n, "a", log.last(&task("a")).unwrap().unwrap().seq)]).unwrap();
     }
-    assert_eq!(log.append(&first).unwrap(), Appended::Before(1));
-    assert_eq!(log.append(&[started(3, "a", 1)]).unwrap(), Appended::Before(3));
+    assert_eq!(log.append(&first).unwrap(), AppendOutcome::Before(1));
+    assert_eq!(log.append(&[started(3, "a", 1)]).unwrap(), AppendOutcome::Before(3));
     assert_eq!(log.read(1, 100).unwrap().len(), 39);
 }
 
 pub(crate) fn takes_several_events_on_a_subject(log: &dyn EventLog) {
     let batch = [created(1, "a"), started(2, "a", 0), created(3, "b"), started(4, "a", 0)];
-    assert_eq!(log.append(&batch).unwrap(), Appended::At(1));
+    assert_eq!(log.append(&batch).unwrap(), AppendOutcome::At(1));
     assert_eq!(log.last(&task("a")).unwrap().unwrap().seq, 4);
     let history = log.history(&task("a"), 10).unwrap();
     assert_eq!(history.iter().map(|e| e.seq).collect::<Vec<_>>(), [1, 2, 4]);
@@ -131,7 +131,7 @@ pub(crate) fn bounds_batches(log: &dyn EventLog) {
     assert!(matches!(log.append(&[]), Err(AppendError::BatchSize(0))));
     let over = MAX_BATCH + 1;
     assert!(matches!(log.append(&many(over)), Err(AppendError::BatchSize(n)) if n == over));
-    assert_eq!(log.append(&many(MAX_BATCH)).unwrap(), Appended::At(1));
+    assert_eq!(log.append(&many(MAX_BATCH)).unwrap(), AppendOutcome::At(1));
     assert_eq!(log.read(MAX_BATCH as Seq, 10).unwrap().len(), 1);
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn keeps_what_a_newer_version_wrote(log: &dyn EventLog) {
         let event = event(id, subject.clone(), body.clone());
         assert_eq!(
             log.append(&[NewEvent { expected: 0, event }]).unwrap(),
-            Appended::At(id.into())
+            AppendOutcome::At(id.into())
         );
     }
     let read = log.read(1, 10).unwrap();

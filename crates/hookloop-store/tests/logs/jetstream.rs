@@ -6,32 +6,28 @@ use std::time::Duration;
 use hookloop_core::event::{Event, EventBody, Other};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::time::Timestamp;
-use hookloop_store::jetstream::{self, Access, JetStream, Safety};
+use hookloop_store::jetstream::{self, JetStreamLog, NatsOptions, ServerSafety};
 use hookloop_store::log::{EventLog, NewEvent};
 use hookloop_testbed::{Cluster, Server, wait_for};
 
-fn access(servers: &[Server]) -> Access {
+fn access(servers: &[Server]) -> NatsOptions {
     let join = |part: fn(&Server) -> String| servers.iter().map(part).collect::<Vec<_>>();
-    Access {
-        urls: join(Server::url).join(","),
-        monitors: join(Server::monitor_url),
-        ..Access::default()
-    }
+    NatsOptions::at(join(Server::url).join(","), join(Server::monitor_url))
 }
 
 /// A log on servers of its own, checked as a user's would be.
-fn connect(servers: &[Server]) -> JetStream {
-    let log = JetStream::connect(&access(servers), &"demo".parse().unwrap()).unwrap();
+fn connect(servers: &[Server]) -> JetStreamLog {
+    let log = JetStreamLog::connect(&access(servers), &"demo".parse().unwrap()).unwrap();
     log.prepare().unwrap();
     log
 }
 
-fn on_one_server() -> (JetStream, Server) {
+fn on_one_server() -> (JetStreamLog, Server) {
     let server = Server::single();
     (connect(std::slice::from_ref(&server)), server)
 }
 
-fn on_three_servers() -> (JetStream, Cluster) {
+fn on_three_servers() -> (JetStreamLog, Cluster) {
     let cluster = Cluster::three();
     (connect(cluster.nodes()), cluster)
 }
@@ -47,7 +43,7 @@ fn a_log_reads_its_own_writes_from_every_server() {
     let mut last = 0;
     for node in cluster.nodes() {
         let one = std::slice::from_ref(node);
-        let log = JetStream::connect(&access(one), &"demo".parse().unwrap()).unwrap();
+        let log = JetStreamLog::connect(&access(one), &"demo".parse().unwrap()).unwrap();
         for _ in 0..ROUNDS {
             last = log.append(&[note(last)]).unwrap().first();
             assert_eq!(log.last(&Subject::Project).unwrap().map(|event| event.seq), Some(last));

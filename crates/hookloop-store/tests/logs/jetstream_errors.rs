@@ -1,4 +1,4 @@
-//! Whatever a server answers, or fails to: an append ends as the log really is.
+//! The result of an append agrees with the log, for every answer and failure of a server.
 //!
 //! Every failure happens to an event alone and to an atomic batch, on one server and on three.
 
@@ -9,9 +9,9 @@ use hookloop_core::event::{Event, EventBody, Started};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::task::TaskSpec;
 use hookloop_core::time::Timestamp;
-use hookloop_store::jetstream::{Access, JetStream, Safety};
-use hookloop_store::log::{AppendError, Appended, EventLog, LogError, NewEvent, Seq};
-use hookloop_store::pulse::{Held, Pulse};
+use hookloop_store::heartbeat::{HeartbeatStore, HeldResource};
+use hookloop_store::jetstream::{JetStreamLog, NatsOptions, ServerSafety};
+use hookloop_store::log::{AppendError, AppendOutcome, EventLog, LogError, NewEvent, Seq};
 use hookloop_testbed::{Cluster, Fault, Plan, Proxy, Server, wait_for};
 use serde_json::{Value, json};
 
@@ -33,8 +33,8 @@ struct Bed<'s> {
     servers: &'s [Server],
     project: String,
     proxy: Proxy,
-    troubled: JetStream,
-    direct: JetStream,
+    troubled: JetStreamLog,
+    direct: JetStreamLog,
 }
 
 impl<'s> Bed<'s> {
@@ -43,8 +43,8 @@ impl<'s> Bed<'s> {
         let proxy = Proxy::to(servers[0].client_address());
         let monitors: Vec<String> = servers.iter().map(Server::monitor_url).collect();
         let connect = |urls| {
-            let access = Access { urls, monitors: monitors.clone(), ..Access::default() };
-            JetStream::connect(&access, &project.parse().unwrap()).unwrap()
+            let access = NatsOptions::at(urls, monitors.clone());
+            JetStreamLog::connect(&access, &project.parse().unwrap()).unwrap()
         };
         let (troubled, direct) = (connect(proxy.url()), connect(servers[0].url()));
         direct.prepare().unwrap();
@@ -135,8 +135,8 @@ fn first(size: Size) -> Vec<NewEvent> {
     }
 }
 
-/// What comes behind `first`, which is stored from `at` on: an event of another writer on the task
-/// that it wrote to last.
+/// An event of another writer behind `first`, which is stored from `at` on, on the task that it
+/// wrote to last.
 fn behind(first: &[NewEvent], at: Seq) -> NewEvent {
     let last = at + first.len() as Seq - 1;
     NewEvent {
@@ -149,7 +149,7 @@ fn behind(first: &[NewEvent], at: Seq) -> NewEvent {
 }
 
 #[track_caller]
-fn conflicts(result: Result<Appended, AppendError>, new: &NewEvent, at: Seq) {
+fn conflicts(result: Result<AppendOutcome, AppendError>, new: &NewEvent, at: Seq) {
     match result {
         Err(AppendError::Conflict { subject, expected, actual }) => {
             assert_eq!((subject, expected, actual), (new.event.subject.clone(), new.expected, at));
@@ -198,6 +198,7 @@ failures!(
     never_was_there,
     an_answer_that_is_lost,
     an_answer_that_is_lost_before_someone_writes,
+    an_event_found_behind_others_after_a_lost_delivery,
     an_event_that_is_lost,
     an_event_that_is_lost_before_someone_writes,
     nobody_listens,
@@ -215,7 +216,7 @@ fn stores_once_after(bed: &Bed<'_>, size: Size, fault: Fault, times: usize) {
     let appended = bed.troubled.append(&batch).unwrap();
     bed.proxy.wait_happened();
     bed.assert_log(&[&batch]);
-    assert_eq!(appended, Appended::At(bed.last_after(0)));
+    assert_eq!(appended, AppendOutcome::At(bed.last_after(0)));
 }
 
 fn another_write_in_flight(bed: &Bed<'_>, size: Size) {
@@ -239,7 +240,7 @@ fn far_behind_says_the_server_and_is_wrong(bed: &Bed<'_>, size: Size) {
     bed.proxy.wait_happened();
     bed.assert_log(&[&before, &next]);
     // Not right behind: other projects share the stream.
-    assert_eq!(appended, Appended::At(bed.last_after(at)));
+    assert_eq!(appended, AppendOutcome::At(bed.last_after(at)));
 }
 
 fn duplicate_says_the_server_and_is_wrong(bed: &Bed<'_>, size: Size) {
@@ -256,7 +257,7 @@ fn really_overtaken(bed: &Bed<'_>, size: Size) {
     conflicts(bed.troubled.append(&batch), &rival, at);
     bed.assert_log(&[std::slice::from_ref(&rival)]);
     batch.last_mut().unwrap().expected = at;
-    assert!(matches!(bed.troubled.append(&batch).unwrap(), Appended::At(first) if first > at));
+    assert!(matches!(bed.troubled.append(&batch).unwrap(), AppendOutcome::At(first) if first > at));
     bed.assert_log(&[&[rival], &batch]);
 }
 
@@ -285,8 +286,31 @@ fn an_answer_that_is_lost_before_someone_writes(bed: &Bed<'_>, size: Size) {
         let at = bed.last_after(0);
         let rival = behind(&batch, at);
         bed.direct.append(std::slice::from_ref(&rival)).unwrap();
-        assert_eq!(append.join().unwrap(), Appended::At(at));
+        assert_eq!(append.join().unwrap(), AppendOutcome::At(at));
         bed.assert_log(&[&batch, &[rival]]);
+    });
+}
+
+/// The stored event is looked for behind the expected version. A consumer that lost a delivery starts
+/// again from the beginning of the subject, where older events are.
+fn an_event_found_behind_others_after_a_lost_delivery(bed: &Bed<'_>, size: Size) {
+    let before = first(Size::Alone);
+    let version = bed.direct.append(&before).unwrap().first();
+    let mut batch = vec![new(4, "a", version)];
+    if size == Size::Batch {
+        batch.push(new(5, "d", 0));
+    }
+    bed.plan(Fault::LoseAnswer);
+    bed.plan(Fault::LoseDelivery);
+    std::thread::scope(|scope| {
+        let append = scope.spawn(|| bed.troubled.append(&batch));
+        bed.wait_stored(1 + batch.len());
+        let at = bed.last_after(version);
+        let rival = new(9, "a", at);
+        bed.direct.append(std::slice::from_ref(&rival)).unwrap();
+        assert_eq!(append.join().unwrap().unwrap(), AppendOutcome::At(at));
+        bed.proxy.wait_happened();
+        bed.assert_log(&[&before, &batch, &[rival]]);
     });
 }
 
@@ -333,7 +357,7 @@ fn an_event_that_is_late(bed: &Bed<'_>, size: Size) {
     stores_once_after(bed, size, Fault::Delay(TOO_LATE), 1);
 }
 
-/// What can't succeed is not tried again, and nothing is stored.
+/// A write that can't succeed is not tried again, and nothing is stored.
 fn a_refusal(bed: &Bed<'_>, size: Size) {
     bed.plan(Fault::refusal(10_054, "message size exceeds maximum allowed"));
     let refused = bed.troubled.append(&first(size));
@@ -349,21 +373,21 @@ fn a_refusal(bed: &Bed<'_>, size: Size) {
 fn a_batch_again(bed: &Bed<'_>, size: Size) {
     let batch = first(size);
     let at = bed.direct.append(&batch).unwrap().first();
-    assert_eq!(bed.troubled.append(&batch).unwrap(), Appended::Before(at));
+    assert_eq!(bed.troubled.append(&batch).unwrap(), AppendOutcome::Before(at));
     let rival = behind(&batch, at);
     bed.direct.append(std::slice::from_ref(&rival)).unwrap();
-    assert_eq!(bed.troubled.append(&batch).unwrap(), Appended::Before(at));
+    assert_eq!(bed.troubled.append(&batch).unwrap(), AppendOutcome::Before(at));
     bed.plan(Fault::NoResponders);
     assert_eq!(bed.troubled.append(&batch).unwrap().first(), at);
     bed.assert_log(&[&batch, &[rival]]);
 }
 
-/// Who holds something must know that it did not show a sign of life.
+/// A holder learns that its heartbeat was refused.
 #[test]
 fn a_beat_that_is_refused_is_said() {
     let server = Server::single();
     let bed = Bed::new(std::slice::from_ref(&server), "p", Size::Alone);
-    let held = Held::Task("a".parse().unwrap());
+    let held = HeldResource::Task("a".parse().unwrap());
     bed.proxy.plan(Plan::next("hl.pulse.", Fault::refusal(10_023, "insufficient resources")));
     assert!(bed.troubled.beat(&held, "me", 1).is_err());
     assert_eq!(bed.direct.last_beat(&held).unwrap(), None);
@@ -375,10 +399,9 @@ fn a_beat_that_is_refused_is_said() {
 #[test]
 fn two_projects_of_one_stream_with_the_same_ids() {
     let server = Server::single();
-    let access =
-        Access { urls: server.url(), monitors: vec![server.monitor_url()], ..Access::default() };
+    let access = NatsOptions::at(server.url(), vec![server.monitor_url()]);
     let logs = ["demo", "p21"].map(|name| {
-        let log = JetStream::connect(&access, &name.parse().unwrap()).unwrap();
+        let log = JetStreamLog::connect(&access, &name.parse().unwrap()).unwrap();
         log.prepare().unwrap();
         log
     });
@@ -394,8 +417,8 @@ fn two_projects_of_one_stream_with_the_same_ids() {
             })
             .collect();
         let [one, other] = logs.each_ref().map(|log| log.append(&batch).unwrap());
-        assert_eq!(other, Appended::At(one.first() + batch.len() as Seq));
-        assert_eq!(logs[1].append(&batch).unwrap(), Appended::Before(other.first()));
+        assert_eq!(other, AppendOutcome::At(one.first() + batch.len() as Seq));
+        assert_eq!(logs[1].append(&batch).unwrap(), AppendOutcome::Before(other.first()));
     }
     for log in &logs {
         assert_eq!(log.read(1, 100).unwrap().len(), 4);
@@ -425,7 +448,7 @@ fn more_batches_than_a_server_takes_at_once() {
     assert!(lines.any(|line| line.unwrap() == "PONG"), "the server has all of it");
     let batch = [new(2, "b", 0), new(3, "c", 0)];
     let appended = bed.direct.append(&batch).unwrap();
-    assert_eq!(appended, Appended::At(2));
+    assert_eq!(appended, AppendOutcome::At(2));
     bed.assert_log(&[&[new(1, "a", 0)], &batch]);
 }
 
@@ -437,9 +460,8 @@ fn a_stream_that_cannot_be_placed_for_now_is_asked_for_again() {
     const TAGS: &str = "no suitable peers for placement, tags not matched";
     let (server, id) = (Server::single(), "demo".parse().unwrap());
     let proxy = Proxy::to(server.client_address());
-    let access =
-        Access { urls: proxy.url(), monitors: vec![server.monitor_url()], ..Access::default() };
-    let prepare = || JetStream::connect(&access, &id).unwrap().prepare();
+    let access = NatsOptions::at(proxy.url(), vec![server.monitor_url()]);
+    let prepare = || JetStreamLog::connect(&access, &id).unwrap().prepare();
     proxy.plan(Plan::next(CREATE, Fault::refusal(10_005, TAGS)));
     let refused = prepare().unwrap_err();
     assert!(refused.to_string().contains("too few servers"), "{refused}");

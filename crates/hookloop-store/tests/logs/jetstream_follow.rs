@@ -1,4 +1,4 @@
-//! Events out of a real server, in order and without a gap, whatever happens on the way.
+//! Events of a real server arrive in order and without a gap, across failures.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,9 +7,9 @@ use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::task::TaskSpec;
 use hookloop_core::time::Timestamp;
-use hookloop_store::jetstream::{self, Access, JetStream, Links, Safety};
-use hookloop_store::log::{EventLog, Follow, MAX_BATCH, NewEvent, Seq};
-use hookloop_store::snapshot::{Snapshot, Snapshots};
+use hookloop_store::jetstream::{self, JetStreamLog, NatsLinks, NatsOptions, ServerSafety};
+use hookloop_store::log::{EventFollower, EventLog, MAX_BATCH, NewEvent, Seq};
+use hookloop_store::snapshot::{SnapshotStore, ViewSnapshot};
 use hookloop_store::sqlite::SCHEMA;
 use hookloop_store::store::{Store, StoreError};
 use hookloop_testbed::{Fault, Plan, Proxy, Server};
@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 /// A client takes up to ten seconds to find that a consumer is gone.
 const LIMIT: Duration = Duration::from_secs(40);
 
-fn access(server: &Server, urls: String) -> Access {
-    Access { urls, monitors: vec![server.monitor_url()], ..Access::default() }
+fn access(server: &Server, urls: String) -> NatsOptions {
+    NatsOptions::at(urls, vec![server.monitor_url()])
 }
 
-fn connect(server: &Server, urls: String) -> JetStream {
-    let log = JetStream::connect(&access(server, urls), &"demo".parse().unwrap()).unwrap();
+fn connect(server: &Server, urls: String) -> JetStreamLog {
+    let log = JetStreamLog::connect(&access(server, urls), &"demo".parse().unwrap()).unwrap();
     log.prepare().unwrap();
     log
 }
@@ -45,15 +45,15 @@ fn created(n: u64) -> NewEvent {
 }
 
 /// Appends event after event, from number `from` up to `to`.
-fn append(log: &JetStream, from: Seq, to: Seq) {
+fn append(log: &JetStreamLog, from: Seq, to: Seq) {
     for n in from..=to {
         log.append(&[created(n)]).unwrap();
     }
 }
 
-/// What a follower gets up to event `last`, which has to be everything from `first` on.
+/// The events that a follower gets up to event `last`, which has to be everything from `first` on.
 #[track_caller]
-fn assert_follows(follower: &mut dyn Follow, first: Seq, last: Seq) {
+fn assert_follows(follower: &mut dyn EventFollower, first: Seq, last: Seq) {
     let (mut seen, end) = (Vec::new(), Instant::now() + LIMIT);
     while seen.last() != Some(&last) && Instant::now() < end {
         let next = follower.next(Duration::from_millis(200)).unwrap();
@@ -171,11 +171,11 @@ fn add(store: &Store, n: u64) {
 /// A machine with a view in a file of its own.
 struct Machine {
     dir: tempfile::TempDir,
-    access: Access,
+    access: NatsOptions,
 }
 
 impl Machine {
-    fn new(access: Access) -> Machine {
+    fn new(access: NatsOptions) -> Machine {
         Machine { dir: tempfile::tempdir().unwrap(), access }
     }
 
@@ -198,7 +198,7 @@ fn a_view_whose_file_is_deleted_is_made_again() {
     let store = machine.open();
     (1..=5).for_each(|n| add(&store, n));
     machine.delete_view();
-    // Who has it open goes on with what is no longer there.
+    // A process that has the deleted file open keeps using it.
     add(&store, 6);
     let next = machine.open();
     add(&next, 7);
@@ -286,7 +286,7 @@ fn what_is_not_a_view_is_no_snapshot() {
     let log = connect(&server, server.url());
     append(&log, 1, 3);
     let view = b"not a database, and long enough not to be taken for an empty one".to_vec();
-    log.save(&Snapshot { head: 3, schema: SCHEMA, view }).unwrap();
+    log.save(&ViewSnapshot { head: 3, schema: SCHEMA, view }).unwrap();
     let machine = Machine::new(access(&server, server.url()));
     let new = machine.open();
     assert_eq!(tasks(&new), 3);
@@ -299,13 +299,13 @@ fn what_is_not_a_view_is_no_snapshot() {
 fn logs_that_share_their_links_have_one_connection_and_each_its_events() {
     let server = Server::single();
     let connections = || server.monitor("/varz").unwrap()["connections"].as_u64().unwrap();
-    let open = |links: &Option<Links>, name: &str| {
-        let access = Access { links: links.clone(), ..access(&server, server.url()) };
-        let log = JetStream::connect(&access, &name.parse().unwrap()).unwrap();
+    let open = |links: &Option<NatsLinks>, name: &str| {
+        let access = NatsOptions { links: links.clone(), ..access(&server, server.url()) };
+        let log = JetStreamLog::connect(&access, &name.parse().unwrap()).unwrap();
         log.prepare().unwrap();
         log
     };
-    let links = Some(Links::default());
+    let links = Some(NatsLinks::default());
     let (one, other) = (open(&links, "one"), open(&links, "other"));
     assert_eq!(connections(), 1);
     let mut follower = other.follow(1).unwrap();
@@ -317,7 +317,7 @@ fn logs_that_share_their_links_have_one_connection_and_each_its_events() {
     append(&other, 6, 6);
     assert_eq!(other.read(1, 9).unwrap().len(), 3);
     assert_eq!(connections(), 1);
-    let _apart = (open(&None, "one"), open(&Some(Links::default()), "one"));
+    let _apart = (open(&None, "one"), open(&Some(NatsLinks::default()), "one"));
     assert_eq!(connections(), 3);
 }
 
@@ -327,7 +327,7 @@ fn a_stream_has_room_for_the_followers_of_a_large_fleet() {
     let server = Server::single();
     let log = connect(&server, server.url());
     append(&log, 1, 1);
-    let stream = JetStream::stream_of(&"demo".parse().unwrap());
+    let stream = JetStreamLog::stream_of(&"demo".parse().unwrap());
     let info = server.request(&format!("$JS.API.STREAM.INFO.{stream}"), "").unwrap();
     assert_eq!(info["config"]["max_consumers"], json!(100_000));
 }

@@ -5,8 +5,8 @@
 mod conformance;
 
 mod claims;
-mod elsewhere;
 mod embedded;
 mod jetstream;
 mod jetstream_errors;
 mod jetstream_follow;
+mod remote_view;

@@ -1,6 +1,10 @@
 use hookloop_engine::error::EngineError;
 use hookloop_engine::kept::AfterLoss;
-use hookloop_engine::store::{Broken, LogError, Rebuilt, StoreError, UNREADABLE_VIEW};
+use hookloop_engine::store::LogDefect;
+use hookloop_engine::store::LogError;
+use hookloop_engine::store::RebuiltView;
+use hookloop_engine::store::StoreError;
+use hookloop_engine::store::UNREADABLE_VIEW;
 use serde_json::json;
 
 use super::Context;
@@ -35,17 +39,17 @@ impl Args {
             project.rebuild_after_loss(&mut progress)
         } else {
             let rebuilt = project.store().rebuild(&mut progress).map_err(EngineError::from);
-            rebuilt.map(|hashes| Rebuilt { hashes, accepted: None })
+            rebuilt.map(|hashes| RebuiltView { hashes, accepted: None })
         };
         let rebuilt = rebuilt.map_err(|error| match error {
             EngineError::Store(StoreError::Broken(broken)) => words.error_of(&broken, context),
             EngineError::Store(StoreError::Log(LogError::Damaged { seq, reason })) => {
-                words.error_of(&Broken::Unreadable { seq, reason }, context)
+                words.error_of(&LogDefect::Unreadable { seq, reason }, context)
             }
             error => CliError::from(error),
         });
         drop(progress);
-        let Rebuilt { hashes: (before, after), accepted } = rebuilt?;
+        let RebuiltView { hashes: (before, after), accepted } = rebuilt?;
         let all = project.read(|view| Ok(view.totals()?.head))?;
         let equal = before == after;
         let accepted = accepted.map(|broken| broken.to_string());

@@ -8,7 +8,7 @@ use hookloop_core::session::plan::Count;
 use hookloop_core::time::Day;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
-use hookloop_engine::store::{Reservation, Spent, UsageBy, UsageRow};
+use hookloop_engine::store::{BudgetReservation, SpentAmount, UsageBy, UsageRow};
 use serde_json::{Value, json};
 
 use super::Context;
@@ -59,13 +59,13 @@ fn day(text: &str) -> std::result::Result<Day, String> {
 struct Standing {
     bounds: Purse,
     today: Day,
-    spent_today: Spent,
-    spent_ever: Spent,
+    spent_today: SpentAmount,
+    spent_ever: SpentAmount,
     reservations: Vec<Held>,
 }
 
 struct Held {
-    reservation: Reservation,
+    reservation: BudgetReservation,
     /// A program on this machine has the session; what others do is not known here.
     is_running: bool,
 }
@@ -190,7 +190,7 @@ impl Standing {
     }
 
     /// The bounds that there are, each with what was spent of it.
-    fn periods(&self) -> Vec<(&'static str, Bounds, Spent)> {
+    fn periods(&self) -> Vec<(&'static str, Bounds, SpentAmount)> {
         let all = [
             ("day", self.bounds.day, self.spent_today),
             ("ever", self.bounds.ever, self.spent_ever),
@@ -201,7 +201,7 @@ impl Standing {
     fn json(&self) -> Value {
         let amount = |Amount { cost_micros, tokens, turns }: Amount| json!({ "cost_micros": cost_micros, "tokens": tokens, "turns": turns });
         let bounds = |Bounds { cost_micros, tokens, turns }: Bounds| json!({ "cost_micros": cost_micros, "tokens": tokens, "turns": turns });
-        let period = |(per, limit, spent): (&str, Bounds, Spent)| {
+        let period = |(per, limit, spent): (&str, Bounds, SpentAmount)| {
             let left = left(limit, spent.total().plus(self.reserved()));
             json!({
                 "per": per,
@@ -245,7 +245,7 @@ impl Standing {
             lines.push(format!("  reserved {}", self.reserved()));
         }
         for held in &self.reservations {
-            let Reservation { session, since, amount } = &held.reservation;
+            let BudgetReservation { session, since, amount } = &held.reservation;
             let hint = match held.is_running {
                 true => String::new(),
                 false => {

@@ -1,6 +1,6 @@
 use hookloop_engine::kept::{AfterLoss, Kept};
 use hookloop_engine::project::Project;
-use hookloop_engine::store::Broken;
+use hookloop_engine::store::LogDefect;
 use hookloop_fleet::fleet::Fleet;
 use serde_json::json;
 
@@ -127,23 +127,23 @@ impl CheckedLog {
 
 impl LogWords {
     /// The error that a broken log or view is, with the way out.
-    pub(super) fn error_of(self, broken: &Broken, context: &Context) -> CliError {
+    pub(super) fn error_of(self, broken: &LogDefect, context: &Context) -> CliError {
         let error = self.error_without_path(broken);
-        if !self.is_shared && self.fleet.is_empty() && matches!(broken, Broken::File(_)) {
+        if !self.is_shared && self.fleet.is_empty() && matches!(broken, LogDefect::File(_)) {
             return context.with_log_path(error.about_damage());
         }
         error
     }
 
-    fn error_without_path(self, broken: &Broken) -> CliError {
+    fn error_without_path(self, broken: &LogDefect) -> CliError {
         let LogWords { fleet, data, is_shared } = self;
-        if let Broken::View { .. } = broken {
+        if let LogDefect::View { .. } = broken {
             return CliError::refused(format!("the view is wrong: {broken}")).hint(format!(
                 "`hookloop rebuild{fleet}` makes it again from the log, which is intact"
             ));
         }
         let error = CliError::refused(format!("the log is broken: {broken}"));
-        let is_gap = is_shared && matches!(broken, Broken::Missing { .. });
+        let is_gap = is_shared && matches!(broken, LogDefect::Missing { .. });
         if broken.can_be_accepted() || is_gap {
             error.hint(format!(
                 "restore {data} from a backup, or accept the loss: `hookloop rebuild{fleet} --accept-loss`"

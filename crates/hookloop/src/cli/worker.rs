@@ -21,10 +21,17 @@ use hookloop_engine::kept::{Kept, Surroundings};
 use hookloop_engine::lifeline;
 use hookloop_engine::project::Project;
 use hookloop_engine::project::SessionTraces as Tracing;
-use hookloop_engine::store::Links;
+use hookloop_engine::store::NatsLinks;
 use hookloop_fleet::fleet::Fleet;
 use hookloop_fleet::telemetry::Exporter;
-use hookloop_fleet::worker::{Post, Quit, SLOTS_MAX, Site, Told, Worker, WorkerPlan, check_out};
+use hookloop_fleet::worker::Post;
+use hookloop_fleet::worker::Quit;
+use hookloop_fleet::worker::SLOTS_MAX;
+use hookloop_fleet::worker::Site;
+use hookloop_fleet::worker::Told;
+use hookloop_fleet::worker::Worker;
+use hookloop_fleet::worker::WorkerPlan;
+use hookloop_fleet::worker::check_out;
 use hookloop_git::repo::RepoError;
 use hookloop_process::Cancel;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -118,7 +125,7 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         context.log = self.log.logger(&context.out)?;
         let surroundings =
-            Surroundings { stays: Some(Links::default()), ..context.surroundings()? };
+            Surroundings { stays: Some(NatsLinks::default()), ..context.surroundings()? };
         let home = state_home()?;
         let sites = self.sites(context, &home, &surroundings)?;
         let Some(first) = sites.first() else {

@@ -8,7 +8,7 @@ use hookloop_config::paths::Place;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::kept::{AfterLoss, Surroundings};
 use hookloop_engine::project::Project;
-use hookloop_engine::store::Links;
+use hookloop_engine::store::NatsLinks;
 use hookloop_fleet::fleet::Fleet;
 use hookloop_hooks::trust;
 
@@ -52,7 +52,7 @@ pub(super) struct Site {
 impl Sites {
     /// The project at `here`, and others that have their state in `home`.
     pub(crate) fn new(here: Place, home: PathBuf, surroundings: Surroundings) -> Sites {
-        let surroundings = Surroundings { stays: Some(Links::default()), ..surroundings };
+        let surroundings = Surroundings { stays: Some(NatsLinks::default()), ..surroundings };
         Sites { here, home, surroundings, open: Mutex::default() }
     }
 

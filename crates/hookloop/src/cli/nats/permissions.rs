@@ -1,7 +1,9 @@
 use hookloop_config::project_file as config;
 use hookloop_core::id::ProjectName;
 use hookloop_engine::error::EngineError;
-use hookloop_engine::store::{JetStream, Permissions, Role};
+use hookloop_engine::store::JetStreamLog;
+use hookloop_engine::store::NatsPermissions;
+use hookloop_engine::store::NatsRole;
 use serde_json::json;
 
 use crate::cli::Context;
@@ -20,7 +22,7 @@ pub(crate) struct Args {
     /// What the user does: `worker`, `dispatcher` (also keeps snapshots) or `admin` (also makes the
     /// streams that are missing)
     #[arg(long, default_value = "worker")]
-    role: Role,
+    role: NatsRole,
 
     /// The start of the subjects that the user's answers come on: `inbox` in its configuration. One
     /// of its own keeps others from reading them
@@ -42,10 +44,10 @@ impl Args {
         if self.projects.is_empty() {
             self.projects.push(this_project(context)?);
         }
-        let permissions = Permissions::new(&self.projects, self.role, &self.inbox);
+        let permissions = NatsPermissions::new(&self.projects, self.role, &self.inbox);
         let out = &mut context.out;
         if out.json {
-            let streams = self.projects.iter().map(JetStream::stream_of).collect::<Vec<_>>();
+            let streams = self.projects.iter().map(JetStreamLog::stream_of).collect::<Vec<_>>();
             return out.json(&json!({
                 "projects": self.projects.iter().map(ProjectName::as_str).collect::<Vec<_>>(),
                 "streams": streams,

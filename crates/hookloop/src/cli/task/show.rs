@@ -4,7 +4,7 @@ use hookloop_core::claim::Claim;
 use hookloop_core::delivery::Delivery;
 use hookloop_core::remark::Noted;
 use hookloop_core::task::{Task, TaskState};
-use hookloop_engine::store::{LogError, Remarked, TaskRow};
+use hookloop_engine::store::{LogError, TaskAnnotation, TaskRow};
 
 use super::Context;
 use super::holder::said;
@@ -28,7 +28,7 @@ struct Detail {
     depends_on: Vec<Task>,
     dependents: Vec<Task>,
     spawned: Vec<Task>,
-    notes: Vec<Remarked<Noted>>,
+    notes: Vec<TaskAnnotation<Noted>>,
     delivery: Delivery,
 }
 

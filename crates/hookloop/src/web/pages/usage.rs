@@ -6,7 +6,7 @@ use hookloop_core::purse::{Amount, Bounds};
 use hookloop_core::session::Usage;
 use hookloop_core::session::plan::{Count, Dollars};
 use hookloop_core::time::Day;
-use hookloop_engine::store::{Spent, UsageBy, UsageOfDay, UsageRow};
+use hookloop_engine::store::{SpentAmount, UsageBy, UsageOfDay, UsageRow};
 use minijinja::context;
 use minijinja::value::Value;
 use serde::Serialize;
@@ -176,7 +176,7 @@ pub(super) fn purse(visit: &Visit<'_>) -> Result<Value> {
         .project()
         .read(|view| Ok((view.spent(Some(today))?, view.spent(None)?, view.reservations()?)))?;
     let reserved = held.iter().fold(Amount::default(), |sum, held| sum.plus(held.amount));
-    let period = |(name, bounds, spent): (&'static str, Bounds, Spent)| {
+    let period = |(name, bounds, spent): (&'static str, Bounds, SpentAmount)| {
         let gone = spent.total().plus(reserved);
         context! {
             name, limit => bounds.to_string(), spent => spent.used.to_string(),

@@ -1,4 +1,4 @@
-//! What can be started, and what is held.
+//! Tasks that can be started, and tasks that are claimed.
 
 use std::collections::HashSet;
 
@@ -9,8 +9,9 @@ use hookloop_core::time::Timestamp;
 use hookloop_core::urgency::Ageing;
 use rusqlite::{Params, params};
 
-use super::query::{COLUMNS, TIMED, UNTIMED};
-use super::{Result, TaskRow, View, to_json};
+use super::tables::{Result, to_json};
+use super::task_rows::{COLUMNS, TIMED, TaskRow, UNTIMED};
+use super::totals::View;
 
 /// The ready tasks of one priority, oldest first: those that never waited for a time, and the others.
 macro_rules! class {
@@ -52,45 +53,45 @@ const EARLY: &str = "SELECT count(*), min(not_before) FROM task
     WHERE state = 0 AND open_deps = 0 AND not_before IS NOT NULL AND not_before > ?1";
 const ANY_TIMED: &str = "SELECT 1 FROM task
     WHERE state = 0 AND open_deps = 0 AND not_before IS NOT NULL AND not_before <= ?1 LIMIT 1";
-/// Ready tasks that somebody left who fell silent, the first that was added first.
+/// Ready tasks whose claim expired, oldest first.
 const ORPHANS: &str = "SELECT num, kind FROM orphan CROSS JOIN task ON num = task
     WHERE state = 0 AND open_deps = 0 ORDER BY task";
 /// The next priority that a ready task has, among those that never waited for a time.
 const NEXT_CLASS: &str = "SELECT min(priority) FROM task
     WHERE state = 0 AND open_deps = 0 AND not_before IS NULL AND priority > ?1";
-/// What is held has a claim, or was started without one.
+/// A task in progress has a claim, or was started without one.
 const IN_HANDS: &str = "SELECT kind, count(*) FROM task WHERE state = 1 GROUP BY kind
     UNION ALL SELECT kind, count(*) FROM task WHERE claim IS NOT NULL AND state <> 1 GROUP BY kind";
 
 /// Which types of tasks count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kinds<'k> {
+pub enum TypeFilter<'k> {
     /// A task without a type has none of them.
     Only(&'k [String]),
     /// A task without a type is not among them.
     Except(&'k [String]),
 }
 
-impl Kinds<'_> {
+impl TypeFilter<'_> {
     pub fn include(&self, kind: Option<&String>) -> bool {
         match self {
-            Kinds::Only(kinds) => kind.is_some_and(|kind| kinds.contains(kind)),
-            Kinds::Except(kinds) => kind.is_none_or(|kind| !kinds.contains(kind)),
+            TypeFilter::Only(kinds) => kind.is_some_and(|kind| kinds.contains(kind)),
+            TypeFilter::Except(kinds) => kind.is_none_or(|kind| !kinds.contains(kind)),
         }
     }
 }
 
 /// Tasks that wait for nothing but their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Early {
+pub struct DelayedTasks {
     pub count: u64,
     /// When the first of them is ready.
     pub next: Option<Timestamp>,
 }
 
 /// Which of the ready tasks are looked for.
-struct Search<'s> {
-    kinds: &'s Kinds<'s>,
+struct ReadySearch<'s> {
+    kinds: &'s TypeFilter<'s>,
     ageing: Ageing,
     without: &'s HashSet<u64>,
     /// There are some whose time had to come, and did.
@@ -99,7 +100,7 @@ struct Search<'s> {
 
 /// A ready task, where it is, and since when it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct ReadyPlace {
     urgency: i64,
     since: Timestamp,
     num: u64,
@@ -127,12 +128,12 @@ impl View<'_> {
     }
 
     /// Tasks that wait for nothing but their time.
-    pub fn early(&self) -> Result<Early> {
-        let Some(now) = self.now else { return Ok(Early::default()) };
+    pub fn early(&self) -> Result<DelayedTasks> {
+        let Some(now) = self.now else { return Ok(DelayedTasks::default()) };
         let mut select = self.conn.prepare_cached(EARLY)?;
         Ok(select.query_row([now.0], |row| {
             let next = row.get::<_, Option<i64>>(1)?.map(Timestamp);
-            Ok(Early { count: row.get::<_, i64>(0)? as u64, next })
+            Ok(DelayedTasks { count: row.get::<_, i64>(0)? as u64, next })
         })?)
     }
 
@@ -142,7 +143,7 @@ impl View<'_> {
         Ok(self.conn.prepare_cached(select)?.exists(params![id.as_str(), self.time()])?)
     }
 
-    /// Tasks that somebody can still do something about, now or when others are done.
+    /// Counts the tasks that can be worked on, now or after their dependencies.
     pub fn open_tasks(&self) -> Result<u64> {
         use TaskState::{Active, Created, Ready};
         let (totals, early) = (self.totals()?, self.early()?.count);
@@ -167,7 +168,7 @@ impl View<'_> {
                 usize::MAX,
             )?);
         }
-        self.by_urgency(rows, &Kinds::Except(&[]), ageing, limit)
+        self.by_urgency(rows, &TypeFilter::Except(&[]), ageing, limit)
     }
 
     /// As [`View::ready`], but only tasks of these types.
@@ -188,14 +189,14 @@ impl View<'_> {
                 rows.extend(self.tasks(&timed, values, |_| true, usize::MAX)?);
             }
         }
-        self.by_urgency(rows, &Kinds::Only(kinds), ageing, limit)
+        self.by_urgency(rows, &TypeFilter::Only(kinds), ageing, limit)
     }
 
-    /// Those of `rows` and what was left, in the order in which they are taken.
+    /// Returns `rows` and the tasks whose claim expired, in the order in which they are claimed.
     fn by_urgency(
         &self,
         mut rows: Vec<TaskRow>,
-        kinds: &Kinds<'_>,
+        kinds: &TypeFilter<'_>,
         ageing: Ageing,
         limit: usize,
     ) -> Result<Vec<TaskRow>> {
@@ -223,11 +224,13 @@ impl View<'_> {
         self.now.map_or(i64::MAX, |now| now.0)
     }
 
-    /// The most urgent of the ready tasks, by number, oldest first: the first `limit`. Those in `without` do not
-    /// count. What somebody left who fell silent comes before all others: it had been their turn already. A task of a priority is as urgent as the oldest of it at most, so the first of each are enough.
+    /// The most urgent of the ready tasks, by number, oldest first: the first `limit`. Those in
+    /// `without` do not count. A task whose claim expired comes before all others: it was started
+    /// before them. A task of a priority is as urgent as the oldest of it at most, so the first of
+    /// each are enough.
     pub fn front(
         &self,
-        kinds: &Kinds<'_>,
+        kinds: &TypeFilter<'_>,
         ageing: Ageing,
         limit: usize,
         without: &HashSet<u64>,
@@ -237,8 +240,8 @@ impl View<'_> {
             return Ok(left);
         }
         let has_timed = self.conn.prepare_cached(ANY_TIMED)?.exists([self.time()])?;
-        let search = Search { kinds, ageing, without, has_timed };
-        let mut heads: Vec<(Priority, Place)> = Vec::new();
+        let search = ReadySearch { kinds, ageing, without, has_timed };
+        let mut heads: Vec<(Priority, ReadyPlace)> = Vec::new();
         for priority in self.classes(has_timed)? {
             let first = self.class(&search, priority, 1)?.into_iter().next();
             heads.extend(first.map(|place| (priority, place)));
@@ -262,7 +265,12 @@ impl View<'_> {
     }
 
     /// Those that were left and may be taken.
-    fn left(&self, kinds: &Kinds<'_>, limit: usize, without: &HashSet<u64>) -> Result<Vec<u64>> {
+    fn left(
+        &self,
+        kinds: &TypeFilter<'_>,
+        limit: usize,
+        without: &HashSet<u64>,
+    ) -> Result<Vec<u64>> {
         let left = self.orphans()?.into_iter();
         let is_wanted = |(num, kind): &(u64, Option<String>)| {
             kinds.include(kind.as_ref()) && !without.contains(num)
@@ -278,6 +286,7 @@ impl View<'_> {
 
     /// The priorities that ready tasks may have, most urgent first.
     fn classes(&self, has_timed: bool) -> Result<Vec<Priority>> {
+        // Every number up to the largest is a priority.
         let mut classes: Vec<Priority> =
             (0..=Priority::MAX).filter_map(|priority| Priority::try_from(priority).ok()).collect();
         if has_timed {
@@ -294,19 +303,24 @@ impl View<'_> {
     }
 
     /// Ready tasks of one priority, oldest first: the first `limit`.
-    fn class(&self, search: &Search<'_>, priority: Priority, limit: usize) -> Result<Vec<Place>> {
-        let Search { kinds, ageing, without, has_timed } = *search;
+    fn class(
+        &self,
+        search: &ReadySearch<'_>,
+        priority: Priority,
+        limit: usize,
+    ) -> Result<Vec<ReadyPlace>> {
+        let ReadySearch { kinds, ageing, without, has_timed } = *search;
         let most = sql_limit(limit.saturating_add(without.len()));
         let (class, time) = (priority.get(), self.time());
         let mut found = Vec::new();
         match kinds {
-            Kinds::Except([]) => {
+            TypeFilter::Except([]) => {
                 self.places(FRONT, params![class, most], &mut found)?;
                 if has_timed {
                     self.places(FRONT_TIMED, params![class, most, time], &mut found)?;
                 }
             }
-            Kinds::Except(kinds) => {
+            TypeFilter::Except(kinds) => {
                 let kinds = to_json(kinds);
                 self.places(FRONT_EXCEPT, params![class, most, kinds], &mut found)?;
                 if has_timed {
@@ -314,7 +328,7 @@ impl View<'_> {
                     self.places(FRONT_EXCEPT_TIMED, values, &mut found)?;
                 }
             }
-            Kinds::Only(kinds) => {
+            TypeFilter::Only(kinds) => {
                 for kind in distinct(kinds) {
                     self.places(FRONT_OF_KIND, params![class, most, kind], &mut found)?;
                     if has_timed {
@@ -326,9 +340,10 @@ impl View<'_> {
         }
         let places = found.into_iter().map(|(num, since)| {
             let since = Timestamp(since);
-            Place { urgency: self.urgency(ageing, priority, since), since, num: num as u64 }
+            ReadyPlace { urgency: self.urgency(ageing, priority, since), since, num: num as u64 }
         });
-        let mut places: Vec<Place> = places.filter(|place| !without.contains(&place.num)).collect();
+        let mut places: Vec<ReadyPlace> =
+            places.filter(|place| !without.contains(&place.num)).collect();
         places.sort_unstable_by_key(|place| (place.since, place.num));
         places.truncate(limit);
         Ok(places)
@@ -343,7 +358,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// How many tasks are in somebody's hands.
+    /// Counts the claimed tasks.
     pub fn in_hands(&self) -> Result<InHands> {
         let mut select = self.conn.prepare_cached(IN_HANDS)?;
         let mut rows = select.query([])?;
@@ -358,7 +373,7 @@ impl View<'_> {
         Ok(held)
     }
 
-    /// Tasks that someone has claimed, oldest first.
+    /// Returns the claimed tasks, oldest first.
     pub fn claimed(&self) -> Result<Vec<TaskRow>> {
         let sql = format!("SELECT {COLUMNS} FROM task WHERE claim IS NOT NULL ORDER BY num");
         self.tasks(&sql, [], |_| true, usize::MAX)

@@ -1,24 +1,25 @@
-//! Signs of life, in a stream that keeps the last one of each.
+//! Heartbeats, in a stream that keeps the last one of each resource.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{JetStream, JetStreamError, place};
+use super::client::{JetStreamLog, place};
+use super::error::JetStreamError;
+use crate::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 use crate::log::LogError;
-use crate::pulse::{Beat, Held, Pulse};
 
-/// The holder of a sign of life that can't be read.
+/// The holder of a heartbeat that can't be read.
 const UNREADABLE: &str = "(unreadable)";
 
 #[derive(Serialize, Deserialize)]
-struct Message {
+struct HeartbeatMessage {
     holder: String,
     epoch: u64,
 }
 
-impl Pulse for JetStream {
-    fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
-        let message = Message { holder: holder.to_owned(), epoch };
+impl HeartbeatStore for JetStreamLog {
+    fn beat(&self, held: &HeldResource, holder: &str, epoch: u64) -> Result<(), LogError> {
+        let message = HeartbeatMessage { holder: holder.to_owned(), epoch };
         let payload = serde_json::to_vec(&message).map_err(|e| LogError::Engine(Box::new(e)))?;
         let subject = self.0.layout.pulse(held);
         Ok(self.run(self.0.put(&subject, &Bytes::from(payload)))?)
@@ -26,12 +27,12 @@ impl Pulse for JetStream {
 
     fn take(
         &self,
-        held: &Held,
+        held: &HeldResource,
         holder: &str,
         epoch: u64,
-        seen: Option<&Beat>,
+        seen: Option<&HeartbeatRecord>,
     ) -> Result<bool, LogError> {
-        let message = Message { holder: holder.to_owned(), epoch };
+        let message = HeartbeatMessage { holder: holder.to_owned(), epoch };
         let payload = serde_json::to_vec(&message).map_err(|e| LogError::Engine(Box::new(e)))?;
         let (stream, subject) = (self.0.layout.pulse_stream(), self.0.layout.pulse(held));
         self.run(async {
@@ -51,7 +52,7 @@ impl Pulse for JetStream {
         })
     }
 
-    fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
+    fn last_beat(&self, held: &HeldResource) -> Result<Option<HeartbeatRecord>, LogError> {
         let (stream, subject) = (self.0.layout.pulse_stream(), self.0.layout.pulse(held));
         self.run(async {
             match self.0.last_on(stream, &subject).await? {
@@ -61,7 +62,7 @@ impl Pulse for JetStream {
         })
     }
 
-    fn workers(&self) -> Result<Vec<Beat>, LogError> {
+    fn workers(&self) -> Result<Vec<HeartbeatRecord>, LogError> {
         let (stream, subjects) = (self.0.layout.pulse_stream(), self.0.layout.pulses_of_workers());
         self.run(async {
             let found = self.0.last_of_each(stream, &subjects).await?;
@@ -70,25 +71,26 @@ impl Pulse for JetStream {
         })
     }
 
-    fn forget(&self, held: &Held) -> Result<(), LogError> {
-        // What is empty says nothing: who may show a sign of life may take it back without a further right.
+    fn forget(&self, held: &HeldResource) -> Result<(), LogError> {
+        // An empty message is no heartbeat: a user that may send heartbeats can remove one without
+        // a further permission.
         let subject = self.0.layout.pulse(held);
         Ok(self.run(self.0.put(&subject, &Bytes::new()))?)
     }
 }
 
-/// A foreign message in place of a sign of life: the sign of a holder that nobody is. The true holder writes over it
-/// with its next one; if there is none, the place falls free as if its holder were silent.
-fn unreadable() -> Message {
-    Message { holder: UNREADABLE.to_owned(), epoch: 0 }
+/// A foreign message in place of a heartbeat counts as one of an unknown holder. The true holder
+/// overwrites it with its next heartbeat. Without one, the lease expires as for any silent holder.
+fn unreadable() -> HeartbeatMessage {
+    HeartbeatMessage { holder: UNREADABLE.to_owned(), epoch: 0 }
 }
 
-/// What a sign of life says; none if it was taken back.
-fn beat(found: &async_nats::Message) -> Result<Option<Beat>, JetStreamError> {
+/// Decodes a heartbeat; none if it was removed.
+fn beat(found: &async_nats::Message) -> Result<Option<HeartbeatRecord>, JetStreamError> {
     if found.payload.is_empty() {
         return Ok(None);
     }
     let (count, _) = place(found)?;
     let message = serde_json::from_slice(&found.payload).unwrap_or_else(|_| unreadable());
-    Ok(Some(Beat { holder: message.holder, epoch: message.epoch, count }))
+    Ok(Some(HeartbeatRecord { holder: message.holder, epoch: message.epoch, count }))
 }

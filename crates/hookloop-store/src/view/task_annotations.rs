@@ -1,4 +1,4 @@
-//! What is said about tasks beside their state: stop hooks, notes, checkpoints.
+//! Annotations of tasks beside their state: stop hooks, notes, checkpoints.
 
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::TaskId;
@@ -7,17 +7,18 @@ use hookloop_core::time::Timestamp;
 use rusqlite::params;
 use serde::de::DeserializeOwned;
 
-use super::apply::Fold;
-use super::{Result, View, to_json};
+use super::fold::ViewFold;
+use super::tables::{Result, to_json};
+use super::totals::View;
 use crate::log::{LogError, Seq};
 
 const STOP_HOOK: i64 = 0;
 const NOTE: i64 = 1;
 const CHECKPOINT: i64 = 2;
 
-/// Something that was said, by whom and when.
+/// An annotation, with its actor and time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remarked<T> {
+pub struct TaskAnnotation<T> {
     /// Which of its kind it is, from 1.
     pub number: u64,
     pub at: Timestamp,
@@ -25,7 +26,7 @@ pub struct Remarked<T> {
     pub what: T,
 }
 
-impl Fold<'_> {
+impl ViewFold<'_> {
     pub(super) fn remark(&self, seq: Seq, num: i64, event: &Event) -> Result<()> {
         let (kind, data, kept) = match &event.body {
             EventBody::StopHookRegistered(hook) => (STOP_HOOK, to_json(hook), usize::MAX),
@@ -50,17 +51,17 @@ impl Fold<'_> {
 
 impl View<'_> {
     /// The stop hooks of a task, in the order in which they were registered.
-    pub fn stop_hooks(&self, task: &TaskId) -> Result<Vec<Remarked<StopHook>>> {
+    pub fn stop_hooks(&self, task: &TaskId) -> Result<Vec<TaskAnnotation<StopHook>>> {
         self.remarks(task, STOP_HOOK)
     }
 
     /// The last notes on a task, the oldest first.
-    pub fn notes(&self, task: &TaskId) -> Result<Vec<Remarked<Noted>>> {
+    pub fn notes(&self, task: &TaskId) -> Result<Vec<TaskAnnotation<Noted>>> {
         self.remarks(task, NOTE)
     }
 
     /// The last checkpoints of a task, the oldest first.
-    pub fn checkpoints(&self, task: &TaskId) -> Result<Vec<Remarked<Checkpointed>>> {
+    pub fn checkpoints(&self, task: &TaskId) -> Result<Vec<TaskAnnotation<Checkpointed>>> {
         self.remarks(task, CHECKPOINT)
     }
 
@@ -71,7 +72,11 @@ impl View<'_> {
         Ok(found as usize)
     }
 
-    fn remarks<T: DeserializeOwned>(&self, task: &TaskId, kind: i64) -> Result<Vec<Remarked<T>>> {
+    fn remarks<T: DeserializeOwned>(
+        &self,
+        task: &TaskId,
+        kind: i64,
+    ) -> Result<Vec<TaskAnnotation<T>>> {
         let select = "SELECT number, at, actor, data FROM remark
             WHERE task = (SELECT num FROM task WHERE id = ?1) AND kind = ?2 ORDER BY seq";
         let mut select = self.conn.prepare_cached(select)?;
@@ -82,7 +87,7 @@ impl View<'_> {
             let what = serde_json::from_str(&data).map_err(|error| LogError::damaged(0, error))?;
             let (number, at, by) =
                 (row.get::<_, i64>(0)? as u64, Timestamp(row.get(1)?), row.get(2)?);
-            found.push(Remarked { number, at, by, what });
+            found.push(TaskAnnotation { number, at, by, what });
         }
         Ok(found)
     }

@@ -1,4 +1,4 @@
-//! A view over a log that is elsewhere, when what comes from there is not whole.
+//! A view over a log on servers that does not deliver every event.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -11,30 +11,35 @@ use hookloop_core::event::{Event, EventBody, Started};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::task::TaskSpec;
 use hookloop_core::time::Timestamp;
+use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 use hookloop_store::log::{
-    AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent,
+    AppendError, AppendOutcome, EventFollower, EventLog, LogError, NewEvent, Seq, StoredEvent,
 };
 use hookloop_store::memory::MemoryLog;
-use hookloop_store::pulse::{Beat, Held, Pulse};
-use hookloop_store::snapshot::{Snapshot, Snapshots};
-use hookloop_store::sqlite::{Broken, SCHEMA};
-use hookloop_store::store::{Identity, Store, StoreError, ViewFile};
+use hookloop_store::snapshot::{SnapshotStore, ViewSnapshot};
+use hookloop_store::sqlite::{LogDefect, SCHEMA};
+use hookloop_store::store::{LogIdentity, Store, StoreError, ViewFile};
 
-/// A log that tells what each event follows, and does not deliver one of them.
+/// A log that names the version each event follows, and does not deliver one of them.
 #[derive(Clone)]
 struct Leaky {
     log: MemoryLog,
     lost: Seq,
     /// Followers that are silent, from now on.
     silent: Arc<AtomicUsize>,
+    /// The end of the log can't be asked for.
+    is_denied: bool,
 }
 
 impl EventLog for Leaky {
-    fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
+    fn append(&self, batch: &[NewEvent]) -> Result<AppendOutcome, AppendError> {
         self.log.append(batch)
     }
 
-    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<hookloop_store::chain::Hash>, LogError> {
+    fn digests(
+        &self,
+        batch: &[NewEvent],
+    ) -> Result<Vec<hookloop_store::chain::ChainHash>, LogError> {
         self.log.digests(batch)
     }
 
@@ -56,7 +61,15 @@ impl EventLog for Leaky {
         self.log.head()
     }
 
-    fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+    fn end_before(&self, seen: Seq) -> Result<Option<Seq>, LogError> {
+        if self.is_denied {
+            Err(LogError::Engine("denied".into()))
+        } else {
+            Ok(Some(self.log.head()?).filter(|end| *end < seen))
+        }
+    }
+
+    fn follow(&self, from: Seq) -> Result<Box<dyn EventFollower>, LogError> {
         let silence = |left: usize| left.checked_sub(1);
         if self.silent.fetch_update(Ordering::SeqCst, Ordering::SeqCst, silence).is_ok() {
             return Ok(Box::new(Silent));
@@ -72,13 +85,13 @@ impl EventLog for Leaky {
 }
 
 struct LeakyFollower {
-    events: Box<dyn Follow>,
+    events: Box<dyn EventFollower>,
     from: Seq,
     lost: Seq,
     versions: HashMap<Subject, Seq>,
 }
 
-impl Follow for LeakyFollower {
+impl EventFollower for LeakyFollower {
     fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
         let mut events = self.events.next(timeout)?;
         for stored in &mut events {
@@ -90,36 +103,36 @@ impl Follow for LeakyFollower {
     }
 }
 
-impl Pulse for Leaky {
-    fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
+impl HeartbeatStore for Leaky {
+    fn beat(&self, held: &HeldResource, holder: &str, epoch: u64) -> Result<(), LogError> {
         self.log.beat(held, holder, epoch)
     }
 
     fn take(
         &self,
-        held: &Held,
+        held: &HeldResource,
         holder: &str,
         epoch: u64,
-        seen: Option<&Beat>,
+        seen: Option<&HeartbeatRecord>,
     ) -> Result<bool, LogError> {
         self.log.take(held, holder, epoch, seen)
     }
 
-    fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
+    fn last_beat(&self, held: &HeldResource) -> Result<Option<HeartbeatRecord>, LogError> {
         self.log.last_beat(held)
     }
 
-    fn workers(&self) -> Result<Vec<Beat>, LogError> {
+    fn workers(&self) -> Result<Vec<HeartbeatRecord>, LogError> {
         self.log.workers()
     }
 
-    fn forget(&self, held: &Held) -> Result<(), LogError> {
+    fn forget(&self, held: &HeldResource) -> Result<(), LogError> {
         self.log.forget(held)
     }
 }
 
-impl Snapshots for Leaky {
-    fn latest(&self, schema: i64) -> Result<Option<Snapshot>, LogError> {
+impl SnapshotStore for Leaky {
+    fn latest(&self, schema: i64) -> Result<Option<ViewSnapshot>, LogError> {
         self.log.latest(schema)
     }
 
@@ -127,7 +140,7 @@ impl Snapshots for Leaky {
         self.log.latest_head(schema)
     }
 
-    fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {
+    fn save(&self, snapshot: &ViewSnapshot) -> Result<(), LogError> {
         self.log.save(snapshot)
     }
 }
@@ -161,7 +174,7 @@ fn leaky(lost: Seq) -> Leaky {
     log.append(&[started(3, "a", 1)]).unwrap();
     log.append(&[started(4, "a", 3)]).unwrap();
     log.append(&[created(5, "c")]).unwrap();
-    Leaky { log, lost, silent: Arc::default() }
+    Leaky { log, lost, silent: Arc::default(), is_denied: false }
 }
 
 fn hash(store: &Store) -> String {
@@ -171,7 +184,7 @@ fn hash(store: &Store) -> String {
 /// A follower whose server has forgotten it.
 struct Silent;
 
-impl Follow for Silent {
+impl EventFollower for Silent {
     fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
         std::thread::sleep(timeout);
         Ok(vec![])
@@ -182,8 +195,8 @@ fn found(path: &Path) -> ViewFile {
     ViewFile::find(path).unwrap()
 }
 
-fn identity(_: Option<String>) -> Result<Identity, StoreError> {
-    Ok(Identity { log: "the log".to_owned(), note: String::new() })
+fn identity(_: Option<String>) -> Result<LogIdentity, StoreError> {
+    Ok(LogIdentity { log: "the log".to_owned(), note: String::new() })
 }
 
 #[test]
@@ -203,7 +216,7 @@ fn an_event_that_did_not_arrive_is_missed() {
     assert!(damaged, "{missed:?}");
 }
 
-/// What was taken in before the gap stays, and nothing behind it comes in.
+/// Events before the gap stay in the view, and no event behind it is taken in.
 #[test]
 fn a_view_in_a_file_stays_before_the_gap() {
     let dir = tempfile::tempdir().unwrap();
@@ -216,10 +229,26 @@ fn a_view_in_a_file_stays_before_the_gap() {
         assert!(damaged, "{missed:?}");
     }
     let verified = leaking.verify(&mut |_| ()).unwrap();
-    assert_eq!(verified, Err(Broken::Missing { seq: 3 }));
+    assert_eq!(verified, Err(LogDefect::Missing { seq: 3 }));
     drop(leaking);
     let whole = open(leaky(0));
     assert_eq!(hash(&whole), hash(&Store::over(Arc::new(leaky(0).log)).unwrap()));
+}
+
+/// A server that does not show the end of its log has not lost events by that.
+#[test]
+fn an_end_of_the_log_that_cannot_be_read_is_no_loss() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("view.db");
+    let open = |engine: Leaky| Store::over_at(Arc::new(engine), found(&path), identity).unwrap();
+    let whole = open(leaky(0));
+    assert_eq!(whole.verify(&mut |_| ()).unwrap(), Ok(5));
+    drop(whole);
+    let empty = || Leaky { log: MemoryLog::default(), ..leaky(0) };
+    let denied = open(Leaky { is_denied: true, ..empty() }).verify(&mut |_| ());
+    assert!(denied.is_err(), "{denied:?}");
+    let lost = open(empty()).verify(&mut |_| ()).unwrap();
+    assert_eq!(lost, Err(LogDefect::Short { found: 0, expected: 5 }));
 }
 
 #[test]
@@ -231,11 +260,11 @@ fn a_new_machine_starts_with_a_snapshot_and_what_came_after() {
     assert_eq!(old.save_snapshot().unwrap(), 2);
     log.append(&[started(3, "a", 1)]).unwrap();
     // Without the snapshot, the first event would be missed.
-    let log = Leaky { log, lost: 1, silent: Arc::default() };
+    let log = Leaky { log, lost: 1, silent: Arc::default(), is_denied: false };
     let path = dir.path().join("view.db");
     let new = Store::over_at(Arc::new(log), found(&path), identity).unwrap();
     assert_eq!(hash(&new), hash(&old));
-    // As in a view that was read from the log: who reads does not wait for who writes.
+    // Readers do not wait for writers, as in a view that was read from the log.
     let conn = rusqlite::Connection::open(&path).unwrap();
     let mode: String = conn.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
@@ -272,7 +301,7 @@ fn a_snapshot_that_is_no_view_is_ignored() {
     let snapshot = log.latest(SCHEMA).unwrap().unwrap();
     let half = snapshot.view[..snapshot.view.len() / 2].to_vec();
     for view in [b"not a database".repeat(99), half, vec![]] {
-        log.save(&Snapshot { view, ..snapshot.clone() }).unwrap();
+        log.save(&ViewSnapshot { view, ..snapshot.clone() }).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("view.db");
         let new = Store::over_at(Arc::new(log.clone()), found(&path), identity).unwrap();
@@ -281,7 +310,8 @@ fn a_snapshot_that_is_no_view_is_ignored() {
     }
 }
 
-/// Somebody who knows that there is more does not wait for as long as a follower's own signs of life take.
+/// A thread that waits for more events does not wait for the interval of a follower's own
+/// heartbeats.
 #[test]
 fn a_silent_follower_is_replaced_when_more_is_known_to_be_there() {
     let log = leaky(0);

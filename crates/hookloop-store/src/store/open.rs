@@ -1,0 +1,61 @@
+//! Opens stores.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::engine::LogEngine;
+use super::error::StoreError;
+use super::handle::Store;
+use super::log_home::{LogFile, LogHome, RemoteLog};
+use super::origin::{self, LogIdentity, ViewFile};
+use crate::sqlite::{self, LogLoss, LogOpenError};
+
+impl Store {
+    /// Opens the file at `path`, which holds log and view.
+    pub fn open(path: &Path) -> Result<Store, StoreError> {
+        Ok(Store::new(sqlite::open_unless_lost(path)?, LogHome::File(LogFile::new(path))))
+    }
+
+    /// Opens the file at `path` to check it, also if it ends before the acknowledged head. A file that is missing or
+    /// empty although it had events is an error, and stays as it is.
+    pub fn open_to_check(path: &Path) -> Result<Store, StoreError> {
+        sqlite::check_not_emptied(path)?;
+        Ok(Store::new(sqlite::open(path)?, LogHome::File(LogFile::new(path))))
+    }
+
+    /// Opens the file at `path` for a person who accepts `loss`, which is recorded by
+    /// [`Store::rebuild_after_loss`].
+    pub fn open_after_loss(path: &Path, loss: Option<LogLoss>) -> Result<Store, StoreError> {
+        let found = match sqlite::check_not_emptied(path) {
+            Err(LogOpenError::Lost(found)) => Some(found),
+            other => {
+                other?;
+                loss
+            }
+        };
+        let file = LogFile { loss: found, ..LogFile::new(path) };
+        Ok(Store::new(sqlite::open(path)?, LogHome::File(file)))
+    }
+
+    /// A view in memory over a log that is remote.
+    pub fn over(engine: Arc<dyn LogEngine>) -> Result<Store, StoreError> {
+        let home = LogHome::Remote(RemoteLog::new(engine));
+        let store = Store::new(sqlite::open_in_memory()?, home);
+        store.lock().catch_up(0)?;
+        Ok(store)
+    }
+
+    /// A view in `file` over a log that is remote. A new one starts with the engine's last
+    /// snapshot. `identify` is given what it answered last time: the view of another log is thrown
+    /// away.
+    pub fn over_at(
+        engine: Arc<dyn LogEngine>,
+        file: ViewFile,
+        identify: impl FnOnce(Option<String>) -> Result<LogIdentity, StoreError>,
+    ) -> Result<Store, StoreError> {
+        let path = file.path.clone();
+        let conn = origin::open_view(&*engine, file, identify)?;
+        let remote = RemoteLog::at(engine, &path, &conn)?;
+        Ok(Store::new(conn, LogHome::Remote(remote)))
+    }
+}

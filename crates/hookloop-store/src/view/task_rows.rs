@@ -1,0 +1,262 @@
+//! Tasks as rows of the view.
+
+use hookloop_core::id::TaskId;
+use hookloop_core::task::{Task, TaskSpec, TaskState};
+use hookloop_core::time::Timestamp;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::tables::{Result, StoredState};
+use super::totals::View;
+use crate::log::{LogError, Seq};
+
+/// A task and where the view keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskRow {
+    /// Its place in the order of creation, the same in every view of the same log.
+    pub num: u64,
+    pub version: Seq,
+    pub task: Task,
+}
+
+/// Which tasks a list holds; newest first.
+#[derive(Clone, Debug, Default)]
+pub struct TaskFilter {
+    pub state: Option<TaskState>,
+    pub label: Option<String>,
+    pub kind: Option<String>,
+    /// Text in the id, the goal, the description or a label. Only ASCII letters match in both
+    /// cases.
+    pub text: Option<String>,
+    /// Only those that were added before the task of this number.
+    pub before: Option<u64>,
+    pub limit: Option<usize>,
+}
+
+impl TaskFilter {
+    fn admits(&self, task: &Task) -> bool {
+        self.state.is_none_or(|state| state == task.state)
+            && self.label.as_deref().is_none_or(|label| task.spec.has_label(label))
+            && self.kind.as_deref().is_none_or(|kind| task.spec.kind.as_deref() == Some(kind))
+            && self.text.as_deref().is_none_or(|text| has_text(task, &text.to_ascii_lowercase()))
+    }
+
+    /// Texts that a row must contain if the task contains the text. The task itself is checked
+    /// after it is read.
+    fn sql_text(&self) -> Option<[String; 2]> {
+        let text = self.text.as_deref()?;
+        // A string always encodes.
+        let as_json = serde_json::to_string(text).unwrap_or_default();
+        Some([containing(text), containing(as_json.trim_matches('"'))])
+    }
+
+    /// Where the tasks are; each has an index, or is most of them.
+    fn sql_conditions(&self) -> &'static [&'static str] {
+        match self.state {
+            None => &["state < 5"],
+            Some(TaskState::Created) => &["state = 0 AND open_deps > 0", TIMED],
+            Some(TaskState::Ready) => &[UNTIMED, TIMED],
+            Some(TaskState::Active) => &["state = 1"],
+            Some(TaskState::Submitted) => &["state = 2"],
+            Some(TaskState::Completed) => &["state = 3"],
+            Some(TaskState::Blocked) => &["state = 4"],
+        }
+    }
+}
+
+/// Whether a text that is in lower case is in a task.
+fn has_text(task: &Task, text: &str) -> bool {
+    let TaskSpec { goal, description, labels, .. } = &task.spec;
+    let mut places =
+        [task.id.as_str(), goal, description].into_iter().chain(labels.iter().map(String::as_str));
+    places.any(|place| place.to_ascii_lowercase().contains(text))
+}
+
+/// A pattern of `LIKE … ESCAPE '\\'` that matches values with a text.
+pub(super) fn containing(text: &str) -> String {
+    let mut pattern = "%".to_owned();
+    for c in text.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern + "%"
+}
+
+/// Tasks that wait for no dependency: those that never waited for a time, and the others.
+pub(super) const UNTIMED: &str = "state = 0 AND open_deps = 0 AND not_before IS NULL";
+pub(super) const TIMED: &str = "state = 0 AND open_deps = 0 AND not_before IS NOT NULL";
+
+pub(super) const COLUMNS: &str = "num, id, version, state, open_deps, announced, created_at,
+    started_at, completed_at, spec, detail, epoch, claim";
+
+const TASK_BY_ID: &str = "SELECT num, id, version, state, open_deps, announced, created_at,
+    started_at, completed_at, spec, detail, epoch, claim FROM task WHERE id = ?1";
+
+/// Steps from the tables to a task as it is at `now`; `None` for one that is deleted.
+fn read_task(row: &Row<'_>, now: Option<Timestamp>) -> Result<Option<TaskRow>> {
+    let (state, open_dependencies) = (StoredState::read(row.get(3)?), row.get(4)?);
+    let Some(state) = state.shown(open_dependencies) else { return Ok(None) };
+    let version = row.get::<_, i64>(2)? as Seq;
+    let damaged = |error| LogError::damaged(version, format!("in the view: {error}"));
+    let json = |text: &str| serde_json::from_str::<TaskSpec>(text).map_err(damaged);
+    let spec = json(row.get_ref(9)?.as_str().map_err(rusqlite::Error::from)?)?;
+    let is_early = spec.not_before.is_some_and(|time| now.is_some_and(|now| now < time));
+    let state = match state {
+        TaskState::Ready if is_early => TaskState::Created,
+        state => state,
+    };
+    let detail: Option<String> = row.get(10)?;
+    let obstacle = match (&detail, state) {
+        (Some(text), TaskState::Blocked) => Some(serde_json::from_str(text).map_err(damaged)?),
+        _ => None,
+    };
+    let outcome = match (&detail, state) {
+        (Some(text), TaskState::Completed) => Some(serde_json::from_str(text).map_err(damaged)?),
+        _ => None,
+    };
+    let claim = match row.get_ref(12)?.as_str_or_null().map_err(rusqlite::Error::from)? {
+        Some(text) => Some(serde_json::from_str(text).map_err(damaged)?),
+        None => None,
+    };
+    let id: String = row.get(1)?;
+    let task = Task {
+        id: id.try_into().map_err(|error| LogError::damaged(version, error))?,
+        spec,
+        state,
+        open_dependencies,
+        satisfaction_announced: row.get(5)?,
+        epoch: row.get::<_, i64>(11)? as u64,
+        claim,
+        created_at: Timestamp(row.get(6)?),
+        started_at: row.get::<_, Option<i64>>(7)?.map(Timestamp),
+        completed_at: row.get::<_, Option<i64>>(8)?.map(Timestamp),
+        obstacle,
+        outcome,
+    };
+    Ok(Some(TaskRow { num: row.get::<_, i64>(0)? as u64, version, task }))
+}
+
+/// The task that an id in the view belongs to.
+#[derive(Clone, Debug)]
+pub enum KnownId {
+    Task(Box<TaskRow>),
+    Deleted,
+    Nothing,
+}
+
+impl View<'_> {
+    pub fn task(&self, id: &TaskId) -> Result<Option<TaskRow>> {
+        Ok(match self.known(id)? {
+            KnownId::Task(row) => Some(*row),
+            KnownId::Deleted | KnownId::Nothing => None,
+        })
+    }
+
+    pub fn known(&self, id: &TaskId) -> Result<KnownId> {
+        let mut select = self.conn.prepare_cached(TASK_BY_ID)?;
+        let mut rows = select.query([id.as_str()])?;
+        match rows.next()? {
+            None => Ok(KnownId::Nothing),
+            Some(row) => Ok(match read_task(row, self.now)? {
+                Some(row) => KnownId::Task(Box::new(row)),
+                None => KnownId::Deleted,
+            }),
+        }
+    }
+
+    /// Ids that start with `prefix`, two at most: enough to see whether it is unique.
+    pub fn ids_starting_with(&self, prefix: &str, limit: usize) -> Result<Vec<TaskId>> {
+        let select =
+            "SELECT id FROM task WHERE id >= ?1 AND id < ?2 AND state < 5 ORDER BY id LIMIT ?3";
+        let end = format!("{prefix}\u{7f}");
+        let mut select = self.conn.prepare_cached(select)?;
+        let ids =
+            select.query_map(params![prefix, end, limit as i64], |row| row.get::<_, String>(0))?;
+        ids.map(|id| parse_id(id?)).collect()
+    }
+
+    /// Returns the ids right before and after `id`, which a short form must differ from.
+    pub fn neighbours(&self, id: &TaskId) -> Result<[Option<String>; 2]> {
+        let before = "SELECT id FROM task WHERE id < ?1 ORDER BY id DESC LIMIT 1";
+        let after = "SELECT id FROM task WHERE id > ?1 ORDER BY id LIMIT 1";
+        let one = |sql: &str| -> Result<Option<String>> {
+            let mut select = self.conn.prepare_cached(sql)?;
+            Ok(select.query_row([id.as_str()], |row| row.get(0)).optional()?)
+        };
+        Ok([one(before)?, one(after)?])
+    }
+
+    /// Tasks that pass the filter, newest first.
+    pub fn list(&self, filter: &TaskFilter) -> Result<Vec<TaskRow>> {
+        let limit = filter.limit.unwrap_or(usize::MAX);
+        let before = filter.before.map_or(i64::MAX, |num| i64::try_from(num).unwrap_or(i64::MAX));
+        let mut rows = Vec::new();
+        for condition in filter.sql_conditions() {
+            let sql = format!("SELECT {COLUMNS} FROM task WHERE {condition} AND num < ?1");
+            let admits = |task: &Task| filter.admits(task);
+            rows.extend(match filter.sql_text() {
+                None => self.tasks(&format!("{sql} ORDER BY num DESC"), [before], admits, limit)?,
+                Some([id, spec]) => {
+                    let like = "(id LIKE ?2 ESCAPE '\\' OR spec LIKE ?3 ESCAPE '\\')";
+                    let sql = format!("{sql} AND {like} ORDER BY num DESC");
+                    self.tasks(&sql, params![before, id, spec], admits, limit)?
+                }
+            });
+        }
+        rows.sort_by_key(|row| std::cmp::Reverse(row.num));
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
+    /// Calls `each` for every task, in the order of creation, until it answers `false`.
+    pub fn each_task(&self, mut each: impl FnMut(TaskRow) -> bool) -> Result<()> {
+        let mut select = self
+            .conn
+            .prepare(&format!("SELECT {COLUMNS} FROM task WHERE state < 5 ORDER BY num"))?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            if let Some(row) = read_task(row, self.now)?
+                && !each(row)
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn tasks(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        admits: impl Fn(&Task) -> bool,
+        limit: usize,
+    ) -> Result<Vec<TaskRow>> {
+        let mut select = self.conn.prepare_cached(sql)?;
+        let mut rows = select.query(values)?;
+        let mut tasks = Vec::new();
+        while tasks.len() < limit
+            && let Some(row) = rows.next()?
+        {
+            tasks.extend(read_task(row, self.now)?.filter(|row| admits(&row.task)));
+        }
+        Ok(tasks)
+    }
+
+    /// The number of a task that is not deleted.
+    pub(super) fn num(&self, id: &TaskId) -> Result<Option<u64>> {
+        let select = "SELECT num FROM task WHERE id = ?1 AND state < 5";
+        let mut select = self.conn.prepare_cached(select)?;
+        let num = select.query_row([id.as_str()], |row| row.get::<_, i64>(0)).optional()?;
+        Ok(num.map(|num| num as u64))
+    }
+
+    pub fn id_of(&self, num: u64) -> Result<TaskId> {
+        let mut select = self.conn.prepare_cached("SELECT id FROM task WHERE num = ?1")?;
+        parse_id(select.query_row([num as i64], |row| row.get(0))?)
+    }
+}
+
+pub(super) fn parse_id(text: String) -> Result<TaskId> {
+    text.try_into().map_err(|error| LogError::damaged(0, format!("in the view: {error}")))
+}

@@ -4,11 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::claim::Fence;
-use crate::command::Command;
-use crate::event::EventBody;
 use crate::id::TaskId;
-use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
+use crate::payload::task::{AgentMetrics, Satisfied};
+use crate::task::Priority;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
@@ -114,25 +112,6 @@ pub struct CreateTask {
     pub depends_on: Vec<TaskId>,
 }
 
-impl CreateTask {
-    pub fn into_command(self, id: TaskId) -> Command {
-        Command::AddTask {
-            id,
-            spec: TaskSpec {
-                goal: self.goal,
-                description: self.description,
-                deliverables: self.deliverables,
-                labels: self.labels,
-                priority: self.priority,
-                kind: self.kind,
-                parent_task_id: self.parent_task_id,
-                not_before: None,
-            },
-            depends_on: self.depends_on,
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateTask {
@@ -169,37 +148,6 @@ pub struct ChangePayload {
     pub required_knowledge: Option<String>,
 }
 
-impl UpdateTask {
-    /// The command that this asks for, by right of `fence`.
-    pub fn into_command(self, fence: Fence) -> Command {
-        let id = self.task_id;
-        let payload = self.payload.unwrap_or_default();
-        match self.action {
-            TaskChange::TransitionToReady => Command::ConfirmReady { id },
-            TaskChange::Start => Command::StartTask { id, context: payload.context },
-            TaskChange::Submit => Command::SubmitTask { id, fence, submission: None },
-            TaskChange::Complete => Command::CompleteTask {
-                id,
-                outcome: Outcome {
-                    result: payload.result,
-                    artifacts: payload.artifacts,
-                    proven: false,
-                },
-                fence,
-            },
-            TaskChange::Block => Command::BlockTask {
-                id,
-                obstacle: Obstacle {
-                    reason: payload.reason.unwrap_or_default(),
-                    required_knowledge: payload.required_knowledge,
-                },
-                fence,
-            },
-            TaskChange::Unblock => Command::UnblockTask { id },
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecuteWorkflow {
@@ -217,8 +165,16 @@ pub struct ExecuteWorkflow {
 #[schemars(with = "CustomLog")]
 #[serde(untagged)]
 pub enum LogEntry {
-    Core(Box<EventBody>),
+    Core(Box<CoreLog>),
     Custom(Box<CustomLog>),
+}
+
+/// An event that only a built-in hook writes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum CoreLog {
+    DependencySatisfied(Satisfied),
+    AgentMetrics(AgentMetrics),
 }
 
 impl<'de> Deserialize<'de> for LogEntry {

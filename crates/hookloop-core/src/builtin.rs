@@ -1,10 +1,8 @@
 //! The hooks that come with the product.
 
-use crate::action::{Action, CreateTask, LogEntry, TaskChange, UpdateTask};
+use crate::action::{Action, CoreLog, CreateTask, LogEntry, TaskChange, UpdateTask};
 use crate::event::{AgentMetrics, EventBody, Satisfied};
-use crate::hook::{DEFAULT_PRIORITY, Handler, Hook, Metadata, Source};
 use crate::id::TaskId;
-use crate::options::Options;
 use crate::point::Point;
 use crate::task::{Task, TaskState};
 
@@ -81,45 +79,6 @@ impl Builtin {
             _ => self.is_reaction(),
         }
     }
-
-    /// The hook as it is where nothing else is configured.
-    pub fn hook(self) -> Hook {
-        let completed: &[&str] = &["task_completed"];
-        let (priority, events, description) = match self {
-            Builtin::AutoCreateReviewTask => {
-                (10, completed, "Adds a review task when an agent's task completes")
-            }
-            Builtin::CheckDependencySatisfaction => {
-                (20, completed, "Announces tasks whose last dependency completed")
-            }
-            Builtin::TrackAgentTaskLifecycle => (
-                50,
-                &["task_created", "task_started", "task_completed"][..],
-                "Records how long agents' tasks took",
-            ),
-            Builtin::RebaseOnMain => (DEFAULT_PRIORITY, &[][..], "Brings a branch up to its base"),
-            Builtin::RunTests => (DEFAULT_PRIORITY, &[][..], "Runs the project's tests"),
-            Builtin::CreatePr => {
-                (DEFAULT_PRIORITY, &[][..], "Pushes a branch and asks for a merge")
-            }
-            Builtin::Merge => (DEFAULT_PRIORITY, &[][..], "Merges what was submitted"),
-        };
-        Hook {
-            name: self.name().to_owned(),
-            points: events.iter().map(|kind| Point::Event((*kind).to_owned())).collect(),
-            task_type: None,
-            source: Source::Builtin,
-            priority,
-            enabled: true,
-            metadata: Metadata {
-                description: Some(description.to_owned()),
-                author: Some("hookloop".to_owned()),
-                version: Some("1".to_owned()),
-            },
-            handler: Handler::Builtin(self),
-            options: Options::default(),
-        }
-    }
 }
 
 /// A review of an agent's completed task. Reviews are not reviewed.
@@ -158,8 +117,7 @@ pub fn satisfaction(completed: &TaskId, dependent: &Task) -> Vec<Action> {
     };
     let satisfied =
         Satisfied { dependent_task_id: dependent.id.clone(), completed_task_id: completed.clone() };
-    let announced =
-        Action::Log(LogEntry::Core(Box::new(EventBody::DependencySatisfied(satisfied))));
+    let announced = Action::Log(LogEntry::Core(Box::new(CoreLog::DependencySatisfied(satisfied))));
     match is_begun {
         true => vec![announced],
         false => vec![Action::UpdateTask(ready), announced],
@@ -171,7 +129,7 @@ pub fn metrics(body: &EventBody, task: &Task) -> Option<Action> {
     if !task.spec.has_label(AGENT) || !matches!(body, EventBody::TaskCompleted(_)) {
         return None;
     }
-    Some(Action::Log(LogEntry::Core(Box::new(EventBody::AgentMetrics(AgentMetrics {
+    Some(Action::Log(LogEntry::Core(Box::new(CoreLog::AgentMetrics(AgentMetrics {
         goal: task.spec.goal.clone(),
         labels: task.spec.labels.clone(),
         priority: task.spec.priority,

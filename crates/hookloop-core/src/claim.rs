@@ -3,12 +3,8 @@
 //! Each claim of a task has the next **epoch**, and a claimed task is changed by whoever names the
 //! epoch that holds. So one that was taken for dead and comes back is refused, however late.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::task::TaskState;
 
 /// The shortest and the longest lease: how long a holder may be silent.
 pub const LEASE_MIN_MS: u64 = 1_000;
@@ -50,20 +46,4 @@ pub enum ReleaseReason {
     Requeued,
     /// It can't be delivered as it is: whoever takes it next goes on where its holder was.
     NeedsContinuation,
-}
-
-/// How a task stands whose claim is over.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Now {
-    Held { agent: String, epoch: u64 },
-    Unclaimed(TaskState),
-}
-
-impl fmt::Display for Now {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Now::Held { agent, epoch } => write!(f, "`{agent}` holds it now, epoch {epoch}"),
-            Now::Unclaimed(state) => write!(f, "it is {state}, and nobody holds it"),
-        }
-    }
 }

@@ -1,8 +1,9 @@
 //! What can be asked for.
 
+use crate::action::{CreateTask, TaskChange, UpdateTask};
 use crate::claim::{Fence, ReleaseReason};
-use crate::delivery::{Fact, Returned, Submission};
 use crate::id::TaskId;
+use crate::payload::delivery::{Fact, Returned, Submission};
 use crate::remark::Remark;
 use crate::schedule::{Ask, ScheduleName};
 use crate::task::{Obstacle, Outcome, TaskSpec};
@@ -147,6 +148,56 @@ impl Command {
             }
             Command::Schedule { ask, .. } => ask.task(),
             Command::SwitchHook { .. } => None,
+        }
+    }
+}
+
+impl CreateTask {
+    pub fn into_command(self, id: TaskId) -> Command {
+        Command::AddTask {
+            id,
+            spec: TaskSpec {
+                goal: self.goal,
+                description: self.description,
+                deliverables: self.deliverables,
+                labels: self.labels,
+                priority: self.priority,
+                kind: self.kind,
+                parent_task_id: self.parent_task_id,
+                not_before: None,
+            },
+            depends_on: self.depends_on,
+        }
+    }
+}
+
+impl UpdateTask {
+    /// The command that this asks for, by right of `fence`.
+    pub fn into_command(self, fence: Fence) -> Command {
+        let id = self.task_id;
+        let payload = self.payload.unwrap_or_default();
+        match self.action {
+            TaskChange::TransitionToReady => Command::ConfirmReady { id },
+            TaskChange::Start => Command::StartTask { id, context: payload.context },
+            TaskChange::Submit => Command::SubmitTask { id, fence, submission: None },
+            TaskChange::Complete => Command::CompleteTask {
+                id,
+                outcome: Outcome {
+                    result: payload.result,
+                    artifacts: payload.artifacts,
+                    proven: false,
+                },
+                fence,
+            },
+            TaskChange::Block => Command::BlockTask {
+                id,
+                obstacle: Obstacle {
+                    reason: payload.reason.unwrap_or_default(),
+                    required_knowledge: payload.required_knowledge,
+                },
+                fence,
+            },
+            TaskChange::Unblock => Command::UnblockTask { id },
         }
     }
 }

@@ -3,15 +3,20 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::ReleaseReason;
 use crate::event::EventBody;
 use crate::failure_fingerprint::failure_fingerprint;
 
+pub use crate::payload::delivery::{
+    Approved, AwaitedMerge, Fact, Held, Merged, Planned, Pushing, QueuePlace, Returned, Reviewed,
+    Submission,
+};
+
 /// Reviews of one submission that are remembered.
 pub const REVIEWS_MAX: usize = 64;
+
 /// Pushes of a task that are remembered.
 pub const PUSHES_MAX: usize = 32;
 
@@ -56,182 +61,6 @@ impl FromStr for Method {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let found = Method::ALL.into_iter().find(|method| method.name() == text);
         found.ok_or_else(|| UnknownMethod(text.to_owned()))
-    }
-}
-
-/// Work that waits to be merged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Submission {
-    pub branch: String,
-    /// The last commit of it.
-    pub head: String,
-    /// The branch that it is for.
-    pub base: String,
-    /// Where it is asked to be merged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub number: Option<u64>,
-    /// Whether gates passed on the files of this commit.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub proven: bool,
-    /// How many commits of the branch its base does not have.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commits: Option<u32>,
-    /// The agent that did the work.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-    /// Remediation turns that the task has used so far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remediations: Option<u32>,
-}
-
-/// What one gate said to a submission.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Reviewed {
-    pub gate: String,
-    /// The commit that it looked at.
-    pub head: String,
-    pub passed: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
-/// A commit is about to be pushed to the task's branch. Whoever takes the task next knows by this that it is no stranger's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Pushing {
-    /// The branch's last commit.
-    pub head: String,
-}
-
-/// A merge is about to be made. Whoever finds this and no more looks whether it was.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Planned {
-    /// The branch's last commit.
-    pub head: String,
-    /// What the base was.
-    pub onto: String,
-    /// What it will be, if we make it ourselves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Merged {
-    /// The branch's last commit.
-    pub head: String,
-    /// The commit of the base that has it.
-    pub commit: String,
-}
-
-/// Why a submission waits for a human; without a reason it does so no longer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Held {
-    /// The branch's last commit.
-    pub head: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
-/// The forge merges a submission later, or does not allow its merge yet; without a reason it waits no longer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AwaitedMerge {
-    /// The branch's last commit.
-    pub head: String,
-    /// The requirement that the forge waits for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The place in the merge queue of the forge.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<QueuePlace>,
-    /// Whether the forge merges by itself when nothing is missing.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub auto_merge: bool,
-}
-
-/// A place in the merge queue of a forge.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct QueuePlace {
-    /// 1 is merged next.
-    pub position: u64,
-    /// The forge's own word, in lower case: `queued`, `awaiting_checks`, `mergeable`, `unmergeable`, `locked`.
-    pub state: String,
-    /// The forge's estimate of the seconds until the merge.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub estimated_seconds: Option<u64>,
-}
-
-impl fmt::Display for QueuePlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "position {}, {}", self.position, self.state.replace('_', " "))?;
-        match self.estimated_seconds {
-            Some(seconds) if seconds < 60 => write!(f, ", about {seconds} s"),
-            Some(seconds) => write!(f, ", about {} min", seconds.div_ceil(60)),
-            None => Ok(()),
-        }
-    }
-}
-
-impl AwaitedMerge {
-    /// Whether it is the same but for the estimate, which differs at each look.
-    pub fn is_like(&self, other: &AwaitedMerge) -> bool {
-        let place = |awaited: &AwaitedMerge| {
-            awaited.queue.as_ref().map(|place| (place.position, place.state.clone()))
-        };
-        (&self.head, self.auto_merge, place(self)) == (&other.head, other.auto_merge, place(other))
-            && (self.queue.is_some() || self.reason == other.reason)
-    }
-}
-
-/// The commit that a person has taken as it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Approved {
-    /// The branch's last commit.
-    pub head: String,
-}
-
-/// A submission was sent back to whoever takes the task next.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Returned {
-    /// The branch's last commit.
-    pub head: String,
-    /// What sent it back: a gate, `merge`, a person.
-    pub by: String,
-    pub reason: String,
-    /// Whether `by` is a person, and the reason that person's words.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_by_person: bool,
-}
-
-/// Something that happens to a submission, and leaves the task where it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fact {
-    Reviewed(Reviewed),
-    Planned(Planned),
-    Merged(Merged),
-    Held(Held),
-    Awaited(AwaitedMerge),
-}
-
-impl Fact {
-    pub fn head(&self) -> &str {
-        match self {
-            Fact::Reviewed(Reviewed { head, .. })
-            | Fact::Planned(Planned { head, .. })
-            | Fact::Merged(Merged { head, .. })
-            | Fact::Held(Held { head, .. })
-            | Fact::Awaited(AwaitedMerge { head, .. }) => head,
-        }
-    }
-
-    pub fn body(&self) -> EventBody {
-        match self.clone() {
-            Fact::Reviewed(reviewed) => EventBody::TaskReviewed(reviewed),
-            Fact::Planned(planned) => EventBody::MergePlanned(planned),
-            Fact::Merged(merged) => EventBody::TaskMerged(merged),
-            Fact::Held(held) => EventBody::MergeHeld(held),
-            Fact::Awaited(awaited) => EventBody::MergeAwaited(awaited),
-        }
     }
 }
 

@@ -9,50 +9,51 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::action::Action;
-use crate::cascade::{CascadeLimit, Cause};
-use crate::claim::{Claim, ReleaseReason};
-use crate::delivery::{
-    Approved, AwaitedMerge, Held, Merged, Planned, Pushing, Returned, Reviewed, Submission,
-};
+use crate::action::{Action, CoreLog};
+use crate::cascade::Cause;
 use crate::fleet::{BudgetSet, Lifted, Ordered, Slowed};
-use crate::id::{EventId, RunId, SessionId, Subject, TaskId};
-use crate::inbox::{Dismissed, NoticeClaimed, NoticeFailed};
-use crate::purse::{Amount, Shortage};
+use crate::id::{EventId, RunId, Subject, TaskId};
+use crate::payload::delivery::{
+    Approved, AwaitedMerge, Fact, Held, Merged, Planned, Pushing, Returned, Reviewed,
+};
+use crate::payload::inbox::{Dismissed, NoticeClaimed, NoticeFailed};
+use crate::payload::piped::{Piped, PointPassed};
+use crate::payload::plan::Plan;
+use crate::payload::session::{
+    CheckpointMade, Outcome as SessionOutcome, SessionEnded, SessionReopened, SessionResumed,
+    TaskLeft, TaskTaken, TrustDrifted, WorktreeRecreated,
+};
+use crate::payload::turn::{Claimed, IterationStarted, TurnEnded, TurnStarted};
+use crate::payload::verdict::{
+    EmptyDifferenceFound, GatesJudged, Receipt, RetryLimitAnswered, RetryLimitAsked, StopDecided,
+    SubmitJudged, UnclaimedWorkChecked,
+};
+use crate::purse::Shortage;
 use crate::remark::{Checkpointed, Noted, StopHook};
 use crate::schedule::{Fired, Resumed, Set};
-use crate::session::facts::{
-    CheckpointMade, Claimed, EmptyDifferenceFound, GatesJudged, IterationStarted,
-    Outcome as SessionOutcome, Piped, PointPassed, Receipt, RetryLimitAnswered, RetryLimitAsked,
-    SessionEnded, SessionReopened, SessionResumed, StopDecided, SubmitJudged, TaskLeft, TaskTaken,
-    TrustDrifted, TurnEnded, TurnStarted, UnclaimedWorkChecked, WorktreeRecreated,
-};
-use crate::session::plan::Plan;
-use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
+use crate::task::{Obstacle, Outcome, TaskSpec};
 use crate::time::Timestamp;
 
+pub use crate::payload::Empty;
+pub use crate::payload::hook_run::{
+    ActionError, AgentsTrusted, CascadeCut, CursorMoved, CursorPart, HookError, HookRan,
+    HookSwitched, HooksTrusted, ReactionFailed,
+};
+pub use crate::payload::log::{ForeignAccepted, LossAccepted, QuarantinedMessage};
+pub use crate::payload::session::FilesSeen;
+pub use crate::payload::task::{
+    AgentMetrics, Deleted, Dependency, EdgeType, Released, RemovedDependency, Satisfied, SlotTaken,
+    Started, Submitted,
+};
+pub use crate::payload::turn::TurnReserved;
+pub use crate::point::{HOOK_NAMESPACE, LIFECYCLE};
 pub use stored::{DecodeError, EventType};
 
 /// The version of the stored format that this program writes.
 pub const FORMAT: u32 = 1;
 
-/// The eight events that hooks can follow, as every configuration spells them.
-pub const LIFECYCLE: [&str; 8] = [
-    "task_created",
-    "task_started",
-    "task_completed",
-    "task_blocked",
-    "task_deleted",
-    "dependency_added",
-    "dependency_removed",
-    "dependency_satisfied",
-];
-
 /// The node of events that are about no task.
 pub const SYSTEM_NODE: &str = "system";
-
-/// The start of every type that a hook's `log` action may write.
-pub const HOOK_NAMESPACE: &str = "hook.";
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
@@ -195,256 +196,6 @@ pub enum EventBody {
     Other(Other),
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Empty {}
-
-/// Acknowledged events are gone, and a person goes on without them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LossAccepted {
-    /// The result of the check, in words.
-    pub problem: String,
-    /// The last event that was acknowledged.
-    pub acknowledged: u64,
-    /// The last event that was still there.
-    pub found: u64,
-    /// Messages that were removed from the stream of a shared log by then.
-    #[serde(default)]
-    pub removed: u64,
-}
-
-/// Foreign messages in a shared log, up to a place in it, are known to a person.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ForeignAccepted {
-    /// The place of the last of these messages.
-    pub through: u64,
-    /// How many messages were quarantined by then.
-    pub messages: u64,
-}
-
-/// The reason why a message in a shared log is no event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct QuarantinedMessage {
-    /// The subject of the message on the server.
-    pub subject: String,
-    pub reason: String,
-    pub bytes: u64,
-}
-
-/// Work began; with a claim, in the hands of its agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Started {
-    #[serde(default)]
-    pub context: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claim: Option<Claim>,
-    /// The silent agent whose claim this one ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub took_over: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Released {
-    /// Which claim of the task it was.
-    pub epoch: u64,
-    pub reason: ReleaseReason,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-}
-
-/// Work is done; with a submission it waits to be merged, in nobody's hands.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Submitted {
-    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
-    pub submission: Option<Submission>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Deleted {
-    pub edges_removed: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EdgeType {
-    DependsOn,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Dependency {
-    /// The task that waits.
-    pub from_id: TaskId,
-    /// The task that it waits for.
-    pub to_id: TaskId,
-    pub edge_type: EdgeType,
-}
-
-impl Dependency {
-    /// `from` can't start before `to` is completed.
-    pub fn new(from: TaskId, to: TaskId) -> Dependency {
-        Dependency { from_id: from, to_id: to, edge_type: EdgeType::DependsOn }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RemovedDependency {
-    pub edge_id: String,
-    pub from_id: TaskId,
-    pub to_id: TaskId,
-}
-
-impl RemovedDependency {
-    pub fn new(from: TaskId, to: TaskId) -> RemovedDependency {
-        RemovedDependency { edge_id: format!("depends_on:{from}:{to}"), from_id: from, to_id: to }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Satisfied {
-    /// The task that is ready.
-    pub dependent_task_id: TaskId,
-    /// Its last dependency.
-    pub completed_task_id: TaskId,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AgentMetrics {
-    pub goal: String,
-    pub labels: Vec<String>,
-    pub priority: Priority,
-    /// From its start to its end; null if nobody started it.
-    pub duration_ms: Option<i64>,
-    pub deliverables: Vec<String>,
-}
-
-/// One run of a hook, and what came of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HookRan {
-    /// The hook.
-    pub hook_name: String,
-    /// Where it ran.
-    pub point: String,
-    /// As [`crate::answer::Status`] names it.
-    pub status: String,
-    /// Its first process's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    pub duration_ms: u64,
-    /// When it ended: runs of several hooks are stored together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<Timestamp>,
-    /// Runs that it took.
-    pub attempts: u32,
-    /// Why it did not pass.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// A message for the user about the run, such as the parts of its answer that did not count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    pub stdout_bytes: u64,
-    pub stderr_bytes: u64,
-    /// Where this machine keeps the whole output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub artifact: Option<String>,
-    /// The last lines of its output, if it failed and stopped nothing, or blocks and is no known test runner.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub output_tail: Vec<String>,
-}
-
-/// A failure of a reaction, for the session that made the event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ReactionFailed {
-    pub hook_name: String,
-    /// The type of the event, or the hook point.
-    pub point: String,
-    /// The action that was not done; none if the hook itself failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action_type: Option<String>,
-    pub error: String,
-    /// The last lines of the hook's output.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub output_tail: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HookError {
-    pub hook_name: String,
-    pub error: String,
-    pub original_event: Value,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ActionError {
-    pub action_type: String,
-    pub error: String,
-    pub payload: Value,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CascadeCut {
-    pub hook_name: String,
-    pub limit: CascadeLimit,
-    /// Actions that were not done.
-    pub dropped: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HookSwitched {
-    pub name: String,
-    pub enabled: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HooksTrusted {
-    /// The digest of all hooks and gates, as `--trust` takes it.
-    pub digest: String,
-    /// The names of all gates.
-    #[serde(default)]
-    pub gates: Vec<String>,
-    /// How the gates differ from those that were agreed to before, in words.
-    #[serde(default)]
-    pub changes: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AgentsTrusted {
-    /// The digest of everything that the repository has for agents.
-    pub digest: String,
-    /// The names of the agents and files.
-    #[serde(default)]
-    pub agents: Vec<String>,
-}
-
-/// Reactions are done for all due events up to `seq`; where `part` is set, that one is under way.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CursorMoved {
-    pub seq: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub part: Option<CursorPart>,
-}
-
-/// A place inside the reactions to one event: too many dependents for one batch. Hooks are named,
-/// because which ones there are may change between two batches.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CursorPart {
-    pub hooks_done: Vec<String>,
-    /// The hook that is under way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hook: Option<String>,
-    /// Within that hook, the last dependent that was looked at.
-    pub after: u64,
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowRequested {
@@ -453,32 +204,6 @@ pub struct WorkflowRequested {
     pub steps: Vec<Action>,
     #[serde(default)]
     pub context: Value,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FilesSeen {
-    /// A digest of all of them.
-    pub files: String,
-    /// The commit that is checked out; none outside of git.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head: Option<String>,
-    /// Only hooks and gates of this session had the files since the turn before, so changes are theirs.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub after_hooks: bool,
-}
-
-/// What is set aside for a session's turn, beside what was before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TurnReserved {
-    pub session: SessionId,
-    #[serde(flatten)]
-    pub amount: Amount,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SlotTaken {
-    pub task_id: TaskId,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -498,6 +223,27 @@ pub struct Other {
     pub kind: String,
     #[serde(flatten)]
     pub data: Value,
+}
+
+impl From<Fact> for EventBody {
+    fn from(fact: Fact) -> EventBody {
+        match fact {
+            Fact::Reviewed(reviewed) => EventBody::TaskReviewed(reviewed),
+            Fact::Planned(planned) => EventBody::MergePlanned(planned),
+            Fact::Merged(merged) => EventBody::TaskMerged(merged),
+            Fact::Held(held) => EventBody::MergeHeld(held),
+            Fact::Awaited(awaited) => EventBody::MergeAwaited(awaited),
+        }
+    }
+}
+
+impl From<CoreLog> for EventBody {
+    fn from(entry: CoreLog) -> EventBody {
+        match entry {
+            CoreLog::DependencySatisfied(satisfied) => EventBody::DependencySatisfied(satisfied),
+            CoreLog::AgentMetrics(metrics) => EventBody::AgentMetrics(metrics),
+        }
+    }
 }
 
 #[cfg(test)]

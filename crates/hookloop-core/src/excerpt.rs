@@ -137,6 +137,24 @@ pub fn first_names<S: AsRef<str>>(names: &[S], max: usize) -> String {
     }
 }
 
+/// `text` in one line without anything that acts on who reads it, cut to `max` characters.
+pub fn one_line(text: &str, max: usize) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || is_harmful(c));
+    let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(max) {
+        None => line,
+        Some(_) => line.chars().take(max.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+/// Controls, and characters that turn the direction of text or take up no room.
+fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Outcome, Status, Verdict as RunVerdict};
-use crate::session::Verdict;
+use crate::payload::verdict::Verdict;
 
 /// One run of a gate.
 #[derive(Clone, Copy, Debug)]

@@ -279,6 +279,47 @@ impl Registry {
     }
 }
 
+impl Builtin {
+    /// The hook as it is where nothing else is configured.
+    pub fn hook(self) -> Hook {
+        let completed: &[&str] = &["task_completed"];
+        let (priority, events, description) = match self {
+            Builtin::AutoCreateReviewTask => {
+                (10, completed, "Adds a review task when an agent's task completes")
+            }
+            Builtin::CheckDependencySatisfaction => {
+                (20, completed, "Announces tasks whose last dependency completed")
+            }
+            Builtin::TrackAgentTaskLifecycle => (
+                50,
+                &["task_created", "task_started", "task_completed"][..],
+                "Records how long agents' tasks took",
+            ),
+            Builtin::RebaseOnMain => (DEFAULT_PRIORITY, &[][..], "Brings a branch up to its base"),
+            Builtin::RunTests => (DEFAULT_PRIORITY, &[][..], "Runs the project's tests"),
+            Builtin::CreatePr => {
+                (DEFAULT_PRIORITY, &[][..], "Pushes a branch and asks for a merge")
+            }
+            Builtin::Merge => (DEFAULT_PRIORITY, &[][..], "Merges what was submitted"),
+        };
+        Hook {
+            name: self.name().to_owned(),
+            points: events.iter().map(|kind| Point::Event((*kind).to_owned())).collect(),
+            task_type: None,
+            source: Source::Builtin,
+            priority,
+            enabled: true,
+            metadata: Metadata {
+                description: Some(description.to_owned()),
+                author: Some("hookloop".to_owned()),
+                version: Some("1".to_owned()),
+            },
+            handler: Handler::Builtin(self),
+            options: Options::default(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,17 +6,21 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::EventBody;
 use crate::id::{SessionId, Subject, TaskId};
-use crate::session::facts::Left;
-use crate::session::{Limit, Outcome, Plan, SessionEnded, Work};
+use crate::payload::plan::{Plan, Work};
+use crate::payload::session::{Left, Outcome, SessionEnded};
+use crate::payload::session_limits::Limit;
 use crate::time::Timestamp;
+
+pub use crate::excerpt::one_line;
+pub use crate::payload::inbox::{Dismissed, NoticeClaimed, NoticeFailed};
 
 /// The longest text about a problem that leaves the project.
 pub const TEXT_MAX: usize = 2_000;
+
 /// The longest line of such a text.
 pub const LINE_MAX: usize = 200;
 
@@ -266,46 +270,6 @@ pub fn of_session(body: &EventBody, asks: Asks) -> Option<Change> {
         ) => Some(Change::Passes),
         _ => None,
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Dismissed {
-    /// The problem's key.
-    pub problem: String,
-}
-
-/// Who is about to send a message, by which channel, and of what.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct NoticeClaimed {
-    pub channel: String,
-    /// Tells channels of one name apart that lead elsewhere.
-    pub to: String,
-    pub machine: String,
-    /// The keys of the problems.
-    pub problems: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct NoticeFailed {
-    pub reason: String,
-}
-
-/// `text` in one line without anything that acts on who reads it, cut to `max` characters.
-pub fn one_line(text: &str, max: usize) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || is_harmful(c));
-    let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(max) {
-        None => line,
-        Some(_) => line.chars().take(max.saturating_sub(1)).chain(['…']).collect(),
-    }
-}
-
-/// Controls, and characters that turn the direction of text or take up no room.
-fn is_harmful(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -1,19 +1,17 @@
 //! What a hook may be told beside what it does.
 
-use std::fmt;
-use std::str::FromStr;
-
 use crate::limits::Limits;
 use crate::point::Kind;
 
+pub use crate::quantity::{BadLength, Length, TIMEOUT_MAX_MS};
+
 /// How long a hook may take if it does not say: a gate runs tests, a reaction says something.
 const GATE_TIMEOUT_MS: u64 = 600_000;
+
 const REACTION_TIMEOUT_MS: u64 = 60_000;
-pub const TIMEOUT_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
-/// The longest that a task may wait for its time.
-const WAITING_MAX_MS: u64 = 100 * 365 * DAY_MS;
-const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
 pub const ATTEMPTS_MAX: u32 = 10;
+
 const BACKOFF_MS: u64 = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,86 +119,6 @@ pub struct Sandbox {
     pub write: Option<Vec<String>>,
 }
 
-/// A length of time as people write it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Length {
-    pub ms: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadLength {
-    #[error(
-        "`{0}` is not a length of time: write a number of seconds such as `30`, or a number with a unit such as `500ms`, `30s`, `5m`, `1h`"
-    )]
-    Unreadable(String),
-    #[error("{0} is longer than a day")]
-    TooLong(Length),
-    #[error("that is longer than a hundred years")]
-    TooLongToWait,
-    #[error("a length of time of 0 would end before it begins")]
-    Zero,
-}
-
-impl Length {
-    pub fn seconds(seconds: u64) -> Result<Length, BadLength> {
-        Length { ms: seconds.saturating_mul(1_000) }.checked()
-    }
-
-    fn checked(self) -> Result<Length, BadLength> {
-        match self.ms {
-            0 => Err(BadLength::Zero),
-            ms if ms > TIMEOUT_MAX_MS => Err(BadLength::TooLong(self)),
-            _ => Ok(self),
-        }
-    }
-
-    /// Reads a length that something waits for, which may be days: `3d`.
-    pub fn of_waiting(text: &str) -> Result<Length, BadLength> {
-        match Length::unchecked(text, Some(DAY_MS))? {
-            Length { ms: 0 } => Err(BadLength::Zero),
-            length if length.ms > WAITING_MAX_MS => Err(BadLength::TooLongToWait),
-            length => Ok(length),
-        }
-    }
-
-    /// Reads a number with a unit; a number alone is a number of seconds. `day_ms` is the length of `d`, if the unit is
-    /// allowed.
-    fn unchecked(text: &str, day_ms: Option<u64>) -> Result<Length, BadLength> {
-        let unreadable = || BadLength::Unreadable(text.to_owned());
-        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (number, unit) = text.split_at(digits);
-        let unit_ms = match (unit.trim(), day_ms) {
-            ("ms", _) => 1,
-            ("s" | "", _) => 1_000,
-            ("m", _) => 60_000,
-            ("h", _) => 3_600_000,
-            ("d", Some(day_ms)) => day_ms,
-            _ => return Err(unreadable()),
-        };
-        let number: u64 = number.parse().map_err(|_| unreadable())?;
-        Ok(Length { ms: number.saturating_mul(unit_ms) })
-    }
-}
-
-impl FromStr for Length {
-    type Err = BadLength;
-
-    fn from_str(text: &str) -> Result<Length, BadLength> {
-        Length::unchecked(text, None)?.checked()
-    }
-}
-
-impl fmt::Display for Length {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.ms {
-            ms if ms % 3_600_000 == 0 => write!(f, "{}h", ms / 3_600_000),
-            ms if ms % 60_000 == 0 => write!(f, "{}m", ms / 60_000),
-            ms if ms % 1_000 == 0 => write!(f, "{}s", ms / 1_000),
-            ms => write!(f, "{ms}ms"),
-        }
-    }
-}
-
 /// Variables that change what programs are run, or where they talk to: a repository does not set them.
 pub fn is_dangerous_variable(name: &str) -> bool {
     // Loaders, shells, interpreters, and programs that other programs are told to start.
@@ -288,37 +206,6 @@ pub fn is_dangerous_variable(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lengths_are_read_with_their_unit() {
-        let check = |text: &str, ms: u64, shown: &str| {
-            let length: Length = text.parse().unwrap();
-            assert_eq!((length.ms, length.to_string().as_str()), (ms, shown), "{text}");
-        };
-        check("500ms", 500, "500ms");
-        check("30s", 30_000, "30s");
-        check("90s", 90_000, "90s");
-        check("5m", 300_000, "5m");
-        check("1h", 3_600_000, "1h");
-        check("2 m", 120_000, "2m");
-        check("30", 30_000, "30s");
-        check("5", 5_000, "5s");
-        for bad in ["", "s", "5 minutes", "-1s", "1.5s", "1d", "99999999999999999999s"] {
-            let error = bad.parse::<Length>().unwrap_err();
-            assert!(matches!(error, BadLength::Unreadable(_)), "{bad}: {error}");
-        }
-        assert_eq!("0s".parse::<Length>(), Err(BadLength::Zero));
-        assert_eq!(Length::of_waiting("3d"), Ok(Length { ms: 259_200_000 }));
-        assert_eq!(Length::of_waiting("30h"), Ok(Length { ms: 108_000_000 }));
-        assert_eq!(Length::of_waiting("90"), Ok(Length { ms: 90_000 }));
-        assert_eq!(Length::of_waiting("3xd"), Err(BadLength::Unreadable("3xd".to_owned())));
-        assert_eq!("0".parse::<Length>(), Err(BadLength::Zero));
-        assert_eq!(Length::of_waiting("0d"), Err(BadLength::Zero));
-        assert_eq!(Length::of_waiting("40000d"), Err(BadLength::TooLongToWait));
-        assert!(matches!(Length::of_waiting("d"), Err(BadLength::Unreadable(_))));
-        assert!(matches!("25h".parse::<Length>(), Err(BadLength::TooLong(_))));
-        assert!(matches!(Length::seconds(60_000_000), Err(BadLength::TooLong(_))));
-    }
 
     /// T8: loaders, interpreters, proxies, base URLs, homes of tools, what other programs start.
     const DANGEROUS: &str = "

@@ -3,7 +3,20 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::event::{HOOK_NAMESPACE, LIFECYCLE};
+/// The eight events that hooks can follow, as every configuration spells them.
+pub const LIFECYCLE: [&str; 8] = [
+    "task_created",
+    "task_started",
+    "task_completed",
+    "task_blocked",
+    "task_deleted",
+    "dependency_added",
+    "dependency_removed",
+    "dependency_satisfied",
+];
+
+/// The start of every type that a hook's `log` action may write.
+pub const HOOK_NAMESPACE: &str = "hook.";
 
 /// Where a hook runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
 //! What tokens cost, where the agent does not say.
 
-use crate::session::Usage;
+use crate::usage::Usage;
 
 /// Tokens that a price is for.
 const PER: u128 = 1_000_000;

@@ -1,6 +1,8 @@
 //! Why a command was not accepted, and what to do about it.
 
-use crate::claim::{LEASE_MAX_MS, LEASE_MIN_MS, Now};
+use std::fmt;
+
+use crate::claim::{LEASE_MAX_MS, LEASE_MIN_MS};
 use crate::id::TaskId;
 use crate::schedule::{BadTimetable, ScheduleName};
 use crate::slots::Full;
@@ -40,7 +42,7 @@ pub enum Refusal {
     #[error("task `{id}` is claimed by `{agent}`, epoch {epoch}{}", way_in(verb))]
     Claimed { id: TaskId, agent: String, epoch: u64, verb: &'static str },
     #[error("claim {yours} of task `{id}` is over: {now}")]
-    StaleClaim { id: TaskId, yours: u64, now: Now },
+    StaleClaim { id: TaskId, yours: u64, now: ClaimStanding },
     #[error("nobody has claimed task `{0}`")]
     NotClaimed(TaskId),
     #[error("task `{id}` has not submitted {head}")]
@@ -115,6 +117,24 @@ impl Refusal {
             Refusal::StaleClaim { id, .. } => Some(format!("hookloop task show {id}")),
             Refusal::NotClaimed(id) => Some(format!("hookloop task requeue {id} --force")),
             _ => None,
+        }
+    }
+}
+
+/// The claim of a task after the claim of the caller has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimStanding {
+    Held { agent: String, epoch: u64 },
+    Unclaimed(TaskState),
+}
+
+impl fmt::Display for ClaimStanding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClaimStanding::Held { agent, epoch } => {
+                write!(f, "`{agent}` holds it now, epoch {epoch}")
+            }
+            ClaimStanding::Unclaimed(state) => write!(f, "it is {state}, and nobody holds it"),
         }
     }
 }

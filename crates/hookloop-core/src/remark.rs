@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::session::StopWhen;
+use crate::payload::plan::StopWhen;
 
 /// Stop hooks that a task may have.
 pub const STOP_HOOKS_MAX: usize = 10;

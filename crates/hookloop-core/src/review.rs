@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use crate::inbox::one_line;
+use crate::excerpt::one_line;
 use strict::Object;
 
 /// A longer message is no verdict.

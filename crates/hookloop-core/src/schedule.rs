@@ -13,55 +13,14 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{TASK_ID_MAX, TaskId};
+use crate::id::TaskId;
 use crate::task::TaskSpec;
 use crate::time::Timestamp;
 
-/// What the id of a schedule's task has after the name: `-20261116T0300`.
-const SLOT_LEN: usize = 14;
-/// The longest name of a schedule: with a slot it is the id of a task.
-pub const NAME_MAX: usize = TASK_ID_MAX - SLOT_LEN - 2;
+pub use crate::id::{BadScheduleName, SCHEDULE_NAME_MAX as NAME_MAX, ScheduleName};
+
 /// The longest pattern or time zone.
 const TEXT_MAX_BYTES: usize = 256;
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is not a schedule's name: 1 to {NAME_MAX} letters, digits, `_` or `-`, the first a letter or a digit"
-)]
-pub struct BadScheduleName(String);
-
-/// A schedule's name: a word like a task's id, with room for a slot behind it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ScheduleName(TaskId);
-
-impl ScheduleName {
-    pub fn as_str(&self) -> &str {
-        self.0.as_str()
-    }
-
-    /// The task of one slot. The same on every machine, so that a slot makes one task.
-    pub fn task_at(&self, slot: Timestamp) -> Option<TaskId> {
-        let minute: String = slot.to_string().chars().take("2026-11-16T03:00".len()).collect();
-        format!("{self}-{}", minute.replace(['-', ':'], "")).parse().ok()
-    }
-}
-
-impl FromStr for ScheduleName {
-    type Err = BadScheduleName;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.parse() {
-            Ok(name) if text.len() <= NAME_MAX => Ok(ScheduleName(name)),
-            _ => Err(BadScheduleName(text.chars().take(NAME_MAX + 1).collect())),
-        }
-    }
-}
-
-impl fmt::Display for ScheduleName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// When something is due, again and again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -8,21 +8,27 @@
 //! A [`Session`] is what its events amount to, and [`next_step`] says what is to be done next; whoever does it
 //! appends what came of it. So a session goes on from wherever it was left.
 //!
-//! - [`facts`]: the events of a session
-//! - [`plan`]: what a session was started with, its limits among it
-//! - [`state`]: from events to a state
+//! - [`state`]: the state of a session
+//! - `fold`, `turns`, `verdicts`, `tasks`, `outputs`: from events to a state
+//! - `queries`: questions about a state
 //! - [`step`]: from a state to the next step
-//! - [`progress`]: whether the work gets anywhere
+//! - [`progress`]: whether iterations make progress
 //! - [`stop`]: whether an iteration is the last one
-//! - [`timeline`]: what was done when, as people look at it
+//! - [`timeline`]: the steps of a session in order, for people
+//!
+//! [`facts`] and [`plan`] name the payloads of a session's events.
 
-pub mod facts;
-pub mod plan;
+mod fold;
+mod outputs;
 pub mod progress;
+mod queries;
 pub mod state;
 pub mod step;
 pub mod stop;
+mod tasks;
 pub mod timeline;
+mod turns;
+mod verdicts;
 
 pub use facts::{
     AgentFault, Answer, Claimed, Decision, EmptyDifferenceFound, FaultCause, GatesJudged,
@@ -36,3 +42,21 @@ pub use plan::{
 };
 pub use state::{Phase, Session, Talk};
 pub use step::{Pause, Step, next_step};
+pub use turns::RATE_LIMITED_TURNS_MAX;
+pub use verdicts::SUBMIT_TRIES_MAX;
+
+/// The payloads of a session's events.
+pub mod facts {
+    pub use crate::payload::piped::*;
+    pub use crate::payload::session::*;
+    pub use crate::payload::turn::*;
+    pub use crate::payload::verdict::*;
+    pub use crate::usage::Usage;
+}
+
+/// The parameters of a session, its limits among them.
+pub mod plan {
+    pub use crate::payload::plan::*;
+    pub use crate::payload::session_limits::*;
+    pub use crate::quantity::{BadAmount, CostFigure, Count, Dollars, counted};
+}

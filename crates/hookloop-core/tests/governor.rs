@@ -1,8 +1,8 @@
 //! Where sessions that get nowhere are stopped, and that honest ones are not: the table in docs/sessions.md.
 
 use hookloop_core::event::{EventBody, FilesSeen};
+use hookloop_core::session::RATE_LIMITED_TURNS_MAX;
 use hookloop_core::session::facts::{PointPassed, UnclaimedWorkChecked};
-use hookloop_core::session::state::RATE_LIMITED_TURNS_MAX;
 use hookloop_core::session::{
     AgentFault, AtRetryLimit, Decision, FaultCause, GatesJudged, IterationStarted, Limit, Limits,
     Outcome, Phase, Plan, Session, Step, StopDecided, StopWhen, TurnEnded, TurnKind, TurnResult,

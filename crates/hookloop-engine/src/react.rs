@@ -1,6 +1,6 @@
 //! The hooks an event has, and what they ask for.
 
-use hookloop_core::action::{Action, ExecuteWorkflow, LogEntry};
+use hookloop_core::action::{Action, CoreLog, ExecuteWorkflow, LogEntry};
 use hookloop_core::answer::Status;
 use hookloop_core::builtin::{self, Builtin};
 use hookloop_core::cascade::Cause;
@@ -275,10 +275,12 @@ impl Work<'_, '_, '_> {
             Action::ExecuteWorkflow(execute) => self.request_workflow(execute, origin, event),
             Action::Log(LogEntry::Core(body)) => {
                 let subject = match &*body {
-                    EventBody::DependencySatisfied(s) => Subject::Task(s.dependent_task_id.clone()),
-                    _ => event.subject.clone(),
+                    CoreLog::DependencySatisfied(satisfied) => {
+                        Subject::Task(satisfied.dependent_task_id.clone())
+                    }
+                    CoreLog::AgentMetrics(_) => event.subject.clone(),
                 };
-                self.stage(origin.clone(), subject, *body)?;
+                self.stage(origin.clone(), subject, (*body).into())?;
                 Ok(Ok(()))
             }
             Action::Log(LogEntry::Custom(entry)) => {

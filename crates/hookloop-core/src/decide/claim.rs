@@ -1,10 +1,10 @@
 //! Claims: who may take a task, who may give it back, and the fence before every other change.
 
 use super::{Decided, TEXT_MAX_BYTES, begun, bounded, not_from, on_task};
-use crate::claim::{AGENT_MAX_BYTES, Claim, Fence, LEASE_MAX_MS, LEASE_MIN_MS, Now, ReleaseReason};
+use crate::claim::{AGENT_MAX_BYTES, Claim, Fence, LEASE_MAX_MS, LEASE_MIN_MS, ReleaseReason};
 use crate::event::{EventBody, Released, Started};
 use crate::id::TaskId;
-use crate::refusal::Refusal;
+use crate::refusal::{ClaimStanding, Refusal};
 use crate::slots::Slot;
 use crate::task::{Task, TaskState};
 
@@ -24,8 +24,8 @@ fn claimed(id: &TaskId, claim: &Claim, verb: &'static str) -> Refusal {
 
 fn stale(task: &Task, yours: u64) -> Refusal {
     let now = match &task.claim {
-        Some(claim) => Now::Held { agent: claim.agent.clone(), epoch: claim.epoch },
-        None => Now::Unclaimed(task.state),
+        Some(claim) => ClaimStanding::Held { agent: claim.agent.clone(), epoch: claim.epoch },
+        None => ClaimStanding::Unclaimed(task.state),
     };
     Refusal::StaleClaim { id: task.id.clone(), yours, now }
 }

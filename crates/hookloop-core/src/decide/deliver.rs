@@ -54,7 +54,7 @@ pub(super) fn record(task: &Task, fact: &Fact, facts: &Facts) -> Result<Vec<Deci
         bounded("gate", Some(&reviewed.gate), WORD_MAX_BYTES)?;
         bounded("reason", reviewed.reason.as_deref(), TEXT_MAX_BYTES)?;
     }
-    Ok(vec![on_task(&task.id, fact.body())])
+    Ok(vec![on_task(&task.id, fact.clone().into())])
 }
 
 pub(super) fn give_back(

@@ -1,9 +1,12 @@
 //! From a session's state to what is to be done next.
 
-use super::facts::{Left, Outcome, TurnKind};
-use super::plan::{Limit, Work, counted};
 use super::state::{Phase, Session};
+use crate::payload::plan::Work;
+use crate::payload::session::{Left, Outcome};
+use crate::payload::session_limits::Limit;
+use crate::payload::turn::TurnKind;
 use crate::point::Point;
+use crate::quantity::counted;
 
 /// Turns that try to tell the agent what is left at the end.
 pub const DELIVERIES_MAX: u32 = 3;

@@ -1,8 +1,8 @@
 //! Whether an iteration is the last one: what each way to stop says, and how they add up.
 
-use super::facts::Decision;
-use super::plan::StopWhen;
 use crate::gates::GateResult;
+use crate::payload::plan::StopWhen;
+use crate::payload::verdict::Decision;
 use crate::promise::Promise;
 
 /// How the reason begins of a hook that could not be evaluated.

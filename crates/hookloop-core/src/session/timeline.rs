@@ -4,13 +4,15 @@
 
 use std::collections::VecDeque;
 
-use super::facts::{
-    GatesJudged, IterationStarted, Outcome, Piped, Receipt, RetryLimitAnswered, SessionReopened,
-    SessionResumed, StopDecided, SubmitJudged, TaskLeft, TaskTaken, TurnEnded, TurnKind,
-    TurnStarted,
+use crate::event::EventBody;
+use crate::payload::hook_run::{HookRan, ReactionFailed};
+use crate::payload::piped::Piped;
+use crate::payload::plan::Plan;
+use crate::payload::session::{Outcome, SessionReopened, SessionResumed, TaskLeft, TaskTaken};
+use crate::payload::turn::{IterationStarted, TurnEnded, TurnKind, TurnStarted};
+use crate::payload::verdict::{
+    GatesJudged, Receipt, RetryLimitAnswered, StopDecided, SubmitJudged,
 };
-use super::plan::Plan;
-use crate::event::{EventBody, HookRan, ReactionFailed};
 use crate::point::Point;
 use crate::purse::Shortage;
 use crate::time::Timestamp;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use hookloop_core::event::EventBody;
-use hookloop_core::session::state::RATE_LIMITED_TURNS_MAX;
+use hookloop_core::session::RATE_LIMITED_TURNS_MAX;
 use hookloop_core::session::{Limit, Outcome, Receipt, Session, TurnKind, TurnResult};
 
 use crate::Ended;

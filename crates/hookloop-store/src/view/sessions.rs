@@ -1,9 +1,9 @@
 //! Sessions: what is under way, and what came of the others.
 
+use hookloop_core::budget_change::Move;
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::SessionId;
 use hookloop_core::inbox::Asks;
-use hookloop_core::purse::Move;
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::{Outcome, Plan, SessionEnded, Work};
 use hookloop_core::time::Timestamp;

@@ -1,8 +1,9 @@
 //! What turns used, and what is set aside of the purse for those under way.
 
+use hookloop_core::budget_change::Move;
 use hookloop_core::event::TurnReserved;
 use hookloop_core::id::SessionId;
-use hookloop_core::purse::{Amount, Move, Standing};
+use hookloop_core::purse::{Amount, Standing};
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::{TurnEnded, Usage};
 use hookloop_core::time::{Day, Timestamp};

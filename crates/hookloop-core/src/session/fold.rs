@@ -1,0 +1,175 @@
+//! Folds the events of a session into its state.
+
+use super::state::{Phase, Session};
+use crate::event::EventBody;
+use crate::payload::plan::Work;
+use crate::payload::session::{FilesSeen, Left, Outcome, SessionReopened};
+use crate::point::Point;
+
+impl Session {
+    /// The session that these events tell of; none if they do not begin with its start.
+    pub fn of<'e>(events: impl IntoIterator<Item = &'e EventBody>) -> Option<Session> {
+        let mut events = events.into_iter();
+        let Some(EventBody::SessionStarted(plan)) = events.next() else { return None };
+        let mut session = Session::new(plan.clone());
+        for event in events {
+            session.apply(event);
+        }
+        Some(session)
+    }
+
+    /// Takes in the next event. Those that are not a session's change nothing.
+    pub fn apply(&mut self, event: &EventBody) {
+        if self.is_over() {
+            if let EventBody::SessionReopened(reopened) = event {
+                self.reopen(reopened);
+            }
+            return;
+        }
+        match event {
+            EventBody::PointPassed(passed) => self.pass(&passed.point),
+            EventBody::OutputPiped(piped) => self.pipe(piped.clone()),
+            EventBody::IterationStarted(started) => self.start_iteration(started),
+            EventBody::TurnStarted(started) => self.start_turn(started),
+            EventBody::TurnClaimed(claimed) => self.claim(claimed),
+            EventBody::TurnEnded(ended) => self.end_turn(ended),
+            EventBody::StopDecided(decided) => self.decide(decided),
+            EventBody::ReceiptMade(receipt) => self.keep(receipt.clone()),
+            EventBody::GatesJudged(judged) => self.judge(judged),
+            EventBody::EmptyDifferenceFound(found) => self.find_no_changes(found.was_asked),
+            EventBody::UnclaimedWorkChecked(checked) => self.unclaimed = Some(checked.clone()),
+            EventBody::SubmitJudged(judged) => self.judge_submission(judged),
+            EventBody::RetryLimitAnswered(answered) => self.answer(answered.answer),
+            EventBody::TaskTaken(taken) => self.take_task(taken.clone()),
+            EventBody::TaskLeft(left) => self.leave_task(left),
+            EventBody::CheckpointMade(made) => self.checkpoint = Some(made.data.clone()),
+            EventBody::TrustDrifted(drift) => self.drifted.extend(drift.what.iter().cloned()),
+            EventBody::FilesSeen(seen) => self.see_files(seen),
+            EventBody::WorktreeRecreated(_) => self.lose_worktree(),
+            EventBody::PauseRequested(_) => self.pause_requested = true,
+            EventBody::StopRequested(_) => self.stop_requested = true,
+            EventBody::SessionPaused(_) => self.phase = Phase::Paused,
+            EventBody::SessionResumed(resumed) => {
+                self.run = resumed.run;
+                self.pause_requested = false;
+                self.stop_requested = false;
+                // There may be more in it by now.
+                self.shortage = None;
+                // The person who resumes the session may have logged in or upgraded the agent.
+                self.fault = None;
+                if let Some(hooks) = &resumed.hooks {
+                    self.plan.hooks.clone_from(hooks);
+                }
+                if resumed.scripts.is_some() {
+                    self.plan.scripts.clone_from(&resumed.scripts);
+                }
+                if self.phase == Phase::Paused {
+                    self.phase = Phase::Ready;
+                }
+            }
+            EventBody::PurseExhausted(shortage) => self.shortage = Some(*shortage),
+            EventBody::SessionEnding(outcome) => self.begin_end(outcome.clone()),
+            EventBody::SessionEnded(_) => {
+                self.undelivered += self.pending.len();
+                self.phase = Phase::Ended;
+            }
+            _ => {}
+        }
+    }
+
+    /// Pauses a session that ended, so that it can be resumed. Its counters of failures start again; iterations, time,
+    /// tokens and cost go on from where they were.
+    fn reopen(&mut self, reopened: &SessionReopened) {
+        if let Some(limits) = reopened.limits {
+            self.plan.limits = limits;
+        }
+        // The next prompt has it after all.
+        self.undelivered = self.undelivered.saturating_sub(self.pending.len());
+        self.return_withheld(None);
+        self.outcome = None;
+        (self.errors, self.waits, self.wait_until_ms) = (0, 0, None);
+        (self.fault, self.shortage) = (None, None);
+        (self.retries, self.deliveries) = (0, 0);
+        self.progress.forgive();
+        self.claims.clear();
+        (self.decided, self.unclaimed) = (None, None);
+        self.was_asked_for_changes = false;
+        (self.pause_requested, self.stop_requested) = (false, false);
+        // With many tasks, each that is still blocked counts until it is claimed again.
+        if let Work::Task(_) = self.plan.work {
+            self.tasks_blocked.clear();
+        }
+        // A person knows that somebody else had them. The next claim tells whether one can be had again.
+        self.tasks_lost.clear();
+        self.void();
+        self.phase = Phase::Paused;
+    }
+
+    /// Takes in a look at the files between turns. Changes by hooks are not the agent's. When a program takes the
+    /// session on, a person may have changed the files, and that counts as a change.
+    fn see_files(&mut self, seen: &FilesSeen) {
+        let files = seen.files.as_str();
+        if self.has_worked && !seen.after_hooks && self.files.as_deref() != Some(files) {
+            self.is_unchanged = false;
+        }
+        if !self.has_worked || seen.after_hooks && self.is_unchanged {
+            self.start = Some(seen.clone());
+        }
+        self.files = Some(files.to_owned());
+        self.progress.begin(files);
+        // Hooks of the session's end run after the verdict, and a final turn voids the verdict itself.
+        if seen.after_hooks && self.phase == Phase::Ending {
+            return;
+        }
+        let is_green = |green: &Option<String>| green.as_deref() == Some(files);
+        if self.green.as_ref().is_some_and(|green| !is_green(green)) {
+            self.void();
+            if let Phase::TaskOver { how: Left::Completed, reason: None } | Phase::Submitting =
+                self.phase
+            {
+                self.phase = Phase::Gating;
+            }
+        }
+    }
+
+    /// The agent's files are not those that it made a claim about, so the claim is void and the agent goes on.
+    fn lose_worktree(&mut self) {
+        self.recreations = self.recreations.saturating_add(1);
+        self.void();
+        self.gated_tree = None;
+        let has_claim = matches!(
+            self.phase,
+            Phase::After
+                | Phase::Deciding
+                | Phase::Gating
+                | Phase::Submitting
+                | Phase::AtRetryLimit
+                | Phase::TaskOver { how: Left::Completed, .. }
+        );
+        if has_claim {
+            self.phase = Phase::Ready;
+        }
+    }
+
+    fn pass(&mut self, point: &str) {
+        self.phase = match (&self.phase, point.parse()) {
+            (Phase::Starting | Phase::Settling, Ok(Point::SessionStart)) => Phase::Ready,
+            (phase, Ok(Point::AfterSubmit)) => {
+                self.submitted = None;
+                match phase {
+                    Phase::Submitted => Phase::Ready,
+                    phase => phase.clone(),
+                }
+            }
+            (Phase::After, Ok(Point::PostIteration)) => Phase::Deciding,
+            (Phase::Failed { .. }, Ok(Point::OnError)) => Phase::Recovering,
+            (phase, _) => phase.clone(),
+        };
+    }
+
+    fn begin_end(&mut self, outcome: Outcome) {
+        self.unbind();
+        self.outcome = Some(outcome);
+        self.phase = Phase::Ending;
+    }
+}

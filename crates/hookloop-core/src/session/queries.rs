@@ -1,0 +1,179 @@
+//! Questions about the state of a session.
+
+use super::state::{Phase, Session, Talk};
+use crate::id::TaskId;
+use crate::payload::piped::Piped;
+use crate::payload::plan::Conversation;
+use crate::payload::session::{FilesSeen, Outcome};
+use crate::payload::session_limits::Limit;
+use crate::payload::turn::TurnKind;
+use crate::payload::verdict::{Decision, StopDecided};
+use crate::point::Point;
+use crate::purse::Amount;
+use crate::quantity::{CostFigure, Count, Dollars, Length, counted};
+
+impl Session {
+    /// Whether it is about to be complete, and the gates have not said yes to the files as they are. Tasks were
+    /// proven one by one; after them only final delivery changes something.
+    pub fn is_unproven(&self) -> bool {
+        let has_changed = !self.plan.work.is_of_tasks() || self.deliveries > 0;
+        self.outcome == Some(Outcome::Complete { unproven: false }) && self.is_stale && has_changed
+    }
+
+    /// Whether the session is complete and its work is proven: gates ran and passed on the files as they
+    /// are, and nobody accepted anything without them. With tasks, this holds for each of them.
+    pub fn is_proven(&self) -> bool {
+        let is_green = self.is_proof && !self.is_stale;
+        if self.outcome != (Some(Outcome::Complete { unproven: false })) {
+            false
+        } else if self.plan.work.is_of_tasks() {
+            let has_done = !self.tasks_completed.is_empty() || !self.tasks_submitted.is_empty();
+            has_done
+                && self.tasks_unproven.is_empty()
+                && self.tasks_lost.is_empty()
+                && (self.deliveries == 0 || is_green)
+        } else {
+            is_green
+        }
+    }
+
+    /// Whether the last verdict is of gates, and not of none.
+    pub fn has_gates(&self) -> bool {
+        self.judged.as_ref().is_some_and(|judged| judged.gates > 0)
+    }
+
+    /// Whether the final turn of a session that reached its limit changed files that no gate has seen.
+    pub fn has_unjudged_end(&self) -> bool {
+        let is_at_limit = matches!(self.outcome, Some(Outcome::Limit { .. }));
+        is_at_limit && self.deliveries > 0 && self.is_unjudged
+    }
+
+    /// Whether gates have proven the work on the task at hand.
+    pub fn has_proven_task(&self) -> bool {
+        !self.is_accepted && (self.is_proof && !self.is_stale || self.is_submission_proof)
+    }
+
+    /// Whether the agent's last turn ended without a claim, so that no gate has judged the files.
+    pub fn is_unclaimed(&self) -> bool {
+        let goes_on = |decided: &StopDecided| decided.decision == Decision::Continue;
+        self.decided.as_ref().is_some_and(goes_on) && !self.plan.has_guest()
+    }
+
+    /// Whether the session was over before it did anything.
+    pub fn had_nothing_to_do(&self) -> bool {
+        self.turns == 0 && self.iteration == 0 && self.tasks_lost.is_empty()
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
+    /// What its turns cost.
+    pub fn cost(&self) -> CostFigure {
+        let unpriced_turns = u64::from(self.unpriced_turns);
+        CostFigure { micros: self.usage.cost_micros, unpriced_turns }
+    }
+
+    /// What the session may still use by its own limits.
+    pub fn left(&self) -> Amount {
+        let limits = &self.plan.limits;
+        let all =
+            Amount { cost_micros: limits.cost_micros, tokens: limits.tokens, turns: u64::MAX };
+        all.minus(self.usage.into())
+    }
+
+    /// That a limit was reached, with the amount that was used: "its limit of 5 iterations was reached".
+    pub fn limit_reached(&self, limit: Limit) -> String {
+        let limits = &self.plan.limits;
+        match limit {
+            Limit::Iterations => {
+                let most = counted(limits.iterations, "iteration", "iterations");
+                format!("its limit of {most} was reached")
+            }
+            Limit::Duration => {
+                format!("its time limit of {} was reached", Length { ms: limits.duration_ms })
+            }
+            Limit::Errors => {
+                let most = counted(limits.errors, "failed turn", "failed turns");
+                format!("its limit of {most} in a row was reached")
+            }
+            Limit::Tokens => format!(
+                "its token limit was reached: {} of {}",
+                Count(self.usage.tokens()),
+                Count(limits.tokens)
+            ),
+            Limit::Cost if self.usage.cost_micros < limits.cost_micros => format!(
+                "its cost limit was reached: the cost of {} is unknown",
+                counted(self.unpriced_turns, "turn", "turns")
+            ),
+            Limit::Cost => format!(
+                "its cost limit was reached: {} of {}",
+                Dollars(self.usage.cost_micros),
+                Dollars(limits.cost_micros)
+            ),
+            Limit::Purse => "the budget of all sessions does not allow another turn".to_owned(),
+        }
+    }
+
+    /// Who takes the next turn.
+    pub fn agent(&self) -> &str {
+        let fallback = self.plan.fallback.as_ref();
+        let next = |place: usize| fallback.and_then(|fallback| fallback.agents.get(place));
+        let instead = self.fallen_back.checked_sub(1).and_then(next);
+        instead.unwrap_or(&self.plan.agent)
+    }
+
+    /// The conversation that a turn goes on with. What hooks say about a turn is said where it was taken.
+    pub fn conversation(&self, kind: TurnKind) -> Option<&Talk> {
+        let goes_on = match kind {
+            // What stands in the way of a submission is said to who made it.
+            TurnKind::Work => {
+                self.plan.conversation == Conversation::Continue
+                    || self.remediations > 0
+                    || self.answers_feedback()
+            }
+            TurnKind::Recovery | TurnKind::Delivery => true,
+        };
+        self.conversation.as_ref().filter(|_| goes_on)
+    }
+
+    /// Whether the turn answers what a `stop` gate said, and goes on in the conversation for that alone.
+    ///
+    /// After a failed turn the feedback begins a new conversation: the old one may be the cause.
+    pub fn answers_feedback(&self) -> bool {
+        let is_of_gate = |piped: &Piped| matches!(piped.point.parse(), Ok(Point::Stop));
+        let is_for_feedback =
+            self.plan.conversation == Conversation::Fresh && self.remediations == 0;
+        self.plan.keeps_feedback
+            && is_for_feedback
+            && self.errors == 0
+            && self.bound.iter().any(is_of_gate)
+    }
+
+    /// The number of the next iteration: one that was only told to wait is not counted.
+    pub fn next_iteration(&self) -> u32 {
+        if self.waits > 0 { self.iteration } else { self.iteration + 1 }
+    }
+
+    /// Whether a look after hooks is news for the log.
+    pub fn is_news(&self, seen: &FilesSeen) -> bool {
+        let is_start = |start: &FilesSeen| (&start.files, &start.head) == (&seen.files, &seen.head);
+        let moves_start = self.is_unchanged && !self.start.as_ref().is_some_and(is_start);
+        self.files.as_ref() != Some(&seen.files) || moves_start
+    }
+
+    /// Returns the outputs about a task that wait until somebody continues it.
+    pub fn withheld_for(&self, task: &TaskId) -> impl Iterator<Item = &Piped> {
+        let own = self.withheld.iter().filter(move |output| output.task.as_ref() == Some(task));
+        own.map(|output| &output.piped)
+    }
+
+    /// Whether on_error has something to say to the agent.
+    pub(super) fn has_word_of_error(&self) -> bool {
+        self.pending.iter().any(Session::is_of_error)
+    }
+
+    pub(super) fn is_of_error(piped: &Piped) -> bool {
+        piped.point == Point::OnError.name()
+    }
+}

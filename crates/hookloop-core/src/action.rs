@@ -1,4 +1,4 @@
-//! What a hook may ask for: four actions, in the wire form `{type, payload}`.
+//! Actions that a hook may request: four of them, in the wire form `{type, payload}`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -159,8 +159,8 @@ pub struct ExecuteWorkflow {
 
 /// A record that a hook asks for.
 ///
-/// Only the product's own hooks can build `Core`: what comes from outside is read as `Custom` and
-/// stored under the hook's own namespace, so no hook can claim that a task was completed.
+/// Only built-in hooks build `Core`. An entry from outside is read as `Custom` and stored under the hook's own
+/// namespace, so no hook can report that a task was completed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(with = "CustomLog")]
 #[serde(untagged)]

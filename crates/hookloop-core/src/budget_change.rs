@@ -3,23 +3,23 @@
 use crate::event::EventBody;
 use crate::usage::Usage;
 
-/// What an event of a session does to the purse. A session has one reservation at most, which grows if its
-/// turn needs more.
+/// The effect of a session's event on the shared budget. A session has at most one reservation, which grows if
+/// its turn needs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// The turn ended and used this: its reservation is over.
+    /// The turn ended and used this amount, which ends its reservation.
     Settle(Usage),
-    /// The turn ended and used this at least: what was set aside for it beyond that counts as spent, too.
+    /// The turn ended and used at least this amount. The rest of its reservation counts as spent.
     SettlePart(Usage),
-    /// Another program has the session. Nobody knows what the turn used that was under way: all that was set
-    /// aside for it counts as spent.
+    /// Another program has resumed the session. The usage of the interrupted turn is unknown, so its whole
+    /// reservation counts as spent.
     Abandon,
-    /// The session ends before its turn was taken: who says so is the program that would have.
+    /// The session ends before its turn begins, so nothing was used.
     Release,
 }
 
 impl Move {
-    /// What an event on a session's subject does.
+    /// Returns the effect of an event on a session's subject.
     pub fn of(body: &EventBody) -> Option<Move> {
         match body {
             EventBody::TurnEnded(ended) if ended.is_partial => Some(Move::SettlePart(ended.usage)),

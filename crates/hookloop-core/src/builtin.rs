@@ -1,4 +1,4 @@
-//! The hooks that come with the product.
+//! Built-in hooks, and the actions that they request.
 
 use crate::action::{Action, CoreLog, CreateTask, LogEntry, TaskChange, UpdateTask};
 use crate::event::{AgentMetrics, EventBody, Satisfied};
@@ -33,14 +33,14 @@ impl Builtin {
         Builtin::Merge,
     ];
 
-    /// Those that follow a task's events, and are on unless the configuration says otherwise.
+    /// Hooks that follow a task's events. They are enabled unless the configuration disables them.
     pub const REACTIONS: [Builtin; 3] = [
         Builtin::AutoCreateReviewTask,
         Builtin::CheckDependencySatisfaction,
         Builtin::TrackAgentTaskLifecycle,
     ];
 
-    /// The steps of a submission, unless the configuration has a list for `before_submit`.
+    /// The steps of a submission, unless the configuration lists hooks for `before_submit`.
     pub const SUBMISSION: [Builtin; 2] = [Builtin::RebaseOnMain, Builtin::CreatePr];
 
     pub fn name(self) -> &'static str {
@@ -59,20 +59,19 @@ impl Builtin {
         Builtin::REACTIONS.contains(&self)
     }
 
-    /// Whether it has anything to do at that point.
+    /// Whether the hook can do something at a point.
     pub fn fits(self, point: &Point) -> bool {
         match (self, point) {
             (_, Point::Event(_)) => self.is_reaction(),
             (Builtin::RunTests, _) => true,
             (Builtin::RebaseOnMain | Builtin::CreatePr, Point::BeforeSubmit) => true,
-            // Merging is what comes between before_merge and after_merge: this asks for it.
+            // The merge happens between before_merge and after_merge. This hook requests it.
             (Builtin::Merge, Point::AfterSubmit) => true,
             _ => false,
         }
     }
 
-    /// Whether it ever does something about events of this type. Metrics are taken at the end of a
-    /// task alone.
+    /// Whether the hook acts on events of a type. Metrics are recorded only when a task completes.
     pub fn acts_on(self, kind: &str) -> bool {
         match self {
             Builtin::TrackAgentTaskLifecycle => kind == "task_completed",
@@ -81,7 +80,7 @@ impl Builtin {
     }
 }
 
-/// A review of an agent's completed task. Reviews are not reviewed.
+/// Returns a review of an agent's completed task. A review is not reviewed.
 pub fn review(task: &Task) -> Option<Action> {
     if !task.spec.has_label(AGENT) || task.spec.has_label(REVIEW) {
         return None;
@@ -98,9 +97,8 @@ pub fn review(task: &Task) -> Option<Action> {
     }))
 }
 
-/// What follows for `dependent` from the completion of `completed`: nothing, unless that was the
-/// last dependency it waited for and no one has said so yet. Where reactions come later, it may have
-/// been started meanwhile, which makes the announcement no less due.
+/// Returns the actions for `dependent` after `completed` was completed: none, unless that was the last open
+/// dependency and nobody has announced it. The announcement is also due if the task was started meanwhile.
 pub fn satisfaction(completed: &TaskId, dependent: &Task) -> Vec<Action> {
     let is_begun = match dependent.state {
         TaskState::Ready => false,
@@ -124,7 +122,7 @@ pub fn satisfaction(completed: &TaskId, dependent: &Task) -> Vec<Action> {
     }
 }
 
-/// The figures of an agent's task, once it is completed.
+/// Returns the metrics of an agent's task once it is completed.
 pub fn metrics(body: &EventBody, task: &Task) -> Option<Action> {
     if !task.spec.has_label(AGENT) || !matches!(body, EventBody::TaskCompleted(_)) {
         return None;

@@ -1,4 +1,4 @@
-//! What can be asked for.
+//! Commands: the requests that [`crate::decide`] accepts or refuses.
 
 use crate::action::{CreateTask, TaskChange, UpdateTask};
 use crate::claim::{Fence, ReleaseReason};
@@ -19,44 +19,44 @@ pub enum Command {
         id: TaskId,
         context: Option<String>,
     },
-    /// Puts a ready task into an agent's hands.
+    /// Claims a ready task for an agent.
     ClaimTask {
         id: TaskId,
         agent: String,
         lease_ms: u64,
     },
-    /// Puts a claimed task into other hands, if its claim still has the epoch that was seen silent.
+    /// Takes over a claimed task, if its claim still has the epoch that missed its heartbeat.
     TakeOverTask {
         id: TaskId,
         agent: String,
         lease_ms: u64,
         silent_epoch: u64,
     },
-    /// Makes a task that was begun ready again.
+    /// Makes a started task ready again.
     ReleaseTask {
         id: TaskId,
         fence: Fence,
         reason: ReleaseReason,
         note: Option<String>,
     },
-    /// With a submission the claim is over: merging is not the author's.
+    /// Submits a task. A submission ends the claim: others merge it.
     SubmitTask {
         id: TaskId,
         fence: Fence,
         submission: Option<Submission>,
     },
-    /// Says what is about to be pushed to the task's branch.
+    /// Records the commit that is about to be pushed to the task's branch.
     PlanPush {
         id: TaskId,
         fence: Fence,
         head: String,
     },
-    /// Says what happened to a submission.
+    /// Records an event of a submission.
     RecordDelivery {
         id: TaskId,
         fact: Fact,
     },
-    /// Takes the commit that a task has submitted as it is: it waits to be merged again.
+    /// Approves the submitted commit of a task, so that it waits to be merged again.
     ApproveTask {
         id: TaskId,
         head: String,
@@ -93,13 +93,13 @@ pub enum Command {
         task: TaskId,
         on: TaskId,
     },
-    /// Says something about a task beside its state.
+    /// Adds a remark to a task.
     RemarkTask {
         id: TaskId,
         remark: Remark,
         fence: Fence,
     },
-    /// A hook's word that a task is ready. Readiness follows from the graph; this only checks it.
+    /// Confirms that a task is ready. Readiness follows from the graph; the command only checks it.
     ConfirmReady {
         id: TaskId,
     },
@@ -113,13 +113,13 @@ pub enum Command {
     },
 }
 
-/// What becomes of the open tasks that wait for a task which is deleted.
+/// The fate of open tasks that depend on a deleted task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DependentsOfDeleted {
-    /// They are blocked, with the deletion as the reason: a person decides.
+    /// The tasks are blocked with the deletion as the reason, so that a person decides.
     #[default]
     Block,
-    /// They no longer wait for it.
+    /// The tasks no longer depend on it.
     Release,
 }
 
@@ -172,7 +172,7 @@ impl CreateTask {
 }
 
 impl UpdateTask {
-    /// The command that this asks for, by right of `fence`.
+    /// The requested command, with the right of `fence`.
     pub fn into_command(self, fence: Fence) -> Command {
         let id = self.task_id;
         let payload = self.payload.unwrap_or_default();

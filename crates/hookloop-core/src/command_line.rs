@@ -22,14 +22,14 @@ use place::{Place, places};
 use shell::Quotes;
 use word::Word;
 
-/// What the names of environment variables that carry values begin with.
+/// The prefix of environment variables that carry values.
 pub const ENV_PREFIX: &str = "HOOKLOOP_VALUE_";
 
-/// The shell, as `system` of the C library has it: what is first in `PATH` may be anything.
+/// The shell, as `system` of the C library uses it. The first `sh` in `PATH` may be any program.
 const SHELL: &[u8] = b"/bin/sh";
 
-/// How long one argument or one `name=value` of the environment may be, its NUL byte included:
-/// Linux's `MAX_ARG_STRLEN`. Other systems allow no less.
+/// The longest argument or `name=value` of the environment, with its NUL byte: Linux's `MAX_ARG_STRLEN`. Other
+/// systems allow at least as much.
 pub const STRING_LIMIT: usize = 128 * 1024;
 
 /// A command, ready to run when its values are known.
@@ -53,7 +53,7 @@ enum Part {
     Variable(&'static str),
 }
 
-/// A process to start: its arguments, and what to add to its environment.
+/// A process to start: its arguments and additional environment variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
     pub argv: Vec<Vec<u8>>,
@@ -96,8 +96,8 @@ impl CommandLine {
         &self.variables
     }
 
-    /// Variables whose value begins a word that the program could take as an option. Whether a
-    /// value can begin with `-` at all is for the caller to know.
+    /// Variables whose value begins a word that the program could take as an option. The caller knows whether a
+    /// value can begin with `-`.
     pub fn unguarded(&self) -> Vec<&'static str> {
         self.unguarded.clone()
     }

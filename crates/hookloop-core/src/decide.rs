@@ -1,4 +1,4 @@
-//! From a command and the facts it touches to events, or a refusal.
+//! Decides commands: from a command and the facts it depends on to events, or a refusal.
 
 mod claim;
 mod deliver;
@@ -28,14 +28,14 @@ pub const WORD_MAX_BYTES: usize = 1024;
 /// Dependencies named when a task is added.
 pub const DEPENDENCIES_MAX: usize = 512;
 
-/// What a command's decision depends on, read from the view in one snapshot.
+/// The facts that a decision depends on, read from the view in one snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// The task the command is about.
     pub task: Option<Task>,
-    /// Its id belonged to a task that is deleted.
+    /// The id belonged to a task that was deleted.
     pub deleted: bool,
-    /// Tasks the command names that do not exist.
+    /// Tasks that the command names and that do not exist.
     pub missing: Vec<TaskId>,
     /// The edge that the command names exists.
     pub edge: bool,
@@ -43,30 +43,30 @@ pub struct Facts {
     pub path_back: Option<Vec<TaskId>>,
     /// Edges that end with the task.
     pub edges: u32,
-    /// Open tasks that wait for the task: the first so many of them.
+    /// The first open tasks that depend on the task.
     pub waiting: Vec<TaskId>,
-    /// There are more of them than `waiting` holds.
+    /// More open tasks depend on the task than `waiting` holds.
     pub more_waiting: bool,
     /// Stop hooks that are registered for the task.
     pub stop_hooks: usize,
     /// The commit that the task has submitted.
     pub submitted_head: Option<String>,
-    /// Nobody has worked on the task since.
+    /// Nobody has worked on the task since the submission.
     pub submission_stands: bool,
-    /// What the task needs of the slots to be in somebody's hands.
+    /// The WIP permit that the task needs before it can be claimed.
     pub slot: Slot,
     /// The schedule the command is about.
     pub schedule: Option<Standing>,
-    /// The last task that it made, if that is open.
+    /// The last task that the schedule made, if that task is open.
     pub last_open: Option<TaskId>,
-    /// When the command is decided.
+    /// The time of the decision.
     pub now: Timestamp,
 }
 
-/// An event to be: what it is about, and what happened.
+/// An event to be stored: its subject and its body.
 pub type Decided = (Subject, EventBody);
 
-/// Decides a command. An empty answer means that it holds already and nothing need happen.
+/// Decides a command. Without events, the wanted state holds already.
 pub fn decide(command: &Command, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
     match command {
         Command::AddTask { id, spec, depends_on } => add_task(id, spec, depends_on, facts),
@@ -158,7 +158,7 @@ fn add_task(
     Ok(events)
 }
 
-/// Whether a task can be asked for like that.
+/// Checks the sizes of a new task.
 pub fn check_spec(spec: &TaskSpec) -> Result<(), Refusal> {
     if spec.goal.trim().is_empty() {
         return Err(Refusal::EmptyGoal);
@@ -195,9 +195,9 @@ fn start(task: &Task, context: &Option<String>, slot: &Slot) -> Result<Vec<Decid
     }
 }
 
-/// Puts a task into somebody's hands. Where a bound concerns it, the subject of the slots moves with it, so that who
-/// takes one at the same time elsewhere is decided after it. Who gives one back need not: a view that has not seen
-/// it counts more in hands, never less.
+/// Starts a task. If a WIP limit applies, the subject of the permits moves too, so that concurrent claims are
+/// decided one after the other. Releasing a task need not move it: a view that lags counts too many claimed
+/// tasks, never too few.
 fn begun(task: &Task, started: Started, slot: &Slot) -> Result<Vec<Decided>, Refusal> {
     let mut events = vec![on_task(&task.id, EventBody::TaskStarted(started))];
     match slot {
@@ -213,7 +213,8 @@ fn begun(task: &Task, started: Started, slot: &Slot) -> Result<Vec<Decided>, Ref
     Ok(events)
 }
 
-/// A ready task may be completed without being started: a person did it elsewhere, and perhaps before its time.
+/// A ready task can be completed without being started: a person did the work elsewhere, perhaps before its
+/// time.
 fn complete(task: &Task, fence: Fence) -> Result<(), Refusal> {
     check_fence(task, fence, "complete")?;
     match task.state {
@@ -242,7 +243,7 @@ fn unblock(task: &Task) -> Result<Vec<Decided>, Refusal> {
     }
 }
 
-/// Says why `task` can't become `wanted`, which would have made its state `target`.
+/// Returns why `task` can't become `wanted`, which would have made its state `target`.
 fn not_from(task: &Task, wanted: &'static str, target: TaskState) -> Refusal {
     let id = task.id.clone();
     if let Some(not_before) = task.waits_until() {
@@ -258,15 +259,14 @@ fn not_from(task: &Task, wanted: &'static str, target: TaskState) -> Refusal {
 fn confirm_ready(task: &Task) -> Result<Vec<Decided>, Refusal> {
     match task.state {
         TaskState::Ready => Ok(vec![]),
-        // Its dependencies are completed, which is what hooks ask about.
+        // The dependencies are completed, and hooks ask about those.
         _ if task.waits_until().is_some() => Ok(vec![]),
         _ => Err(not_from(task, "ready", TaskState::Ready)),
     }
 }
 
-/// Deletes a task. Its open dependents never wait for what is gone: they are blocked with the
-/// reason, or released. Where there are more of them than one batch takes, this answers the first
-/// part alone and is asked again.
+/// Deletes a task. Its open dependents are blocked with the reason, or released. If there are more than one
+/// batch holds, the decision covers the first ones and the caller asks again.
 fn delete(
     task: &Task,
     dependents: DependentsOfDeleted,
@@ -299,9 +299,9 @@ fn delete(
     Ok(events)
 }
 
-/// Adds an edge between tasks that exist. The graph's own subject moves with it, so that two such
-/// edges, each harmless alone, are decided one after the other. (A new task's edges need none of
-/// that: nothing can lead back to a task that was not there.)
+/// Adds an edge between existing tasks. The subject of the graph moves too, so that two edges that close a
+/// cycle together are decided one after the other. Edges of a new task need no such order: nothing leads to
+/// that task yet.
 fn add_dependency(task: &Task, on: &TaskId, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
     if facts.missing.contains(on) {
         return Err(Refusal::NoSuchTask(on.clone()));

@@ -1,4 +1,4 @@
-//! What becomes of a task's work when it is done: submitted, reviewed, merged, or sent back.
+//! The delivery of a task's work: submitted, reviewed, merged, or sent back.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ pub const REVIEWS_MAX: usize = 64;
 /// Pushes of a task that are remembered.
 pub const PUSHES_MAX: usize = 32;
 
-/// How a branch becomes part of its base.
+/// The way in which a branch is merged into its base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
@@ -64,52 +64,52 @@ impl FromStr for Method {
     }
 }
 
-/// What a task's events amount to as far as its delivery goes.
+/// The delivery state of a task, folded from its events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Delivery {
-    /// The last one, also while its task is worked on again.
+    /// The last submission, also while its task is worked on again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submission: Option<Submission>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<Reviewed>,
-    /// Commits that were about to be pushed to its branch, by anybody who had the task; the last one last.
+    /// Commits that any holder of the task was about to push to its branch; the last one last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pushes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned: Option<Planned>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged: Option<Merged>,
-    /// How often it went back without being done, since a person last looked at it.
+    /// How often the task was sent back since a person last looked at it.
     pub returns: u32,
-    /// Remediation turns that it has used since a person last looked at it.
+    /// Remediation turns since a person last looked at the task.
     #[serde(default)]
     pub remediations: u32,
-    /// The last failure that a merge sent it back for.
+    /// The last failure for which a merge sent the task back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<String>,
-    /// Why it went back last: whoever goes on with it should know.
+    /// The reason of the last return, for the next holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The person whose words that reason is, if a person sent it back.
+    /// The person who wrote that reason, if a person sent the task back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub returned_by: Option<String>,
     /// Nobody has worked on the task since it was submitted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stands: bool,
-    /// Why it waits for a human, while it is submitted.
+    /// The reason why the submission waits for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
     /// The requirement that the forge waits for before it merges the submission.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub awaited: Option<AwaitedMerge>,
-    /// The commit that a person has taken as it is.
+    /// The commit that a person approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved: Option<String>,
 }
 
 impl Delivery {
-    /// Whether an event can make a difference at all: most can't.
+    /// Whether an event can change the delivery state. Most events can't.
     pub fn heeds(event: &EventBody) -> bool {
         match event {
             EventBody::TaskSubmitted(submitted) => submitted.submission.is_some(),
@@ -132,7 +132,7 @@ impl Delivery {
         }
     }
 
-    /// Takes in the next event of the task; answers whether anything is different after it.
+    /// Applies the next event of the task. Returns whether the state changed.
     pub fn apply(&mut self, event: &EventBody) -> bool {
         match event {
             EventBody::TaskSubmitted(submitted) => match &submitted.submission {
@@ -200,7 +200,7 @@ impl Delivery {
         self.returned_by = None;
     }
 
-    /// A person has looked at it, and it is worked on again: it may go back as often again.
+    /// A person has looked at the task, so its counters start again.
     fn reopen(&mut self) -> bool {
         let was = (std::mem::take(&mut self.stands), self.held.take(), self.awaited.take());
         let used = (std::mem::take(&mut self.remediations), self.last_failure.take());
@@ -212,17 +212,17 @@ impl Delivery {
         self.awaited.as_ref().filter(|awaited| awaited.head == head)
     }
 
-    /// Whether a person has taken this commit as it is.
+    /// Whether a person approved this commit.
     pub fn is_approved(&self, head: &str) -> bool {
         self.approved.as_deref() == Some(head)
     }
 
-    /// The submission that a person could take as it is.
+    /// The submission that a person could approve.
     pub fn standing(&self) -> Option<&Submission> {
         self.submission.as_ref().filter(|_| self.stands)
     }
 
-    /// What a gate said to the commit that is submitted.
+    /// The review of a commit by a gate.
     pub fn review(&self, gate: &str, head: &str) -> Option<&Reviewed> {
         self.reviews.iter().find(|review| review.gate == gate && review.head == head)
     }
@@ -270,7 +270,7 @@ mod tests {
         EventBody::TaskReleased(Released { epoch: 1, reason, note: Some("why".to_owned()) })
     }
 
-    /// What is not heeded makes no difference, and what is may.
+    /// An event that `heeds` rejects changes nothing.
     fn after(events: &[EventBody]) -> Delivery {
         let mut delivery = Delivery::default();
         for event in events {

@@ -60,7 +60,7 @@ pub struct Event {
     pub id: EventId,
     pub at: Timestamp,
     pub subject: Subject,
-    /// Who asked: a user's name, or `hook:<name>`.
+    /// The actor: a user's name, or `hook:<name>`.
     pub actor: String,
     pub cause: Option<Cause>,
     /// Reactions to this event have not run in the batch that stored it; the dispatcher owes them.
@@ -80,20 +80,20 @@ impl Event {
 pub enum EventBody {
     TaskCreated(TaskSpec),
     TaskStarted(Started),
-    /// A claim ended and the work did not: it may be started again.
+    /// A claim ended before the work was done. The task may be started again.
     TaskReleased(Released),
     TaskSubmitted(Submitted),
     PushPlanned(Pushing),
     TaskReviewed(Reviewed),
     MergePlanned(Planned),
     TaskMerged(Merged),
-    /// A submission can't be merged without a human, or can again.
+    /// A submission needs a person before it can be merged, or no longer does.
     MergeHeld(Held),
     /// The forge merges a submission later, or does not allow its merge yet.
     MergeAwaited(AwaitedMerge),
-    /// A person takes a submission as it is, whatever reviewers said.
+    /// A person approved a submission, regardless of reviews.
     TaskApproved(Approved),
-    /// What was submitted is to be worked on again.
+    /// A submitted task was sent back to be worked on again.
     TaskReturned(Returned),
     TaskCompleted(Outcome),
     TaskBlocked(Obstacle),
@@ -115,9 +115,9 @@ pub enum EventBody {
     ActionError(ActionError),
     CascadeCut(CascadeCut),
     HookSwitched(HookSwitched),
-    /// Somebody agreed to the hooks and gates of the repository, as they were then.
+    /// A person trusted the hooks and gates of the repository as they were then.
     HooksTrusted(HooksTrusted),
-    /// Somebody agreed to the agents of the repository, as they were then.
+    /// A person trusted the agents of the repository as they were then.
     AgentsTrusted(AgentsTrusted),
     CursorMoved(CursorMoved),
     WorkflowRequested(WorkflowRequested),
@@ -133,7 +133,7 @@ pub enum EventBody {
     FilesSeen(FilesSeen),
     IterationStarted(IterationStarted),
     TurnStarted(TurnStarted),
-    /// The agent said by a tool, during its turn, that it is done or can't go on.
+    /// The agent reported by a tool, during its turn, that it is done or can't continue.
     TurnClaimed(Claimed),
     TurnEnded(TurnEnded),
     StopDecided(StopDecided),
@@ -142,7 +142,7 @@ pub enum EventBody {
     /// A claim or a submission changes nothing.
     EmptyDifferenceFound(EmptyDifferenceFound),
     UnclaimedWorkChecked(UnclaimedWorkChecked),
-    /// What came of submitting a task's work.
+    /// The result of submitting a task's work.
     SubmitJudged(SubmitJudged),
     RetryLimitAsked(RetryLimitAsked),
     RetryLimitAnswered(RetryLimitAnswered),
@@ -153,38 +153,38 @@ pub enum EventBody {
     /// hookloop recreated the worktree of a held task.
     WorktreeRecreated(WorktreeRecreated),
     PauseRequested(Empty),
-    /// A person wants the session to stop now.
+    /// A person requested that the session stops now.
     StopRequested(Empty),
     SessionPaused(Empty),
     SessionResumed(SessionResumed),
     SessionEnding(SessionOutcome),
     SessionEnded(SessionEnded),
-    /// A person lets a session that ended continue.
+    /// A person reopened a session that had ended.
     SessionReopened(SessionReopened),
-    /// Something of the purse is set aside for a turn that is about to begin, or needs more.
+    /// A part of the shared budget is reserved for a turn, or the reservation is extended.
     TurnReserved(TurnReserved),
-    /// There is not enough in the purse for another turn.
+    /// The shared budget does not allow another turn.
     PurseExhausted(Shortage),
-    /// A person wants to hear no more of a problem.
+    /// A person dismissed a problem.
     ProblemDismissed(Dismissed),
-    /// Somebody is about to send a message.
+    /// A process is about to send a notification.
     NoticeClaimed(NoticeClaimed),
     NoticeSent(Empty),
-    /// What it was about was dealt with before it was sent.
+    /// The problem of a notification was solved before it was sent.
     NoticeDropped(Empty),
     NoticeFailed(NoticeFailed),
-    /// A task came into somebody's hands where their number is bounded.
+    /// A task was claimed under a WIP limit.
     SlotTaken(SlotTaken),
     ScheduleSet(Box<Set>),
     SchedulePaused(Empty),
     ScheduleResumed(Resumed),
     ScheduleRemoved(Empty),
     ScheduleFired(Fired),
-    /// Those who run the fleet want something; or not any more.
+    /// An operator set or cleared a fleet directive.
     FleetOrdered(Ordered),
     FleetOrderLifted(Lifted),
     FleetBudgetSet(BudgetSet),
-    /// Somebody that many workers ask wants to be left alone.
+    /// A provider or forge returned a rate limit.
     Slowed(Slowed),
     /// A person accepted that acknowledged events are gone from the log.
     LossAccepted(LossAccepted),
@@ -192,7 +192,7 @@ pub enum EventBody {
     ForeignAccepted(ForeignAccepted),
     /// A message in a shared log that is no event. Readers show it in place of the message; it is never written.
     MessageQuarantined(QuarantinedMessage),
-    /// What a hook's `log` action wrote, or an event of a newer version.
+    /// An event of a hook's `log` action, or of a newer version.
     Other(Other),
 }
 

@@ -25,7 +25,7 @@ impl LeftOut {
         }
     }
 
-    /// What a text stands for that has this note in it, less the note itself.
+    /// The bytes and lines that the note stands for, less the note itself.
     fn behind_note(self) -> (i64, i64) {
         let note = self.to_string().len() + 1;
         let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
@@ -137,7 +137,7 @@ pub fn first_names<S: AsRef<str>>(names: &[S], max: usize) -> String {
     }
 }
 
-/// `text` in one line without anything that acts on who reads it, cut to `max` characters.
+/// Returns `text` in one line of at most `max` characters, without control and invisible characters.
 pub fn one_line(text: &str, max: usize) -> String {
     let words = text.split(|c: char| c.is_whitespace() || is_harmful(c));
     let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
@@ -147,7 +147,7 @@ pub fn one_line(text: &str, max: usize) -> String {
     }
 }
 
-/// Controls, and characters that turn the direction of text or take up no room.
+/// Whether a character is a control character, changes the direction of text, or is invisible.
 fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -1,4 +1,4 @@
-//! Whether two failures are the same one: their output without the parts that differ from run to run.
+//! Fingerprints of failures: equal for two runs with the same failure.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::checks::plain;
 
-/// Bytes of an output that are compared: its end, where a failure is told.
+/// Bytes at the end of an output that are compared.
 const OUTPUT_MAX: usize = 64 * 1024;
 /// Letters of a hexadecimal word that is taken for a hash or an address.
 const HEX_MIN: usize = 7;

@@ -1,7 +1,7 @@
-//! What those who run a fleet have said: who rests, who stops, and what all of it may spend.
+//! Directives and the budget of a fleet.
 //!
-//! A fleet is all workers that share a store. It has a log of its own beside those of the projects, in which
-//! orders, its purse and what the sessions of its workers used are.
+//! A fleet consists of all workers that share a store. Its own log holds directives, its budget, and the usage
+//! of its sessions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,13 +13,13 @@ use crate::id::TaskId;
 use crate::purse::Purse;
 use crate::time::Timestamp;
 
-/// The longest reason of an order.
+/// The longest reason of a directive.
 pub const REASON_MAX: usize = 2_000;
 
-/// What a worker is called: one word, as a task's id.
+/// The name of a worker: one word, like a task's id.
 pub type WorkerName = TaskId;
 
-/// What an order is about.
+/// The workers and projects that a directive applies to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[schemars(with = "String")]
 pub enum Scope {
@@ -69,17 +69,17 @@ impl<'de> Deserialize<'de> for Scope {
     }
 }
 
-/// What is to be done until it is taken back. Of two that hold, the later variant counts.
+/// A directive that holds until it is cleared. Of two, the later variant counts.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// A worker takes nothing more, finishes what it has, and ends.
+    /// A worker claims nothing more, finishes its tasks, and ends.
     Drain,
-    /// Nothing new begins: no task, no turn, no hook. What is under way goes on.
+    /// No task, turn or hook begins. Running ones continue.
     Pause,
-    /// What runs is ended, tasks go back, and nothing new begins.
+    /// Running turns and hooks are ended, tasks are released, and nothing new begins.
     Stop,
 }
 
@@ -102,20 +102,20 @@ pub struct Ordered {
     pub reason: Option<String>,
 }
 
-/// What was ordered of a scope does not hold any more.
+/// The directive of a scope was cleared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lifted {
     /// `all`, `project:NAME` or `worker:NAME`.
     pub scope: Scope,
 }
 
-/// What the sessions of all workers together may spend from now on.
+/// The budget of the sessions of all workers from now on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetSet {
     pub purse: Purse,
 }
 
-/// Who answers for something wants to be left alone for a while.
+/// A rate limit of a provider or forge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Slowed {
@@ -124,7 +124,7 @@ pub struct Slowed {
     pub until: Timestamp,
 }
 
-/// An order that holds, who gave it and when.
+/// A directive that holds, with its author and time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     pub ordered: Ordered,
@@ -132,12 +132,12 @@ pub struct Standing {
     pub at: Timestamp,
 }
 
-/// All orders that hold.
+/// All directives that hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Orders(pub Vec<Standing>);
 
 impl Orders {
-    /// What a worker is told, whatever project it is about.
+    /// The directive for a worker, regardless of projects.
     pub fn of_worker(&self, worker: &str) -> Option<&Standing> {
         self.strongest(|scope| match scope {
             Scope::All => true,
@@ -146,7 +146,7 @@ impl Orders {
         })
     }
 
-    /// What a worker is told of a project.
+    /// The directive for a worker in a project.
     pub fn of(&self, worker: &str, project: &str) -> Option<&Standing> {
         self.strongest(|scope| match scope {
             Scope::All => true,

@@ -89,7 +89,7 @@ pub struct GateChange {
     pub kind: GateChangeKind,
 }
 
-/// What a change does to a gate. The texts follow the gate's name.
+/// The effect of a change on a gate. The texts follow the gate's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateChangeKind {
     Removed,
@@ -235,7 +235,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// What it means that an agreed gate is not at a point any more.
+    /// Returns the change for an agreed gate that is missing at a point.
     fn loss(&self, known: &GateRecord, point: &str) -> GateChangeKind {
         let is_elsewhere =
             known.points.iter().filter(|other| *other != point).any(|other| {

@@ -1,4 +1,4 @@
-//! What the gates of one claim or one merge say together.
+//! The joint verdict of the gates on a claim or a merge.
 //!
 //! A gate that was skipped did not pass, and neither did one that failed with `on_failure: open`.
 //! Both are reported apart from the gates that passed.
@@ -30,7 +30,7 @@ pub enum GateResult {
     Blocked,
 }
 
-/// What the gates say together.
+/// The joint verdict, with the result of each gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatesVerdict {
     pub verdict: Verdict,

@@ -21,7 +21,8 @@ pub struct Hook {
     pub name: String,
     /// Where it runs.
     pub points: Vec<Point>,
-    /// Whose list it is in: a task type's, by its name, or an agent's ([`of_agent`]); none for the project's.
+    /// The list that holds the hook: a task type's, by its name, or an agent's ([`of_agent`]); none for the
+    /// project's.
     pub task_type: Option<String>,
     pub source: Source,
     pub priority: i32,
@@ -31,36 +32,36 @@ pub struct Hook {
     pub options: Options,
 }
 
-/// What the list of an agent's own hooks is called. No task type has such a name.
+/// Returns the name of the list of an agent's hooks. No task type has such a name.
 pub fn of_agent(agent: &str) -> String {
     format!("{AGENT_LIST}{agent}")
 }
 
-/// How the names of agents' lists begin.
+/// The prefix of the names of agents' lists.
 pub const AGENT_LIST: &str = "agent:";
 
 impl Hook {
-    /// Whether it is on and runs where `name` says.
+    /// Whether the hook is enabled and runs at the point `name`.
     fn is_at(&self, name: &str) -> bool {
         self.enabled && self.points.iter().any(|point| point.name() == name)
     }
 
-    /// Whether `other` is the same hook but for where it runs.
+    /// Whether `other` is the same hook, apart from its points.
     pub fn is_alike(&self, other: &Hook) -> bool {
         *self == Hook { points: self.points.clone(), ..other.clone() }
     }
 }
 
-/// Who brought a hook.
+/// The origin of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The product.
     Builtin,
-    /// A policy: it is above the user, too, and nobody switches it off.
+    /// A policy. No user can disable the hook.
     Operator,
     /// The user's own configuration.
     User,
-    /// The project's file: a repository's word, which runs nothing unless the user trusts it.
+    /// The project's file. Its hooks run only if the user trusts them.
     Project,
 }
 
@@ -85,10 +86,10 @@ pub enum Handler {
     Gatekeepers {
         agents: Vec<String>,
         quorum: Quorum,
-        /// What they are told and who they are, as far as that is defined: part of what is agreed to.
+        /// The instructions and definitions of the agents, which are part of the trusted digest.
         terms: Vec<String>,
     },
-    /// What has to be true of the project's files.
+    /// A condition on the project's files.
     Rule(Rule),
 }
 
@@ -131,7 +132,8 @@ impl DeclaredAction {
         serde_json::from_value(action).map_err(|error| failed(&error))
     }
 
-    /// Whether it may take a decision that is a person's: complete or unblock a task. (A workflow does neither.)
+    /// Whether the action may complete or unblock a task, which is a person's decision. A workflow does
+    /// neither.
     pub fn decides(&self) -> bool {
         if self.kind != "update_task" {
             return false;
@@ -142,7 +144,7 @@ impl DeclaredAction {
         !change.is_some_and(|(_, change)| harmless.iter().any(|word| change.is_plain_text(word)))
     }
 
-    /// Whether the action would be one at all, whatever its variables hold.
+    /// Checks that the action is valid for any values of its variables.
     pub fn check(kind: &'static str, payload: &Value) -> Result<(), String> {
         let sample = sampled(payload);
         serde_json::from_value::<Action>(serde_json::json!({ "type": kind, "payload": sample }))
@@ -203,7 +205,7 @@ impl Registry {
         Some(self.hooks.remove(at))
     }
 
-    /// Says that tasks of a type have their own hooks at a point, and not the project's.
+    /// Records that tasks of a type have their own hooks at a point instead of the project's.
     pub fn set_typed(&mut self, task_type: &str, point: &Point) {
         let key = (task_type.to_owned(), point.clone());
         if !self.typed.contains(&key) {
@@ -233,7 +235,7 @@ impl Registry {
         &self.hooks
     }
 
-    /// Whether any hook could have something to do when an event of type `kind` happens.
+    /// Whether a hook could act on an event of type `kind`.
     pub fn follows(&self, kind: &str) -> bool {
         let acts = |hook: &Hook| match hook.handler {
             Handler::Builtin(builtin) => builtin.acts_on(kind),
@@ -242,9 +244,8 @@ impl Registry {
         self.hooks.iter().any(|hook| hook.is_at(kind) && acts(hook))
     }
 
-    /// Enabled hooks at a point for a task of that type, in the order they run: those of its type, if
-    /// it has a list for the point, else the project's; and the user's own and the operator's, which no
-    /// project takes away. The operator's come first: nothing is done before they have had their say.
+    /// Returns the enabled hooks at a point for a task of a type, in order. A list of the type replaces the
+    /// project's list. The user's and the operator's hooks always run, and the operator's run first.
     pub fn resolve(&self, point: &str, task_type: Option<&str>) -> Vec<&Hook> {
         self.resolve_for(point, task_type, None)
     }

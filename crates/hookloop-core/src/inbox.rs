@@ -1,7 +1,7 @@
-//! What needs a human: problems, what makes and what ends one, and what people are told of them.
+//! Problems that need a person: the events that raise and end them.
 //!
-//! A problem is named after the event that made it, so it is the same on every machine and after every restart, and one
-//! that comes back is another.
+//! A problem is named after the event that raised it. So it is the same on every machine and after every
+//! restart, and a problem that comes back has another name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,17 +24,17 @@ pub const TEXT_MAX: usize = 2_000;
 /// The longest line of such a text.
 pub const LINE_MAX: usize = 200;
 
-/// What sort of problem it is.
+/// The kind of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     TaskBlocked,
     /// A submission can't be merged without a human.
     MergeHeld,
-    /// A session ended with its work undone, and no task says so.
+    /// A session did not finish its work, and no task reports it.
     SessionEnded,
     SessionPaused,
-    /// A session waits to be told what to do about gates that say no.
+    /// A session waits for a decision about gates that fail.
     SessionAsks,
     PurseExhausted,
 }
@@ -60,7 +60,7 @@ impl Kind {
         }
     }
 
-    /// What is the matter, in words.
+    /// The problem in words.
     pub fn words(self) -> &'static str {
         match self {
             Kind::TaskBlocked => "is blocked",
@@ -90,7 +90,7 @@ impl FromStr for Kind {
     }
 }
 
-/// What has a problem.
+/// The subject of a problem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum About {
     Task(TaskId),
@@ -99,7 +99,7 @@ pub enum About {
 }
 
 impl About {
-    /// The subject whose events say so.
+    /// The subject whose events raise the problem.
     pub fn subject(&self) -> Subject {
         match self {
             About::Task(id) => Subject::Task(id.clone()),
@@ -128,7 +128,7 @@ impl fmt::Display for About {
     }
 }
 
-/// A problem's name: what has it, and the place of the event that made it.
+/// A problem's name: its subject, and the version of the event that raised it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     pub about: About,
@@ -161,20 +161,20 @@ impl FromStr for Key {
 #[error("`{0}` is not the key of a problem: `task:ID@N`, `session:ID@N` or `purse@N`")]
 pub struct BadKey(String);
 
-/// Something that needs a human.
+/// A problem that needs a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub key: Key,
     pub kind: Kind,
     pub reason: String,
     pub since: Timestamp,
-    /// Who said so.
+    /// The actor of the event.
     pub by: String,
-    /// A person wants to hear no more of it.
+    /// A person dismissed the problem.
     pub is_dismissed: bool,
 }
 
-/// What an event does about the problem of its subject.
+/// The effect of an event on the problem of its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Arises { kind: Kind, reason: String },
@@ -185,7 +185,7 @@ fn arises(kind: Kind, reason: &str) -> Option<Change> {
     Some(Change::Arises { kind, reason: reason.to_owned() })
 }
 
-/// What an event of a task does; nothing is known of most.
+/// Returns the effect of a task's event. Most events have none.
 pub fn of_task(body: &EventBody) -> Option<Change> {
     match body {
         EventBody::TaskBlocked(obstacle) => arises(Kind::TaskBlocked, &obstacle.reason),
@@ -206,20 +206,20 @@ pub fn of_task(body: &EventBody) -> Option<Change> {
     }
 }
 
-/// Which ends of a session are a problem of its own.
+/// The ends of a session that are a problem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Asks {
-    /// None: a task says what there is to say, or somebody sits beside it.
+    /// No end: a task reports the problem, or a person is present.
     #[default]
     Nothing,
-    /// It gave a task back that nobody will hear of.
+    /// An end without completion: the session released a task, and nothing else reports that.
     WhenStuck,
-    /// Its work is its own.
+    /// Every end without completion: the session has work of its own.
     Always,
 }
 
 impl Asks {
-    /// What a session begins with.
+    /// Returns the policy at the start of a session.
     pub fn first(plan: &Plan) -> Asks {
         match plan.work {
             Work::Prompt(_) | Work::Spec(_) => Asks::Always,
@@ -227,7 +227,7 @@ impl Asks {
         }
     }
 
-    /// What it is after a task was left like that.
+    /// Returns the policy after a task was left in this way.
     pub fn after(left: Left) -> Asks {
         match left {
             Left::Released => Asks::WhenStuck,
@@ -238,7 +238,7 @@ impl Asks {
     }
 }
 
-/// What an event of a session does.
+/// Returns the effect of a session's event.
 pub fn of_session(body: &EventBody, asks: Asks) -> Option<Change> {
     match (body, asks) {
         (EventBody::SessionPaused(_), _) => arises(Kind::SessionPaused, "it was asked to pause"),
@@ -249,7 +249,7 @@ pub fn of_session(body: &EventBody, asks: Asks) -> Option<Change> {
             }),
             Asks::Always | Asks::WhenStuck,
         ) => arises(Kind::SessionEnded, reason),
-        // An empty purse is one problem, whoever meets it.
+        // An exhausted budget is one problem for all sessions.
         (
             EventBody::SessionEnded(SessionEnded {
                 outcome: Outcome::Limit { limit: Limit::Purse },

@@ -1,7 +1,7 @@
-//! What is true and what should happen next.
+//! The decisions of hookloop: from events to states, and from states to the next step.
 //!
-//! Pure by rule: no async, clock, files, environment or network. Time and fresh ids come in as
-//! arguments; what should happen comes out as data.
+//! Pure by rule: no async, clock, files, environment or network. Time and new ids are arguments. Results are
+//! data that the engine acts on.
 //!
 //! - [`id`]: names of tasks, events and subjects
 //! - [`time`]: instants, in milliseconds

@@ -1,11 +1,11 @@
-//! What a hook may be told beside what it does.
+//! Options of a hook.
 
 use crate::limits::Limits;
 use crate::point::Kind;
 
 pub use crate::quantity::{BadLength, Length, TIMEOUT_MAX_MS};
 
-/// How long a hook may take if it does not say: a gate runs tests, a reaction says something.
+/// The default timeouts. A gate runs tests; a reaction is short.
 const GATE_TIMEOUT_MS: u64 = 600_000;
 
 const REACTION_TIMEOUT_MS: u64 = 60_000;
@@ -23,13 +23,13 @@ pub struct Options {
     pub on_failure: OnFailure,
     pub answers: AllowedAnswers,
     pub env: Vec<EnvEntry>,
-    /// Where it runs, from the project's directory.
+    /// The working directory, relative to the project's.
     pub cwd: Option<String>,
     /// Hooks of the same point that must have passed before.
     pub needs: Vec<String>,
     /// At a gate: of the hooks that name the same group, one has to pass.
     pub any_of: Option<String>,
-    /// It may run beside its neighbours that say the same.
+    /// The hook may run concurrently with neighbours that also have this option.
     pub parallel: bool,
     pub retry: Retry,
     pub sandbox: Option<Sandbox>,
@@ -37,7 +37,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// How long it may take at a point of this kind.
+    /// Returns the timeout at a point of this kind.
     pub fn timeout_at(&self, kind: Kind) -> u64 {
         self.timeout_ms.unwrap_or(match kind {
             Kind::Gate => GATE_TIMEOUT_MS,
@@ -46,7 +46,7 @@ impl Options {
     }
 }
 
-/// Whether what a hook prints is for the agent.
+/// Whether the output of a hook is sent to the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PipeOutput {
     #[default]
@@ -55,20 +55,21 @@ pub enum PipeOutput {
     OnFailure,
 }
 
-/// What a gate's failure means.
+/// The effect of a gate's failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFailure {
-    /// It blocks.
+    /// The gate blocks.
     #[default]
     Closed,
-    /// It passes, with a warning.
+    /// The gate does not block, and a warning is shown.
     Open,
 }
 
-/// Which parts of the JSON that a gate prints count.
+/// The parts of a gate's JSON answer that take effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AllowedAnswers {
-    /// The parts that make the gate stricter. A test runner prints whatever the code under test prints.
+    /// The parts that make the gate stricter. Output of a test runner may contain anything that the code under
+    /// test prints.
     #[default]
     Stricter,
     /// Also the parts that act: actions, a checkpoint, the next prompt, values for later steps, a skip.
@@ -78,7 +79,7 @@ pub enum AllowedAnswers {
 /// A variable of a hook's environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnvEntry {
-    /// Let through as the user has it.
+    /// A variable that is passed on from the user's environment.
     Inherited(String),
     Set {
         name: String,
@@ -94,14 +95,14 @@ impl EnvEntry {
     }
 }
 
-/// How often a hook that failed is tried again. A hook that blocked has answered: it is not.
+/// Retries of a hook that failed. A hook that blocked has answered and is not retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// Runs in all.
     pub attempts: u32,
-    /// The pause before the second one; each further one is twice as long.
+    /// The pause before the second run. Each further pause is twice as long.
     pub backoff_ms: u64,
-    /// A random part of each pause is left out.
+    /// A random part of each pause is skipped.
     pub jitter: bool,
 }
 
@@ -111,17 +112,18 @@ impl Default for Retry {
     }
 }
 
-/// What a hook's processes may not do.
+/// Restrictions of a hook's processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
     pub no_network: bool,
-    /// The only places it may write to; none for anywhere.
+    /// The only directories that the hook may write to; none for no restriction.
     pub write: Option<Vec<String>>,
 }
 
-/// Variables that change what programs are run, or where they talk to: a repository does not set them.
+/// Whether a variable changes which programs run or which servers they use. A repository can't set such a
+/// variable.
 pub fn is_dangerous_variable(name: &str) -> bool {
-    // Loaders, shells, interpreters, and programs that other programs are told to start.
+    // Loaders, shells, interpreters, and programs that other programs start.
     const STARTS: [&str; 19] = [
         "LD_",
         "DYLD_",
@@ -143,7 +145,7 @@ pub fn is_dangerous_variable(name: &str) -> bool {
         "OPENSSL_",
         "SSL_CERT_",
     ];
-    // Where programs talk to, what they believe there, where their own settings are.
+    // Servers, certificates, and directories of settings.
     const ENDS: [&str; 12] = [
         "PROXY",
         "_BASE_URL",
@@ -207,7 +209,8 @@ pub fn is_dangerous_variable(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// T8: loaders, interpreters, proxies, base URLs, homes of tools, what other programs start.
+    /// T8: loaders, interpreters, proxies, base URLs, directories of settings, programs that other programs
+    /// start.
     const DANGEROUS: &str = "
         PATH HOME SHELL ENV IFS PS4 CDPATH BASH_ENV BASH_FUNC_ls ZDOTDIR FPATH INPUTRC
         PROMPT_COMMAND SHELLOPTS LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT DYLD_INSERT_LIBRARIES

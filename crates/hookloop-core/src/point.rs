@@ -1,9 +1,9 @@
-//! Hook points: where in the life of sessions, tasks and deliveries hooks run.
+//! Hook points: the moments of sessions, tasks and deliveries at which hooks run.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The eight events that hooks can follow, as every configuration spells them.
+/// The events that hooks can follow, as every configuration spells them.
 pub const LIFECYCLE: [&str; 8] = [
     "task_created",
     "task_started",
@@ -18,16 +18,16 @@ pub const LIFECYCLE: [&str; 8] = [
 /// The start of every type that a hook's `log` action may write.
 pub const HOOK_NAMESPACE: &str = "hook.";
 
-/// Where a hook runs.
+/// A hook point.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Point {
     SessionStart,
     PreIteration,
     PostIteration,
     OnError,
-    /// What decides that an iteration is the last one, if not one of the ways that come with the product.
+    /// A stop condition of the project, evaluated after each iteration.
     StopWhen,
-    /// What has to be true of the work, for those ways to stop that ask, and whenever it is said to be done.
+    /// Validation rules, for stop conditions that need them and for every claim that the work is complete.
     Validation,
     Stop,
     SessionEnd,
@@ -39,7 +39,7 @@ pub enum Point {
     Event(String),
 }
 
-/// Whether a point may say no.
+/// Whether hooks of a point can block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Gate,
@@ -50,11 +50,11 @@ pub enum Kind {
 #[error("`{0}` is not a hook point; there are {list}, and `hook.<name>.<type>`", list = Point::names().join(", "))]
 pub struct NoSuchPoint(pub String);
 
-/// What seed configurations call `task_completed`.
+/// An alias of `task_completed` in imported configurations.
 const TASK_COMPLETE: &str = "on_task_complete";
 
 impl Point {
-    /// Every point but those that follow events.
+    /// Every point that follows no event, with its name.
     const FIXED: [(Point, &'static str); 12] = [
         (Point::SessionStart, "session_start"),
         (Point::PreIteration, "pre_iteration"),
@@ -97,13 +97,13 @@ impl Point {
         }
     }
 
-    /// Whether `pipe_output` of its hooks means anything. At `session_end` it means nothing either, and is accepted
-    /// there for configurations of other tools.
+    /// Whether `pipe_output` of the point's hooks has an effect. At `session_end` it has none, and is accepted
+    /// for configurations of other tools.
     pub fn takes_pipe_output(&self) -> bool {
         !matches!(self, Point::StopWhen | Point::BeforeMerge | Point::AfterMerge)
     }
 
-    /// What the point is called in the dialect that hook scripts of other tools read.
+    /// The name of the point in the dialect that hook scripts of other tools read.
     pub fn event_name(&self) -> &str {
         match self {
             Point::SessionStart => "SessionStart",

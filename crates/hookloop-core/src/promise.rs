@@ -1,9 +1,8 @@
 //! An agent's promises in its final message.
 //!
-//! A promise is a line of its own: `<promise>COMPLETE</promise>`, `BLOCKED` or `ESCALATE`, exact in
-//! case, indented by at most three spaces, with nothing but spaces, tabs and a carriage return behind
-//! it. Prose is never understood: whoever writes about a promise writes it in a sentence, a quote, a
-//! list, a comment or a code block, and none of these count.
+//! A promise is a line of its own: `<promise>COMPLETE</promise>`, `BLOCKED` or `ESCALATE`, exact in case,
+//! indented by at most three spaces, with nothing but spaces, tabs and a carriage return behind it. Prose is
+//! never interpreted: a promise in a sentence, a quote, a list, a comment or a code block does not count.
 //!
 //! - Fences are CommonMark's, but for one that no line closes: it goes to the end, not to the end of
 //!   the list it is in. A promise that is missed costs a round, a false one ends the work.
@@ -37,7 +36,7 @@ const LINE_END_MAX: usize = 128;
 /// Deeper is code.
 const INDENTATION_MAX: usize = 3;
 
-/// What hides the lines between its beginning and its end.
+/// Marks that hide the lines between their beginning and their end.
 const HIDING: [(&[u8], &[u8]); 7] = [
     (b"<!--", b"-->"),
     (b"<pre>", b"</pre>"),
@@ -53,9 +52,9 @@ const HIDING: [(&[u8], &[u8]); 7] = [
 pub enum Promise {
     /// The work is done.
     Complete,
-    /// It can't go on before something else happens.
+    /// The work is blocked until something else happens.
     Blocked,
-    /// A human is needed.
+    /// A person is needed.
     Escalate,
 }
 
@@ -345,13 +344,13 @@ impl Scanner {
         }
     }
 
-    /// What a line of text means for what is hidden.
+    /// Applies a line of text to the hidden part.
     fn end_hiding(&mut self, text: &[u8]) {
         if self.is_ended {
             self.held.clear();
         }
         let begun = HIDING.iter().find(|(start, _)| starts_with(text, start));
-        // It has no end in this line: what was uncertain before would have hidden it.
+        // The mark has no end in this line: an uncertain earlier mark would have hidden it.
         let is_open = |end: &'static [u8]| match self.hidden_before {
             None => self.hidden.is_some_and(|hidden| hidden.end == End::Mark(end)),
             Some(_) => !self.is_cut && !ends_in(text, end),

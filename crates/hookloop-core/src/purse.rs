@@ -1,10 +1,10 @@
-//! What all sessions of a project together may spend, and how much of it is set aside for turns under way.
+//! The shared budget of a project's sessions, and its reservations.
 //!
-//! Before a turn begins, what it may use is set aside; what it did use takes that place when it ends. So
-//! sessions at the same time can't spend the same money, and one that died has not spent money that nobody
-//! knows of: what was set aside for its turn counts as used in full.
+//! Before a turn begins, its expected usage is reserved. When the turn ends, its actual usage replaces the
+//! reservation. So concurrent sessions can't exceed the budget together. If a session dies, its whole
+//! reservation counts as spent.
 //!
-//! What has been spent and what is set aside is told by the log alone; [`Move`] says what an event does to it.
+//! Spent and reserved amounts come from the log alone. [`crate::budget_change`] has the effect of each event.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::quantity::{Count, Dollars};
 use crate::usage::Usage;
 
-/// What is set aside for a turn, if nobody says how much.
+/// The default reservation of a turn.
 pub const TURN_COST_MICROS: u64 = 1_000_000;
 
 pub const TURN_TOKENS: u64 = 2_000_000;
@@ -35,10 +35,10 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Amount {
-    /// More than anybody has.
+    /// An unlimited amount.
     pub const ALL: Amount = Amount { cost_micros: u64::MAX, tokens: u64::MAX, turns: u64::MAX };
 
-    /// What a turn has used that is over.
+    /// Returns the usage of a turn that ended.
     pub fn of_turn(usage: Usage) -> Amount {
         Amount { turns: 1, ..Amount::from(usage) }
     }
@@ -103,7 +103,7 @@ impl fmt::Display for Amount {
     }
 }
 
-/// Money, tokens and turns, each if anything is said of it.
+/// Limits of money, tokens and turns, each optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Bounds {
@@ -128,7 +128,7 @@ impl Bounds {
             && allows(self.turns, amount.turns)
     }
 
-    /// Whether nothing is left of something.
+    /// Whether a limit is reached.
     fn is_reached(&self, spent: Amount) -> bool {
         let is_reached = |bound: Option<u64>, spent| bound.is_some_and(|bound| spent >= bound);
         is_reached(self.cost_micros, spent.cost_micros)
@@ -136,7 +136,7 @@ impl Bounds {
             || is_reached(self.turns, spent.turns)
     }
 
-    /// What is bound, and no more of it than that.
+    /// Returns the amount, cut to the limits.
     fn cut(&self, amount: Amount) -> Amount {
         let cut = |bound: Option<u64>, amount: u64| bound.map_or(amount, |bound| amount.min(bound));
         Amount {
@@ -146,7 +146,7 @@ impl Bounds {
         }
     }
 
-    /// The narrower of both.
+    /// Returns the narrower limits of both.
     fn within(self, ceiling: Bounds) -> Bounds {
         let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
         Bounds {
@@ -156,7 +156,7 @@ impl Bounds {
         }
     }
 
-    /// These, and `others` where nothing is said.
+    /// Returns these limits, with `others` for those that are missing.
     fn over(self, others: Bounds) -> Bounds {
         Bounds {
             cost_micros: self.cost_micros.or(others.cost_micros),
@@ -180,7 +180,7 @@ impl fmt::Display for Bounds {
     }
 }
 
-/// How long a purse has to last.
+/// The period of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Period {
@@ -199,7 +199,7 @@ impl Period {
     }
 }
 
-/// The bounds of a project. A user may have one for each day and the project one for ever: both hold.
+/// The budget of a project. A limit for each day and a limit in total can both hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Purse {
@@ -207,31 +207,31 @@ pub struct Purse {
     pub day: Bounds,
     #[serde(skip_serializing_if = "Bounds::is_none")]
     pub ever: Bounds,
-    /// What is set aside for a turn; a default where nothing is said.
+    /// The reservation of a turn; a default where it is missing.
     #[serde(skip_serializing_if = "Bounds::is_none")]
     pub turn: Bounds,
 }
 
-/// What the log says of a purse.
+/// The spent and reserved amounts of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Spent today, and ever: what turns used, and what was set aside for those that nobody heard of again.
+    /// The amounts spent today and in total: the usage of turns, and reservations that were written off.
     pub day: Amount,
     pub ever: Amount,
-    /// Set aside for turns under way.
+    /// The reservations of running turns.
     pub open: Amount,
 }
 
-/// Why a turn has to wait, or can't begin.
+/// The reason why a turn has to wait, or can't begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shortage {
     pub per: Period,
     pub limit: Bounds,
-    /// What is gone.
+    /// The spent amount.
     pub spent: Amount,
-    /// What is set aside for turns that run.
+    /// The reservations of running turns.
     pub reserved: Amount,
-    /// What the turn would need.
+    /// The reservation that the turn needs.
     pub wanted: Amount,
 }
 
@@ -259,9 +259,9 @@ impl fmt::Display for Shortage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Granted,
-    /// It would fit if others used none of what is set aside for them.
+    /// The turn would fit if other turns used nothing of their reservations.
     Wait(Shortage),
-    /// Not in this period, whatever others use.
+    /// The turn does not fit in this period in any case.
     Exhausted(Shortage),
 }
 
@@ -270,7 +270,7 @@ impl Purse {
         self.day.is_none() && self.ever.is_none()
     }
 
-    /// These bounds, and `others` where nothing is said.
+    /// Returns these limits, with `others` for those that are missing.
     #[must_use]
     pub fn over(self, others: Purse) -> Purse {
         Purse {
@@ -280,12 +280,12 @@ impl Purse {
         }
     }
 
-    /// These bounds under a scope that allows `ceiling`. More set aside for a turn is the narrower bound:
-    /// who sets aside nothing can start any number of turns.
+    /// Returns these limits under `ceiling`. A larger reservation per turn is the narrower limit: without
+    /// reservations, any number of turns could start.
     #[must_use]
     pub fn within(self, ceiling: Purse) -> Purse {
         let most = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).max();
-        // Who has a purse and says nothing of turns has the default for them.
+        // A budget without a reservation per turn has the default one.
         let is_bound = |of: fn(&Bounds) -> Option<u64>| {
             of(&ceiling.day).is_some() || of(&ceiling.ever).is_some()
         };
@@ -306,8 +306,8 @@ impl Purse {
         }
     }
 
-    /// What is set aside for a turn of a session that has `left` of its own limits: never more than the
-    /// whole purse, which would let nobody begin.
+    /// Returns the reservation for a turn of a session with `left` of its own limits: never more than the whole
+    /// budget, which would let no turn begin.
     pub fn wish(&self, left: Amount) -> Amount {
         let turn = Amount {
             cost_micros: self.turn.cost_micros.unwrap_or(TURN_COST_MICROS),
@@ -317,7 +317,7 @@ impl Purse {
         self.ever.cut(self.day.cut(turn)).min(left)
     }
 
-    /// Whether what is set aside is enough, of all that is bound.
+    /// Whether a reservation is large enough for all limited amounts.
     pub fn covers(&self, reserved: Amount, needed: Amount) -> bool {
         let is_bound = |day: Option<u64>, ever: Option<u64>| day.is_some() || ever.is_some();
         let is_enough = |is_bound: bool, reserved, needed: u64| !is_bound || needed <= reserved;
@@ -329,7 +329,7 @@ impl Purse {
             && is_enough(of_tokens, reserved.tokens, needed.tokens)
     }
 
-    /// Whether `wish` can be set aside beside all that is.
+    /// Returns whether `wish` can be reserved in addition to all reservations.
     pub fn reserve(&self, standing: &Standing, wish: Amount) -> Answer {
         let periods =
             [(Period::Day, self.day, standing.day), (Period::Ever, self.ever, standing.ever)];

@@ -6,12 +6,12 @@ use std::str::FromStr;
 /// The longest timeout.
 pub const TIMEOUT_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// The longest that a task may wait for its time.
+/// The longest wait of a task for its time.
 const WAITING_MAX_MS: u64 = 100 * 365 * DAY_MS;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// A length of time as people write it.
+/// A length of time as people write it: `30s`, `5m`, `1h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Length {
     pub ms: u64,
@@ -44,7 +44,7 @@ impl Length {
         }
     }
 
-    /// Reads a length that something waits for, which may be days: `3d`.
+    /// Reads a waiting time, which may be days: `3d`.
     pub fn of_waiting(text: &str) -> Result<Length, BadLength> {
         match Length::unchecked(text, Some(DAY_MS))? {
             Length { ms: 0 } => Err(BadLength::Zero),
@@ -91,7 +91,7 @@ impl fmt::Display for Length {
     }
 }
 
-/// A number of things.
+/// Returns a count with its noun.
 pub fn counted(count: u32, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
@@ -118,7 +118,7 @@ impl fmt::Display for Count {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dollars(pub u64);
 
-/// An amount that is no amount of money.
+/// A text that is no amount of money.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not an amount of dollars: write a number that is 0 or more, such as `5` or `2.50`"
@@ -147,7 +147,7 @@ impl FromStr for Dollars {
 impl fmt::Display for Dollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            // Less than ten cents has digits that matter.
+            // Amounts below ten cents need more digits.
             1..100_000 => write!(f, "$0.{:04}", self.0 / 100),
             _ => write!(f, "${}.{:02}", self.0 / 1_000_000, self.0 % 1_000_000 / 10_000),
         }
@@ -164,12 +164,12 @@ pub struct CostFigure {
 }
 
 impl CostFigure {
-    /// The known part; none if nothing is known.
+    /// Returns the known part; none if nothing is known.
     pub fn known_micros(self) -> Option<u64> {
         (self.micros > 0 || self.unpriced_turns == 0).then_some(self.micros)
     }
 
-    /// The cost, and what it may be; without the limit where that can't be compared with anything.
+    /// Returns the cost with its limit, or "cost unknown".
     pub fn of(self, limit_micros: u64) -> String {
         match self.known_micros() {
             Some(_) => format!("{self} of {}", Dollars(limit_micros)),

@@ -1,4 +1,4 @@
-//! Secrets, kept out of what hooks print.
+//! Removes secrets from the output of hooks.
 //!
 //! Every form in which a secret is likely to be printed is replaced by `[redacted:NAME]`, however
 //! the output is cut into chunks. A secret that was changed in another way (reversed, encrypted,
@@ -30,7 +30,7 @@ pub struct TooManySecrets(#[source] aho_corasick::BuildError);
 /// Finds secrets in output.
 pub struct Redactor {
     searcher: AhoCorasick,
-    /// What takes the place of each form.
+    /// The replacement of each form.
     markers: Vec<usize>,
     names: Vec<String>,
     beginnings: Beginnings,
@@ -165,7 +165,7 @@ impl RedactStream<'_> {
         self.unshaped.drain(..open);
     }
 
-    /// Goes on with a redactor that knows more.
+    /// Continues with a redactor that knows more secrets.
     #[must_use]
     pub fn with(self, redactor: &Redactor) -> RedactStream<'_> {
         RedactStream { redactor, held: self.held, unshaped: self.unshaped }

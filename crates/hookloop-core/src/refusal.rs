@@ -1,4 +1,4 @@
-//! Why a command was not accepted, and what to do about it.
+//! Refusals: reasons why a command was not accepted, with hints.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What is said about a task beside its state: ways to stop that are registered for it, notes, checkpoints.
+//! Remarks about a task beside its state: registered stop conditions, notes, checkpoints.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,13 +16,13 @@ pub const METADATA_MAX_BYTES: usize = 4 * 1024;
 pub const NOTE_MAX_BYTES: usize = 16 * 1024;
 /// The longest question that an answer is kept with.
 pub const QUESTION_MAX_BYTES: usize = 2_000;
-/// Notes of a task that are kept at hand, and checkpoints; the log has all of them.
+/// The newest notes and checkpoints in the view. The log has all of them.
 pub const NOTES_KEPT: usize = 100;
 pub const CHECKPOINTS_KEPT: usize = 20;
 /// The largest checkpoint, as JSON.
 pub const CHECKPOINT_MAX_BYTES: usize = 64 * 1024;
 
-/// A way to stop that anybody may register for a task: none of them runs anything of its own.
+/// A stop condition that any actor may register for a task. None of them executes a command of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Preset {
@@ -84,7 +84,7 @@ pub struct Noted {
     pub question: Option<String>,
 }
 
-/// What an agent wants to find again.
+/// A checkpoint of an agent's work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Checkpoint {
@@ -109,7 +109,7 @@ pub struct Checkpointed {
     pub checkpoint: Checkpoint,
 }
 
-/// Something to be said about a task.
+/// A remark about a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
     RegisterStop(StopHook),

@@ -1,9 +1,9 @@
-//! What a gatekeeper says: an agent that reviews, and answers by a schema or not at all.
+//! Verdicts of gatekeepers: reviewing agents that answer by a schema or not at all.
 //!
-//! A verdict is the whole message: one JSON object, as it is or as the only content of one fenced block. Prose is
-//! never understood, so "not approved" approves nothing, and neither does an object that stands in a sentence, or
-//! beside a second one. The object names the review by an id that was made for it alone: text that somebody
-//! planted in the files under review can't know it.
+//! A verdict is the whole message: one JSON object, as it is or as the only content of one fenced block. Prose
+//! is never interpreted, so "not approved" approves nothing, and neither does an object that stands in a
+//! sentence, or beside a second one. The object names the review by an id that was made for it alone: text
+//! planted in the reviewed files can't know it.
 //!
 //! - `strict`: JSON in which nothing is passed over
 
@@ -26,7 +26,7 @@ const LINE_CHARS: usize = 400;
 /// Lines of a file are counted from one.
 const LINE_MAX: u64 = u32::MAX as u64;
 
-/// What a review came to.
+/// The verdict of a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub decision: Decision,
@@ -55,7 +55,7 @@ impl Verdict {
     }
 }
 
-/// As an author reads it: what is said, then each finding with its place.
+/// The verdict for the author: the summary, then each finding with its place.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.summary)?;
@@ -255,12 +255,12 @@ impl FromStr for Quorum {
     }
 }
 
-/// What several reviews come to: yes, no, or nothing, which is no yes either. None stands for a reviewer who gave
-/// no verdict.
+/// Returns the joint result of several reviews: approved, rejected, or undecided, which does not approve. None
+/// stands for a reviewer without a verdict.
 ///
-/// - All: one no is a no, whatever is missing; yes needs every one, and at least one.
-/// - Any: one yes is a yes. Else, as long as one is missing, it could have been the yes: nothing. A no needs that
-///   all have said so.
+/// - All: one rejection rejects. Approval needs every reviewer, and at least one.
+/// - Any: one approval approves. Rejection needs a verdict of every reviewer. Otherwise the result is
+///   undecided.
 pub fn quorum(kind: Quorum, verdicts: &[Option<bool>]) -> Option<bool> {
     let is_missing = verdicts.is_empty() || verdicts.contains(&None);
     let (has_yes, has_no) = (verdicts.contains(&Some(true)), verdicts.contains(&Some(false)));

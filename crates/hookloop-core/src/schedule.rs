@@ -1,8 +1,8 @@
-//! Tasks that come again: when they are due, and what became of it.
+//! Schedules of recurring tasks.
 //!
-//! Times are those of a clock on the wall somewhere. What is due at one time of the day is due when the clock goes on,
-//! where the clock leaves that time out, and the first time only, where it comes twice. What is due several times a day
-//! goes by the clock alone. The database of time zones is the program's own, so that all machines agree.
+//! Times are local times of a time zone. An occurrence in an hour that the clock skips is due when the clock
+//! continues. In an hour that comes twice, it is due the first time. Patterns with several occurrences a day
+//! follow the clock alone. The time zone database is built in, so that all machines agree.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,12 +22,12 @@ pub use crate::id::{BadScheduleName, SCHEDULE_NAME_MAX as NAME_MAX, ScheduleName
 /// The longest pattern or time zone.
 const TEXT_MAX_BYTES: usize = 256;
 
-/// When something is due, again and again.
+/// The occurrences of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Timetable {
     /// Five fields: minute, hour, day of the month, month, day of the week.
     pub cron: String,
-    /// Whose clock on the wall; UTC if it is not given.
+    /// The time zone; UTC if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tz: Option<String>,
 }
@@ -43,13 +43,13 @@ pub enum BadTimetable {
 }
 
 impl Timetable {
-    /// The first slot after `moment`; none if there is none any more.
+    /// Returns the first occurrence after `moment`, if there is one.
     pub fn next_after(&self, moment: Timestamp) -> Result<Option<Timestamp>, BadTimetable> {
         let (cron, moment) = self.read(moment)?;
         Ok(cron.find_next_occurrence(&moment, false).ok().map(|slot| stamp(&slot)))
     }
 
-    /// The last slot up to `moment`.
+    /// Returns the last occurrence up to `moment`.
     pub fn last_until(&self, moment: Timestamp) -> Result<Option<Timestamp>, BadTimetable> {
         let (cron, moment) = self.read(moment)?;
         Ok(cron.find_previous_occurrence(&moment, true).ok().map(|slot| stamp(&slot)))
@@ -91,7 +91,7 @@ impl fmt::Display for Timetable {
     }
 }
 
-/// Whether there may be a new task while the last one is open.
+/// Whether a new task is made while the last one is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
@@ -118,7 +118,7 @@ impl FromStr for Overlap {
     }
 }
 
-/// A task that comes again.
+/// A recurring task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Schedule {
     #[serde(flatten)]
@@ -128,23 +128,23 @@ pub struct Schedule {
     pub task: TaskSpec,
 }
 
-/// A schedule, and how it stands.
+/// A schedule and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     pub name: ScheduleName,
     pub schedule: Schedule,
     pub is_paused: bool,
-    /// When it is due; none while it is paused, and when it never is again.
+    /// The next occurrence; none while the schedule is paused, or if there are no more.
     pub next: Option<Timestamp>,
     pub last: Option<Fired>,
 }
 
-/// A schedule was set, or goes on: when it is due.
+/// A schedule was added or changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Set {
     #[serde(flatten)]
     pub schedule: Schedule,
-    /// When it is due.
+    /// The next occurrence.
     pub next: Timestamp,
 }
 
@@ -154,42 +154,42 @@ pub struct Resumed {
     pub next: Option<Timestamp>,
 }
 
-/// A slot's time has come, or a person did not wait for it.
+/// An occurrence of a schedule, or a person's request for one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Fired {
-    /// The time that it was due.
+    /// The time of the occurrence.
     pub slot: Timestamp,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_hand: bool,
     #[serde(flatten)]
     pub came: Came,
-    /// The first of the slots that passed while nobody was there, if there are others than this one.
+    /// The first missed occurrence, if there are others than this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_from: Option<Timestamp>,
-    /// When it is due again.
+    /// The occurrence after this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
 }
 
-/// What a slot came to.
+/// The result of an occurrence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Came {
-    /// Its task.
+    /// The task of the occurrence.
     TaskId(TaskId),
     /// No task, because this one is still open.
     SkippedFor(TaskId),
 }
 
-/// What can be asked about a schedule.
+/// A command about a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
     Set(Box<Schedule>),
     Pause,
     Resume,
     Remove,
-    /// Makes the task of a slot whose time has come.
+    /// Makes the task of an occurrence that is due.
     Fire {
         slot: Timestamp,
         task: TaskId,
@@ -201,7 +201,7 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// The task that it would make.
+    /// The task that the command would make.
     pub fn task(&self) -> Option<&TaskId> {
         match self {
             Ask::Fire { task, .. } | Ask::Run { task } => Some(task),

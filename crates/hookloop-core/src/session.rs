@@ -5,8 +5,8 @@
 //!                         ↑ pending output, feedback      └ error → on_error → recovery turn ┘
 //! ```
 //!
-//! A [`Session`] is what its events amount to, and [`next_step`] says what is to be done next; whoever does it
-//! appends what came of it. So a session goes on from wherever it was left.
+//! A [`Session`] is the state that its events fold into, and [`next_step`] returns its next step. The engine
+//! performs the step and appends the result. So a session can be resumed at any point.
 //!
 //! - [`state`]: the state of a session
 //! - `fold`, `turns`, `verdicts`, `tasks`, `outputs`: from events to a state

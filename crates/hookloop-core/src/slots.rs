@@ -1,36 +1,36 @@
-//! How many tasks may be in somebody's hands at once.
+//! Limits of work in progress (WIP).
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The most of a project, and of its types; no bound where nothing is said.
+/// The WIP limits of a project and of its task types, each optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slots {
     pub all: Option<u32>,
     pub of_type: BTreeMap<String, u32>,
 }
 
-/// Tasks that are in somebody's hands: all of them, and those that have a type by type.
+/// The number of tasks in progress, in all and by type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InHands {
     pub all: u32,
     pub of_type: BTreeMap<String, u32>,
 }
 
-/// What a task needs of the slots before it may be in somebody's hands.
+/// The permit that a task needs before it can be claimed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Slot {
-    /// No bound concerns it.
+    /// No limit applies.
     #[default]
     Unbound,
     Free,
     Full(Full),
 }
 
-/// A bound that is reached.
+/// A limit that is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Full {
-    /// The type that it is for; none if it is the project's.
+    /// The task type of the limit; none for the project's.
     pub kind: Option<String>,
     pub max: u32,
 }
@@ -54,7 +54,7 @@ impl Slots {
         self.all.is_none() && self.of_type.is_empty()
     }
 
-    /// Whether a further task of type `kind` may be in somebody's hands beside those that are.
+    /// Returns the permit for a further task of type `kind`.
     pub fn slot(&self, kind: Option<&str>, held: &InHands) -> Slot {
         if let Some(full) = self.full(held) {
             return Slot::Full(full);
@@ -68,12 +68,12 @@ impl Slots {
         }
     }
 
-    /// The project's bound, if it is reached.
+    /// Returns the project's limit, if it is reached.
     pub fn full(&self, held: &InHands) -> Option<Full> {
         self.all.filter(|max| held.all >= *max).map(|max| Full { kind: None, max })
     }
 
-    /// The types of which no further task may be in somebody's hands.
+    /// Returns the limits by type that are reached.
     pub fn full_types(&self, held: &InHands) -> Vec<Full> {
         let full = self.of_type.iter().filter(|(kind, max)| held.of_type(kind) >= **max);
         full.map(|(kind, max)| Full { kind: Some(kind.clone()), max: *max }).collect()

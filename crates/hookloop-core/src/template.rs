@@ -136,7 +136,7 @@ impl TemplateValue {
         })
     }
 
-    /// Whether it is this text, whatever the values are.
+    /// Whether the value is this text, independent of variables.
     pub fn is_plain_text(&self, text: &str) -> bool {
         match self {
             TemplateValue::Text(Template(parts)) => {

@@ -1,22 +1,22 @@
-//! How urgent a task is that has waited.
+//! Priority aging: tasks become more urgent while they wait.
 
 use crate::task::Priority;
 use crate::time::Timestamp;
 
-/// How fast a ready task becomes more urgent: a stream of urgent ones must not starve the others.
+/// The rate at which a ready task becomes more urgent, so that urgent tasks do not starve the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ageing {
-    /// A task is as urgent as it was made, however long it waits.
+    /// The priority does not change.
     Never,
-    /// One step of priority for each so much of waiting.
+    /// The priority improves by one for each period of waiting.
     Each { ms: u64 },
 }
 
 impl Ageing {
     pub const DEFAULT_MS: u64 = 8 * 60 * 60 * 1_000;
 
-    /// The priority that a task comes to which has waited since `since`: less is more urgent. It may be less than
-    /// the most urgent priority there is.
+    /// Returns the priority of a task that has waited since `since`: less is more urgent. The result may be
+    /// below the lowest configured value.
     pub fn urgency(self, priority: Priority, since: Timestamp, now: Timestamp) -> i64 {
         let steps = match self {
             Ageing::Never => 0,
@@ -53,7 +53,7 @@ mod tests {
         check(each, 2, 8 * HOUR, 1);
         check(each, 9, 24 * HOUR, 6);
         check(each, 0, 16 * HOUR, -2);
-        // Clocks differ: what is added in the future has not waited.
+        // Clocks differ: a task from the future has not waited.
         check(each, 2, -9 * HOUR, 2);
         check(Ageing::Never, 9, 1_000 * HOUR, 9);
         check(Ageing::Each { ms: 1 }, 9, i64::MAX - 5 * HOUR, 9 - (i64::MAX - 5 * HOUR));

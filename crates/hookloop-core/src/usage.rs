@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a turn used, as far as the agent says.
+/// The usage of a turn, as the agent reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {
-    /// All that was read, from a cache or not.
+    /// Input tokens, cached ones included.
     pub input_tokens: u64,
-    /// Those of them that a cache had.
+    /// Cached input tokens.
     #[serde(skip_serializing_if = "is_zero")]
     pub cached_tokens: u64,
     pub output_tokens: u64,
@@ -30,7 +30,7 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// What is more than `before`, where an agent counts on from turn to turn.
+    /// Returns the usage since `before`, for agents whose counters continue from turn to turn.
     #[must_use]
     pub fn since(&self, before: Usage) -> Usage {
         Usage {
@@ -41,7 +41,7 @@ impl Usage {
         }
     }
 
-    /// Makes it what `other` is, where that is more.
+    /// Raises each value to that of `other` if it is larger.
     pub fn raise(&mut self, other: Usage) {
         self.input_tokens = self.input_tokens.max(other.input_tokens);
         self.cached_tokens = self.cached_tokens.max(other.cached_tokens);

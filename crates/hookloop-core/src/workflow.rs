@@ -1,4 +1,4 @@
-//! A named list of steps, and how far a run of it is.
+//! Workflows: named lists of steps, and the progress of their runs.
 
 use crate::action::Action;
 use crate::cascade::Cause;
@@ -7,8 +7,8 @@ use crate::id::RunId;
 /// The most steps a workflow may have.
 pub const MAX_STEPS: usize = 64;
 
-/// A run under way. Its steps were fixed when it was asked for: a changed configuration changes
-/// later runs, never this one.
+/// A running workflow. Its steps were fixed when it was requested. A changed configuration affects only later
+/// runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     pub id: RunId,

@@ -4,20 +4,20 @@ use std::collections::{HashMap, HashSet};
 
 use super::{CAUSE_LINES_MAX, Found, cause};
 
-/// What was read since the last package's line.
+/// The lines since the last package's line.
 #[derive(Default)]
 struct Package<'a> {
     failed: Vec<&'a str>,
-    /// What each test printed.
+    /// The output of each test.
     printed: HashMap<&'a str, Vec<&'a str>>,
-    /// The test that prints.
+    /// The test whose output follows.
     current: Option<&'a str>,
     crash: Option<Crash<'a>>,
 }
 
-/// What ended all tests, such as a panic or the end of their time.
+/// A failure that ended all tests, such as a panic or a timeout.
 struct Crash<'a> {
-    /// The test that it happened in, if that was told.
+    /// The test that crashed, if the output names it.
     test: Option<&'a str>,
     lines: Vec<&'a str>,
     /// The stack has not begun.
@@ -87,7 +87,7 @@ impl<'a> Package<'a> {
                 crash.lines.push(line);
             }
         } else if line.starts_with("panic: ") || line.starts_with("fatal error: ") {
-            // A test that panics has failed just before. Time is over for all of them.
+            // A test that panics has failed just before. A timeout ends all tests.
             let is_told = self.current == self.failed.last().copied()
                 && !line.starts_with("panic: test timed out");
             let test = self.current.filter(|_| is_told);
@@ -96,7 +96,7 @@ impl<'a> Package<'a> {
             self.current = None;
         } else if let Some(current) = self.current {
             let printed = self.printed.entry(current).or_default();
-            // One more than is shown, which tells that there was more.
+            // One line more than is shown, which proves that lines are missing.
             if printed.len() <= CAUSE_LINES_MAX {
                 printed.push(line);
             }
@@ -116,7 +116,7 @@ impl<'a> Package<'a> {
         let parents: HashSet<&str> = self.failed.iter().flat_map(|name| parents(name)).collect();
         for name in &self.failed {
             let why = cause(self.printed.get(name).into_iter().flatten().copied());
-            // A test fails with its subtests; that alone says nothing.
+            // A test that fails only with its subtests adds nothing.
             if why.is_empty() && parents.contains(name) {
                 continue;
             }
@@ -147,7 +147,7 @@ fn place(line: &str) -> Option<(&str, &str)> {
     is_place.then(|| (&place[..file.len() + ".go".len()], message))
 }
 
-/// Adds a check for each error; says whether there was one.
+/// Adds a check for each error. Returns whether there was one.
 fn add_build_errors(lines: &[&str], found: &mut Found) -> bool {
     let mut is_any = false;
     for (at, line) in lines.iter().enumerate() {

@@ -2,9 +2,9 @@
 
 use super::{Found, cause, is_foreign};
 
-/// Stands in place of a test when the file could not be loaded.
+/// The title of a block about a file that could not be loaded.
 const NOT_LOADED: &str = "Test suite failed to run";
-/// Below this jest says what went wrong, above only what often does.
+/// The line above the actual error. Jest prints general advice above it.
 const DETAILS: &str = "Details:";
 
 pub(super) fn read(lines: &[&str], found: &mut Found) {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{Found, cause};
 
-/// What failed, with its traceback.
+/// A failure with its traceback.
 struct Section<'a> {
     /// `TestCart.test_sums`, or `ERROR at setup of test_orders`.
     title: &'a str,
@@ -90,7 +90,7 @@ impl<'a> Entry<'a> {
         let (kind, rest) = match word {
             "FAILED" => (Kind::Failure, rest),
             "ERROR" => (Kind::Error, rest),
-            // What the subtest is called stands in brackets.
+            // The name of a subtest is in brackets.
             word if word.starts_with("SUBFAILED") => {
                 (Kind::Failure, line.split_once("] ").map_or(rest, |(_, rest)| rest))
             }
@@ -101,7 +101,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// A name and the message behind it. A parameter may hold what else separates them.
+/// Splits a name from the message behind it. A parameter may contain the separator.
 fn parted(entry: &str) -> (&str, &str) {
     let Some((name, message)) = entry.split_once(" - ") else { return (entry, "") };
     if !name.contains('[') || name.ends_with(']') {
@@ -161,7 +161,7 @@ impl Section<'_> {
         (kind, self.test().to_owned())
     }
 
-    /// What the title is about, as it writes it: a test, or the file that was not collected.
+    /// The subject of the title: a test, or the file that was not collected.
     fn test(&self) -> &str {
         if let Some(file) = self.title.strip_prefix(COLLECTING) {
             return file;
@@ -170,7 +170,7 @@ impl Section<'_> {
         error.map_or(self.title, |(_, test)| test)
     }
 
-    /// The name that the summary would have had.
+    /// The name as the summary spells it.
     fn name(&self) -> String {
         let test = self.test();
         if self.title.starts_with(COLLECTING) {
@@ -184,7 +184,7 @@ impl Section<'_> {
         }
     }
 
-    /// The lines that pytest marks, and where the error is; else the last ones.
+    /// Returns the lines that pytest marks and the place of the error; else the last lines.
     fn cause(&self) -> String {
         let is_captured = |line: &&&str| line.starts_with("---") && line.contains(" Captured ");
         let lines: Vec<&str> =

@@ -1,11 +1,11 @@
-//! Where a text has `{{variable}}`.
+//! Places of `{{variable}}` in a text.
 
 use super::error::{CommandLineError, Position};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) name: &'static str,
-    /// The argument it is in, in a list.
+    /// The argument that holds the place, in a list.
     pub(super) argument: Option<usize>,
     pub(super) start: usize,
     pub(super) end: usize,

@@ -1,4 +1,4 @@
-//! What programs do with their arguments, as far as it matters to a value among them.
+//! The ways in which programs use their arguments, as far as they matter to a value among them.
 
 mod table;
 
@@ -8,7 +8,7 @@ use super::shell::refused;
 use super::word::{Piece, Word};
 use table::{Interpreter, Kind, Wrapper};
 
-/// A place that a value can't have.
+/// A place that can't hold a value.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) place: Place,
@@ -85,7 +85,7 @@ pub(super) fn declares_types(words: &[Word]) -> bool {
         && words.iter().any(|word| word.literal().is_some_and(|text| text.starts_with(['-', '+'])))
 }
 
-/// The program that would take what it reads from a pipe as code, if this command is one.
+/// Returns the program that executes its piped input as code, if this command is one.
 pub(super) fn runs_its_input(words: &[Word]) -> Option<String> {
     let name = words.first()?.program()?;
     let runs = match table::kind(name) {
@@ -114,8 +114,8 @@ pub(super) fn unguarded(words: &[Word]) -> Vec<&'static str> {
     open.filter_map(Word::leading_place).map(|place| place.name).collect()
 }
 
-/// Where an interpreter's script is among its words, if it is certain that it runs one: a file that
-/// the author named, before any value.
+/// Returns the position of an interpreter's script, if it certainly runs one: a file that the author named,
+/// before any value.
 fn script(words: &[Word], interpreter: &Interpreter) -> Option<usize> {
     for (at, word) in words.iter().enumerate().skip(1) {
         if word.has_place() {
@@ -144,7 +144,7 @@ fn only(flags: &str, allowed: &str) -> bool {
 /// The options of a wrapper are not all known.
 struct Unread;
 
-/// Where the command that a wrapper runs begins among its words; past the last if there is none.
+/// Returns the position of the command that a wrapper runs; past the last word if there is none.
 fn wrapped(words: &[Word], wrapper: &Wrapper) -> Result<usize, Unread> {
     let mut at = 1;
     while let Some(word) = words.get(at) {
@@ -196,7 +196,7 @@ fn check_wrapped(words: &[Word], at: usize, targets: &[Word]) -> Result<(), Refu
     check(command, targets)
 }
 
-/// `find` runs what follows `-exec` and the like.
+/// `find` runs the command after `-exec` and similar options.
 fn check_find(words: &[Word]) -> Result<(), Refusal> {
     const RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
     for (at, word) in words.iter().enumerate() {
@@ -207,8 +207,8 @@ fn check_find(words: &[Word]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Shells evaluate what they compare as numbers, and bash what follows `-v` and `-R`, which a value
-/// could be.
+/// Shells evaluate numbers in comparisons, and bash evaluates the words after `-v` and `-R`, which could be a
+/// value.
 fn tests_safely(words: &[Word]) -> bool {
     const EVALUATES: [&str; 8] = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
     let evaluates = |word: &Word| word.literal().is_some_and(|text| EVALUATES.contains(&text));
@@ -216,8 +216,8 @@ fn tests_safely(words: &[Word]) -> bool {
     !words.iter().any(evaluates) && !words.windows(2).any(risky)
 }
 
-/// The format is the author's, takes no numbers (which ksh evaluates), and is no option: bash's `-v`
-/// evaluates what follows.
+/// The author wrote the format, it takes no numbers (ksh evaluates them), and it is no option: bash's `-v`
+/// evaluates the next word.
 fn formats_safely(words: &[Word]) -> bool {
     let format = match words.get(1).and_then(Word::literal) {
         Some("--") => words.get(2).and_then(Word::literal),
@@ -231,8 +231,8 @@ fn formats_safely(words: &[Word]) -> bool {
     formats.all(|format| format.trim_start_matches(width).starts_with(['s', 'b', 'q', 'c']))
 }
 
-/// What a command hands a value to as code, further on: `docker exec box sh -c …`, `git rebase
-/// --exec …`, `uv run …`.
+/// Returns the command that executes a value as code, such as `docker exec box sh -c …`, `git rebase --exec …`,
+/// `uv run …`.
 fn passes_code(words: &[Word]) -> Option<&str> {
     let attached = words.iter().filter(|word| word.has_place()).find_map(|word| {
         let option = word.before_equals()?;

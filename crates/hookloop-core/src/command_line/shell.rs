@@ -1,7 +1,7 @@
-//! A reader of shell text, which finds how each place is quoted and what command it belongs to.
+//! A reader of shell text. It finds the quotes around each place, and the command that the place belongs to.
 //!
-//! It reads what POSIX and bash agree on. Where they differ, or where reading on would take the
-//! whole grammar (`case`, functions, `[[`), it stops: beyond that no place is accepted.
+//! The reader covers the grammar that POSIX and bash share. It stops where they differ, or where the whole
+//! grammar is needed (`case`, functions, `[[`). No place beyond that is accepted.
 
 mod expansion;
 
@@ -169,7 +169,7 @@ impl<'a> Reader<'a> {
         self.passed = Some(place);
     }
 
-    /// Goes on to `end`, if no place is before it.
+    /// Skips to `end`, if no place is before it.
     fn skip_to(&mut self, end: usize, why: Unsafe) -> Step {
         match self.places.first() {
             Some(place) if place.start < end => Err(Stop::Refused(place.clone(), why)),

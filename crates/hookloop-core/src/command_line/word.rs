@@ -1,4 +1,4 @@
-//! A word of a command: text, places, and what only the shell knows.
+//! A word of a command: text, places, and parts that only the shell knows.
 
 use super::Part;
 use super::place::Place;
@@ -16,7 +16,7 @@ pub(super) struct Word {
     pub(super) pieces: Vec<Piece>,
     /// Whether any of it was quoted or escaped, so that it can be no keyword.
     pub(super) quoted: bool,
-    /// What it gives a value to, if it reads `name=…`.
+    /// The variable that the word assigns, if it reads `name=value`.
     pub(super) assigned: Option<String>,
 }
 

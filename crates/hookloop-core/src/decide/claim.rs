@@ -1,4 +1,4 @@
-//! Claims: who may take a task, who may give it back, and the fence before every other change.
+//! Claims and releases of tasks, and the fence before every other change.
 
 use super::{Decided, TEXT_MAX_BYTES, begun, bounded, not_from, on_task};
 use crate::claim::{AGENT_MAX_BYTES, Claim, Fence, LEASE_MAX_MS, LEASE_MIN_MS, ReleaseReason};
@@ -46,8 +46,8 @@ pub(super) fn claim(
     }
 }
 
-/// Ends a claim that was seen silent and begins the next one, in one event: there is no moment at
-/// which a third could come between.
+/// Ends a claim that missed its heartbeats and begins the next one. One event does both, so no third claim
+/// comes between.
 pub(super) fn take_over(
     task: &Task,
     agent: &str,
@@ -76,8 +76,7 @@ fn next_claim(task: &Task, agent: &str, lease_ms: u64) -> Result<Claim, Refusal>
     Ok(Claim { agent: agent.to_owned(), epoch: task.epoch + 1, lease_ms })
 }
 
-/// A task that was started without a claim has no holder who could give it back: only a person's
-/// word makes it ready again.
+/// Releases a task. A task that was started without a claim has no holder, so only a person can release it.
 pub(super) fn release(
     task: &Task,
     fence: Fence,
@@ -131,7 +130,7 @@ mod tests {
         "t".parse().unwrap()
     }
 
-    /// What `command` comes to on `task`: the types of its events, or why not.
+    /// Compares the types of the events of `command` on `task`, or the refusal.
     fn check(task: &Task, command: &Command, expected: Result<&[&str], &str>) {
         let facts = Facts { task: Some(task.clone()), ..Facts::default() };
         let decided = decide(command, &facts);

@@ -1,4 +1,4 @@
-//! Submitting work, and what may become of it.
+//! Submissions, and the events that may follow them.
 
 use super::{
     Decided, Facts, TEXT_MAX_BYTES, WORD_MAX_BYTES, bounded, check_fence, not_from, on_task,
@@ -31,7 +31,7 @@ pub(super) fn submit(
     }
 }
 
-/// Who has the task may push for it, and nobody else.
+/// Only the holder of a task may push for it.
 pub(super) fn push(task: &Task, fence: Fence, head: &str) -> Result<Vec<Decided>, Refusal> {
     check_fence(task, fence, "push")?;
     bounded("head", Some(head), WORD_MAX_BYTES)?;
@@ -39,7 +39,7 @@ pub(super) fn push(task: &Task, fence: Fence, head: &str) -> Result<Vec<Decided>
     Ok(vec![on_task(&task.id, EventBody::PushPlanned(Pushing { head }))])
 }
 
-/// Says what happened to the commit that is submitted. Who speaks of another one is too late.
+/// Records an event of the submitted commit. An event of another commit is refused as outdated.
 pub(super) fn record(task: &Task, fact: &Fact, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
     check_head(task, fact.head(), facts)?;
     if let Fact::Held(Held { reason, .. }) = fact {
@@ -67,7 +67,7 @@ pub(super) fn give_back(
     Ok(vec![on_task(&task.id, EventBody::TaskReturned(returned.clone()))])
 }
 
-/// A person takes what stands. A task that is worked on again has nothing that could be taken.
+/// Approves the submission that stands. A task that is worked on again has none.
 pub(super) fn approve(task: &Task, head: &str, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
     check_fence(task, Fence::None, "approve")?;
     if !matches!(task.state, TaskState::Submitted | TaskState::Blocked) {

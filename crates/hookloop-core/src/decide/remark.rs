@@ -1,4 +1,4 @@
-//! What may be said about a task, and by whom: those who have a claim to it, where anybody has.
+//! Remarks about tasks. Only the holder of a claimed task may add one.
 
 use super::{Decided, Facts, bounded, check_fence, on_task};
 use crate::claim::Fence;

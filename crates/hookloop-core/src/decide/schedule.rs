@@ -1,4 +1,4 @@
-//! Schedules: set, paused, resumed, removed, and what is made of a slot.
+//! Schedules: set, pause, resume, remove, and fire.
 
 use super::{Decided, Facts, check_spec, on_task};
 use crate::event::{Empty, EventBody};
@@ -46,7 +46,7 @@ fn set(name: &ScheduleName, schedule: &Schedule, facts: &Facts) -> Result<Vec<De
     Ok(vec![on(name, EventBody::ScheduleSet(Box::new(set)))])
 }
 
-/// What was due while it was paused is not made up for.
+/// Occurrences during a pause are not made up for.
 fn resume(standing: &Standing, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
     if !standing.is_paused {
         return Ok(vec![]);
@@ -55,7 +55,7 @@ fn resume(standing: &Standing, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
     Ok(vec![on(&standing.name, EventBody::ScheduleResumed(Resumed { next }))])
 }
 
-/// One slot makes one task: who comes second finds that the schedule is due later.
+/// One occurrence makes one task: a second caller finds that the schedule is due later.
 fn fire(
     standing: &Standing,
     slot: Timestamp,
@@ -78,7 +78,7 @@ fn run(standing: &Standing, task: &TaskId, facts: &Facts) -> Vec<Decided> {
     made(standing, fired, facts)
 }
 
-/// A slot's task that is there already, or was and is deleted, is not made again.
+/// The task of an occurrence is not made again if it exists or was deleted.
 fn made(standing: &Standing, fired: Fired, facts: &Facts) -> Vec<Decided> {
     let mut events = Vec::new();
     if let Came::TaskId(task) = &fired.came

@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 pub struct EventId(pub [u8; 16]);
 
 impl EventId {
-    /// The id of what `label` makes of this event as its `index`th result. The same arguments give
-    /// the same id for ever: a repeated reaction can't name its effects anew.
+    /// Returns the id of the `index`th result of this event under `label`. Equal arguments always give the same
+    /// id, so a repeated reaction names its effects the same way.
     pub fn derive(self, label: &str, index: usize) -> EventId {
         let mut hash = Sha256::new();
         hash.update(self.0);

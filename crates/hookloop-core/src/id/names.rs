@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 )]
 pub struct BadProjectName(String);
 
-/// A project's name where machines share it: what its directory is called is their own affair.
+/// A project's name on all machines that share it, independent of its directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProjectName(TaskId);
 
@@ -26,12 +26,12 @@ impl ProjectName {
         self.0.as_str()
     }
 
-    /// What the log of a fleet is kept as, beside those of its projects. No project can be called that.
+    /// The name of a fleet's log. No project can have this name.
     pub fn of_fleet() -> ProjectName {
         ProjectName(TaskId("_fleet".to_owned()))
     }
 
-    /// A name for a new project in a directory called `directory`, unlike that of any other.
+    /// Returns a unique name for a new project in `directory`.
     pub fn generate(directory: &str, seed: EventId) -> ProjectName {
         const READABLE: usize = 32;
         let word = TaskId::generate(seed);
@@ -41,7 +41,7 @@ impl ProjectName {
         ProjectName(named.parse().unwrap_or(word))
     }
 
-    /// What people call the project of that name: without the word that makes it unlike any other.
+    /// Returns the readable part of a project's name, without its unique suffix.
     pub fn readable(name: &str) -> &str {
         let is_made = |word: &str| {
             word.len() == GENERATED_LEN && word.bytes().all(|byte| ALPHABET.contains(&byte))
@@ -121,14 +121,14 @@ impl fmt::Display for RunId {
     }
 }
 
-/// A message that a person is told something by, named after the channel and what it is about: whoever is about to
-/// send the same names it the same.
+/// A notification, named after its channel and subject, so that two senders of the same notification use the
+/// same id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NoticeId(TaskId);
 
 impl NoticeId {
-    /// The id of what these words name together.
+    /// Returns the id of the notification that these words name.
     pub fn of(words: &[&str]) -> NoticeId {
         let mut hash = Sha256::new();
         for text in words {
@@ -136,7 +136,7 @@ impl NoticeId {
             hash.update(text);
         }
         let hash = hash.finalize();
-        // Two words: that of a task is long enough for the tasks of one project.
+        // Two words: one is only long enough for the tasks of one project.
         NoticeId(TaskId(word(&hash) + &word(&hash[8..])))
     }
 
@@ -159,10 +159,10 @@ impl fmt::Display for NoticeId {
     }
 }
 
-/// What the id of a schedule's task has after the name: `-20261116T0300`.
+/// The length of the suffix in the id of a schedule's task: `-20261116T0300`.
 const SLOT_LEN: usize = 14;
 
-/// The longest name of a schedule: with a slot it is the id of a task.
+/// The longest name of a schedule, so that the name with an occurrence is a task id.
 pub const SCHEDULE_NAME_MAX: usize = TASK_ID_MAX - SLOT_LEN - 2;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -171,7 +171,7 @@ pub const SCHEDULE_NAME_MAX: usize = TASK_ID_MAX - SLOT_LEN - 2;
 )]
 pub struct BadScheduleName(String);
 
-/// A schedule's name: a word like a task's id, with room for a slot behind it.
+/// A schedule's name: a word like a task's id, with room for an occurrence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScheduleName(TaskId);
 
@@ -180,7 +180,7 @@ impl ScheduleName {
         self.0.as_str()
     }
 
-    /// The task of one slot. The same on every machine, so that a slot makes one task.
+    /// Returns the task of an occurrence. It is the same on every machine, so an occurrence makes one task.
     pub fn task_at(&self, slot: Timestamp) -> Option<TaskId> {
         let minute: String = slot.to_string().chars().take("2026-11-16T03:00".len()).collect();
         format!("{self}-{}", minute.replace(['-', ':'], "")).parse().ok()

@@ -6,29 +6,29 @@ use std::str::FromStr;
 use super::names::{NoticeId, RunId, ScheduleName, SessionId};
 use super::task_id::TaskId;
 
-/// What an event is about, and the unit of optimistic concurrency: a subject's version is the
-/// sequence number of the last event on it.
+/// The subject of an event, and the unit of optimistic concurrency: a subject's version is the sequence number
+/// of the last event on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     Task(TaskId),
     /// Edges between tasks that both exist already; two of them can't close a cycle together.
     Graph,
-    /// How far reactions have come.
+    /// The position of reactions.
     Cursor,
-    /// The project itself: hook switches, and records that belong to no task.
+    /// The project itself: enabled hooks, and records that belong to no task.
     Project,
     Workflow(RunId),
     Session(SessionId),
-    /// What those who run the fleet want.
+    /// The directives of the fleet.
     Fleet,
-    /// What is set aside of the project's purse: who sets something aside has seen all of it.
+    /// Reservations of the shared budget. A process that reserves has read all earlier reservations.
     Purse,
-    /// A message to a person: who sends it has claimed it here.
+    /// A notification. Its sender has claimed it on this subject.
     Notice(NoticeId),
-    /// Tasks that came into somebody's hands where their number is bounded: who takes one has seen all of them.
+    /// Claims under a WIP limit. A process that claims has read all earlier claims.
     Slots,
     Schedule(ScheduleName),
-    /// What a newer version writes about. It is kept, and means nothing here.
+    /// A subject of a newer version. It is kept and has no effect.
     Newer(NewerSubject),
 }
 
@@ -79,8 +79,8 @@ impl fmt::Display for Subject {
             Subject::Session(id) => write!(f, "_s-{id}"),
             Subject::Fleet => f.write_str("_fleet"),
             Subject::Purse => f.write_str("_purse"),
-            // The version before this one stops at a name that it does not know, but keeps all that is said of a run
-            // of a workflow, whatever that is called. No run is called like this: its name has no underscore.
+            // The previous version stops at an unknown name, but accepts any name of a workflow run. No run has
+            // this name, because names of runs have no underscore.
             Subject::Notice(id) => write!(f, "_w-_n-{id}"),
             Subject::Slots => f.write_str("_w-_slots"),
             Subject::Schedule(name) => write!(f, "_w-_t-{name}"),
@@ -109,7 +109,8 @@ impl FromStr for Subject {
     }
 }
 
-/// One whose name has a part of its own. What this version can't read is a newer one's, unless no version writes such.
+/// Reads a subject with a name of its own. An unreadable one belongs to a newer version, unless no version
+/// writes such a name.
 fn read_subject(text: &str) -> Option<Subject> {
     let after = |prefix: &str| text.strip_prefix(prefix);
     let known = if let Some(id) = after("_w-_n-") {

@@ -24,8 +24,8 @@ pub(super) const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 )]
 pub struct BadTaskId(pub(super) String);
 
-/// A task's name: `[A-Za-z0-9][A-Za-z0-9_-]*`, so that it is one word for a shell, one token for a
-/// message subject, and never an option.
+/// A task's name: `[A-Za-z0-9][A-Za-z0-9_-]*`. It is one word for a shell, one token of a message subject, and
+/// never an option.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

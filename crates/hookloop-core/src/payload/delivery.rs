@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Submission {
     pub branch: String,
-    /// The last commit of it.
+    /// The last commit of the branch.
     pub head: String,
-    /// The branch that it is for.
+    /// The branch that the work is merged into.
     pub base: String,
-    /// Where it is asked to be merged.
+    /// The address of the merge request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,7 +21,7 @@ pub struct Submission {
     /// Whether gates passed on the files of this commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub proven: bool,
-    /// How many commits of the branch its base does not have.
+    /// The number of commits that the base does not have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commits: Option<u32>,
     /// The agent that did the work.
@@ -32,32 +32,33 @@ pub struct Submission {
     pub remediations: Option<u32>,
 }
 
-/// What one gate said to a submission.
+/// The review of a submission by a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reviewed {
     pub gate: String,
-    /// The commit that it looked at.
+    /// The reviewed commit.
     pub head: String,
     pub passed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// A commit is about to be pushed to the task's branch. Whoever takes the task next knows by this that it is no stranger's.
+/// A commit is about to be pushed to the task's branch. The next holder of the task recognises the commit by
+/// this record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pushing {
     /// The branch's last commit.
     pub head: String,
 }
 
-/// A merge is about to be made. Whoever finds this and no more looks whether it was.
+/// A merge is about to be made. A process that finds no result checks whether it was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Planned {
     /// The branch's last commit.
     pub head: String,
-    /// What the base was.
+    /// The commit of the base before the merge.
     pub onto: String,
-    /// What it will be, if we make it ourselves.
+    /// The commit of the base after the merge, if hookloop makes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
@@ -66,11 +67,11 @@ pub struct Planned {
 pub struct Merged {
     /// The branch's last commit.
     pub head: String,
-    /// The commit of the base that has it.
+    /// The commit of the base that contains the merge.
     pub commit: String,
 }
 
-/// Why a submission waits for a human; without a reason it does so no longer.
+/// The reason why a submission waits for a person; none if it no longer does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Held {
     /// The branch's last commit.
@@ -119,7 +120,7 @@ impl fmt::Display for QueuePlace {
 }
 
 impl AwaitedMerge {
-    /// Whether it is the same but for the estimate, which differs at each look.
+    /// Whether both are equal apart from the estimate, which changes with each request.
     pub fn is_like(&self, other: &AwaitedMerge) -> bool {
         let place = |awaited: &AwaitedMerge| {
             awaited.queue.as_ref().map(|place| (place.position, place.state.clone()))
@@ -129,19 +130,19 @@ impl AwaitedMerge {
     }
 }
 
-/// The commit that a person has taken as it is.
+/// The commit that a person approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Approved {
     /// The branch's last commit.
     pub head: String,
 }
 
-/// A submission was sent back to whoever takes the task next.
+/// A submission was sent back to the next holder of the task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Returned {
     /// The branch's last commit.
     pub head: String,
-    /// What sent it back: a gate, `merge`, a person.
+    /// The origin of the return: a gate, `merge`, or a person.
     pub by: String,
     pub reason: String,
     /// Whether `by` is a person, and the reason that person's words.
@@ -149,7 +150,7 @@ pub struct Returned {
     pub is_by_person: bool,
 }
 
-/// Something that happens to a submission, and leaves the task where it is.
+/// An event of a submission that does not change the state of its task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
     Reviewed(Reviewed),

@@ -7,26 +7,26 @@ use serde_json::Value;
 use crate::cascade::CascadeLimit;
 use crate::time::Timestamp;
 
-/// One run of a hook, and what came of it.
+/// One run of a hook, and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookRan {
     /// The hook.
     pub hook_name: String,
-    /// Where it ran.
+    /// The hook point.
     pub point: String,
     /// As [`crate::answer::Status`] names it.
     pub status: String,
-    /// Its first process's.
+    /// The exit code of the first process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     pub duration_ms: u64,
-    /// When it ended: runs of several hooks are stored together.
+    /// The end of the run. Runs of several hooks are stored together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// Runs that it took.
+    /// The number of runs, retries included.
     pub attempts: u32,
-    /// Why it did not pass.
+    /// The reason why the hook did not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// A message for the user about the run, such as the parts of its answer that did not count.
@@ -34,10 +34,11 @@ pub struct HookRan {
     pub message: Option<String>,
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,
-    /// Where this machine keeps the whole output.
+    /// The path of the whole output on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
-    /// The last lines of its output, if it failed and stopped nothing, or blocks and is no known test runner.
+    /// The last lines of the output, if the hook failed without blocking, or blocks and is no known test
+    /// runner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output_tail: Vec<String>,
 }
@@ -49,7 +50,7 @@ pub struct ReactionFailed {
     pub hook_name: String,
     /// The type of the event, or the hook point.
     pub point: String,
-    /// The action that was not done; none if the hook itself failed.
+    /// The action that was not taken; none if the hook itself failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_type: Option<String>,
     pub error: String,
@@ -79,7 +80,7 @@ pub struct ActionError {
 pub struct CascadeCut {
     pub hook_name: String,
     pub limit: CascadeLimit,
-    /// Actions that were not done.
+    /// The number of dropped actions.
     pub dropped: u32,
 }
 
@@ -96,21 +97,21 @@ pub struct HooksTrusted {
     /// The names of all gates.
     #[serde(default)]
     pub gates: Vec<String>,
-    /// How the gates differ from those that were agreed to before, in words.
+    /// The differences from the gates that were trusted before, in words.
     #[serde(default)]
     pub changes: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentsTrusted {
-    /// The digest of everything that the repository has for agents.
+    /// The digest of all agent definitions of the repository.
     pub digest: String,
     /// The names of the agents and files.
     #[serde(default)]
     pub agents: Vec<String>,
 }
 
-/// Reactions are done for all due events up to `seq`; where `part` is set, that one is under way.
+/// Reactions are done for all due events up to `seq`. If `part` is set, that event is in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CursorMoved {
     pub seq: u64,
@@ -118,14 +119,14 @@ pub struct CursorMoved {
     pub part: Option<CursorPart>,
 }
 
-/// A place inside the reactions to one event: too many dependents for one batch. Hooks are named,
-/// because which ones there are may change between two batches.
+/// A position within the reactions to one event that has too many dependents for one batch. Hooks are named,
+/// because the set of hooks may change between two batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CursorPart {
     pub hooks_done: Vec<String>,
-    /// The hook that is under way.
+    /// The hook that is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<String>,
-    /// Within that hook, the last dependent that was looked at.
+    /// The last dependent that this hook has handled.
     pub after: u64,
 }

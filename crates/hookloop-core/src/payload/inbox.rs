@@ -9,11 +9,11 @@ pub struct Dismissed {
     pub problem: String,
 }
 
-/// Who is about to send a message, by which channel, and of what.
+/// A notification that is about to be sent: its sender, channel and problems.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NoticeClaimed {
     pub channel: String,
-    /// Tells channels of one name apart that lead elsewhere.
+    /// The target of the channel, which distinguishes channels of the same name.
     pub to: String,
     pub machine: String,
     /// The keys of the problems.

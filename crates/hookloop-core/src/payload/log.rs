@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Acknowledged events are gone, and a person goes on without them.
+/// Acknowledged events are missing, and a person accepted the loss.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LossAccepted {
     /// The result of the check, in words.

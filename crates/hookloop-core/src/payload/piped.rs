@@ -31,10 +31,10 @@ pub enum PromptChannel {
 /// Text that waits for a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Piped {
-    /// A hook's name, `user`, or what else it is from.
+    /// The source of the text: a hook's name, `user`, or another word.
     pub from: String,
     pub point: String,
-    /// What came of the run, if it is a hook's: `passed`, `failed`, …
+    /// The status of the run, if the source is a hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     pub text: String,

@@ -11,25 +11,25 @@ use crate::id::TaskId;
 use crate::promise::Promise;
 use crate::trace::TraceParent;
 
-/// What the agent is to do.
+/// The work of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
     Prompt(String),
-    /// A file of the project that says it; read again for each prompt.
+    /// A file of the project with the work; read again for each prompt.
     Spec(String),
     /// Ready tasks, the most urgent first, until none is left.
     Tasks,
     /// This task alone.
     Task(TaskId),
-    /// What the agent's own user asks of it.
+    /// The work that the agent's own user requests.
     Own,
-    /// A review of what is to be delivered: one turn, of which only the answer counts.
+    /// A review of a delivery: one turn, of which only the answer counts.
     Review(String),
 }
 
-/// What decides that an iteration is the last one. Each is asked in turn; the first that does not say
-/// "continue" decides.
+/// A condition for the last iteration. The conditions are evaluated in order, and the first one that does not
+/// continue decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopWhen {
@@ -43,12 +43,12 @@ pub enum StopWhen {
     Turn,
     /// No task is open.
     Tasks,
-    /// A command of the project's, by its name.
+    /// A command of the project, by its name.
     Hook(String),
 }
 
 impl StopWhen {
-    /// Whether a command of the project's is asked.
+    /// Whether a command of the project decides.
     pub fn is_hook(&self) -> bool {
         matches!(self, StopWhen::Hook(_))
     }
@@ -86,18 +86,18 @@ impl fmt::Display for StopWhen {
     }
 }
 
-/// What happens when gates have sent the agent back as often as they may.
+/// The effect of reaching the retry limit of gates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AtRetryLimit {
-    /// The session ends and says that it needs a human.
+    /// The session ends and needs a person.
     #[default]
     NeedsHuman,
-    /// The work is taken as it is, and the record says so.
+    /// The work is accepted without proof, which the log records.
     Accept,
 }
 
-/// Whether an iteration goes on in the conversation of the one before.
+/// Whether an iteration continues the conversation of the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Conversation {
@@ -106,15 +106,15 @@ pub enum Conversation {
     Continue,
 }
 
-/// Which turns of a session go on in the conversation of the turn before.
+/// The turns of a session that continue the conversation of the previous turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConversationPolicy {
     /// Every iteration begins a new conversation.
     Fresh,
-    /// A turn that answers a gate's feedback goes on; any other iteration begins a new conversation.
+    /// A turn that answers a gate's feedback continues the conversation. Any other iteration begins a new one.
     #[default]
     Feedback,
-    /// Every iteration goes on in the conversation of the one before.
+    /// Every iteration continues the conversation of the previous one.
     Continue,
 }
 
@@ -145,16 +145,16 @@ impl FromStr for ConversationPolicy {
     }
 }
 
-/// Who takes the turns when the agent only fails.
+/// The agents that take over after repeated failures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fallback {
-    /// By their names, in order.
+    /// The names of the agents, in order.
     pub agents: Vec<String>,
     /// Failed turns in a row.
     pub after: u32,
 }
 
-/// How the agent of a session is called that hookloop does not start.
+/// The prefix of the agent's name in an external session.
 pub const GUEST: &str = "guest:";
 
 /// A script of the project that a hook of a session runs, with the digest of its bytes.
@@ -166,7 +166,7 @@ pub struct FrozenScript {
     /// The list that the hook is in: a task type's, or an agent's; none for the project's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_type: Option<String>,
-    /// Which word of the hook's command names the script, from 0.
+    /// The position of the script among the words of the hook's command, from 0.
     pub word: u32,
     /// The script, from the project's root.
     pub path: String,
@@ -174,14 +174,14 @@ pub struct FrozenScript {
     pub sha256: String,
 }
 
-/// Everything that a session is started with.
+/// The parameters of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
-    /// What `{{session}}` stands for.
+    /// The value of `{{session}}`.
     pub name: String,
     pub work: Work,
-    /// As the user named it: `claude`, `command:…`, `scripted:…`.
+    /// The agent as the user named it: `claude`, `command:…`, `scripted:…`.
     pub agent: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Fallback>,
@@ -193,7 +193,7 @@ pub struct Plan {
     /// The promises that end the session; all of them if none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub promises: Vec<Promise>,
-    /// What the user wants of the agent beside its settings.
+    /// The model that the user requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -201,27 +201,28 @@ pub struct Plan {
     pub stop_when: Vec<StopWhen>,
     pub at_retry_limit: AtRetryLimit,
     pub limits: Limits,
-    /// The hooks that the session has, by digest: with others it is not resumed unasked.
+    /// The digest of the session's hooks. A resume with other hooks needs consent.
     pub hooks: String,
     /// The scripts that its hooks run; none where an older version started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scripts: Option<Vec<FrozenScript>>,
-    /// Random, so that nothing that a hook prints can end the part of a prompt that it stands in.
+    /// A random word around hook output in prompts, so that the output can't end its own section.
     pub fence: String,
     pub machine: String,
-    /// Its tasks are worked on in worktrees of their own, and submitted.
+    /// Tasks are worked on in worktrees of their own, and submitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delivers: bool,
-    /// Completing without any change is fine, by the word of the person who started it.
+    /// The person who started the session allows completion without any change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_changes_ok: bool,
     /// The user's own file says `gates: none`: tasks are completed without proof.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wants_no_gates: bool,
-    /// The worker whose session it is: nobody watches it, and who takes its task next may be elsewhere.
+    /// The worker that runs the session. No person watches it, and the next holder of its task may be on
+    /// another machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
-    /// The span that it was started in, if its starter has one.
+    /// The trace span that started the session, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_parent: Option<TraceParent>,
 }
@@ -232,25 +233,25 @@ impl Plan {
         self.promises.is_empty() || self.promises.contains(&promise)
     }
 
-    /// Whether work that changes nothing is in question. External sessions and reviews may only answer.
+    /// Whether work without changes is questioned. External sessions and reviews may only answer.
     pub fn must_change_files(&self) -> bool {
         let is_work = !matches!(self.work, Work::Own | Work::Review(_));
         is_work && !self.has_guest() && !self.no_changes_ok
     }
 
-    /// Whether nobody sees how often it is begun anew.
+    /// Whether no person sees how often the session starts again.
     pub fn is_unwatched(&self) -> bool {
         self.has_guest() || self.worker.is_some()
     }
 
-    /// Whether the agent comes by itself: its turns are its own affair, and what they use is not known.
+    /// Whether the session is external: hookloop does not run its turns, and their usage is unknown.
     pub fn has_guest(&self) -> bool {
         self.agent.starts_with(GUEST)
     }
 }
 
 impl Work {
-    /// Whether it comes from the graph.
+    /// Whether the work comes from the task graph.
     pub fn is_of_tasks(&self) -> bool {
         matches!(self, Work::Tasks | Work::Task(_))
     }

@@ -36,15 +36,15 @@ pub struct TaskLeft {
 #[serde(rename_all = "snake_case")]
 pub enum Left {
     Completed,
-    /// It waits to be merged.
+    /// The task waits to be merged.
     Submitted,
-    /// It could not be submitted, and is ready again for whoever goes on with it.
+    /// The task could not be submitted, and is ready for its next holder.
     Returned,
-    /// A human is needed for it.
+    /// The task needs a person.
     Blocked,
-    /// It is ready again.
+    /// The task is ready again.
     Released,
-    /// Others have it.
+    /// Another holder has the task.
     Lost,
 }
 
@@ -54,23 +54,24 @@ pub struct CheckpointMade {
     pub data: Value,
 }
 
-/// A program took the session on.
+/// A program resumed the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionResumed {
-    /// Which start of it this is; the first has 1.
+    /// The number of this start; the first has 1.
     pub run: u32,
-    /// Where it runs now.
+    /// The machine that runs the session now.
     pub machine: String,
-    /// The hooks that it has from now on, if the user agreed to others.
+    /// The digest of the hooks from now on, if the user trusted others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hooks: Option<String>,
-    /// The scripts that its hooks run from now on, if those are others.
+    /// The scripts of the hooks from now on, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scripts: Option<Vec<FrozenScript>>,
 }
 
-/// Hooks are not what they were when the session began. It goes on with those that it had.
+/// Hooks differ from those that the session began with. The session continues with the hooks that it began
+/// with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustDrifted {
     /// Hooks and scripts, by name.
@@ -90,12 +91,12 @@ pub struct WorktreeRecreated {
     pub saved: Option<String>,
 }
 
-/// How a session ends.
+/// The outcome of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     Complete {
-        /// Gates said no, and somebody took the work as it is.
+        /// A person accepted the work although gates failed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unproven: bool,
     },
@@ -105,13 +106,13 @@ pub enum Outcome {
     Limit {
         limit: Limit,
     },
-    /// The user ended it.
+    /// The user ended the session.
     Cancelled,
-    /// Its program died, and another session was begun.
+    /// The program of the session died, and another session was started.
     Interrupted,
 }
 
-/// How a session ended, and whether its work is proven.
+/// The outcome of a session, and whether its work is proven.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionEnded {
     #[serde(flatten)]
@@ -127,7 +128,7 @@ impl From<Outcome> for SessionEnded {
     }
 }
 
-/// A person lets a session that ended continue.
+/// A person reopened a session that had ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionReopened {
     /// The limits of the session from now on; none if they stay as they are.
@@ -164,7 +165,7 @@ pub struct FilesSeen {
     /// The commit that is checked out; none outside of git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
-    /// Only hooks and gates of this session had the files since the turn before, so changes are theirs.
+    /// Only hooks and gates of this session could change the files since the previous turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_hooks: bool,
 }

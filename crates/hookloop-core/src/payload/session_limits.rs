@@ -7,36 +7,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::quantity::{Count, Dollars, Length, counted};
 
-/// What a session has until it ends, whatever the agent says. All of them hold by default.
+/// The limits that end a session. All of them have defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
     pub iterations: u32,
-    /// Of time in which it runs; pauses and crashes are not counted.
+    /// The longest run time. Pauses and crashes are not counted.
     pub duration_ms: u64,
-    /// Of one turn.
+    /// The timeout of one turn.
     pub turn_ms: u64,
     /// Failed turns in a row.
     pub errors: u32,
-    /// How often gates may send the agent back without its work getting better.
+    /// How often gates may fail without the work improving.
     pub hook_retries: u32,
-    /// Iterations in a row in which nothing gets anywhere.
+    /// Iterations in a row without progress.
     pub no_progress: u32,
-    /// Turns in which agents may fix what hooks of a delivery or a merge found, for each task.
+    /// Turns of a task in which agents may fix problems that hooks of a delivery or a merge found.
     #[serde(default = "remediations")]
     pub remediations: u32,
-    /// How often a task may go back unfinished until a human is asked.
+    /// How often a task may be returned unfinished before a person is asked.
     #[serde(default = "continuations")]
     pub continuations: u32,
     /// Tokens of one session, for agents that report their usage.
     pub tokens: u64,
     pub cost_micros: u64,
-    /// Turns whose cost is unknown. No bound unless somebody set a limit of cost: that can't count these turns.
+    /// Turns whose cost is unknown. Unlimited unless a cost limit is set, because that limit can't count these
+    /// turns.
     #[serde(default = "unbound", skip_serializing_if = "is_unbound")]
     pub unpriced_turns: u32,
 }
 
-/// Turns of unknown cost that a session may take which has a limit of cost.
+/// The default limit of turns of unknown cost for a session with a cost limit.
 pub const UNPRICED_TURNS: u32 = 20;
 
 fn unbound() -> u32 {
@@ -75,7 +76,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// These limits under a scope that allows `ceiling`: what is wider is what it allows.
+    /// Returns these limits, none of them wider than in `ceiling`.
     pub fn within(self, ceiling: Limits) -> Limits {
         Limits {
             iterations: self.iterations.min(ceiling.iterations),
@@ -120,7 +121,7 @@ pub enum Limit {
     Errors,
     Tokens,
     Cost,
-    /// Of all sessions together.
+    /// The budget of all sessions.
     Purse,
 }
 

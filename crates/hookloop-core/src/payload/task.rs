@@ -8,7 +8,7 @@ use crate::claim::{Claim, ReleaseReason};
 use crate::id::TaskId;
 use crate::task::Priority;
 
-/// Work began; with a claim, in the hands of its agent.
+/// Work began; with a claim, by its agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Started {
@@ -16,21 +16,21 @@ pub struct Started {
     pub context: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
-    /// The silent agent whose claim this one ended.
+    /// The agent that missed its heartbeat, whose claim this one ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_over: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Released {
-    /// Which claim of the task it was.
+    /// The epoch of the claim that ended.
     pub epoch: u64,
     pub reason: ReleaseReason,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// Work is done; with a submission it waits to be merged, in nobody's hands.
+/// The work is done; with a submission it waits to be merged and has no holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Submitted {
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
@@ -52,9 +52,9 @@ pub enum EdgeType {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependency {
-    /// The task that waits.
+    /// The dependent task.
     pub from_id: TaskId,
-    /// The task that it waits for.
+    /// The task that has to be completed first.
     pub to_id: TaskId,
     pub edge_type: EdgeType,
 }
@@ -85,7 +85,7 @@ impl RemovedDependency {
 pub struct Satisfied {
     /// The task that is ready.
     pub dependent_task_id: TaskId,
-    /// Its last dependency.
+    /// The last dependency of that task.
     pub completed_task_id: TaskId,
 }
 
@@ -95,7 +95,7 @@ pub struct AgentMetrics {
     pub goal: String,
     pub labels: Vec<String>,
     pub priority: Priority,
-    /// From its start to its end; null if nobody started it.
+    /// The duration from start to end; null if nobody started the task.
     pub duration_ms: Option<i64>,
     pub deliverables: Vec<String>,
 }

@@ -9,13 +9,13 @@ use crate::purse::Amount;
 use crate::quantity::CostFigure;
 use crate::usage::Usage;
 
-/// A prompt is about to be sent, with the first `items` of what waits in it.
+/// A prompt is about to be sent. It contains the first `items` of the waiting texts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IterationStarted {
     pub number: u32,
-    /// More than 1 if this program ended during the turn before.
+    /// The attempt of the turn. More than 1 if the program ended during the turn before.
     pub attempt: u32,
-    /// How much of what waited for the agent is in the prompt.
+    /// The number of waiting texts in the prompt.
     pub items: u32,
 }
 
@@ -31,15 +31,15 @@ pub struct TurnStarted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnKind {
-    /// An iteration's.
+    /// The turn of an iteration.
     Work,
-    /// After an error.
+    /// A turn after an error.
     Recovery,
-    /// Of what was left to say at the end.
+    /// A final turn with the pending output.
     Delivery,
 }
 
-/// What an agent says by a tool counts as if its final message had said it.
+/// The agent's report by a tool. It counts like a promise in the final message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Claimed {
     pub claim: Promise,
@@ -53,19 +53,19 @@ pub struct TurnEnded {
     pub turn: TurnKind,
     #[serde(flatten)]
     pub result: TurnResult,
-    /// Who took it, by the name that the plan has.
+    /// The agent that took the turn, by its name in the plan.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub agent: String,
     pub duration_ms: u64,
-    /// How long the session has run by now.
+    /// The run time of the session so far.
     pub active_ms: u64,
     #[serde(default, skip_serializing_if = "Usage::is_none")]
     pub usage: Usage,
-    /// The agent did not come to say all that it used.
+    /// The agent ended before it reported its whole usage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_partial: bool,
-    /// The cost of the turn is unknown: the agent reported none, and no price applies. `usage.costMicros` is no measure
-    /// then.
+    /// The cost of the turn is unknown: the agent reported none, and no price applies. `usage.costMicros` has
+    /// no meaning then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unpriced: bool,
     /// The last line that the agent wrote to stderr, if the turn did not finish.
@@ -82,22 +82,22 @@ pub struct TurnEnded {
     /// Tags in the message that look like a promise, if none of them is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub near_misses: Vec<NearMiss>,
-    /// What the project's files are now, by digest; none if that is not known.
+    /// The digest of the project's files after the turn; none if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
     /// The commit that is checked out after the turn; none outside of git, and where commits are no change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
-    /// The first of those that changed in the turn.
+    /// The first files that changed in the turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// What the agent asked for and may not do, the first of it.
+    /// The first requests of the agent that were denied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
-    /// Where this machine keeps the agent's output.
+    /// The path of the agent's output on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
-    /// The agent's name for the conversation, to go on with it.
+    /// The agent's id of the conversation, to continue it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
 }
@@ -109,19 +109,19 @@ pub enum TurnResult {
     Failed {
         error: String,
     },
-    /// Who answers the agent wants to be left alone for a while.
+    /// The provider of the agent returned a rate limit.
     RateLimited {
         error: String,
-        /// Until then, if that was told: milliseconds since 1970.
+        /// The end of the rate limit, if it is known: milliseconds since 1970.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until_ms: Option<u64>,
     },
-    /// By us: the session is to end, or the turn used what there was for it.
+    /// hookloop cancelled the turn: the session ends, or the turn reached a limit.
     Cancelled,
 }
 
 impl TurnEnded {
-    /// What the turn cost.
+    /// The cost of the turn.
     pub fn cost(&self) -> CostFigure {
         let unpriced_turns = u64::from(self.has_unknown_cost());
         CostFigure { micros: self.usage.cost_micros, unpriced_turns }
@@ -184,7 +184,7 @@ impl FaultCause {
     }
 }
 
-/// What is set aside for a session's turn, beside what was before.
+/// An amount that is reserved for a session's turn, in addition to earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnReserved {
     pub session: SessionId,

@@ -16,19 +16,19 @@ const NAMED_MAX: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// A claim, which gates are held against.
+    /// The work is reported as complete; the gates judge it.
     Complete,
     Continue,
     Escalate,
 }
 
-/// Whether the iteration was the last one.
+/// The decision whether the iteration was the last one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StopDecided {
     pub decision: Decision,
     pub reason: String,
-    /// Which of [`super::StopWhen`] decided.
+    /// The name of the stop condition that decided.
     pub by: String,
     /// Checks that fail, if any were run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,16 +44,16 @@ pub struct StopDecided {
 pub struct Receipt {
     pub gate: String,
     pub point: String,
-    /// What ran.
+    /// The definition of the gate that ran.
     pub what: Value,
     /// `passed`, `blocked`, `failed`, `timed_out`, …
     pub status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The git tree of the project as it was, with what is not committed; none outside of git.
+    /// The git tree of the project, with uncommitted changes; none outside of git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
-    /// Of the output.
+    /// The SHA-256 digest of the output.
     pub output_sha256: String,
     pub duration_ms: u64,
     /// The values for later hooks of the same point; none if there are none.
@@ -75,21 +75,21 @@ pub enum Verdict {
     Escalate { reason: String },
 }
 
-/// What the gates said to a claim.
+/// The joint verdict of the gates on a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatesJudged {
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// How many there are.
+    /// The number of gates.
     pub gates: u32,
-    /// The git tree that they ran on.
+    /// The git tree that the gates ran on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
-    /// What the files were, by the digest that turns have.
+    /// The digest of the files, as in `turn_ended`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
-    /// Checks that fail, by gate.
+    /// The failing checks, by gate.
     pub failing: Vec<String>,
     /// The gates that ran and passed, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -134,12 +134,12 @@ impl fmt::Display for GatesJudged {
     }
 }
 
-/// What came of submitting a task's work.
+/// The result of submitting a task's work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubmitJudged {
     #[serde(flatten)]
     pub verdict: SubmitVerdict,
-    /// The hook that it was up to, if it did not pass.
+    /// The hook that decided, if the submission did not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<String>,
     /// The hooks of `before_submit` that checked the submitted files and passed, by name.
@@ -156,16 +156,16 @@ pub struct SubmitJudged {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum SubmitVerdict {
-    /// It may be submitted; none if there is nothing to submit.
+    /// The work may be submitted; none if there is nothing to submit.
     Pass {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         submission: Option<Submission>,
     },
-    /// A hook said no, and the agent was told what to do about it.
+    /// A hook blocked, and the agent received its feedback.
     Block,
-    /// A hook changed the files, so what the gates said is not about them any more.
+    /// A hook changed the files, so the verdict of the gates is void.
     Regate,
-    /// It did not work out, and may another time.
+    /// The submission failed and is retried.
     Retry {
         reason: String,
     },
@@ -174,20 +174,20 @@ pub enum SubmitVerdict {
     },
 }
 
-/// What is done about gates that have sent the agent back as often as they may.
+/// The decision at the retry limit of gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// As often again.
+    /// The agent gets as many retries again.
     Continue,
     Accept,
-    /// A human is needed.
+    /// The session ends and needs a person.
     Abort,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RetryLimitAsked {
-    /// How often the agent was sent back.
+    /// The number of retries.
     pub retries: u32,
     /// The checks that fail.
     pub failing: Vec<String>,

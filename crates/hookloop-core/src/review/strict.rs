@@ -118,7 +118,7 @@ impl<'de, const IS_TOP: bool> Visitor<'de> for ObjectVisitor<IS_TOP> {
 
 struct FieldVisitor<const IS_TOP: bool>;
 
-/// What is not here is refused: truth values, fractions, numbers below zero, objects.
+/// Other values are refused: booleans, fractions, negative numbers, objects.
 impl<'de, const IS_TOP: bool> Visitor<'de> for FieldVisitor<IS_TOP> {
     type Value = Field;
 

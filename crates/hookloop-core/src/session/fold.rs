@@ -7,7 +7,7 @@ use crate::payload::session::{FilesSeen, Left, Outcome, SessionReopened};
 use crate::point::Point;
 
 impl Session {
-    /// The session that these events tell of; none if they do not begin with its start.
+    /// Returns the session of these events; none if the first one does not start a session.
     pub fn of<'e>(events: impl IntoIterator<Item = &'e EventBody>) -> Option<Session> {
         let mut events = events.into_iter();
         let Some(EventBody::SessionStarted(plan)) = events.next() else { return None };
@@ -18,7 +18,7 @@ impl Session {
         Some(session)
     }
 
-    /// Takes in the next event. Those that are not a session's change nothing.
+    /// Applies the next event. Events of other kinds change nothing.
     pub fn apply(&mut self, event: &EventBody) {
         if self.is_over() {
             if let EventBody::SessionReopened(reopened) = event {
@@ -53,7 +53,7 @@ impl Session {
                 self.run = resumed.run;
                 self.pause_requested = false;
                 self.stop_requested = false;
-                // There may be more in it by now.
+                // The budget may have more by now.
                 self.shortage = None;
                 // The person who resumes the session may have logged in or upgraded the agent.
                 self.fault = None;
@@ -77,13 +77,13 @@ impl Session {
         }
     }
 
-    /// Pauses a session that ended, so that it can be resumed. Its counters of failures start again; iterations, time,
-    /// tokens and cost go on from where they were.
+    /// Pauses a session that ended, so that it can be resumed. Its failure counters start again. Iterations,
+    /// time, tokens and cost continue.
     fn reopen(&mut self, reopened: &SessionReopened) {
         if let Some(limits) = reopened.limits {
             self.plan.limits = limits;
         }
-        // The next prompt has it after all.
+        // The next prompt will contain the pending output.
         self.undelivered = self.undelivered.saturating_sub(self.pending.len());
         self.return_withheld(None);
         self.outcome = None;
@@ -99,14 +99,14 @@ impl Session {
         if let Work::Task(_) = self.plan.work {
             self.tasks_blocked.clear();
         }
-        // A person knows that somebody else had them. The next claim tells whether one can be had again.
+        // A person knows that other holders had these tasks. The next claim shows whether a task is available.
         self.tasks_lost.clear();
         self.void();
         self.phase = Phase::Paused;
     }
 
-    /// Takes in a look at the files between turns. Changes by hooks are not the agent's. When a program takes the
-    /// session on, a person may have changed the files, and that counts as a change.
+    /// Applies a snapshot of the files between turns. Changes by hooks are not the agent's. When a program
+    /// resumes the session, a person may have changed the files, which counts as a change.
     fn see_files(&mut self, seen: &FilesSeen) {
         let files = seen.files.as_str();
         if self.has_worked && !seen.after_hooks && self.files.as_deref() != Some(files) {
@@ -117,7 +117,7 @@ impl Session {
         }
         self.files = Some(files.to_owned());
         self.progress.begin(files);
-        // Hooks of the session's end run after the verdict, and a final turn voids the verdict itself.
+        // Hooks of the session's end run after the verdict, and a final turn voids the verdict.
         if seen.after_hooks && self.phase == Phase::Ending {
             return;
         }
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// The agent's files are not those that it made a claim about, so the claim is void and the agent goes on.
+    /// Voids the claim, because the agent's files are lost. The agent continues.
     fn lose_worktree(&mut self) {
         self.recreations = self.recreations.saturating_add(1);
         self.void();

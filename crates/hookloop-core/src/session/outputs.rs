@@ -5,7 +5,7 @@ use crate::id::TaskId;
 use crate::payload::piped::{MESSAGE, Piped, PromptChannel};
 use crate::point::Point;
 
-/// Outputs that wait for work to continue; of more the oldest are given up.
+/// The most outputs that are withheld. Older ones are dropped.
 const WITHHELD_MAX: usize = 1_000;
 
 impl Session {
@@ -23,7 +23,7 @@ impl Session {
         self.pending.push_back(piped);
     }
 
-    /// A prompt that came to nothing did not reach anybody: its parts are first in the next one.
+    /// Returns the texts of a failed prompt to the front of the queue.
     pub(super) fn unbind(&mut self) {
         for piped in self.bound.drain(..).rev() {
             self.pending.push_front(piped);
@@ -36,7 +36,7 @@ impl Session {
         now
     }
 
-    /// Gives up what waits for a prompt: with a task at hand, only what gates said about that task.
+    /// Removes the pending texts: with a task, only the feedback of gates on that task.
     pub(super) fn take_pending(&mut self) -> Vec<Piped> {
         let has_task = self.task.is_some();
         let (taken, kept): (Vec<_>, Vec<_>) =
@@ -46,11 +46,11 @@ impl Session {
         taken
     }
 
-    /// Gives up what waits for a prompt until the work continues.
+    /// Withholds the pending texts until the work continues.
     pub(super) fn withhold_pending(&mut self) {
         let task = self.task.as_ref().map(|taken| taken.task.clone());
         let taken = self.take_pending();
-        // After the last task, no work continues that these outputs are about.
+        // After the last task, no work continues that needs these outputs.
         if task.is_none() && self.plan.work.is_of_tasks() {
             return;
         }
@@ -60,7 +60,7 @@ impl Session {
         self.withheld.drain(..self.withheld.len().saturating_sub(WITHHELD_MAX));
     }
 
-    /// The work on a task continues, or that of a session without one: the next prompt begins with its outputs.
+    /// Returns the withheld outputs of a task, or of a session without one, to the front of the queue.
     pub(super) fn return_withheld(&mut self, task: Option<&TaskId>) {
         let withheld = std::mem::take(&mut self.withheld);
         let (own, others): (Vec<_>, Vec<_>) =
@@ -73,13 +73,13 @@ impl Session {
     }
 }
 
-/// Whether it is what a gate said about the work.
+/// Whether the text is the feedback of a gate.
 fn is_feedback(piped: &Piped) -> bool {
     let point = piped.point.parse();
     matches!(point, Ok(Point::Stop | Point::Validation | Point::BeforeSubmit))
 }
 
-/// Whether it is the output of a hook that runs again and again in the loop, so that only the newest output counts.
+/// Whether the text comes from a hook that runs repeatedly in the loop, so that only the newest output counts.
 fn is_renewed(piped: &Piped) -> bool {
     let is_of_loop = matches!(
         piped.point.parse(),

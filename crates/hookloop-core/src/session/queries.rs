@@ -13,15 +13,15 @@ use crate::purse::Amount;
 use crate::quantity::{CostFigure, Count, Dollars, Length, counted};
 
 impl Session {
-    /// Whether it is about to be complete, and the gates have not said yes to the files as they are. Tasks were
-    /// proven one by one; after them only final delivery changes something.
+    /// Whether the session is about to complete without a pass of the gates on the current files. Tasks were
+    /// proven one by one, so only final delivery can change files after them.
     pub fn is_unproven(&self) -> bool {
         let has_changed = !self.plan.work.is_of_tasks() || self.deliveries > 0;
         self.outcome == Some(Outcome::Complete { unproven: false }) && self.is_stale && has_changed
     }
 
-    /// Whether the session is complete and its work is proven: gates ran and passed on the files as they
-    /// are, and nobody accepted anything without them. With tasks, this holds for each of them.
+    /// Whether the session is complete and proven: gates passed on the current files, and nobody accepted work
+    /// without them. With tasks, this holds for each task.
     pub fn is_proven(&self) -> bool {
         let is_green = self.is_proof && !self.is_stale;
         if self.outcome != (Some(Outcome::Complete { unproven: false })) {
@@ -37,7 +37,7 @@ impl Session {
         }
     }
 
-    /// Whether the last verdict is of gates, and not of none.
+    /// Whether the last verdict came from at least one gate.
     pub fn has_gates(&self) -> bool {
         self.judged.as_ref().is_some_and(|judged| judged.gates > 0)
     }
@@ -68,13 +68,13 @@ impl Session {
         self.phase == Phase::Ended
     }
 
-    /// What its turns cost.
+    /// The cost of the session's turns.
     pub fn cost(&self) -> CostFigure {
         let unpriced_turns = u64::from(self.unpriced_turns);
         CostFigure { micros: self.usage.cost_micros, unpriced_turns }
     }
 
-    /// What the session may still use by its own limits.
+    /// The amount that the session's own limits still allow.
     pub fn left(&self) -> Amount {
         let limits = &self.plan.limits;
         let all =
@@ -82,7 +82,7 @@ impl Session {
         all.minus(self.usage.into())
     }
 
-    /// That a limit was reached, with the amount that was used: "its limit of 5 iterations was reached".
+    /// Returns the sentence for a reached limit: "its limit of 5 iterations was reached".
     pub fn limit_reached(&self, limit: Limit) -> String {
         let limits = &self.plan.limits;
         match limit {
@@ -115,7 +115,7 @@ impl Session {
         }
     }
 
-    /// Who takes the next turn.
+    /// The agent of the next turn.
     pub fn agent(&self) -> &str {
         let fallback = self.plan.fallback.as_ref();
         let next = |place: usize| fallback.and_then(|fallback| fallback.agents.get(place));
@@ -123,10 +123,10 @@ impl Session {
         instead.unwrap_or(&self.plan.agent)
     }
 
-    /// The conversation that a turn goes on with. What hooks say about a turn is said where it was taken.
+    /// The conversation that a turn continues. Hook output about a turn goes to the conversation of that turn.
     pub fn conversation(&self, kind: TurnKind) -> Option<&Talk> {
         let goes_on = match kind {
-            // What stands in the way of a submission is said to who made it.
+            // Problems of a submission go to the conversation that produced it.
             TurnKind::Work => {
                 self.plan.conversation == Conversation::Continue
                     || self.remediations > 0
@@ -137,7 +137,7 @@ impl Session {
         self.conversation.as_ref().filter(|_| goes_on)
     }
 
-    /// Whether the turn answers what a `stop` gate said, and goes on in the conversation for that alone.
+    /// Whether the turn answers a `stop` gate's feedback, and continues the conversation only for that.
     ///
     /// After a failed turn the feedback begins a new conversation: the old one may be the cause.
     pub fn answers_feedback(&self) -> bool {
@@ -150,12 +150,12 @@ impl Session {
             && self.bound.iter().any(is_of_gate)
     }
 
-    /// The number of the next iteration: one that was only told to wait is not counted.
+    /// The number of the next iteration. A rate-limited iteration is not counted.
     pub fn next_iteration(&self) -> u32 {
         if self.waits > 0 { self.iteration } else { self.iteration + 1 }
     }
 
-    /// Whether a look after hooks is news for the log.
+    /// Whether a snapshot after hooks differs from the known files.
     pub fn is_news(&self, seen: &FilesSeen) -> bool {
         let is_start = |start: &FilesSeen| (&start.files, &start.head) == (&seen.files, &seen.head);
         let moves_start = self.is_unchanged && !self.start.as_ref().is_some_and(is_start);
@@ -168,7 +168,7 @@ impl Session {
         own.map(|output| &output.piped)
     }
 
-    /// Whether on_error has something to say to the agent.
+    /// Whether output of on_error waits for the agent.
     pub(super) fn has_word_of_error(&self) -> bool {
         self.pending.iter().any(Session::is_of_error)
     }

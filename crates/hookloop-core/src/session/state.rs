@@ -19,33 +19,33 @@ pub use crate::payload::piped::MESSAGE;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// session_start is due.
+    /// The hooks of session_start are due.
     Starting,
-    /// The task's own place is to be made ready.
+    /// The worktree of the task is to be prepared.
     Settling,
-    /// The next iteration is.
+    /// The next iteration is due.
     Ready,
-    /// A turn is under way, or was when the program ended.
+    /// A turn is running, or was running when the program ended.
     Turn(TurnKind),
-    /// post_iteration is due.
+    /// The hooks of post_iteration are due.
     After,
-    /// Whether that was the last iteration is to be decided.
+    /// The stop conditions are to be evaluated.
     Deciding,
-    /// The gates are to be asked.
+    /// The gates are to be run.
     Gating,
-    /// on_error is due.
+    /// The hooks of on_error are due.
     Failed {
         error: String,
     },
-    /// What on_error says may be due at once.
+    /// A recovery turn with the output of on_error may be due.
     Recovering,
-    /// The gates said no once too often.
+    /// The gates have reached the retry limit.
     AtRetryLimit,
-    /// The gates said yes; the task's work is to be submitted.
+    /// The gates passed, and the task's work is to be submitted.
     Submitting,
-    /// after_submit is due.
+    /// The hooks of after_submit are due.
     Submitted,
-    /// The session is done with its task.
+    /// The session is about to leave its task.
     TaskOver {
         how: Left,
         reason: Option<String>,
@@ -66,28 +66,28 @@ pub(super) struct WithheldOutput {
 /// A conversation with the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Talk {
-    /// The agent's name for it.
+    /// The agent's id of the conversation.
     pub id: String,
-    /// What all its turns used.
+    /// The usage of all its turns.
     pub usage: Usage,
 }
 
-/// What a session's events amount to.
+/// The state of a session, folded from its events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
     pub plan: Plan,
-    /// How often a program took it on.
+    /// The number of starts of the session.
     pub run: u32,
     pub phase: Phase,
     /// The last iteration that began.
     pub iteration: u32,
-    /// Of the turn that began last.
+    /// The attempt of the last turn.
     pub attempt: u32,
     /// Turns that ended.
     pub turns: u32,
-    /// What waits for a prompt, oldest first.
+    /// The texts that wait for a prompt, oldest first.
     pub pending: VecDeque<Piped>,
-    /// What is in the prompt of the turn that is under way.
+    /// The texts in the prompt of the running turn.
     pub bound: Vec<Piped>,
     /// Outputs that no turn followed because a person had to decide: the next prompt about the same work has them.
     pub(super) withheld: Vec<WithheldOutput>,
@@ -100,48 +100,48 @@ pub struct Session {
     pub unpriced_turns: u32,
     /// How many agents were given up.
     pub fallen_back: usize,
-    /// Turns in a row that were told to wait.
+    /// Rate-limited turns in a row.
     pub waits: u32,
-    /// Until when, if that was told.
+    /// The end of the rate limit, if it is known.
     pub wait_until_ms: Option<u64>,
-    /// The last one, which a turn may go on with.
+    /// The last conversation, which a turn may continue.
     pub conversation: Option<Talk>,
-    /// Gates that said no without the work having got better.
+    /// Gate failures without an improvement of the work.
     pub retries: u32,
-    /// A gate has sent the agent back in this work.
+    /// A gate has failed in this work.
     pub was_sent_back: bool,
-    /// How often the hooks of a submission have sent the agent back in this work.
+    /// Remediation turns that hooks of a submission caused in this work.
     pub remediations: u32,
     /// The failure of the last submission that the agent was told about.
     pub submit_failure: Option<String>,
     /// How often a submission has changed the files that gates had passed.
     pub regates: u32,
-    /// How often a submission did not work out, and may another time.
+    /// The number of retries of the submission.
     pub submit_tries: u32,
-    /// How often the worktree of this task was made anew.
+    /// How often the worktree of this task was recreated.
     pub recreations: u32,
-    /// What the gates passed, as a git tree.
+    /// The git tree on which the gates passed.
     pub gated_tree: Option<String>,
-    /// What is about to be submitted.
+    /// The submission that is about to be recorded.
     pub submission: Option<Submission>,
     /// The task whose after_submit is due.
     pub submitted: Option<TaskId>,
     pub progress: Progress,
     pub usage: Usage,
-    /// What the purse lacks for another turn.
+    /// The shortage of the shared budget, if it does not allow another turn.
     pub shortage: Option<Shortage>,
     pub active_ms: u64,
-    /// What the agent has said by tools in the turn that is under way, and why.
+    /// The agent's reports by tools in the running turn.
     pub claims: Vec<Claimed>,
     /// The last iteration's turn.
     pub last: Option<TurnEnded>,
-    /// What the ways to stop said last.
+    /// The last decision of the stop conditions.
     pub decided: Option<StopDecided>,
     /// The gates' results on work that was not claimed, since the last turn.
     pub unclaimed: Option<UnclaimedWorkChecked>,
     /// The checks that failed last.
     pub failing: Option<BTreeSet<String>>,
-    /// Of the gates' last run.
+    /// The receipts of the gates' last run.
     pub receipts: Vec<Receipt>,
     /// The last verdict of the gates.
     pub judged: Option<GatesJudged>,
@@ -155,32 +155,32 @@ pub struct Session {
     pub has_worked: bool,
     /// The agent was asked why nothing changed.
     pub was_asked_for_changes: bool,
-    /// The files as the last look found them.
+    /// The digest of the last known files.
     pub(super) files: Option<String>,
     /// The last turn changed files, and no gate has seen them since.
     pub is_unjudged: bool,
-    /// What the files were when the gates said yes.
+    /// The digest of the files on which the gates passed.
     pub(super) green: Option<Option<String>>,
-    /// The gates have not seen what the files are now.
+    /// The gates have not passed on the current files.
     pub is_stale: bool,
     pub checkpoint: Option<Value>,
-    /// Files that decide what hooks are and that changed since it began.
+    /// Files that define hooks and changed since the session began.
     pub drifted: BTreeSet<String>,
     pub pause_requested: bool,
-    /// A person wants it to stop now.
+    /// A person requested a stop.
     pub stop_requested: bool,
     pub outcome: Option<Outcome>,
     /// Turns of final delivery.
     pub deliveries: u32,
-    /// What no prompt had at the end.
+    /// The number of texts that no prompt contained at the end.
     pub undelivered: usize,
-    /// Those of them that were meant for a final turn which failed.
+    /// Undelivered texts that were meant for a failed final turn.
     pub lost_outputs: usize,
-    /// Those that a newer output of the same hook replaced before a prompt had them.
+    /// Texts that a newer output of the same hook replaced before a prompt contained them.
     pub replaced_outputs: usize,
-    /// A task was taken as it is, without proof.
+    /// A task was accepted without proof.
     pub has_accepted: bool,
-    /// The task at hand was.
+    /// The current task was accepted without proof.
     pub is_accepted: bool,
     /// Hooks of `before_submit` have checked the files that are submitted.
     pub(super) is_submission_proof: bool,
@@ -189,7 +189,7 @@ pub struct Session {
     pub tasks_blocked: Vec<TaskId>,
     /// Completed and submitted tasks whose work no gate has proven.
     pub tasks_unproven: Vec<TaskId>,
-    /// Tasks that this session worked on and somebody else completed, released or took over.
+    /// Tasks of this session that another holder completed, released or took over.
     pub tasks_lost: Vec<TaskId>,
 }
 

@@ -1,4 +1,4 @@
-//! From a session's state to what is to be done next.
+//! From the state of a session to its next step.
 
 use super::state::{Phase, Session};
 use crate::payload::plan::Work;
@@ -8,28 +8,28 @@ use crate::payload::turn::TurnKind;
 use crate::point::Point;
 use crate::quantity::counted;
 
-/// Turns that try to tell the agent what is left at the end.
+/// The most turns of final delivery.
 pub const DELIVERIES_MAX: u32 = 3;
-/// A turn that the program did not survive so often has failed.
+/// The most attempts of a turn during which the program died.
 pub const ATTEMPTS_MAX: u32 = 5;
-/// Before the turn after an error; twice as long after each further one.
+/// The pause after an error, doubled after each further one.
 const BACKOFF_MS: u64 = 1_000;
 const BACKOFF_MAX_MS: u64 = 60_000;
-/// Before a submission is tried again; twice as long after each further one.
+/// The pause before a submission is retried, doubled after each further one.
 const SUBMIT_BACKOFF_MS: u64 = 5_000;
 const SUBMIT_BACKOFF_MAX_MS: u64 = 10 * 60_000;
-/// Before the turn after one that was told to wait and not for how long; twice as long after each further one.
+/// The pause after a rate limit of unknown length, doubled after each further one.
 const WAIT_MS: u64 = 60_000;
 const WAIT_MAX_MS: u64 = 15 * 60_000;
 
-/// What is to be done next.
+/// The next step of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The hooks of a point.
+    /// Run the hooks of a point.
     Hooks(Point),
     /// Claim the most urgent task that is ready.
     TakeTask,
-    /// Make the task's own place ready: its worktree, then session_start there.
+    /// Prepare the task's worktree, then run session_start there.
     Settle,
     /// After a pause: the hooks of before_submit, one after the other.
     Submit {
@@ -37,43 +37,43 @@ pub enum Step {
     },
     /// After a pause: pre_iteration, then the prompt is fixed.
     Begin(Pause),
-    /// The prompt of a turn that is no iteration is fixed.
+    /// Fix the prompt of a turn that is no iteration.
     StartTurn(TurnKind),
     Turn(TurnKind),
-    /// Whether that was the last iteration.
+    /// Evaluate the stop conditions.
     Decide,
-    /// What gates say to a claim.
+    /// Run the gates on a claim.
     Gate,
     /// Run the gates once before the session ends without progress and without a claim.
     CheckUnclaimed,
-    /// The gates said no once too often.
+    /// Request a decision at the retry limit.
     AnswerRetryLimit,
-    /// Tell the graph what became of the task.
+    /// Record the result of the task in the graph.
     LeaveTask {
         how: Left,
         reason: Option<String>,
     },
     End(Outcome),
-    /// Somebody asked for a pause.
+    /// Pause, as requested.
     Pause,
-    /// Nothing, until somebody resumes it; or nothing any more.
+    /// Do nothing: the session is paused or has ended.
     Rest,
 }
 
-/// What is waited for before an iteration.
+/// The wait before an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
     For {
         ms: u64,
     },
-    /// Until a moment, in milliseconds since 1970, but for so long at least: clocks differ.
+    /// Until a time in milliseconds since 1970, but at least `least_ms`: clocks differ.
     Until {
         ms: u64,
         least_ms: u64,
     },
 }
 
-/// What a session does next, if it has run for so long.
+/// Returns the next step of a session that has run for `active_ms`.
 pub fn next_step(session: &Session, active_ms: u64) -> Step {
     let is_over = active_ms >= session.plan.limits.duration_ms;
     match &session.phase {
@@ -85,7 +85,7 @@ pub fn next_step(session: &Session, active_ms: u64) -> Step {
         Phase::Paused | Phase::Ended => Step::Rest,
         _ if is_over => Step::End(Outcome::Limit { limit: Limit::Duration }),
         Phase::Settling => Step::Settle,
-        // What waits for another try may as well wait for who paused it.
+        // A submission that waits for a retry can also wait for a paused session.
         Phase::Submitting if session.pause_requested && session.submit_tries > 0 => {
             Step::LeaveTask { how: Left::Released, reason: Some("paused".to_owned()) }
         }
@@ -114,7 +114,7 @@ fn ready(session: &Session) -> Step {
         return Step::End(Outcome::Limit { limit });
     }
     if session.pause_requested {
-        // Nobody shows signs of life for a task while its session rests.
+        // No process sends heartbeats for a task while its session is paused.
         return match session.task {
             Some(_) => Step::LeaveTask { how: Left::Released, reason: Some("paused".to_owned()) },
             None => Step::Pause,
@@ -139,7 +139,7 @@ fn ready(session: &Session) -> Step {
     Step::Begin(pause(session))
 }
 
-/// Why a session without progress ends: whether its gates pass, and what the agent may have meant as a claim.
+/// Returns the reason of a session without progress: whether its gates pass, and near misses of a promise.
 fn without_progress(session: &Session) -> String {
     let stalled = counted(session.progress.stalled, "iteration", "iterations");
     let mut reason = format!("{stalled} in a row made no progress");
@@ -153,7 +153,7 @@ fn without_progress(session: &Session) -> String {
     reason
 }
 
-/// Longer after each time that it did not work out.
+/// Returns the pause before a submission, longer after each failure.
 fn before_submit_ms(session: &Session) -> u64 {
     match session.submit_tries {
         0 => 0,
@@ -161,7 +161,7 @@ fn before_submit_ms(session: &Session) -> u64 {
     }
 }
 
-/// Who has no task takes one, unless the one that there was is done with.
+/// Returns the step of a session without a task: claim one, unless its only task is done.
 fn after_task(session: &Session) -> Step {
     let Work::Task(id) = &session.plan.work else { return Step::TakeTask };
     if session.tasks_completed.contains(id) {
@@ -252,7 +252,7 @@ fn ending(session: &Session, is_over: bool) -> Step {
     }
     // A guest that is given up would begin again if it were told why.
     let is_heard = !session.plan.has_guest() || matches!(outcome, Outcome::Complete { .. });
-    // Where each task has a place of its own, there is none for what is said after them.
+    // With a worktree per task, no worktree is left for a final turn.
     let may_speak = outcome.delivers()
         && is_heard
         && !session.plan.delivers
@@ -266,7 +266,7 @@ fn ending(session: &Session, is_over: bool) -> Step {
     if session.has_unjudged_end() && !is_over && ending_limit(session).is_none() {
         return Step::Gate;
     }
-    // What was proven may have been changed by final delivery.
+    // Final delivery may have changed proven files.
     let is_unproven = session.is_unproven();
     match outcome {
         Outcome::Complete { .. } if is_unproven && !is_over => Step::Gate,

@@ -1,14 +1,14 @@
-//! Whether an iteration is the last one: what each way to stop says, and how they add up.
+//! Stop conditions: their votes, and the decision whether an iteration is the last one.
 
 use crate::gates::GateResult;
 use crate::payload::plan::StopWhen;
 use crate::payload::verdict::Decision;
 use crate::promise::Promise;
 
-/// How the reason begins of a hook that could not be evaluated.
+/// The beginning of the reason if a hook could not be evaluated.
 pub const EVALUATION_FAILED: &str = "Hook evaluation failed: ";
 
-/// A way to stop, and what it is called: a registered one has an id.
+/// A stop condition with its name. A registered one is named by its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
     pub name: String,
@@ -21,14 +21,14 @@ impl From<&StopWhen> for Way {
     }
 }
 
-/// What one way to stop says.
+/// The vote of a stop condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     pub decision: Decision,
     pub reason: String,
-    /// An instruction for the agent, if it goes on.
+    /// An instruction for the agent, if the session continues.
     pub next_prompt: Option<String>,
-    /// What a hook printed for the agent, as data.
+    /// Output of a hook for the agent, as data.
     pub output: Option<String>,
 }
 
@@ -51,11 +51,11 @@ impl Validated {
     }
 }
 
-/// Why a session stops for a promise of the agent's that asks for a person; its words follow.
+/// The reasons of a session that stops for a promise that needs a person. The agent's words follow.
 const ASKED: &str = "the agent asked for a human";
 const BLOCKED: &str = "the agent says that it is blocked";
 
-/// The agent's own words in a reason to stop, if it is one of those.
+/// Returns the agent's words in such a reason.
 pub fn question_in(reason: &str) -> &str {
     let words = [ASKED, BLOCKED].iter().find_map(|start| reason.strip_prefix(start));
     words.and_then(|words| words.strip_prefix(": ")).unwrap_or(reason)
@@ -104,7 +104,7 @@ pub fn contradiction(promises: &[Promise]) -> Option<String> {
     }
 }
 
-/// What validation rules say.
+/// Returns the vote of validation rules.
 pub fn by_validation(results: &[Validated]) -> Said {
     if results.is_empty() {
         return Said::new(Decision::Continue, "there are no validation rules");
@@ -131,8 +131,8 @@ pub fn failing(results: &[Validated]) -> Vec<String> {
     blocked.map(|result| result.rule.clone()).collect()
 }
 
-/// Asks each in turn: the first that does not say "continue" decides, else the last. An error means
-/// that a human is needed.
+/// Evaluates the conditions in order: the first that does not continue decides, else the last. An error needs a
+/// person.
 pub fn decide(
     ways: &[Way],
     mut ask: impl FnMut(&StopWhen) -> Result<Said, String>,

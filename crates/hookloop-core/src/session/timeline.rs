@@ -1,6 +1,6 @@
-//! A session as people look at it: its parts in order, and in each what was done, when, and what came of it.
+//! The timeline of a session for people: its parts in order, and the steps of each part with times and results.
 //!
-//! Screens, pages and traces are made of this alone.
+//! The TUI, the dashboard and traces use only the timeline.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub struct Timeline {
     pub plan: Plan,
     pub began: Timestamp,
     pub ended: Option<Timestamp>,
-    /// Known as soon as it is about to end.
+    /// The outcome, known as soon as the session is about to end.
     pub outcome: Option<Outcome>,
     /// The oldest first.
     pub parts: VecDeque<Part>,
@@ -35,12 +35,12 @@ pub struct Timeline {
     pub parts_dropped: usize,
 }
 
-/// What belongs together: the start, an iteration with all that is around it, the end.
+/// A part of a session: the start, an iteration with its hooks, or the end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     pub kind: PartKind,
     pub began: Timestamp,
-    /// None while it is under way.
+    /// The end; none while the part or step runs.
     pub ended: Option<Timestamp>,
     /// The oldest first.
     pub steps: VecDeque<Step>,
@@ -52,7 +52,7 @@ pub enum PartKind {
     Start,
     Iteration {
         number: u32,
-        /// Not before its prompt is sent.
+        /// Whether the prompt was sent.
         has_begun: bool,
     },
     End,
@@ -72,7 +72,7 @@ pub enum What {
     Turn {
         kind: TurnKind,
         attempt: u32,
-        /// None while it is under way, or if its program died.
+        /// The end of the turn; none while it runs, or if its program died.
         ended: Option<Box<TurnEnded>>,
     },
     Piped(Piped),
@@ -93,7 +93,7 @@ pub enum What {
 }
 
 impl Timeline {
-    /// That of these events; none if they do not begin with a session's start.
+    /// Returns the timeline of these events; none if the first one does not start a session.
     pub fn of<'e>(
         events: impl IntoIterator<Item = (Timestamp, &'e EventBody)>,
     ) -> Option<Timeline> {
@@ -111,12 +111,12 @@ impl Timeline {
         Timeline { plan, began: at, ended: None, outcome: None, parts, parts_dropped: 0 }
     }
 
-    /// The part that is under way, or was last.
+    /// The current or last part.
     pub fn current(&self) -> Option<&Part> {
         self.parts.back()
     }
 
-    /// The place of the part, counted from the beginning, that hooks of a point are in which run now.
+    /// Returns the position of the part that hooks of a point run in now, counted from the beginning.
     pub fn part_at(&self, point: &Point) -> usize {
         let next = self.parts_dropped + self.parts.len();
         let begins = match (point, self.parts.back().map(|part| part.kind)) {
@@ -128,7 +128,7 @@ impl Timeline {
         if begins { next } else { next.saturating_sub(1) }
     }
 
-    /// The places of the part and the step that is the turn under way.
+    /// Returns the positions of the part and the step of the running turn.
     pub fn open_turn(&self) -> Option<(usize, usize)> {
         let part = self.parts.back()?;
         let is_open = |step: &Step| step.ended.is_none() && matches!(step.what, What::Turn { .. });
@@ -136,7 +136,7 @@ impl Timeline {
         Some((self.parts_dropped + self.parts.len() - 1, part.steps_dropped + step))
     }
 
-    /// Takes in the next event. Those that are not a session's change nothing.
+    /// Applies the next event. Events of other kinds change nothing.
     pub fn apply(&mut self, at: Timestamp, event: &EventBody) {
         match event {
             EventBody::HookRan(ran) => {
@@ -193,7 +193,7 @@ impl Timeline {
         }
     }
 
-    /// What is before a prompt belongs to it, though its number is not known yet.
+    /// Steps before a prompt belong to its iteration, whose number is not known yet.
     fn come_to(&mut self, point: &str, at: Timestamp) {
         match point.parse() {
             Ok(Point::PreIteration) => self.foresee(at),
@@ -244,12 +244,12 @@ impl Timeline {
                 return;
             }
         }
-        // Its start was dropped.
+        // The start of the turn was dropped.
         let what = What::Turn { kind: turn.turn, attempt: 1, ended: Some(Box::new(turn.clone())) };
         self.add(Step { began: before(at, turn.duration_ms), ended: Some(at), what });
     }
 
-    /// Something that takes no time.
+    /// Adds a step without duration.
     fn note(&mut self, at: Timestamp, what: What) {
         self.add(Step { began: at, ended: Some(at), what });
     }
@@ -263,7 +263,7 @@ impl Timeline {
         part.steps.push_back(step);
     }
 
-    /// Begins another part, unless it is that one already.
+    /// Begins another part, unless it is the current one.
     fn open(&mut self, kind: PartKind, at: Timestamp) {
         match self.parts.back_mut() {
             Some(part) if part.kind == kind => return,
@@ -283,7 +283,7 @@ impl Part {
         Part { kind, began: at, ended: None, steps: VecDeque::new(), steps_dropped: 0 }
     }
 
-    /// Whatever is open in it is over: its program died.
+    /// Ends the part and its open steps, whose program died.
     fn end(&mut self, at: Timestamp) {
         self.ended = Some(at);
         for step in &mut self.steps {
@@ -307,7 +307,7 @@ impl Part {
 }
 
 impl Step {
-    /// How long it took; none while it is under way.
+    /// The duration; none while the step runs.
     pub fn duration_ms(&self) -> Option<u64> {
         let ended = self.ended?;
         Some(u64::try_from(ended.0 - self.began.0).unwrap_or(0))

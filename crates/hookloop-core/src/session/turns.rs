@@ -75,7 +75,7 @@ impl Session {
         }
     }
 
-    /// What is said between turns is said to nobody.
+    /// Records a report by a tool. A report between turns has no effect.
     pub(super) fn claim(&mut self, claimed: &Claimed) {
         if self.phase == Phase::Turn(TurnKind::Work) {
             self.claims.push(claimed.clone());
@@ -127,10 +127,10 @@ impl Session {
         }
     }
 
-    /// An agent that fails too often is given up, and the next one begins anew.
+    /// Counts an error. After too many, the next agent takes over with a new conversation.
     pub(super) fn count_error(&mut self) {
         (self.waits, self.errors) = (0, self.errors + 1);
-        // Before it is too late for that.
+        // The fallback has to come before the session's limit.
         let limit = self.plan.limits.errors;
         let is_due = |after: u32| self.errors >= after.min(limit);
         let is_due = self.plan.fallback.as_ref().is_some_and(|others| is_due(others.after));
@@ -151,7 +151,7 @@ impl Session {
         (self.waits, self.wait_until_ms) = (self.waits + 1, until_ms);
     }
 
-    /// One in which turns fail again and again may be what they fail for.
+    /// Remembers the conversation. Repeated failures end it, because it may be their cause.
     pub(super) fn remember_conversation(&mut self, ended: &TurnEnded) {
         let is_failing = matches!(ended.result, TurnResult::Failed { .. }) && self.errors > 0;
         if is_failing {

@@ -8,14 +8,14 @@ use crate::payload::verdict::{
 };
 use crate::quantity::counted;
 
-/// Checks that a reason names.
+/// The most checks that a reason names.
 const NAMED_MAX: usize = 4;
 
-/// A submission that did not work out so often goes back.
+/// The most retries of a submission. After them the task is returned.
 pub const SUBMIT_TRIES_MAX: u32 = 10;
 
 impl Session {
-    /// A change voids what the gates said, also one that is taken back.
+    /// Voids the verdict of the gates after a change, also if the change is reverted.
     pub(super) fn void(&mut self) {
         (self.is_stale, self.green) = (true, None);
         self.is_proof = false;
@@ -23,7 +23,7 @@ impl Session {
         self.receipts.clear();
     }
 
-    /// Nobody goes on without a human: with the task, or with the session.
+    /// Returns the phase in which the task, or the session without one, needs a person.
     pub(super) fn in_need(&mut self, reason: String) -> Phase {
         match self.task {
             Some(_) => Phase::TaskOver { how: Left::Blocked, reason: Some(reason) },
@@ -36,7 +36,7 @@ impl Session {
 
     pub(super) fn decide(&mut self, decided: &StopDecided) {
         self.decided = Some(decided.clone());
-        // A claim is judged by the gates: rules that pass do not set the mark for them.
+        // Gates judge a claim, so passing rules do not set the mark for them.
         let failing = decided.failing.as_deref().filter(|_| decided.decision == Decision::Continue);
         let is_better = self.note_failing(failing);
         self.phase = match decided.decision {
@@ -47,14 +47,14 @@ impl Session {
         self.progress.judge(is_better);
     }
 
-    /// Answers whether fewer checks fail than ever.
+    /// Records the failing checks. Returns whether fewer fail than ever.
     pub(super) fn note_failing(&mut self, failing: Option<&[String]>) -> bool {
         let Some(failing) = failing else { return false };
         self.failing = Some(failing.iter().cloned().collect());
         self.progress.failing(failing.len())
     }
 
-    /// A gate's last word is the one that counts.
+    /// Keeps a receipt. Only the last receipt of a gate counts.
     pub(super) fn keep(&mut self, receipt: Receipt) {
         let is_other =
             |known: &Receipt| (&known.gate, &known.point) != (&receipt.gate, &receipt.point);
@@ -85,7 +85,7 @@ impl Session {
                 self.gated_tree.clone_from(&judged.tree);
                 self.retries = 0;
                 self.phase = match (&self.outcome, &self.task) {
-                    // Final delivery has changed something, and it is still as it should be.
+                    // Final delivery changed files, and the gates still pass.
                     (Some(_), _) => Phase::Ending,
                     (None, Some(_)) if self.plan.delivers => Phase::Submitting,
                     (None, Some(_)) => self.complete_task(None),
@@ -132,7 +132,7 @@ impl Session {
         Phase::TaskOver { how: Left::Blocked, reason: Some(reason) }
     }
 
-    /// The agent is asked once what that means, then a person.
+    /// Asks the agent once about a claim without changes, then a person.
     pub(super) fn find_no_changes(&mut self, was_asked: bool) {
         self.outcome = None;
         self.phase = if was_asked {
@@ -177,7 +177,7 @@ impl Session {
         };
     }
 
-    /// The agent is asked to mend what stands in the way, as often as it may be.
+    /// Sends the agent back to fix the problem, up to the limit of remediations.
     pub(super) fn send_back(&mut self, judged: &SubmitJudged) -> Phase {
         self.was_sent_back = true;
         if self.remediations >= self.plan.limits.remediations {
@@ -196,11 +196,11 @@ impl Session {
     }
 
     pub(super) fn answer(&mut self, answer: Answer) {
-        // Of two who answer at once the first counts.
+        // Of two concurrent decisions, the first counts.
         if self.phase != Phase::AtRetryLimit {
             return;
         }
-        // No turn follows in which the agent could act on what gates said, unless a person has the work continued.
+        // No turn follows that could use the feedback of gates, unless a person continues the work.
         match answer {
             Answer::Continue => {}
             Answer::Accept => drop(self.take_pending()),
@@ -215,7 +215,7 @@ impl Session {
             }
             Answer::Accept if self.task.is_some() && self.plan.delivers => {
                 self.has_accepted = true;
-                // There is nothing that it would have to be like.
+                // Accepted work has no verified state.
                 (self.green, self.gated_tree) = (None, None);
                 Phase::Submitting
             }

@@ -24,7 +24,7 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Interpreter {
     names: &'static [&'static str],
-    /// Options that take no value and change nothing about what runs.
+    /// Options that take no value and do not change the executed command.
     pub(super) flags: &'static str,
     /// Options that take code.
     pub(super) code: &'static str,
@@ -81,7 +81,7 @@ pub(super) fn takes_no_options(name: &str) -> bool {
     lists("test [ printf echo : true false export readonly", name)
 }
 
-/// Whether an option takes a command, whatever program it is for.
+/// Whether an option takes a command, for any program.
 pub(super) fn option_takes_code(option: &str) -> bool {
     const OPTIONS: &str = "\
         --exec --command --eval --run --rsh --to-command --shell-command --init-command \

@@ -1,4 +1,4 @@
-//! What begins with `$` or a backtick: read to its end, and closed to values.
+//! Expansions that begin with `$` or a backtick: read to their end, and closed to values.
 
 use super::{Quotes, Reader, Step, Stop};
 use crate::command_line::error::Unsafe;
@@ -7,7 +7,7 @@ use crate::command_line::word::Piece;
 /// How deep expansions may be inside each other.
 const DEPTH_LIMIT: usize = 16;
 
-/// What an expansion is inside of, outermost first.
+/// The expansions around an expansion, outermost first.
 #[derive(Clone, Copy)]
 struct Within<'w> {
     why: &'w Unsafe,
@@ -71,7 +71,7 @@ impl Reader<'_> {
         self.check_span(start)
     }
 
-    /// At `$`: goes past what it begins, or past the `$` alone if that is nothing.
+    /// At `$`: skips the expansion, or only the `$` if it begins none.
     fn expansion(&mut self, within: Within<'_>) -> Result<bool, Stop> {
         let start = self.at;
         self.at += 1;
@@ -111,7 +111,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// After `$$`, whose second `$` bash sometimes takes for the beginning of what follows.
+    /// After `$$`: bash sometimes reads the second `$` as the beginning of the next expansion.
     fn after_process_id(&mut self) -> Step {
         match self.place() {
             Some(place) => Err(Stop::Refused(place, Unsafe::AfterDollar)),

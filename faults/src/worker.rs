@@ -22,7 +22,7 @@ use clap::ValueEnum;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
-use hookloop_core::task::Outcome as TaskOutcome;
+use hookloop_core::task::TaskOutcome;
 use hookloop_engine::claim::{ClaimRequest, Wanted};
 use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::rules::Rules;

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::excerpt::first_chars;
 use crate::id::TaskId;
-use crate::payload::task::{AgentMetrics, Satisfied};
+use crate::payload::task::{AgentMetrics, DependencySatisfied};
 use crate::task::Priority;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +42,7 @@ impl UnreadableAction {
     fn new(entry: Value, error: String) -> UnreadableAction {
         let word = |name: &str| entry.get(name).and_then(Value::as_str);
         let action_type = word("type").or(word("action")).unwrap_or("unknown");
-        let action_type = action_type.chars().take(TYPE_SHOWN_MAX).collect();
+        let action_type = first_chars(action_type, TYPE_SHOWN_MAX);
         let payload = entry.get("payload").cloned().unwrap_or(entry);
         let is_large = payload.to_string().len() > PAYLOAD_KEPT_MAX;
         let payload = if is_large { Value::Null } else { payload };
@@ -173,7 +174,7 @@ pub enum LogEntry {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum CoreLog {
-    DependencySatisfied(Satisfied),
+    DependencySatisfied(DependencySatisfied),
     AgentMetrics(AgentMetrics),
 }
 

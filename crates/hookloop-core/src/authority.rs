@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::claim::Fence;
 use crate::command::Command;
-use crate::remark::Remark;
+use crate::remark::TaskRemark;
 
 /// The kinds of actors that ask for something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -192,8 +192,8 @@ impl ControlledAction {
             Command::ReleaseTask { fence, .. }
             | Command::SubmitTask { fence, .. }
             | Command::BlockTask { fence, .. } => overriding(fence),
-            Command::RemarkTask { remark: Remark::Note(_), .. } => None,
-            Command::RemarkTask { remark: Remark::Answer { .. }, .. } => {
+            Command::RemarkTask { remark: TaskRemark::Note(_), .. } => None,
+            Command::RemarkTask { remark: TaskRemark::Answer { .. }, .. } => {
                 Some(ControlledAction::AnswerQuestion)
             }
             Command::RemarkTask { fence, .. } => overriding(fence),

@@ -6,7 +6,7 @@ use crate::usage::Usage;
 /// The effect of a session's event on the shared budget. A session has at most one reservation, which grows if
 /// its turn needs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Move {
+pub enum BudgetChange {
     /// The turn ended and used this amount, which ends its reservation.
     Settle(Usage),
     /// The turn ended and used at least this amount. The rest of its reservation counts as spent.
@@ -18,14 +18,16 @@ pub enum Move {
     Release,
 }
 
-impl Move {
+impl BudgetChange {
     /// Returns the effect of an event on a session's subject.
-    pub fn of(body: &EventBody) -> Option<Move> {
+    pub fn of(body: &EventBody) -> Option<BudgetChange> {
         match body {
-            EventBody::TurnEnded(ended) if ended.is_partial => Some(Move::SettlePart(ended.usage)),
-            EventBody::TurnEnded(ended) => Some(Move::Settle(ended.usage)),
-            EventBody::SessionResumed(_) => Some(Move::Abandon),
-            EventBody::SessionEnding(_) | EventBody::SessionEnded(_) => Some(Move::Release),
+            EventBody::TurnEnded(ended) if ended.is_partial => {
+                Some(BudgetChange::SettlePart(ended.usage))
+            }
+            EventBody::TurnEnded(ended) => Some(BudgetChange::Settle(ended.usage)),
+            EventBody::SessionResumed(_) => Some(BudgetChange::Abandon),
+            EventBody::SessionEnding(_) | EventBody::SessionEnded(_) => Some(BudgetChange::Release),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! Built-in hooks, and the actions that they request.
 
 use crate::action::{Action, CoreLog, CreateTask, LogEntry, TaskChange, UpdateTask};
-use crate::event::{AgentMetrics, EventBody, Satisfied};
+use crate::event::{AgentMetrics, DependencySatisfied, EventBody};
 use crate::id::TaskId;
 use crate::point::Point;
 use crate::task::{Task, TaskState};
@@ -113,8 +113,10 @@ pub fn satisfaction(completed: &TaskId, dependent: &Task) -> Vec<Action> {
         action: TaskChange::TransitionToReady,
         payload: None,
     };
-    let satisfied =
-        Satisfied { dependent_task_id: dependent.id.clone(), completed_task_id: completed.clone() };
+    let satisfied = DependencySatisfied {
+        dependent_task_id: dependent.id.clone(),
+        completed_task_id: completed.clone(),
+    };
     let announced = Action::Log(LogEntry::Core(Box::new(CoreLog::DependencySatisfied(satisfied))));
     match is_begun {
         true => vec![announced],

@@ -27,7 +27,7 @@ impl Default for CascadeLimits {
 
 /// The cause of a hook's event: the hook, the event that triggered it, and the size of the cascade so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cause {
+pub struct EventCause {
     pub event: EventId,
     pub hook: String,
     /// The event of the command that began the cascade.

@@ -14,6 +14,8 @@ mod vitest;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use crate::excerpt::clipped_bytes;
+
 /// Only this many bytes at the end are read: runners report failures there.
 pub const READ_MAX: usize = 2 * 1024 * 1024;
 /// Only this many lines at the end are read.
@@ -48,11 +50,11 @@ pub struct Report {
 }
 
 /// A function that reads a runner's lines.
-type Reader = fn(&[&str], &mut Found);
+type RunnerReader = fn(&[&str], &mut FoundChecks);
 
 /// The first reader that finds a check is right. Output of one runner contains output of another only below it
 /// in this list.
-const READERS: [(&str, Reader); 6] = [
+const READERS: [(&str, RunnerReader); 6] = [
     ("cargo nextest", nextest::read),
     ("cargo test", cargo::read),
     ("pytest", pytest::read),
@@ -67,9 +69,9 @@ pub fn read(output: &str) -> Option<Report> {
     let mut lines: Vec<&str> = text.lines().rev().take(LINES_MAX).map(str::trim_end).collect();
     lines.reverse();
     READERS.iter().find_map(|(runner, read)| {
-        let mut found = Found::default();
+        let mut found = FoundChecks::default();
         read(&lines, &mut found);
-        let Found { failing, more, is_broken, .. } = found;
+        let FoundChecks { failing, more, is_broken, .. } = found;
         let is_any = !failing.is_empty();
         is_any.then_some(Report { runner, failing, more, is_broken })
     })
@@ -111,7 +113,7 @@ fn past_escape(part: &str) -> &str {
 
 /// The checks that a reader has found so far.
 #[derive(Debug, Default)]
-struct Found {
+struct FoundChecks {
     failing: Vec<Check>,
     more: usize,
     is_broken: bool,
@@ -119,7 +121,7 @@ struct Found {
     places: HashMap<String, usize>,
 }
 
-impl Found {
+impl FoundChecks {
     fn has(&self, name: &str) -> bool {
         self.places.contains_key(&clean_name(name))
     }
@@ -152,17 +154,7 @@ fn clean_name(name: &str) -> String {
     let visible = |c: char| if c.is_control() { ' ' } else { c };
     let spaced: String = name.chars().take(NAME_MAX).map(visible).collect();
     let words: Vec<&str> = spaced.split_whitespace().collect();
-    clipped(&words.join(" "), NAME_MAX).into_owned()
-}
-
-/// Returns a text of at most `max` bytes, the mark of the cut included.
-fn clipped(text: &str, max: usize) -> Cow<'_, str> {
-    const SIGN: &str = "…";
-    if text.len() <= max {
-        return Cow::Borrowed(text);
-    }
-    let end = text.floor_char_boundary(max.saturating_sub(SIGN.len()));
-    Cow::Owned(format!("{}{SIGN}", &text[..end]))
+    clipped_bytes(&words.join(" "), NAME_MAX).into_owned()
 }
 
 /// Whether a line is a stack frame outside the project.
@@ -177,7 +169,7 @@ fn cause<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
     let indentation = |line: &&str| line.bytes().take_while(u8::is_ascii_whitespace).count();
     let shared = kept.iter().map(indentation).min().unwrap_or(0);
     let mut cause: Vec<Cow<'_, str>> =
-        kept.iter().map(|line| clipped(&line[shared..], CAUSE_LINE_MAX)).collect();
+        kept.iter().map(|line| clipped_bytes(&line[shared..], CAUSE_LINE_MAX)).collect();
     if lines.next().is_some() {
         cause.push(Cow::Borrowed("…"));
     }

@@ -3,10 +3,10 @@
 use crate::action::{CreateTask, TaskChange, UpdateTask};
 use crate::claim::{Fence, ReleaseReason};
 use crate::id::TaskId;
-use crate::payload::delivery::{Fact, Returned, Submission};
-use crate::remark::Remark;
-use crate::schedule::{Ask, ScheduleName};
-use crate::task::{Obstacle, Outcome, TaskSpec};
+use crate::payload::delivery::{DeliveryFact, Submission, TaskReturned};
+use crate::remark::TaskRemark;
+use crate::schedule::{ScheduleCommand, ScheduleName};
+use crate::task::{TaskObstacle, TaskOutcome, TaskSpec};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -54,7 +54,7 @@ pub enum Command {
     /// Records an event of a submission.
     RecordDelivery {
         id: TaskId,
-        fact: Fact,
+        fact: DeliveryFact,
     },
     /// Approves the submitted commit of a task, so that it waits to be merged again.
     ApproveTask {
@@ -64,16 +64,16 @@ pub enum Command {
     /// Makes a submitted task ready again.
     ReturnTask {
         id: TaskId,
-        returned: Returned,
+        returned: TaskReturned,
     },
     CompleteTask {
         id: TaskId,
-        outcome: Outcome,
+        outcome: TaskOutcome,
         fence: Fence,
     },
     BlockTask {
         id: TaskId,
-        obstacle: Obstacle,
+        obstacle: TaskObstacle,
         fence: Fence,
     },
     UnblockTask {
@@ -96,7 +96,7 @@ pub enum Command {
     /// Adds a remark to a task.
     RemarkTask {
         id: TaskId,
-        remark: Remark,
+        remark: TaskRemark,
         fence: Fence,
     },
     /// Confirms that a task is ready. Readiness follows from the graph; the command only checks it.
@@ -109,7 +109,7 @@ pub enum Command {
     },
     Schedule {
         name: ScheduleName,
-        ask: Ask,
+        ask: ScheduleCommand,
     },
 }
 
@@ -182,7 +182,7 @@ impl UpdateTask {
             TaskChange::Submit => Command::SubmitTask { id, fence, submission: None },
             TaskChange::Complete => Command::CompleteTask {
                 id,
-                outcome: Outcome {
+                outcome: TaskOutcome {
                     result: payload.result,
                     artifacts: payload.artifacts,
                     proven: false,
@@ -191,7 +191,7 @@ impl UpdateTask {
             },
             TaskChange::Block => Command::BlockTask {
                 id,
-                obstacle: Obstacle {
+                obstacle: TaskObstacle {
                     reason: payload.reason.unwrap_or_default(),
                     required_knowledge: payload.required_knowledge,
                 },

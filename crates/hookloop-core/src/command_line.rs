@@ -18,9 +18,9 @@ mod shell;
 mod word;
 
 pub use error::{CommandLineError, MissingOrUnusable, Position, Unsafe};
-use place::{Place, places};
-use shell::Quotes;
-use word::Word;
+use place::{ValuePlace, places};
+use shell::PlaceQuotes;
+use word::CommandWord;
 
 /// The prefix of environment variables that carry values.
 pub const ENV_PREFIX: &str = "HOOKLOOP_VALUE_";
@@ -44,11 +44,11 @@ pub struct CommandLine {
 enum Form {
     /// The text with references in place of values.
     Shell(String),
-    Exec(Vec<Vec<Part>>),
+    Exec(Vec<Vec<ArgumentPart>>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum ArgumentPart {
     Text(String),
     Variable(&'static str),
 }
@@ -82,12 +82,12 @@ impl CommandLine {
         let mut words = Vec::new();
         for (index, arg) in args.iter().enumerate() {
             check_length(arg)?;
-            words.push(Word::argument(arg, &places(arg, known, Some(index))?));
+            words.push(CommandWord::argument(arg, &places(arg, known, Some(index))?));
         }
         program::check(&words, &[])?;
-        let variables = once(words.iter().flat_map(Word::places).map(|place| place.name));
+        let variables = once(words.iter().flat_map(CommandWord::places).map(|place| place.name));
         let unguarded = once(program::unguarded(&words));
-        let args = words.into_iter().map(Word::into_parts).collect();
+        let args = words.into_iter().map(CommandWord::into_parts).collect();
         Ok(CommandLine { form: Form::Exec(args), variables, unguarded })
     }
 
@@ -127,16 +127,16 @@ pub fn env_name(variable: &str) -> String {
     ENV_PREFIX.chars().chain(variable.chars().map(fits)).collect()
 }
 
-fn compiled(text: &str, places: &[Place], quotes: &[Quotes]) -> String {
+fn compiled(text: &str, places: &[ValuePlace], quotes: &[PlaceQuotes]) -> String {
     let mut compiled = String::new();
     let mut copied = 0;
     for (place, quotes) in places.iter().zip(quotes) {
         compiled.push_str(&text[copied..place.start]);
         let name = env_name(place.name);
         compiled.push_str(&match quotes {
-            Quotes::None => format!("\"${{{name}}}\""),
-            Quotes::Double => format!("${{{name}}}"),
-            Quotes::Single => format!("'\"${{{name}}}\"'"),
+            PlaceQuotes::None => format!("\"${{{name}}}\""),
+            PlaceQuotes::Double => format!("${{{name}}}"),
+            PlaceQuotes::Single => format!("'\"${{{name}}}\"'"),
         });
         copied = place.end;
     }
@@ -159,7 +159,7 @@ fn shell_invocation(
 }
 
 fn exec_invocation(
-    args: &[Vec<Part>],
+    args: &[Vec<ArgumentPart>],
     values: &[(&'static str, Vec<u8>)],
 ) -> Result<Invocation, MissingOrUnusable> {
     let mut argv = Vec::new();
@@ -168,8 +168,8 @@ fn exec_invocation(
         let mut longest = None;
         for part in parts {
             match part {
-                Part::Text(text) => arg.extend_from_slice(text.as_bytes()),
-                Part::Variable(name) => {
+                ArgumentPart::Text(text) => arg.extend_from_slice(text.as_bytes()),
+                ArgumentPart::Variable(name) => {
                     let found = values.iter().find(|(variable, _)| variable == name);
                     let (variable, value) =
                         found.ok_or(MissingOrUnusable::Missing { variable: name })?;

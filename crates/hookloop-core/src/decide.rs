@@ -8,13 +8,14 @@ mod schedule;
 use crate::claim::Fence;
 use crate::command::{Command, DependentsOfDeleted};
 use crate::event::{
-    Deleted, Dependency, Empty, EventBody, HookSwitched, RemovedDependency, SlotTaken, Started,
+    EventBody, HookSwitched, NoData, RemovedDependency, SlotTaken, TaskDeleted, TaskDependency,
+    TaskStarted,
 };
 use crate::id::{Subject, TaskId};
 use crate::refusal::Refusal;
-use crate::schedule::Standing;
-use crate::slots::Slot;
-use crate::task::{Obstacle, Task, TaskSpec, TaskState};
+use crate::schedule::ScheduleStanding;
+use crate::slots::WipPermit;
+use crate::task::{Task, TaskObstacle, TaskSpec, TaskState};
 use crate::time::Timestamp;
 
 pub use claim::check_fence;
@@ -30,7 +31,7 @@ pub const DEPENDENCIES_MAX: usize = 512;
 
 /// The facts that a decision depends on, read from the view in one snapshot.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct KnownFacts {
     /// The task the command is about.
     pub task: Option<Task>,
     /// The id belonged to a task that was deleted.
@@ -54,9 +55,9 @@ pub struct Facts {
     /// Nobody has worked on the task since the submission.
     pub submission_stands: bool,
     /// The WIP permit that the task needs before it can be claimed.
-    pub slot: Slot,
+    pub slot: WipPermit,
     /// The schedule the command is about.
-    pub schedule: Option<Standing>,
+    pub schedule: Option<ScheduleStanding>,
     /// The last task that the schedule made, if that task is open.
     pub last_open: Option<TaskId>,
     /// The time of the decision.
@@ -67,7 +68,7 @@ pub struct Facts {
 pub type Decided = (Subject, EventBody);
 
 /// Decides a command. Without events, the wanted state holds already.
-pub fn decide(command: &Command, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+pub fn decide(command: &Command, facts: &KnownFacts) -> Result<Vec<Decided>, Refusal> {
     match command {
         Command::AddTask { id, spec, depends_on } => add_task(id, spec, depends_on, facts),
         Command::StartTask { id, context } => start(existing(id, facts)?, context, &facts.slot),
@@ -116,7 +117,7 @@ pub fn decide(command: &Command, facts: &Facts) -> Result<Vec<Decided>, Refusal>
     }
 }
 
-fn existing<'a>(id: &TaskId, facts: &'a Facts) -> Result<&'a Task, Refusal> {
+fn existing<'a>(id: &TaskId, facts: &'a KnownFacts) -> Result<&'a Task, Refusal> {
     facts.task.as_ref().ok_or_else(|| Refusal::NoSuchTask(id.clone()))
 }
 
@@ -128,7 +129,7 @@ fn add_task(
     id: &TaskId,
     spec: &TaskSpec,
     depends_on: &[TaskId],
-    facts: &Facts,
+    facts: &KnownFacts,
 ) -> Result<Vec<Decided>, Refusal> {
     if facts.deleted {
         return Err(Refusal::IdUsed(id.clone()));
@@ -152,7 +153,7 @@ fn add_task(
         if depends_on[..i].contains(on) {
             return Err(Refusal::DependencyExists { task: id.clone(), on: on.clone() });
         }
-        let edge = Dependency::new(id.clone(), on.clone());
+        let edge = TaskDependency::new(id.clone(), on.clone());
         events.push(on_task(id, EventBody::DependencyAdded(edge)));
     }
     Ok(events)
@@ -184,11 +185,11 @@ fn words(what: &'static str, list: &[String]) -> Result<(), Refusal> {
     list.iter().try_for_each(|word| bounded(what, Some(word), WORD_MAX_BYTES))
 }
 
-fn start(task: &Task, context: &Option<String>, slot: &Slot) -> Result<Vec<Decided>, Refusal> {
+fn start(task: &Task, context: &Option<String>, slot: &WipPermit) -> Result<Vec<Decided>, Refusal> {
     bounded("context", context.as_deref(), TEXT_MAX_BYTES)?;
     match task.state {
         TaskState::Ready => {
-            let started = Started { context: context.clone(), ..Started::default() };
+            let started = TaskStarted { context: context.clone(), ..TaskStarted::default() };
             begun(task, started, slot)
         }
         _ => Err(not_from(task, "started", TaskState::Active)),
@@ -198,15 +199,15 @@ fn start(task: &Task, context: &Option<String>, slot: &Slot) -> Result<Vec<Decid
 /// Starts a task. If a WIP limit applies, the subject of the permits moves too, so that concurrent claims are
 /// decided one after the other. Releasing a task need not move it: a view that lags counts too many claimed
 /// tasks, never too few.
-fn begun(task: &Task, started: Started, slot: &Slot) -> Result<Vec<Decided>, Refusal> {
+fn begun(task: &Task, started: TaskStarted, slot: &WipPermit) -> Result<Vec<Decided>, Refusal> {
     let mut events = vec![on_task(&task.id, EventBody::TaskStarted(started))];
     match slot {
-        Slot::Unbound => {}
-        Slot::Free => {
+        WipPermit::Unbound => {}
+        WipPermit::Free => {
             let taken = SlotTaken { task_id: task.id.clone() };
             events.push((Subject::Slots, EventBody::SlotTaken(taken)));
         }
-        Slot::Full(full) => {
+        WipPermit::Full(full) => {
             return Err(Refusal::NoSlot { id: task.id.clone(), full: full.clone() });
         }
     }
@@ -224,7 +225,7 @@ fn complete(task: &Task, fence: Fence) -> Result<(), Refusal> {
     }
 }
 
-fn block(task: &Task, obstacle: &Obstacle, fence: Fence) -> Result<Vec<Decided>, Refusal> {
+fn block(task: &Task, obstacle: &TaskObstacle, fence: Fence) -> Result<Vec<Decided>, Refusal> {
     check_fence(task, fence, "block")?;
     bounded("reason", Some(&obstacle.reason), TEXT_MAX_BYTES)?;
     bounded("required knowledge", obstacle.required_knowledge.as_deref(), TEXT_MAX_BYTES)?;
@@ -238,7 +239,7 @@ fn block(task: &Task, obstacle: &Obstacle, fence: Fence) -> Result<Vec<Decided>,
 
 fn unblock(task: &Task) -> Result<Vec<Decided>, Refusal> {
     match task.state {
-        TaskState::Blocked => Ok(vec![on_task(&task.id, EventBody::TaskUnblocked(Empty {}))]),
+        TaskState::Blocked => Ok(vec![on_task(&task.id, EventBody::TaskUnblocked(NoData {}))]),
         state => Err(Refusal::WrongState { id: task.id.clone(), state, wanted: "unblocked" }),
     }
 }
@@ -271,14 +272,14 @@ fn delete(
     task: &Task,
     dependents: DependentsOfDeleted,
     force: bool,
-    facts: &Facts,
+    facts: &KnownFacts,
 ) -> Result<Vec<Decided>, Refusal> {
     if (task.state == TaskState::Active || task.claim.is_some()) && !force {
         let id = task.id.clone();
         return Err(Refusal::WrongState { id, state: task.state, wanted: "deleted" });
     }
     let freed = |dependent: &TaskId| match dependents {
-        DependentsOfDeleted::Block => EventBody::TaskBlocked(Obstacle {
+        DependentsOfDeleted::Block => EventBody::TaskBlocked(TaskObstacle {
             reason: format!("depends on `{}`, which was deleted", task.id),
             required_knowledge: None,
         }),
@@ -293,7 +294,7 @@ fn delete(
             DependentsOfDeleted::Block => 0,
             DependentsOfDeleted::Release => facts.waiting.len() as u32,
         };
-        let deleted = Deleted { edges_removed: facts.edges.saturating_sub(removed) };
+        let deleted = TaskDeleted { edges_removed: facts.edges.saturating_sub(removed) };
         events.push(on_task(&task.id, EventBody::TaskDeleted(deleted)));
     }
     Ok(events)
@@ -302,7 +303,7 @@ fn delete(
 /// Adds an edge between existing tasks. The subject of the graph moves too, so that two edges that close a
 /// cycle together are decided one after the other. Edges of a new task need no such order: nothing leads to
 /// that task yet.
-fn add_dependency(task: &Task, on: &TaskId, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+fn add_dependency(task: &Task, on: &TaskId, facts: &KnownFacts) -> Result<Vec<Decided>, Refusal> {
     if facts.missing.contains(on) {
         return Err(Refusal::NoSuchTask(on.clone()));
     }
@@ -321,14 +322,18 @@ fn add_dependency(task: &Task, on: &TaskId, facts: &Facts) -> Result<Vec<Decided
         let id = task.id.clone();
         return Err(Refusal::WrongState { id, state: task.state, wanted: "made to wait" });
     }
-    let edge = Dependency::new(task.id.clone(), on.clone());
+    let edge = TaskDependency::new(task.id.clone(), on.clone());
     Ok(vec![
         on_task(&task.id, EventBody::DependencyAdded(edge)),
-        (Subject::Graph, EventBody::GraphAdvanced(Empty {})),
+        (Subject::Graph, EventBody::GraphAdvanced(NoData {})),
     ])
 }
 
-fn remove_dependency(task: &Task, on: &TaskId, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+fn remove_dependency(
+    task: &Task,
+    on: &TaskId,
+    facts: &KnownFacts,
+) -> Result<Vec<Decided>, Refusal> {
     if !facts.edge {
         return Err(Refusal::NoSuchDependency { task: task.id.clone(), on: on.clone() });
     }

@@ -10,8 +10,8 @@ use crate::event::EventBody;
 use crate::failure_fingerprint::failure_fingerprint;
 
 pub use crate::payload::delivery::{
-    Approved, AwaitedMerge, Fact, Held, Merged, Planned, Pushing, QueuePlace, Returned, Reviewed,
-    Submission,
+    AwaitedMerge, DeliveryFact, MergeHeld, MergePlanned, PushPlanned, QueuePlace, Submission,
+    TaskApproved, TaskMerged, TaskReturned, TaskReviewed,
 };
 
 /// Reviews of one submission that are remembered.
@@ -23,7 +23,7 @@ pub const PUSHES_MAX: usize = 32;
 /// The way in which a branch is merged into its base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Method {
+pub enum MergeMethod {
     /// As one commit.
     #[default]
     Squash,
@@ -33,19 +33,20 @@ pub enum Method {
     Merge,
 }
 
-impl Method {
-    pub const ALL: [Method; 3] = [Method::Squash, Method::Rebase, Method::Merge];
+impl MergeMethod {
+    pub const ALL: [MergeMethod; 3] =
+        [MergeMethod::Squash, MergeMethod::Rebase, MergeMethod::Merge];
 
     pub fn name(self) -> &'static str {
         match self {
-            Method::Squash => "squash",
-            Method::Rebase => "rebase",
-            Method::Merge => "merge",
+            MergeMethod::Squash => "squash",
+            MergeMethod::Rebase => "rebase",
+            MergeMethod::Merge => "merge",
         }
     }
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for MergeMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -53,14 +54,14 @@ impl fmt::Display for Method {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no way to merge: `squash`, `rebase` or `merge`")]
-pub struct UnknownMethod(String);
+pub struct UnknownMergeMethod(String);
 
-impl FromStr for Method {
-    type Err = UnknownMethod;
+impl FromStr for MergeMethod {
+    type Err = UnknownMergeMethod;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Method::ALL.into_iter().find(|method| method.name() == text);
-        found.ok_or_else(|| UnknownMethod(text.to_owned()))
+        let found = MergeMethod::ALL.into_iter().find(|method| method.name() == text);
+        found.ok_or_else(|| UnknownMergeMethod(text.to_owned()))
     }
 }
 
@@ -72,14 +73,14 @@ pub struct Delivery {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submission: Option<Submission>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub reviews: Vec<Reviewed>,
+    pub reviews: Vec<TaskReviewed>,
     /// Commits that any holder of the task was about to push to its branch; the last one last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pushes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub planned: Option<Planned>,
+    pub planned: Option<MergePlanned>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub merged: Option<Merged>,
+    pub merged: Option<TaskMerged>,
     /// How often the task was sent back since a person last looked at it.
     pub returns: u32,
     /// Remediation turns since a person last looked at the task.
@@ -145,7 +146,7 @@ impl Delivery {
                     self.reviews.push(reviewed.clone());
                 }
             }
-            EventBody::PushPlanned(Pushing { head }) => {
+            EventBody::PushPlanned(PushPlanned { head }) => {
                 self.pushes.retain(|known| known != head);
                 if self.pushes.len() == PUSHES_MAX {
                     self.pushes.remove(0);
@@ -223,7 +224,7 @@ impl Delivery {
     }
 
     /// The review of a commit by a gate.
-    pub fn review(&self, gate: &str, head: &str) -> Option<&Reviewed> {
+    pub fn review(&self, gate: &str, head: &str) -> Option<&TaskReviewed> {
         self.reviews.iter().find(|review| review.gate == gate && review.head == head)
     }
 }
@@ -231,16 +232,16 @@ impl Delivery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Empty, Released, Submitted};
+    use crate::event::{NoData, TaskReleased, TaskSubmitted};
 
     #[test]
     fn a_method_is_written_as_it_is_read() {
-        for method in Method::ALL {
+        for method in MergeMethod::ALL {
             assert_eq!(method.to_string().parse(), Ok(method));
             assert_eq!(serde_json::json!(method), method.name());
         }
         for other in ["", "Squash", "fast-forward", "merge "] {
-            assert_eq!(other.parse::<Method>(), Err(UnknownMethod(other.to_owned())));
+            assert_eq!(other.parse::<MergeMethod>(), Err(UnknownMergeMethod(other.to_owned())));
         }
     }
 
@@ -258,16 +259,16 @@ mod tests {
             agent: None,
             remediations: None,
         };
-        EventBody::TaskSubmitted(Submitted { submission: Some(submission) })
+        EventBody::TaskSubmitted(TaskSubmitted { submission: Some(submission) })
     }
 
     fn reviewed(gate: &str, head: &str, passed: bool) -> EventBody {
         let (gate, head) = (gate.to_owned(), head.to_owned());
-        EventBody::TaskReviewed(Reviewed { gate, head, passed, reason: None })
+        EventBody::TaskReviewed(TaskReviewed { gate, head, passed, reason: None })
     }
 
     fn released(reason: ReleaseReason) -> EventBody {
-        EventBody::TaskReleased(Released { epoch: 1, reason, note: Some("why".to_owned()) })
+        EventBody::TaskReleased(TaskReleased { epoch: 1, reason, note: Some("why".to_owned()) })
     }
 
     /// An event that `heeds` rejects changes nothing.
@@ -293,14 +294,14 @@ mod tests {
 
     #[test]
     fn what_a_person_takes_is_one_commit_and_the_last_that_was_submitted() {
-        let approved = EventBody::TaskApproved(Approved { head: "a".to_owned() });
+        let approved = EventBody::TaskApproved(TaskApproved { head: "a".to_owned() });
         let delivery = after(&[submitted("a"), reviewed("qa", "a", false), approved.clone()]);
         assert!(delivery.is_approved("a") && !delivery.is_approved("b"));
         assert!(delivery.standing().is_some());
         assert!(!after(&[submitted("a"), approved, submitted("b")]).is_approved("b"));
         for worked_on in [
-            EventBody::TaskUnblocked(Empty {}),
-            EventBody::TaskReturned(Returned {
+            EventBody::TaskUnblocked(NoData {}),
+            EventBody::TaskReturned(TaskReturned {
                 head: "a".to_owned(),
                 by: "qa".to_owned(),
                 reason: "no".to_owned(),
@@ -315,7 +316,7 @@ mod tests {
     fn a_submission_is_held_until_it_is_not() {
         let held = |reason: Option<&str>| {
             let reason = reason.map(str::to_owned);
-            EventBody::MergeHeld(Held { head: "a".to_owned(), reason })
+            EventBody::MergeHeld(MergeHeld { head: "a".to_owned(), reason })
         };
         let delivery = after(&[submitted("a"), held(Some("no token"))]);
         assert_eq!(delivery.held.as_deref(), Some("no token"));
@@ -343,8 +344,8 @@ mod tests {
             Some("position 2, queued, about 2 min")
         );
         assert_eq!(delivery.awaited("b"), None);
-        let merged = Merged { head: "a".to_owned(), commit: "c".to_owned() };
-        let returned = Returned {
+        let merged = TaskMerged { head: "a".to_owned(), commit: "c".to_owned() };
+        let returned = TaskReturned {
             head: "a".to_owned(),
             by: "q".to_owned(),
             reason: "r".to_owned(),
@@ -355,7 +356,7 @@ mod tests {
             submitted("b"),
             EventBody::TaskMerged(merged),
             EventBody::TaskReturned(returned),
-            EventBody::TaskUnblocked(Empty {}),
+            EventBody::TaskUnblocked(NoData {}),
         ] {
             assert_eq!(after(&[submitted("a"), awaited(Some("r"), 2), end]).awaited, None);
         }
@@ -363,7 +364,7 @@ mod tests {
 
     #[test]
     fn the_last_pushes_are_known_whoever_made_them() {
-        let push = |n: usize| EventBody::PushPlanned(Pushing { head: n.to_string() });
+        let push = |n: usize| EventBody::PushPlanned(PushPlanned { head: n.to_string() });
         let all: Vec<EventBody> = (0..=PUSHES_MAX).chain([5]).map(push).collect();
         let pushes = after(&all).pushes;
         assert_eq!(pushes.len(), PUSHES_MAX);
@@ -376,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_task_that_goes_back_says_how_often_and_why_until_a_person_looks() {
-        let back = EventBody::TaskReturned(Returned {
+        let back = EventBody::TaskReturned(TaskReturned {
             head: "a".to_owned(),
             by: "qa".to_owned(),
             reason: "no".to_owned(),
@@ -386,7 +387,7 @@ mod tests {
         let delivery = after(&events);
         assert_eq!((delivery.returns, delivery.reason.as_deref()), (2, Some("why")));
         assert!(delivery.submission.is_some(), "the request that was opened is found again");
-        for person in [released(ReleaseReason::Requeued), EventBody::TaskUnblocked(Empty {})] {
+        for person in [released(ReleaseReason::Requeued), EventBody::TaskUnblocked(NoData {})] {
             let delivery = after(&[events.to_vec(), vec![person]].concat());
             assert_eq!((delivery.returns, delivery.reason.as_deref()), (0, Some("why")));
         }

@@ -10,31 +10,32 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::action::{Action, CoreLog};
-use crate::cascade::Cause;
-use crate::fleet::{BudgetSet, Lifted, Ordered, Slowed};
+use crate::cascade::EventCause;
+use crate::fleet::{BudgetSet, FleetOrderLifted, FleetOrdered, RateLimitReported};
 use crate::id::{EventId, RunId, Subject, TaskId};
 use crate::payload::delivery::{
-    Approved, AwaitedMerge, Fact, Held, Merged, Planned, Pushing, Returned, Reviewed,
+    AwaitedMerge, DeliveryFact, MergeHeld, MergePlanned, PushPlanned, TaskApproved, TaskMerged,
+    TaskReturned, TaskReviewed,
 };
-use crate::payload::inbox::{Dismissed, NoticeClaimed, NoticeFailed};
-use crate::payload::piped::{Piped, PointPassed};
-use crate::payload::plan::Plan;
+use crate::payload::inbox::{NoticeClaimed, NoticeFailed, ProblemDismissed};
+use crate::payload::piped::{PipedOutput, PointPassed};
+use crate::payload::plan::SessionPlan;
 use crate::payload::session::{
-    CheckpointMade, Outcome as SessionOutcome, SessionEnded, SessionReopened, SessionResumed,
-    TaskLeft, TaskTaken, TrustDrifted, WorktreeRecreated,
+    CheckpointMade, SessionEnded, SessionOutcome, SessionReopened, SessionResumed, TaskLeft,
+    TaskTaken, TrustDrifted, WorktreeRecreated,
 };
-use crate::payload::turn::{Claimed, IterationStarted, TurnEnded, TurnStarted};
+use crate::payload::turn::{CompletionClaimed, IterationStarted, TurnEnded, TurnStarted};
 use crate::payload::verdict::{
     EmptyDifferenceFound, GatesJudged, Receipt, RetryLimitAnswered, RetryLimitAsked, StopDecided,
     SubmitJudged, UnclaimedWorkChecked,
 };
 use crate::purse::Shortage;
-use crate::remark::{Checkpointed, Noted, StopHook};
-use crate::schedule::{Fired, Resumed, Set};
-use crate::task::{Obstacle, Outcome, TaskSpec};
+use crate::remark::{StopHook, TaskCheckpointed, TaskNoted};
+use crate::schedule::{ScheduleFired, ScheduleResumed, ScheduleSet};
+use crate::task::{TaskObstacle, TaskOutcome, TaskSpec};
 use crate::time::Timestamp;
 
-pub use crate::payload::Empty;
+pub use crate::payload::NoData;
 pub use crate::payload::hook_run::{
     ActionError, AgentsTrusted, CascadeCut, CursorMoved, CursorPart, HookError, HookRan,
     HookSwitched, HooksTrusted, ReactionFailed,
@@ -42,8 +43,8 @@ pub use crate::payload::hook_run::{
 pub use crate::payload::log::{ForeignAccepted, LossAccepted, QuarantinedMessage};
 pub use crate::payload::session::FilesSeen;
 pub use crate::payload::task::{
-    AgentMetrics, Deleted, Dependency, EdgeType, Released, RemovedDependency, Satisfied, SlotTaken,
-    Started, Submitted,
+    AgentMetrics, DependencySatisfied, EdgeType, RemovedDependency, SlotTaken, TaskDeleted,
+    TaskDependency, TaskReleased, TaskStarted, TaskSubmitted,
 };
 pub use crate::payload::turn::TurnReserved;
 pub use crate::point::{HOOK_NAMESPACE, LIFECYCLE};
@@ -62,7 +63,7 @@ pub struct Event {
     pub subject: Subject,
     /// The actor: a user's name, or `hook:<name>`.
     pub actor: String,
-    pub cause: Option<Cause>,
+    pub cause: Option<EventCause>,
     /// Reactions to this event have not run in the batch that stored it; the dispatcher owes them.
     pub due: bool,
     pub body: EventBody,
@@ -79,35 +80,35 @@ impl Event {
 #[serde(untagged)]
 pub enum EventBody {
     TaskCreated(TaskSpec),
-    TaskStarted(Started),
+    TaskStarted(TaskStarted),
     /// A claim ended before the work was done. The task may be started again.
-    TaskReleased(Released),
-    TaskSubmitted(Submitted),
-    PushPlanned(Pushing),
-    TaskReviewed(Reviewed),
-    MergePlanned(Planned),
-    TaskMerged(Merged),
+    TaskReleased(TaskReleased),
+    TaskSubmitted(TaskSubmitted),
+    PushPlanned(PushPlanned),
+    TaskReviewed(TaskReviewed),
+    MergePlanned(MergePlanned),
+    TaskMerged(TaskMerged),
     /// A submission needs a person before it can be merged, or no longer does.
-    MergeHeld(Held),
+    MergeHeld(MergeHeld),
     /// The forge merges a submission later, or does not allow its merge yet.
     MergeAwaited(AwaitedMerge),
     /// A person approved a submission, regardless of reviews.
-    TaskApproved(Approved),
+    TaskApproved(TaskApproved),
     /// A submitted task was sent back to be worked on again.
-    TaskReturned(Returned),
-    TaskCompleted(Outcome),
-    TaskBlocked(Obstacle),
-    TaskUnblocked(Empty),
-    TaskDeleted(Deleted),
+    TaskReturned(TaskReturned),
+    TaskCompleted(TaskOutcome),
+    TaskBlocked(TaskObstacle),
+    TaskUnblocked(NoData),
+    TaskDeleted(TaskDeleted),
     StopHookRegistered(StopHook),
-    StopHooksCleared(Empty),
-    TaskNoted(Noted),
-    TaskCheckpointed(Checkpointed),
-    DependencyAdded(Dependency),
+    StopHooksCleared(NoData),
+    TaskNoted(TaskNoted),
+    TaskCheckpointed(TaskCheckpointed),
+    DependencyAdded(TaskDependency),
     DependencyRemoved(RemovedDependency),
-    DependencySatisfied(Satisfied),
+    DependencySatisfied(DependencySatisfied),
     /// An edge between existing tasks was added: the version that the next such edge is checked against.
-    GraphAdvanced(Empty),
+    GraphAdvanced(NoData),
     AgentMetrics(AgentMetrics),
     /// A hook that starts something was run.
     HookRan(HookRan),
@@ -123,10 +124,10 @@ pub enum EventBody {
     WorkflowRequested(WorkflowRequested),
     WorkflowStepCompleted(WorkflowStep),
     WorkflowFailed(WorkflowFailed),
-    WorkflowCompleted(Empty),
-    SessionStarted(Plan),
+    WorkflowCompleted(NoData),
+    SessionStarted(SessionPlan),
     PointPassed(PointPassed),
-    OutputPiped(Piped),
+    OutputPiped(PipedOutput),
     /// A reaction to an event of the session failed, or one of its actions was refused.
     ReactionFailed(ReactionFailed),
     /// The project's files between turns.
@@ -134,7 +135,7 @@ pub enum EventBody {
     IterationStarted(IterationStarted),
     TurnStarted(TurnStarted),
     /// The agent reported by a tool, during its turn, that it is done or can't continue.
-    TurnClaimed(Claimed),
+    TurnClaimed(CompletionClaimed),
     TurnEnded(TurnEnded),
     StopDecided(StopDecided),
     ReceiptMade(Receipt),
@@ -152,10 +153,10 @@ pub enum EventBody {
     TrustDrifted(TrustDrifted),
     /// hookloop recreated the worktree of a held task.
     WorktreeRecreated(WorktreeRecreated),
-    PauseRequested(Empty),
+    PauseRequested(NoData),
     /// A person requested that the session stops now.
-    StopRequested(Empty),
-    SessionPaused(Empty),
+    StopRequested(NoData),
+    SessionPaused(NoData),
     SessionResumed(SessionResumed),
     SessionEnding(SessionOutcome),
     SessionEnded(SessionEnded),
@@ -166,26 +167,26 @@ pub enum EventBody {
     /// The shared budget does not allow another turn.
     PurseExhausted(Shortage),
     /// A person dismissed a problem.
-    ProblemDismissed(Dismissed),
+    ProblemDismissed(ProblemDismissed),
     /// A process is about to send a notification.
     NoticeClaimed(NoticeClaimed),
-    NoticeSent(Empty),
+    NoticeSent(NoData),
     /// The problem of a notification was solved before it was sent.
-    NoticeDropped(Empty),
+    NoticeDropped(NoData),
     NoticeFailed(NoticeFailed),
     /// A task was claimed under a WIP limit.
     SlotTaken(SlotTaken),
-    ScheduleSet(Box<Set>),
-    SchedulePaused(Empty),
-    ScheduleResumed(Resumed),
-    ScheduleRemoved(Empty),
-    ScheduleFired(Fired),
+    ScheduleSet(Box<ScheduleSet>),
+    SchedulePaused(NoData),
+    ScheduleResumed(ScheduleResumed),
+    ScheduleRemoved(NoData),
+    ScheduleFired(ScheduleFired),
     /// An operator set or cleared a fleet directive.
-    FleetOrdered(Ordered),
-    FleetOrderLifted(Lifted),
+    FleetOrdered(FleetOrdered),
+    FleetOrderLifted(FleetOrderLifted),
     FleetBudgetSet(BudgetSet),
     /// A provider or forge returned a rate limit.
-    Slowed(Slowed),
+    Slowed(RateLimitReported),
     /// A person accepted that acknowledged events are gone from the log.
     LossAccepted(LossAccepted),
     /// A person accepted the foreign messages in a shared log.
@@ -193,7 +194,7 @@ pub enum EventBody {
     /// A message in a shared log that is no event. Readers show it in place of the message; it is never written.
     MessageQuarantined(QuarantinedMessage),
     /// An event of a hook's `log` action, or of a newer version.
-    Other(Other),
+    Other(OtherEvent),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -218,21 +219,21 @@ pub struct WorkflowFailed {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Other {
+pub struct OtherEvent {
     #[serde(skip)]
     pub kind: String,
     #[serde(flatten)]
     pub data: Value,
 }
 
-impl From<Fact> for EventBody {
-    fn from(fact: Fact) -> EventBody {
+impl From<DeliveryFact> for EventBody {
+    fn from(fact: DeliveryFact) -> EventBody {
         match fact {
-            Fact::Reviewed(reviewed) => EventBody::TaskReviewed(reviewed),
-            Fact::Planned(planned) => EventBody::MergePlanned(planned),
-            Fact::Merged(merged) => EventBody::TaskMerged(merged),
-            Fact::Held(held) => EventBody::MergeHeld(held),
-            Fact::Awaited(awaited) => EventBody::MergeAwaited(awaited),
+            DeliveryFact::Reviewed(reviewed) => EventBody::TaskReviewed(reviewed),
+            DeliveryFact::Planned(planned) => EventBody::MergePlanned(planned),
+            DeliveryFact::Merged(merged) => EventBody::TaskMerged(merged),
+            DeliveryFact::Held(held) => EventBody::MergeHeld(held),
+            DeliveryFact::Awaited(awaited) => EventBody::MergeAwaited(awaited),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use sha2::{Digest, Sha256};
 
 use crate::checks::plain;
+use crate::digest::hex;
 
 /// Bytes at the end of an output that are compared.
 const OUTPUT_MAX: usize = 64 * 1024;
@@ -32,7 +33,7 @@ pub fn failure_fingerprint(hook: &str, output: &str) -> String {
         hash.update(line);
     }
     let digest = hash.finalize();
-    digest[..DIGEST_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&digest[..DIGEST_BYTES])
 }
 
 fn end_of(output: &str) -> &str {

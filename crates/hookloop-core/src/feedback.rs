@@ -92,7 +92,7 @@ pub fn feedback<'a>(
     before: Option<&BTreeSet<String>>,
     max_bytes: usize,
 ) -> Feedback {
-    let mut text = Room { text: String::new(), max: max_bytes };
+    let mut text = FeedbackRoom { text: String::new(), max: max_bytes };
     let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
     let output = output.into();
     let report = checks::read(output.text);
@@ -103,7 +103,7 @@ pub fn feedback<'a>(
     text.begin(gate, reason, report.as_ref());
     let mut counted = None;
     if let Some(report) = &report {
-        let changes = Changes::between(gate, before, report);
+        let changes = NamedChanges::between(gate, before, report);
         text.list("Fixed since the run before, or not run this time:", &changes.fixed);
         text.list("Not known, since not everything ran or is listed:", &changes.unknown);
         text.list("Still failing:", &names(&changes.still));
@@ -128,21 +128,24 @@ fn names<'a>(checks: &[&'a Check]) -> Vec<&'a str> {
 
 /// The checks that still fail, are fixed, or are new.
 #[derive(Default)]
-struct Changes<'a> {
+struct NamedChanges<'a> {
     fixed: Vec<&'a str>,
     unknown: Vec<&'a str>,
     still: Vec<&'a Check>,
     new: Vec<&'a Check>,
 }
 
-impl<'a> Changes<'a> {
+impl<'a> NamedChanges<'a> {
     fn between(
         gate: &str,
         before: Option<&'a BTreeSet<String>>,
         report: &'a Report,
-    ) -> Changes<'a> {
+    ) -> NamedChanges<'a> {
         let Some(before) = before else {
-            return Changes { new: report.failing.iter().collect(), ..Changes::default() };
+            return NamedChanges {
+                new: report.failing.iter().collect(),
+                ..NamedChanges::default()
+            };
         };
         let is_old = |check: &&Check| before.contains(&prefixed(gate, &check.name));
         let (still, new): (Vec<&Check>, Vec<&Check>) = report.failing.iter().partition(is_old);
@@ -155,17 +158,17 @@ impl<'a> Changes<'a> {
             true => (Vec::new(), gone),
             false => (gone, Vec::new()),
         };
-        Changes { fixed, unknown, still, new }
+        NamedChanges { fixed, unknown, still, new }
     }
 }
 
 /// A text that never gets longer than it may.
-struct Room {
+struct FeedbackRoom {
     text: String,
     max: usize,
 }
 
-impl Room {
+impl FeedbackRoom {
     fn begin(&mut self, gate: &str, reason: Option<&str>, report: Option<&Report>) {
         let what = match report {
             Some(report) => match report.failing.len() + report.more {

@@ -6,7 +6,7 @@ use crate::action::Action;
 use crate::builtin::Builtin;
 use crate::command_line::{CommandLine, CommandLineError};
 use crate::event::Event;
-use crate::options::Options;
+use crate::options::HookOptions;
 use crate::point::Point;
 use crate::review::Quorum;
 use crate::rule::Rule;
@@ -24,12 +24,12 @@ pub struct Hook {
     /// The list that holds the hook: a task type's, by its name, or an agent's ([`of_agent`]); none for the
     /// project's.
     pub task_type: Option<String>,
-    pub source: Source,
+    pub source: HookSource,
     pub priority: i32,
     pub enabled: bool,
-    pub metadata: Metadata,
-    pub handler: Handler,
-    pub options: Options,
+    pub metadata: HookMetadata,
+    pub handler: HookHandler,
+    pub options: HookOptions,
 }
 
 /// Returns the name of the list of an agent's hooks. No task type has such a name.
@@ -54,7 +54,7 @@ impl Hook {
 
 /// The origin of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum HookSource {
     /// The product.
     Builtin,
     /// A policy. No user can disable the hook.
@@ -66,14 +66,14 @@ pub enum Source {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Metadata {
+pub struct HookMetadata {
     pub description: Option<String>,
     pub author: Option<String>,
     pub version: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Handler {
+pub enum HookHandler {
     Builtin(Builtin),
     /// Actions that the configuration spells out.
     Declared(Vec<DeclaredAction>),
@@ -176,17 +176,17 @@ pub enum RegistryError {
 /// The hooks of a project. Names are unique among the hooks of a task type, and among the others; the
 /// order is priority, then registration.
 #[derive(Clone, Debug, Default)]
-pub struct Registry {
+pub struct HookRegistry {
     hooks: Vec<Hook>,
     /// Points for which a task type has a list of its own, if an empty one.
     typed: Vec<(String, Point)>,
 }
 
-impl Registry {
+impl HookRegistry {
     /// The built-in reactions, as they come.
-    pub fn builtin() -> Registry {
+    pub fn builtin() -> HookRegistry {
         let hooks = Builtin::REACTIONS.into_iter().map(Builtin::hook).collect();
-        Registry { hooks, typed: Vec::new() }
+        HookRegistry { hooks, typed: Vec::new() }
     }
 
     pub fn register(&mut self, hook: Hook) -> Result<(), RegistryError> {
@@ -238,7 +238,7 @@ impl Registry {
     /// Whether a hook could act on an event of type `kind`.
     pub fn follows(&self, kind: &str) -> bool {
         let acts = |hook: &Hook| match hook.handler {
-            Handler::Builtin(builtin) => builtin.acts_on(kind),
+            HookHandler::Builtin(builtin) => builtin.acts_on(kind),
             _ => true,
         };
         self.hooks.iter().any(|hook| hook.is_at(kind) && acts(hook))
@@ -260,12 +260,12 @@ impl Registry {
         let own = agent.map(of_agent).filter(|list| self.is_typed(point, Some(list)));
         let scope = own.as_deref().or(task_type.filter(|_| self.is_typed(point, task_type)));
         let is_in_scope = |hook: &Hook| {
-            matches!(hook.source, Source::User | Source::Operator)
+            matches!(hook.source, HookSource::User | HookSource::Operator)
                 || hook.task_type.as_deref() == scope
         };
         let mut hooks: Vec<&Hook> =
             self.hooks.iter().filter(|hook| hook.is_at(point) && is_in_scope(hook)).collect();
-        hooks.sort_by_key(|hook| (hook.source != Source::Operator, hook.priority));
+        hooks.sort_by_key(|hook| (hook.source != HookSource::Operator, hook.priority));
         hooks
     }
 
@@ -307,16 +307,16 @@ impl Builtin {
             name: self.name().to_owned(),
             points: events.iter().map(|kind| Point::Event((*kind).to_owned())).collect(),
             task_type: None,
-            source: Source::Builtin,
+            source: HookSource::Builtin,
             priority,
             enabled: true,
-            metadata: Metadata {
+            metadata: HookMetadata {
                 description: Some(description.to_owned()),
                 author: Some("hookloop".to_owned()),
                 version: Some("1".to_owned()),
             },
-            handler: Handler::Builtin(self),
-            options: Options::default(),
+            handler: HookHandler::Builtin(self),
+            options: HookOptions::default(),
         }
     }
 }
@@ -330,12 +330,12 @@ mod tests {
             name: name.into(),
             points: vec![completed()],
             task_type: None,
-            source: Source::Project,
+            source: HookSource::Project,
             priority,
             enabled: true,
-            metadata: Metadata::default(),
-            handler: Handler::Declared(vec![]),
-            options: Options::default(),
+            metadata: HookMetadata::default(),
+            handler: HookHandler::Declared(vec![]),
+            options: HookOptions::default(),
         }
     }
 
@@ -343,14 +343,14 @@ mod tests {
         Point::Event("task_completed".into())
     }
 
-    fn order<'a>(registry: &'a Registry, task_type: Option<&str>) -> Vec<&'a str> {
+    fn order<'a>(registry: &'a HookRegistry, task_type: Option<&str>) -> Vec<&'a str> {
         let hooks = registry.resolve("task_completed", task_type);
         hooks.iter().map(|hook| hook.name.as_str()).collect()
     }
 
     #[test]
     fn low_priority_first_then_registration_and_zero_is_zero() {
-        let mut registry = Registry::default();
+        let mut registry = HookRegistry::default();
         for (name, priority) in [("c", 100), ("a", 0), ("d", 100), ("b", 20), ("z", -1)] {
             registry.register(hook(name, priority)).unwrap();
         }
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_type_with_a_list_has_that_list_alone() {
-        let mut registry = Registry::default();
+        let mut registry = HookRegistry::default();
         let typed = |name: &str| Hook { task_type: Some("fix".into()), ..hook(name, 1) };
         registry.register(hook("a", 1)).unwrap();
         registry.register(typed("a")).unwrap();
@@ -374,11 +374,11 @@ mod tests {
         assert_eq!(order(&registry, Some("fix")), ["a", "b"]);
         assert_eq!(order(&registry, Some("quiet")), [""; 0]);
         assert_eq!(order(&registry, Some("other")), ["a"]);
-        registry.register(Hook { source: Source::User, ..hook("own", 0) }).unwrap();
+        registry.register(Hook { source: HookSource::User, ..hook("own", 0) }).unwrap();
         for task_type in [None, Some("fix"), Some("quiet")] {
             assert_eq!(order(&registry, task_type)[0], "own", "no list takes it away");
         }
-        registry.register(Hook { source: Source::Operator, ..hook("required", 200) }).unwrap();
+        registry.register(Hook { source: HookSource::Operator, ..hook("required", 200) }).unwrap();
         for task_type in [None, Some("fix"), Some("quiet")] {
             assert_eq!(
                 order(&registry, task_type)[..2],
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn an_agents_own_list_comes_before_its_tasks() {
-        let mut registry = Registry::default();
+        let mut registry = HookRegistry::default();
         let list = |list: &str, name: &str| Hook { task_type: Some(list.into()), ..hook(name, 1) };
         registry.register(hook("project", 1)).unwrap();
         registry.register(list("fix", "type")).unwrap();
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_a_hook_runs_somewhere() {
-        let mut registry = Registry::builtin();
+        let mut registry = HookRegistry::builtin();
         let taken = registry.register(hook("auto-create-review-task", 1));
         assert_eq!(taken, Err(RegistryError::NameTaken("auto-create-review-task".into())));
         let none = Hook { points: vec![], ..hook("x", 1) };

@@ -1,7 +1,7 @@
 //! Options of a hook.
 
 use crate::limits::Limits;
-use crate::point::Kind;
+use crate::point::PointKind;
 
 pub use crate::quantity::{BadLength, Length, TIMEOUT_MAX_MS};
 
@@ -15,7 +15,7 @@ pub const ATTEMPTS_MAX: u32 = 10;
 const BACKOFF_MS: u64 = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct HookOptions {
     /// A CEL expression that must be true for the hook to run.
     pub when: Option<String>,
     pub timeout_ms: Option<u64>,
@@ -31,17 +31,17 @@ pub struct Options {
     pub any_of: Option<String>,
     /// The hook may run concurrently with neighbours that also have this option.
     pub parallel: bool,
-    pub retry: Retry,
-    pub sandbox: Option<Sandbox>,
+    pub retry: RetryPolicy,
+    pub sandbox: Option<HookSandbox>,
     pub limits: Limits,
 }
 
-impl Options {
+impl HookOptions {
     /// Returns the timeout at a point of this kind.
-    pub fn timeout_at(&self, kind: Kind) -> u64 {
+    pub fn timeout_at(&self, kind: PointKind) -> u64 {
         self.timeout_ms.unwrap_or(match kind {
-            Kind::Gate => GATE_TIMEOUT_MS,
-            Kind::Reaction => REACTION_TIMEOUT_MS,
+            PointKind::Gate => GATE_TIMEOUT_MS,
+            PointKind::Reaction => REACTION_TIMEOUT_MS,
         })
     }
 }
@@ -97,7 +97,7 @@ impl EnvEntry {
 
 /// Retries of a hook that failed. A hook that blocked has answered and is not retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retry {
+pub struct RetryPolicy {
     /// Runs in all.
     pub attempts: u32,
     /// The pause before the second run. Each further pause is twice as long.
@@ -106,103 +106,107 @@ pub struct Retry {
     pub jitter: bool,
 }
 
-impl Default for Retry {
-    fn default() -> Retry {
-        Retry { attempts: 1, backoff_ms: BACKOFF_MS, jitter: true }
+impl Default for RetryPolicy {
+    fn default() -> RetryPolicy {
+        RetryPolicy { attempts: 1, backoff_ms: BACKOFF_MS, jitter: true }
     }
 }
 
 /// Restrictions of a hook's processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sandbox {
+pub struct HookSandbox {
     pub no_network: bool,
     /// The only directories that the hook may write to; none for no restriction.
     pub write: Option<Vec<String>>,
 }
 
+/// Loaders, shells, interpreters, and programs that other programs start.
+const DANGEROUS_STARTS: [&str; 19] = [
+    "LD_",
+    "DYLD_",
+    "HOOKLOOP_",
+    "GIT_",
+    "BASH_",
+    "PYTHON",
+    "PERL",
+    "RUBY",
+    "NODE_",
+    "NPM_",
+    "LUA_",
+    "PHP",
+    "JAVA_",
+    "JDK_",
+    "DOTNET_",
+    "CORECLR_",
+    "GCONV_",
+    "OPENSSL_",
+    "SSL_CERT_",
+];
+
+/// Servers, certificates, and directories of settings.
+const DANGEROUS_ENDS: [&str; 12] = [
+    "PROXY",
+    "_BASE_URL",
+    "_API_BASE",
+    "_ENDPOINT",
+    "_INDEX_URL",
+    "_REGISTRY",
+    "_API_KEY",
+    "_HOME",
+    "_CONFIG_FILE",
+    "_CA_BUNDLE",
+    "_WRAPPER",
+    "_ASKPASS",
+];
+
+/// Names that are dangerous as a whole.
+const DANGEROUS_NAMES: [&str; 37] = [
+    "PATH",
+    "HOME",
+    "SHELL",
+    "ENV",
+    "IFS",
+    "PS4",
+    "SHELLOPTS",
+    "CDPATH",
+    "FPATH",
+    "ZDOTDIR",
+    "INPUTRC",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "MANPAGER",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "BROWSER",
+    "USER",
+    "TMPDIR",
+    "CLAUDE_PROJECT_DIR",
+    "PROMPT_COMMAND",
+    "CLASSPATH",
+    "MAKEFLAGS",
+    "GOFLAGS",
+    "RUSTC",
+    "RUSTFLAGS",
+    "HOSTALIASES",
+    "LOCALDOMAIN",
+    "TERMINFO",
+    "KUBECONFIG",
+    "GTK_MODULES",
+    "DOCKER_HOST",
+    "DOCKER_CONFIG",
+    "OLLAMA_HOST",
+    "_JAVA_OPTIONS",
+    "MAVEN_OPTS",
+];
+
 /// Whether a variable changes which programs run or which servers they use. A repository can't set such a
 /// variable.
 pub fn is_dangerous_variable(name: &str) -> bool {
-    // Loaders, shells, interpreters, and programs that other programs start.
-    const STARTS: [&str; 19] = [
-        "LD_",
-        "DYLD_",
-        "HOOKLOOP_",
-        "GIT_",
-        "BASH_",
-        "PYTHON",
-        "PERL",
-        "RUBY",
-        "NODE_",
-        "NPM_",
-        "LUA_",
-        "PHP",
-        "JAVA_",
-        "JDK_",
-        "DOTNET_",
-        "CORECLR_",
-        "GCONV_",
-        "OPENSSL_",
-        "SSL_CERT_",
-    ];
-    // Servers, certificates, and directories of settings.
-    const ENDS: [&str; 12] = [
-        "PROXY",
-        "_BASE_URL",
-        "_API_BASE",
-        "_ENDPOINT",
-        "_INDEX_URL",
-        "_REGISTRY",
-        "_API_KEY",
-        "_HOME",
-        "_CONFIG_FILE",
-        "_CA_BUNDLE",
-        "_WRAPPER",
-        "_ASKPASS",
-    ];
-    const WHOLE: [&str; 37] = [
-        "PATH",
-        "HOME",
-        "SHELL",
-        "ENV",
-        "IFS",
-        "PS4",
-        "SHELLOPTS",
-        "CDPATH",
-        "FPATH",
-        "ZDOTDIR",
-        "INPUTRC",
-        "EDITOR",
-        "VISUAL",
-        "PAGER",
-        "MANPAGER",
-        "LESSOPEN",
-        "LESSCLOSE",
-        "BROWSER",
-        "USER",
-        "TMPDIR",
-        "CLAUDE_PROJECT_DIR",
-        "PROMPT_COMMAND",
-        "CLASSPATH",
-        "MAKEFLAGS",
-        "GOFLAGS",
-        "RUSTC",
-        "RUSTFLAGS",
-        "HOSTALIASES",
-        "LOCALDOMAIN",
-        "TERMINFO",
-        "KUBECONFIG",
-        "GTK_MODULES",
-        "DOCKER_HOST",
-        "DOCKER_CONFIG",
-        "OLLAMA_HOST",
-        "_JAVA_OPTIONS",
-        "MAVEN_OPTS",
-    ];
     let name = name.to_ascii_uppercase();
-    STARTS.iter().any(|start| name.starts_with(start))
-        || ENDS.iter().any(|end| name.ends_with(end))
-        || WHOLE.contains(&name.as_str())
+    DANGEROUS_STARTS.iter().any(|start| name.starts_with(start))
+        || DANGEROUS_ENDS.iter().any(|end| name.ends_with(end))
+        || DANGEROUS_NAMES.contains(&name.as_str())
 }
 
 #[cfg(test)]

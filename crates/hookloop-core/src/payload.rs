@@ -31,4 +31,4 @@ use serde::{Deserialize, Serialize};
 
 /// The data of an event that needs none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Empty {}
+pub struct NoData {}

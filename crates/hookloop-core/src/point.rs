@@ -18,30 +18,51 @@ pub const LIFECYCLE: [&str; 8] = [
 /// The start of every type that a hook's `log` action may write.
 pub const HOOK_NAMESPACE: &str = "hook.";
 
-/// A hook point.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Point {
-    SessionStart,
-    PreIteration,
-    PostIteration,
-    OnError,
+/// Declares the points that follow no event, each with its name, so that no list of them can miss one.
+macro_rules! fixed_points {
+    ($($(#[doc = $doc:literal])* $variant:ident => $name:literal,)*) => {
+        /// A hook point.
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Point {
+            $($(#[doc = $doc])* $variant,)*
+            /// After an event of this type: one of a task's life, or one that a hook logs.
+            Event(String),
+        }
+
+        impl Point {
+            /// Every point that follows no event, with its name.
+            const FIXED: &[(Point, &'static str)] = &[$((Point::$variant, $name),)*];
+
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Point::$variant => $name,)*
+                    Point::Event(kind) => kind,
+                }
+            }
+        }
+    };
+}
+
+fixed_points! {
+    SessionStart => "session_start",
+    PreIteration => "pre_iteration",
+    PostIteration => "post_iteration",
+    OnError => "on_error",
     /// A stop condition of the project, evaluated after each iteration.
-    StopWhen,
+    StopWhen => "stop_when",
     /// Validation rules, for stop conditions that need them and for every claim that the work is complete.
-    Validation,
-    Stop,
-    SessionEnd,
-    BeforeSubmit,
-    AfterSubmit,
-    BeforeMerge,
-    AfterMerge,
-    /// After an event of this type: one of a task's life, or one that a hook logs.
-    Event(String),
+    Validation => "validation",
+    Stop => "stop",
+    SessionEnd => "session_end",
+    BeforeSubmit => "before_submit",
+    AfterSubmit => "after_submit",
+    BeforeMerge => "before_merge",
+    AfterMerge => "after_merge",
 }
 
 /// Whether hooks of a point can block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PointKind {
     Gate,
     Reaction,
 }
@@ -54,53 +75,69 @@ pub struct NoSuchPoint(pub String);
 const TASK_COMPLETE: &str = "on_task_complete";
 
 impl Point {
-    /// Every point that follows no event, with its name.
-    const FIXED: [(Point, &'static str); 12] = [
-        (Point::SessionStart, "session_start"),
-        (Point::PreIteration, "pre_iteration"),
-        (Point::PostIteration, "post_iteration"),
-        (Point::OnError, "on_error"),
-        (Point::StopWhen, "stop_when"),
-        (Point::Validation, "validation"),
-        (Point::Stop, "stop"),
-        (Point::SessionEnd, "session_end"),
-        (Point::BeforeSubmit, "before_submit"),
-        (Point::AfterSubmit, "after_submit"),
-        (Point::BeforeMerge, "before_merge"),
-        (Point::AfterMerge, "after_merge"),
-    ];
-
     /// The names of all points, but for events that hooks log.
     pub fn names() -> Vec<&'static str> {
         let fixed = Point::FIXED.iter().map(|(_, name)| *name);
         fixed.chain(LIFECYCLE).chain([TASK_COMPLETE]).collect()
     }
 
-    pub fn name(&self) -> &str {
-        match self {
-            Point::Event(kind) => kind,
-            fixed => {
-                let found = Point::FIXED.iter().find(|(point, _)| point == fixed);
-                found.map_or("", |(_, name)| name)
-            }
-        }
-    }
-
-    pub fn kind(&self) -> Kind {
+    /// Whether hooks of the point can block.
+    pub fn kind(&self) -> PointKind {
         match self {
             Point::StopWhen
             | Point::Validation
             | Point::Stop
             | Point::BeforeSubmit
-            | Point::BeforeMerge => Kind::Gate,
-            _ => Kind::Reaction,
+            | Point::BeforeMerge => PointKind::Gate,
+            Point::SessionStart
+            | Point::PreIteration
+            | Point::PostIteration
+            | Point::OnError
+            | Point::SessionEnd
+            | Point::AfterSubmit
+            | Point::AfterMerge
+            | Point::Event(_) => PointKind::Reaction,
         }
     }
 
-    /// Whether `pipe_output` of the point's hooks has an effect. At `session_end` it has none, and is accepted
-    /// for configurations of other tools.
+    /// Whether a policy can require gates at the point. Stop conditions and validation rules are the project's choice.
+    pub fn can_be_required(&self) -> bool {
+        match self {
+            Point::Stop | Point::BeforeSubmit | Point::BeforeMerge => true,
+            Point::StopWhen | Point::Validation => false,
+            Point::SessionStart
+            | Point::PreIteration
+            | Point::PostIteration
+            | Point::OnError
+            | Point::SessionEnd
+            | Point::AfterSubmit
+            | Point::AfterMerge
+            | Point::Event(_) => false,
+        }
+    }
+
+    /// The names of the points at which a policy can require gates.
+    pub fn required_names() -> Vec<&'static str> {
+        let required = Point::FIXED.iter().filter(|(point, _)| point.can_be_required());
+        required.map(|(_, name)| *name).collect()
+    }
+
+    /// Whether `pipe_output` of the point's hooks has an effect. At `session_end` it has none, and is accepted for
+    /// configurations of other tools.
     pub fn takes_pipe_output(&self) -> bool {
-        !matches!(self, Point::StopWhen | Point::BeforeMerge | Point::AfterMerge)
+        match self {
+            Point::StopWhen | Point::BeforeMerge | Point::AfterMerge => false,
+            Point::SessionStart
+            | Point::PreIteration
+            | Point::PostIteration
+            | Point::OnError
+            | Point::Validation
+            | Point::Stop
+            | Point::SessionEnd
+            | Point::BeforeSubmit
+            | Point::AfterSubmit
+            | Point::Event(_) => true,
+        }
     }
 
     /// The name of the point in the dialect that hook scripts of other tools read.
@@ -171,8 +208,8 @@ impl FromStr for Point {
         if LIFECYCLE.contains(&name) || name.starts_with(HOOK_NAMESPACE) {
             return Ok(Point::Event(name.to_owned()));
         }
-        let found = Point::FIXED.into_iter().find(|(_, known)| *known == name);
-        found.map(|(point, _)| point).ok_or_else(|| NoSuchPoint(name.to_owned()))
+        let found = Point::FIXED.iter().find(|(_, known)| *known == name);
+        found.map(|(point, _)| point.clone()).ok_or_else(|| NoSuchPoint(name.to_owned()))
     }
 }
 
@@ -197,8 +234,17 @@ mod tests {
     fn some_points_may_say_no() {
         let gates: Vec<_> = Point::names()
             .into_iter()
-            .filter(|name| name.parse::<Point>().unwrap().kind() == Kind::Gate)
+            .filter(|name| name.parse::<Point>().unwrap().kind() == PointKind::Gate)
             .collect();
         assert_eq!(gates, ["stop_when", "validation", "stop", "before_submit", "before_merge"]);
+    }
+
+    #[test]
+    fn every_point_that_a_policy_can_require_is_a_gate() {
+        let required = Point::required_names();
+        assert_eq!(required, ["stop", "before_submit", "before_merge"]);
+        for name in required {
+            assert_eq!(name.parse::<Point>().unwrap().kind(), PointKind::Gate, "{name}");
+        }
     }
 }

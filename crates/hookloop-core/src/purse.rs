@@ -11,7 +11,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::{Count, Dollars};
+use crate::quantity::{CompactCount, Dollars};
 use crate::usage::Usage;
 
 /// The default reservation of a turn.
@@ -99,14 +99,14 @@ impl From<Usage> for Amount {
 
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {} tokens", Dollars(self.cost_micros), Count(self.tokens))
+        write!(f, "{}, {} tokens", Dollars(self.cost_micros), CompactCount(self.tokens))
     }
 }
 
 /// Limits of money, tokens and turns, each optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Bounds {
+pub struct BudgetBounds {
     /// Millionths of a dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
@@ -116,9 +116,9 @@ pub struct Bounds {
     pub turns: Option<u64>,
 }
 
-impl Bounds {
+impl BudgetBounds {
     pub fn is_none(&self) -> bool {
-        *self == Bounds::default()
+        *self == BudgetBounds::default()
     }
 
     fn allow(&self, amount: Amount) -> bool {
@@ -147,9 +147,9 @@ impl Bounds {
     }
 
     /// Returns the narrower limits of both.
-    fn within(self, ceiling: Bounds) -> Bounds {
+    fn within(self, ceiling: BudgetBounds) -> BudgetBounds {
         let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
-        Bounds {
+        BudgetBounds {
             cost_micros: least(self.cost_micros, ceiling.cost_micros),
             tokens: least(self.tokens, ceiling.tokens),
             turns: least(self.turns, ceiling.turns),
@@ -157,8 +157,8 @@ impl Bounds {
     }
 
     /// Returns these limits, with `others` for those that are missing.
-    fn over(self, others: Bounds) -> Bounds {
-        Bounds {
+    fn over(self, others: BudgetBounds) -> BudgetBounds {
+        BudgetBounds {
             cost_micros: self.cost_micros.or(others.cost_micros),
             tokens: self.tokens.or(others.tokens),
             turns: self.turns.or(others.turns),
@@ -166,12 +166,12 @@ impl Bounds {
     }
 }
 
-impl fmt::Display for Bounds {
+impl fmt::Display for BudgetBounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
             self.cost_micros.map(|cost| Dollars(cost).to_string()),
-            self.tokens.map(|tokens| format!("{} tokens", Count(tokens))),
-            self.turns.map(|turns| format!("{} turns", Count(turns))),
+            self.tokens.map(|tokens| format!("{} tokens", CompactCount(tokens))),
+            self.turns.map(|turns| format!("{} turns", CompactCount(turns))),
         ];
         match parts.into_iter().flatten().collect::<Vec<_>>().as_slice() {
             [] => f.write_str("no bound"),
@@ -183,18 +183,18 @@ impl fmt::Display for Bounds {
 /// The period of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Period {
+pub enum BudgetPeriod {
     /// A day of the calendar, in UTC.
     #[default]
     Day,
     Ever,
 }
 
-impl Period {
+impl BudgetPeriod {
     pub fn name(self) -> &'static str {
         match self {
-            Period::Day => "day",
-            Period::Ever => "ever",
+            BudgetPeriod::Day => "day",
+            BudgetPeriod::Ever => "ever",
         }
     }
 }
@@ -203,18 +203,18 @@ impl Period {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Purse {
-    #[serde(skip_serializing_if = "Bounds::is_none")]
-    pub day: Bounds,
-    #[serde(skip_serializing_if = "Bounds::is_none")]
-    pub ever: Bounds,
+    #[serde(skip_serializing_if = "BudgetBounds::is_none")]
+    pub day: BudgetBounds,
+    #[serde(skip_serializing_if = "BudgetBounds::is_none")]
+    pub ever: BudgetBounds,
     /// The reservation of a turn; a default where it is missing.
-    #[serde(skip_serializing_if = "Bounds::is_none")]
-    pub turn: Bounds,
+    #[serde(skip_serializing_if = "BudgetBounds::is_none")]
+    pub turn: BudgetBounds,
 }
 
 /// The spent and reserved amounts of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct BudgetStanding {
     /// The amounts spent today and in total: the usage of turns, and reservations that were written off.
     pub day: Amount,
     pub ever: Amount,
@@ -225,8 +225,8 @@ pub struct Standing {
 /// The reason why a turn has to wait, or can't begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shortage {
-    pub per: Period,
-    pub limit: Bounds,
+    pub per: BudgetPeriod,
+    pub limit: BudgetBounds,
     /// The spent amount.
     pub spent: Amount,
     /// The reservations of running turns.
@@ -239,10 +239,10 @@ impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shortage { limit, spent, reserved, wanted, per } = self;
         let when = match per {
-            Period::Day => " today (UTC)",
-            Period::Ever => "",
+            BudgetPeriod::Day => " today (UTC)",
+            BudgetPeriod::Ever => "",
         };
-        let of = |amount: &Amount| Bounds {
+        let of = |amount: &Amount| BudgetBounds {
             cost_micros: limit.cost_micros.map(|_| amount.cost_micros),
             tokens: limit.tokens.map(|_| amount.tokens),
             turns: limit.turns.map(|_| amount.turns),
@@ -257,7 +257,7 @@ impl fmt::Display for Shortage {
 
 /// Whether a turn may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ReservationAnswer {
     Granted,
     /// The turn would fit if other turns used nothing of their reservations.
     Wait(Shortage),
@@ -286,10 +286,10 @@ impl Purse {
     pub fn within(self, ceiling: Purse) -> Purse {
         let most = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).max();
         // A budget without a reservation per turn has the default one.
-        let is_bound = |of: fn(&Bounds) -> Option<u64>| {
+        let is_bound = |of: fn(&BudgetBounds) -> Option<u64>| {
             of(&ceiling.day).is_some() || of(&ceiling.ever).is_some()
         };
-        let usual = Bounds {
+        let usual = BudgetBounds {
             cost_micros: is_bound(|bounds| bounds.cost_micros).then_some(TURN_COST_MICROS),
             tokens: is_bound(|bounds| bounds.tokens).then_some(TURN_TOKENS),
             turns: None,
@@ -298,7 +298,7 @@ impl Purse {
         Purse {
             day: self.day.within(ceiling.day),
             ever: self.ever.within(ceiling.ever),
-            turn: Bounds {
+            turn: BudgetBounds {
                 cost_micros: most(self.turn.cost_micros, ceiling.turn.cost_micros),
                 tokens: most(self.turn.tokens, ceiling.turn.tokens),
                 turns: None,
@@ -330,10 +330,12 @@ impl Purse {
     }
 
     /// Returns whether `wish` can be reserved in addition to all reservations.
-    pub fn reserve(&self, standing: &Standing, wish: Amount) -> Answer {
-        let periods =
-            [(Period::Day, self.day, standing.day), (Period::Ever, self.ever, standing.ever)];
-        let mut answer = Answer::Granted;
+    pub fn reserve(&self, standing: &BudgetStanding, wish: Amount) -> ReservationAnswer {
+        let periods = [
+            (BudgetPeriod::Day, self.day, standing.day),
+            (BudgetPeriod::Ever, self.ever, standing.ever),
+        ];
+        let mut answer = ReservationAnswer::Granted;
         for (per, limit, spent) in periods {
             let reserved = standing.open;
             let shortage = Shortage { per, limit, spent, reserved, wanted: wish };
@@ -341,9 +343,9 @@ impl Purse {
                 continue;
             }
             if limit.is_reached(spent) || !limit.allow(spent.plus(wish)) {
-                return Answer::Exhausted(shortage);
+                return ReservationAnswer::Exhausted(shortage);
             }
-            answer = Answer::Wait(shortage);
+            answer = ReservationAnswer::Wait(shortage);
         }
         answer
     }
@@ -369,8 +371,8 @@ mod tests {
         Amount { cost_micros: cost, ..Amount::default() }
     }
 
-    fn bound(cost: u64) -> Bounds {
-        Bounds { cost_micros: Some(cost), ..Bounds::default() }
+    fn bound(cost: u64) -> BudgetBounds {
+        BudgetBounds { cost_micros: Some(cost), ..BudgetBounds::default() }
     }
 
     #[test]
@@ -378,11 +380,11 @@ mod tests {
         let purse = Purse { day: bound(100), ..Purse::default() };
         let check = |spent: u64, open: u64, wish: u64| {
             let spent = dollars(spent);
-            let standing = Standing { day: spent, ever: spent, open: dollars(open) };
+            let standing = BudgetStanding { day: spent, ever: spent, open: dollars(open) };
             match purse.reserve(&standing, dollars(wish)) {
-                Answer::Granted => "granted",
-                Answer::Wait(_) => "wait",
-                Answer::Exhausted(_) => "exhausted",
+                ReservationAnswer::Granted => "granted",
+                ReservationAnswer::Wait(_) => "wait",
+                ReservationAnswer::Exhausted(_) => "exhausted",
             }
         };
         assert_eq!(check(0, 0, 100), "granted");
@@ -398,14 +400,17 @@ mod tests {
     #[test]
     fn a_bound_that_lasts_for_ever_holds_beside_that_of_a_day() {
         let purse = Purse { day: bound(100), ever: bound(150), ..Purse::default() };
-        let standing = Standing { day: dollars(0), ever: dollars(149), open: dollars(0) };
+        let standing = BudgetStanding { day: dollars(0), ever: dollars(149), open: dollars(0) };
         let answer = purse.reserve(&standing, dollars(2));
-        assert!(matches!(answer, Answer::Exhausted(Shortage { per: Period::Ever, .. })));
+        assert!(matches!(
+            answer,
+            ReservationAnswer::Exhausted(Shortage { per: BudgetPeriod::Ever, .. })
+        ));
     }
 
     #[test]
     fn a_project_narrows_what_the_user_allows() {
-        let user = Purse { day: bound(100), ever: Bounds::default(), turn: bound(10) };
+        let user = Purse { day: bound(100), ever: BudgetBounds::default(), turn: bound(10) };
         let wide = Purse { day: bound(200), ever: bound(50), turn: bound(1) };
         let narrowed = Purse { day: bound(100), ever: bound(50), turn: bound(10) };
         assert_eq!(wide.over(user).within(user), narrowed);

@@ -98,9 +98,9 @@ pub fn counted(count: u32, one: &str, many: &str) -> String {
 
 /// A large number for people: `50M`, `1.5M`, `900k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count(pub u64);
+pub struct CompactCount(pub u64);
 
-impl fmt::Display for Count {
+impl fmt::Display for CompactCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, name) = match self.0 {
             0..10_000 => return write!(f, "{}", self.0),

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::claim::{LEASE_MAX_MS, LEASE_MIN_MS};
 use crate::id::TaskId;
 use crate::schedule::{BadTimetable, ScheduleName};
-use crate::slots::Full;
+use crate::slots::WipLimitReached;
 use crate::task::TaskState;
 use crate::time::Timestamp;
 
@@ -30,7 +30,7 @@ pub enum Refusal {
     #[error("task `{id}` can't be started before {}", not_before.brief())]
     TooEarly { id: TaskId, not_before: Timestamp },
     #[error("task `{id}` can't be taken: {full}")]
-    NoSlot { id: TaskId, full: Full },
+    NoSlot { id: TaskId, full: WipLimitReached },
     #[error("there is no schedule `{0}`")]
     NoSuchSchedule(ScheduleName),
     #[error("schedule `{0}` exists already")]

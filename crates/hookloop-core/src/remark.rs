@@ -25,43 +25,44 @@ pub const CHECKPOINT_MAX_BYTES: usize = 64 * 1024;
 /// A stop condition that any actor may register for a task. None of them executes a command of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Preset {
+pub enum StopPreset {
     Default,
     Validation,
     Promise,
 }
 
-impl Preset {
-    pub const ALL: [Preset; 3] = [Preset::Default, Preset::Validation, Preset::Promise];
+impl StopPreset {
+    pub const ALL: [StopPreset; 3] =
+        [StopPreset::Default, StopPreset::Validation, StopPreset::Promise];
 
     pub fn name(self) -> &'static str {
         match self {
-            Preset::Default => "default",
-            Preset::Validation => "validation",
-            Preset::Promise => "promise",
+            StopPreset::Default => "default",
+            StopPreset::Validation => "validation",
+            StopPreset::Promise => "promise",
         }
     }
 
     pub fn way(self) -> StopWhen {
         match self {
-            Preset::Default => StopWhen::Default,
-            Preset::Validation => StopWhen::Validation,
-            Preset::Promise => StopWhen::Promise,
+            StopPreset::Default => StopWhen::Default,
+            StopPreset::Validation => StopWhen::Validation,
+            StopPreset::Promise => StopWhen::Promise,
         }
     }
 }
 
-impl fmt::Display for Preset {
+impl fmt::Display for StopPreset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Preset {
+impl FromStr for StopPreset {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Preset, String> {
-        let found = Preset::ALL.into_iter().find(|preset| preset.name() == text);
+    fn from_str(text: &str) -> Result<StopPreset, String> {
+        let found = StopPreset::ALL.into_iter().find(|preset| preset.name() == text);
         found.ok_or_else(|| format!("`{text}` is none of default, validation, promise"))
     }
 }
@@ -71,13 +72,13 @@ impl FromStr for Preset {
 #[serde(rename_all = "camelCase")]
 pub struct StopHook {
     pub id: String,
-    pub hook_type: Preset,
+    pub hook_type: StopPreset,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Noted {
+pub struct TaskNoted {
     pub text: String,
     /// The agent's question that a person answers with the note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +104,7 @@ pub struct Checkpoint {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Checkpointed {
+pub struct TaskCheckpointed {
     pub id: String,
     #[serde(flatten)]
     pub checkpoint: Checkpoint,
@@ -111,7 +112,7 @@ pub struct Checkpointed {
 
 /// A remark about a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remark {
+pub enum TaskRemark {
     RegisterStop(StopHook),
     ClearStops,
     Note(String),
@@ -120,5 +121,5 @@ pub enum Remark {
         question: String,
         text: String,
     },
-    Checkpoint(Checkpointed),
+    Checkpoint(TaskCheckpointed),
 }

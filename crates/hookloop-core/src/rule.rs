@@ -9,14 +9,14 @@ pub enum Rule {
     File(String),
     /// A file that the pattern names has changed since the session began.
     Changed(String),
-    Pattern(Pattern),
-    Coverage(Coverage),
-    Diff(Diff),
+    Pattern(TextRule),
+    Coverage(CoverageRule),
+    Diff(DiffRule),
 }
 
 /// A condition on the text of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
+pub struct TextRule {
     /// Which files.
     pub path: String,
     /// A regular expression.
@@ -27,7 +27,7 @@ pub struct Pattern {
 
 /// A condition on test coverage.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Coverage {
+pub struct CoverageRule {
     pub report: String,
     /// The least line coverage, in hundredths of a percent.
     pub at_least: u32,
@@ -35,7 +35,7 @@ pub struct Coverage {
 
 /// A condition on the size of the changes since the session began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Diff {
+pub struct DiffRule {
     pub max_files: Option<u64>,
     /// Added and deleted.
     pub max_lines: Option<u64>,

@@ -13,6 +13,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::excerpt::first_chars;
 use crate::id::TaskId;
 use crate::task::TaskSpec;
 use crate::time::Timestamp;
@@ -82,7 +83,7 @@ fn stamp(slot: &Zoned) -> Timestamp {
 }
 
 fn shown(text: &str) -> String {
-    text.chars().take(TEXT_MAX_BYTES).collect()
+    first_chars(text, TEXT_MAX_BYTES)
 }
 
 impl fmt::Display for Timetable {
@@ -130,18 +131,18 @@ pub struct Schedule {
 
 /// A schedule and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct ScheduleStanding {
     pub name: ScheduleName,
     pub schedule: Schedule,
     pub is_paused: bool,
     /// The next occurrence; none while the schedule is paused, or if there are no more.
     pub next: Option<Timestamp>,
-    pub last: Option<Fired>,
+    pub last: Option<ScheduleFired>,
 }
 
 /// A schedule was added or changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Set {
+pub struct ScheduleSet {
     #[serde(flatten)]
     pub schedule: Schedule,
     /// The next occurrence.
@@ -149,7 +150,7 @@ pub struct Set {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Resumed {
+pub struct ScheduleResumed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
 }
@@ -157,13 +158,13 @@ pub struct Resumed {
 /// An occurrence of a schedule, or a person's request for one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Fired {
+pub struct ScheduleFired {
     /// The time of the occurrence.
     pub slot: Timestamp,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_hand: bool,
     #[serde(flatten)]
-    pub came: Came,
+    pub came: SlotResult,
     /// The first missed occurrence, if there are others than this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_from: Option<Timestamp>,
@@ -175,7 +176,7 @@ pub struct Fired {
 /// The result of an occurrence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Came {
+pub enum SlotResult {
     /// The task of the occurrence.
     TaskId(TaskId),
     /// No task, because this one is still open.
@@ -184,7 +185,7 @@ pub enum Came {
 
 /// A command about a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum ScheduleCommand {
     Set(Box<Schedule>),
     Pause,
     Resume,
@@ -200,12 +201,15 @@ pub enum Ask {
     },
 }
 
-impl Ask {
+impl ScheduleCommand {
     /// The task that the command would make.
     pub fn task(&self) -> Option<&TaskId> {
         match self {
-            Ask::Fire { task, .. } | Ask::Run { task } => Some(task),
-            Ask::Set(_) | Ask::Pause | Ask::Resume | Ask::Remove => None,
+            ScheduleCommand::Fire { task, .. } | ScheduleCommand::Run { task } => Some(task),
+            ScheduleCommand::Set(_)
+            | ScheduleCommand::Pause
+            | ScheduleCommand::Resume
+            | ScheduleCommand::Remove => None,
         }
     }
 }

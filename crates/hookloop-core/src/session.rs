@@ -31,17 +31,17 @@ mod turns;
 mod verdicts;
 
 pub use facts::{
-    AgentFault, Answer, Claimed, Decision, EmptyDifferenceFound, FaultCause, GatesJudged,
-    IterationStarted, Outcome, Piped, PromptChannel, Receipt, SessionEnded, SessionReopened,
-    StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult,
-    Usage, Verdict,
+    AgentFault, CompletionClaimed, EmptyDifferenceFound, FaultCause, GatesJudged, IterationStarted,
+    JointVerdict, LimitDecision, PipedOutput, PromptChannel, Receipt, SessionEnded, SessionOutcome,
+    SessionReopened, SessionState, StopDecided, StopDecision, SubmitJudged, SubmitVerdict,
+    TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Usage,
 };
 pub use plan::{
-    AtRetryLimit, Conversation, ConversationPolicy, Fallback, FrozenScript, Limit, Limits, Plan,
-    StopWhen, Work,
+    AgentFallback, AtRetryLimit, ConversationMode, ConversationPolicy, FrozenScript, SessionLimit,
+    SessionLimits, SessionPlan, SessionWork, StopWhen,
 };
-pub use state::{Phase, Session, Talk};
-pub use step::{Pause, Step, next_step};
+pub use state::{AgentConversation, Session, SessionPhase};
+pub use step::{IterationPause, NextStep, next_step};
 pub use turns::RATE_LIMITED_TURNS_MAX;
 pub use verdicts::SUBMIT_TRIES_MAX;
 
@@ -58,5 +58,5 @@ pub mod facts {
 pub mod plan {
     pub use crate::payload::plan::*;
     pub use crate::payload::session_limits::*;
-    pub use crate::quantity::{BadAmount, CostFigure, Count, Dollars, counted};
+    pub use crate::quantity::{BadAmount, CompactCount, CostFigure, Dollars, counted};
 }

@@ -149,7 +149,7 @@ impl TaskSpec {
 /// The reason why a task is blocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Obstacle {
+pub struct TaskObstacle {
     pub reason: String,
     /// The knowledge that is missing.
     #[serde(default)]
@@ -158,7 +158,7 @@ pub struct Obstacle {
 
 /// The result of a completed task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Outcome {
+pub struct TaskOutcome {
     #[serde(default)]
     pub result: Option<String>,
     #[serde(default)]
@@ -184,8 +184,8 @@ pub struct Task {
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub completed_at: Option<Timestamp>,
-    pub obstacle: Option<Obstacle>,
-    pub outcome: Option<Outcome>,
+    pub obstacle: Option<TaskObstacle>,
+    pub outcome: Option<TaskOutcome>,
 }
 
 impl Task {

@@ -107,15 +107,15 @@ impl From<TraceParent> for String {
 
 /// The names of a session's spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names {
+pub struct SpanNames {
     session: SessionId,
     parent: Option<TraceParent>,
 }
 
-impl Names {
+impl SpanNames {
     /// Those of a session that was started inside of `parent`, if it was.
-    pub fn new(session: SessionId, parent: Option<TraceParent>) -> Names {
-        Names { session, parent }
+    pub fn new(session: SessionId, parent: Option<TraceParent>) -> SpanNames {
+        SpanNames { session, parent }
     }
 
     pub fn session(&self) -> &SessionId {
@@ -177,8 +177,8 @@ mod tests {
 
     const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-    fn names(parent: Option<&str>) -> Names {
-        Names::new("s1".parse().unwrap(), parent.map(|parent| parent.parse().unwrap()))
+    fn names(parent: Option<&str>) -> SpanNames {
+        SpanNames::new("s1".parse().unwrap(), parent.map(|parent| parent.parse().unwrap()))
     }
 
     #[test]

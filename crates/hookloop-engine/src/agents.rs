@@ -38,7 +38,7 @@ use std::time::Duration;
 
 use hookloop_core::excerpt::{ExcerptRules, head_and_tail};
 use hookloop_core::promise::Promise;
-use hookloop_core::session::{AgentFault, Talk, TurnResult, Usage};
+use hookloop_core::session::{AgentConversation, AgentFault, TurnResult, Usage};
 
 use crate::process::{Cancel, How, Job, Ran};
 use crate::reactions::CAUSE_VARIABLE;
@@ -67,7 +67,7 @@ pub struct Order<'a> {
     /// What the agent's environment has beside the user's.
     pub env: &'a [(&'static str, String)],
     /// The conversation to go on with.
-    pub conversation: Option<&'a Talk>,
+    pub conversation: Option<&'a AgentConversation>,
     /// What it may cost, in millionths of a dollar: for agents that can keep to it.
     pub budget_micros: u64,
     /// What the agent can ask the session for.

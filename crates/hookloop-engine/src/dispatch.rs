@@ -4,13 +4,13 @@
 //! cursor's move past what led to them, so however often a process dies, each action takes effect once.
 
 use hookloop_core::builtin::Builtin;
-use hookloop_core::cascade::Cause;
+use hookloop_core::cascade::EventCause;
 use hookloop_core::event::{
-    CursorMoved, CursorPart, Empty, Event, EventBody, WorkflowFailed, WorkflowStep,
+    CursorMoved, CursorPart, Event, EventBody, NoData, WorkflowFailed, WorkflowStep,
 };
-use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::hook::{Hook, HookHandler};
 use hookloop_core::id::{EventId, Subject};
-use hookloop_core::workflow::Run;
+use hookloop_core::workflow::WorkflowRun;
 use hookloop_store::log::{Seq, StoredEvent};
 
 use crate::project::{Done, EngineError, Project, now};
@@ -229,7 +229,7 @@ impl Work<'_, '_, '_> {
             }
             let after = if from.hook.as_ref() == Some(&hook.name) { from.after } else { 0 };
             let next = match (&hook.handler, event.subject.task()) {
-                (Handler::Builtin(Builtin::CheckDependencySatisfaction), Some(id)) => {
+                (HookHandler::Builtin(Builtin::CheckDependencySatisfaction), Some(id)) => {
                     let rows = self.unit.view()?.dependents(id, after, CHUNK)?;
                     let mut reaction = satisfactions(hook, id, rows.iter().map(|row| &row.task));
                     // Two actions at most for each task up to `after`.
@@ -295,10 +295,10 @@ impl Work<'_, '_, '_> {
     }
 
     /// Does the next step of a run, and says in the same batch that it is done.
-    fn run_step(&mut self, run: &Run) -> Result<(), EngineError> {
+    fn run_step(&mut self, run: &WorkflowRun) -> Result<(), EngineError> {
         let step = run.next_step;
         let label = format!("workflow:{}", run.id);
-        let asked = run.cause.clone().unwrap_or(Cause {
+        let asked = run.cause.clone().unwrap_or(EventCause {
             event: EventId([0; 16]),
             hook: run.workflow.clone(),
             root: EventId([0; 16]),
@@ -308,7 +308,7 @@ impl Work<'_, '_, '_> {
         let count = *self.count(asked.root)?;
         let (_, cut) = self.rules.limits.cascade.allow(asked.depth + 1, count, 1);
         *self.count(asked.root)? += 1;
-        let cause = Cause { count: count + 1, depth: asked.depth + 1, ..asked.clone() };
+        let cause = EventCause { count: count + 1, depth: asked.depth + 1, ..asked.clone() };
         let origin = Origin::hook(asked.event.derive(&label, step * 2), cause);
         let about = Event {
             id: origin.id,
@@ -337,7 +337,7 @@ impl Work<'_, '_, '_> {
                 self.stage(record.clone(), subject.clone(), about.body)?;
                 if step + 1 >= run.steps.len() {
                     let last = Origin { id: record.id.derive("completed", 0), ..record };
-                    self.stage(last, subject, EventBody::WorkflowCompleted(Empty {}))?;
+                    self.stage(last, subject, EventBody::WorkflowCompleted(NoData {}))?;
                 }
             }
         }

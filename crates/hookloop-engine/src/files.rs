@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use globset::{GlobBuilder, GlobMatcher};
+use hookloop_core::digest::hex;
 use ignore::WalkBuilder;
 use sha2::{Digest, Sha256};
 
@@ -236,7 +237,7 @@ pub(crate) fn pattern(text: &str) -> Result<regex::Regex, String> {
 }
 
 fn short_hex(digest: &[u8]) -> String {
-    digest.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect()
+    hex(&digest[..DIGEST_BYTES.min(digest.len())])
 }
 
 #[cfg(test)]

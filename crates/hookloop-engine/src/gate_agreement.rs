@@ -20,27 +20,27 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use hookloop_core::authority::ControlledAction;
+use hookloop_core::digest::{sha256_hex, short_sha256_hex};
 use hookloop_core::event::{AgentsTrusted, EventBody, HooksTrusted};
 use hookloop_core::gate_ledger::{
     GateChange, GateChangeKind, GateLedger, GateList, GateRecord, GateScope, compare,
 };
-use hookloop_core::hook::{Handler, Hook, Source};
+use hookloop_core::hook::{Hook, HookHandler, HookSource};
 use hookloop_core::id::Subject;
-use hookloop_core::options::{Length, OnFailure, Options};
-use hookloop_core::point::{Kind, Point};
+use hookloop_core::options::{HookOptions, Length, OnFailure};
+use hookloop_core::point::{Point, PointKind};
 use hookloop_core::time::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::delivery::repo::found::Found;
 use crate::project::{EngineError, Project, now};
 use crate::rules::Rules;
 use crate::runner::Runner;
 use crate::trust::{
-    Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, hex, what, write_whole,
+    Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, what, write_whole,
 };
 
 const FILE: &str = "ledger.json";
@@ -150,7 +150,7 @@ pub fn agree_to_agents(
     log.authorize(ControlledAction::TrustAgents)?;
     let text = serde_json::to_vec(&definitions).unwrap_or_default();
     let trusted = AgentsTrusted {
-        digest: format!("sha256:{}", hex(&text)),
+        digest: format!("sha256:{}", sha256_hex(&text)),
         agents: definitions.iter().map(|definition| definition.name.clone()).collect(),
     };
     log.append(&Subject::Project, EventBody::AgentsTrusted(trusted))?;
@@ -206,9 +206,7 @@ impl RepositoryEntry {
         let mut key = found.common.as_os_str().as_encoded_bytes().to_vec();
         key.push(0);
         key.extend(found.prefix.as_os_str().as_encoded_bytes());
-        let digest = Sha256::digest(&key);
-        let key: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        let directory = state.parent()?.join(REPOSITORIES).join(key);
+        let directory = state.parent()?.join(REPOSITORIES).join(short_sha256_hex(&key, 16));
         let branch = found.branch().unwrap_or_else(|| NO_BRANCH.to_owned());
         let default_branch = found.default_branch();
         Some(RepositoryEntry { common: found.common, directory, branch, default_branch })
@@ -358,7 +356,7 @@ pub(crate) fn gates(
             .collect(),
         ..GateLedger::default()
     };
-    let is_gate = |point: &Point| point.kind() == Kind::Gate;
+    let is_gate = |point: &Point| point.kind() == PointKind::Gate;
     let lists = rules.hooks.own_lists().iter().filter(|(_, point)| is_gate(point));
     ledger.lists = lists
         .map(|(owner, point)| GateList { owner: owner.clone(), point: point.name().to_owned() })
@@ -386,24 +384,24 @@ pub(crate) fn gates(
 /// and nothing takes an operator's gates away.
 fn judges(hook: &Hook) -> bool {
     let is_judge = match hook.handler {
-        Handler::Builtin(builtin) => builtin == hookloop_core::builtin::Builtin::RunTests,
-        Handler::Declared(_) => false,
-        Handler::Command(_)
-        | Handler::Http { .. }
-        | Handler::Gatekeepers { .. }
-        | Handler::Rule(_) => true,
+        HookHandler::Builtin(builtin) => builtin == hookloop_core::builtin::Builtin::RunTests,
+        HookHandler::Declared(_) => false,
+        HookHandler::Command(_)
+        | HookHandler::Http { .. }
+        | HookHandler::Gatekeepers { .. }
+        | HookHandler::Rule(_) => true,
     };
-    is_judge && hook.source != Source::Operator
+    is_judge && hook.source != HookSource::Operator
 }
 
 fn record(hook: &Hook, definition: Option<&Definition>) -> GateRecord {
     let options = &hook.options;
-    let points = hook.points.iter().filter(|point| point.kind() == Kind::Gate);
+    let points = hook.points.iter().filter(|point| point.kind() == PointKind::Gate);
     GateRecord {
         name: hook.name.clone(),
         list: hook.task_type.clone(),
         points: points.map(|point| point.name().to_owned()).collect(),
-        is_users: hook.source == Source::User,
+        is_users: hook.source == HookSource::User,
         enabled: hook.enabled,
         handler: what(&hook.handler),
         scripts: definition.map(|known| known.scripts.clone()).unwrap_or_default(),
@@ -411,7 +409,7 @@ fn record(hook: &Hook, definition: Option<&Definition>) -> GateRecord {
         any_of: options.any_of.clone(),
         when: options.when.clone(),
         needs: options.needs.clone(),
-        timeout_ms: options.timeout_at(Kind::Gate),
+        timeout_ms: options.timeout_at(PointKind::Gate),
         attempts: options.retry.attempts,
         surroundings: definition.map_or(Value::Null, surroundings),
     }
@@ -444,7 +442,7 @@ fn from_definitions(agreed: &[Definition], now: &GateLedger) -> Option<GateLedge
 
 fn gate_of(definition: &Definition, now: &GateLedger) -> Option<GateRecord> {
     let is_gate =
-        |name: &&String| name.parse::<Point>().is_ok_and(|point| point.kind() == Kind::Gate);
+        |name: &&String| name.parse::<Point>().is_ok_and(|point| point.kind() == PointKind::Gate);
     let points: Vec<String> = definition.points.iter().filter(is_gate).cloned().collect();
     let step = definition.what.get("use").and_then(Value::as_str);
     if points.is_empty() || step.is_some_and(|name| name != "run_tests") {
@@ -469,8 +467,9 @@ fn gate_of(definition: &Definition, now: &GateLedger) -> Option<GateRecord> {
         any_of: same.and_then(|gate| gate.any_of.clone()),
         when: definition.when.clone(),
         needs: needs.unwrap_or_default(),
-        timeout_ms: timeout.map_or(Options::default().timeout_at(Kind::Gate), |length| length.ms),
-        attempts: attempts.unwrap_or(Options::default().retry.attempts),
+        timeout_ms: timeout
+            .map_or(HookOptions::default().timeout_at(PointKind::Gate), |length| length.ms),
+        attempts: attempts.unwrap_or(HookOptions::default().retry.attempts),
         surroundings: surroundings(definition),
     })
 }

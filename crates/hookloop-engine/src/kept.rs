@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use hookloop_core::digest::short_sha256_hex;
 use hookloop_core::id::ProjectName;
 use hookloop_http::HttpClient;
 use hookloop_store::checkup::loss_of_emptied;
@@ -12,7 +13,6 @@ use hookloop_store::jetstream::{
 };
 use hookloop_store::sqlite::{LogLoss, OpenError, is_file_empty};
 use hookloop_store::store::{Store, StoreError};
-use sha2::{Digest, Sha256};
 
 use crate::config::{ConfigError, Settings};
 use crate::place::Place;
@@ -208,8 +208,7 @@ pub(crate) fn log_digest(settings: &Settings, surroundings: &Surroundings) -> St
         }
         _ => String::new(),
     };
-    let digest = Sha256::digest(name);
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    short_sha256_hex(name, 8)
 }
 
 /// Refuses a log of a project whose hook or agent started this program, if it is not the log that they have.

@@ -13,7 +13,7 @@ use hookloop_core::command::Command;
 use hookloop_core::decide::check_fence;
 use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
-use hookloop_core::task::{Obstacle, Task};
+use hookloop_core::task::{Task, TaskObstacle};
 use hookloop_store::pulse::{Beat, Held, Pulse};
 
 use crate::project::{EngineError, Project};
@@ -182,7 +182,7 @@ impl Project {
                         "{} was silent for its lease, as the last of {} who had it",
                         claim.agent, claim.epoch
                     );
-                    let obstacle = Obstacle { reason, required_knowledge: None };
+                    let obstacle = TaskObstacle { reason, required_knowledge: None };
                     Command::BlockTask { id: id.clone(), obstacle, fence }
                 }
                 _ => {

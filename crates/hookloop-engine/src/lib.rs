@@ -114,8 +114,7 @@ pub mod store {
     pub use hookloop_store::sqlite::{Broken, FileDamage, LogLoss, OpenError};
     pub use hookloop_store::store::{Rebuilt, StoreError, UNREADABLE_VIEW};
     pub use hookloop_store::view::{
-        Early, HookRuns, HookTimes, PAUSED, QuarantineRow, RUNNING, Remarked, Reservation,
-        SessionCount, SessionFilter, SessionRow, Spent, TaskFilter, TaskRow, UsageBy, UsageOfDay,
-        UsageRow, View,
+        Early, HookRuns, HookTimes, QuarantineRow, Remarked, Reservation, SessionCount,
+        SessionFilter, SessionRow, Spent, TaskFilter, TaskRow, UsageBy, UsageOfDay, UsageRow, View,
     };
 }

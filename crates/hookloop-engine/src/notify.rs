@@ -18,9 +18,9 @@ mod send;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryIter, channel};
 use std::time::Duration;
 
-use hookloop_core::event::{Empty, EventBody};
+use hookloop_core::event::{EventBody, NoData};
 use hookloop_core::id::{NoticeId, Subject};
-use hookloop_core::inbox::{Key, Kind, NoticeClaimed, NoticeFailed, Problem};
+use hookloop_core::inbox::{NoticeClaimed, NoticeFailed, Problem, ProblemKey, ProblemKind};
 use hookloop_core::time::Timestamp;
 use hookloop_store::crash;
 use hookloop_store::log::Seq;
@@ -59,7 +59,7 @@ pub struct Channel {
     /// Names or directories of projects; none for all of them.
     pub projects: Vec<String>,
     /// None for all of them.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<ProblemKind>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -125,7 +125,7 @@ pub struct Report {
 pub struct Told {
     pub channel: String,
     pub id: NoticeId,
-    pub problems: Vec<Key>,
+    pub problems: Vec<ProblemKey>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -259,7 +259,7 @@ impl<'p> Post<'p> {
         if problems.is_empty() {
             return Ok(());
         }
-        let keys: Vec<Key> = problems.into_iter().map(|problem| problem.key).collect();
+        let keys: Vec<ProblemKey> = problems.into_iter().map(|problem| problem.key).collect();
         let id = NoticeId::of(&[&self.to, "digest", &slot.to_string()]);
         self.deliver(&id, 0, &keys, report)
     }
@@ -269,7 +269,7 @@ impl<'p> Post<'p> {
         &self,
         id: &NoticeId,
         version: Seq,
-        problems: &[Key],
+        problems: &[ProblemKey],
         report: &mut Report,
     ) -> Result<(), EngineError> {
         if !self.claim(id, version, problems)? {
@@ -278,7 +278,7 @@ impl<'p> Post<'p> {
         let subject = Subject::Notice(id.clone());
         let message = self.message(id, problems)?;
         if message.items.is_empty() {
-            return self.project.append(&subject, EventBody::NoticeDropped(Empty {}));
+            return self.project.append(&subject, EventBody::NoticeDropped(NoData {}));
         }
         crash::point("notice");
         let sent = self.door.send(&message);
@@ -287,7 +287,7 @@ impl<'p> Post<'p> {
             Ok(()) => {
                 let (channel, problems) = (self.channel.name.clone(), problems.to_vec());
                 report.sent.push(Told { channel, id: id.clone(), problems });
-                EventBody::NoticeSent(Empty {})
+                EventBody::NoticeSent(NoData {})
             }
             Err(reason) => {
                 report.fail(self.channel, reason.clone());
@@ -298,7 +298,12 @@ impl<'p> Post<'p> {
     }
 
     /// Whether the message is this process's to send. Of rivals the log takes one.
-    fn claim(&self, id: &NoticeId, version: Seq, problems: &[Key]) -> Result<bool, EngineError> {
+    fn claim(
+        &self,
+        id: &NoticeId,
+        version: Seq,
+        problems: &[ProblemKey],
+    ) -> Result<bool, EngineError> {
         let subject = Subject::Notice(id.clone());
         let claimed = NoticeClaimed {
             channel: self.channel.name.clone(),
@@ -326,7 +331,7 @@ impl<'p> Post<'p> {
     }
 
     /// What there is to say about those of the problems that nobody has dealt with.
-    fn message(&self, id: &NoticeId, problems: &[Key]) -> Result<Message, EngineError> {
+    fn message(&self, id: &NoticeId, problems: &[ProblemKey]) -> Result<Message, EngineError> {
         let runner = self.project.runner();
         let plain = |text: String| match (runner, runner.and_then(Runner::redactor)) {
             (_, Some(redactor)) => redactor.text(&text),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hookloop_core::authority::{ActorKind, ControlledAction};
-use hookloop_core::cascade::{CascadeLimit, Cause};
+use hookloop_core::cascade::{CascadeLimit, EventCause};
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::event::{Event, EventBody};
-use hookloop_core::hook::{Handler, Hook, Registry};
+use hookloop_core::hook::{Hook, HookHandler, HookRegistry};
 use hookloop_core::id::{EventId, ProjectName, Subject, TaskId};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::task::Task;
@@ -150,7 +150,7 @@ pub struct Project {
     /// Who is shown what its sessions do.
     pub(crate) tracing: Option<Tracing>,
     /// The hook's run that this program's commands follow from.
-    pub(crate) cause: Option<Cause>,
+    pub(crate) cause: Option<EventCause>,
 }
 
 impl Project {
@@ -369,7 +369,7 @@ impl Project {
     }
 
     /// The hooks as they are now.
-    pub fn hooks(&self) -> Result<Registry, EngineError> {
+    pub fn hooks(&self) -> Result<HookRegistry, EngineError> {
         let switches = self.read(|view| view.hook_switches())?;
         Ok(self.rules.switched(&switches).into_owned())
     }
@@ -423,7 +423,7 @@ fn with_logged_trust(
 
 /// The rules with the hooks named whose declared actions need a person's word and do not have it.
 fn with_untrusted_actions(rules: Rules, runner: Option<&Runner>) -> Rules {
-    let is_declared = |hook: &&Hook| matches!(hook.handler, Handler::Declared(_));
+    let is_declared = |hook: &&Hook| matches!(hook.handler, HookHandler::Declared(_));
     let is_untrusted = |hook: &&Hook| runner.is_some_and(|runner| !runner.standing(hook).may_run());
     let declared = rules.hooks.list().iter().filter(is_declared);
     let untrusted_actions = declared.filter(is_untrusted).map(|hook| hook.name.clone()).collect();

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use hookloop_core::cascade::{CascadeLimit, Cause};
+use hookloop_core::cascade::{CascadeLimit, EventCause};
 use hookloop_core::event::{CascadeCut, EventBody};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_store::log::{EventLog, Seq};
@@ -111,7 +111,7 @@ impl ReactionRun<'_> {
     /// The cause of what `hook` does, as its commands read it from the environment.
     pub(crate) fn variable(&self, hook: &str) -> OsString {
         let ReactionRun { event, root, depth, .. } = *self;
-        let cause = Cause { event, hook: hook.to_owned(), root, depth, count: 0 };
+        let cause = EventCause { event, hook: hook.to_owned(), root, depth, count: 0 };
         serde_json::to_string(&cause).unwrap_or_default().into()
     }
 }
@@ -134,7 +134,9 @@ pub(crate) fn left_to_above(root: &Path, state: &Path) -> Option<ReactionsLeft> 
 }
 
 /// The cause that a hook's command finds in its environment.
-pub(crate) fn cause_of(environment: &[(OsString, OsString)]) -> Result<Option<Cause>, EngineError> {
+pub(crate) fn cause_of(
+    environment: &[(OsString, OsString)],
+) -> Result<Option<EventCause>, EngineError> {
     let Some((_, value)) = environment.iter().find(|(name, _)| name == CAUSE_VARIABLE) else {
         return Ok(None);
     };
@@ -245,7 +247,7 @@ impl Project {
         let count = self.store.glance(|view| view.cascade_count(cause.root))?;
         let (_, limit) = self.rules.limits.cascade.allow(cause.depth, count, 1);
         let Some(limit) = limit else {
-            let cause = Cause { count: count + 1, ..cause.clone() };
+            let cause = EventCause { count: count + 1, ..cause.clone() };
             return Ok(Origin { cause: Some(cause), ..origin });
         };
         self.record_cut(cause, limit)?;
@@ -253,7 +255,7 @@ impl Project {
     }
 
     /// Records that a hook's command was refused. No hook follows that: it could give the same command.
-    fn record_cut(&self, cause: &Cause, limit: CascadeLimit) -> Result<(), EngineError> {
+    fn record_cut(&self, cause: &EventCause, limit: CascadeLimit) -> Result<(), EngineError> {
         let id = fresh_id();
         self.store.transact(|unit| {
             let mut work = Work::new(unit, &self.rules, now())?;

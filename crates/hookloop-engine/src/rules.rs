@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use hookloop_core::cascade::CascadeLimits;
-use hookloop_core::delivery::Method;
-use hookloop_core::hook::{DeclaredAction, Registry, Source};
+use hookloop_core::delivery::MergeMethod;
+use hookloop_core::hook::{DeclaredAction, HookRegistry, HookSource};
 use hookloop_core::price::TokenPrice;
 use hookloop_core::purse::Purse;
-use hookloop_core::session::{self, AtRetryLimit, ConversationPolicy, Fallback, StopWhen};
-use hookloop_core::slots::Slots;
-use hookloop_core::urgency::Ageing;
+use hookloop_core::session::{self, AgentFallback, AtRetryLimit, ConversationPolicy, StopWhen};
+use hookloop_core::slots::WipLimits;
+use hookloop_core::urgency::PriorityAging;
 
 use crate::agents::{NoSuchAgent, Settings};
 use crate::policy::Policies;
 
 #[derive(Clone, Debug)]
 pub struct Rules {
-    pub hooks: Registry,
+    pub hooks: HookRegistry,
     pub workflows: BTreeMap<String, Vec<DeclaredAction>>,
     pub limits: Limits,
     /// The session limits that the project's file sets, by name.
@@ -54,8 +54,8 @@ impl Rules {
 /// Which tasks are taken, and how many at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scheduling {
-    pub ageing: Ageing,
-    pub slots: Slots,
+    pub ageing: PriorityAging,
+    pub slots: WipLimits,
 }
 
 /// How sessions go.
@@ -67,7 +67,7 @@ pub struct Loop {
     pub prompt: Option<String>,
     /// Who does the work where nobody is named.
     pub agent: Option<String>,
-    pub fallback: Option<Fallback>,
+    pub fallback: Option<AgentFallback>,
     pub conversation: ConversationPolicy,
 }
 
@@ -88,7 +88,7 @@ impl Default for Loop {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub cascade: CascadeLimits,
-    pub session: session::Limits,
+    pub session: session::SessionLimits,
     /// Of all sessions together.
     pub purse: Purse,
 }
@@ -97,7 +97,7 @@ impl Limits {
     /// What a scope allows that says nothing.
     pub fn boundless() -> Limits {
         let cascade = CascadeLimits { depth: u32::MAX, fan_out: u32::MAX, total: u32::MAX };
-        let session = session::Limits {
+        let session = session::SessionLimits {
             iterations: u32::MAX,
             duration_ms: u64::MAX,
             turn_ms: u64::MAX,
@@ -145,7 +145,7 @@ pub struct DeliveryRules {
     /// Files that git ignores and a task's worktree has nevertheless.
     pub copy: Vec<String>,
     pub forge: ForgeName,
-    pub method: Method,
+    pub method: MergeMethod,
     pub draft: bool,
     pub labels: Vec<String>,
     pub reviewers: Vec<String>,
@@ -164,7 +164,7 @@ impl Default for DeliveryRules {
             branch_prefix: "hookloop/".to_owned(),
             copy: Vec::new(),
             forge: ForgeName::Auto,
-            method: Method::default(),
+            method: MergeMethod::default(),
             draft: false,
             labels: Vec::new(),
             reviewers: Vec::new(),
@@ -232,7 +232,7 @@ impl MissingAgent {
 impl Default for Rules {
     fn default() -> Self {
         Rules {
-            hooks: Registry::builtin(),
+            hooks: HookRegistry::builtin(),
             workflows: BTreeMap::new(),
             limits: Limits::default(),
             set_limits: BTreeMap::new(),
@@ -339,13 +339,13 @@ impl Rules {
 
     /// The hooks with the switches applied; a switch for a hook that is gone, or that an operator requires,
     /// means nothing.
-    pub fn switched(&self, switches: &[(String, bool)]) -> Cow<'_, Registry> {
+    pub fn switched(&self, switches: &[(String, bool)]) -> Cow<'_, HookRegistry> {
         if switches.is_empty() {
             return Cow::Borrowed(&self.hooks);
         }
         let mut hooks = self.hooks.clone();
         for (name, enabled) in switches {
-            let hook = hooks.get_mut(name).filter(|hook| hook.source != Source::Operator);
+            let hook = hooks.get_mut(name).filter(|hook| hook.source != HookSource::Operator);
             if let Some(hook) = hook {
                 hook.enabled = *enabled;
             }

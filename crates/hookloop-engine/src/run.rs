@@ -6,11 +6,11 @@
 
 use std::path::Path;
 
-use hookloop_core::answer::{Outcome, Status};
 use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap, cannot_run};
 use hookloop_core::event::{Event, HookRan};
 use hookloop_core::excerpt::LeftOut;
-use hookloop_core::hook::{CommandText, Handler, Hook};
+use hookloop_core::hook::{CommandText, Hook, HookHandler};
+use hookloop_core::hook_protocol::{HookOutcome, HookStatus};
 use hookloop_core::id::EventId;
 use hookloop_core::point::Point;
 use hookloop_core::task::Task;
@@ -47,7 +47,7 @@ pub(crate) enum EventProcesses {
 #[derive(Clone, Debug)]
 pub struct HookRun {
     pub hook: String,
-    pub outcome: Outcome,
+    pub outcome: HookOutcome,
     /// What the log keeps of it; none if there was no run.
     pub ran: Option<HookRan>,
     /// What it printed, as far as it is kept.
@@ -62,7 +62,7 @@ pub struct HookRun {
 }
 
 impl HookRun {
-    fn without(hook: &Hook, outcome: Outcome) -> HookRun {
+    fn without(hook: &Hook, outcome: HookOutcome) -> HookRun {
         let (stdout, stderr) = (String::new(), String::new());
         HookRun {
             hook: hook.name.clone(),
@@ -78,13 +78,13 @@ impl HookRun {
 
     /// A hook that had nothing to do, and why.
     pub(crate) fn skipped(hook: &Hook, reason: String) -> HookRun {
-        let outcome = Outcome { reason: Some(reason), ..Outcome::of(Status::Skipped) };
+        let outcome = HookOutcome { reason: Some(reason), ..HookOutcome::of(HookStatus::Skipped) };
         HookRun::without(hook, outcome)
     }
 
     /// Returns the command that lets the hook run, if it was refused because nobody trusts it as it is.
     pub fn trust_command(&self) -> Option<&'static str> {
-        let was_refused = self.ran.is_none() && self.outcome.status == Status::NotStarted;
+        let was_refused = self.ran.is_none() && self.outcome.status == HookStatus::NotStarted;
         let reason = self.outcome.reason.as_deref().filter(|_| was_refused);
         reason.and_then(command_for)
     }
@@ -101,7 +101,10 @@ impl HookRun {
 
     /// Whether it may go better another time.
     pub(crate) fn has_failed(&self) -> bool {
-        matches!(self.outcome.status, Status::Failed | Status::TimedOut | Status::Killed)
+        matches!(
+            self.outcome.status,
+            HookStatus::Failed | HookStatus::TimedOut | HookStatus::Killed
+        )
     }
 
     /// Whether the hook could not check anything, for a reason that is not in the work: it could not start, its
@@ -109,8 +112,8 @@ impl HookRun {
     pub(crate) fn is_misconfigured(&self) -> bool {
         let has_run = self.ran.as_ref().is_some_and(|ran| ran.attempts > 0);
         match self.outcome.status {
-            Status::NotStarted => true,
-            Status::Failed if !has_run => true,
+            HookStatus::NotStarted => true,
+            HookStatus::Failed if !has_run => true,
             _ => self.gap.is_some(),
         }
     }
@@ -123,7 +126,7 @@ impl HookRun {
             stderr: &self.stderr,
         };
         // Most runs need no look at the project's files.
-        if self.outcome.status != Status::Passed
+        if self.outcome.status != HookStatus::Passed
             && cannot_run(result, &EnvironmentFacts::default()).is_some()
         {
             self.gap = cannot_run(result, &environment::facts(directory));
@@ -133,15 +136,15 @@ impl HookRun {
 
     /// Tells a person why the hook could not check anything, with its command and the step that prepares the
     /// environment.
-    pub(crate) fn why_unable(&self, handler: &Handler) -> String {
+    pub(crate) fn why_unable(&self, handler: &HookHandler) -> String {
         let cause = match (&self.gap, &self.outcome.reason) {
             (Some(gap), _) => gap.cause.clone(),
             (None, Some(reason)) => reason.clone(),
             (None, None) => self.outcome.status.name().to_owned(),
         };
         let command = match handler {
-            Handler::Command(CommandText::Shell(line)) => format!("; its command is `{line}`"),
-            Handler::Command(CommandText::Exec(args)) => {
+            HookHandler::Command(CommandText::Shell(line)) => format!("; its command is `{line}`"),
+            HookHandler::Command(CommandText::Exec(args)) => {
                 format!("; its command is `{}`", args.join(" "))
             }
             _ => String::new(),
@@ -159,7 +162,7 @@ impl HookRun {
         HookRan {
             hook_name: self.hook.clone(),
             point: point.name().to_owned(),
-            status: self.outcome.status.name().to_owned(),
+            status: self.outcome.status.into(),
             exit_code: None,
             duration_ms: 0,
             ended_at: Some(now()),
@@ -176,20 +179,25 @@ impl HookRun {
     /// A hook that was refused, and why.
     pub(crate) fn refused(hook: &Hook, point: &Point, refusal: RunRefusal) -> HookRun {
         let RunRefusal { reason, hint } = refusal;
-        let mut run = HookRun::unable(hook, point, Status::NotStarted, reason);
+        let mut run = HookRun::unable(hook, point, HookStatus::NotStarted, reason);
         run.outcome.message = hint;
         run
     }
 
     /// A hook that could not be run, and why.
-    pub(crate) fn unable(hook: &Hook, point: &Point, status: Status, reason: String) -> HookRun {
-        let outcome = Outcome::unable(status, reason, point.kind(), hook.options.on_failure);
+    pub(crate) fn unable(
+        hook: &Hook,
+        point: &Point,
+        status: HookStatus,
+        reason: String,
+    ) -> HookRun {
+        let outcome = HookOutcome::unable(status, reason, point.kind(), hook.options.on_failure);
         HookRun::without(hook, outcome)
     }
 
     /// A hook whose condition can't be evaluated: it did not run, and the log says why.
     pub(crate) fn undecided(hook: &Hook, point: &Point, reason: String) -> HookRun {
-        let run = HookRun::unable(hook, point, Status::Failed, reason);
+        let run = HookRun::unable(hook, point, HookStatus::Failed, reason);
         let ran = run.unstarted_record(point);
         HookRun { ran: Some(ran), ..run }
     }
@@ -200,7 +208,7 @@ impl Project {
     pub(crate) fn expect_processes(&self, work: &Work<'_, '_, '_>) -> Result<(), EngineError> {
         let (Some(runner), Kept::Here) = (&self.runner, &self.kept) else { return Ok(()) };
         let may_run = |hook: &&Hook| {
-            matches!(hook.handler, Handler::Command(_)) && runner.standing(hook).may_run()
+            matches!(hook.handler, HookHandler::Command(_)) && runner.standing(hook).may_run()
         };
         let staged = (0..work.unit.len()).filter_map(|index| work.unit.staged(index));
         for event in staged.filter(|event| event.due) {
@@ -264,7 +272,7 @@ impl Project {
     pub(crate) fn run_hooks(&self, hooks: &[Hook], occasion: &Occasion<'_>) -> Vec<HookRun> {
         let homeless = |hook: &Hook| {
             let reason = "there is no project directory to run it in".to_owned();
-            HookRun::unable(hook, occasion.point, Status::NotStarted, reason)
+            HookRun::unable(hook, occasion.point, HookStatus::NotStarted, reason)
         };
         match &self.runner {
             Some(runner) => turns::run_all(runner, hooks, occasion, &mut |_| {}),

@@ -6,7 +6,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use hookloop_core::options::Sandbox;
+use hookloop_core::options::HookSandbox;
 
 use crate::place::{SCRATCH, WORKTREES};
 use crate::process::{Confinement, Support};
@@ -48,7 +48,7 @@ impl Drop for Temporary {
 impl Prepared {
     /// Makes a sandbox ready, or says why the hook is not run.
     pub(crate) fn new(
-        sandbox: Option<&Sandbox>,
+        sandbox: Option<&HookSandbox>,
         around: Surroundings<'_>,
     ) -> Result<Prepared, String> {
         let Some(sandbox) = sandbox else { return Ok(Prepared::default()) };
@@ -128,7 +128,7 @@ fn is_of_state(place: &Path, state: &Path) -> bool {
 }
 
 /// A sandbox in a line.
-pub fn in_words(sandbox: &Sandbox) -> String {
+pub fn in_words(sandbox: &HookSandbox) -> String {
     let network = if sandbox.no_network { "no network" } else { "no local sockets" };
     match sandbox.write.as_deref() {
         None => format!("{network}; writes anywhere"),

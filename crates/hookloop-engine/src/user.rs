@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use hookloop_core::hook::{Hook, Source as HookSource};
+use hookloop_core::hook::{Hook, HookSource};
 use hookloop_core::id::ProjectName;
 use hookloop_core::price::TokenPrice;
 use hookloop_core::session::AtRetryLimit;

@@ -7,14 +7,14 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
-use hookloop_core::cascade::Cause;
+use hookloop_core::cascade::EventCause;
 use hookloop_core::command::Command;
 use hookloop_core::decide::decide;
 use hookloop_core::event::{Event, EventBody};
-use hookloop_core::hook::Registry;
+use hookloop_core::hook::HookRegistry;
 use hookloop_core::id::{EventId, Subject, TaskId};
 use hookloop_core::refusal::Refusal;
-use hookloop_core::slots::Slot;
+use hookloop_core::slots::WipPermit;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_store::log::LogError;
@@ -36,7 +36,7 @@ const READIED_SHOWN: usize = 100;
 pub(crate) struct Origin {
     pub(crate) id: EventId,
     pub(crate) actor: String,
-    pub(crate) cause: Option<Cause>,
+    pub(crate) cause: Option<EventCause>,
     /// When it happened, if that was not now.
     pub(crate) at: Option<Timestamp>,
 }
@@ -46,7 +46,7 @@ impl Origin {
         Origin { id, actor: actor.to_owned(), cause: None, at: None }
     }
 
-    pub(crate) fn hook(id: EventId, cause: Cause) -> Origin {
+    pub(crate) fn hook(id: EventId, cause: EventCause) -> Origin {
         Origin { id, actor: format!("hook:{}", cause.hook), cause: Some(cause), at: None }
     }
 
@@ -63,7 +63,7 @@ impl Origin {
 pub(crate) struct Work<'u, 'a, 'r> {
     pub(crate) unit: &'u mut Unit<'a>,
     pub(crate) rules: &'r Rules,
-    pub(crate) hooks: Cow<'r, Registry>,
+    pub(crate) hooks: Cow<'r, HookRegistry>,
     at: Timestamp,
     /// Staged events whose hooks have not run.
     queue: VecDeque<usize>,
@@ -119,13 +119,13 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
     }
 
     /// What `task` needs of the slots to be in somebody's hands.
-    fn slot(&self, task: Option<&Task>) -> Result<Slot, LogError> {
+    fn slot(&self, task: Option<&Task>) -> Result<WipPermit, LogError> {
         let slots = &self.rules.scheduling.slots;
         match task {
             Some(task) if !slots.is_none() => {
                 Ok(slots.slot(task.spec.kind.as_deref(), &self.unit.view()?.in_hands()?))
             }
-            _ => Ok(Slot::Unbound),
+            _ => Ok(WipPermit::Unbound),
         }
     }
 

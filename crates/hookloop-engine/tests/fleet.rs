@@ -1,6 +1,6 @@
 //! Workers that the fleet knows: present, ended, and never seen.
 
-use hookloop_core::fleet::{Order, Ordered, Scope, WorkerName};
+use hookloop_core::fleet::{FleetOrder, FleetOrdered, FleetScope, WorkerName};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::fleet::{Fleet, Presence, WorkerState};
 use hookloop_engine::project::{EngineError, Project};
@@ -29,8 +29,8 @@ fn presence(name: &WorkerName) -> Presence {
 }
 
 fn drain(fleet: &Fleet, name: &str) -> Result<(), EngineError> {
-    let scope = Scope::Worker(name.to_owned());
-    fleet.order(Ordered { scope, order: Order::Drain, reason: None })
+    let scope = FleetScope::Worker(name.to_owned());
+    fleet.order(FleetOrdered { scope, order: FleetOrder::Drain, reason: None })
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use hookloop_core::hook::{Hook, Registry, Source};
+use hookloop_core::hook::{Hook, HookRegistry, HookSource};
 use hookloop_engine::agents::Permissions;
 use hookloop_engine::agents::repository::{Ground, Unfit, Wanted, fit};
 use hookloop_engine::config;
@@ -108,14 +108,15 @@ impl Bed {
         check(rules.limits.within(policy.limits()) == rules.limits, "limits");
         check(has_gates(rules, policy), "gates");
         check(rules.session.prompt.is_none(), "prompt");
-        check(rules.agents.iter().all(|agent| agent.source != Source::Project), "settings");
+        check(rules.agents.iter().all(|agent| agent.source != HookSource::Project), "settings");
         let hooks = rules.hooks.list();
-        check(hooks.iter().all(|hook| hook.source != Source::Project), "hooks");
-        let of_product = |hooks: &Registry| {
-            let builtin = |hook: &&Hook| hook.source == Source::Builtin && !hook.points.is_empty();
+        check(hooks.iter().all(|hook| hook.source != HookSource::Project), "hooks");
+        let of_product = |hooks: &HookRegistry| {
+            let builtin =
+                |hook: &&Hook| hook.source == HookSource::Builtin && !hook.points.is_empty();
             hooks.list().iter().filter(builtin).take(3).cloned().collect::<Vec<Hook>>()
         };
-        check(of_product(&rules.hooks) == of_product(&Registry::builtin()), "built-ins");
+        check(of_product(&rules.hooks) == of_product(&HookRegistry::builtin()), "built-ins");
         let configured = rules.agents.iter().map(|agent| agent.name.as_str());
         let named = ["claude", "codex", "gemini", "opencode", "command:true", "acp:true"];
         let trust = Trust::default();

@@ -10,6 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use hookloop_core::digest::hex;
 use sha2::{Digest, Sha256};
 
 use crate::chain::Hash;
@@ -93,11 +94,6 @@ impl HeadRecorder {
             let _ = file.write_all_at(head.text().as_bytes(), 0);
         }
     }
-}
-
-/// Bytes in hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! `cargo test`: errors of the compiler, and the output of libtest for any number of binaries.
 
-use super::{Found, cause};
+use super::{FoundChecks, cause};
 
 /// The number of lines below an error's message that may hold its place.
 const PLACE_LINES_MAX: usize = 5;
 
-pub(super) fn read(lines: &[&str], found: &mut Found) {
+pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         let rest = &lines[at + 1..];

@@ -1,9 +1,9 @@
 //! `cargo nextest`: a status line for each test, with its output below.
 
 use super::cargo::cause_of_test;
-use super::{Found, cause};
+use super::{FoundChecks, cause};
 
-pub(super) fn read(lines: &[&str], found: &mut Found) {
+pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     if !lines.iter().any(|line| is_begin(line) || is_summary(line)) {
         return;
     }

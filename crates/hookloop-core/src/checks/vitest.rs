@@ -1,8 +1,8 @@
 //! `vitest`: all failures at the end, each between lines.
 
-use super::{Found, cause, is_foreign};
+use super::{FoundChecks, cause, is_foreign};
 
-pub(super) fn read(lines: &[&str], found: &mut Found) {
+pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     let is_vitest = |line: &&str| {
         line.starts_with(" Test Files  ") || line.starts_with(RULE) && line.contains(" Failed ")
     };

@@ -55,7 +55,7 @@ macro_rules! stored_types {
                     })*)*
                     _ => {
                         let data = serde_json::from_str(data).map_err(damaged)?;
-                        Ok(EventBody::Other(Other { kind: kind.to_owned(), data }))
+                        Ok(EventBody::Other(OtherEvent { kind: kind.to_owned(), data }))
                     }
                 }
             }
@@ -78,53 +78,53 @@ stored_types! {
         /// A task was added.
         TaskCreated(TaskSpec) => "task_created",
         /// Work on a task began; with a claim, by its agent.
-        TaskStarted(Started) => "task_started",
+        TaskStarted(TaskStarted) => "task_started",
         /// A claim ended before the work was done. The task may be started again.
-        TaskReleased(Released) => "task_released",
+        TaskReleased(TaskReleased) => "task_released",
         /// The work was submitted, and waits to be merged if the project delivers.
-        TaskSubmitted(Submitted) => "task_submitted",
+        TaskSubmitted(TaskSubmitted) => "task_submitted",
         /// A commit is about to be pushed to the task's branch.
-        PushPlanned(Pushing) => "push_planned",
+        PushPlanned(PushPlanned) => "push_planned",
         /// A gate of `before_merge` reviewed a submission.
-        TaskReviewed(Reviewed) => "task_reviewed",
+        TaskReviewed(TaskReviewed) => "task_reviewed",
         /// A merge is about to be made. A process that finds no result checks whether it was made.
-        MergePlanned(Planned) => "merge_planned",
+        MergePlanned(MergePlanned) => "merge_planned",
         /// The submission is in its base branch.
-        TaskMerged(Merged) => "task_merged",
+        TaskMerged(TaskMerged) => "task_merged",
         /// A submission needs a person before it can be merged; without a reason, it no longer does.
-        MergeHeld(Held) => "merge_held",
+        MergeHeld(MergeHeld) => "merge_held",
         /// The forge waits before it merges a submission: for checks, reviews or its merge queue. Without a reason, the wait is over.
         MergeAwaited(AwaitedMerge) => "merge_awaited",
         /// A person approved a submission, regardless of reviews.
-        TaskApproved(Approved) => "task_approved",
+        TaskApproved(TaskApproved) => "task_approved",
         /// A submitted task was sent back to be worked on again.
-        TaskReturned(Returned) => "task_returned",
+        TaskReturned(TaskReturned) => "task_returned",
         /// The task is completed, which is final.
-        TaskCompleted(Outcome) => "task_completed",
+        TaskCompleted(TaskOutcome) => "task_completed",
         /// The task is blocked until a person acts.
-        TaskBlocked(Obstacle) => "task_blocked",
+        TaskBlocked(TaskObstacle) => "task_blocked",
         /// The task is no longer blocked.
-        TaskUnblocked(Empty) => "task_unblocked",
+        TaskUnblocked(NoData) => "task_unblocked",
         /// The task was deleted. Its id is not used again.
-        TaskDeleted(Deleted) => "task_deleted",
+        TaskDeleted(TaskDeleted) => "task_deleted",
         /// An agent registered a stop condition for the task by a tool.
         StopHookRegistered(StopHook) => "stop_hook_registered",
         /// The registered stop conditions of the task were removed.
-        StopHooksCleared(Empty) => "stop_hooks_cleared",
+        StopHooksCleared(NoData) => "stop_hooks_cleared",
         /// A note was added to the task, for its next holder.
-        TaskNoted(Noted) => "task_noted",
+        TaskNoted(TaskNoted) => "task_noted",
         /// An agent stored a checkpoint of its work on the task.
-        TaskCheckpointed(Checkpointed) => "task_checkpointed",
+        TaskCheckpointed(TaskCheckpointed) => "task_checkpointed",
     }
     "The graph" {
         /// A task depends on another.
-        DependencyAdded(Dependency) => "dependency_added",
+        DependencyAdded(TaskDependency) => "dependency_added",
         /// A task no longer depends on another.
         DependencyRemoved(RemovedDependency) => "dependency_removed",
         /// The last dependency of a task was completed. Announced by the hook `check-dependency-satisfaction`.
-        DependencySatisfied(Satisfied) => "dependency_satisfied",
+        DependencySatisfied(DependencySatisfied) => "dependency_satisfied",
         /// Bookkeeping: an edge between existing tasks was added; the next such edge is checked against this.
-        GraphAdvanced(Empty) => "graph_advanced",
+        GraphAdvanced(NoData) => "graph_advanced",
     }
     "Hooks and workflows" {
         /// The duration of an agent's task, recorded by the hook `track-agent-task-lifecycle`.
@@ -152,15 +152,15 @@ stored_types! {
         /// A step of a workflow failed, which ends the run.
         WorkflowFailed(WorkflowFailed) => "workflow_failed",
         /// All steps of a workflow are done.
-        WorkflowCompleted(Empty) => "workflow_completed",
+        WorkflowCompleted(NoData) => "workflow_completed",
     }
     "Sessions" {
         /// A session began, with its plan.
-        SessionStarted(Plan) => "session_started",
+        SessionStarted(SessionPlan) => "session_started",
         /// The hooks of a point have run.
         PointPassed(PointPassed) => "point_passed",
         /// Text waits for the agent's next prompt.
-        OutputPiped(Piped) => "output_piped",
+        OutputPiped(PipedOutput) => "output_piped",
         /// A reaction to an event of the session failed, or one of its actions was refused. The session continues.
         ReactionFailed(ReactionFailed) => "reaction_failed",
         /// The project's files between turns, by digest.
@@ -170,7 +170,7 @@ stored_types! {
         /// A turn that is no iteration is about to begin: recovery or final delivery.
         TurnStarted(TurnStarted) => "turn_started",
         /// The agent reported by a tool, during its turn, that it is done or can't continue.
-        TurnClaimed(Claimed) => "turn_claimed",
+        TurnClaimed(CompletionClaimed) => "turn_claimed",
         /// A turn and every process that it started have ended.
         TurnEnded(TurnEnded) => "turn_ended",
         /// The stop conditions decided whether the iteration was the last one.
@@ -203,11 +203,11 @@ stored_types! {
         /// hookloop recreated the worktree of the session's task from its branch: the old one was gone or damaged.
         WorktreeRecreated(WorktreeRecreated) => "worktree_recreated",
         /// A pause was requested before the next iteration of the session.
-        PauseRequested(Empty) => "pause_requested",
+        PauseRequested(NoData) => "pause_requested",
         /// A person requested that the session stops now. Its agent and hooks are ended.
-        StopRequested(Empty) => "stop_requested",
+        StopRequested(NoData) => "stop_requested",
         /// The session is paused.
-        SessionPaused(Empty) => "session_paused",
+        SessionPaused(NoData) => "session_paused",
         /// A program resumed the session.
         SessionResumed(SessionResumed) => "session_resumed",
         /// The outcome of a session that is about to end. Pending output is delivered first.
@@ -225,13 +225,13 @@ stored_types! {
     }
     "The inbox" {
         /// A person dismissed a problem.
-        ProblemDismissed(Dismissed) => "problem_dismissed",
+        ProblemDismissed(ProblemDismissed) => "problem_dismissed",
         /// A process is about to send a notification.
         NoticeClaimed(NoticeClaimed) => "notice_claimed",
         /// A notification was sent.
-        NoticeSent(Empty) => "notice_sent",
+        NoticeSent(NoData) => "notice_sent",
         /// The problem of a notification was solved before the notification was sent.
-        NoticeDropped(Empty) => "notice_dropped",
+        NoticeDropped(NoData) => "notice_dropped",
         /// A notification could not be sent, and is retried.
         NoticeFailed(NoticeFailed) => "notice_failed",
     }
@@ -239,25 +239,25 @@ stored_types! {
         /// Bookkeeping: a task was claimed under a WIP limit.
         SlotTaken(SlotTaken) => "slot_taken",
         /// A schedule was added or changed.
-        ScheduleSet(Box<Set>) => "schedule_set",
+        ScheduleSet(Box<ScheduleSet>) => "schedule_set",
         /// A schedule was paused.
-        SchedulePaused(Empty) => "schedule_paused",
+        SchedulePaused(NoData) => "schedule_paused",
         /// A schedule was resumed.
-        ScheduleResumed(Resumed) => "schedule_resumed",
+        ScheduleResumed(ScheduleResumed) => "schedule_resumed",
         /// A schedule was removed.
-        ScheduleRemoved(Empty) => "schedule_removed",
+        ScheduleRemoved(NoData) => "schedule_removed",
         /// A schedule was due, or a person triggered it.
-        ScheduleFired(Fired) => "schedule_fired",
+        ScheduleFired(ScheduleFired) => "schedule_fired",
     }
     "The fleet" {
         /// An operator set a fleet directive.
-        FleetOrdered(Ordered) => "fleet_ordered",
+        FleetOrdered(FleetOrdered) => "fleet_ordered",
         /// An operator cleared a fleet directive.
-        FleetOrderLifted(Lifted) => "fleet_order_lifted",
+        FleetOrderLifted(FleetOrderLifted) => "fleet_order_lifted",
         /// An operator set the budget of the fleet.
         FleetBudgetSet(BudgetSet) => "fleet_budget_set",
         /// A provider or forge returned a rate limit. Workers wait until `until`.
-        Slowed(Slowed) => "slowed",
+        Slowed(RateLimitReported) => "slowed",
     }
     "The log itself" {
         /// A person accepted that acknowledged events are gone, with `hookloop rebuild --accept-loss`.

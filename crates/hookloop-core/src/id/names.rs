@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::event_id::EventId;
 use super::task_id::{ALPHABET, BadTaskId, GENERATED_LEN, TASK_ID_MAX, TaskId, word};
+use crate::excerpt::first_chars;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -193,7 +194,7 @@ impl FromStr for ScheduleName {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.parse() {
             Ok(name) if text.len() <= SCHEDULE_NAME_MAX => Ok(ScheduleName(name)),
-            _ => Err(BadScheduleName(text.chars().take(SCHEDULE_NAME_MAX + 1).collect())),
+            _ => Err(BadScheduleName(first_chars(text, SCHEDULE_NAME_MAX + 1))),
         }
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::event_id::EventId;
+use crate::excerpt::first_chars;
 
 /// The longest id a task may have.
 pub const TASK_ID_MAX: usize = 64;
@@ -70,7 +71,7 @@ impl FromStr for TaskId {
         if TaskId::is_valid(text) {
             Ok(TaskId(text.to_owned()))
         } else {
-            Err(BadTaskId(text.chars().take(TASK_ID_MAX + 1).collect()))
+            Err(BadTaskId(first_chars(text, TASK_ID_MAX + 1)))
         }
     }
 }

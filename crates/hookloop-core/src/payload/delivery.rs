@@ -34,7 +34,7 @@ pub struct Submission {
 
 /// The review of a submission by a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Reviewed {
+pub struct TaskReviewed {
     pub gate: String,
     /// The reviewed commit.
     pub head: String,
@@ -46,14 +46,14 @@ pub struct Reviewed {
 /// A commit is about to be pushed to the task's branch. The next holder of the task recognises the commit by
 /// this record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Pushing {
+pub struct PushPlanned {
     /// The branch's last commit.
     pub head: String,
 }
 
 /// A merge is about to be made. A process that finds no result checks whether it was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Planned {
+pub struct MergePlanned {
     /// The branch's last commit.
     pub head: String,
     /// The commit of the base before the merge.
@@ -64,7 +64,7 @@ pub struct Planned {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Merged {
+pub struct TaskMerged {
     /// The branch's last commit.
     pub head: String,
     /// The commit of the base that contains the merge.
@@ -73,7 +73,7 @@ pub struct Merged {
 
 /// The reason why a submission waits for a person; none if it no longer does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Held {
+pub struct MergeHeld {
     /// The branch's last commit.
     pub head: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,14 +132,14 @@ impl AwaitedMerge {
 
 /// The commit that a person approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Approved {
+pub struct TaskApproved {
     /// The branch's last commit.
     pub head: String,
 }
 
 /// A submission was sent back to the next holder of the task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Returned {
+pub struct TaskReturned {
     /// The branch's last commit.
     pub head: String,
     /// The origin of the return: a gate, `merge`, or a person.
@@ -152,22 +152,22 @@ pub struct Returned {
 
 /// An event of a submission that does not change the state of its task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fact {
-    Reviewed(Reviewed),
-    Planned(Planned),
-    Merged(Merged),
-    Held(Held),
+pub enum DeliveryFact {
+    Reviewed(TaskReviewed),
+    Planned(MergePlanned),
+    Merged(TaskMerged),
+    Held(MergeHeld),
     Awaited(AwaitedMerge),
 }
 
-impl Fact {
+impl DeliveryFact {
     pub fn head(&self) -> &str {
         match self {
-            Fact::Reviewed(Reviewed { head, .. })
-            | Fact::Planned(Planned { head, .. })
-            | Fact::Merged(Merged { head, .. })
-            | Fact::Held(Held { head, .. })
-            | Fact::Awaited(AwaitedMerge { head, .. }) => head,
+            DeliveryFact::Reviewed(TaskReviewed { head, .. })
+            | DeliveryFact::Planned(MergePlanned { head, .. })
+            | DeliveryFact::Merged(TaskMerged { head, .. })
+            | DeliveryFact::Held(MergeHeld { head, .. })
+            | DeliveryFact::Awaited(AwaitedMerge { head, .. }) => head,
         }
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cascade::CascadeLimit;
+use crate::hook_status::RecordedStatus;
 use crate::time::Timestamp;
 
 /// One run of a hook, and its result.
@@ -15,8 +16,8 @@ pub struct HookRan {
     pub hook_name: String,
     /// The hook point.
     pub point: String,
-    /// As [`crate::answer::Status`] names it.
-    pub status: String,
+    /// The status of the run.
+    pub status: RecordedStatus,
     /// The exit code of the first process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Dismissed {
+pub struct ProblemDismissed {
     /// The problem's key.
     pub problem: String,
 }

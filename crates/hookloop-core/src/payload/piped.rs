@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::hook_status::RecordedStatus;
 use crate::point::Point;
 
 /// The point of a text that a person sent: no hook point has this name.
@@ -30,13 +31,13 @@ pub enum PromptChannel {
 
 /// Text that waits for a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Piped {
+pub struct PipedOutput {
     /// The source of the text: a hook's name, `user`, or another word.
     pub from: String,
     pub point: String,
     /// The status of the run, if the source is a hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
+    pub status: Option<RecordedStatus>,
     pub text: String,
     /// The class of the text; none in events of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +53,7 @@ pub struct Piped {
     pub question: Option<String>,
 }
 
-impl Piped {
+impl PipedOutput {
     /// The class of the text. An older event is classed by its point.
     pub fn channel(&self) -> PromptChannel {
         let by_point = || match (self.point.as_str(), self.point.parse()) {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::session_limits::Limits;
+use super::session_limits::SessionLimits;
 use crate::id::TaskId;
 use crate::promise::Promise;
 use crate::trace::TraceParent;
@@ -14,7 +14,7 @@ use crate::trace::TraceParent;
 /// The work of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Work {
+pub enum SessionWork {
     Prompt(String),
     /// A file of the project with the work; read again for each prompt.
     Spec(String),
@@ -100,7 +100,7 @@ pub enum AtRetryLimit {
 /// Whether an iteration continues the conversation of the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Conversation {
+pub enum ConversationMode {
     #[default]
     Fresh,
     Continue,
@@ -120,10 +120,10 @@ pub enum ConversationPolicy {
 
 impl ConversationPolicy {
     /// The policy for iterations that answer no feedback.
-    pub fn of_iterations(self) -> Conversation {
+    pub fn of_iterations(self) -> ConversationMode {
         match self {
-            ConversationPolicy::Fresh | ConversationPolicy::Feedback => Conversation::Fresh,
-            ConversationPolicy::Continue => Conversation::Continue,
+            ConversationPolicy::Fresh | ConversationPolicy::Feedback => ConversationMode::Fresh,
+            ConversationPolicy::Continue => ConversationMode::Continue,
         }
     }
 }
@@ -147,7 +147,7 @@ impl FromStr for ConversationPolicy {
 
 /// The agents that take over after repeated failures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Fallback {
+pub struct AgentFallback {
     /// The names of the agents, in order.
     pub agents: Vec<String>,
     /// Failed turns in a row.
@@ -177,16 +177,16 @@ pub struct FrozenScript {
 /// The parameters of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Plan {
+pub struct SessionPlan {
     /// The value of `{{session}}`.
     pub name: String,
-    pub work: Work,
+    pub work: SessionWork,
     /// The agent as the user named it: `claude`, `command:…`, `scripted:…`.
     pub agent: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fallback: Option<Fallback>,
+    pub fallback: Option<AgentFallback>,
     #[serde(default)]
-    pub conversation: Conversation,
+    pub conversation: ConversationMode,
     /// A turn that answers a gate's feedback continues the conversation of the previous turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_feedback: bool,
@@ -200,7 +200,7 @@ pub struct Plan {
     pub permissions: Option<String>,
     pub stop_when: Vec<StopWhen>,
     pub at_retry_limit: AtRetryLimit,
-    pub limits: Limits,
+    pub limits: SessionLimits,
     /// The digest of the session's hooks. A resume with other hooks needs consent.
     pub hooks: String,
     /// The scripts that its hooks run; none where an older version started it.
@@ -227,7 +227,7 @@ pub struct Plan {
     pub trace_parent: Option<TraceParent>,
 }
 
-impl Plan {
+impl SessionPlan {
     /// Whether the promise ends the session.
     pub fn ends_with(&self, promise: Promise) -> bool {
         self.promises.is_empty() || self.promises.contains(&promise)
@@ -235,7 +235,7 @@ impl Plan {
 
     /// Whether work without changes is questioned. External sessions and reviews may only answer.
     pub fn must_change_files(&self) -> bool {
-        let is_work = !matches!(self.work, Work::Own | Work::Review(_));
+        let is_work = !matches!(self.work, SessionWork::Own | SessionWork::Review(_));
         is_work && !self.has_guest() && !self.no_changes_ok
     }
 
@@ -250,9 +250,9 @@ impl Plan {
     }
 }
 
-impl Work {
+impl SessionWork {
     /// Whether the work comes from the task graph.
     pub fn is_of_tasks(&self) -> bool {
-        matches!(self, Work::Tasks | Work::Task(_))
+        matches!(self, SessionWork::Tasks | SessionWork::Task(_))
     }
 }

@@ -1,11 +1,14 @@
 //! The data of events about the course of a session.
 
+use std::fmt;
+use std::str::FromStr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::plan::FrozenScript;
-use super::session_limits::{Limit, Limits};
+use super::session_limits::{SessionLimit, SessionLimits};
 use crate::id::TaskId;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,14 +30,14 @@ fn has_no_turns(turns: &u32) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskLeft {
     pub task: TaskId,
-    pub how: Left,
+    pub how: TaskExit,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Left {
+pub enum TaskExit {
     Completed,
     /// The task waits to be merged.
     Submitted,
@@ -94,7 +97,7 @@ pub struct WorktreeRecreated {
 /// The outcome of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum SessionOutcome {
     Complete {
         /// A person accepted the work although gates failed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -104,7 +107,7 @@ pub enum Outcome {
         reason: String,
     },
     Limit {
-        limit: Limit,
+        limit: SessionLimit,
     },
     /// The user ended the session.
     Cancelled,
@@ -116,14 +119,14 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionEnded {
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: SessionOutcome,
     /// Whether gates ran and passed on the files as they are at the end.
     #[serde(default)]
     pub proven: bool,
 }
 
-impl From<Outcome> for SessionEnded {
-    fn from(outcome: Outcome) -> SessionEnded {
+impl From<SessionOutcome> for SessionEnded {
+    fn from(outcome: SessionOutcome) -> SessionEnded {
         SessionEnded { outcome, proven: false }
     }
 }
@@ -133,27 +136,23 @@ impl From<Outcome> for SessionEnded {
 pub struct SessionReopened {
     /// The limits of the session from now on; none if they stay as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limits: Option<Limits>,
+    pub limits: Option<SessionLimits>,
 }
 
-impl Outcome {
+impl SessionOutcome {
     pub fn name(&self) -> &'static str {
-        match self {
-            Outcome::Complete { .. } => "complete",
-            Outcome::NeedsHuman { .. } => "needs_human",
-            Outcome::Limit { .. } => "limit",
-            Outcome::Cancelled => "cancelled",
-            Outcome::Interrupted => "interrupted",
-        }
+        SessionState::from(self).name()
     }
 
     /// Whether pending output is sent to the agent in a final turn. No turn follows a person's decision or
     /// a session that gave up, and none follows a limit of time, money or errors.
     pub(crate) fn delivers(&self) -> bool {
         match self {
-            Outcome::Complete { unproven } => !unproven,
-            Outcome::Limit { limit } => *limit == Limit::Iterations,
-            Outcome::NeedsHuman { .. } | Outcome::Cancelled | Outcome::Interrupted => false,
+            SessionOutcome::Complete { unproven } => !unproven,
+            SessionOutcome::Limit { limit } => *limit == SessionLimit::Iterations,
+            SessionOutcome::NeedsHuman { .. }
+            | SessionOutcome::Cancelled
+            | SessionOutcome::Interrupted => false,
         }
     }
 }
@@ -168,4 +167,96 @@ pub struct FilesSeen {
     /// Only hooks and gates of this session could change the files since the previous turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_hooks: bool,
+}
+
+/// The state of a session in lists: running, paused, or its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionState {
+    Running,
+    Paused,
+    Complete,
+    NeedsHuman,
+    Limit,
+    Cancelled,
+    /// The session ended as interrupted, or its program died before the session ended.
+    Interrupted,
+}
+
+impl SessionState {
+    pub const ALL: [SessionState; 7] = [
+        SessionState::Running,
+        SessionState::Paused,
+        SessionState::Complete,
+        SessionState::NeedsHuman,
+        SessionState::Limit,
+        SessionState::Cancelled,
+        SessionState::Interrupted,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            SessionState::Running => "running",
+            SessionState::Paused => "paused",
+            SessionState::Complete => "complete",
+            SessionState::NeedsHuman => "needs_human",
+            SessionState::Limit => "limit",
+            SessionState::Cancelled => "cancelled",
+            SessionState::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl From<&SessionOutcome> for SessionState {
+    fn from(outcome: &SessionOutcome) -> SessionState {
+        match outcome {
+            SessionOutcome::Complete { .. } => SessionState::Complete,
+            SessionOutcome::NeedsHuman { .. } => SessionState::NeedsHuman,
+            SessionOutcome::Limit { .. } => SessionState::Limit,
+            SessionOutcome::Cancelled => SessionState::Cancelled,
+            SessionOutcome::Interrupted => SessionState::Interrupted,
+        }
+    }
+}
+
+impl fmt::Display for SessionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a state of a session")]
+pub struct UnknownSessionState(String);
+
+impl FromStr for SessionState {
+    type Err = UnknownSessionState;
+
+    fn from_str(text: &str) -> Result<SessionState, UnknownSessionState> {
+        let found = SessionState::ALL.into_iter().find(|state| state.name() == text);
+        found.ok_or_else(|| UnknownSessionState(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_state_reads_back_and_has_the_name_of_its_outcome() {
+        for state in SessionState::ALL {
+            assert_eq!(state.name().parse(), Ok(state));
+        }
+        assert!("done".parse::<SessionState>().is_err());
+        let outcomes = [
+            SessionOutcome::Complete { unproven: true },
+            SessionOutcome::NeedsHuman { reason: String::new() },
+            SessionOutcome::Limit { limit: SessionLimit::Cost },
+            SessionOutcome::Cancelled,
+            SessionOutcome::Interrupted,
+        ];
+        for outcome in outcomes {
+            let stored = serde_json::to_value(&outcome).unwrap();
+            assert_eq!(stored["outcome"], SessionState::from(&outcome).name());
+        }
+    }
 }

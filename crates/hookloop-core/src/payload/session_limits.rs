@@ -5,12 +5,12 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::{Count, Dollars, Length, counted};
+use crate::quantity::{CompactCount, Dollars, Length, counted};
 
 /// The limits that end a session. All of them have defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Limits {
+pub struct SessionLimits {
     pub iterations: u32,
     /// The longest run time. Pauses and crashes are not counted.
     pub duration_ms: u64,
@@ -56,10 +56,10 @@ fn continuations() -> u32 {
     3
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
+impl Default for SessionLimits {
+    fn default() -> SessionLimits {
         const HOUR_MS: u64 = 60 * 60 * 1_000;
-        Limits {
+        SessionLimits {
             iterations: 100,
             duration_ms: 8 * HOUR_MS,
             turn_ms: HOUR_MS,
@@ -75,10 +75,10 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl SessionLimits {
     /// Returns these limits, none of them wider than in `ceiling`.
-    pub fn within(self, ceiling: Limits) -> Limits {
-        Limits {
+    pub fn within(self, ceiling: SessionLimits) -> SessionLimits {
+        SessionLimits {
             iterations: self.iterations.min(ceiling.iterations),
             duration_ms: self.duration_ms.min(ceiling.duration_ms),
             turn_ms: self.turn_ms.min(ceiling.turn_ms),
@@ -94,7 +94,7 @@ impl Limits {
     }
 }
 
-impl fmt::Display for Limits {
+impl fmt::Display for SessionLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let length = |ms| Length { ms };
         write!(
@@ -106,7 +106,7 @@ impl fmt::Display for Limits {
             counted(self.errors, "error", "errors"),
             counted(self.hook_retries, "retry", "retries"),
             self.no_progress,
-            Count(self.tokens),
+            CompactCount(self.tokens),
             Dollars(self.cost_micros),
         )
     }
@@ -115,7 +115,7 @@ impl fmt::Display for Limits {
 /// A limit that ended a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Limit {
+pub enum SessionLimit {
     Iterations,
     Duration,
     Errors,
@@ -125,15 +125,15 @@ pub enum Limit {
     Purse,
 }
 
-impl Limit {
+impl SessionLimit {
     pub fn name(self) -> &'static str {
         match self {
-            Limit::Iterations => "iterations",
-            Limit::Duration => "duration",
-            Limit::Errors => "errors",
-            Limit::Tokens => "tokens",
-            Limit::Cost => "cost",
-            Limit::Purse => "purse",
+            SessionLimit::Iterations => "iterations",
+            SessionLimit::Duration => "duration",
+            SessionLimit::Errors => "errors",
+            SessionLimit::Tokens => "tokens",
+            SessionLimit::Cost => "cost",
+            SessionLimit::Purse => "purse",
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::task::Priority;
 /// Work began; with a claim, by its agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Started {
+pub struct TaskStarted {
     #[serde(default)]
     pub context: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,7 +22,7 @@ pub struct Started {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Released {
+pub struct TaskReleased {
     /// The epoch of the claim that ended.
     pub epoch: u64,
     pub reason: ReleaseReason,
@@ -32,14 +32,14 @@ pub struct Released {
 
 /// The work is done; with a submission it waits to be merged and has no holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Submitted {
+pub struct TaskSubmitted {
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub submission: Option<Submission>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Deleted {
+pub struct TaskDeleted {
     pub edges_removed: u32,
 }
 
@@ -51,7 +51,7 @@ pub enum EdgeType {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Dependency {
+pub struct TaskDependency {
     /// The dependent task.
     pub from_id: TaskId,
     /// The task that has to be completed first.
@@ -59,10 +59,10 @@ pub struct Dependency {
     pub edge_type: EdgeType,
 }
 
-impl Dependency {
+impl TaskDependency {
     /// `from` can't start before `to` is completed.
-    pub fn new(from: TaskId, to: TaskId) -> Dependency {
-        Dependency { from_id: from, to_id: to, edge_type: EdgeType::DependsOn }
+    pub fn new(from: TaskId, to: TaskId) -> TaskDependency {
+        TaskDependency { from_id: from, to_id: to, edge_type: EdgeType::DependsOn }
     }
 }
 
@@ -82,7 +82,7 @@ impl RemovedDependency {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Satisfied {
+pub struct DependencySatisfied {
     /// The task that is ready.
     pub dependent_task_id: TaskId,
     /// The last dependency of that task.

@@ -24,7 +24,7 @@ pub struct IterationStarted {
 pub struct TurnStarted {
     pub turn: TurnKind,
     pub attempt: u32,
-    /// How much of what waited for the agent is in the prompt.
+    /// The number of waiting texts in the prompt.
     pub items: u32,
 }
 
@@ -41,7 +41,7 @@ pub enum TurnKind {
 
 /// The agent's report by a tool. It counts like a promise in the final message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Claimed {
+pub struct CompletionClaimed {
     pub claim: Promise,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::delivery::Submission;
+use crate::excerpt::first_names;
+use crate::hook_status::{HookStatus, RecordedStatus};
 use crate::promise::Promise;
 use crate::quantity::counted;
 
@@ -15,7 +17,7 @@ const NAMED_MAX: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum StopDecision {
     /// The work is reported as complete; the gates judge it.
     Complete,
     Continue,
@@ -26,7 +28,7 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StopDecided {
-    pub decision: Decision,
+    pub decision: StopDecision,
     pub reason: String,
     /// The name of the stop condition that decided.
     pub by: String,
@@ -47,7 +49,7 @@ pub struct Receipt {
     /// The definition of the gate that ran.
     pub what: Value,
     /// `passed`, `blocked`, `failed`, `timed_out`, …
-    pub status: String,
+    pub status: RecordedStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The git tree of the project, with uncommitted changes; none outside of git.
@@ -63,13 +65,13 @@ pub struct Receipt {
 
 impl Receipt {
     pub fn is_green(&self) -> bool {
-        self.status == "passed"
+        self.status.known() == Some(HookStatus::Passed)
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Verdict {
+pub enum JointVerdict {
     Pass,
     Block,
     Escalate { reason: String },
@@ -80,7 +82,7 @@ pub enum Verdict {
 #[serde(rename_all = "camelCase")]
 pub struct GatesJudged {
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub verdict: JointVerdict,
     /// The number of gates.
     pub gates: u32,
     /// The git tree that the gates ran on.
@@ -106,7 +108,7 @@ pub struct GatesJudged {
 impl GatesJudged {
     /// Whether at least one gate ran and passed, and none blocks.
     pub fn is_proof(&self) -> bool {
-        self.verdict == Verdict::Pass && !self.passed.is_empty()
+        self.verdict == JointVerdict::Pass && !self.passed.is_empty()
     }
 }
 
@@ -177,7 +179,7 @@ pub enum SubmitVerdict {
 /// The decision at the retry limit of gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum LimitDecision {
     /// The agent gets as many retries again.
     Continue,
     Accept,
@@ -196,19 +198,16 @@ pub struct RetryLimitAsked {
 impl fmt::Display for RetryLimitAsked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "gates said no after {}", counted(self.retries, "retry", "retries"))?;
-        for (place, check) in self.failing.iter().take(NAMED_MAX).enumerate() {
-            write!(f, "{}{check}", if place == 0 { ": " } else { ", " })?;
+        if self.failing.is_empty() {
+            return Ok(());
         }
-        match self.failing.len().saturating_sub(NAMED_MAX) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
+        write!(f, ": {}", first_names(&self.failing, NAMED_MAX))
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RetryLimitAnswered {
-    pub answer: Answer,
+    pub answer: LimitDecision,
     pub by: String,
 }
 

@@ -120,7 +120,7 @@ fn add_percent(text: &[u8], forms: &mut Vec<Vec<u8>>) {
 
 /// Optional escapes of JSON writers.
 #[derive(Clone, Copy)]
-struct Json {
+struct JsonEscapes {
     slash: bool,
     /// All but ASCII.
     unicode: bool,
@@ -135,7 +135,8 @@ fn add_json(text: &str, forms: &mut Vec<Vec<u8>>) {
     for choice in 0..32_u8 {
         let has = |bit: u8| choice & (1 << bit) != 0;
         let digits = if has(4) { UPPER } else { LOWER };
-        let json = Json { slash: has(0), unicode: has(1), html: has(2), long: has(3), digits };
+        let json =
+            JsonEscapes { slash: has(0), unicode: has(1), html: has(2), long: has(3), digits };
         let escaped = json.escape(text);
         // JSON in a string of JSON.
         forms.push(json.escape(&escaped).into_bytes());
@@ -143,7 +144,7 @@ fn add_json(text: &str, forms: &mut Vec<Vec<u8>>) {
     }
 }
 
-impl Json {
+impl JsonEscapes {
     fn escape(self, text: &str) -> String {
         let mut escaped = String::new();
         for c in text.chars() {

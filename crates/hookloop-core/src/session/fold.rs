@@ -1,9 +1,9 @@
 //! Folds the events of a session into its state.
 
-use super::state::{Phase, Session};
+use super::state::{Session, SessionPhase};
 use crate::event::EventBody;
-use crate::payload::plan::Work;
-use crate::payload::session::{FilesSeen, Left, Outcome, SessionReopened};
+use crate::payload::plan::SessionWork;
+use crate::payload::session::{FilesSeen, SessionOutcome, SessionReopened, TaskExit};
 use crate::point::Point;
 
 impl Session {
@@ -48,7 +48,7 @@ impl Session {
             EventBody::WorktreeRecreated(_) => self.lose_worktree(),
             EventBody::PauseRequested(_) => self.pause_requested = true,
             EventBody::StopRequested(_) => self.stop_requested = true,
-            EventBody::SessionPaused(_) => self.phase = Phase::Paused,
+            EventBody::SessionPaused(_) => self.phase = SessionPhase::Paused,
             EventBody::SessionResumed(resumed) => {
                 self.run = resumed.run;
                 self.pause_requested = false;
@@ -63,15 +63,15 @@ impl Session {
                 if resumed.scripts.is_some() {
                     self.plan.scripts.clone_from(&resumed.scripts);
                 }
-                if self.phase == Phase::Paused {
-                    self.phase = Phase::Ready;
+                if self.phase == SessionPhase::Paused {
+                    self.phase = SessionPhase::Ready;
                 }
             }
             EventBody::PurseExhausted(shortage) => self.shortage = Some(*shortage),
             EventBody::SessionEnding(outcome) => self.begin_end(outcome.clone()),
             EventBody::SessionEnded(_) => {
                 self.undelivered += self.pending.len();
-                self.phase = Phase::Ended;
+                self.phase = SessionPhase::Ended;
             }
             _ => {}
         }
@@ -96,13 +96,13 @@ impl Session {
         self.was_asked_for_changes = false;
         (self.pause_requested, self.stop_requested) = (false, false);
         // With many tasks, each that is still blocked counts until it is claimed again.
-        if let Work::Task(_) = self.plan.work {
+        if let SessionWork::Task(_) = self.plan.work {
             self.tasks_blocked.clear();
         }
         // A person knows that other holders had these tasks. The next claim shows whether a task is available.
         self.tasks_lost.clear();
         self.void();
-        self.phase = Phase::Paused;
+        self.phase = SessionPhase::Paused;
     }
 
     /// Applies a snapshot of the files between turns. Changes by hooks are not the agent's. When a program
@@ -118,16 +118,16 @@ impl Session {
         self.files = Some(files.to_owned());
         self.progress.begin(files);
         // Hooks of the session's end run after the verdict, and a final turn voids the verdict.
-        if seen.after_hooks && self.phase == Phase::Ending {
+        if seen.after_hooks && self.phase == SessionPhase::Ending {
             return;
         }
         let is_green = |green: &Option<String>| green.as_deref() == Some(files);
         if self.green.as_ref().is_some_and(|green| !is_green(green)) {
             self.void();
-            if let Phase::TaskOver { how: Left::Completed, reason: None } | Phase::Submitting =
-                self.phase
+            if let SessionPhase::TaskOver { how: TaskExit::Completed, reason: None }
+            | SessionPhase::Submitting = self.phase
             {
-                self.phase = Phase::Gating;
+                self.phase = SessionPhase::Gating;
             }
         }
     }
@@ -139,37 +139,39 @@ impl Session {
         self.gated_tree = None;
         let has_claim = matches!(
             self.phase,
-            Phase::After
-                | Phase::Deciding
-                | Phase::Gating
-                | Phase::Submitting
-                | Phase::AtRetryLimit
-                | Phase::TaskOver { how: Left::Completed, .. }
+            SessionPhase::After
+                | SessionPhase::Deciding
+                | SessionPhase::Gating
+                | SessionPhase::Submitting
+                | SessionPhase::AtRetryLimit
+                | SessionPhase::TaskOver { how: TaskExit::Completed, .. }
         );
         if has_claim {
-            self.phase = Phase::Ready;
+            self.phase = SessionPhase::Ready;
         }
     }
 
     fn pass(&mut self, point: &str) {
         self.phase = match (&self.phase, point.parse()) {
-            (Phase::Starting | Phase::Settling, Ok(Point::SessionStart)) => Phase::Ready,
+            (SessionPhase::Starting | SessionPhase::Settling, Ok(Point::SessionStart)) => {
+                SessionPhase::Ready
+            }
             (phase, Ok(Point::AfterSubmit)) => {
                 self.submitted = None;
                 match phase {
-                    Phase::Submitted => Phase::Ready,
+                    SessionPhase::Submitted => SessionPhase::Ready,
                     phase => phase.clone(),
                 }
             }
-            (Phase::After, Ok(Point::PostIteration)) => Phase::Deciding,
-            (Phase::Failed { .. }, Ok(Point::OnError)) => Phase::Recovering,
+            (SessionPhase::After, Ok(Point::PostIteration)) => SessionPhase::Deciding,
+            (SessionPhase::Failed { .. }, Ok(Point::OnError)) => SessionPhase::Recovering,
             (phase, _) => phase.clone(),
         };
     }
 
-    fn begin_end(&mut self, outcome: Outcome) {
+    fn begin_end(&mut self, outcome: SessionOutcome) {
         self.unbind();
         self.outcome = Some(outcome);
-        self.phase = Phase::Ending;
+        self.phase = SessionPhase::Ending;
     }
 }

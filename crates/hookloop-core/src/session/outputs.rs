@@ -2,21 +2,22 @@
 
 use super::state::{Session, WithheldOutput};
 use crate::id::TaskId;
-use crate::payload::piped::{MESSAGE, Piped, PromptChannel};
+use crate::payload::piped::{MESSAGE, PipedOutput, PromptChannel};
 use crate::point::Point;
 
 /// The most outputs that are withheld. Older ones are dropped.
 const WITHHELD_MAX: usize = 1_000;
 
 impl Session {
-    pub(super) fn pipe(&mut self, piped: Piped) {
+    pub(super) fn pipe(&mut self, piped: PipedOutput) {
         if piped.point == MESSAGE {
             self.retries = 0;
             self.progress.forgive();
         }
         if is_renewed(&piped) {
             let before = self.pending.len();
-            let is_same = |old: &Piped| (&old.from, &old.point) == (&piped.from, &piped.point);
+            let is_same =
+                |old: &PipedOutput| (&old.from, &old.point) == (&piped.from, &piped.point);
             self.pending.retain(|old| !(is_renewed(old) && is_same(old)));
             self.replaced_outputs += before - self.pending.len();
         }
@@ -30,14 +31,14 @@ impl Session {
         }
     }
 
-    pub(super) fn take_piped_by_errors(&mut self) -> Vec<Piped> {
+    pub(super) fn take_piped_by_errors(&mut self) -> Vec<PipedOutput> {
         let (now, later): (Vec<_>, Vec<_>) = self.pending.drain(..).partition(Session::is_of_error);
         self.pending = later.into();
         now
     }
 
     /// Removes the pending texts: with a task, only the feedback of gates on that task.
-    pub(super) fn take_pending(&mut self) -> Vec<Piped> {
+    pub(super) fn take_pending(&mut self) -> Vec<PipedOutput> {
         let has_task = self.task.is_some();
         let (taken, kept): (Vec<_>, Vec<_>) =
             self.pending.drain(..).partition(|piped| !has_task || is_feedback(piped));
@@ -74,13 +75,13 @@ impl Session {
 }
 
 /// Whether the text is the feedback of a gate.
-fn is_feedback(piped: &Piped) -> bool {
+fn is_feedback(piped: &PipedOutput) -> bool {
     let point = piped.point.parse();
     matches!(point, Ok(Point::Stop | Point::Validation | Point::BeforeSubmit))
 }
 
 /// Whether the text comes from a hook that runs repeatedly in the loop, so that only the newest output counts.
-fn is_renewed(piped: &Piped) -> bool {
+fn is_renewed(piped: &PipedOutput) -> bool {
     let is_of_loop = matches!(
         piped.point.parse(),
         Ok(Point::SessionStart | Point::PreIteration | Point::PostIteration | Point::OnError)

@@ -1,30 +1,32 @@
 //! Questions about the state of a session.
 
-use super::state::{Phase, Session, Talk};
+use super::state::{AgentConversation, Session, SessionPhase};
 use crate::id::TaskId;
-use crate::payload::piped::Piped;
-use crate::payload::plan::Conversation;
-use crate::payload::session::{FilesSeen, Outcome};
-use crate::payload::session_limits::Limit;
+use crate::payload::piped::PipedOutput;
+use crate::payload::plan::ConversationMode;
+use crate::payload::session::{FilesSeen, SessionOutcome};
+use crate::payload::session_limits::SessionLimit;
 use crate::payload::turn::TurnKind;
-use crate::payload::verdict::{Decision, StopDecided};
+use crate::payload::verdict::{StopDecided, StopDecision};
 use crate::point::Point;
 use crate::purse::Amount;
-use crate::quantity::{CostFigure, Count, Dollars, Length, counted};
+use crate::quantity::{CompactCount, CostFigure, Dollars, Length, counted};
 
 impl Session {
     /// Whether the session is about to complete without a pass of the gates on the current files. Tasks were
     /// proven one by one, so only final delivery can change files after them.
     pub fn is_unproven(&self) -> bool {
         let has_changed = !self.plan.work.is_of_tasks() || self.deliveries > 0;
-        self.outcome == Some(Outcome::Complete { unproven: false }) && self.is_stale && has_changed
+        self.outcome == Some(SessionOutcome::Complete { unproven: false })
+            && self.is_stale
+            && has_changed
     }
 
     /// Whether the session is complete and proven: gates passed on the current files, and nobody accepted work
     /// without them. With tasks, this holds for each task.
     pub fn is_proven(&self) -> bool {
         let is_green = self.is_proof && !self.is_stale;
-        if self.outcome != (Some(Outcome::Complete { unproven: false })) {
+        if self.outcome != (Some(SessionOutcome::Complete { unproven: false })) {
             false
         } else if self.plan.work.is_of_tasks() {
             let has_done = !self.tasks_completed.is_empty() || !self.tasks_submitted.is_empty();
@@ -44,7 +46,7 @@ impl Session {
 
     /// Whether the final turn of a session that reached its limit changed files that no gate has seen.
     pub fn has_unjudged_end(&self) -> bool {
-        let is_at_limit = matches!(self.outcome, Some(Outcome::Limit { .. }));
+        let is_at_limit = matches!(self.outcome, Some(SessionOutcome::Limit { .. }));
         is_at_limit && self.deliveries > 0 && self.is_unjudged
     }
 
@@ -55,7 +57,7 @@ impl Session {
 
     /// Whether the agent's last turn ended without a claim, so that no gate has judged the files.
     pub fn is_unclaimed(&self) -> bool {
-        let goes_on = |decided: &StopDecided| decided.decision == Decision::Continue;
+        let goes_on = |decided: &StopDecided| decided.decision == StopDecision::Continue;
         self.decided.as_ref().is_some_and(goes_on) && !self.plan.has_guest()
     }
 
@@ -65,7 +67,7 @@ impl Session {
     }
 
     pub fn is_over(&self) -> bool {
-        self.phase == Phase::Ended
+        self.phase == SessionPhase::Ended
     }
 
     /// The cost of the session's turns.
@@ -83,35 +85,37 @@ impl Session {
     }
 
     /// Returns the sentence for a reached limit: "its limit of 5 iterations was reached".
-    pub fn limit_reached(&self, limit: Limit) -> String {
+    pub fn limit_reached(&self, limit: SessionLimit) -> String {
         let limits = &self.plan.limits;
         match limit {
-            Limit::Iterations => {
+            SessionLimit::Iterations => {
                 let most = counted(limits.iterations, "iteration", "iterations");
                 format!("its limit of {most} was reached")
             }
-            Limit::Duration => {
+            SessionLimit::Duration => {
                 format!("its time limit of {} was reached", Length { ms: limits.duration_ms })
             }
-            Limit::Errors => {
+            SessionLimit::Errors => {
                 let most = counted(limits.errors, "failed turn", "failed turns");
                 format!("its limit of {most} in a row was reached")
             }
-            Limit::Tokens => format!(
+            SessionLimit::Tokens => format!(
                 "its token limit was reached: {} of {}",
-                Count(self.usage.tokens()),
-                Count(limits.tokens)
+                CompactCount(self.usage.tokens()),
+                CompactCount(limits.tokens)
             ),
-            Limit::Cost if self.usage.cost_micros < limits.cost_micros => format!(
+            SessionLimit::Cost if self.usage.cost_micros < limits.cost_micros => format!(
                 "its cost limit was reached: the cost of {} is unknown",
                 counted(self.unpriced_turns, "turn", "turns")
             ),
-            Limit::Cost => format!(
+            SessionLimit::Cost => format!(
                 "its cost limit was reached: {} of {}",
                 Dollars(self.usage.cost_micros),
                 Dollars(limits.cost_micros)
             ),
-            Limit::Purse => "the budget of all sessions does not allow another turn".to_owned(),
+            SessionLimit::Purse => {
+                "the budget of all sessions does not allow another turn".to_owned()
+            }
         }
     }
 
@@ -124,11 +128,11 @@ impl Session {
     }
 
     /// The conversation that a turn continues. Hook output about a turn goes to the conversation of that turn.
-    pub fn conversation(&self, kind: TurnKind) -> Option<&Talk> {
+    pub fn conversation(&self, kind: TurnKind) -> Option<&AgentConversation> {
         let goes_on = match kind {
             // Problems of a submission go to the conversation that produced it.
             TurnKind::Work => {
-                self.plan.conversation == Conversation::Continue
+                self.plan.conversation == ConversationMode::Continue
                     || self.remediations > 0
                     || self.answers_feedback()
             }
@@ -141,9 +145,9 @@ impl Session {
     ///
     /// After a failed turn the feedback begins a new conversation: the old one may be the cause.
     pub fn answers_feedback(&self) -> bool {
-        let is_of_gate = |piped: &Piped| matches!(piped.point.parse(), Ok(Point::Stop));
+        let is_of_gate = |piped: &PipedOutput| matches!(piped.point.parse(), Ok(Point::Stop));
         let is_for_feedback =
-            self.plan.conversation == Conversation::Fresh && self.remediations == 0;
+            self.plan.conversation == ConversationMode::Fresh && self.remediations == 0;
         self.plan.keeps_feedback
             && is_for_feedback
             && self.errors == 0
@@ -163,7 +167,7 @@ impl Session {
     }
 
     /// Returns the outputs about a task that wait until somebody continues it.
-    pub fn withheld_for(&self, task: &TaskId) -> impl Iterator<Item = &Piped> {
+    pub fn withheld_for(&self, task: &TaskId) -> impl Iterator<Item = &PipedOutput> {
         let own = self.withheld.iter().filter(move |output| output.task.as_ref() == Some(task));
         own.map(|output| &output.piped)
     }
@@ -173,7 +177,7 @@ impl Session {
         self.pending.iter().any(Session::is_of_error)
     }
 
-    pub(super) fn is_of_error(piped: &Piped) -> bool {
+    pub(super) fn is_of_error(piped: &PipedOutput) -> bool {
         piped.point == Point::OnError.name()
     }
 }

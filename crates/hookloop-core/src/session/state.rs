@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::progress::Progress;
 use crate::id::TaskId;
 use crate::payload::delivery::Submission;
-use crate::payload::piped::Piped;
-use crate::payload::plan::Plan;
-use crate::payload::session::{FilesSeen, Left, Outcome, TaskTaken};
-use crate::payload::turn::{Claimed, TurnEnded, TurnKind};
+use crate::payload::piped::PipedOutput;
+use crate::payload::plan::SessionPlan;
+use crate::payload::session::{FilesSeen, SessionOutcome, TaskExit, TaskTaken};
+use crate::payload::turn::{CompletionClaimed, TurnEnded, TurnKind};
 use crate::payload::verdict::{GatesJudged, Receipt, StopDecided, UnclaimedWorkChecked};
 use crate::purse::Shortage;
 use crate::usage::Usage;
@@ -18,7 +18,7 @@ use crate::usage::Usage;
 pub use crate::payload::piped::MESSAGE;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum SessionPhase {
     /// The hooks of session_start are due.
     Starting,
     /// The worktree of the task is to be prepared.
@@ -47,7 +47,7 @@ pub enum Phase {
     Submitted,
     /// The session is about to leave its task.
     TaskOver {
-        how: Left,
+        how: TaskExit,
         reason: Option<String>,
     },
     /// Final delivery, then session_end.
@@ -60,12 +60,12 @@ pub enum Phase {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct WithheldOutput {
     pub(super) task: Option<TaskId>,
-    pub(super) piped: Piped,
+    pub(super) piped: PipedOutput,
 }
 
 /// A conversation with the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Talk {
+pub struct AgentConversation {
     /// The agent's id of the conversation.
     pub id: String,
     /// The usage of all its turns.
@@ -75,10 +75,10 @@ pub struct Talk {
 /// The state of a session, folded from its events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
-    pub plan: Plan,
+    pub plan: SessionPlan,
     /// The number of starts of the session.
     pub run: u32,
-    pub phase: Phase,
+    pub phase: SessionPhase,
     /// The last iteration that began.
     pub iteration: u32,
     /// The attempt of the last turn.
@@ -86,9 +86,9 @@ pub struct Session {
     /// Turns that ended.
     pub turns: u32,
     /// The texts that wait for a prompt, oldest first.
-    pub pending: VecDeque<Piped>,
+    pub pending: VecDeque<PipedOutput>,
     /// The texts in the prompt of the running turn.
-    pub bound: Vec<Piped>,
+    pub bound: Vec<PipedOutput>,
     /// Outputs that no turn followed because a person had to decide: the next prompt about the same work has them.
     pub(super) withheld: Vec<WithheldOutput>,
     pub task: Option<TaskTaken>,
@@ -105,7 +105,7 @@ pub struct Session {
     /// The end of the rate limit, if it is known.
     pub wait_until_ms: Option<u64>,
     /// The last conversation, which a turn may continue.
-    pub conversation: Option<Talk>,
+    pub conversation: Option<AgentConversation>,
     /// Gate failures without an improvement of the work.
     pub retries: u32,
     /// A gate has failed in this work.
@@ -132,7 +132,7 @@ pub struct Session {
     pub shortage: Option<Shortage>,
     pub active_ms: u64,
     /// The agent's reports by tools in the running turn.
-    pub claims: Vec<Claimed>,
+    pub claims: Vec<CompletionClaimed>,
     /// The last iteration's turn.
     pub last: Option<TurnEnded>,
     /// The last decision of the stop conditions.
@@ -169,7 +169,7 @@ pub struct Session {
     pub pause_requested: bool,
     /// A person requested a stop.
     pub stop_requested: bool,
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<SessionOutcome>,
     /// Turns of final delivery.
     pub deliveries: u32,
     /// The number of texts that no prompt contained at the end.
@@ -194,11 +194,11 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn new(plan: Plan) -> Session {
+    pub fn new(plan: SessionPlan) -> Session {
         Session {
             plan,
             run: 1,
-            phase: Phase::Starting,
+            phase: SessionPhase::Starting,
             iteration: 0,
             attempt: 0,
             turns: 0,

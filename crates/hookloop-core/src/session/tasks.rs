@@ -1,7 +1,7 @@
 //! The effect of claimed and released tasks on the state of a session.
 
-use super::state::{Phase, Session};
-use crate::payload::session::{Left, TaskLeft, TaskTaken};
+use super::state::{Session, SessionPhase};
+use crate::payload::session::{TaskExit, TaskLeft, TaskTaken};
 
 impl Session {
     pub(super) fn take_task(&mut self, taken: TaskTaken) {
@@ -20,28 +20,29 @@ impl Session {
         self.is_unchanged = true;
         (self.is_accepted, self.is_submission_proof) = (false, false);
         self.progress.restart();
-        self.phase = if self.plan.delivers { Phase::Settling } else { Phase::Ready };
+        self.phase = if self.plan.delivers { SessionPhase::Settling } else { SessionPhase::Ready };
     }
 
     pub(super) fn leave_task(&mut self, left: &TaskLeft) {
-        if matches!(left.how, Left::Completed | Left::Submitted) && !self.has_proven_task() {
+        if matches!(left.how, TaskExit::Completed | TaskExit::Submitted) && !self.has_proven_task()
+        {
             self.tasks_unproven.push(left.task.clone());
         }
         self.task = None;
         self.unbind();
         match left.how {
-            Left::Completed => self.tasks_completed.push(left.task.clone()),
-            Left::Submitted => {
+            TaskExit::Completed => self.tasks_completed.push(left.task.clone()),
+            TaskExit::Submitted => {
                 self.tasks_submitted.push(left.task.clone());
                 self.submitted = Some(left.task.clone());
             }
-            Left::Blocked => self.tasks_blocked.push(left.task.clone()),
-            Left::Lost => self.tasks_lost.push(left.task.clone()),
-            Left::Released | Left::Returned => {}
+            TaskExit::Blocked => self.tasks_blocked.push(left.task.clone()),
+            TaskExit::Lost => self.tasks_lost.push(left.task.clone()),
+            TaskExit::Released | TaskExit::Returned => {}
         }
-        if !matches!(self.phase, Phase::Ending) {
+        if !matches!(self.phase, SessionPhase::Ending) {
             let is_owed = self.submitted.is_some();
-            self.phase = if is_owed { Phase::Submitted } else { Phase::Ready };
+            self.phase = if is_owed { SessionPhase::Submitted } else { SessionPhase::Ready };
         }
     }
 }

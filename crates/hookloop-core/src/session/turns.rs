@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::state::{Phase, Session, Talk};
-use crate::payload::piped::Piped;
+use super::state::{AgentConversation, Session, SessionPhase};
+use crate::payload::piped::PipedOutput;
 use crate::payload::turn::{
-    Claimed, IterationStarted, TurnEnded, TurnKind, TurnResult, TurnStarted,
+    CompletionClaimed, IterationStarted, TurnEnded, TurnKind, TurnResult, TurnStarted,
 };
 use crate::usage::Usage;
 
@@ -21,7 +21,7 @@ impl Session {
         self.has_worked = true;
         self.unclaimed = None;
         self.claims.clear();
-        self.phase = Phase::Turn(TurnKind::Work);
+        self.phase = SessionPhase::Turn(TurnKind::Work);
     }
 
     pub(super) fn start_turn(&mut self, started: &TurnStarted) {
@@ -33,7 +33,7 @@ impl Session {
             self.deliveries += u32::from(started.turn == TurnKind::Delivery);
         }
         self.attempt = started.attempt;
-        self.phase = Phase::Turn(started.turn);
+        self.phase = SessionPhase::Turn(started.turn);
     }
 
     pub(super) fn end_turn(&mut self, ended: &TurnEnded) {
@@ -62,7 +62,7 @@ impl Session {
                     TurnResult::RateLimited { until_ms, .. } => self.count_wait(*until_ms),
                     TurnResult::Finished | TurnResult::Cancelled => {}
                 }
-                self.phase = Phase::Ready;
+                self.phase = SessionPhase::Ready;
             }
             TurnKind::Delivery => {
                 if ended.result != TurnResult::Finished {
@@ -70,14 +70,14 @@ impl Session {
                     self.undelivered += lost;
                     self.lost_outputs += lost;
                 }
-                self.phase = Phase::Ending;
+                self.phase = SessionPhase::Ending;
             }
         }
     }
 
     /// Records a report by a tool. A report between turns has no effect.
-    pub(super) fn claim(&mut self, claimed: &Claimed) {
-        if self.phase == Phase::Turn(TurnKind::Work) {
+    pub(super) fn claim(&mut self, claimed: &CompletionClaimed) {
+        if self.phase == SessionPhase::Turn(TurnKind::Work) {
             self.claims.push(claimed.clone());
         }
     }
@@ -94,21 +94,21 @@ impl Session {
             TurnResult::Finished => {
                 (self.errors, self.waits) = (0, 0);
                 self.progress.files(ended.files.as_deref());
-                Phase::After
+                SessionPhase::After
             }
             TurnResult::Failed { error } => {
                 self.count_failure(ended);
-                Phase::Failed { error: error.clone() }
+                SessionPhase::Failed { error: error.clone() }
             }
             TurnResult::RateLimited { error, .. } if self.waits >= RATE_LIMITED_TURNS_MAX => {
                 self.count_error();
-                Phase::Failed { error: error.clone() }
+                SessionPhase::Failed { error: error.clone() }
             }
             TurnResult::RateLimited { until_ms, .. } => {
                 self.count_wait(*until_ms);
-                Phase::Ready
+                SessionPhase::Ready
             }
-            TurnResult::Cancelled => Phase::Ready,
+            TurnResult::Cancelled => SessionPhase::Ready,
         };
     }
 
@@ -160,11 +160,11 @@ impl Session {
             let known = self.conversation.take().filter(|known| known.id == *id);
             let mut usage = known.map_or_else(Usage::default, |known| known.usage);
             usage.add(ended.usage);
-            self.conversation = Some(Talk { id: id.clone(), usage });
+            self.conversation = Some(AgentConversation { id: id.clone(), usage });
         }
     }
 }
 
-fn count(items: u32, pending: &VecDeque<Piped>) -> usize {
+fn count(items: u32, pending: &VecDeque<PipedOutput>) -> usize {
     (items as usize).min(pending.len())
 }

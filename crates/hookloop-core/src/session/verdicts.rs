@@ -1,10 +1,11 @@
 //! The effect of verdicts on the state of a session: stop conditions, gates, submissions, and answers of people.
 
-use super::state::{Phase, Session};
+use super::state::{Session, SessionPhase};
 use crate::excerpt::first_names;
-use crate::payload::session::{Left, Outcome};
+use crate::payload::session::{SessionOutcome, TaskExit};
 use crate::payload::verdict::{
-    Answer, Decision, GatesJudged, Receipt, StopDecided, SubmitJudged, SubmitVerdict, Verdict,
+    GatesJudged, JointVerdict, LimitDecision, Receipt, StopDecided, StopDecision, SubmitJudged,
+    SubmitVerdict,
 };
 use crate::quantity::counted;
 
@@ -24,12 +25,12 @@ impl Session {
     }
 
     /// Returns the phase in which the task, or the session without one, needs a person.
-    pub(super) fn in_need(&mut self, reason: String) -> Phase {
+    pub(super) fn in_need(&mut self, reason: String) -> SessionPhase {
         match self.task {
-            Some(_) => Phase::TaskOver { how: Left::Blocked, reason: Some(reason) },
+            Some(_) => SessionPhase::TaskOver { how: TaskExit::Blocked, reason: Some(reason) },
             None => {
-                self.outcome = Some(Outcome::NeedsHuman { reason });
-                Phase::Ending
+                self.outcome = Some(SessionOutcome::NeedsHuman { reason });
+                SessionPhase::Ending
             }
         }
     }
@@ -37,12 +38,13 @@ impl Session {
     pub(super) fn decide(&mut self, decided: &StopDecided) {
         self.decided = Some(decided.clone());
         // Gates judge a claim, so passing rules do not set the mark for them.
-        let failing = decided.failing.as_deref().filter(|_| decided.decision == Decision::Continue);
+        let failing =
+            decided.failing.as_deref().filter(|_| decided.decision == StopDecision::Continue);
         let is_better = self.note_failing(failing);
         self.phase = match decided.decision {
-            Decision::Complete => return self.phase = Phase::Gating,
-            Decision::Continue => Phase::Ready,
-            Decision::Escalate => self.in_need(decided.reason.clone()),
+            StopDecision::Complete => return self.phase = SessionPhase::Gating,
+            StopDecision::Continue => SessionPhase::Ready,
+            StopDecision::Escalate => self.in_need(decided.reason.clone()),
         };
         self.progress.judge(is_better);
     }
@@ -63,7 +65,7 @@ impl Session {
     }
 
     pub(super) fn judge(&mut self, judged: &GatesJudged) {
-        self.is_stale = judged.verdict != Verdict::Pass;
+        self.is_stale = judged.verdict != JointVerdict::Pass;
         self.is_proof = judged.is_proof();
         self.judged = Some(judged.clone());
         self.is_unjudged = false;
@@ -74,38 +76,38 @@ impl Session {
         }
         let is_better = self.note_failing(Some(&judged.failing));
         // A session that has reached its limit has its last turn judged for the record alone.
-        if matches!(self.outcome, Some(Outcome::Limit { .. })) {
+        if matches!(self.outcome, Some(SessionOutcome::Limit { .. })) {
             self.withhold_pending();
-            self.phase = Phase::Ending;
+            self.phase = SessionPhase::Ending;
             return;
         }
         match &judged.verdict {
-            Verdict::Pass => {
+            JointVerdict::Pass => {
                 self.green = Some(judged.files.clone());
                 self.gated_tree.clone_from(&judged.tree);
                 self.retries = 0;
                 self.phase = match (&self.outcome, &self.task) {
                     // Final delivery changed files, and the gates still pass.
-                    (Some(_), _) => Phase::Ending,
-                    (None, Some(_)) if self.plan.delivers => Phase::Submitting,
+                    (Some(_), _) => SessionPhase::Ending,
+                    (None, Some(_)) if self.plan.delivers => SessionPhase::Submitting,
                     (None, Some(_)) => self.complete_task(None),
                     (None, None) => {
-                        self.outcome = Some(Outcome::Complete { unproven: false });
-                        Phase::Ending
+                        self.outcome = Some(SessionOutcome::Complete { unproven: false });
+                        SessionPhase::Ending
                     }
                 };
             }
-            Verdict::Block => {
+            JointVerdict::Block => {
                 self.outcome = None;
                 self.was_sent_back = true;
                 self.retries = if is_better { 1 } else { self.retries + 1 };
                 self.phase = match self.retries > self.plan.limits.hook_retries {
-                    true => Phase::AtRetryLimit,
-                    false => Phase::Ready,
+                    true => SessionPhase::AtRetryLimit,
+                    false => SessionPhase::Ready,
                 };
                 self.progress.judge(is_better);
             }
-            Verdict::Escalate { reason } => {
+            JointVerdict::Escalate { reason } => {
                 self.outcome = None;
                 self.phase = self.in_need(reason.clone());
             }
@@ -114,9 +116,9 @@ impl Session {
 
     /// Completes the task at hand, which releases the tasks that depend on it. Without proof that takes a
     /// person, unless the user wants no gates.
-    pub(super) fn complete_task(&self, reason: Option<String>) -> Phase {
+    pub(super) fn complete_task(&self, reason: Option<String>) -> SessionPhase {
         if self.has_proven_task() || self.is_accepted || self.plan.wants_no_gates {
-            return Phase::TaskOver { how: Left::Completed, reason };
+            return SessionPhase::TaskOver { how: TaskExit::Completed, reason };
         }
         let id = self.task.as_ref().map(|taken| taken.task.to_string()).unwrap_or_default();
         let (result, other) = match &self.judged {
@@ -129,7 +131,7 @@ impl Session {
             "completed without proof: no gate passed{result}. Accept it with `hookloop task unblock {id} && \
              hookloop task complete {id}`, or {other}"
         );
-        Phase::TaskOver { how: Left::Blocked, reason: Some(reason) }
+        SessionPhase::TaskOver { how: TaskExit::Blocked, reason: Some(reason) }
     }
 
     /// Asks the agent once about a claim without changes, then a person.
@@ -143,7 +145,7 @@ impl Session {
             ))
         } else {
             self.was_asked_for_changes = true;
-            Phase::Ready
+            SessionPhase::Ready
         };
     }
 
@@ -153,7 +155,7 @@ impl Session {
                 self.is_submission_proof = !judged.passed.is_empty();
                 self.submission.clone_from(submission);
                 match submission {
-                    Some(_) => Phase::TaskOver { how: Left::Submitted, reason: None },
+                    Some(_) => SessionPhase::TaskOver { how: TaskExit::Submitted, reason: None },
                     None => self.complete_task(Some("there is nothing to submit".to_owned())),
                 }
             }
@@ -164,21 +166,21 @@ impl Session {
             SubmitVerdict::Regate => {
                 self.regates += 1;
                 self.void();
-                Phase::Gating
+                SessionPhase::Gating
             }
             SubmitVerdict::Retry { .. } if self.submit_tries < SUBMIT_TRIES_MAX => {
                 self.submit_tries += 1;
-                Phase::Submitting
+                SessionPhase::Submitting
             }
             SubmitVerdict::Retry { reason } => {
-                Phase::TaskOver { how: Left::Returned, reason: Some(reason.clone()) }
+                SessionPhase::TaskOver { how: TaskExit::Returned, reason: Some(reason.clone()) }
             }
             SubmitVerdict::Escalate { reason } => self.in_need(reason.clone()),
         };
     }
 
     /// Sends the agent back to fix the problem, up to the limit of remediations.
-    pub(super) fn send_back(&mut self, judged: &SubmitJudged) -> Phase {
+    pub(super) fn send_back(&mut self, judged: &SubmitJudged) -> SessionPhase {
         self.was_sent_back = true;
         if self.remediations >= self.plan.limits.remediations {
             let turns = self.remediations;
@@ -192,43 +194,43 @@ impl Session {
             });
         }
         self.remediations += 1;
-        Phase::Ready
+        SessionPhase::Ready
     }
 
-    pub(super) fn answer(&mut self, answer: Answer) {
+    pub(super) fn answer(&mut self, answer: LimitDecision) {
         // Of two concurrent decisions, the first counts.
-        if self.phase != Phase::AtRetryLimit {
+        if self.phase != SessionPhase::AtRetryLimit {
             return;
         }
         // No turn follows that could use the feedback of gates, unless a person continues the work.
         match answer {
-            Answer::Continue => {}
-            Answer::Accept => drop(self.take_pending()),
-            Answer::Abort => self.withhold_pending(),
+            LimitDecision::Continue => {}
+            LimitDecision::Accept => drop(self.take_pending()),
+            LimitDecision::Abort => self.withhold_pending(),
         }
-        self.is_accepted = answer == Answer::Accept;
+        self.is_accepted = answer == LimitDecision::Accept;
         self.phase = match answer {
-            Answer::Continue => {
+            LimitDecision::Continue => {
                 self.retries = 0;
                 self.progress.forgive();
-                Phase::Ready
+                SessionPhase::Ready
             }
-            Answer::Accept if self.task.is_some() && self.plan.delivers => {
+            LimitDecision::Accept if self.task.is_some() && self.plan.delivers => {
                 self.has_accepted = true;
                 // Accepted work has no verified state.
                 (self.green, self.gated_tree) = (None, None);
-                Phase::Submitting
+                SessionPhase::Submitting
             }
-            Answer::Accept if self.task.is_some() => {
+            LimitDecision::Accept if self.task.is_some() => {
                 self.has_accepted = true;
                 let reason = Some("accepted as it is: its gates do not pass".to_owned());
-                Phase::TaskOver { how: Left::Completed, reason }
+                SessionPhase::TaskOver { how: TaskExit::Completed, reason }
             }
-            Answer::Accept => {
-                self.outcome = Some(Outcome::Complete { unproven: true });
-                Phase::Ending
+            LimitDecision::Accept => {
+                self.outcome = Some(SessionOutcome::Complete { unproven: true });
+                SessionPhase::Ending
             }
-            Answer::Abort => {
+            LimitDecision::Abort => {
                 let retries = counted(self.plan.limits.hook_retries, "retry", "retries");
                 let failing: Vec<String> = self.failing.iter().flatten().cloned().collect();
                 let failing = named(&failing);

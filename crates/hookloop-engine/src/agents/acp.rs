@@ -29,7 +29,7 @@ use agent_client_protocol::v1::schema::{
     PromptResponse, RequestPermissionResponse, SessionId, StopReason,
 };
 use hookloop_core::redact::Redactor;
-use hookloop_core::session::{AgentFault, Talk, TurnResult};
+use hookloop_core::session::{AgentConversation, AgentFault, TurnResult};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::net::unix::pipe;
@@ -150,7 +150,7 @@ impl Agent for Acp {
 
 impl Acp {
     /// Until the agent can be asked for the conversation.
-    fn wait_before(&self, talk: Option<&Talk>) -> Duration {
+    fn wait_before(&self, talk: Option<&AgentConversation>) -> Duration {
         match (&self.begun, talk) {
             (Some((id, ended)), Some(talk)) if self.settings.gemini_minute && *id == talk.id => {
                 left_of_minute(*ended, SystemTime::now())

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hookloop_core::price::TokenPrice;
-use hookloop_core::session::{AgentFault, Plan};
+use hookloop_core::session::{AgentFault, SessionPlan};
 
 use super::readiness::check_ready;
 use super::repository::{self, Fit, Ground, Unfit, Wanted};
@@ -22,8 +22,8 @@ pub struct Roll {
     pub fallback: Vec<String>,
 }
 
-impl From<&Plan> for Roll {
-    fn from(plan: &Plan) -> Roll {
+impl From<&SessionPlan> for Roll {
+    fn from(plan: &SessionPlan) -> Roll {
         let wanted = Wanted { model: plan.model.clone(), permissions: plan.permissions.clone() };
         let fallback = plan.fallback.iter().flat_map(|fallback| fallback.agents.clone());
         Roll { agent: plan.agent.clone(), wanted, fallback: fallback.collect() }
@@ -65,13 +65,13 @@ pub struct Crew {
 }
 
 impl Crew {
-    pub fn new(rules: &Rules, plan: &Plan) -> Crew {
+    pub fn new(rules: &Rules, plan: &SessionPlan) -> Crew {
         let (rules, roll, opened) = (rules.clone(), Roll::from(plan), BTreeMap::new());
         Crew { rules, roll, opened, news: Vec::new(), is_empty: false }
     }
 
     /// A crew of nobody.
-    pub fn nobody(rules: &Rules, plan: &Plan) -> Crew {
+    pub fn nobody(rules: &Rules, plan: &SessionPlan) -> Crew {
         Crew { is_empty: true, ..Crew::new(rules, plan) }
     }
 

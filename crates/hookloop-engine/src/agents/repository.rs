@@ -10,8 +10,9 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use hookloop_core::hook::{CommandText, Handler, Hook, Metadata, Source};
-use hookloop_core::options::Options;
+use hookloop_core::digest::sha256_hex;
+use hookloop_core::hook::{CommandText, Hook, HookHandler, HookMetadata, HookSource};
+use hookloop_core::options::HookOptions;
 use hookloop_core::session::{AgentFault, FaultCause};
 use serde_json::json;
 
@@ -21,7 +22,7 @@ use super::{Permissions, Program, Settings};
 use crate::doctor::is_on_path;
 use crate::policy::Forbidden;
 use crate::rules::Rules;
-use crate::trust::{Definition, Seen, Trust, TrustError, hex};
+use crate::trust::{Definition, Seen, Trust, TrustError};
 
 /// Files of one agent that are looked at.
 const FILES_MAX: usize = 1_000;
@@ -236,9 +237,9 @@ fn named(root: &Path, settings: &Settings) -> Result<Definition, Unfit> {
         source: settings.source,
         priority: 0,
         enabled: true,
-        metadata: Metadata::default(),
-        handler: Handler::Command(program),
-        options: Options::default(),
+        metadata: HookMetadata::default(),
+        handler: HookHandler::Command(program),
+        options: HookOptions::default(),
     };
     let wrong =
         |error: TrustError| Unfit::Unreadable { path: root.to_owned(), why: error.to_string() };
@@ -260,7 +261,7 @@ fn defined(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit
             is_itself
                 && matches!(&settings.program, Program::Words(words) if words == known.program)
         });
-    if settings.source != Source::Project || is_tame {
+    if settings.source != HookSource::Project || is_tame {
         return Ok(None);
     }
     let Definition { scripts, links, .. } = named(root, settings)?;
@@ -345,6 +346,6 @@ fn look(
         return Err(wrong("this is longer than an agent's settings"));
     }
     let name = path.strip_prefix(root).unwrap_or(path);
-    files.insert(name.display().to_string(), hex(&bytes));
+    files.insert(name.display().to_string(), sha256_hex(&bytes));
     Ok(())
 }

@@ -2,15 +2,15 @@
 
 use hookloop_core::builtin::Builtin;
 use hookloop_core::hook::{
-    CommandText, DEFAULT_PRIORITY, DeclaredAction, Handler, Hook, Metadata, Registry, Source,
-    of_agent,
+    CommandText, DEFAULT_PRIORITY, DeclaredAction, Hook, HookHandler, HookMetadata, HookRegistry,
+    HookSource, of_agent,
 };
 use hookloop_core::limits::{Limits, PROCESSES_MIN, Size};
 use hookloop_core::options::{
-    ATTEMPTS_MAX, AllowedAnswers, EnvEntry, Length, OnFailure, Options, PipeOutput, Retry, Sandbox,
-    is_dangerous_variable,
+    ATTEMPTS_MAX, AllowedAnswers, EnvEntry, HookOptions, HookSandbox, Length, OnFailure,
+    PipeOutput, RetryPolicy, is_dangerous_variable,
 };
-use hookloop_core::point::{Kind, NoSuchPoint, Point};
+use hookloop_core::point::{NoSuchPoint, Point, PointKind};
 use hookloop_core::review::Quorum;
 use hookloop_core::template::TemplateValue;
 use serde_json::Value;
@@ -30,10 +30,10 @@ const ENV_MAX: usize = 64;
 
 /// Puts the hooks of one file into a registry.
 pub(super) struct Reader<'a> {
-    hooks: &'a mut Registry,
+    hooks: &'a mut HookRegistry,
     workflows: &'a Workflows,
     gatekeepers: &'a [Gatekeeper],
-    source: Source,
+    source: HookSource,
     /// Built-ins that the file lists, which then run just where it lists them.
     listed: Vec<Builtin>,
     /// Hooks that need others, by type and name, and where they say so.
@@ -47,10 +47,10 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(
-        hooks: &'a mut Registry,
+        hooks: &'a mut HookRegistry,
         workflows: &'a Workflows,
         gatekeepers: &'a [Gatekeeper],
-        source: Source,
+        source: HookSource,
     ) -> Reader<'a> {
         let (listed, needing, lists, places) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Reader { hooks, workflows, gatekeepers, source, listed, needing, lists, places, count: 0 }
@@ -124,11 +124,11 @@ impl<'a> Reader<'a> {
         let handler = self.handler(point, &mut entry, at)?;
         let needs_at = entry.needs.as_ref().map(|needs| needs.at);
         let options = options(point, &mut entry)?;
-        if let Handler::Builtin(builtin) = handler
+        if let HookHandler::Builtin(builtin) = handler
             && builtin.is_reaction()
             && task_type.is_none()
         {
-            if self.source == Source::User {
+            if self.source == HookSource::User {
                 let message = format!(
                     "`{}` is on in every project; `hookloop hooks disable` switches it off in one",
                     builtin.name()
@@ -140,16 +140,16 @@ impl<'a> Reader<'a> {
         let is_named = entry.name.is_some();
         let name = match (entry.name.take(), &handler) {
             (Some(name), _) => name,
-            (None, Handler::Builtin(builtin)) => builtin.name().to_owned(),
-            (None, Handler::Declared(_)) => {
+            (None, HookHandler::Builtin(builtin)) => builtin.name().to_owned(),
+            (None, HookHandler::Declared(_)) => {
                 return Err(Complaint::new(at, "a hook with `actions` needs a `name`"));
             }
             (None, handler) => self.free_name(&named_after(handler), task_type),
         };
         check_name(&name, at)?;
         let mut metadata = match &handler {
-            Handler::Builtin(builtin) => builtin.hook().metadata,
-            _ => Metadata::default(),
+            HookHandler::Builtin(builtin) => builtin.hook().metadata,
+            _ => HookMetadata::default(),
         };
         describe(&mut metadata, &mut entry);
         let hook = Hook {
@@ -181,7 +181,9 @@ impl<'a> Reader<'a> {
                 there.points.push(point.clone());
                 Ok(())
             }
-            Some(there) if there.source == Source::User && self.source == Source::Project => {
+            Some(there)
+                if there.source == HookSource::User && self.source == HookSource::Project =>
+            {
                 let message = format!("`{}` is a hook of your own; rename one of them", hook.name);
                 Err(Complaint::new(at, message))
             }
@@ -195,7 +197,7 @@ impl<'a> Reader<'a> {
         point: &Point,
         entry: &mut HookEntry,
         at: Location,
-    ) -> Result<Handler, Complaint> {
+    ) -> Result<HookHandler, Complaint> {
         // `run_tests` finds out what to run, unless it is told.
         if entry.command.is_some() && entry.builtin.as_deref() == Some(Builtin::RunTests.name()) {
             builtin(Builtin::RunTests.name(), point, at)?;
@@ -232,13 +234,13 @@ impl<'a> Reader<'a> {
             return Err(Complaint::new(answers.at, message));
         }
         if let Some(rule) = looping::rule(point, entry, at)? {
-            return Ok(Handler::Rule(rule));
+            return Ok(HookHandler::Rule(rule));
         }
         if let Some(command) = entry.command.take() {
-            return command_text(point, command).map(Handler::Command);
+            return command_text(point, command).map(HookHandler::Command);
         }
         if let Some(name) = &entry.builtin {
-            return builtin(name, point, at).map(Handler::Builtin);
+            return builtin(name, point, at).map(HookHandler::Builtin);
         }
         if let Some(url) = entry.http.take() {
             return webhook(url);
@@ -249,7 +251,7 @@ impl<'a> Reader<'a> {
                     format!("gatekeepers review what is submitted or merged, not `{point}`");
                 return Err(Complaint::new(at, message));
             }
-            if point.kind() != Kind::Gate {
+            if point.kind() != PointKind::Gate {
                 let message = format!("gatekeepers give a verdict, and `{point}` is not a gate");
                 return Err(Complaint::new(at, message));
             }
@@ -261,7 +263,7 @@ impl<'a> Reader<'a> {
             };
             let agents = agents.into_list();
             let terms = agents.iter().map(|name| self.terms(name)).collect();
-            return Ok(Handler::Gatekeepers { agents, quorum, terms });
+            return Ok(HookHandler::Gatekeepers { agents, quorum, terms });
         }
         let Point::Event(_) = point else {
             let message = format!("`actions` follow events of tasks; `{point}` is not one");
@@ -270,7 +272,7 @@ impl<'a> Reader<'a> {
         let known = |workflow: &str| self.workflows.contains_key(workflow);
         let actions = entry.actions.take().unwrap_or_default();
         let actions = actions.iter().map(|action| read_action(action, &known));
-        Ok(Handler::Declared(actions.collect::<Result<_, _>>()?))
+        Ok(HookHandler::Declared(actions.collect::<Result<_, _>>()?))
     }
 
     /// A built-in reaction that the file lists follows just the points it is listed under.
@@ -353,11 +355,11 @@ fn command_text(point: &Point, command: Located<OneOrMany>) -> Result<CommandTex
     }
 }
 
-fn webhook(url: Located<String>) -> Result<Handler, Complaint> {
+fn webhook(url: Located<String>) -> Result<HookHandler, Complaint> {
     let host = url.value.strip_prefix("https://").or_else(|| url.value.strip_prefix("http://"));
     match host {
         Some(host) if !host.is_empty() && !host.contains('@') => {
-            Ok(Handler::Http { url: url.value })
+            Ok(HookHandler::Http { url: url.value })
         }
         _ => {
             let message = format!("`{}` is not a URL: `https://host/path`", url.value);
@@ -367,14 +369,14 @@ fn webhook(url: Located<String>) -> Result<Handler, Complaint> {
 }
 
 /// A name for a hook that has none: its script's, or its program's.
-fn named_after(handler: &Handler) -> String {
+fn named_after(handler: &HookHandler) -> String {
     let word = match handler {
-        Handler::Command(CommandText::Shell(line)) => {
+        HookHandler::Command(CommandText::Shell(line)) => {
             let mut words = line.split_whitespace();
             words.find(|word| !word.contains('=')).unwrap_or_default().to_owned()
         }
-        Handler::Command(CommandText::Exec(args)) => args.first().cloned().unwrap_or_default(),
-        Handler::Http { url } => url
+        HookHandler::Command(CommandText::Exec(args)) => args.first().cloned().unwrap_or_default(),
+        HookHandler::Http { url } => url
             .split("://")
             .nth(1)
             .unwrap_or_default()
@@ -382,9 +384,9 @@ fn named_after(handler: &Handler) -> String {
             .next()
             .unwrap_or_default()
             .to_owned(),
-        Handler::Gatekeepers { agents, .. } => format!("gatekeeper-{}", agents.join("-")),
-        Handler::Rule(rule) => rule.to_string().replace(' ', "-").replace('.', "_"),
-        Handler::Builtin(_) | Handler::Declared(_) => String::new(),
+        HookHandler::Gatekeepers { agents, .. } => format!("gatekeeper-{}", agents.join("-")),
+        HookHandler::Rule(rule) => rule.to_string().replace(' ', "-").replace('.', "_"),
+        HookHandler::Builtin(_) | HookHandler::Declared(_) => String::new(),
     };
     let file = word.rsplit('/').next().unwrap_or_default();
     let stem = file.split('.').next().filter(|stem| !stem.is_empty()).unwrap_or(file);
@@ -396,22 +398,22 @@ fn named_after(handler: &Handler) -> String {
     }
 }
 
-fn describe(metadata: &mut Metadata, entry: &mut HookEntry) {
+fn describe(metadata: &mut HookMetadata, entry: &mut HookEntry) {
     metadata.description = entry.description.take().or(metadata.description.take());
     metadata.author = entry.author.take().or(metadata.author.take());
     metadata.version = entry.version.take().or(metadata.version.take());
 }
 
-fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
+fn options(point: &Point, entry: &mut HookEntry) -> Result<HookOptions, Complaint> {
     let when = entry.when.take().map(|when| condition(point, when)).transpose()?;
     if let Some(Located { at, .. }) = &entry.on_failure
-        && point.kind() != Kind::Gate
+        && point.kind() != PointKind::Gate
     {
         let message = format!("`on_failure` is for gates; a failure at `{point}` stops nothing");
         return Err(Complaint::new(*at, message));
     }
     if let Some(Located { at, .. }) = &entry.answers
-        && point.kind() != Kind::Gate
+        && point.kind() != PointKind::Gate
     {
         let message =
             format!("`answers` is for gates; the JSON of a hook at `{point}` always acts");
@@ -426,7 +428,7 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
         );
         return Err(Complaint::new(*at, message));
     }
-    if entry.any_of.is_some() && point.kind() != Kind::Gate {
+    if entry.any_of.is_some() && point.kind() != PointKind::Gate {
         let message = format!("`any_of` is for gates; nothing has to pass at `{point}`");
         return Err(Complaint { at: None, message });
     }
@@ -435,7 +437,7 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
         let message = format!("`any_of` does not begin with `{PREFIX}`");
         return Err(Complaint { at: None, message });
     }
-    Ok(Options {
+    Ok(HookOptions {
         when,
         timeout_ms: entry
             .timeout
@@ -546,13 +548,13 @@ pub(super) fn inside(path: Located<String>) -> Result<String, Complaint> {
     }
 }
 
-fn retry(entry: Located<RetryEntry>) -> Result<Retry, Complaint> {
+fn retry(entry: Located<RetryEntry>) -> Result<RetryPolicy, Complaint> {
     let RetryEntry { attempts, backoff, jitter } = entry.value;
     if !(1..=ATTEMPTS_MAX).contains(&attempts) {
         return Err(Complaint::new(entry.at, format!("`attempts` is 1 to {ATTEMPTS_MAX}")));
     }
-    let defaults = Retry::default();
-    Ok(Retry {
+    let defaults = RetryPolicy::default();
+    Ok(RetryPolicy {
         attempts,
         backoff_ms: backoff.map_or(Ok(defaults.backoff_ms), |time| length(time, entry.at))?,
         jitter: jitter.unwrap_or(defaults.jitter),
@@ -578,7 +580,7 @@ fn place(path: Located<String>) -> Result<String, Complaint> {
     Ok(path.value)
 }
 
-fn sandbox(entry: Located<SandboxEntry>) -> Result<Sandbox, Complaint> {
+fn sandbox(entry: Located<SandboxEntry>) -> Result<HookSandbox, Complaint> {
     let SandboxEntry { network, write } = entry.value;
     if network.is_none() && write.is_none() {
         let message = "a sandbox forbids something: `network: none`, `write: [worktree]`";
@@ -590,7 +592,7 @@ fn sandbox(entry: Located<SandboxEntry>) -> Result<Sandbox, Complaint> {
             .map(|path| place(Located { value: path, at: entry.at }))
             .collect::<Result<_, _>>()
     });
-    Ok(Sandbox { no_network: network.is_some(), write: paths.transpose()? })
+    Ok(HookSandbox { no_network: network.is_some(), write: paths.transpose()? })
 }
 
 pub(super) fn read_action(
@@ -631,7 +633,7 @@ pub(super) fn read_action(
     Ok(DeclaredAction { kind, payload })
 }
 
-fn check_needs_of(hooks: &Registry, hook: &Hook) -> Result<(), String> {
+fn check_needs_of(hooks: &HookRegistry, hook: &Hook) -> Result<(), String> {
     for point in &hook.points {
         let mut neighbours = hooks.resolve(point.name(), hook.task_type.as_deref());
         neighbours.retain(|other| other.name != hook.name);
@@ -653,6 +655,6 @@ fn check_needs_of(hooks: &Registry, hook: &Hook) -> Result<(), String> {
     Ok(())
 }
 
-fn position(hooks: &Registry, wanted: &Hook) -> usize {
+fn position(hooks: &HookRegistry, wanted: &Hook) -> usize {
     hooks.list().iter().position(|hook| std::ptr::eq(hook, wanted)).unwrap_or(usize::MAX)
 }

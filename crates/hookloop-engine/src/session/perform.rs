@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use hookloop_core::hook::Registry;
-use hookloop_core::session::{Session, Work};
+use hookloop_core::hook::HookRegistry;
+use hookloop_core::session::{Session, SessionWork};
 
 use super::drive::Driver;
 use super::now::NowWriter;
@@ -59,7 +59,7 @@ pub fn perform<O: Onlooker>(
     };
     let hooks = match opened.plan.work {
         // Nothing of the project's runs for a review, not even when its program died.
-        Work::Review(_) => Registry::default(),
+        SessionWork::Review(_) => HookRegistry::default(),
         _ => project.hooks()?,
     };
     let Attendance { onlooker, stop, rest, config } = around;

@@ -1,12 +1,12 @@
 //! The hooks of a point: what is recorded of their runs, and what of their output is for the agent.
 
-use hookloop_core::answer::{Status, Verdict};
 use hookloop_core::event::EventBody;
 use hookloop_core::excerpt::{ExcerptRules, LeftOut, head_and_tail};
 use hookloop_core::hook::Hook;
+use hookloop_core::hook_protocol::{HookStatus, HookVerdict};
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
-use hookloop_core::session::Outcome;
+use hookloop_core::session::SessionOutcome;
 use hookloop_core::session::facts::CheckpointMade;
 
 use super::drive::Driver;
@@ -40,7 +40,7 @@ impl<W: World> Driver<'_, W> {
         let hooks = self.hooks_at(point);
         let runs = self.run_hooks(&hooks, point)?;
         for run in &runs {
-            if run.ran.is_none() && run.outcome.status == Status::NotStarted {
+            if run.ran.is_none() && run.outcome.status == HookStatus::NotStarted {
                 self.journal.note(EventBody::HookRan(run.unstarted_record(point)));
             }
         }
@@ -138,7 +138,7 @@ impl<W: World> Driver<'_, W> {
                     .to_string(),
             };
             room = room.saturating_sub(text.len());
-            self.tell_hook_output(&run.hook, point, run.outcome.status.name(), text);
+            self.tell_hook_output(&run.hook, point, run.outcome.status, text);
         }
     }
 
@@ -148,20 +148,20 @@ impl<W: World> Driver<'_, W> {
             return;
         }
         let escalated = runs.iter().find_map(|run| match &run.outcome.verdict {
-            Verdict::Escalate { reason } => Some(clipped(reason, REASON_MAX)),
+            HookVerdict::Escalate { reason } => Some(clipped(reason, REASON_MAX)),
             _ => None,
         });
         if let Some(reason) = escalated {
-            self.journal.note(EventBody::SessionEnding(Outcome::NeedsHuman { reason }));
+            self.journal.note(EventBody::SessionEnding(SessionOutcome::NeedsHuman { reason }));
         }
     }
 }
 
 /// What a run has for the agent.
 pub(crate) fn piped(hook: &Hook, run: &HookRun) -> Option<String> {
-    let is_failure = !matches!(run.outcome.status, Status::Passed | Status::Skipped);
+    let is_failure = !matches!(run.outcome.status, HookStatus::Passed | HookStatus::Skipped);
     let is_piped = match hook.options.pipe_output {
-        PipeOutput::Always => run.outcome.status != Status::Skipped,
+        PipeOutput::Always => run.outcome.status != HookStatus::Skipped,
         PipeOutput::OnFailure => is_failure,
         PipeOutput::Never => false,
     };

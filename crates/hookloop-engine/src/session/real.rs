@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use hookloop_core::answer::Status;
-use hookloop_core::hook::{Hook, Registry};
+use hookloop_core::hook::{Hook, HookRegistry};
+use hookloop_core::hook_protocol::HookStatus;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
 use hookloop_core::session::timeline::Timeline;
-use hookloop_core::session::{Answer, Phase, Session, TurnKind, Usage, Work};
+use hookloop_core::session::{LimitDecision, Session, SessionPhase, SessionWork, TurnKind, Usage};
 use hookloop_core::task::Task;
-use hookloop_core::trace::{Names, SpanId};
+use hookloop_core::trace::{SpanId, SpanNames};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use serde_json::json;
@@ -60,7 +60,11 @@ pub trait Onlooker {
         false
     }
     /// Asks that: none if there is no answer, or if `is_answered` says that one was given elsewhere.
-    fn ask(&mut self, _: &Session, _is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
+    fn ask(
+        &mut self,
+        _: &Session,
+        _is_answered: &mut dyn FnMut() -> bool,
+    ) -> Option<LimitDecision> {
         None
     }
 }
@@ -78,7 +82,11 @@ impl<O: Onlooker + ?Sized> Onlooker for &mut O {
         (**self).can_ask()
     }
 
-    fn ask(&mut self, session: &Session, is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
+    fn ask(
+        &mut self,
+        session: &Session,
+        is_answered: &mut dyn FnMut() -> bool,
+    ) -> Option<LimitDecision> {
         (**self).ask(session, is_answered)
     }
 }
@@ -324,13 +332,13 @@ impl<'p, O: Onlooker> Real<'p, O> {
     /// What the work is, in words.
     fn work(&self, session: &Session) -> Result<String, String> {
         match &session.plan.work {
-            Work::Prompt(prompt) | Work::Review(prompt) => Ok(prompt.clone()),
-            Work::Spec(path) => {
+            SessionWork::Prompt(prompt) | SessionWork::Review(prompt) => Ok(prompt.clone()),
+            SessionWork::Spec(path) => {
                 let path = self.runner.home().join(path);
                 read_text(&path, SPEC_MAX)
                     .map_err(|why| format!("the spec {}: {why}", path.display()))
             }
-            Work::Tasks | Work::Task(_) | Work::Own => Ok(String::new()),
+            SessionWork::Tasks | SessionWork::Task(_) | SessionWork::Own => Ok(String::new()),
         }
     }
 
@@ -355,7 +363,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
     }
 
     /// Remembers what the files were when the session began, if one of its hooks wants to know.
-    pub fn remember_base_for(&mut self, hooks: &Registry) {
+    pub fn remember_base_for(&mut self, hooks: &HookRegistry) {
         if hooks.list().iter().any(crate::runner::needs_changes) {
             self.base_tree();
         }
@@ -378,7 +386,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
     fn trace_parent(
         &mut self,
         id: &SessionId,
-        place: impl FnOnce(&Timeline, &Names) -> Option<SpanId>,
+        place: impl FnOnce(&Timeline, &SpanNames) -> Option<SpanId>,
     ) -> Option<String> {
         self.project.tracing.as_ref()?;
         let trace = self.trace.get_or_insert_with(|| Record::new(id.clone()));
@@ -541,7 +549,8 @@ impl<O: Onlooker> World for Real<'_, O> {
         self.leave_removed_worktree();
         if let Err(damage) = self.check_current_place() {
             let why = format!("not started: {damage}");
-            let unable = |hook| HookRun::unable(hook, call.point, Status::NotStarted, why.clone());
+            let unable =
+                |hook| HookRun::unable(hook, call.point, HookStatus::NotStarted, why.clone());
             return hooks.iter().map(unable).collect();
         }
         // A program that takes the session on when its task is submitted has not been anywhere yet.
@@ -641,7 +650,7 @@ impl<O: Onlooker> World for Real<'_, O> {
             Ok(prompt) => prompt,
             Err(error) => return Report::failed(format!("the template for prompts: {error}")),
         };
-        let is_review = matches!(turn.session.plan.work, Work::Review(_));
+        let is_review = matches!(turn.session.plan.work, SessionWork::Review(_));
         // Who reviews has nothing to ask for.
         let tools = match is_review {
             true => None,
@@ -778,8 +787,12 @@ impl<O: Onlooker> World for Real<'_, O> {
         self.onlooker.can_ask()
     }
 
-    fn ask(&mut self, session: &Session, is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
-        debug_assert_eq!(session.phase, Phase::AtRetryLimit);
+    fn ask(
+        &mut self,
+        session: &Session,
+        is_answered: &mut dyn FnMut() -> bool,
+    ) -> Option<LimitDecision> {
+        debug_assert_eq!(session.phase, SessionPhase::AtRetryLimit);
         let failing: Vec<&str> = session.failing.iter().flatten().map(String::as_str).collect();
         let question =
             format!("the retry limit is reached, and these fail: {}", failing.join(", "));

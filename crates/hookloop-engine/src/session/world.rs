@@ -6,8 +6,8 @@ use hookloop_core::hook::Hook;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
-use hookloop_core::session::stop::{ClaimJudge, Validated};
-use hookloop_core::session::{Answer, Session, TurnKind};
+use hookloop_core::session::stop::{ClaimJudge, ValidationResult};
+use hookloop_core::session::{LimitDecision, Session, TurnKind};
 use hookloop_core::task::Task;
 use hookloop_store::log::StoredEvent;
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub struct Call<'a> {
     pub point: &'a Point,
     pub task: Option<&'a Task>,
     pub error: Option<&'a str>,
-    pub validated: &'a [Validated],
+    pub validated: &'a [ValidationResult],
     /// The delivery that the hooks are part of, if they are part of one.
     pub delivery: Option<&'a DeliveryFacts>,
 }
@@ -236,7 +236,11 @@ pub trait World {
         false
     }
     /// Asks that: none if nobody says, or if it was said elsewhere, which `is_answered` tells.
-    fn ask(&mut self, _: &Session, _is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
+    fn ask(
+        &mut self,
+        _: &Session,
+        _is_answered: &mut dyn FnMut() -> bool,
+    ) -> Option<LimitDecision> {
         None
     }
     /// The session holds a task from now on, or none.

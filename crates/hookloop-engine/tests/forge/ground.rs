@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use hookloop_engine::forge::github::{GitHub, GitHubSettings, Token};
-use hookloop_engine::forge::{MergeWish, Method, Wish};
+use hookloop_engine::forge::{MergeMethod, MergeWish, Wish};
 use hookloop_http::HttpClient;
 use hookloop_testbed::github::{self, Route};
 use tempfile::TempDir;
@@ -90,7 +90,7 @@ impl Ground {
         }
     }
 
-    pub(crate) fn merge_wish(&self, method: Method) -> MergeWish {
+    pub(crate) fn merge_wish(&self, method: MergeMethod) -> MergeWish {
         let (title, message) = ("Do a (#1)".into(), "Because.".into());
         MergeWish { method, head: self.head(BRANCH), title, message }
     }

@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use hookloop_core::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::{JetStream, JetStreamError};
 use crate::log::{LogError, Seq};
@@ -48,7 +48,7 @@ impl Snapshots for JetStream {
                 packed.extend_from_slice(&chunk.payload);
             }
             // A newer snapshot may be on its way; this one then has pieces missing.
-            if packed.len() != manifest.bytes || digest(&packed) != manifest.sha256 {
+            if packed.len() != manifest.bytes || sha256_hex(&packed) != manifest.sha256 {
                 return Ok(None);
             }
             // The size that a snapshot claims is allocated before a byte of it is unpacked.
@@ -69,7 +69,7 @@ impl Snapshots for JetStream {
 
     fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {
         let packed = Bytes::from(lz4_flex::compress_prepend_size(&snapshot.view));
-        let sha256 = digest(&packed);
+        let sha256 = sha256_hex(&packed);
         // Two machines may save the same moment, and not the same bytes of it.
         let name = format!("{}-{}", snapshot.head, &sha256[..16]);
         let manifest = Manifest {
@@ -114,8 +114,4 @@ impl JetStream {
         let filter = serde_json::json!({ "filter": self.0.layout.snapshot_chunks(name) });
         self.0.ask_patiently(&purge, &Bytes::from(filter.to_string())).await.map(drop)
     }
-}
-
-fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

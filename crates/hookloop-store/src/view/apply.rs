@@ -4,9 +4,10 @@ use std::cell::RefCell;
 
 use hookloop_core::claim::ReleaseReason;
 use hookloop_core::event::{
-    CursorMoved, Dependency, Event, EventBody, HookRan, HookSwitched, RemovedDependency,
+    CursorMoved, Event, EventBody, HookRan, HookSwitched, RemovedDependency, TaskDependency,
     WorkflowRequested,
 };
+use hookloop_core::hook_status::HookStatus;
 use hookloop_core::id::{RunId, Subject, TaskId};
 use hookloop_core::task::TaskSpec;
 use rusqlite::{Connection, OptionalExtension, Params, params};
@@ -145,7 +146,7 @@ impl<'c> Fold<'c> {
         Ok(0)
     }
 
-    fn add_edge(&mut self, seq: Seq, id: &TaskId, edge: &Dependency) -> Result<Seq> {
+    fn add_edge(&mut self, seq: Seq, id: &TaskId, edge: &TaskDependency) -> Result<Seq> {
         let mut hot = match self.hot.take() {
             Some(hot) if hot.id == *id => hot,
             other => {
@@ -167,7 +168,7 @@ impl<'c> Fold<'c> {
 
     /// Adds an edge; answers whether it is new and leads to a task that is not completed. An edge to
     /// a task that was deleted meanwhile leads nowhere and is left out.
-    fn insert_edge(&self, node: Node, edge: &Dependency) -> Result<bool> {
+    fn insert_edge(&self, node: Node, edge: &TaskDependency) -> Result<bool> {
         let needs = self.node(&edge.to_id)?.filter(|needs| needs.state != Stored::Deleted);
         let Some(needs) = needs else { return Ok(false) };
         let added =
@@ -375,8 +376,9 @@ impl<'c> Fold<'c> {
     }
 
     pub(super) fn count_run(&self, ran: &HookRan) -> Result<()> {
-        let (is_block, is_pass) = (ran.status == "blocked", ran.status == "passed");
-        let is_failure = !is_block && !is_pass && ran.status != "skipped";
+        let is_block = ran.status.known() == Some(HookStatus::Blocked);
+        let is_failure = !is_block
+            && !matches!(ran.status.known(), Some(HookStatus::Passed | HookStatus::Skipped));
         let count = "INSERT INTO hook_runs VALUES (?1, 1, ?2, ?3) ON CONFLICT DO UPDATE
             SET runs = runs + 1, failures = failures + ?2, blocks = blocks + ?3";
         self.run(count, params![ran.hook_name, is_failure, is_block])?;

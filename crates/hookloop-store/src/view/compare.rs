@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use hookloop_core::digest::hex;
+use hookloop_core::excerpt::first_chars;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Rows, Statement};
 
 use super::Result;
-use crate::recorded_head::hex;
 
 /// Characters of a row's key that are shown.
 const KEY_MAX: usize = 80;
@@ -105,7 +106,7 @@ fn key(row: &[Value]) -> String {
         Value::Integer(number) => number.to_string(),
         Value::Blob(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) if !text.chars().any(char::is_control) => {
-                format!("`{}`", text.chars().take(KEY_MAX).collect::<String>())
+                format!("`{}`", first_chars(text, KEY_MAX))
             }
             _ => format!("`{}`", hex(&bytes[..bytes.len().min(KEY_MAX / 2)])),
         },

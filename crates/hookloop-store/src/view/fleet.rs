@@ -1,7 +1,9 @@
 //! Orders that hold, what the fleet may spend, and who wants to be left alone.
 
 use hookloop_core::event::{Event, EventBody};
-use hookloop_core::fleet::{BudgetSet, Ordered, Orders, Slowed, Standing};
+use hookloop_core::fleet::{
+    BudgetSet, FleetOrdered, FleetOrders, RateLimitReported, StandingOrder,
+};
 use hookloop_core::purse::Purse;
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
@@ -41,12 +43,12 @@ impl Fold<'_> {
 
 impl View<'_> {
     /// The orders that hold, by what they are about.
-    pub fn orders(&self) -> Result<Orders> {
+    pub fn orders(&self) -> Result<FleetOrders> {
         let read = |row: &Row<'_>| {
-            let ordered: Ordered = read_json(row)?;
-            Ok(Standing { ordered, by: row.get(1)?, at: Timestamp(row.get(0)?) })
+            let ordered: FleetOrdered = read_json(row)?;
+            Ok(StandingOrder { ordered, by: row.get(1)?, at: Timestamp(row.get(0)?) })
         };
-        Ok(Orders(self.said(ORDER, read)?))
+        Ok(FleetOrders(self.said(ORDER, read)?))
     }
 
     /// What all sessions of the fleet together may spend.
@@ -64,7 +66,7 @@ impl View<'_> {
     }
 
     /// Who wants to be left alone, and until when.
-    pub fn slowed(&self) -> Result<Vec<Slowed>> {
+    pub fn slowed(&self) -> Result<Vec<RateLimitReported>> {
         self.said(SLOW, read_json)
     }
 

@@ -51,7 +51,7 @@ pub use quarantine::QuarantineRow;
 pub use query::{TaskFilter, TaskRow};
 pub use remarks::Remarked;
 pub use runs::HookRuns;
-pub use sessions::{PAUSED, REVIEW, RUNNING, SessionFilter, SessionRow};
+pub use sessions::{REVIEW, SessionFilter, SessionRow};
 pub use usage::{Reservation, Spent, UsageBy, UsageOfDay, UsageRow};
 
 pub(crate) const TABLES: &str = include_str!("view.sql");

@@ -1,10 +1,10 @@
 //! What is read from the view.
 
-use hookloop_core::decide::Facts;
+use hookloop_core::decide::KnownFacts;
 use hookloop_core::id::{EventId, RunId, Subject, TaskId};
 use hookloop_core::task::{Task, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
-use hookloop_core::workflow::Run;
+use hookloop_core::workflow::WorkflowRun;
 use hookloop_core::{command::Command, graph};
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -322,7 +322,7 @@ impl View<'_> {
     }
 
     /// What decides `command`. `batch` bounds the dependents that a deletion deals with at once.
-    pub fn facts(&self, command: &Command, batch: usize) -> Result<Facts> {
+    pub fn facts(&self, command: &Command, batch: usize) -> Result<KnownFacts> {
         let (id, named): (_, &[TaskId]) = match command {
             Command::AddTask { id, depends_on, .. } => (id, depends_on),
             Command::StartTask { id, .. }
@@ -344,9 +344,9 @@ impl View<'_> {
                 (task, std::slice::from_ref(on))
             }
             Command::Schedule { name, ask } => return self.schedule_facts(name, ask),
-            Command::SwitchHook { .. } => return Ok(Facts::default()),
+            Command::SwitchHook { .. } => return Ok(KnownFacts::default()),
         };
-        let mut facts = Facts::default();
+        let mut facts = KnownFacts::default();
         let mut row = None;
         match self.known(id)? {
             Known::Task(known) => row = Some(known),
@@ -394,7 +394,7 @@ impl View<'_> {
         Ok(facts)
     }
 
-    fn deletion_facts(&self, row: &TaskRow, batch: usize, facts: &mut Facts) -> Result<()> {
+    fn deletion_facts(&self, row: &TaskRow, batch: usize, facts: &mut KnownFacts) -> Result<()> {
         let count = "SELECT (SELECT count(*) FROM edge WHERE task = ?1) +
             (SELECT count(*) FROM edge WHERE needs = ?1)";
         facts.edges =
@@ -502,7 +502,7 @@ impl View<'_> {
     }
 
     /// The oldest workflow run that is not over.
-    pub fn next_run(&self) -> Result<Option<Run>> {
+    pub fn next_run(&self) -> Result<Option<WorkflowRun>> {
         let select = "SELECT id, workflow, next_step, steps, cause FROM run ORDER BY num LIMIT 1";
         let mut select = self.conn.prepare_cached(select)?;
         let row = select
@@ -515,7 +515,13 @@ impl View<'_> {
         let damaged = |error| LogError::damaged(0, format!("run `{id}` in the view: {error}"));
         let steps = serde_json::from_str(&steps).map_err(damaged)?;
         let cause = cause.map(|json| serde_json::from_str(&json)).transpose().map_err(damaged)?;
-        Ok(Some(Run { id: RunId(id), workflow, steps, next_step: next_step as usize, cause }))
+        Ok(Some(WorkflowRun {
+            id: RunId(id),
+            workflow,
+            steps,
+            next_step: next_step as usize,
+            cause,
+        }))
     }
 
     /// Workflow runs that are under way.

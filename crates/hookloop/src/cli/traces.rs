@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use hookloop_core::trace::Names;
+use hookloop_core::trace::SpanNames;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 use hookloop_engine::telemetry::export::Listener;
@@ -135,7 +135,7 @@ impl Args {
         if let Some(why) = trouble.filter(|_| sent == 0 || lost > 0) {
             return Err(CliError::system(format!("{}: {why}", exporter.url())));
         }
-        let trace = Names::new(row.id.clone(), plan.trace_parent).trace().to_string();
+        let trace = SpanNames::new(row.id.clone(), plan.trace_parent).trace().to_string();
         let out = &mut context.out;
         if out.json {
             let url = exporter.url();

@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use hookloop_core::digest::hex;
 use rustix::fs::OFlags;
 use subtle::ConstantTimeEq;
 
@@ -55,7 +56,7 @@ impl Token {
 fn make(path: &Path) -> std::io::Result<Token> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)?;
-    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = hex(&bytes);
     // It has its name when it is whole: another server may read it at once.
     let whole = path.with_extension(format!("new-{}", std::process::id()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&whole)?;

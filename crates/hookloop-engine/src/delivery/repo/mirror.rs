@@ -7,13 +7,12 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
 use super::asking::{Asker, Scope, Ssh};
 use super::depot::quoted;
 use super::error::RepoError;
 use super::{Commit, Grounds, Held, names, notes};
 use crate::process::Cancel;
+use hookloop_core::digest::short_sha256_hex;
 
 const LOCK: &str = "mirror.lock";
 
@@ -76,8 +75,7 @@ pub fn check_out(
 
 /// A name for what is kept of an address.
 fn key(url: &str) -> String {
-    let digest = Sha256::digest(url);
-    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    short_sha256_hex(url, 12)
 }
 
 fn prepare(mirror: &Path, url: &str) -> Result<(), RepoError> {

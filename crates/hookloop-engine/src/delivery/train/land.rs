@@ -1,6 +1,6 @@
 //! Moving the base to what was tested.
 
-use hookloop_core::delivery::{Fact, Planned};
+use hookloop_core::delivery::{DeliveryFact, MergePlanned};
 use hookloop_store::crash;
 
 use super::stack::Coupled;
@@ -130,7 +130,7 @@ impl Train<'_> {
     fn plan(&self, car: &Car, onto: &Commit, commit: Option<&Commit>) -> Result<(), TrainError> {
         let (head, onto) = (car.head.to_string(), onto.to_string());
         let commit = commit.map(ToString::to_string);
-        self.record(car, Fact::Planned(Planned { head, onto, commit }))
+        self.record(car, DeliveryFact::Planned(MergePlanned { head, onto, commit }))
     }
 
     /// What nobody needs of a task that is merged. What can't be had away stays: `hookloop worktrees clean`.

@@ -3,7 +3,7 @@
 //! Where the base has a merge queue, the forge puts requests on top of each other and tests them. So the train puts
 //! none together there: each task is tested alone on the newest base, and enqueued with exactly that head.
 
-use hookloop_core::delivery::{AwaitedMerge, Fact, QueuePlace};
+use hookloop_core::delivery::{AwaitedMerge, DeliveryFact, QueuePlace};
 use hookloop_store::crash;
 
 use super::stack::Coupled;
@@ -211,7 +211,7 @@ impl Train<'_> {
             return self.give_back(car, "merge queue", why);
         }
         // Taken as it is, it is put into the queue again.
-        self.record(car, Fact::Awaited(nothing_awaited(car)))?;
+        self.record(car, DeliveryFact::Awaited(nothing_awaited(car)))?;
         self.block(car, why)
     }
 
@@ -228,7 +228,7 @@ impl Train<'_> {
         let known = car.delivery.awaited(car.head.as_str());
         match known.is_some_and(|known| known.is_like(&awaited)) {
             true => Ok(()),
-            false => self.record(car, Fact::Awaited(awaited)),
+            false => self.record(car, DeliveryFact::Awaited(awaited)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `hookloop agents list`
 
-use hookloop_core::hook::Source;
+use hookloop_core::hook::HookSource;
 use hookloop_engine::agents::repository::{Unfit, Wanted, fit};
 use hookloop_engine::agents::{Settings, known::KNOWN};
 use serde_json::json;
@@ -77,9 +77,9 @@ impl Args {
 
 fn source(settings: &Settings) -> &'static str {
     match settings.source {
-        Source::Builtin => "known",
-        Source::Operator => "operator",
-        Source::User => "yours",
-        Source::Project => "project",
+        HookSource::Builtin => "known",
+        HookSource::Operator => "operator",
+        HookSource::User => "yours",
+        HookSource::Project => "project",
     }
 }

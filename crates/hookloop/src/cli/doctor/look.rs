@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use hookloop_core::hook::Registry;
+use hookloop_core::hook::HookRegistry;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::config::{self, Settings};
 use hookloop_engine::doctor::{self, Finding, FindingStatus, Group, Mend};
@@ -213,7 +213,7 @@ impl Known {
     }
 
     /// What is found of the store and the fleet, and the hooks as they were switched.
-    fn store(&self) -> (Vec<Finding>, Option<Registry>) {
+    fn store(&self) -> (Vec<Finding>, Option<HookRegistry>) {
         let (Some(place), Some(settings)) = (&self.place, &self.settings) else {
             return (Vec::new(), None);
         };
@@ -250,7 +250,7 @@ fn ask_store(
     place: &Place,
     around: &Surroundings,
     state_home: Option<&Path>,
-) -> (Vec<Finding>, Option<Registry>) {
+) -> (Vec<Finding>, Option<HookRegistry>) {
     let project = match Project::open(place, caller(place), around) {
         Ok(project) => project,
         Err(error) => return (vec![failed(Group::Store, "store", &error.into())], None),

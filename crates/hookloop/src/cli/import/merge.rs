@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hookloop_core::hook::Source as HookSource;
+use hookloop_core::hook::HookSource;
 use hookloop_engine::config::{FILE_NAME, settings_from};
 use serde_json::{Map, Value, json};
 

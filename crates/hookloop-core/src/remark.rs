@@ -25,6 +25,7 @@ pub const CHECKPOINT_MAX_BYTES: usize = 64 * 1024;
 /// A stop condition that any actor may register for a task. None of them executes a command of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "Preset")]
 pub enum StopPreset {
     Default,
     Validation,

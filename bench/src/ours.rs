@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use hookloop_config::effective::Rules;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
-use hookloop_core::event::{Event, EventBody, Started};
+use hookloop_core::event::{Event, EventBody, TaskStarted};
 use hookloop_core::id::{EventId, Subject, TaskId};
-use hookloop_core::task::{Outcome, TaskSpec};
+use hookloop_core::task::{TaskOutcome, TaskSpec};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::{ClaimRequest, Wanted};
 use hookloop_engine::project::Project;
@@ -88,13 +88,16 @@ impl Feed {
     }
 
     fn started(&self, task: &TaskId, expected: Seq) -> NewEvent {
-        NewEvent { expected, event: self.event(task, EventBody::TaskStarted(Started::default())) }
+        NewEvent {
+            expected,
+            event: self.event(task, EventBody::TaskStarted(TaskStarted::default())),
+        }
     }
 
     /// All events of a task: created, started, completed.
     pub fn life(&self) -> [NewEvent; 3] {
         let task = self.task();
-        let completed = EventBody::TaskCompleted(Outcome::default());
+        let completed = EventBody::TaskCompleted(TaskOutcome::default());
         let completed = NewEvent { expected: 0, event: self.event(&task, completed) };
         [self.created(&task), self.started(&task, 0), completed]
     }
@@ -202,7 +205,7 @@ pub fn lifecycle(ours: &Ours, workers: usize) -> Figure {
     ours.fill();
     side_by_side(ours, workers, |worker| {
         let (id, epoch) = ours.claim(worker);
-        let (outcome, fence) = (Outcome::default(), Fence::Epoch(epoch));
+        let (outcome, fence) = (TaskOutcome::default(), Fence::Epoch(epoch));
         ours.project.execute(&Command::CompleteTask { id, outcome, fence }).unwrap();
         1
     })

@@ -15,7 +15,7 @@ use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::event::FORMAT;
 use hookloop_core::id::{ProjectName, Subject, TaskId};
-use hookloop_core::task::{Outcome, TaskState};
+use hookloop_core::task::{TaskOutcome, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::{ClaimRequest, Wanted};
 use hookloop_engine::dispatcher::{Dispatcher, Round};
@@ -446,7 +446,7 @@ impl Light {
     fn end_task(&mut self) -> Result<(), EngineError> {
         let is_over = |held: &mut Holding| held.until <= Instant::now();
         let Some(held) = self.held.take_if(is_over) else { return Ok(()) };
-        let (outcome, fence) = (Outcome::default(), Fence::Epoch(held.epoch));
+        let (outcome, fence) = (TaskOutcome::default(), Fence::Epoch(held.epoch));
         self.project.execute(&Command::CompleteTask { id: held.task, outcome, fence })?;
         if self.floor.hold_ms.load(Ordering::Relaxed) > 0 {
             self.shown = None;

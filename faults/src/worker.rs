@@ -23,7 +23,7 @@ use hookloop_config::effective::Rules;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
-use hookloop_core::task::Outcome as TaskOutcome;
+use hookloop_core::task::TaskOutcome;
 use hookloop_engine::claim::{ClaimRequest, Wanted};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;

@@ -7,11 +7,15 @@ use std::path::{Component, Path};
 
 use hookloop_config::ConfigError;
 use hookloop_config::condition::Condition;
-use hookloop_config::project_file::{Settings, settings_from};
-use hookloop_core::hook::{Handler, Hook, Source};
+use hookloop_config::project_file::Settings;
+use hookloop_config::project_file::settings_from;
+use hookloop_core::hook::Hook;
+use hookloop_core::hook::HookHandler;
+use hookloop_core::hook::HookSource;
 use hookloop_core::options::{ATTEMPTS_MAX, EnvEntry, TIMEOUT_MAX_MS, is_dangerous_variable};
-use hookloop_core::point::Kind;
-use hookloop_hooks::trust::{Seen, needs_trust};
+use hookloop_core::point::PointKind;
+use hookloop_hooks::trust::Seen;
+use hookloop_hooks::trust::needs_trust;
 use libfuzzer_sys::fuzz_target;
 
 #[path = "../time.rs"]
@@ -53,24 +57,28 @@ fn check_settings(settings: &Settings) {
 
 fn check_hook(hook: &Hook) {
     let starts_something = match &hook.handler {
-        Handler::Command(_) | Handler::Http { .. } | Handler::Gatekeepers { .. } => true,
+        HookHandler::Command(_) | HookHandler::Http { .. } | HookHandler::Gatekeepers { .. } => {
+            true
+        }
         // What delivers without being listed is the product's own.
-        Handler::Builtin(builtin) => !builtin.is_reaction() && hook.source == Source::Project,
-        Handler::Declared(_) | Handler::Rule(_) => false,
+        HookHandler::Builtin(builtin) => {
+            !builtin.is_reaction() && hook.source == HookSource::Project
+        }
+        HookHandler::Declared(_) | HookHandler::Rule(_) => false,
     };
     assert_eq!(starts_something, asked(hook), "it would run unasked: {hook:?}");
-    let is_its_own = matches!(hook.source, Source::Builtin | Source::Project);
+    let is_its_own = matches!(hook.source, HookSource::Builtin | HookSource::Project);
     assert!(is_its_own, "a repository is neither the user nor the operator");
     assert!(!hook.points.is_empty());
     for point in &hook.points {
-        if let Handler::Command(text) = &hook.handler {
+        if let HookHandler::Command(text) = &hook.handler {
             assert!(text.compile(point.variables()).is_ok(), "{text:?}");
         }
         if let Some(when) = &hook.options.when {
             assert!(Condition::compile(when, point).is_ok(), "{when}");
         }
-        if matches!(hook.handler, Handler::Gatekeepers { .. }) {
-            assert_eq!(point.kind(), Kind::Gate);
+        if matches!(hook.handler, HookHandler::Gatekeepers { .. }) {
+            assert_eq!(point.kind(), PointKind::Gate);
         }
     }
     let options = &hook.options;

@@ -5,19 +5,22 @@
 
 #![no_main]
 
-use hookloop_core::answer::{
-    ACTIONS_MAX, ANSWER_MAX, AnswerRules, Ended, Outcome, Printed, Status, Verdict, interpret,
-    looks_like_answer,
-};
 use hookloop_core::gates::{self, GateRun};
+use hookloop_core::hook_protocol::{
+    ACTIONS_MAX, ANSWER_MAX, AnswerRules, CapturedOutput, HookOutcome, HookStatus, HookVerdict,
+    ProcessExit, interpret, looks_like_answer,
+};
 use hookloop_core::options::{AllowedAnswers, OnFailure};
-use hookloop_core::point::Kind;
+use hookloop_core::point::PointKind;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
 /// A gate whose JSON may act.
-const ACTING: AnswerRules =
-    AnswerRules { kind: Kind::Gate, on_failure: OnFailure::Closed, answers: AllowedAnswers::Json };
+const ACTING: AnswerRules = AnswerRules {
+    kind: PointKind::Gate,
+    on_failure: OnFailure::Closed,
+    answers: AllowedAnswers::Json,
+};
 const STRICTER: AnswerRules = AnswerRules { answers: AllowedAnswers::Stricter, ..ACTING };
 
 fuzz_target!(|data: &[u8]| {
@@ -28,18 +31,18 @@ fuzz_target!(|data: &[u8]| {
     };
     let (stdout, stderr) = (String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr));
     let ended = match choice & 7 {
-        0..=2 => Ended::Exited(0),
-        3 => Ended::Exited(2),
-        4 => Ended::Exited(i32::from(stderr.len() as u8)),
-        5 => Ended::Killed(9),
-        6 => Ended::TimedOut,
-        _ => Ended::NotStarted("gone".to_owned()),
+        0..=2 => ProcessExit::Exited(0),
+        3 => ProcessExit::Exited(2),
+        4 => ProcessExit::Exited(i32::from(stderr.len() as u8)),
+        5 => ProcessExit::Killed(9),
+        6 => ProcessExit::TimedOut,
+        _ => ProcessExit::NotStarted("gone".to_owned()),
     };
-    let printed = Printed { stdout: &stdout, stderr: &stderr, is_cut: choice & 8 != 0 };
+    let printed = CapturedOutput { stdout: &stdout, stderr: &stderr, is_cut: choice & 8 != 0 };
     let read = |rules| interpret(&ended, printed, rules);
     let closed = read(ACTING);
     let open = read(AnswerRules { on_failure: OnFailure::Open, ..ACTING });
-    let reaction = read(AnswerRules { kind: Kind::Reaction, ..ACTING });
+    let reaction = read(AnswerRules { kind: PointKind::Reaction, ..ACTING });
     assert_eq!(closed, read(ACTING), "not the same twice");
 
     check_stricter(&closed, &read(STRICTER), &ended, printed);
@@ -52,7 +55,7 @@ fuzz_target!(|data: &[u8]| {
 
 /// The object that standard output is, if it looks like one; an error if it only looks like it, or
 /// is not all there.
-fn object(printed: Printed<'_>) -> Option<Result<Value, ()>> {
+fn object(printed: CapturedOutput<'_>) -> Option<Result<Value, ()>> {
     let text = printed.stdout.trim();
     let looks_like_it = text.starts_with('{') && text.ends_with('}');
     looks_like_it.then(|| match printed.is_cut {
@@ -61,52 +64,59 @@ fn object(printed: Printed<'_>) -> Option<Result<Value, ()>> {
     })
 }
 
-fn check_closed(outcome: &Outcome, ended: &Ended, printed: Printed<'_>) {
+fn check_closed(outcome: &HookOutcome, ended: &ProcessExit, printed: CapturedOutput<'_>) {
     assert!(outcome.actions.len() <= ACTIONS_MAX);
-    let has_passed = matches!(outcome.status, Status::Passed | Status::Skipped);
-    assert_eq!(has_passed, outcome.verdict == Verdict::Pass, "{outcome:?}");
+    let has_passed = matches!(outcome.status, HookStatus::Passed | HookStatus::Skipped);
+    assert_eq!(has_passed, outcome.verdict == HookVerdict::Pass, "{outcome:?}");
     match &outcome.verdict {
-        Verdict::Pass => assert_eq!(*ended, Ended::Exited(0), "{outcome:?}"),
-        Verdict::Block { feedback: said } | Verdict::Escalate { reason: said } => {
+        HookVerdict::Pass => assert_eq!(*ended, ProcessExit::Exited(0), "{outcome:?}"),
+        HookVerdict::Block { feedback: said } | HookVerdict::Escalate { reason: said } => {
             assert!(!said.trim().is_empty(), "a no without a word: {outcome:?}");
         }
     }
-    if *ended == Ended::Exited(2) {
-        assert_ne!(outcome.verdict, Verdict::Pass);
+    if *ended == ProcessExit::Exited(2) {
+        assert_ne!(outcome.verdict, HookVerdict::Pass);
     }
     // A process that failed is not asked.
-    if !matches!(ended, Ended::Exited(0 | 2)) {
+    if !matches!(ended, ProcessExit::Exited(0 | 2)) {
         assert!(outcome.actions.is_empty() && outcome.next_prompt.is_none());
     }
     match object(printed) {
-        Some(Err(())) => assert_ne!(outcome.verdict, Verdict::Pass, "broken JSON passed"),
-        Some(Ok(answer)) if *ended == Ended::Exited(0) => check_answer(outcome, &answer, printed),
+        Some(Err(())) => assert_ne!(outcome.verdict, HookVerdict::Pass, "broken JSON passed"),
+        Some(Ok(answer)) if *ended == ProcessExit::Exited(0) => {
+            check_answer(outcome, &answer, printed)
+        }
         _ => {}
     }
 }
 
-fn check_answer(outcome: &Outcome, answer: &Value, printed: Printed<'_>) {
+fn check_answer(outcome: &HookOutcome, answer: &Value, printed: CapturedOutput<'_>) {
     let ours = &answer["hookloop"];
     let says_no = answer["decision"] == "block"
         || answer["continue"] == false
         || ours["action"] == "continue"
         || ours["action"] == "escalate";
     if says_no || printed.stdout.trim().len() > ANSWER_MAX {
-        assert_ne!(outcome.verdict, Verdict::Pass, "a no was lost: {answer}");
+        assert_ne!(outcome.verdict, HookVerdict::Pass, "a no was lost: {answer}");
     }
     let asks_for_a_human = answer["continue"] == false || ours["action"] == "escalate";
-    if asks_for_a_human && outcome.status != Status::Failed {
-        assert!(matches!(outcome.verdict, Verdict::Escalate { .. }), "{outcome:?}");
+    if asks_for_a_human && outcome.status != HookStatus::Failed {
+        assert!(matches!(outcome.verdict, HookVerdict::Escalate { .. }), "{outcome:?}");
     }
 }
 
 /// Whether standard output is meant as a list of actions.
-fn is_action_list(printed: Printed<'_>) -> bool {
+fn is_action_list(printed: CapturedOutput<'_>) -> bool {
     object(printed).is_none() && looks_like_answer(printed.stdout)
 }
 
 /// Without permission to act the verdict is the same, and nothing acts. A list of actions is then text.
-fn check_stricter(acting: &Outcome, stricter: &Outcome, ended: &Ended, printed: Printed<'_>) {
+fn check_stricter(
+    acting: &HookOutcome,
+    stricter: &HookOutcome,
+    ended: &ProcessExit,
+    printed: CapturedOutput<'_>,
+) {
     if is_action_list(printed) {
         check_same_as_text(stricter, ended, printed, STRICTER);
         assert!(kind_of(&acting.verdict) >= kind_of(&stricter.verdict), "{acting:?}");
@@ -115,25 +125,26 @@ fn check_stricter(acting: &Outcome, stricter: &Outcome, ended: &Ended, printed: 
     }
     assert!(stricter.actions.is_empty() && stricter.values.is_null());
     assert!(stricter.next_prompt.is_none() && stricter.checkpoint.is_none());
-    assert_ne!(stricter.status, Status::Skipped);
+    assert_ne!(stricter.status, HookStatus::Skipped);
 }
 
 /// `on_failure: open` turns failures into passes, and nothing else.
-fn check_open(closed: &Outcome, open: &Outcome, ended: &Ended) {
+fn check_open(closed: &HookOutcome, open: &HookOutcome, ended: &ProcessExit) {
     assert_eq!(closed.status, open.status);
     match closed.status {
-        Status::Passed | Status::Skipped | Status::Blocked => assert_eq!(closed, open),
-        _ => assert_eq!(open.verdict, Verdict::Pass),
+        HookStatus::Passed | HookStatus::Skipped | HookStatus::Blocked => assert_eq!(closed, open),
+        _ => assert_eq!(open.verdict, HookVerdict::Pass),
     }
-    if *ended == Ended::Exited(2) {
-        assert_ne!(open.verdict, Verdict::Pass, "a block became a pass: {open:?}");
+    if *ended == ProcessExit::Exited(2) {
+        assert_ne!(open.verdict, HookVerdict::Pass, "a block became a pass: {open:?}");
     }
 }
 
-fn check_reaction(gate: &Outcome, reaction: &Outcome) {
-    assert!(!matches!(reaction.verdict, Verdict::Block { .. }), "there is nothing to block");
-    assert_ne!(reaction.status, Status::Blocked);
-    let passed = |outcome: &Outcome| matches!(outcome.status, Status::Passed | Status::Skipped);
+fn check_reaction(gate: &HookOutcome, reaction: &HookOutcome) {
+    assert!(!matches!(reaction.verdict, HookVerdict::Block { .. }), "there is nothing to block");
+    assert_ne!(reaction.status, HookStatus::Blocked);
+    let passed =
+        |outcome: &HookOutcome| matches!(outcome.status, HookStatus::Passed | HookStatus::Skipped);
     assert_eq!(passed(gate), passed(reaction));
     if passed(gate) {
         assert_eq!(gate.actions, reaction.actions);
@@ -143,51 +154,56 @@ fn check_reaction(gate: &Outcome, reaction: &Outcome) {
 }
 
 /// Text that is no answer decides nothing. A list of actions that cannot be read whole is a failure.
-fn check_text(outcome: &Outcome, ended: &Ended, printed: Printed<'_>) {
+fn check_text(outcome: &HookOutcome, ended: &ProcessExit, printed: CapturedOutput<'_>) {
     if is_action_list(printed) {
         let text = printed.stdout.trim();
         if printed.is_cut || serde_json::from_str::<Value>(text).is_err() {
-            assert_ne!(outcome.verdict, Verdict::Pass, "a broken list of actions passed");
+            assert_ne!(outcome.verdict, HookVerdict::Pass, "a broken list of actions passed");
         }
     } else if object(printed).is_none() {
         check_same_as_text(outcome, ended, printed, ACTING);
     }
 }
 
-fn check_same_as_text(outcome: &Outcome, ended: &Ended, printed: Printed<'_>, rules: AnswerRules) {
-    let plain = Printed { stdout: "text", ..printed };
+fn check_same_as_text(
+    outcome: &HookOutcome,
+    ended: &ProcessExit,
+    printed: CapturedOutput<'_>,
+    rules: AnswerRules,
+) {
+    let plain = CapturedOutput { stdout: "text", ..printed };
     let other = interpret(ended, plain, rules);
     assert_eq!(outcome.status, other.status);
     assert_eq!(kind_of(&outcome.verdict), kind_of(&other.verdict));
     assert!(outcome.actions.is_empty());
 }
 
-fn kind_of(verdict: &Verdict) -> u8 {
+fn kind_of(verdict: &HookVerdict) -> u8 {
     match verdict {
-        Verdict::Pass => 0,
-        Verdict::Block { .. } => 1,
-        Verdict::Escalate { .. } => 2,
+        HookVerdict::Pass => 0,
+        HookVerdict::Block { .. } => 1,
+        HookVerdict::Escalate { .. } => 2,
     }
 }
 
 /// Other gates can make the verdict worse, never better.
-fn check_together(outcome: &Outcome) {
+fn check_together(outcome: &HookOutcome) {
     let alone = kind_of(&outcome.verdict);
-    let passed = Outcome::of(Status::Passed);
-    let failed = ("no".to_owned(), Kind::Gate, OnFailure::Closed);
-    let blocked = Outcome::unable(Status::Failed, failed.0, failed.1, failed.2);
+    let passed = HookOutcome::of(HookStatus::Passed);
+    let failed = ("no".to_owned(), PointKind::Gate, OnFailure::Closed);
+    let blocked = HookOutcome::unable(HookStatus::Failed, failed.0, failed.1, failed.2);
     assert_eq!(together([&passed, outcome]), alone);
     for order in [[outcome, &blocked], [&blocked, outcome]] {
         assert!(together(order) >= alone.max(1));
     }
 }
 
-fn together(outcomes: [&Outcome; 2]) -> u8 {
+fn together(outcomes: [&HookOutcome; 2]) -> u8 {
     let run = |(name, outcome)| GateRun { name, any_of: None, outcome };
     let runs: Vec<GateRun<'_>> = ["a", "b"].into_iter().zip(outcomes).map(run).collect();
     match gates::verdict(&runs).verdict {
-        hookloop_core::session::Verdict::Pass => 0,
-        hookloop_core::session::Verdict::Block => 1,
-        hookloop_core::session::Verdict::Escalate { .. } => 2,
+        hookloop_core::session::JointVerdict::Pass => 0,
+        hookloop_core::session::JointVerdict::Block => 1,
+        hookloop_core::session::JointVerdict::Escalate { .. } => 2,
     }
 }

@@ -16,8 +16,8 @@ use hookloop_bench::{hooks, loops, mcp};
 use hookloop_config::effective::Rules;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
-use hookloop_core::task::{Outcome, TaskSpec};
-use hookloop_core::urgency::Ageing;
+use hookloop_core::task::{TaskOutcome, TaskSpec};
+use hookloop_core::urgency::PriorityAging;
 use hookloop_engine::bulk;
 use hookloop_engine::project::Project;
 use hookloop_store::memory::MemoryLog;
@@ -97,7 +97,7 @@ fn fans(id: i64) -> Vec<i64> {
 
 fn complete(project: &Project, id: i64) {
     let id = format!("t{id}").parse().unwrap();
-    let outcome = Outcome { result: Some("ok".into()), ..Outcome::default() };
+    let outcome = TaskOutcome { result: Some("ok".into()), ..TaskOutcome::default() };
     project.execute(&Command::CompleteTask { id, outcome, fence: Fence::None }).unwrap();
 }
 
@@ -272,7 +272,7 @@ fn flatness(n: i64, dir: &Path) {
         }
         in_small.time(|| complete(&small, 4 * at + 1));
         in_large.time(|| complete(&large, n / 4 * 4 - 4 * round - 3));
-        ready.time(|| large.read(|view| view.ready(Ageing::default(), 20)).unwrap());
+        ready.time(|| large.read(|view| view.ready(PriorityAging::default(), 20)).unwrap());
     }
     let ratio = in_large.median() / in_small.median();
     table(

@@ -30,7 +30,9 @@ use agent_client_protocol::v1::schema::{
 };
 use hookloop_config::agents::{Permissions, Settings};
 use hookloop_core::redact::Redactor;
-use hookloop_core::session::{AgentFault, Talk, TurnResult};
+use hookloop_core::session::AgentConversation;
+use hookloop_core::session::AgentFault;
+use hookloop_core::session::TurnResult;
 use hookloop_git::excerpt;
 use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::exec_context::kept;
@@ -167,7 +169,7 @@ impl Agent for Acp {
 
 impl Acp {
     /// Until the agent can be asked for the conversation.
-    fn wait_before(&self, talk: Option<&Talk>) -> Duration {
+    fn wait_before(&self, talk: Option<&AgentConversation>) -> Duration {
         match (&self.begun, talk) {
             (Some((id, ended)), Some(talk)) if self.settings.gemini_minute && *id == talk.id => {
                 left_of_minute(*ended, SystemTime::now())

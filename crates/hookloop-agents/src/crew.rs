@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use hookloop_config::agents::Settings;
 use hookloop_config::effective::Rules;
 use hookloop_core::price::TokenPrice;
-use hookloop_core::session::{AgentFault, Plan};
+use hookloop_core::session::AgentFault;
+use hookloop_core::session::SessionPlan;
 use hookloop_hooks::runner::Runner;
 use hookloop_hooks::secrets::SecretError;
 use hookloop_hooks::trust::Ground;
@@ -25,8 +26,8 @@ pub struct Roll {
     pub fallback: Vec<String>,
 }
 
-impl From<&Plan> for Roll {
-    fn from(plan: &Plan) -> Roll {
+impl From<&SessionPlan> for Roll {
+    fn from(plan: &SessionPlan) -> Roll {
         let wanted = Wanted { model: plan.model.clone(), permissions: plan.permissions.clone() };
         let fallback = plan.fallback.iter().flat_map(|fallback| fallback.agents.clone());
         Roll { agent: plan.agent.clone(), wanted, fallback: fallback.collect() }
@@ -68,13 +69,13 @@ pub struct Crew {
 }
 
 impl Crew {
-    pub fn new(rules: &Rules, plan: &Plan) -> Crew {
+    pub fn new(rules: &Rules, plan: &SessionPlan) -> Crew {
         let (rules, roll, opened) = (rules.clone(), Roll::from(plan), BTreeMap::new());
         Crew { rules, roll, opened, news: Vec::new(), is_empty: false }
     }
 
     /// A crew of nobody.
-    pub fn nobody(rules: &Rules, plan: &Plan) -> Crew {
+    pub fn nobody(rules: &Rules, plan: &SessionPlan) -> Crew {
         Crew { is_empty: true, ..Crew::new(rules, plan) }
     }
 

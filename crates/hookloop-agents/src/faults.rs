@@ -6,6 +6,7 @@
 use std::sync::LazyLock;
 
 use hookloop_config::agents::profile::known;
+use hookloop_core::excerpt::first_chars;
 use hookloop_core::session::{AgentFault, FaultCause};
 use regex::Regex;
 
@@ -114,7 +115,7 @@ pub(super) fn error_line(stderr: &str) -> Option<String> {
 }
 
 fn cut(line: &str) -> String {
-    line.trim().chars().take(STDERR_LINE_MAX).collect()
+    first_chars(line.trim(), STDERR_LINE_MAX)
 }
 
 #[cfg(test)]

@@ -40,7 +40,10 @@ use hookloop_config::agents::Program;
 use hookloop_config::agents::Settings;
 use hookloop_core::excerpt::{ExcerptRules, head_and_tail};
 use hookloop_core::promise::Promise;
-use hookloop_core::session::{AgentFault, Talk, TurnResult, Usage};
+use hookloop_core::session::AgentConversation;
+use hookloop_core::session::AgentFault;
+use hookloop_core::session::TurnResult;
+use hookloop_core::session::Usage;
 use hookloop_git::excerpt;
 use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::hook_context::CAUSE_VARIABLE;
@@ -71,7 +74,7 @@ pub struct Order<'a> {
     /// What the agent's environment has beside the user's.
     pub env: &'a [(&'static str, String)],
     /// The conversation to go on with.
-    pub conversation: Option<&'a Talk>,
+    pub conversation: Option<&'a AgentConversation>,
     /// What it may cost, in millionths of a dollar: for agents that can keep to it.
     pub budget_micros: u64,
     /// What the agent can ask the session for.

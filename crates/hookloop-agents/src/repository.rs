@@ -9,18 +9,25 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use hookloop_config::agents::profile::{KNOWN, Known};
-use hookloop_config::agents::{Permissions, Program, Settings};
+use hookloop_config::agents::Permissions;
+use hookloop_config::agents::Program;
+use hookloop_config::agents::Settings;
+use hookloop_config::agents::profile::KNOWN;
+use hookloop_config::agents::profile::Known;
 use hookloop_config::effective::Rules;
 use hookloop_config::policy::Forbidden;
-use hookloop_core::hook::{CommandText, Handler, Hook, Metadata, Source};
-use hookloop_core::options::Options;
+use hookloop_core::digest::sha256_hex;
+use hookloop_core::hook::CommandText;
+use hookloop_core::hook::Hook;
+use hookloop_core::hook::HookHandler;
+use hookloop_core::hook::HookMetadata;
+use hookloop_core::hook::HookSource;
+use hookloop_core::options::HookOptions;
 use hookloop_core::session::{AgentFault, FaultCause};
 use hookloop_hooks::trust::Definition;
 use hookloop_hooks::trust::Ground;
 use hookloop_hooks::trust::Seen;
 use hookloop_hooks::trust::TrustError;
-use hookloop_hooks::trust::hex;
 use hookloop_process::find_program;
 use serde_json::json;
 
@@ -230,9 +237,9 @@ fn named(root: &Path, settings: &Settings) -> Result<Definition, Unfit> {
         source: settings.source,
         priority: 0,
         enabled: true,
-        metadata: Metadata::default(),
-        handler: Handler::Command(program),
-        options: Options::default(),
+        metadata: HookMetadata::default(),
+        handler: HookHandler::Command(program),
+        options: HookOptions::default(),
     };
     let wrong =
         |error: TrustError| Unfit::Unreadable { path: root.to_owned(), why: error.to_string() };
@@ -254,7 +261,7 @@ fn defined(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit
             is_itself
                 && matches!(&settings.program, Program::Words(words) if words == known.program)
         });
-    if settings.source != Source::Project || is_tame {
+    if settings.source != HookSource::Project || is_tame {
         return Ok(None);
     }
     let Definition { scripts, links, .. } = named(root, settings)?;
@@ -339,6 +346,6 @@ fn look(
         return Err(wrong("this is longer than an agent's settings"));
     }
     let name = path.strip_prefix(root).unwrap_or(path);
-    files.insert(name.display().to_string(), hex(&bytes));
+    files.insert(name.display().to_string(), sha256_hex(&bytes));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookloop_core::inbox::Kind;
+use hookloop_core::inbox::ProblemKind;
 use lettre::message::Mailbox;
 
 use crate::secret_text::Given;
@@ -16,7 +16,7 @@ pub struct Channel {
     /// Names or directories of projects; none for all of them.
     pub projects: Vec<String>,
     /// None for all of them.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<ProblemKind>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -3,12 +3,17 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use hookloop_core::delivery::Method;
-use hookloop_core::hook::{DeclaredAction, Registry, Source};
+use hookloop_core::delivery::MergeMethod;
+use hookloop_core::hook::DeclaredAction;
+use hookloop_core::hook::HookRegistry;
+use hookloop_core::hook::HookSource;
 use hookloop_core::price::TokenPrice;
-use hookloop_core::session::{AtRetryLimit, ConversationPolicy, Fallback, StopWhen};
-use hookloop_core::slots::Slots;
-use hookloop_core::urgency::Ageing;
+use hookloop_core::session::AgentFallback;
+use hookloop_core::session::AtRetryLimit;
+use hookloop_core::session::ConversationPolicy;
+use hookloop_core::session::StopWhen;
+use hookloop_core::slots::WipLimits;
+use hookloop_core::urgency::PriorityAging;
 
 use crate::agents::{NoSuchAgent, Settings};
 use crate::limits::Limits;
@@ -16,7 +21,7 @@ use crate::policy::Policies;
 
 #[derive(Clone, Debug)]
 pub struct Rules {
-    pub hooks: Registry,
+    pub hooks: HookRegistry,
     pub workflows: BTreeMap<String, Vec<DeclaredAction>>,
     pub limits: Limits,
     /// The session limits that the project's file sets, by name.
@@ -52,8 +57,8 @@ impl Rules {
 /// Which tasks are taken, and how many at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scheduling {
-    pub ageing: Ageing,
-    pub slots: Slots,
+    pub ageing: PriorityAging,
+    pub slots: WipLimits,
 }
 
 /// How sessions go.
@@ -65,7 +70,7 @@ pub struct Loop {
     pub prompt: Option<String>,
     /// Who does the work where nobody is named.
     pub agent: Option<String>,
-    pub fallback: Option<Fallback>,
+    pub fallback: Option<AgentFallback>,
     pub conversation: ConversationPolicy,
 }
 
@@ -94,7 +99,7 @@ pub struct DeliveryRules {
     /// Files that git ignores and a task's worktree has nevertheless.
     pub copy: Vec<String>,
     pub forge: ForgeName,
-    pub method: Method,
+    pub method: MergeMethod,
     pub draft: bool,
     pub labels: Vec<String>,
     pub reviewers: Vec<String>,
@@ -113,7 +118,7 @@ impl Default for DeliveryRules {
             branch_prefix: "hookloop/".to_owned(),
             copy: Vec::new(),
             forge: ForgeName::Auto,
-            method: Method::default(),
+            method: MergeMethod::default(),
             draft: false,
             labels: Vec::new(),
             reviewers: Vec::new(),
@@ -181,7 +186,7 @@ impl MissingAgent {
 impl Default for Rules {
     fn default() -> Self {
         Rules {
-            hooks: Registry::builtin(),
+            hooks: HookRegistry::builtin(),
             workflows: BTreeMap::new(),
             limits: Limits::default(),
             set_limits: BTreeMap::new(),
@@ -288,13 +293,13 @@ impl Rules {
 
     /// The hooks with the switches applied; a switch for a hook that is gone, or that an operator requires,
     /// means nothing.
-    pub fn switched(&self, switches: &[(String, bool)]) -> Cow<'_, Registry> {
+    pub fn switched(&self, switches: &[(String, bool)]) -> Cow<'_, HookRegistry> {
         if switches.is_empty() {
             return Cow::Borrowed(&self.hooks);
         }
         let mut hooks = self.hooks.clone();
         for (name, enabled) in switches {
-            let hook = hooks.get_mut(name).filter(|hook| hook.source != Source::Operator);
+            let hook = hooks.get_mut(name).filter(|hook| hook.source != HookSource::Operator);
             if let Some(hook) = hook {
                 hook.enabled = *enabled;
             }

@@ -10,7 +10,7 @@ use hookloop_core::session;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub cascade: CascadeLimits,
-    pub session: session::Limits,
+    pub session: session::SessionLimits,
     /// Of all sessions together.
     pub purse: Purse,
 }
@@ -19,7 +19,7 @@ impl Limits {
     /// What a scope allows that says nothing.
     pub fn boundless() -> Limits {
         let cascade = CascadeLimits { depth: u32::MAX, fan_out: u32::MAX, total: u32::MAX };
-        let session = session::Limits {
+        let session = session::SessionLimits {
             iterations: u32::MAX,
             duration_ms: u64::MAX,
             turn_ms: u64::MAX,

@@ -8,8 +8,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use hookloop_core::digest::short_sha256_hex;
 use hookloop_core::store_config::TABLES_VERSION;
-use sha2::{Digest, Sha256};
+
+/// Bytes of the digest in the name of a state directory.
+const KEY_BYTES: usize = 8;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
@@ -59,8 +62,7 @@ impl Place {
 
     /// The place of a project whose directory is `root`, a real path.
     pub fn at(root: &Path, state_home: &Path) -> Place {
-        let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
-        let key: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let key = short_sha256_hex(root.as_os_str().as_encoded_bytes(), KEY_BYTES);
         let fits = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let name = root.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().filter(fits).take(40).collect();
@@ -80,8 +82,7 @@ impl Place {
 
     /// The place of a fleet: it has a state and nothing else. Those who share several stores have one for each.
     pub fn of_fleet(state_home: &Path, store: &str) -> Place {
-        let digest = Sha256::digest(store);
-        let key: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let key = short_sha256_hex(store, KEY_BYTES);
         let state = state_home.join(format!("_fleet-{key}"));
         Place { root: state.clone(), state }
     }

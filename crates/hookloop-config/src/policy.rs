@@ -152,7 +152,7 @@ impl Policies {
     }
 
     /// Whether a session may have these limits: one that began before may have had more.
-    pub fn check_limits(&self, limits: session::Limits) -> Result<(), Forbidden> {
+    pub fn check_limits(&self, limits: session::SessionLimits) -> Result<(), Forbidden> {
         let is_wider = |policy: &&Policy| limits.within(policy.limits.session) != limits;
         match self.list().iter().find(is_wider) {
             Some(policy) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use hookloop_core::hook::{Handler, Hook, Registry, Source};
+use hookloop_core::hook::{Hook, HookHandler, HookRegistry, HookSource};
 use hookloop_core::point::Point;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -204,20 +204,26 @@ fn check_digest(digest: &Spanned<String>) -> Result<(), Complaint> {
     }
 }
 
+/// The points at which a policy can require gates, as a list in a sentence.
+fn required_points() -> String {
+    let names: Vec<String> =
+        Point::required_names().into_iter().map(|name| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        names => names.join(", "),
+    }
+}
+
 /// The gates of a policy, by names that nobody else has, and where they are.
 fn gates(points: Points, number: usize) -> Result<Vec<(Hook, Location)>, Complaint> {
     for (Spanned { value: name, referenced: at, .. }, _) in &points.0 {
-        let is_gate =
-            matches!(name.parse(), Ok(Point::Stop | Point::BeforeSubmit | Point::BeforeMerge));
-        if !is_gate {
-            let message = format!(
-                "a policy has gates at `stop`, `before_submit` and `before_merge`, not at `{name}`"
-            );
+        if !name.parse().is_ok_and(|point: Point| point.can_be_required()) {
+            let message = format!("a policy has gates at {}, not at `{name}`", required_points());
             return Err(Complaint::new(*at, message));
         }
     }
-    let (mut hooks, workflows) = (Registry::default(), Workflows::new());
-    let mut reader = Reader::new(&mut hooks, &workflows, &[], Source::Operator);
+    let (mut hooks, workflows) = (HookRegistry::default(), Workflows::new());
+    let mut reader = Reader::new(&mut hooks, &workflows, &[], HookSource::Operator);
     reader.read(points, None)?;
     reader.check_needs()?;
     let places = reader.places();
@@ -231,7 +237,7 @@ fn gates(points: Points, number: usize) -> Result<Vec<(Hook, Location)>, Complai
         let found = places.iter().find(|(name, _)| *name == hook.name);
         let at = found.map_or(Location::UNKNOWN, |(_, at)| *at);
         // Who reviews and what they are told is up to projects.
-        if matches!(hook.handler, Handler::Gatekeepers { .. }) {
+        if matches!(hook.handler, HookHandler::Gatekeepers { .. }) {
             let message = "a policy's gate is no review by gatekeepers: projects define those";
             return Err(Complaint::new(at, message));
         }

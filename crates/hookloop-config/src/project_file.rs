@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use hookloop_core::builtin::Builtin;
-use hookloop_core::hook::{Hook, Registry, Source};
+use hookloop_core::hook::Hook;
+use hookloop_core::hook::HookRegistry;
+use hookloop_core::hook::HookSource;
 use hookloop_core::id::ProjectName;
 use hookloop_core::point::Point;
 use hookloop_core::session::StopWhen;
@@ -47,7 +49,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     let wanted = file.limits.over(user.limits)?;
     let limits = wanted.within(user.limits);
     let workflows = read_workflows(&file.workflows)?;
-    let mut hooks = Registry::builtin();
+    let mut hooks = HookRegistry::builtin();
     let required = user.policy.gates().map(|gate| &gate.value);
     for hook in required.chain(&user.hooks) {
         hooks.register(hook.clone()).map_err(|error| Complaint {
@@ -57,7 +59,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     }
     let without_project = hooks.clone();
     let gatekeepers = delivery::gatekeepers(file.gatekeepers)?;
-    let mut reader = Reader::new(&mut hooks, &workflows, &gatekeepers, Source::Project);
+    let mut reader = Reader::new(&mut hooks, &workflows, &gatekeepers, HookSource::Project);
     reader.read(file.hooks, None)?;
     let mut types = BTreeMap::new();
     for (name, task_type) in file.task_types {
@@ -79,7 +81,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     let deciding = hooks.resolve(Point::StopWhen.name(), None);
     let deciding: Vec<String> = deciding.into_iter().map(|hook| hook.name.clone()).collect();
     let mut session = file.session.read(&deciding, user.at_retry_limit)?;
-    let of_project = agents::read(file.agents, Source::Project)?;
+    let of_project = agents::read(file.agents, HookSource::Project)?;
     // What counts for nothing has to be read without a mistake nevertheless.
     let brings_nothing = user.policy.no_repository_hooks().is_some();
     let (workflows, gatekeepers, of_project, is_listed) = match brings_nothing {
@@ -207,7 +209,7 @@ pub(crate) struct TaskType {
 #[cfg(test)]
 mod tests {
     use crate::yaml::{MAX_BYTES, REFUSED_KEYS};
-    use hookloop_core::urgency::Ageing;
+    use hookloop_core::urgency::PriorityAging;
 
     use super::*;
     use crate::effective::Scheduling;
@@ -372,17 +374,17 @@ hooks:
 
     #[test]
     fn scheduling_is_read() {
-        let check = |yaml: &str, ageing: Ageing, wip: Option<u32>, of_bug: Option<u32>| {
+        let check = |yaml: &str, ageing: PriorityAging, wip: Option<u32>, of_bug: Option<u32>| {
             let text = format!("version: 1\nscheduling: {yaml}\n");
             let rules = parse(&text, &User::default()).map_err(|c| c.message).unwrap().rules;
             let Scheduling { ageing: real, slots } = rules.scheduling;
             let bugs = slots.of_type.get("bug").copied();
             assert_eq!((real, slots.all, bugs), (ageing, wip, of_bug), "{yaml}");
         };
-        check("{}", Ageing::default(), None, None);
-        check("{ageing: never, wip: 4}", Ageing::Never, Some(4), None);
-        check("{ageing: 2d}", Ageing::Each { ms: 172_800_000 }, None, None);
-        check("{ageing: 60, wip_of: {bug: 2}}", Ageing::Each { ms: 60_000 }, None, Some(2));
+        check("{}", PriorityAging::default(), None, None);
+        check("{ageing: never, wip: 4}", PriorityAging::Never, Some(4), None);
+        check("{ageing: 2d}", PriorityAging::Each { ms: 172_800_000 }, None, None);
+        check("{ageing: 60, wip_of: {bug: 2}}", PriorityAging::Each { ms: 60_000 }, None, Some(2));
     }
 
     #[test]

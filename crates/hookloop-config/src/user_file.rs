@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use hookloop_core::hook::Source as HookSource;
+use hookloop_core::hook::HookSource;
 use hookloop_core::id::ProjectName;
 use hookloop_core::price::TokenPrice;
 use hookloop_core::store_config::NatsAccess;

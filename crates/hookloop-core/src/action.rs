@@ -1,14 +1,13 @@
-//! What a hook may ask for: four actions, in the wire form `{type, payload}`.
+//! Actions that a hook may request: four of them, in the wire form `{type, payload}`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::claim::Fence;
-use crate::command::Command;
-use crate::event::EventBody;
+use crate::excerpt::first_chars;
 use crate::id::TaskId;
-use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
+use crate::payload::task::{AgentMetrics, DependencySatisfied};
+use crate::task::Priority;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
@@ -43,7 +42,7 @@ impl UnreadableAction {
     fn new(entry: Value, error: String) -> UnreadableAction {
         let word = |name: &str| entry.get(name).and_then(Value::as_str);
         let action_type = word("type").or(word("action")).unwrap_or("unknown");
-        let action_type = action_type.chars().take(TYPE_SHOWN_MAX).collect();
+        let action_type = first_chars(action_type, TYPE_SHOWN_MAX);
         let payload = entry.get("payload").cloned().unwrap_or(entry);
         let is_large = payload.to_string().len() > PAYLOAD_KEPT_MAX;
         let payload = if is_large { Value::Null } else { payload };
@@ -114,25 +113,6 @@ pub struct CreateTask {
     pub depends_on: Vec<TaskId>,
 }
 
-impl CreateTask {
-    pub fn into_command(self, id: TaskId) -> Command {
-        Command::AddTask {
-            id,
-            spec: TaskSpec {
-                goal: self.goal,
-                description: self.description,
-                deliverables: self.deliverables,
-                labels: self.labels,
-                priority: self.priority,
-                kind: self.kind,
-                parent_task_id: self.parent_task_id,
-                not_before: None,
-            },
-            depends_on: self.depends_on,
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateTask {
@@ -169,37 +149,6 @@ pub struct ChangePayload {
     pub required_knowledge: Option<String>,
 }
 
-impl UpdateTask {
-    /// The command that this asks for, by right of `fence`.
-    pub fn into_command(self, fence: Fence) -> Command {
-        let id = self.task_id;
-        let payload = self.payload.unwrap_or_default();
-        match self.action {
-            TaskChange::TransitionToReady => Command::ConfirmReady { id },
-            TaskChange::Start => Command::StartTask { id, context: payload.context },
-            TaskChange::Submit => Command::SubmitTask { id, fence, submission: None },
-            TaskChange::Complete => Command::CompleteTask {
-                id,
-                outcome: Outcome {
-                    result: payload.result,
-                    artifacts: payload.artifacts,
-                    proven: false,
-                },
-                fence,
-            },
-            TaskChange::Block => Command::BlockTask {
-                id,
-                obstacle: Obstacle {
-                    reason: payload.reason.unwrap_or_default(),
-                    required_knowledge: payload.required_knowledge,
-                },
-                fence,
-            },
-            TaskChange::Unblock => Command::UnblockTask { id },
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecuteWorkflow {
@@ -211,14 +160,22 @@ pub struct ExecuteWorkflow {
 
 /// A record that a hook asks for.
 ///
-/// Only the product's own hooks can build `Core`: what comes from outside is read as `Custom` and
-/// stored under the hook's own namespace, so no hook can claim that a task was completed.
+/// Only built-in hooks build `Core`. An entry from outside is read as `Custom` and stored under the hook's own
+/// namespace, so no hook can report that a task was completed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(with = "CustomLog")]
 #[serde(untagged)]
 pub enum LogEntry {
-    Core(Box<EventBody>),
+    Core(Box<CoreLog>),
     Custom(Box<CustomLog>),
+}
+
+/// An event that only a built-in hook writes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum CoreLog {
+    DependencySatisfied(DependencySatisfied),
+    AgentMetrics(AgentMetrics),
 }
 
 impl<'de> Deserialize<'de> for LogEntry {

@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::claim::Fence;
 use crate::command::Command;
-use crate::remark::Remark;
+use crate::remark::TaskRemark;
 
 /// The kinds of actors that ask for something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,7 +83,7 @@ pub enum ControlledAction {
     InstallHooks,
 }
 
-/// What one action is called, and the actors beside a person that may take it.
+/// The name of an action, and the actors other than a person that may take it.
 struct AuthorityRow {
     /// Follows "only a person can".
     words: &'static str,
@@ -166,18 +166,18 @@ impl ControlledAction {
         AuthorityRow { words, others }
     }
 
-    /// What it is, as a sentence after "only a person can" has it.
+    /// The action in words that follow "only a person can".
     pub fn words(self) -> &'static str {
         self.row().words
     }
 
-    /// Whether an actor of this kind may take it. A person may take every one.
+    /// Whether an actor of this kind may take the action. A person may take every action.
     pub fn is_allowed_to(self, actor: ActorKind) -> bool {
         actor == ActorKind::Person || self.row().others.contains(&actor)
     }
 
-    /// The controlled action that a command is, if it is one. Adding to the graph, claiming, reporting and asking are
-    /// everybody's.
+    /// The controlled action of a command, if it is one. Every actor may add to the graph, claim, report and
+    /// ask.
     pub fn of_command(command: &Command) -> Option<ControlledAction> {
         let overriding = |fence: &Fence| {
             matches!(fence, Fence::Override).then_some(ControlledAction::OverrideClaim)
@@ -192,8 +192,8 @@ impl ControlledAction {
             Command::ReleaseTask { fence, .. }
             | Command::SubmitTask { fence, .. }
             | Command::BlockTask { fence, .. } => overriding(fence),
-            Command::RemarkTask { remark: Remark::Note(_), .. } => None,
-            Command::RemarkTask { remark: Remark::Answer { .. }, .. } => {
+            Command::RemarkTask { remark: TaskRemark::Note(_), .. } => None,
+            Command::RemarkTask { remark: TaskRemark::Answer { .. }, .. } => {
                 Some(ControlledAction::AnswerQuestion)
             }
             Command::RemarkTask { fence, .. } => overriding(fence),

@@ -1,10 +1,8 @@
-//! The hooks that come with the product.
+//! Built-in hooks, and the actions that they request.
 
-use crate::action::{Action, CreateTask, LogEntry, TaskChange, UpdateTask};
-use crate::event::{AgentMetrics, EventBody, Satisfied};
-use crate::hook::{DEFAULT_PRIORITY, Handler, Hook, Metadata, Source};
+use crate::action::{Action, CoreLog, CreateTask, LogEntry, TaskChange, UpdateTask};
+use crate::event::{AgentMetrics, DependencySatisfied, EventBody};
 use crate::id::TaskId;
-use crate::options::Options;
 use crate::point::Point;
 use crate::task::{Task, TaskState};
 
@@ -35,14 +33,14 @@ impl Builtin {
         Builtin::Merge,
     ];
 
-    /// Those that follow a task's events, and are on unless the configuration says otherwise.
+    /// Hooks that follow a task's events. They are enabled unless the configuration disables them.
     pub const REACTIONS: [Builtin; 3] = [
         Builtin::AutoCreateReviewTask,
         Builtin::CheckDependencySatisfaction,
         Builtin::TrackAgentTaskLifecycle,
     ];
 
-    /// The steps of a submission, unless the configuration has a list for `before_submit`.
+    /// The steps of a submission, unless the configuration lists hooks for `before_submit`.
     pub const SUBMISSION: [Builtin; 2] = [Builtin::RebaseOnMain, Builtin::CreatePr];
 
     pub fn name(self) -> &'static str {
@@ -61,68 +59,28 @@ impl Builtin {
         Builtin::REACTIONS.contains(&self)
     }
 
-    /// Whether it has anything to do at that point.
+    /// Whether the hook can do something at a point.
     pub fn fits(self, point: &Point) -> bool {
         match (self, point) {
             (_, Point::Event(_)) => self.is_reaction(),
             (Builtin::RunTests, _) => true,
             (Builtin::RebaseOnMain | Builtin::CreatePr, Point::BeforeSubmit) => true,
-            // Merging is what comes between before_merge and after_merge: this asks for it.
+            // The merge happens between before_merge and after_merge. This hook requests it.
             (Builtin::Merge, Point::AfterSubmit) => true,
             _ => false,
         }
     }
 
-    /// Whether it ever does something about events of this type. Metrics are taken at the end of a
-    /// task alone.
+    /// Whether the hook acts on events of a type. Metrics are recorded only when a task completes.
     pub fn acts_on(self, kind: &str) -> bool {
         match self {
             Builtin::TrackAgentTaskLifecycle => kind == "task_completed",
             _ => self.is_reaction(),
         }
     }
-
-    /// The hook as it is where nothing else is configured.
-    pub fn hook(self) -> Hook {
-        let completed: &[&str] = &["task_completed"];
-        let (priority, events, description) = match self {
-            Builtin::AutoCreateReviewTask => {
-                (10, completed, "Adds a review task when an agent's task completes")
-            }
-            Builtin::CheckDependencySatisfaction => {
-                (20, completed, "Announces tasks whose last dependency completed")
-            }
-            Builtin::TrackAgentTaskLifecycle => (
-                50,
-                &["task_created", "task_started", "task_completed"][..],
-                "Records how long agents' tasks took",
-            ),
-            Builtin::RebaseOnMain => (DEFAULT_PRIORITY, &[][..], "Brings a branch up to its base"),
-            Builtin::RunTests => (DEFAULT_PRIORITY, &[][..], "Runs the project's tests"),
-            Builtin::CreatePr => {
-                (DEFAULT_PRIORITY, &[][..], "Pushes a branch and asks for a merge")
-            }
-            Builtin::Merge => (DEFAULT_PRIORITY, &[][..], "Merges what was submitted"),
-        };
-        Hook {
-            name: self.name().to_owned(),
-            points: events.iter().map(|kind| Point::Event((*kind).to_owned())).collect(),
-            task_type: None,
-            source: Source::Builtin,
-            priority,
-            enabled: true,
-            metadata: Metadata {
-                description: Some(description.to_owned()),
-                author: Some("hookloop".to_owned()),
-                version: Some("1".to_owned()),
-            },
-            handler: Handler::Builtin(self),
-            options: Options::default(),
-        }
-    }
 }
 
-/// A review of an agent's completed task. Reviews are not reviewed.
+/// Returns a review of an agent's completed task. A review is not reviewed.
 pub fn review(task: &Task) -> Option<Action> {
     if !task.spec.has_label(AGENT) || task.spec.has_label(REVIEW) {
         return None;
@@ -139,9 +97,8 @@ pub fn review(task: &Task) -> Option<Action> {
     }))
 }
 
-/// What follows for `dependent` from the completion of `completed`: nothing, unless that was the
-/// last dependency it waited for and no one has said so yet. Where reactions come later, it may have
-/// been started meanwhile, which makes the announcement no less due.
+/// Returns the actions for `dependent` after `completed` was completed: none, unless that was the last open
+/// dependency and nobody has announced it. The announcement is also due if the task was started meanwhile.
 pub fn satisfaction(completed: &TaskId, dependent: &Task) -> Vec<Action> {
     let is_begun = match dependent.state {
         TaskState::Ready => false,
@@ -156,22 +113,23 @@ pub fn satisfaction(completed: &TaskId, dependent: &Task) -> Vec<Action> {
         action: TaskChange::TransitionToReady,
         payload: None,
     };
-    let satisfied =
-        Satisfied { dependent_task_id: dependent.id.clone(), completed_task_id: completed.clone() };
-    let announced =
-        Action::Log(LogEntry::Core(Box::new(EventBody::DependencySatisfied(satisfied))));
+    let satisfied = DependencySatisfied {
+        dependent_task_id: dependent.id.clone(),
+        completed_task_id: completed.clone(),
+    };
+    let announced = Action::Log(LogEntry::Core(Box::new(CoreLog::DependencySatisfied(satisfied))));
     match is_begun {
         true => vec![announced],
         false => vec![Action::UpdateTask(ready), announced],
     }
 }
 
-/// The figures of an agent's task, once it is completed.
+/// Returns the metrics of an agent's task once it is completed.
 pub fn metrics(body: &EventBody, task: &Task) -> Option<Action> {
     if !task.spec.has_label(AGENT) || !matches!(body, EventBody::TaskCompleted(_)) {
         return None;
     }
-    Some(Action::Log(LogEntry::Core(Box::new(EventBody::AgentMetrics(AgentMetrics {
+    Some(Action::Log(LogEntry::Core(Box::new(CoreLog::AgentMetrics(AgentMetrics {
         goal: task.spec.goal.clone(),
         labels: task.spec.labels.clone(),
         priority: task.spec.priority,

@@ -1,8 +1,8 @@
-//! How far hooks may set off hooks.
+//! Limits of hooks that trigger other hooks.
 //!
-//! An action makes events, events run hooks, hooks ask for actions. Three limits end that, and what
-//! they cut is recorded. Releasing the dependents of a completed task is not counted: it happens
-//! once per edge, so the graph itself bounds it.
+//! An action makes events, events run hooks, and hooks request actions. Three limits end such a cascade, and
+//! the log records each cut. Releasing the dependents of a completed task is not counted: it happens once for
+//! each edge, so the graph bounds it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use crate::id::EventId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CascadeLimits {
-    /// Hooks that led to one another.
+    /// The longest chain of hooks that trigger each other.
     pub depth: u32,
-    /// Actions that one run of a hook may ask for.
+    /// Actions that one run of a hook may request.
     pub fan_out: u32,
-    /// Actions that follow from one command, over all hooks.
+    /// Actions of all hooks that follow from one command.
     pub total: u32,
 }
 
@@ -25,15 +25,15 @@ impl Default for CascadeLimits {
     }
 }
 
-/// What made a hook's event: which hook, on which event, and how much the root has led to so far.
+/// The cause of a hook's event: the hook, the event that triggered it, and the size of the cascade so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cause {
+pub struct EventCause {
     pub event: EventId,
     pub hook: String,
-    /// The event of the command that everything follows from.
+    /// The event of the command that began the cascade.
     pub root: EventId,
     pub depth: u32,
-    /// How many actions of this root came up to and including this one.
+    /// The number of actions of this root so far, this one included.
     pub count: u32,
 }
 
@@ -63,7 +63,7 @@ impl std::fmt::Display for CascadeLimits {
 }
 
 impl CascadeLimits {
-    /// These limits under a scope that allows `ceiling`: what is wider there is what it allows.
+    /// Returns these limits, none of them wider than in `ceiling`.
     pub fn within(self, ceiling: CascadeLimits) -> CascadeLimits {
         CascadeLimits {
             depth: self.depth.min(ceiling.depth),
@@ -72,7 +72,7 @@ impl CascadeLimits {
         }
     }
 
-    /// How many of `wanted` actions a hook may have, and the limit that cut the rest.
+    /// Returns how many of `wanted` actions a hook may take, and the limit that cut the rest.
     pub fn allow(&self, depth: u32, count: u32, wanted: usize) -> (usize, Option<CascadeLimit>) {
         if wanted > 0 && depth > self.depth {
             return (0, Some(CascadeLimit::Depth));

@@ -1,8 +1,8 @@
-//! What test runners print about what fails.
+//! Reads failing checks from the output of test runners.
 //!
-//! Names are what a later run is compared by, so they hold no durations, addresses or ids, and line
-//! numbers only where nothing else tells two errors of a compiler apart. A text that no runner printed
-//! has no checks: nothing is guessed.
+//! Later runs are compared by the names of checks. So names hold no durations, addresses or ids, and line
+//! numbers only if two compiler errors would have the same name. Output of an unknown runner has no checks:
+//! nothing is guessed.
 
 mod cargo;
 mod go;
@@ -14,11 +14,13 @@ mod vitest;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Of longer output the end is read: there runners say what failed.
+use crate::excerpt::clipped_bytes;
+
+/// Only this many bytes at the end are read: runners report failures there.
 pub const READ_MAX: usize = 2 * 1024 * 1024;
-/// Nor are more lines read than this.
+/// Only this many lines at the end are read.
 pub const LINES_MAX: usize = 200_000;
-/// Checks in a report; more are counted.
+/// Checks in a report. Further ones are only counted.
 pub const FAILING_MAX: usize = 200;
 /// Bytes of a check's name.
 pub const NAME_MAX: usize = 300;
@@ -27,32 +29,32 @@ pub const CAUSE_LINES_MAX: usize = 12;
 /// Bytes of a line of a cause.
 pub const CAUSE_LINE_MAX: usize = 240;
 
-/// Something that fails: a test, or a place that does not compile.
+/// A failing test, or a place that does not compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     pub name: String,
-    /// The few lines that tell why; empty if the output does not.
+    /// The lines that give the cause; empty if the output has none.
     pub cause: String,
 }
 
-/// What a runner reported.
+/// The report of a test runner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub runner: &'static str,
-    /// In order, distinct, at most [`FAILING_MAX`].
+    /// The failing checks in order, each once, at most [`FAILING_MAX`].
     pub failing: Vec<Check>,
-    /// How many beyond these.
+    /// The number of failing checks beyond these.
     pub more: usize,
-    /// Something did not build, load or come to its end: tests that are not listed may not have run.
+    /// Something did not build, load or finish, so tests that are not listed may not have run.
     pub is_broken: bool,
 }
 
-/// How to read a runner's lines.
-type Reader = fn(&[&str], &mut Found);
+/// A function that reads a runner's lines.
+type RunnerReader = fn(&[&str], &mut FoundChecks);
 
-/// The first that finds something is right: one runner's output holds another's only where that
-/// stands before it.
-const READERS: [(&str, Reader); 6] = [
+/// The first reader that finds a check is right. Output of one runner contains output of another only below it
+/// in this list.
+const READERS: [(&str, RunnerReader); 6] = [
     ("cargo nextest", nextest::read),
     ("cargo test", cargo::read),
     ("pytest", pytest::read),
@@ -61,15 +63,15 @@ const READERS: [(&str, Reader); 6] = [
     ("go test", go::read),
 ];
 
-/// What fails; nothing if that is the output of no known runner, or if all passed.
+/// Returns the failing checks; none if no known runner wrote the output, or all checks passed.
 pub fn read(output: &str) -> Option<Report> {
     let text = plain(end_of(output));
     let mut lines: Vec<&str> = text.lines().rev().take(LINES_MAX).map(str::trim_end).collect();
     lines.reverse();
     READERS.iter().find_map(|(runner, read)| {
-        let mut found = Found::default();
+        let mut found = FoundChecks::default();
         read(&lines, &mut found);
-        let Found { failing, more, is_broken, .. } = found;
+        let FoundChecks { failing, more, is_broken, .. } = found;
         let is_any = !failing.is_empty();
         is_any.then_some(Report { runner, failing, more, is_broken })
     })
@@ -97,7 +99,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// What stands behind an escape sequence whose first byte is gone.
+/// Returns the text behind an escape sequence whose first byte is missing.
 fn past_escape(part: &str) -> &str {
     let mut bytes = part.bytes();
     let length = match bytes.next() {
@@ -109,17 +111,17 @@ fn past_escape(part: &str) -> &str {
     length.and_then(|length| part.get(length..)).unwrap_or_default()
 }
 
-/// What a reader has found so far.
+/// The checks that a reader has found so far.
 #[derive(Debug, Default)]
-struct Found {
+struct FoundChecks {
     failing: Vec<Check>,
     more: usize,
     is_broken: bool,
-    /// Where each name is; those behind the limit are nowhere.
+    /// The position of each name. Names beyond the limit have none.
     places: HashMap<String, usize>,
 }
 
-impl Found {
+impl FoundChecks {
     fn has(&self, name: &str) -> bool {
         self.places.contains_key(&clean_name(name))
     }
@@ -147,37 +149,27 @@ impl Found {
     }
 }
 
-/// A name on one line, of a length that a reader can take in.
+/// Returns a name in one line of limited length.
 fn clean_name(name: &str) -> String {
     let visible = |c: char| if c.is_control() { ' ' } else { c };
     let spaced: String = name.chars().take(NAME_MAX).map(visible).collect();
     let words: Vec<&str> = spaced.split_whitespace().collect();
-    clipped(&words.join(" "), NAME_MAX).into_owned()
+    clipped_bytes(&words.join(" "), NAME_MAX).into_owned()
 }
 
-/// A text of at most `max` bytes, which are enough for the sign that something is missing.
-fn clipped(text: &str, max: usize) -> Cow<'_, str> {
-    const SIGN: &str = "…";
-    if text.len() <= max {
-        return Cow::Borrowed(text);
-    }
-    let end = text.floor_char_boundary(max.saturating_sub(SIGN.len()));
-    Cow::Owned(format!("{}{SIGN}", &text[..end]))
-}
-
-/// A place in a stack that is not the project's.
+/// Whether a line is a stack frame outside the project.
 fn is_foreign(line: &str) -> bool {
     line.contains("node_modules/")
 }
 
-/// The first lines that say something, without the indentation that they share.
+/// Returns the first lines that are not empty, without their common indentation.
 fn cause<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
     let mut lines = lines.into_iter().filter(|line| !line.trim().is_empty());
     let kept: Vec<&str> = lines.by_ref().take(CAUSE_LINES_MAX).collect();
     let indentation = |line: &&str| line.bytes().take_while(u8::is_ascii_whitespace).count();
     let shared = kept.iter().map(indentation).min().unwrap_or(0);
     let mut cause: Vec<Cow<'_, str>> =
-        kept.iter().map(|line| clipped(&line[shared..], CAUSE_LINE_MAX)).collect();
+        kept.iter().map(|line| clipped_bytes(&line[shared..], CAUSE_LINE_MAX)).collect();
     if lines.next().is_some() {
         cause.push(Cow::Borrowed("…"));
     }

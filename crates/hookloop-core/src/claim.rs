@@ -1,69 +1,49 @@
-//! Who holds a task, and the fence that keeps those out who no longer do.
+//! Claims of tasks, and the fence that rejects former holders.
 //!
-//! Each claim of a task has the next **epoch**, and a claimed task is changed by whoever names the
-//! epoch that holds. So one that was taken for dead and comes back is refused, however late.
-
-use std::fmt;
+//! Each claim of a task has the next **epoch**. A command changes a claimed task only with the current epoch.
+//! So a holder that was considered dead and comes back is rejected, however late.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::task::TaskState;
-
-/// The shortest and the longest lease: how long a holder may be silent.
+/// The bounds of a lease: the time without a heartbeat after which a claim can be taken over.
 pub const LEASE_MIN_MS: u64 = 1_000;
 pub const LEASE_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
 /// The longest name of an agent.
 pub const AGENT_MAX_BYTES: usize = 256;
 
-/// A task in someone's hands.
+/// A claim of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Claim {
     pub agent: String,
-    /// Which claim of the task this is, from 1.
+    /// The number of this claim of the task, from 1.
     pub epoch: u64,
     pub lease_ms: u64,
 }
 
-/// By what right a command changes a task that may be claimed.
+/// The right by which a command changes a task that may be claimed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fence {
-    /// None: the task has to be unclaimed.
+    /// No right: the task has to be unclaimed.
     #[default]
     None,
-    /// As its holder, whose claim has this epoch.
+    /// The right of the holder, whose claim has this epoch.
     Epoch(u64),
-    /// A person's word, whoever holds it.
+    /// The right of a person, regardless of the holder.
     Override,
 }
 
-/// Why a claim ended without the work being done.
+/// The reason why a claim ended without the work being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReleaseReason {
-    /// Its holder gave it back.
+    /// The holder gave the task back.
     Released,
-    /// Its holder was silent for a whole lease, as a sweep saw.
+    /// The holder sent no heartbeat for a whole lease, as a sweep found.
     Expired,
-    /// Someone asked for it to be done by another.
+    /// A person requested that another agent does the work.
     Requeued,
-    /// It can't be delivered as it is: whoever takes it next goes on where its holder was.
+    /// The work can't be delivered as it is. The next holder continues it.
     NeedsContinuation,
-}
-
-/// How a task stands whose claim is over.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Now {
-    Held { agent: String, epoch: u64 },
-    Unclaimed(TaskState),
-}
-
-impl fmt::Display for Now {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Now::Held { agent, epoch } => write!(f, "`{agent}` holds it now, epoch {epoch}"),
-            Now::Unclaimed(state) => write!(f, "it is {state}, and nobody holds it"),
-        }
-    }
 }

@@ -1,11 +1,12 @@
-//! What can be asked for.
+//! Commands: the requests that [`crate::decide`] accepts or refuses.
 
+use crate::action::{CreateTask, TaskChange, UpdateTask};
 use crate::claim::{Fence, ReleaseReason};
-use crate::delivery::{Fact, Returned, Submission};
 use crate::id::TaskId;
-use crate::remark::Remark;
-use crate::schedule::{Ask, ScheduleName};
-use crate::task::{Obstacle, Outcome, TaskSpec};
+use crate::payload::delivery::{DeliveryFact, Submission, TaskReturned};
+use crate::remark::TaskRemark;
+use crate::schedule::{ScheduleCommand, ScheduleName};
+use crate::task::{TaskObstacle, TaskOutcome, TaskSpec};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -18,44 +19,44 @@ pub enum Command {
         id: TaskId,
         context: Option<String>,
     },
-    /// Puts a ready task into an agent's hands.
+    /// Claims a ready task for an agent.
     ClaimTask {
         id: TaskId,
         agent: String,
         lease_ms: u64,
     },
-    /// Puts a claimed task into other hands, if its claim still has the epoch that was seen silent.
+    /// Takes over a claimed task, if its claim still has the epoch that missed its heartbeat.
     TakeOverTask {
         id: TaskId,
         agent: String,
         lease_ms: u64,
         silent_epoch: u64,
     },
-    /// Makes a task that was begun ready again.
+    /// Makes a started task ready again.
     ReleaseTask {
         id: TaskId,
         fence: Fence,
         reason: ReleaseReason,
         note: Option<String>,
     },
-    /// With a submission the claim is over: merging is not the author's.
+    /// Submits a task. A submission ends the claim: others merge it.
     SubmitTask {
         id: TaskId,
         fence: Fence,
         submission: Option<Submission>,
     },
-    /// Says what is about to be pushed to the task's branch.
+    /// Records the commit that is about to be pushed to the task's branch.
     PlanPush {
         id: TaskId,
         fence: Fence,
         head: String,
     },
-    /// Says what happened to a submission.
+    /// Records an event of a submission.
     RecordDelivery {
         id: TaskId,
-        fact: Fact,
+        fact: DeliveryFact,
     },
-    /// Takes the commit that a task has submitted as it is: it waits to be merged again.
+    /// Approves the submitted commit of a task, so that it waits to be merged again.
     ApproveTask {
         id: TaskId,
         head: String,
@@ -63,16 +64,16 @@ pub enum Command {
     /// Makes a submitted task ready again.
     ReturnTask {
         id: TaskId,
-        returned: Returned,
+        returned: TaskReturned,
     },
     CompleteTask {
         id: TaskId,
-        outcome: Outcome,
+        outcome: TaskOutcome,
         fence: Fence,
     },
     BlockTask {
         id: TaskId,
-        obstacle: Obstacle,
+        obstacle: TaskObstacle,
         fence: Fence,
     },
     UnblockTask {
@@ -92,13 +93,13 @@ pub enum Command {
         task: TaskId,
         on: TaskId,
     },
-    /// Says something about a task beside its state.
+    /// Adds a remark to a task.
     RemarkTask {
         id: TaskId,
-        remark: Remark,
+        remark: TaskRemark,
         fence: Fence,
     },
-    /// A hook's word that a task is ready. Readiness follows from the graph; this only checks it.
+    /// Confirms that a task is ready. Readiness follows from the graph; the command only checks it.
     ConfirmReady {
         id: TaskId,
     },
@@ -108,17 +109,17 @@ pub enum Command {
     },
     Schedule {
         name: ScheduleName,
-        ask: Ask,
+        ask: ScheduleCommand,
     },
 }
 
-/// What becomes of the open tasks that wait for a task which is deleted.
+/// The fate of open tasks that depend on a deleted task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DependentsOfDeleted {
-    /// They are blocked, with the deletion as the reason: a person decides.
+    /// The tasks are blocked with the deletion as the reason, so that a person decides.
     #[default]
     Block,
-    /// They no longer wait for it.
+    /// The tasks no longer depend on it.
     Release,
 }
 
@@ -147,6 +148,56 @@ impl Command {
             }
             Command::Schedule { ask, .. } => ask.task(),
             Command::SwitchHook { .. } => None,
+        }
+    }
+}
+
+impl CreateTask {
+    pub fn into_command(self, id: TaskId) -> Command {
+        Command::AddTask {
+            id,
+            spec: TaskSpec {
+                goal: self.goal,
+                description: self.description,
+                deliverables: self.deliverables,
+                labels: self.labels,
+                priority: self.priority,
+                kind: self.kind,
+                parent_task_id: self.parent_task_id,
+                not_before: None,
+            },
+            depends_on: self.depends_on,
+        }
+    }
+}
+
+impl UpdateTask {
+    /// The requested command, with the right of `fence`.
+    pub fn into_command(self, fence: Fence) -> Command {
+        let id = self.task_id;
+        let payload = self.payload.unwrap_or_default();
+        match self.action {
+            TaskChange::TransitionToReady => Command::ConfirmReady { id },
+            TaskChange::Start => Command::StartTask { id, context: payload.context },
+            TaskChange::Submit => Command::SubmitTask { id, fence, submission: None },
+            TaskChange::Complete => Command::CompleteTask {
+                id,
+                outcome: TaskOutcome {
+                    result: payload.result,
+                    artifacts: payload.artifacts,
+                    proven: false,
+                },
+                fence,
+            },
+            TaskChange::Block => Command::BlockTask {
+                id,
+                obstacle: TaskObstacle {
+                    reason: payload.reason.unwrap_or_default(),
+                    required_knowledge: payload.required_knowledge,
+                },
+                fence,
+            },
+            TaskChange::Unblock => Command::UnblockTask { id },
         }
     }
 }

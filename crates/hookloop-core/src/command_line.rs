@@ -18,18 +18,18 @@ mod shell;
 mod word;
 
 pub use error::{CommandLineError, MissingOrUnusable, Position, Unsafe};
-use place::{Place, places};
-use shell::Quotes;
-use word::Word;
+use place::{ValuePlace, places};
+use shell::PlaceQuotes;
+use word::CommandWord;
 
-/// What the names of environment variables that carry values begin with.
+/// The prefix of environment variables that carry values.
 pub const ENV_PREFIX: &str = "HOOKLOOP_VALUE_";
 
-/// The shell, as `system` of the C library has it: what is first in `PATH` may be anything.
+/// The shell, as `system` of the C library uses it. The first `sh` in `PATH` may be any program.
 const SHELL: &[u8] = b"/bin/sh";
 
-/// How long one argument or one `name=value` of the environment may be, its NUL byte included:
-/// Linux's `MAX_ARG_STRLEN`. Other systems allow no less.
+/// The longest argument or `name=value` of the environment, with its NUL byte: Linux's `MAX_ARG_STRLEN`. Other
+/// systems allow at least as much.
 pub const STRING_LIMIT: usize = 128 * 1024;
 
 /// A command, ready to run when its values are known.
@@ -44,16 +44,16 @@ pub struct CommandLine {
 enum Form {
     /// The text with references in place of values.
     Shell(String),
-    Exec(Vec<Vec<Part>>),
+    Exec(Vec<Vec<ArgumentPart>>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum ArgumentPart {
     Text(String),
     Variable(&'static str),
 }
 
-/// A process to start: its arguments, and what to add to its environment.
+/// A process to start: its arguments and additional environment variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
     pub argv: Vec<Vec<u8>>,
@@ -82,12 +82,12 @@ impl CommandLine {
         let mut words = Vec::new();
         for (index, arg) in args.iter().enumerate() {
             check_length(arg)?;
-            words.push(Word::argument(arg, &places(arg, known, Some(index))?));
+            words.push(CommandWord::argument(arg, &places(arg, known, Some(index))?));
         }
         program::check(&words, &[])?;
-        let variables = once(words.iter().flat_map(Word::places).map(|place| place.name));
+        let variables = once(words.iter().flat_map(CommandWord::places).map(|place| place.name));
         let unguarded = once(program::unguarded(&words));
-        let args = words.into_iter().map(Word::into_parts).collect();
+        let args = words.into_iter().map(CommandWord::into_parts).collect();
         Ok(CommandLine { form: Form::Exec(args), variables, unguarded })
     }
 
@@ -96,8 +96,8 @@ impl CommandLine {
         &self.variables
     }
 
-    /// Variables whose value begins a word that the program could take as an option. Whether a
-    /// value can begin with `-` at all is for the caller to know.
+    /// Variables whose value begins a word that the program could take as an option. The caller knows whether a
+    /// value can begin with `-`.
     pub fn unguarded(&self) -> Vec<&'static str> {
         self.unguarded.clone()
     }
@@ -127,16 +127,16 @@ pub fn env_name(variable: &str) -> String {
     ENV_PREFIX.chars().chain(variable.chars().map(fits)).collect()
 }
 
-fn compiled(text: &str, places: &[Place], quotes: &[Quotes]) -> String {
+fn compiled(text: &str, places: &[ValuePlace], quotes: &[PlaceQuotes]) -> String {
     let mut compiled = String::new();
     let mut copied = 0;
     for (place, quotes) in places.iter().zip(quotes) {
         compiled.push_str(&text[copied..place.start]);
         let name = env_name(place.name);
         compiled.push_str(&match quotes {
-            Quotes::None => format!("\"${{{name}}}\""),
-            Quotes::Double => format!("${{{name}}}"),
-            Quotes::Single => format!("'\"${{{name}}}\"'"),
+            PlaceQuotes::None => format!("\"${{{name}}}\""),
+            PlaceQuotes::Double => format!("${{{name}}}"),
+            PlaceQuotes::Single => format!("'\"${{{name}}}\"'"),
         });
         copied = place.end;
     }
@@ -159,7 +159,7 @@ fn shell_invocation(
 }
 
 fn exec_invocation(
-    args: &[Vec<Part>],
+    args: &[Vec<ArgumentPart>],
     values: &[(&'static str, Vec<u8>)],
 ) -> Result<Invocation, MissingOrUnusable> {
     let mut argv = Vec::new();
@@ -168,8 +168,8 @@ fn exec_invocation(
         let mut longest = None;
         for part in parts {
             match part {
-                Part::Text(text) => arg.extend_from_slice(text.as_bytes()),
-                Part::Variable(name) => {
+                ArgumentPart::Text(text) => arg.extend_from_slice(text.as_bytes()),
+                ArgumentPart::Variable(name) => {
                     let found = values.iter().find(|(variable, _)| variable == name);
                     let (variable, value) =
                         found.ok_or(MissingOrUnusable::Missing { variable: name })?;

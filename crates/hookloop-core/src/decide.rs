@@ -1,4 +1,4 @@
-//! From a command and the facts it touches to events, or a refusal.
+//! Decides commands: from a command and the facts it depends on to events, or a refusal.
 
 mod claim;
 mod deliver;
@@ -8,13 +8,14 @@ mod schedule;
 use crate::claim::Fence;
 use crate::command::{Command, DependentsOfDeleted};
 use crate::event::{
-    Deleted, Dependency, Empty, EventBody, HookSwitched, RemovedDependency, SlotTaken, Started,
+    EventBody, HookSwitched, NoData, RemovedDependency, SlotTaken, TaskDeleted, TaskDependency,
+    TaskStarted,
 };
 use crate::id::{Subject, TaskId};
 use crate::refusal::Refusal;
-use crate::schedule::Standing;
-use crate::slots::Slot;
-use crate::task::{Obstacle, Task, TaskSpec, TaskState};
+use crate::schedule::ScheduleStanding;
+use crate::slots::WipPermit;
+use crate::task::{Task, TaskObstacle, TaskSpec, TaskState};
 use crate::time::Timestamp;
 
 pub use claim::check_fence;
@@ -28,14 +29,14 @@ pub const WORD_MAX_BYTES: usize = 1024;
 /// Dependencies named when a task is added.
 pub const DEPENDENCIES_MAX: usize = 512;
 
-/// What a command's decision depends on, read from the view in one snapshot.
+/// The facts that a decision depends on, read from the view in one snapshot.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct KnownFacts {
     /// The task the command is about.
     pub task: Option<Task>,
-    /// Its id belonged to a task that is deleted.
+    /// The id belonged to a task that was deleted.
     pub deleted: bool,
-    /// Tasks the command names that do not exist.
+    /// Tasks that the command names and that do not exist.
     pub missing: Vec<TaskId>,
     /// The edge that the command names exists.
     pub edge: bool,
@@ -43,31 +44,31 @@ pub struct Facts {
     pub path_back: Option<Vec<TaskId>>,
     /// Edges that end with the task.
     pub edges: u32,
-    /// Open tasks that wait for the task: the first so many of them.
+    /// The first open tasks that depend on the task.
     pub waiting: Vec<TaskId>,
-    /// There are more of them than `waiting` holds.
+    /// More open tasks depend on the task than `waiting` holds.
     pub more_waiting: bool,
     /// Stop hooks that are registered for the task.
     pub stop_hooks: usize,
     /// The commit that the task has submitted.
     pub submitted_head: Option<String>,
-    /// Nobody has worked on the task since.
+    /// Nobody has worked on the task since the submission.
     pub submission_stands: bool,
-    /// What the task needs of the slots to be in somebody's hands.
-    pub slot: Slot,
+    /// The WIP permit that the task needs before it can be claimed.
+    pub slot: WipPermit,
     /// The schedule the command is about.
-    pub schedule: Option<Standing>,
-    /// The last task that it made, if that is open.
+    pub schedule: Option<ScheduleStanding>,
+    /// The last task that the schedule made, if that task is open.
     pub last_open: Option<TaskId>,
-    /// When the command is decided.
+    /// The time of the decision.
     pub now: Timestamp,
 }
 
-/// An event to be: what it is about, and what happened.
+/// An event to be stored: its subject and its body.
 pub type Decided = (Subject, EventBody);
 
-/// Decides a command. An empty answer means that it holds already and nothing need happen.
-pub fn decide(command: &Command, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+/// Decides a command. Without events, the wanted state holds already.
+pub fn decide(command: &Command, facts: &KnownFacts) -> Result<Vec<Decided>, Refusal> {
     match command {
         Command::AddTask { id, spec, depends_on } => add_task(id, spec, depends_on, facts),
         Command::StartTask { id, context } => start(existing(id, facts)?, context, &facts.slot),
@@ -116,7 +117,7 @@ pub fn decide(command: &Command, facts: &Facts) -> Result<Vec<Decided>, Refusal>
     }
 }
 
-fn existing<'a>(id: &TaskId, facts: &'a Facts) -> Result<&'a Task, Refusal> {
+fn existing<'a>(id: &TaskId, facts: &'a KnownFacts) -> Result<&'a Task, Refusal> {
     facts.task.as_ref().ok_or_else(|| Refusal::NoSuchTask(id.clone()))
 }
 
@@ -128,7 +129,7 @@ fn add_task(
     id: &TaskId,
     spec: &TaskSpec,
     depends_on: &[TaskId],
-    facts: &Facts,
+    facts: &KnownFacts,
 ) -> Result<Vec<Decided>, Refusal> {
     if facts.deleted {
         return Err(Refusal::IdUsed(id.clone()));
@@ -152,13 +153,13 @@ fn add_task(
         if depends_on[..i].contains(on) {
             return Err(Refusal::DependencyExists { task: id.clone(), on: on.clone() });
         }
-        let edge = Dependency::new(id.clone(), on.clone());
+        let edge = TaskDependency::new(id.clone(), on.clone());
         events.push(on_task(id, EventBody::DependencyAdded(edge)));
     }
     Ok(events)
 }
 
-/// Whether a task can be asked for like that.
+/// Checks the sizes of a new task.
 pub fn check_spec(spec: &TaskSpec) -> Result<(), Refusal> {
     if spec.goal.trim().is_empty() {
         return Err(Refusal::EmptyGoal);
@@ -184,36 +185,37 @@ fn words(what: &'static str, list: &[String]) -> Result<(), Refusal> {
     list.iter().try_for_each(|word| bounded(what, Some(word), WORD_MAX_BYTES))
 }
 
-fn start(task: &Task, context: &Option<String>, slot: &Slot) -> Result<Vec<Decided>, Refusal> {
+fn start(task: &Task, context: &Option<String>, slot: &WipPermit) -> Result<Vec<Decided>, Refusal> {
     bounded("context", context.as_deref(), TEXT_MAX_BYTES)?;
     match task.state {
         TaskState::Ready => {
-            let started = Started { context: context.clone(), ..Started::default() };
+            let started = TaskStarted { context: context.clone(), ..TaskStarted::default() };
             begun(task, started, slot)
         }
         _ => Err(not_from(task, "started", TaskState::Active)),
     }
 }
 
-/// Puts a task into somebody's hands. Where a bound concerns it, the subject of the slots moves with it, so that who
-/// takes one at the same time elsewhere is decided after it. Who gives one back need not: a view that has not seen
-/// it counts more in hands, never less.
-fn begun(task: &Task, started: Started, slot: &Slot) -> Result<Vec<Decided>, Refusal> {
+/// Starts a task. If a WIP limit applies, the subject of the permits moves too, so that concurrent claims are
+/// decided one after the other. Releasing a task need not move it: a view that lags counts too many claimed
+/// tasks, never too few.
+fn begun(task: &Task, started: TaskStarted, slot: &WipPermit) -> Result<Vec<Decided>, Refusal> {
     let mut events = vec![on_task(&task.id, EventBody::TaskStarted(started))];
     match slot {
-        Slot::Unbound => {}
-        Slot::Free => {
+        WipPermit::Unbound => {}
+        WipPermit::Free => {
             let taken = SlotTaken { task_id: task.id.clone() };
             events.push((Subject::Slots, EventBody::SlotTaken(taken)));
         }
-        Slot::Full(full) => {
+        WipPermit::Full(full) => {
             return Err(Refusal::NoSlot { id: task.id.clone(), full: full.clone() });
         }
     }
     Ok(events)
 }
 
-/// A ready task may be completed without being started: a person did it elsewhere, and perhaps before its time.
+/// A ready task can be completed without being started: a person did the work elsewhere, perhaps before its
+/// time.
 fn complete(task: &Task, fence: Fence) -> Result<(), Refusal> {
     check_fence(task, fence, "complete")?;
     match task.state {
@@ -223,7 +225,7 @@ fn complete(task: &Task, fence: Fence) -> Result<(), Refusal> {
     }
 }
 
-fn block(task: &Task, obstacle: &Obstacle, fence: Fence) -> Result<Vec<Decided>, Refusal> {
+fn block(task: &Task, obstacle: &TaskObstacle, fence: Fence) -> Result<Vec<Decided>, Refusal> {
     check_fence(task, fence, "block")?;
     bounded("reason", Some(&obstacle.reason), TEXT_MAX_BYTES)?;
     bounded("required knowledge", obstacle.required_knowledge.as_deref(), TEXT_MAX_BYTES)?;
@@ -237,12 +239,12 @@ fn block(task: &Task, obstacle: &Obstacle, fence: Fence) -> Result<Vec<Decided>,
 
 fn unblock(task: &Task) -> Result<Vec<Decided>, Refusal> {
     match task.state {
-        TaskState::Blocked => Ok(vec![on_task(&task.id, EventBody::TaskUnblocked(Empty {}))]),
+        TaskState::Blocked => Ok(vec![on_task(&task.id, EventBody::TaskUnblocked(NoData {}))]),
         state => Err(Refusal::WrongState { id: task.id.clone(), state, wanted: "unblocked" }),
     }
 }
 
-/// Says why `task` can't become `wanted`, which would have made its state `target`.
+/// Returns why `task` can't become `wanted`, which would have made its state `target`.
 fn not_from(task: &Task, wanted: &'static str, target: TaskState) -> Refusal {
     let id = task.id.clone();
     if let Some(not_before) = task.waits_until() {
@@ -258,27 +260,26 @@ fn not_from(task: &Task, wanted: &'static str, target: TaskState) -> Refusal {
 fn confirm_ready(task: &Task) -> Result<Vec<Decided>, Refusal> {
     match task.state {
         TaskState::Ready => Ok(vec![]),
-        // Its dependencies are completed, which is what hooks ask about.
+        // The dependencies are completed, and hooks ask about those.
         _ if task.waits_until().is_some() => Ok(vec![]),
         _ => Err(not_from(task, "ready", TaskState::Ready)),
     }
 }
 
-/// Deletes a task. Its open dependents never wait for what is gone: they are blocked with the
-/// reason, or released. Where there are more of them than one batch takes, this answers the first
-/// part alone and is asked again.
+/// Deletes a task. Its open dependents are blocked with the reason, or released. If there are more than one
+/// batch holds, the decision covers the first ones and the caller asks again.
 fn delete(
     task: &Task,
     dependents: DependentsOfDeleted,
     force: bool,
-    facts: &Facts,
+    facts: &KnownFacts,
 ) -> Result<Vec<Decided>, Refusal> {
     if (task.state == TaskState::Active || task.claim.is_some()) && !force {
         let id = task.id.clone();
         return Err(Refusal::WrongState { id, state: task.state, wanted: "deleted" });
     }
     let freed = |dependent: &TaskId| match dependents {
-        DependentsOfDeleted::Block => EventBody::TaskBlocked(Obstacle {
+        DependentsOfDeleted::Block => EventBody::TaskBlocked(TaskObstacle {
             reason: format!("depends on `{}`, which was deleted", task.id),
             required_knowledge: None,
         }),
@@ -293,16 +294,16 @@ fn delete(
             DependentsOfDeleted::Block => 0,
             DependentsOfDeleted::Release => facts.waiting.len() as u32,
         };
-        let deleted = Deleted { edges_removed: facts.edges.saturating_sub(removed) };
+        let deleted = TaskDeleted { edges_removed: facts.edges.saturating_sub(removed) };
         events.push(on_task(&task.id, EventBody::TaskDeleted(deleted)));
     }
     Ok(events)
 }
 
-/// Adds an edge between tasks that exist. The graph's own subject moves with it, so that two such
-/// edges, each harmless alone, are decided one after the other. (A new task's edges need none of
-/// that: nothing can lead back to a task that was not there.)
-fn add_dependency(task: &Task, on: &TaskId, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+/// Adds an edge between existing tasks. The subject of the graph moves too, so that two edges that close a
+/// cycle together are decided one after the other. Edges of a new task need no such order: nothing leads to
+/// that task yet.
+fn add_dependency(task: &Task, on: &TaskId, facts: &KnownFacts) -> Result<Vec<Decided>, Refusal> {
     if facts.missing.contains(on) {
         return Err(Refusal::NoSuchTask(on.clone()));
     }
@@ -321,14 +322,18 @@ fn add_dependency(task: &Task, on: &TaskId, facts: &Facts) -> Result<Vec<Decided
         let id = task.id.clone();
         return Err(Refusal::WrongState { id, state: task.state, wanted: "made to wait" });
     }
-    let edge = Dependency::new(task.id.clone(), on.clone());
+    let edge = TaskDependency::new(task.id.clone(), on.clone());
     Ok(vec![
         on_task(&task.id, EventBody::DependencyAdded(edge)),
-        (Subject::Graph, EventBody::GraphAdvanced(Empty {})),
+        (Subject::Graph, EventBody::GraphAdvanced(NoData {})),
     ])
 }
 
-fn remove_dependency(task: &Task, on: &TaskId, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+fn remove_dependency(
+    task: &Task,
+    on: &TaskId,
+    facts: &KnownFacts,
+) -> Result<Vec<Decided>, Refusal> {
     if !facts.edge {
         return Err(Refusal::NoSuchDependency { task: task.id.clone(), on: on.clone() });
     }

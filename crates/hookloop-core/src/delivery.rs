@@ -1,24 +1,29 @@
-//! What becomes of a task's work when it is done: submitted, reviewed, merged, or sent back.
+//! The delivery of a task's work: submitted, reviewed, merged, or sent back.
 
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::ReleaseReason;
 use crate::event::EventBody;
 use crate::failure_fingerprint::failure_fingerprint;
 
+pub use crate::payload::delivery::{
+    AwaitedMerge, DeliveryFact, MergeHeld, MergePlanned, PushPlanned, QueuePlace, Submission,
+    TaskApproved, TaskMerged, TaskReturned, TaskReviewed,
+};
+
 /// Reviews of one submission that are remembered.
 pub const REVIEWS_MAX: usize = 64;
+
 /// Pushes of a task that are remembered.
 pub const PUSHES_MAX: usize = 32;
 
-/// How a branch becomes part of its base.
+/// The way in which a branch is merged into its base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Method {
+pub enum MergeMethod {
     /// As one commit.
     #[default]
     Squash,
@@ -28,19 +33,20 @@ pub enum Method {
     Merge,
 }
 
-impl Method {
-    pub const ALL: [Method; 3] = [Method::Squash, Method::Rebase, Method::Merge];
+impl MergeMethod {
+    pub const ALL: [MergeMethod; 3] =
+        [MergeMethod::Squash, MergeMethod::Rebase, MergeMethod::Merge];
 
     pub fn name(self) -> &'static str {
         match self {
-            Method::Squash => "squash",
-            Method::Rebase => "rebase",
-            Method::Merge => "merge",
+            MergeMethod::Squash => "squash",
+            MergeMethod::Rebase => "rebase",
+            MergeMethod::Merge => "merge",
         }
     }
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for MergeMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -48,239 +54,63 @@ impl fmt::Display for Method {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no way to merge: `squash`, `rebase` or `merge`")]
-pub struct UnknownMethod(String);
+pub struct UnknownMergeMethod(String);
 
-impl FromStr for Method {
-    type Err = UnknownMethod;
+impl FromStr for MergeMethod {
+    type Err = UnknownMergeMethod;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Method::ALL.into_iter().find(|method| method.name() == text);
-        found.ok_or_else(|| UnknownMethod(text.to_owned()))
+        let found = MergeMethod::ALL.into_iter().find(|method| method.name() == text);
+        found.ok_or_else(|| UnknownMergeMethod(text.to_owned()))
     }
 }
 
-/// Work that waits to be merged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Submission {
-    pub branch: String,
-    /// The last commit of it.
-    pub head: String,
-    /// The branch that it is for.
-    pub base: String,
-    /// Where it is asked to be merged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub number: Option<u64>,
-    /// Whether gates passed on the files of this commit.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub proven: bool,
-    /// How many commits of the branch its base does not have.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commits: Option<u32>,
-    /// The agent that did the work.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-    /// Remediation turns that the task has used so far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remediations: Option<u32>,
-}
-
-/// What one gate said to a submission.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Reviewed {
-    pub gate: String,
-    /// The commit that it looked at.
-    pub head: String,
-    pub passed: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
-/// A commit is about to be pushed to the task's branch. Whoever takes the task next knows by this that it is no stranger's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Pushing {
-    /// The branch's last commit.
-    pub head: String,
-}
-
-/// A merge is about to be made. Whoever finds this and no more looks whether it was.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Planned {
-    /// The branch's last commit.
-    pub head: String,
-    /// What the base was.
-    pub onto: String,
-    /// What it will be, if we make it ourselves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Merged {
-    /// The branch's last commit.
-    pub head: String,
-    /// The commit of the base that has it.
-    pub commit: String,
-}
-
-/// Why a submission waits for a human; without a reason it does so no longer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Held {
-    /// The branch's last commit.
-    pub head: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
-/// The forge merges a submission later, or does not allow its merge yet; without a reason it waits no longer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AwaitedMerge {
-    /// The branch's last commit.
-    pub head: String,
-    /// The requirement that the forge waits for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The place in the merge queue of the forge.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<QueuePlace>,
-    /// Whether the forge merges by itself when nothing is missing.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub auto_merge: bool,
-}
-
-/// A place in the merge queue of a forge.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct QueuePlace {
-    /// 1 is merged next.
-    pub position: u64,
-    /// The forge's own word, in lower case: `queued`, `awaiting_checks`, `mergeable`, `unmergeable`, `locked`.
-    pub state: String,
-    /// The forge's estimate of the seconds until the merge.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub estimated_seconds: Option<u64>,
-}
-
-impl fmt::Display for QueuePlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "position {}, {}", self.position, self.state.replace('_', " "))?;
-        match self.estimated_seconds {
-            Some(seconds) if seconds < 60 => write!(f, ", about {seconds} s"),
-            Some(seconds) => write!(f, ", about {} min", seconds.div_ceil(60)),
-            None => Ok(()),
-        }
-    }
-}
-
-impl AwaitedMerge {
-    /// Whether it is the same but for the estimate, which differs at each look.
-    pub fn is_like(&self, other: &AwaitedMerge) -> bool {
-        let place = |awaited: &AwaitedMerge| {
-            awaited.queue.as_ref().map(|place| (place.position, place.state.clone()))
-        };
-        (&self.head, self.auto_merge, place(self)) == (&other.head, other.auto_merge, place(other))
-            && (self.queue.is_some() || self.reason == other.reason)
-    }
-}
-
-/// The commit that a person has taken as it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Approved {
-    /// The branch's last commit.
-    pub head: String,
-}
-
-/// A submission was sent back to whoever takes the task next.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Returned {
-    /// The branch's last commit.
-    pub head: String,
-    /// What sent it back: a gate, `merge`, a person.
-    pub by: String,
-    pub reason: String,
-    /// Whether `by` is a person, and the reason that person's words.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_by_person: bool,
-}
-
-/// Something that happens to a submission, and leaves the task where it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fact {
-    Reviewed(Reviewed),
-    Planned(Planned),
-    Merged(Merged),
-    Held(Held),
-    Awaited(AwaitedMerge),
-}
-
-impl Fact {
-    pub fn head(&self) -> &str {
-        match self {
-            Fact::Reviewed(Reviewed { head, .. })
-            | Fact::Planned(Planned { head, .. })
-            | Fact::Merged(Merged { head, .. })
-            | Fact::Held(Held { head, .. })
-            | Fact::Awaited(AwaitedMerge { head, .. }) => head,
-        }
-    }
-
-    pub fn body(&self) -> EventBody {
-        match self.clone() {
-            Fact::Reviewed(reviewed) => EventBody::TaskReviewed(reviewed),
-            Fact::Planned(planned) => EventBody::MergePlanned(planned),
-            Fact::Merged(merged) => EventBody::TaskMerged(merged),
-            Fact::Held(held) => EventBody::MergeHeld(held),
-            Fact::Awaited(awaited) => EventBody::MergeAwaited(awaited),
-        }
-    }
-}
-
-/// What a task's events amount to as far as its delivery goes.
+/// The delivery state of a task, folded from its events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Delivery {
-    /// The last one, also while its task is worked on again.
+    /// The last submission, also while its task is worked on again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submission: Option<Submission>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub reviews: Vec<Reviewed>,
-    /// Commits that were about to be pushed to its branch, by anybody who had the task; the last one last.
+    pub reviews: Vec<TaskReviewed>,
+    /// Commits that any holder of the task was about to push to its branch; the last one last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pushes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub planned: Option<Planned>,
+    pub planned: Option<MergePlanned>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub merged: Option<Merged>,
-    /// How often it went back without being done, since a person last looked at it.
+    pub merged: Option<TaskMerged>,
+    /// How often the task was sent back since a person last looked at it.
     pub returns: u32,
-    /// Remediation turns that it has used since a person last looked at it.
+    /// Remediation turns since a person last looked at the task.
     #[serde(default)]
     pub remediations: u32,
-    /// The last failure that a merge sent it back for.
+    /// The last failure for which a merge sent the task back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<String>,
-    /// Why it went back last: whoever goes on with it should know.
+    /// The reason of the last return, for the next holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The person whose words that reason is, if a person sent it back.
+    /// The person who wrote that reason, if a person sent the task back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub returned_by: Option<String>,
     /// Nobody has worked on the task since it was submitted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stands: bool,
-    /// Why it waits for a human, while it is submitted.
+    /// The reason why the submission waits for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
     /// The requirement that the forge waits for before it merges the submission.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub awaited: Option<AwaitedMerge>,
-    /// The commit that a person has taken as it is.
+    /// The commit that a person approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved: Option<String>,
 }
 
 impl Delivery {
-    /// Whether an event can make a difference at all: most can't.
+    /// Whether an event can change the delivery state. Most events can't.
     pub fn heeds(event: &EventBody) -> bool {
         match event {
             EventBody::TaskSubmitted(submitted) => submitted.submission.is_some(),
@@ -303,7 +133,7 @@ impl Delivery {
         }
     }
 
-    /// Takes in the next event of the task; answers whether anything is different after it.
+    /// Applies the next event of the task. Returns whether the state changed.
     pub fn apply(&mut self, event: &EventBody) -> bool {
         match event {
             EventBody::TaskSubmitted(submitted) => match &submitted.submission {
@@ -316,7 +146,7 @@ impl Delivery {
                     self.reviews.push(reviewed.clone());
                 }
             }
-            EventBody::PushPlanned(Pushing { head }) => {
+            EventBody::PushPlanned(PushPlanned { head }) => {
                 self.pushes.retain(|known| known != head);
                 if self.pushes.len() == PUSHES_MAX {
                     self.pushes.remove(0);
@@ -371,7 +201,7 @@ impl Delivery {
         self.returned_by = None;
     }
 
-    /// A person has looked at it, and it is worked on again: it may go back as often again.
+    /// A person has looked at the task, so its counters start again.
     fn reopen(&mut self) -> bool {
         let was = (std::mem::take(&mut self.stands), self.held.take(), self.awaited.take());
         let used = (std::mem::take(&mut self.remediations), self.last_failure.take());
@@ -383,18 +213,18 @@ impl Delivery {
         self.awaited.as_ref().filter(|awaited| awaited.head == head)
     }
 
-    /// Whether a person has taken this commit as it is.
+    /// Whether a person approved this commit.
     pub fn is_approved(&self, head: &str) -> bool {
         self.approved.as_deref() == Some(head)
     }
 
-    /// The submission that a person could take as it is.
+    /// The submission that a person could approve.
     pub fn standing(&self) -> Option<&Submission> {
         self.submission.as_ref().filter(|_| self.stands)
     }
 
-    /// What a gate said to the commit that is submitted.
-    pub fn review(&self, gate: &str, head: &str) -> Option<&Reviewed> {
+    /// The review of a commit by a gate.
+    pub fn review(&self, gate: &str, head: &str) -> Option<&TaskReviewed> {
         self.reviews.iter().find(|review| review.gate == gate && review.head == head)
     }
 }
@@ -402,16 +232,16 @@ impl Delivery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Empty, Released, Submitted};
+    use crate::event::{NoData, TaskReleased, TaskSubmitted};
 
     #[test]
     fn a_method_is_written_as_it_is_read() {
-        for method in Method::ALL {
+        for method in MergeMethod::ALL {
             assert_eq!(method.to_string().parse(), Ok(method));
             assert_eq!(serde_json::json!(method), method.name());
         }
         for other in ["", "Squash", "fast-forward", "merge "] {
-            assert_eq!(other.parse::<Method>(), Err(UnknownMethod(other.to_owned())));
+            assert_eq!(other.parse::<MergeMethod>(), Err(UnknownMergeMethod(other.to_owned())));
         }
     }
 
@@ -429,19 +259,19 @@ mod tests {
             agent: None,
             remediations: None,
         };
-        EventBody::TaskSubmitted(Submitted { submission: Some(submission) })
+        EventBody::TaskSubmitted(TaskSubmitted { submission: Some(submission) })
     }
 
     fn reviewed(gate: &str, head: &str, passed: bool) -> EventBody {
         let (gate, head) = (gate.to_owned(), head.to_owned());
-        EventBody::TaskReviewed(Reviewed { gate, head, passed, reason: None })
+        EventBody::TaskReviewed(TaskReviewed { gate, head, passed, reason: None })
     }
 
     fn released(reason: ReleaseReason) -> EventBody {
-        EventBody::TaskReleased(Released { epoch: 1, reason, note: Some("why".to_owned()) })
+        EventBody::TaskReleased(TaskReleased { epoch: 1, reason, note: Some("why".to_owned()) })
     }
 
-    /// What is not heeded makes no difference, and what is may.
+    /// An event that `heeds` rejects changes nothing.
     fn after(events: &[EventBody]) -> Delivery {
         let mut delivery = Delivery::default();
         for event in events {
@@ -464,14 +294,14 @@ mod tests {
 
     #[test]
     fn what_a_person_takes_is_one_commit_and_the_last_that_was_submitted() {
-        let approved = EventBody::TaskApproved(Approved { head: "a".to_owned() });
+        let approved = EventBody::TaskApproved(TaskApproved { head: "a".to_owned() });
         let delivery = after(&[submitted("a"), reviewed("qa", "a", false), approved.clone()]);
         assert!(delivery.is_approved("a") && !delivery.is_approved("b"));
         assert!(delivery.standing().is_some());
         assert!(!after(&[submitted("a"), approved, submitted("b")]).is_approved("b"));
         for worked_on in [
-            EventBody::TaskUnblocked(Empty {}),
-            EventBody::TaskReturned(Returned {
+            EventBody::TaskUnblocked(NoData {}),
+            EventBody::TaskReturned(TaskReturned {
                 head: "a".to_owned(),
                 by: "qa".to_owned(),
                 reason: "no".to_owned(),
@@ -486,7 +316,7 @@ mod tests {
     fn a_submission_is_held_until_it_is_not() {
         let held = |reason: Option<&str>| {
             let reason = reason.map(str::to_owned);
-            EventBody::MergeHeld(Held { head: "a".to_owned(), reason })
+            EventBody::MergeHeld(MergeHeld { head: "a".to_owned(), reason })
         };
         let delivery = after(&[submitted("a"), held(Some("no token"))]);
         assert_eq!(delivery.held.as_deref(), Some("no token"));
@@ -514,8 +344,8 @@ mod tests {
             Some("position 2, queued, about 2 min")
         );
         assert_eq!(delivery.awaited("b"), None);
-        let merged = Merged { head: "a".to_owned(), commit: "c".to_owned() };
-        let returned = Returned {
+        let merged = TaskMerged { head: "a".to_owned(), commit: "c".to_owned() };
+        let returned = TaskReturned {
             head: "a".to_owned(),
             by: "q".to_owned(),
             reason: "r".to_owned(),
@@ -526,7 +356,7 @@ mod tests {
             submitted("b"),
             EventBody::TaskMerged(merged),
             EventBody::TaskReturned(returned),
-            EventBody::TaskUnblocked(Empty {}),
+            EventBody::TaskUnblocked(NoData {}),
         ] {
             assert_eq!(after(&[submitted("a"), awaited(Some("r"), 2), end]).awaited, None);
         }
@@ -534,7 +364,7 @@ mod tests {
 
     #[test]
     fn the_last_pushes_are_known_whoever_made_them() {
-        let push = |n: usize| EventBody::PushPlanned(Pushing { head: n.to_string() });
+        let push = |n: usize| EventBody::PushPlanned(PushPlanned { head: n.to_string() });
         let all: Vec<EventBody> = (0..=PUSHES_MAX).chain([5]).map(push).collect();
         let pushes = after(&all).pushes;
         assert_eq!(pushes.len(), PUSHES_MAX);
@@ -547,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_task_that_goes_back_says_how_often_and_why_until_a_person_looks() {
-        let back = EventBody::TaskReturned(Returned {
+        let back = EventBody::TaskReturned(TaskReturned {
             head: "a".to_owned(),
             by: "qa".to_owned(),
             reason: "no".to_owned(),
@@ -557,7 +387,7 @@ mod tests {
         let delivery = after(&events);
         assert_eq!((delivery.returns, delivery.reason.as_deref()), (2, Some("why")));
         assert!(delivery.submission.is_some(), "the request that was opened is found again");
-        for person in [released(ReleaseReason::Requeued), EventBody::TaskUnblocked(Empty {})] {
+        for person in [released(ReleaseReason::Requeued), EventBody::TaskUnblocked(NoData {})] {
             let delivery = after(&[events.to_vec(), vec![person]].concat());
             assert_eq!((delivery.returns, delivery.reason.as_deref()), (0, Some("why")));
         }

@@ -1,6 +1,7 @@
 //! Whether a command could check anything on this machine.
 //!
-//! A gate that can't run says nothing about the work, so it is no work for an agent. Two questions are answered here:
+//! A gate that can't run is no evidence about the work, so no agent can fix it. Two questions are answered
+//! here:
 //!
 //! - [`cannot_run`]: the command itself was not found or can't be executed. Sessions and merges ask this. An exit code
 //!   of 126 or 127 is not enough, because a test suite may return it: the last line of the output has to be the
@@ -23,7 +24,7 @@ const LINES_MAX: usize = 4_000;
 /// The longest name of a program that is shown.
 const NAME_MAX: usize = 200;
 
-/// The result of a command: its exit code and what it printed.
+/// The result of a command: its exit code and its output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommandResult<'a> {
     pub exit_code: Option<i32>,
@@ -69,7 +70,7 @@ impl EnvironmentGap {
     }
 }
 
-/// Returns why the command itself could not be executed; none if it ran, whatever its result.
+/// Returns why the command could not be executed; none if it ran.
 pub fn cannot_run(result: CommandResult<'_>, facts: &EnvironmentFacts) -> Option<EnvironmentGap> {
     let code = result.exit_code?;
     let lines = plain_lines(result);
@@ -170,7 +171,7 @@ fn is_make_report(line: &str) -> bool {
     CANNOT_START.iter().any(is_code)
 }
 
-/// Whether a line is what a runner of scripts adds before or behind the message of the shell that it started.
+/// Whether a script runner adds this line before or behind the message of the shell.
 fn is_epilogue(line: &str) -> bool {
     const STARTS: [&str; 9] = [
         "npm ERR!",

@@ -9,59 +9,61 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::action::Action;
-use crate::cascade::{CascadeLimit, Cause};
-use crate::claim::{Claim, ReleaseReason};
-use crate::delivery::{
-    Approved, AwaitedMerge, Held, Merged, Planned, Pushing, Returned, Reviewed, Submission,
+use crate::action::{Action, CoreLog};
+use crate::cascade::EventCause;
+use crate::fleet::{BudgetSet, FleetOrderLifted, FleetOrdered, RateLimitReported};
+use crate::id::{EventId, RunId, Subject, TaskId};
+use crate::payload::delivery::{
+    AwaitedMerge, DeliveryFact, MergeHeld, MergePlanned, PushPlanned, TaskApproved, TaskMerged,
+    TaskReturned, TaskReviewed,
 };
-use crate::fleet::{BudgetSet, Lifted, Ordered, Slowed};
-use crate::id::{EventId, RunId, SessionId, Subject, TaskId};
-use crate::inbox::{Dismissed, NoticeClaimed, NoticeFailed};
-use crate::purse::{Amount, Shortage};
-use crate::remark::{Checkpointed, Noted, StopHook};
-use crate::schedule::{Fired, Resumed, Set};
-use crate::session::facts::{
-    CheckpointMade, Claimed, EmptyDifferenceFound, GatesJudged, IterationStarted,
-    Outcome as SessionOutcome, Piped, PointPassed, Receipt, RetryLimitAnswered, RetryLimitAsked,
-    SessionEnded, SessionReopened, SessionResumed, StopDecided, SubmitJudged, TaskLeft, TaskTaken,
-    TrustDrifted, TurnEnded, TurnStarted, UnclaimedWorkChecked, WorktreeRecreated,
+use crate::payload::inbox::{NoticeClaimed, NoticeFailed, ProblemDismissed};
+use crate::payload::piped::{PipedOutput, PointPassed};
+use crate::payload::plan::SessionPlan;
+use crate::payload::session::{
+    CheckpointMade, SessionEnded, SessionOutcome, SessionReopened, SessionResumed, TaskLeft,
+    TaskTaken, TrustDrifted, WorktreeRecreated,
 };
-use crate::session::plan::Plan;
-use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
+use crate::payload::turn::{CompletionClaimed, IterationStarted, TurnEnded, TurnStarted};
+use crate::payload::verdict::{
+    EmptyDifferenceFound, GatesJudged, Receipt, RetryLimitAnswered, RetryLimitAsked, StopDecided,
+    SubmitJudged, UnclaimedWorkChecked,
+};
+use crate::purse::Shortage;
+use crate::remark::{StopHook, TaskCheckpointed, TaskNoted};
+use crate::schedule::{ScheduleFired, ScheduleResumed, ScheduleSet};
+use crate::task::{TaskObstacle, TaskOutcome, TaskSpec};
 use crate::time::Timestamp;
 
+pub use crate::payload::NoData;
+pub use crate::payload::hook_run::{
+    ActionError, AgentsTrusted, CascadeCut, CursorMoved, CursorPart, HookError, HookRan,
+    HookSwitched, HooksTrusted, ReactionFailed,
+};
+pub use crate::payload::log::{ForeignAccepted, LossAccepted, QuarantinedMessage};
+pub use crate::payload::session::FilesSeen;
+pub use crate::payload::task::{
+    AgentMetrics, DependencySatisfied, EdgeType, RemovedDependency, SlotTaken, TaskDeleted,
+    TaskDependency, TaskReleased, TaskStarted, TaskSubmitted,
+};
+pub use crate::payload::turn::TurnReserved;
+pub use crate::point::{HOOK_NAMESPACE, LIFECYCLE};
 pub use stored::{DecodeError, EventType};
 
 /// The version of the stored format that this program writes.
 pub const FORMAT: u32 = 1;
 
-/// The eight events that hooks can follow, as every configuration spells them.
-pub const LIFECYCLE: [&str; 8] = [
-    "task_created",
-    "task_started",
-    "task_completed",
-    "task_blocked",
-    "task_deleted",
-    "dependency_added",
-    "dependency_removed",
-    "dependency_satisfied",
-];
-
 /// The node of events that are about no task.
 pub const SYSTEM_NODE: &str = "system";
-
-/// The start of every type that a hook's `log` action may write.
-pub const HOOK_NAMESPACE: &str = "hook.";
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub id: EventId,
     pub at: Timestamp,
     pub subject: Subject,
-    /// Who asked: a user's name, or `hook:<name>`.
+    /// The actor: a user's name, or `hook:<name>`.
     pub actor: String,
-    pub cause: Option<Cause>,
+    pub cause: Option<EventCause>,
     /// Reactions to this event have not run in the batch that stored it; the dispatcher owes them.
     pub due: bool,
     pub body: EventBody,
@@ -78,35 +80,35 @@ impl Event {
 #[serde(untagged)]
 pub enum EventBody {
     TaskCreated(TaskSpec),
-    TaskStarted(Started),
-    /// A claim ended and the work did not: it may be started again.
-    TaskReleased(Released),
-    TaskSubmitted(Submitted),
-    PushPlanned(Pushing),
-    TaskReviewed(Reviewed),
-    MergePlanned(Planned),
-    TaskMerged(Merged),
-    /// A submission can't be merged without a human, or can again.
-    MergeHeld(Held),
+    TaskStarted(TaskStarted),
+    /// A claim ended before the work was done. The task may be started again.
+    TaskReleased(TaskReleased),
+    TaskSubmitted(TaskSubmitted),
+    PushPlanned(PushPlanned),
+    TaskReviewed(TaskReviewed),
+    MergePlanned(MergePlanned),
+    TaskMerged(TaskMerged),
+    /// A submission needs a person before it can be merged, or no longer does.
+    MergeHeld(MergeHeld),
     /// The forge merges a submission later, or does not allow its merge yet.
     MergeAwaited(AwaitedMerge),
-    /// A person takes a submission as it is, whatever reviewers said.
-    TaskApproved(Approved),
-    /// What was submitted is to be worked on again.
-    TaskReturned(Returned),
-    TaskCompleted(Outcome),
-    TaskBlocked(Obstacle),
-    TaskUnblocked(Empty),
-    TaskDeleted(Deleted),
+    /// A person approved a submission, regardless of reviews.
+    TaskApproved(TaskApproved),
+    /// A submitted task was sent back to be worked on again.
+    TaskReturned(TaskReturned),
+    TaskCompleted(TaskOutcome),
+    TaskBlocked(TaskObstacle),
+    TaskUnblocked(NoData),
+    TaskDeleted(TaskDeleted),
     StopHookRegistered(StopHook),
-    StopHooksCleared(Empty),
-    TaskNoted(Noted),
-    TaskCheckpointed(Checkpointed),
-    DependencyAdded(Dependency),
+    StopHooksCleared(NoData),
+    TaskNoted(TaskNoted),
+    TaskCheckpointed(TaskCheckpointed),
+    DependencyAdded(TaskDependency),
     DependencyRemoved(RemovedDependency),
-    DependencySatisfied(Satisfied),
+    DependencySatisfied(DependencySatisfied),
     /// An edge between existing tasks was added: the version that the next such edge is checked against.
-    GraphAdvanced(Empty),
+    GraphAdvanced(NoData),
     AgentMetrics(AgentMetrics),
     /// A hook that starts something was run.
     HookRan(HookRan),
@@ -114,26 +116,26 @@ pub enum EventBody {
     ActionError(ActionError),
     CascadeCut(CascadeCut),
     HookSwitched(HookSwitched),
-    /// Somebody agreed to the hooks and gates of the repository, as they were then.
+    /// A person trusted the hooks and gates of the repository as they were then.
     HooksTrusted(HooksTrusted),
-    /// Somebody agreed to the agents of the repository, as they were then.
+    /// A person trusted the agents of the repository as they were then.
     AgentsTrusted(AgentsTrusted),
     CursorMoved(CursorMoved),
     WorkflowRequested(WorkflowRequested),
     WorkflowStepCompleted(WorkflowStep),
     WorkflowFailed(WorkflowFailed),
-    WorkflowCompleted(Empty),
-    SessionStarted(Plan),
+    WorkflowCompleted(NoData),
+    SessionStarted(SessionPlan),
     PointPassed(PointPassed),
-    OutputPiped(Piped),
+    OutputPiped(PipedOutput),
     /// A reaction to an event of the session failed, or one of its actions was refused.
     ReactionFailed(ReactionFailed),
     /// The project's files between turns.
     FilesSeen(FilesSeen),
     IterationStarted(IterationStarted),
     TurnStarted(TurnStarted),
-    /// The agent said by a tool, during its turn, that it is done or can't go on.
-    TurnClaimed(Claimed),
+    /// The agent reported by a tool, during its turn, that it is done or can't continue.
+    TurnClaimed(CompletionClaimed),
     TurnEnded(TurnEnded),
     StopDecided(StopDecided),
     ReceiptMade(Receipt),
@@ -141,7 +143,7 @@ pub enum EventBody {
     /// A claim or a submission changes nothing.
     EmptyDifferenceFound(EmptyDifferenceFound),
     UnclaimedWorkChecked(UnclaimedWorkChecked),
-    /// What came of submitting a task's work.
+    /// The result of submitting a task's work.
     SubmitJudged(SubmitJudged),
     RetryLimitAsked(RetryLimitAsked),
     RetryLimitAnswered(RetryLimitAnswered),
@@ -151,298 +153,48 @@ pub enum EventBody {
     TrustDrifted(TrustDrifted),
     /// hookloop recreated the worktree of a held task.
     WorktreeRecreated(WorktreeRecreated),
-    PauseRequested(Empty),
-    /// A person wants the session to stop now.
-    StopRequested(Empty),
-    SessionPaused(Empty),
+    PauseRequested(NoData),
+    /// A person requested that the session stops now.
+    StopRequested(NoData),
+    SessionPaused(NoData),
     SessionResumed(SessionResumed),
     SessionEnding(SessionOutcome),
     SessionEnded(SessionEnded),
-    /// A person lets a session that ended continue.
+    /// A person reopened a session that had ended.
     SessionReopened(SessionReopened),
-    /// Something of the purse is set aside for a turn that is about to begin, or needs more.
+    /// A part of the shared budget is reserved for a turn, or the reservation is extended.
     TurnReserved(TurnReserved),
-    /// There is not enough in the purse for another turn.
+    /// The shared budget does not allow another turn.
     PurseExhausted(Shortage),
-    /// A person wants to hear no more of a problem.
-    ProblemDismissed(Dismissed),
-    /// Somebody is about to send a message.
+    /// A person dismissed a problem.
+    ProblemDismissed(ProblemDismissed),
+    /// A process is about to send a notification.
     NoticeClaimed(NoticeClaimed),
-    NoticeSent(Empty),
-    /// What it was about was dealt with before it was sent.
-    NoticeDropped(Empty),
+    NoticeSent(NoData),
+    /// The problem of a notification was solved before it was sent.
+    NoticeDropped(NoData),
     NoticeFailed(NoticeFailed),
-    /// A task came into somebody's hands where their number is bounded.
+    /// A task was claimed under a WIP limit.
     SlotTaken(SlotTaken),
-    ScheduleSet(Box<Set>),
-    SchedulePaused(Empty),
-    ScheduleResumed(Resumed),
-    ScheduleRemoved(Empty),
-    ScheduleFired(Fired),
-    /// Those who run the fleet want something; or not any more.
-    FleetOrdered(Ordered),
-    FleetOrderLifted(Lifted),
+    ScheduleSet(Box<ScheduleSet>),
+    SchedulePaused(NoData),
+    ScheduleResumed(ScheduleResumed),
+    ScheduleRemoved(NoData),
+    ScheduleFired(ScheduleFired),
+    /// An operator set or cleared a fleet directive.
+    FleetOrdered(FleetOrdered),
+    FleetOrderLifted(FleetOrderLifted),
     FleetBudgetSet(BudgetSet),
-    /// Somebody that many workers ask wants to be left alone.
-    Slowed(Slowed),
+    /// A provider or forge returned a rate limit.
+    Slowed(RateLimitReported),
     /// A person accepted that acknowledged events are gone from the log.
     LossAccepted(LossAccepted),
     /// A person accepted the foreign messages in a shared log.
     ForeignAccepted(ForeignAccepted),
     /// A message in a shared log that is no event. Readers show it in place of the message; it is never written.
     MessageQuarantined(QuarantinedMessage),
-    /// What a hook's `log` action wrote, or an event of a newer version.
-    Other(Other),
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Empty {}
-
-/// Acknowledged events are gone, and a person goes on without them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LossAccepted {
-    /// The result of the check, in words.
-    pub problem: String,
-    /// The last event that was acknowledged.
-    pub acknowledged: u64,
-    /// The last event that was still there.
-    pub found: u64,
-    /// Messages that were removed from the stream of a shared log by then.
-    #[serde(default)]
-    pub removed: u64,
-}
-
-/// Foreign messages in a shared log, up to a place in it, are known to a person.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ForeignAccepted {
-    /// The place of the last of these messages.
-    pub through: u64,
-    /// How many messages were quarantined by then.
-    pub messages: u64,
-}
-
-/// The reason why a message in a shared log is no event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct QuarantinedMessage {
-    /// The subject of the message on the server.
-    pub subject: String,
-    pub reason: String,
-    pub bytes: u64,
-}
-
-/// Work began; with a claim, in the hands of its agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Started {
-    #[serde(default)]
-    pub context: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claim: Option<Claim>,
-    /// The silent agent whose claim this one ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub took_over: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Released {
-    /// Which claim of the task it was.
-    pub epoch: u64,
-    pub reason: ReleaseReason,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-}
-
-/// Work is done; with a submission it waits to be merged, in nobody's hands.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Submitted {
-    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
-    pub submission: Option<Submission>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Deleted {
-    pub edges_removed: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EdgeType {
-    DependsOn,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Dependency {
-    /// The task that waits.
-    pub from_id: TaskId,
-    /// The task that it waits for.
-    pub to_id: TaskId,
-    pub edge_type: EdgeType,
-}
-
-impl Dependency {
-    /// `from` can't start before `to` is completed.
-    pub fn new(from: TaskId, to: TaskId) -> Dependency {
-        Dependency { from_id: from, to_id: to, edge_type: EdgeType::DependsOn }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RemovedDependency {
-    pub edge_id: String,
-    pub from_id: TaskId,
-    pub to_id: TaskId,
-}
-
-impl RemovedDependency {
-    pub fn new(from: TaskId, to: TaskId) -> RemovedDependency {
-        RemovedDependency { edge_id: format!("depends_on:{from}:{to}"), from_id: from, to_id: to }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Satisfied {
-    /// The task that is ready.
-    pub dependent_task_id: TaskId,
-    /// Its last dependency.
-    pub completed_task_id: TaskId,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AgentMetrics {
-    pub goal: String,
-    pub labels: Vec<String>,
-    pub priority: Priority,
-    /// From its start to its end; null if nobody started it.
-    pub duration_ms: Option<i64>,
-    pub deliverables: Vec<String>,
-}
-
-/// One run of a hook, and what came of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HookRan {
-    /// The hook.
-    pub hook_name: String,
-    /// Where it ran.
-    pub point: String,
-    /// As [`crate::answer::Status`] names it.
-    pub status: String,
-    /// Its first process's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    pub duration_ms: u64,
-    /// When it ended: runs of several hooks are stored together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<Timestamp>,
-    /// Runs that it took.
-    pub attempts: u32,
-    /// Why it did not pass.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// A message for the user about the run, such as the parts of its answer that did not count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    pub stdout_bytes: u64,
-    pub stderr_bytes: u64,
-    /// Where this machine keeps the whole output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub artifact: Option<String>,
-    /// The last lines of its output, if it failed and stopped nothing, or blocks and is no known test runner.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub output_tail: Vec<String>,
-}
-
-/// A failure of a reaction, for the session that made the event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ReactionFailed {
-    pub hook_name: String,
-    /// The type of the event, or the hook point.
-    pub point: String,
-    /// The action that was not done; none if the hook itself failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action_type: Option<String>,
-    pub error: String,
-    /// The last lines of the hook's output.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub output_tail: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HookError {
-    pub hook_name: String,
-    pub error: String,
-    pub original_event: Value,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ActionError {
-    pub action_type: String,
-    pub error: String,
-    pub payload: Value,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CascadeCut {
-    pub hook_name: String,
-    pub limit: CascadeLimit,
-    /// Actions that were not done.
-    pub dropped: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HookSwitched {
-    pub name: String,
-    pub enabled: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HooksTrusted {
-    /// The digest of all hooks and gates, as `--trust` takes it.
-    pub digest: String,
-    /// The names of all gates.
-    #[serde(default)]
-    pub gates: Vec<String>,
-    /// How the gates differ from those that were agreed to before, in words.
-    #[serde(default)]
-    pub changes: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AgentsTrusted {
-    /// The digest of everything that the repository has for agents.
-    pub digest: String,
-    /// The names of the agents and files.
-    #[serde(default)]
-    pub agents: Vec<String>,
-}
-
-/// Reactions are done for all due events up to `seq`; where `part` is set, that one is under way.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CursorMoved {
-    pub seq: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub part: Option<CursorPart>,
-}
-
-/// A place inside the reactions to one event: too many dependents for one batch. Hooks are named,
-/// because which ones there are may change between two batches.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CursorPart {
-    pub hooks_done: Vec<String>,
-    /// The hook that is under way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hook: Option<String>,
-    /// Within that hook, the last dependent that was looked at.
-    pub after: u64,
+    /// An event of a hook's `log` action, or of a newer version.
+    Other(OtherEvent),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -453,32 +205,6 @@ pub struct WorkflowRequested {
     pub steps: Vec<Action>,
     #[serde(default)]
     pub context: Value,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FilesSeen {
-    /// A digest of all of them.
-    pub files: String,
-    /// The commit that is checked out; none outside of git.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head: Option<String>,
-    /// Only hooks and gates of this session had the files since the turn before, so changes are theirs.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub after_hooks: bool,
-}
-
-/// What is set aside for a session's turn, beside what was before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TurnReserved {
-    pub session: SessionId,
-    #[serde(flatten)]
-    pub amount: Amount,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SlotTaken {
-    pub task_id: TaskId,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -493,11 +219,32 @@ pub struct WorkflowFailed {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Other {
+pub struct OtherEvent {
     #[serde(skip)]
     pub kind: String,
     #[serde(flatten)]
     pub data: Value,
+}
+
+impl From<DeliveryFact> for EventBody {
+    fn from(fact: DeliveryFact) -> EventBody {
+        match fact {
+            DeliveryFact::Reviewed(reviewed) => EventBody::TaskReviewed(reviewed),
+            DeliveryFact::Planned(planned) => EventBody::MergePlanned(planned),
+            DeliveryFact::Merged(merged) => EventBody::TaskMerged(merged),
+            DeliveryFact::Held(held) => EventBody::MergeHeld(held),
+            DeliveryFact::Awaited(awaited) => EventBody::MergeAwaited(awaited),
+        }
+    }
+}
+
+impl From<CoreLog> for EventBody {
+    fn from(entry: CoreLog) -> EventBody {
+        match entry {
+            CoreLog::DependencySatisfied(satisfied) => EventBody::DependencySatisfied(satisfied),
+            CoreLog::AgentMetrics(metrics) => EventBody::AgentMetrics(metrics),
+        }
+    }
 }
 
 #[cfg(test)]

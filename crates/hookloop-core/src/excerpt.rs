@@ -1,6 +1,7 @@
 //! Shortens long text to its first and last lines, and long lists to their first names. A note states the size of the
 //! part that is left out.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// The part of a text that an excerpt does not show.
@@ -25,7 +26,7 @@ impl LeftOut {
         }
     }
 
-    /// What a text stands for that has this note in it, less the note itself.
+    /// The bytes and lines that the note stands for, less the note itself.
     fn behind_note(self) -> (i64, i64) {
         let note = self.to_string().len() + 1;
         let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
@@ -137,6 +138,44 @@ pub fn first_names<S: AsRef<str>>(names: &[S], max: usize) -> String {
     }
 }
 
+/// Returns `text` in one line of at most `max` characters, without control and invisible characters.
+pub fn one_line(text: &str, max: usize) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || is_harmful(c));
+    let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    clipped_chars(&line, max)
+}
+
+/// Returns the first `max` characters of a text.
+pub fn first_chars(text: &str, max: usize) -> String {
+    text.chars().take(max).collect()
+}
+
+/// Returns a text of at most `max` characters. A cut text ends with `…`.
+pub fn clipped_chars(text: &str, max: usize) -> String {
+    match text.chars().nth(max) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(max.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+/// Returns a text of at most `max` bytes. A cut text ends with `…`, which counts.
+pub fn clipped_bytes(text: &str, max: usize) -> Cow<'_, str> {
+    const MARK: &str = "…";
+    if text.len() <= max {
+        return Cow::Borrowed(text);
+    }
+    let end = text.floor_char_boundary(max.saturating_sub(MARK.len()));
+    Cow::Owned(format!("{}{MARK}", &text[..end]))
+}
+
+/// Whether a character is a control character, changes the direction of text, or is invisible.
+fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,5 +264,17 @@ mod tests {
         {
             assert_eq!(Grouped(number).to_string(), expected);
         }
+    }
+
+    #[test]
+    fn clipped_texts_keep_their_limits_and_show_the_cut() {
+        let chars = |text: &str, max: usize| clipped_chars(text, max);
+        assert_eq!((chars("漢字漢", 3), chars("漢字漢字", 3)), ("漢字漢".into(), "漢字…".into()));
+        assert_eq!((first_chars("漢字漢", 2), first_chars("漢", 2)), ("漢字".into(), "漢".into()));
+        assert_eq!(
+            (clipped_bytes("abcdef", 6), clipped_bytes("abcdef", 5)),
+            ("abcdef".into(), "ab…".into())
+        );
+        assert_eq!(clipped_bytes("漢字漢", 7), "漢…");
     }
 }

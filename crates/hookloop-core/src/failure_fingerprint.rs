@@ -1,12 +1,13 @@
-//! Whether two failures are the same one: their output without the parts that differ from run to run.
+//! Fingerprints of failures: equal for two runs with the same failure.
 
 use std::borrow::Cow;
 
 use sha2::{Digest, Sha256};
 
 use crate::checks::plain;
+use crate::digest::hex;
 
-/// Bytes of an output that are compared: its end, where a failure is told.
+/// Bytes at the end of an output that are compared.
 const OUTPUT_MAX: usize = 64 * 1024;
 /// Letters of a hexadecimal word that is taken for a hash or an address.
 const HEX_MIN: usize = 7;
@@ -32,7 +33,7 @@ pub fn failure_fingerprint(hook: &str, output: &str) -> String {
         hash.update(line);
     }
     let digest = hash.finalize();
-    digest[..DIGEST_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&digest[..DIGEST_BYTES])
 }
 
 fn end_of(output: &str) -> &str {

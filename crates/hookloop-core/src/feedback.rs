@@ -1,7 +1,7 @@
-//! What an agent is told about a gate that said no.
+//! The feedback for an agent about a gate that failed.
 //!
-//! First what changed since the last time, since that tells whether the work gets anywhere; then why
-//! the first checks fail; then as much of the output as there is room for.
+//! The feedback begins with the changes since the last run, which show progress. The causes of the first checks
+//! follow, then as much output as fits.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -9,8 +9,8 @@ use std::fmt::{self, Write as _};
 use crate::checks::{self, Check, Report};
 use crate::excerpt::{ExcerptRules, LeftOut, head_and_tail};
 
-/// Of what there is room for, a reason takes at most one part in this many. So do the checks that
-/// are fixed, those that fail still, those that are new, and all causes together.
+/// A reason takes at most one part in this many of the room. The same share holds for fixed checks, checks that
+/// still fail, new checks, and all causes together.
 const PARTS: usize = 6;
 /// With less room than this, output tells nothing.
 const OUTPUT_MIN: usize = 100;
@@ -21,7 +21,7 @@ const HEAD_PARTS: usize = 3;
 pub struct Feedback {
     /// For the agent.
     pub text: String,
-    /// What fails: `gate: check`, or the gate's own name if its output is not understood.
+    /// The failing checks as `gate: check`, or the gate's name if its output is not understood.
     pub failing: BTreeSet<String>,
     /// How many checks fail still, were fixed and are new, if the run before and this one tell.
     pub changes: Option<CheckChanges>,
@@ -63,7 +63,7 @@ impl fmt::Display for CheckChanges {
     }
 }
 
-/// What a gate printed, as much of it as is kept.
+/// The kept output of a gate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GateOutput<'a> {
     pub text: &'a str,
@@ -83,7 +83,8 @@ impl<'a> From<&'a String> for GateOutput<'a> {
     }
 }
 
-/// Puts into at most `max_bytes` what a gate's run says. `before` is what failed in its run before.
+/// Returns feedback of at most `max_bytes` about a gate's run. `before` holds the checks that failed in the run
+/// before.
 pub fn feedback<'a>(
     gate: &str,
     reason: Option<&str>,
@@ -91,7 +92,7 @@ pub fn feedback<'a>(
     before: Option<&BTreeSet<String>>,
     max_bytes: usize,
 ) -> Feedback {
-    let mut text = Room { text: String::new(), max: max_bytes };
+    let mut text = FeedbackRoom { text: String::new(), max: max_bytes };
     let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
     let output = output.into();
     let report = checks::read(output.text);
@@ -102,7 +103,7 @@ pub fn feedback<'a>(
     text.begin(gate, reason, report.as_ref());
     let mut counted = None;
     if let Some(report) = &report {
-        let changes = Changes::between(gate, before, report);
+        let changes = NamedChanges::between(gate, before, report);
         text.list("Fixed since the run before, or not run this time:", &changes.fixed);
         text.list("Not known, since not everything ran or is listed:", &changes.unknown);
         text.list("Still failing:", &names(&changes.still));
@@ -125,23 +126,26 @@ fn names<'a>(checks: &[&'a Check]) -> Vec<&'a str> {
     checks.iter().map(|check| check.name.as_str()).collect()
 }
 
-/// What became of the checks that failed before, and which were added.
+/// The checks that still fail, are fixed, or are new.
 #[derive(Default)]
-struct Changes<'a> {
+struct NamedChanges<'a> {
     fixed: Vec<&'a str>,
     unknown: Vec<&'a str>,
     still: Vec<&'a Check>,
     new: Vec<&'a Check>,
 }
 
-impl<'a> Changes<'a> {
+impl<'a> NamedChanges<'a> {
     fn between(
         gate: &str,
         before: Option<&'a BTreeSet<String>>,
         report: &'a Report,
-    ) -> Changes<'a> {
+    ) -> NamedChanges<'a> {
         let Some(before) = before else {
-            return Changes { new: report.failing.iter().collect(), ..Changes::default() };
+            return NamedChanges {
+                new: report.failing.iter().collect(),
+                ..NamedChanges::default()
+            };
         };
         let is_old = |check: &&Check| before.contains(&prefixed(gate, &check.name));
         let (still, new): (Vec<&Check>, Vec<&Check>) = report.failing.iter().partition(is_old);
@@ -154,17 +158,17 @@ impl<'a> Changes<'a> {
             true => (Vec::new(), gone),
             false => (gone, Vec::new()),
         };
-        Changes { fixed, unknown, still, new }
+        NamedChanges { fixed, unknown, still, new }
     }
 }
 
 /// A text that never gets longer than it may.
-struct Room {
+struct FeedbackRoom {
     text: String,
     max: usize,
 }
 
-impl Room {
+impl FeedbackRoom {
     fn begin(&mut self, gate: &str, reason: Option<&str>, report: Option<&Report>) {
         let what = match report {
             Some(report) => match report.failing.len() + report.more {
@@ -256,7 +260,7 @@ impl Room {
     }
 }
 
-/// A text of at most `max` bytes, with a count of what is missing, if that fits.
+/// Returns a text of at most `max` bytes, with the number of missing bytes if it fits.
 fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();

@@ -1,7 +1,7 @@
-//! What those who run a fleet have said: who rests, who stops, and what all of it may spend.
+//! Directives and the budget of a fleet.
 //!
-//! A fleet is all workers that share a store. It has a log of its own beside those of the projects, in which
-//! orders, its purse and what the sessions of its workers used are.
+//! A fleet consists of all workers that share a store. Its own log holds directives, its budget, and the usage
+//! of its sessions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,31 +9,35 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::excerpt::first_chars;
 use crate::id::TaskId;
 use crate::purse::Purse;
 use crate::time::Timestamp;
 
-/// The longest reason of an order.
+/// The longest reason of a directive.
 pub const REASON_MAX: usize = 2_000;
 
-/// What a worker is called: one word, as a task's id.
+/// The characters of a wrong scope that an error shows.
+const SCOPE_SHOWN_MAX: usize = 128;
+
+/// The name of a worker: one word, like a task's id.
 pub type WorkerName = TaskId;
 
-/// What an order is about.
+/// The workers and projects that a directive applies to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[schemars(with = "String")]
-pub enum Scope {
+pub enum FleetScope {
     All,
     Project(String),
     Worker(String),
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for FleetScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Scope::All => f.write_str("all"),
-            Scope::Project(name) => write!(f, "project:{name}"),
-            Scope::Worker(name) => write!(f, "worker:{name}"),
+            FleetScope::All => f.write_str("all"),
+            FleetScope::Project(name) => write!(f, "project:{name}"),
+            FleetScope::Worker(name) => write!(f, "worker:{name}"),
         }
     }
 }
@@ -42,120 +46,120 @@ impl fmt::Display for Scope {
 #[error("`{0}` is neither `all`, `project:NAME` nor `worker:NAME`")]
 pub struct NoSuchScope(String);
 
-impl FromStr for Scope {
+impl FromStr for FleetScope {
     type Err = NoSuchScope;
 
-    fn from_str(text: &str) -> Result<Scope, NoSuchScope> {
-        let wrong = || NoSuchScope(text.chars().take(128).collect());
+    fn from_str(text: &str) -> Result<FleetScope, NoSuchScope> {
+        let wrong = || NoSuchScope(first_chars(text, SCOPE_SHOWN_MAX));
         match text.split_once(':') {
-            None if text == "all" => Ok(Scope::All),
+            None if text == "all" => Ok(FleetScope::All),
             Some((_, name)) if !TaskId::is_valid(name) => Err(wrong()),
-            Some(("project", name)) => Ok(Scope::Project(name.to_owned())),
-            Some(("worker", name)) => Ok(Scope::Worker(name.to_owned())),
+            Some(("project", name)) => Ok(FleetScope::Project(name.to_owned())),
+            Some(("worker", name)) => Ok(FleetScope::Worker(name.to_owned())),
             _ => Err(wrong()),
         }
     }
 }
 
-impl Serialize for Scope {
+impl Serialize for FleetScope {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Scope {
+impl<'de> Deserialize<'de> for FleetScope {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
-/// What is to be done until it is taken back. Of two that hold, the later variant counts.
+/// A directive that holds until it is cleared. Of two, the later variant counts.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
-    /// A worker takes nothing more, finishes what it has, and ends.
+pub enum FleetOrder {
+    /// A worker claims nothing more, finishes its tasks, and ends.
     Drain,
-    /// Nothing new begins: no task, no turn, no hook. What is under way goes on.
+    /// No task, turn or hook begins. Running ones continue.
     Pause,
-    /// What runs is ended, tasks go back, and nothing new begins.
+    /// Running turns and hooks are ended, tasks are released, and nothing new begins.
     Stop,
 }
 
-impl Order {
+impl FleetOrder {
     pub fn name(self) -> &'static str {
         match self {
-            Order::Drain => "drain",
-            Order::Pause => "pause",
-            Order::Stop => "stop",
+            FleetOrder::Drain => "drain",
+            FleetOrder::Pause => "pause",
+            FleetOrder::Stop => "stop",
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Ordered {
+pub struct FleetOrdered {
     /// `all`, `project:NAME` or `worker:NAME`.
-    pub scope: Scope,
-    pub order: Order,
+    pub scope: FleetScope,
+    pub order: FleetOrder,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What was ordered of a scope does not hold any more.
+/// The directive of a scope was cleared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Lifted {
+pub struct FleetOrderLifted {
     /// `all`, `project:NAME` or `worker:NAME`.
-    pub scope: Scope,
+    pub scope: FleetScope,
 }
 
-/// What the sessions of all workers together may spend from now on.
+/// The budget of the sessions of all workers from now on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetSet {
     pub purse: Purse,
 }
 
-/// Who answers for something wants to be left alone for a while.
+/// A rate limit of a provider or forge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Slowed {
+pub struct RateLimitReported {
     /// `agent:claude`, `forge:github.com`.
     pub what: String,
     pub until: Timestamp,
 }
 
-/// An order that holds, who gave it and when.
+/// A directive that holds, with its author and time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
-    pub ordered: Ordered,
+pub struct StandingOrder {
+    pub ordered: FleetOrdered,
     pub by: String,
     pub at: Timestamp,
 }
 
-/// All orders that hold.
+/// All directives that hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Orders(pub Vec<Standing>);
+pub struct FleetOrders(pub Vec<StandingOrder>);
 
-impl Orders {
-    /// What a worker is told, whatever project it is about.
-    pub fn of_worker(&self, worker: &str) -> Option<&Standing> {
+impl FleetOrders {
+    /// The directive for a worker, regardless of projects.
+    pub fn of_worker(&self, worker: &str) -> Option<&StandingOrder> {
         self.strongest(|scope| match scope {
-            Scope::All => true,
-            Scope::Worker(name) => name == worker,
-            Scope::Project(_) => false,
+            FleetScope::All => true,
+            FleetScope::Worker(name) => name == worker,
+            FleetScope::Project(_) => false,
         })
     }
 
-    /// What a worker is told of a project.
-    pub fn of(&self, worker: &str, project: &str) -> Option<&Standing> {
+    /// The directive for a worker in a project.
+    pub fn of(&self, worker: &str, project: &str) -> Option<&StandingOrder> {
         self.strongest(|scope| match scope {
-            Scope::All => true,
-            Scope::Worker(name) => name == worker,
-            Scope::Project(name) => name == project,
+            FleetScope::All => true,
+            FleetScope::Worker(name) => name == worker,
+            FleetScope::Project(name) => name == project,
         })
     }
 
-    fn strongest(&self, is_meant: impl Fn(&Scope) -> bool) -> Option<&Standing> {
+    fn strongest(&self, is_meant: impl Fn(&FleetScope) -> bool) -> Option<&StandingOrder> {
         let meant = self.0.iter().filter(|standing| is_meant(&standing.ordered.scope));
         meant.max_by_key(|standing| standing.ordered.order)
     }
@@ -165,36 +169,39 @@ impl Orders {
 mod tests {
     use super::*;
 
-    fn standing(scope: &str, order: Order) -> Standing {
-        let ordered = Ordered { scope: scope.parse().unwrap(), order, reason: None };
-        Standing { ordered, by: "o".to_owned(), at: Timestamp(0) }
+    fn standing(scope: &str, order: FleetOrder) -> StandingOrder {
+        let ordered = FleetOrdered { scope: scope.parse().unwrap(), order, reason: None };
+        StandingOrder { ordered, by: "o".to_owned(), at: Timestamp(0) }
     }
 
     #[test]
     fn scopes_have_names() {
         for good in ["all", "project:shop", "worker:w-1"] {
-            assert_eq!(good.parse::<Scope>().unwrap().to_string(), good);
+            assert_eq!(good.parse::<FleetScope>().unwrap().to_string(), good);
         }
         for bad in ["", "every", "project:", "worker:-x", "project:a b", "all:x", "session:x"] {
-            assert!(bad.parse::<Scope>().is_err(), "{bad}");
+            assert!(bad.parse::<FleetScope>().is_err(), "{bad}");
         }
     }
 
     #[test]
     fn the_strongest_order_counts() {
-        let orders = Orders(vec![
-            standing("worker:w", Order::Drain),
-            standing("project:p", Order::Stop),
-            standing("project:q", Order::Pause),
+        let orders = FleetOrders(vec![
+            standing("worker:w", FleetOrder::Drain),
+            standing("project:p", FleetOrder::Stop),
+            standing("project:q", FleetOrder::Pause),
         ]);
         let of = |worker, project| orders.of(worker, project).map(|found| found.ordered.order);
-        assert_eq!(of("w", "p"), Some(Order::Stop));
-        assert_eq!(of("w", "q"), Some(Order::Pause));
-        assert_eq!(of("w", "r"), Some(Order::Drain));
+        assert_eq!(of("w", "p"), Some(FleetOrder::Stop));
+        assert_eq!(of("w", "q"), Some(FleetOrder::Pause));
+        assert_eq!(of("w", "r"), Some(FleetOrder::Drain));
         assert_eq!(of("v", "r"), None);
         let order = |worker| orders.of_worker(worker).map(|found| found.ordered.order);
-        assert_eq!((order("w"), order("v")), (Some(Order::Drain), None));
-        let all = Orders(vec![standing("all", Order::Pause), standing("worker:w", Order::Drain)]);
-        assert_eq!(all.of_worker("w").unwrap().ordered.order, Order::Pause);
+        assert_eq!((order("w"), order("v")), (Some(FleetOrder::Drain), None));
+        let all = FleetOrders(vec![
+            standing("all", FleetOrder::Pause),
+            standing("worker:w", FleetOrder::Drain),
+        ]);
+        assert_eq!(all.of_worker("w").unwrap().ordered.order, FleetOrder::Pause);
     }
 }

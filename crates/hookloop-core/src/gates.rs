@@ -1,4 +1,4 @@
-//! What the gates of one claim or one merge say together.
+//! The joint verdict of the gates on a claim or a merge.
 //!
 //! A gate that was skipped did not pass, and neither did one that failed with `on_failure: open`.
 //! Both are reported apart from the gates that passed.
@@ -6,8 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::answer::{Outcome, Status, Verdict as RunVerdict};
-use crate::session::Verdict;
+use crate::hook_protocol::{HookOutcome, HookStatus, HookVerdict as RunVerdict};
+use crate::payload::verdict::JointVerdict;
 
 /// One run of a gate.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub struct GateRun<'r> {
     pub name: &'r str,
     /// The group in which one passing gate is enough.
     pub any_of: Option<&'r str>,
-    pub outcome: &'r Outcome,
+    pub outcome: &'r HookOutcome,
 }
 
 /// The result of one gate among the others.
@@ -30,10 +30,10 @@ pub enum GateResult {
     Blocked,
 }
 
-/// What the gates say together.
+/// The joint verdict, with the result of each gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatesVerdict {
-    pub verdict: Verdict,
+    pub verdict: JointVerdict,
     /// The results of the runs, in the order of the runs.
     pub results: Vec<GateResult>,
     names: Vec<String>,
@@ -66,11 +66,11 @@ pub fn verdict(runs: &[GateRun<'_>]) -> GatesVerdict {
         _ => None,
     });
     let verdict = if let Some(reason) = escalated {
-        Verdict::Escalate { reason }
+        JointVerdict::Escalate { reason }
     } else if results.contains(&GateResult::Blocked) {
-        Verdict::Block
+        JointVerdict::Block
     } else {
-        Verdict::Pass
+        JointVerdict::Pass
     };
     let names = runs.iter().map(|run| run.name.to_owned()).collect();
     GatesVerdict { verdict, results, names }
@@ -78,8 +78,8 @@ pub fn verdict(runs: &[GateRun<'_>]) -> GatesVerdict {
 
 fn result_of(run: &GateRun<'_>, all: &[GateRun<'_>]) -> GateResult {
     match (&run.outcome.verdict, run.outcome.status) {
-        (RunVerdict::Pass, Status::Passed) => GateResult::Passed,
-        (RunVerdict::Pass, Status::Skipped) => GateResult::Skipped,
+        (RunVerdict::Pass, HookStatus::Passed) => GateResult::Passed,
+        (RunVerdict::Pass, HookStatus::Skipped) => GateResult::Skipped,
         (RunVerdict::Pass, _) => GateResult::Failed,
         (RunVerdict::Escalate { .. }, _) => GateResult::Blocked,
         (RunVerdict::Block { .. }, _) if is_excused(run, all) => GateResult::Failed,
@@ -92,7 +92,7 @@ fn is_excused(run: &GateRun<'_>, all: &[GateRun<'_>]) -> bool {
     let has_passed = |other: &GateRun<'_>| {
         other.any_of == run.any_of
             && other.outcome.verdict == RunVerdict::Pass
-            && other.outcome.status == Status::Passed
+            && other.outcome.status == HookStatus::Passed
     };
     run.any_of.is_some() && all.iter().any(has_passed)
 }
@@ -101,23 +101,23 @@ fn is_excused(run: &GateRun<'_>, all: &[GateRun<'_>]) -> bool {
 mod tests {
     use super::*;
 
-    fn outcome(word: &str) -> Outcome {
-        let of = |status, verdict| Outcome { verdict, ..Outcome::of(status) };
+    fn outcome(word: &str) -> HookOutcome {
+        let of = |status, verdict| HookOutcome { verdict, ..HookOutcome::of(status) };
         let block = || RunVerdict::Block { feedback: "no".to_owned() };
         match word {
-            "passes" => of(Status::Passed, RunVerdict::Pass),
-            "skips" => of(Status::Skipped, RunVerdict::Pass),
-            "fails open" => of(Status::Failed, RunVerdict::Pass),
-            "times out" => of(Status::TimedOut, block()),
-            "blocks" => of(Status::Blocked, block()),
-            "asks" => of(Status::Blocked, RunVerdict::Escalate { reason: "look".to_owned() }),
+            "passes" => of(HookStatus::Passed, RunVerdict::Pass),
+            "skips" => of(HookStatus::Skipped, RunVerdict::Pass),
+            "fails open" => of(HookStatus::Failed, RunVerdict::Pass),
+            "times out" => of(HookStatus::TimedOut, block()),
+            "blocks" => of(HookStatus::Blocked, block()),
+            "asks" => of(HookStatus::Blocked, RunVerdict::Escalate { reason: "look".to_owned() }),
             other => panic!("{other}"),
         }
     }
 
     /// Each gate as `result` or `result in group`.
-    fn check(gates: &[&str], expected: Verdict, results: &[GateResult]) {
-        let parsed: Vec<(Outcome, Option<&str>)> = gates
+    fn check(gates: &[&str], expected: JointVerdict, results: &[GateResult]) {
+        let parsed: Vec<(HookOutcome, Option<&str>)> = gates
             .iter()
             .map(|gate| match gate.split_once(" in ") {
                 Some((word, group)) => (outcome(word), Some(group)),
@@ -135,25 +135,25 @@ mod tests {
     #[test]
     fn the_verdict_of_several_gates() {
         use GateResult::{Blocked, Failed, Passed, Skipped};
-        let escalate = || Verdict::Escalate { reason: "look".to_owned() };
-        check(&[], Verdict::Pass, &[]);
-        check(&["passes"], Verdict::Pass, &[Passed]);
-        check(&["passes", "skips"], Verdict::Pass, &[Passed, Skipped]);
-        check(&["passes", "fails open"], Verdict::Pass, &[Passed, Failed]);
-        check(&["passes", "blocks"], Verdict::Block, &[Passed, Blocked]);
-        check(&["times out"], Verdict::Block, &[Blocked]);
+        let escalate = || JointVerdict::Escalate { reason: "look".to_owned() };
+        check(&[], JointVerdict::Pass, &[]);
+        check(&["passes"], JointVerdict::Pass, &[Passed]);
+        check(&["passes", "skips"], JointVerdict::Pass, &[Passed, Skipped]);
+        check(&["passes", "fails open"], JointVerdict::Pass, &[Passed, Failed]);
+        check(&["passes", "blocks"], JointVerdict::Block, &[Passed, Blocked]);
+        check(&["times out"], JointVerdict::Block, &[Blocked]);
         check(&["blocks", "asks"], escalate(), &[Blocked, Blocked]);
     }
 
     #[test]
     fn a_group_of_gates_needs_one_that_passed() {
         use GateResult::{Blocked, Failed, Passed, Skipped};
-        let escalate = Verdict::Escalate { reason: "look".to_owned() };
-        check(&["blocks in g", "passes in g"], Verdict::Pass, &[Failed, Passed]);
-        check(&["blocks in g", "passes in h"], Verdict::Block, &[Blocked, Passed]);
-        check(&["blocks in g", "passes"], Verdict::Block, &[Blocked, Passed]);
-        check(&["blocks in g", "skips in g"], Verdict::Block, &[Blocked, Skipped]);
-        check(&["blocks in g", "fails open in g"], Verdict::Block, &[Blocked, Failed]);
+        let escalate = JointVerdict::Escalate { reason: "look".to_owned() };
+        check(&["blocks in g", "passes in g"], JointVerdict::Pass, &[Failed, Passed]);
+        check(&["blocks in g", "passes in h"], JointVerdict::Block, &[Blocked, Passed]);
+        check(&["blocks in g", "passes"], JointVerdict::Block, &[Blocked, Passed]);
+        check(&["blocks in g", "skips in g"], JointVerdict::Block, &[Blocked, Skipped]);
+        check(&["blocks in g", "fails open in g"], JointVerdict::Block, &[Blocked, Failed]);
         check(&["asks in g", "passes in g"], escalate, &[Blocked, Passed]);
     }
 

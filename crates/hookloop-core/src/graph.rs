@@ -17,8 +17,8 @@ pub fn path<E>(
     if from == to {
         return Ok(Some(vec![from]));
     }
-    let mut forward = Side::new(from);
-    let mut backward = Side::new(to);
+    let mut forward = SearchSide::new(from);
+    let mut backward = SearchSide::new(to);
     let mut found = Vec::new();
     loop {
         let Some(node) = forward.take() else { return Ok(None) };
@@ -35,15 +35,15 @@ pub fn path<E>(
 }
 
 /// One end's breadth-first search: where each node was reached from, in the order reached.
-struct Side {
+struct SearchSide {
     came_from: HashMap<u64, u64>,
     queue: Vec<u64>,
     next: usize,
 }
 
-impl Side {
-    fn new(start: u64) -> Side {
-        Side { came_from: HashMap::from([(start, start)]), queue: vec![start], next: 0 }
+impl SearchSide {
+    fn new(start: u64) -> SearchSide {
+        SearchSide { came_from: HashMap::from([(start, start)]), queue: vec![start], next: 0 }
     }
 
     fn take(&mut self) -> Option<u64> {
@@ -53,7 +53,7 @@ impl Side {
     }
 
     /// Takes over the neighbours of `node`; answers the first that `other` has reached too.
-    fn spread(&mut self, node: u64, neighbours: &mut Vec<u64>, other: &Side) -> Option<u64> {
+    fn spread(&mut self, node: u64, neighbours: &mut Vec<u64>, other: &SearchSide) -> Option<u64> {
         for next in neighbours.drain(..) {
             if self.came_from.contains_key(&next) {
                 continue;
@@ -81,7 +81,7 @@ impl Side {
     }
 }
 
-fn joined(forward: &Side, backward: &Side, meeting: u64) -> Vec<u64> {
+fn joined(forward: &SearchSide, backward: &SearchSide, meeting: u64) -> Vec<u64> {
     let mut path = forward.trail(meeting);
     path.reverse();
     path.extend(backward.trail(meeting).into_iter().skip(1));

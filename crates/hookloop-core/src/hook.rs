@@ -6,7 +6,7 @@ use crate::action::Action;
 use crate::builtin::Builtin;
 use crate::command_line::{CommandLine, CommandLineError};
 use crate::event::Event;
-use crate::options::Options;
+use crate::options::HookOptions;
 use crate::point::Point;
 use crate::review::Quorum;
 use crate::rule::Rule;
@@ -21,58 +21,59 @@ pub struct Hook {
     pub name: String,
     /// Where it runs.
     pub points: Vec<Point>,
-    /// Whose list it is in: a task type's, by its name, or an agent's ([`of_agent`]); none for the project's.
+    /// The list that holds the hook: a task type's, by its name, or an agent's ([`of_agent`]); none for the
+    /// project's.
     pub task_type: Option<String>,
-    pub source: Source,
+    pub source: HookSource,
     pub priority: i32,
     pub enabled: bool,
-    pub metadata: Metadata,
-    pub handler: Handler,
-    pub options: Options,
+    pub metadata: HookMetadata,
+    pub handler: HookHandler,
+    pub options: HookOptions,
 }
 
-/// What the list of an agent's own hooks is called. No task type has such a name.
+/// Returns the name of the list of an agent's hooks. No task type has such a name.
 pub fn of_agent(agent: &str) -> String {
     format!("{AGENT_LIST}{agent}")
 }
 
-/// How the names of agents' lists begin.
+/// The prefix of the names of agents' lists.
 pub const AGENT_LIST: &str = "agent:";
 
 impl Hook {
-    /// Whether it is on and runs where `name` says.
+    /// Whether the hook is enabled and runs at the point `name`.
     fn is_at(&self, name: &str) -> bool {
         self.enabled && self.points.iter().any(|point| point.name() == name)
     }
 
-    /// Whether `other` is the same hook but for where it runs.
+    /// Whether `other` is the same hook, apart from its points.
     pub fn is_alike(&self, other: &Hook) -> bool {
         *self == Hook { points: self.points.clone(), ..other.clone() }
     }
 }
 
-/// Who brought a hook.
+/// The origin of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum HookSource {
     /// The product.
     Builtin,
-    /// A policy: it is above the user, too, and nobody switches it off.
+    /// A policy. No user can disable the hook.
     Operator,
     /// The user's own configuration.
     User,
-    /// The project's file: a repository's word, which runs nothing unless the user trusts it.
+    /// The project's file. Its hooks run only if the user trusts them.
     Project,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Metadata {
+pub struct HookMetadata {
     pub description: Option<String>,
     pub author: Option<String>,
     pub version: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Handler {
+pub enum HookHandler {
     Builtin(Builtin),
     /// Actions that the configuration spells out.
     Declared(Vec<DeclaredAction>),
@@ -85,10 +86,10 @@ pub enum Handler {
     Gatekeepers {
         agents: Vec<String>,
         quorum: Quorum,
-        /// What they are told and who they are, as far as that is defined: part of what is agreed to.
+        /// The instructions and definitions of the agents, which are part of the trusted digest.
         terms: Vec<String>,
     },
-    /// What has to be true of the project's files.
+    /// A condition on the project's files.
     Rule(Rule),
 }
 
@@ -131,7 +132,8 @@ impl DeclaredAction {
         serde_json::from_value(action).map_err(|error| failed(&error))
     }
 
-    /// Whether it may take a decision that is a person's: complete or unblock a task. (A workflow does neither.)
+    /// Whether the action may complete or unblock a task, which is a person's decision. A workflow does
+    /// neither.
     pub fn decides(&self) -> bool {
         if self.kind != "update_task" {
             return false;
@@ -142,7 +144,7 @@ impl DeclaredAction {
         !change.is_some_and(|(_, change)| harmless.iter().any(|word| change.is_plain_text(word)))
     }
 
-    /// Whether the action would be one at all, whatever its variables hold.
+    /// Checks that the action is valid for any values of its variables.
     pub fn check(kind: &'static str, payload: &Value) -> Result<(), String> {
         let sample = sampled(payload);
         serde_json::from_value::<Action>(serde_json::json!({ "type": kind, "payload": sample }))
@@ -174,17 +176,17 @@ pub enum RegistryError {
 /// The hooks of a project. Names are unique among the hooks of a task type, and among the others; the
 /// order is priority, then registration.
 #[derive(Clone, Debug, Default)]
-pub struct Registry {
+pub struct HookRegistry {
     hooks: Vec<Hook>,
     /// Points for which a task type has a list of its own, if an empty one.
     typed: Vec<(String, Point)>,
 }
 
-impl Registry {
+impl HookRegistry {
     /// The built-in reactions, as they come.
-    pub fn builtin() -> Registry {
+    pub fn builtin() -> HookRegistry {
         let hooks = Builtin::REACTIONS.into_iter().map(Builtin::hook).collect();
-        Registry { hooks, typed: Vec::new() }
+        HookRegistry { hooks, typed: Vec::new() }
     }
 
     pub fn register(&mut self, hook: Hook) -> Result<(), RegistryError> {
@@ -203,7 +205,7 @@ impl Registry {
         Some(self.hooks.remove(at))
     }
 
-    /// Says that tasks of a type have their own hooks at a point, and not the project's.
+    /// Records that tasks of a type have their own hooks at a point instead of the project's.
     pub fn set_typed(&mut self, task_type: &str, point: &Point) {
         let key = (task_type.to_owned(), point.clone());
         if !self.typed.contains(&key) {
@@ -233,18 +235,17 @@ impl Registry {
         &self.hooks
     }
 
-    /// Whether any hook could have something to do when an event of type `kind` happens.
+    /// Whether a hook could act on an event of type `kind`.
     pub fn follows(&self, kind: &str) -> bool {
         let acts = |hook: &Hook| match hook.handler {
-            Handler::Builtin(builtin) => builtin.acts_on(kind),
+            HookHandler::Builtin(builtin) => builtin.acts_on(kind),
             _ => true,
         };
         self.hooks.iter().any(|hook| hook.is_at(kind) && acts(hook))
     }
 
-    /// Enabled hooks at a point for a task of that type, in the order they run: those of its type, if
-    /// it has a list for the point, else the project's; and the user's own and the operator's, which no
-    /// project takes away. The operator's come first: nothing is done before they have had their say.
+    /// Returns the enabled hooks at a point for a task of a type, in order. A list of the type replaces the
+    /// project's list. The user's and the operator's hooks always run, and the operator's run first.
     pub fn resolve(&self, point: &str, task_type: Option<&str>) -> Vec<&Hook> {
         self.resolve_for(point, task_type, None)
     }
@@ -259,12 +260,12 @@ impl Registry {
         let own = agent.map(of_agent).filter(|list| self.is_typed(point, Some(list)));
         let scope = own.as_deref().or(task_type.filter(|_| self.is_typed(point, task_type)));
         let is_in_scope = |hook: &Hook| {
-            matches!(hook.source, Source::User | Source::Operator)
+            matches!(hook.source, HookSource::User | HookSource::Operator)
                 || hook.task_type.as_deref() == scope
         };
         let mut hooks: Vec<&Hook> =
             self.hooks.iter().filter(|hook| hook.is_at(point) && is_in_scope(hook)).collect();
-        hooks.sort_by_key(|hook| (hook.source != Source::Operator, hook.priority));
+        hooks.sort_by_key(|hook| (hook.source != HookSource::Operator, hook.priority));
         hooks
     }
 
@@ -279,6 +280,47 @@ impl Registry {
     }
 }
 
+impl Builtin {
+    /// The hook as it is where nothing else is configured.
+    pub fn hook(self) -> Hook {
+        let completed: &[&str] = &["task_completed"];
+        let (priority, events, description) = match self {
+            Builtin::AutoCreateReviewTask => {
+                (10, completed, "Adds a review task when an agent's task completes")
+            }
+            Builtin::CheckDependencySatisfaction => {
+                (20, completed, "Announces tasks whose last dependency completed")
+            }
+            Builtin::TrackAgentTaskLifecycle => (
+                50,
+                &["task_created", "task_started", "task_completed"][..],
+                "Records how long agents' tasks took",
+            ),
+            Builtin::RebaseOnMain => (DEFAULT_PRIORITY, &[][..], "Brings a branch up to its base"),
+            Builtin::RunTests => (DEFAULT_PRIORITY, &[][..], "Runs the project's tests"),
+            Builtin::CreatePr => {
+                (DEFAULT_PRIORITY, &[][..], "Pushes a branch and asks for a merge")
+            }
+            Builtin::Merge => (DEFAULT_PRIORITY, &[][..], "Merges what was submitted"),
+        };
+        Hook {
+            name: self.name().to_owned(),
+            points: events.iter().map(|kind| Point::Event((*kind).to_owned())).collect(),
+            task_type: None,
+            source: HookSource::Builtin,
+            priority,
+            enabled: true,
+            metadata: HookMetadata {
+                description: Some(description.to_owned()),
+                author: Some("hookloop".to_owned()),
+                version: Some("1".to_owned()),
+            },
+            handler: HookHandler::Builtin(self),
+            options: HookOptions::default(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,12 +330,12 @@ mod tests {
             name: name.into(),
             points: vec![completed()],
             task_type: None,
-            source: Source::Project,
+            source: HookSource::Project,
             priority,
             enabled: true,
-            metadata: Metadata::default(),
-            handler: Handler::Declared(vec![]),
-            options: Options::default(),
+            metadata: HookMetadata::default(),
+            handler: HookHandler::Declared(vec![]),
+            options: HookOptions::default(),
         }
     }
 
@@ -301,14 +343,14 @@ mod tests {
         Point::Event("task_completed".into())
     }
 
-    fn order<'a>(registry: &'a Registry, task_type: Option<&str>) -> Vec<&'a str> {
+    fn order<'a>(registry: &'a HookRegistry, task_type: Option<&str>) -> Vec<&'a str> {
         let hooks = registry.resolve("task_completed", task_type);
         hooks.iter().map(|hook| hook.name.as_str()).collect()
     }
 
     #[test]
     fn low_priority_first_then_registration_and_zero_is_zero() {
-        let mut registry = Registry::default();
+        let mut registry = HookRegistry::default();
         for (name, priority) in [("c", 100), ("a", 0), ("d", 100), ("b", 20), ("z", -1)] {
             registry.register(hook(name, priority)).unwrap();
         }
@@ -321,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_type_with_a_list_has_that_list_alone() {
-        let mut registry = Registry::default();
+        let mut registry = HookRegistry::default();
         let typed = |name: &str| Hook { task_type: Some("fix".into()), ..hook(name, 1) };
         registry.register(hook("a", 1)).unwrap();
         registry.register(typed("a")).unwrap();
@@ -332,11 +374,11 @@ mod tests {
         assert_eq!(order(&registry, Some("fix")), ["a", "b"]);
         assert_eq!(order(&registry, Some("quiet")), [""; 0]);
         assert_eq!(order(&registry, Some("other")), ["a"]);
-        registry.register(Hook { source: Source::User, ..hook("own", 0) }).unwrap();
+        registry.register(Hook { source: HookSource::User, ..hook("own", 0) }).unwrap();
         for task_type in [None, Some("fix"), Some("quiet")] {
             assert_eq!(order(&registry, task_type)[0], "own", "no list takes it away");
         }
-        registry.register(Hook { source: Source::Operator, ..hook("required", 200) }).unwrap();
+        registry.register(Hook { source: HookSource::Operator, ..hook("required", 200) }).unwrap();
         for task_type in [None, Some("fix"), Some("quiet")] {
             assert_eq!(
                 order(&registry, task_type)[..2],
@@ -349,7 +391,7 @@ mod tests {
 
     #[test]
     fn an_agents_own_list_comes_before_its_tasks() {
-        let mut registry = Registry::default();
+        let mut registry = HookRegistry::default();
         let list = |list: &str, name: &str| Hook { task_type: Some(list.into()), ..hook(name, 1) };
         registry.register(hook("project", 1)).unwrap();
         registry.register(list("fix", "type")).unwrap();
@@ -368,7 +410,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_a_hook_runs_somewhere() {
-        let mut registry = Registry::builtin();
+        let mut registry = HookRegistry::builtin();
         let taken = registry.register(hook("auto-create-review-task", 1));
         assert_eq!(taken, Err(RegistryError::NameTaken("auto-create-review-task".into())));
         let none = Hook { points: vec![], ..hook("x", 1) };

@@ -1,193 +1,198 @@
-//! What needs a human: problems, what makes and what ends one, and what people are told of them.
+//! Problems that need a person: the events that raise and end them.
 //!
-//! A problem is named after the event that made it, so it is the same on every machine and after every restart, and one
-//! that comes back is another.
+//! A problem is named after the event that raised it. So it is the same on every machine and after every
+//! restart, and a problem that comes back has another name.
 
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::EventBody;
+use crate::excerpt::first_chars;
 use crate::id::{SessionId, Subject, TaskId};
-use crate::session::facts::Left;
-use crate::session::{Limit, Outcome, Plan, SessionEnded, Work};
+use crate::payload::plan::{SessionPlan, SessionWork};
+use crate::payload::session::{SessionEnded, SessionOutcome, TaskExit};
+use crate::payload::session_limits::SessionLimit;
 use crate::time::Timestamp;
+
+pub use crate::excerpt::one_line;
+pub use crate::payload::inbox::{NoticeClaimed, NoticeFailed, ProblemDismissed};
 
 /// The longest text about a problem that leaves the project.
 pub const TEXT_MAX: usize = 2_000;
+
 /// The longest line of such a text.
 pub const LINE_MAX: usize = 200;
 
-/// What sort of problem it is.
+/// The kind of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ProblemKind {
     TaskBlocked,
     /// A submission can't be merged without a human.
     MergeHeld,
-    /// A session ended with its work undone, and no task says so.
+    /// A session did not finish its work, and no task reports it.
     SessionEnded,
     SessionPaused,
-    /// A session waits to be told what to do about gates that say no.
+    /// A session waits for a decision about gates that fail.
     SessionAsks,
     PurseExhausted,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 6] = [
-        Kind::TaskBlocked,
-        Kind::MergeHeld,
-        Kind::SessionEnded,
-        Kind::SessionPaused,
-        Kind::SessionAsks,
-        Kind::PurseExhausted,
+impl ProblemKind {
+    pub const ALL: [ProblemKind; 6] = [
+        ProblemKind::TaskBlocked,
+        ProblemKind::MergeHeld,
+        ProblemKind::SessionEnded,
+        ProblemKind::SessionPaused,
+        ProblemKind::SessionAsks,
+        ProblemKind::PurseExhausted,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Kind::TaskBlocked => "task_blocked",
-            Kind::MergeHeld => "merge_held",
-            Kind::SessionEnded => "session_ended",
-            Kind::SessionPaused => "session_paused",
-            Kind::SessionAsks => "session_asks",
-            Kind::PurseExhausted => "purse_exhausted",
+            ProblemKind::TaskBlocked => "task_blocked",
+            ProblemKind::MergeHeld => "merge_held",
+            ProblemKind::SessionEnded => "session_ended",
+            ProblemKind::SessionPaused => "session_paused",
+            ProblemKind::SessionAsks => "session_asks",
+            ProblemKind::PurseExhausted => "purse_exhausted",
         }
     }
 
-    /// What is the matter, in words.
+    /// The problem in words.
     pub fn words(self) -> &'static str {
         match self {
-            Kind::TaskBlocked => "is blocked",
-            Kind::MergeHeld => "can't be merged",
-            Kind::SessionEnded => "did not finish",
-            Kind::SessionPaused => "is paused",
-            Kind::SessionAsks => "asks what to do",
-            Kind::PurseExhausted => "is empty",
+            ProblemKind::TaskBlocked => "is blocked",
+            ProblemKind::MergeHeld => "can't be merged",
+            ProblemKind::SessionEnded => "did not finish",
+            ProblemKind::SessionPaused => "is paused",
+            ProblemKind::SessionAsks => "asks what to do",
+            ProblemKind::PurseExhausted => "is empty",
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ProblemKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for ProblemKind {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Kind, String> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
-            let names = Kind::ALL.map(Kind::name).join(", ");
+    fn from_str(text: &str) -> Result<ProblemKind, String> {
+        ProblemKind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
+            let names = ProblemKind::ALL.map(ProblemKind::name).join(", ");
             format!("`{text}` is no kind of problem: one of {names}")
         })
     }
 }
 
-/// What has a problem.
+/// The subject of a problem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum About {
+pub enum ProblemSubject {
     Task(TaskId),
     Session(SessionId),
     Purse,
 }
 
-impl About {
-    /// The subject whose events say so.
+impl ProblemSubject {
+    /// The subject whose events raise the problem.
     pub fn subject(&self) -> Subject {
         match self {
-            About::Task(id) => Subject::Task(id.clone()),
-            About::Session(id) => Subject::Session(id.clone()),
-            About::Purse => Subject::Purse,
+            ProblemSubject::Task(id) => Subject::Task(id.clone()),
+            ProblemSubject::Session(id) => Subject::Session(id.clone()),
+            ProblemSubject::Purse => Subject::Purse,
         }
     }
 
-    pub fn of(subject: Subject) -> Option<About> {
+    pub fn of(subject: Subject) -> Option<ProblemSubject> {
         match subject {
-            Subject::Task(id) => Some(About::Task(id)),
-            Subject::Session(id) => Some(About::Session(id)),
-            Subject::Purse => Some(About::Purse),
+            Subject::Task(id) => Some(ProblemSubject::Task(id)),
+            Subject::Session(id) => Some(ProblemSubject::Session(id)),
+            Subject::Purse => Some(ProblemSubject::Purse),
             _ => None,
         }
     }
 }
 
-impl fmt::Display for About {
+impl fmt::Display for ProblemSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            About::Task(id) => write!(f, "task:{id}"),
-            About::Session(id) => write!(f, "session:{id}"),
-            About::Purse => f.write_str("purse"),
+            ProblemSubject::Task(id) => write!(f, "task:{id}"),
+            ProblemSubject::Session(id) => write!(f, "session:{id}"),
+            ProblemSubject::Purse => f.write_str("purse"),
         }
     }
 }
 
-/// A problem's name: what has it, and the place of the event that made it.
+/// A problem's name: its subject, and the version of the event that raised it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
-    pub about: About,
+pub struct ProblemKey {
+    pub about: ProblemSubject,
     pub version: u64,
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for ProblemKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.about, self.version)
     }
 }
 
-impl FromStr for Key {
-    type Err = BadKey;
+impl FromStr for ProblemKey {
+    type Err = BadProblemKey;
 
-    fn from_str(text: &str) -> Result<Key, BadKey> {
-        let bad = || BadKey(text.chars().take(LINE_MAX).collect());
+    fn from_str(text: &str) -> Result<ProblemKey, BadProblemKey> {
+        let bad = || BadProblemKey(first_chars(text, LINE_MAX));
         let (about, version) = text.rsplit_once('@').ok_or_else(bad)?;
         let about = match about.split_once(':') {
-            Some(("task", id)) => About::Task(id.parse().map_err(|_| bad())?),
-            Some(("session", id)) => About::Session(id.parse().map_err(|_| bad())?),
-            None if about == "purse" => About::Purse,
+            Some(("task", id)) => ProblemSubject::Task(id.parse().map_err(|_| bad())?),
+            Some(("session", id)) => ProblemSubject::Session(id.parse().map_err(|_| bad())?),
+            None if about == "purse" => ProblemSubject::Purse,
             _ => return Err(bad()),
         };
-        Ok(Key { about, version: version.parse().map_err(|_| bad())? })
+        Ok(ProblemKey { about, version: version.parse().map_err(|_| bad())? })
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the key of a problem: `task:ID@N`, `session:ID@N` or `purse@N`")]
-pub struct BadKey(String);
+pub struct BadProblemKey(String);
 
-/// Something that needs a human.
+/// A problem that needs a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    pub key: Key,
-    pub kind: Kind,
+    pub key: ProblemKey,
+    pub kind: ProblemKind,
     pub reason: String,
     pub since: Timestamp,
-    /// Who said so.
+    /// The actor of the event.
     pub by: String,
-    /// A person wants to hear no more of it.
+    /// A person dismissed the problem.
     pub is_dismissed: bool,
 }
 
-/// What an event does about the problem of its subject.
+/// The effect of an event on the problem of its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    Arises { kind: Kind, reason: String },
+pub enum ProblemChange {
+    Arises { kind: ProblemKind, reason: String },
     Passes,
 }
 
-fn arises(kind: Kind, reason: &str) -> Option<Change> {
-    Some(Change::Arises { kind, reason: reason.to_owned() })
+fn arises(kind: ProblemKind, reason: &str) -> Option<ProblemChange> {
+    Some(ProblemChange::Arises { kind, reason: reason.to_owned() })
 }
 
-/// What an event of a task does; nothing is known of most.
-pub fn of_task(body: &EventBody) -> Option<Change> {
+/// Returns the effect of a task's event. Most events have none.
+pub fn of_task(body: &EventBody) -> Option<ProblemChange> {
     match body {
-        EventBody::TaskBlocked(obstacle) => arises(Kind::TaskBlocked, &obstacle.reason),
+        EventBody::TaskBlocked(obstacle) => arises(ProblemKind::TaskBlocked, &obstacle.reason),
         EventBody::MergeHeld(held) => match &held.reason {
-            Some(reason) => arises(Kind::MergeHeld, reason),
-            None => Some(Change::Passes),
+            Some(reason) => arises(ProblemKind::MergeHeld, reason),
+            None => Some(ProblemChange::Passes),
         },
         EventBody::TaskStarted(_)
         | EventBody::TaskReleased(_)
@@ -197,134 +202,108 @@ pub fn of_task(body: &EventBody) -> Option<Change> {
         | EventBody::TaskMerged(_)
         | EventBody::TaskCompleted(_)
         | EventBody::TaskUnblocked(_)
-        | EventBody::TaskDeleted(_) => Some(Change::Passes),
+        | EventBody::TaskDeleted(_) => Some(ProblemChange::Passes),
         _ => None,
     }
 }
 
-/// Which ends of a session are a problem of its own.
+/// The ends of a session that are a problem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Asks {
-    /// None: a task says what there is to say, or somebody sits beside it.
+pub enum EndReporting {
+    /// No end: a task reports the problem, or a person is present.
     #[default]
     Nothing,
-    /// It gave a task back that nobody will hear of.
+    /// An end without completion: the session released a task, and nothing else reports that.
     WhenStuck,
-    /// Its work is its own.
+    /// Every end without completion: the session has work of its own.
     Always,
 }
 
-impl Asks {
-    /// What a session begins with.
-    pub fn first(plan: &Plan) -> Asks {
+impl EndReporting {
+    /// Returns the policy at the start of a session.
+    pub fn first(plan: &SessionPlan) -> EndReporting {
         match plan.work {
-            Work::Prompt(_) | Work::Spec(_) => Asks::Always,
-            Work::Tasks | Work::Task(_) | Work::Own | Work::Review(_) => Asks::Nothing,
+            SessionWork::Prompt(_) | SessionWork::Spec(_) => EndReporting::Always,
+            SessionWork::Tasks
+            | SessionWork::Task(_)
+            | SessionWork::Own
+            | SessionWork::Review(_) => EndReporting::Nothing,
         }
     }
 
-    /// What it is after a task was left like that.
-    pub fn after(left: Left) -> Asks {
+    /// Returns the policy after a task was left in this way.
+    pub fn after(left: TaskExit) -> EndReporting {
         match left {
-            Left::Released => Asks::WhenStuck,
-            Left::Completed | Left::Submitted | Left::Returned | Left::Blocked | Left::Lost => {
-                Asks::Nothing
-            }
+            TaskExit::Released => EndReporting::WhenStuck,
+            TaskExit::Completed
+            | TaskExit::Submitted
+            | TaskExit::Returned
+            | TaskExit::Blocked
+            | TaskExit::Lost => EndReporting::Nothing,
         }
     }
 }
 
-/// What an event of a session does.
-pub fn of_session(body: &EventBody, asks: Asks) -> Option<Change> {
+/// Returns the effect of a session's event.
+pub fn of_session(body: &EventBody, asks: EndReporting) -> Option<ProblemChange> {
     match (body, asks) {
-        (EventBody::SessionPaused(_), _) => arises(Kind::SessionPaused, "it was asked to pause"),
-        (EventBody::RetryLimitAsked(asked), _) => arises(Kind::SessionAsks, &asked.to_string()),
+        (EventBody::SessionPaused(_), _) => {
+            arises(ProblemKind::SessionPaused, "it was asked to pause")
+        }
+        (EventBody::RetryLimitAsked(asked), _) => {
+            arises(ProblemKind::SessionAsks, &asked.to_string())
+        }
         (
             EventBody::SessionEnded(SessionEnded {
-                outcome: Outcome::NeedsHuman { reason }, ..
+                outcome: SessionOutcome::NeedsHuman { reason },
+                ..
             }),
-            Asks::Always | Asks::WhenStuck,
-        ) => arises(Kind::SessionEnded, reason),
-        // An empty purse is one problem, whoever meets it.
+            EndReporting::Always | EndReporting::WhenStuck,
+        ) => arises(ProblemKind::SessionEnded, reason),
+        // An exhausted budget is one problem for all sessions.
         (
             EventBody::SessionEnded(SessionEnded {
-                outcome: Outcome::Limit { limit: Limit::Purse },
+                outcome: SessionOutcome::Limit { limit: SessionLimit::Purse },
                 ..
             }),
             _,
-        ) => Some(Change::Passes),
+        ) => Some(ProblemChange::Passes),
         (
-            EventBody::SessionEnded(SessionEnded { outcome: Outcome::Limit { limit }, .. }),
-            Asks::Always | Asks::WhenStuck,
-        ) => arises(Kind::SessionEnded, &format!("its limit of {} was reached", limit.name())),
+            EventBody::SessionEnded(SessionEnded {
+                outcome: SessionOutcome::Limit { limit }, ..
+            }),
+            EndReporting::Always | EndReporting::WhenStuck,
+        ) => {
+            arises(ProblemKind::SessionEnded, &format!("its limit of {} was reached", limit.name()))
+        }
         (
             EventBody::SessionEnded(_)
             | EventBody::SessionReopened(_)
             | EventBody::SessionResumed(_)
             | EventBody::RetryLimitAnswered(_),
             _,
-        ) => Some(Change::Passes),
+        ) => Some(ProblemChange::Passes),
         _ => None,
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Dismissed {
-    /// The problem's key.
-    pub problem: String,
-}
-
-/// Who is about to send a message, by which channel, and of what.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct NoticeClaimed {
-    pub channel: String,
-    /// Tells channels of one name apart that lead elsewhere.
-    pub to: String,
-    pub machine: String,
-    /// The keys of the problems.
-    pub problems: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct NoticeFailed {
-    pub reason: String,
-}
-
-/// `text` in one line without anything that acts on who reads it, cut to `max` characters.
-pub fn one_line(text: &str, max: usize) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || is_harmful(c));
-    let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(max) {
-        None => line,
-        Some(_) => line.chars().take(max.saturating_sub(1)).chain(['…']).collect(),
-    }
-}
-
-/// Controls, and characters that turn the direction of text or take up no room.
-fn is_harmful(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery::Held;
-    use crate::event::Empty;
+    use crate::delivery::MergeHeld;
+    use crate::event::NoData;
     use crate::session::facts::RetryLimitAsked;
-    use crate::task::Obstacle;
+    use crate::task::TaskObstacle;
 
     #[test]
     fn a_key_reads_back() {
         for text in ["task:a-b@7", "session:x1@12", "purse@3"] {
-            assert_eq!(text.parse::<Key>().map(|key| key.to_string()).as_deref(), Ok(text));
+            assert_eq!(text.parse::<ProblemKey>().map(|key| key.to_string()).as_deref(), Ok(text));
         }
         for bad in ["", "task:a", "task:@1", "task:a@", "task:a@x", "run:a@1", "purse:a@1", "a@1"] {
-            assert!(bad.parse::<Key>().is_err(), "{bad}");
+            assert!(bad.parse::<ProblemKey>().is_err(), "{bad}");
         }
-        for kind in Kind::ALL {
+        for kind in ProblemKind::ALL {
             assert_eq!(kind.name().parse(), Ok(kind));
             assert_eq!(serde_json::json!(kind), kind.name());
         }
@@ -332,47 +311,63 @@ mod tests {
 
     #[test]
     fn what_is_said_about_a_task_does_not_end_its_problem() {
-        let blocked =
-            EventBody::TaskBlocked(Obstacle { reason: "why".into(), ..Obstacle::default() });
-        assert_eq!(of_task(&blocked), arises(Kind::TaskBlocked, "why"));
-        assert_eq!(of_task(&EventBody::TaskUnblocked(Empty {})), Some(Change::Passes));
-        let noted = EventBody::TaskNoted(crate::remark::Noted { text: "a".into(), question: None });
+        let blocked = EventBody::TaskBlocked(TaskObstacle {
+            reason: "why".into(),
+            ..TaskObstacle::default()
+        });
+        assert_eq!(of_task(&blocked), arises(ProblemKind::TaskBlocked, "why"));
+        assert_eq!(of_task(&EventBody::TaskUnblocked(NoData {})), Some(ProblemChange::Passes));
+        let noted =
+            EventBody::TaskNoted(crate::remark::TaskNoted { text: "a".into(), question: None });
         assert_eq!(of_task(&noted), None);
         let held = |reason: Option<&str>| {
             let reason = reason.map(str::to_owned);
-            of_task(&EventBody::MergeHeld(Held { head: "a".into(), reason }))
+            of_task(&EventBody::MergeHeld(MergeHeld { head: "a".into(), reason }))
         };
-        assert_eq!(held(Some("no token")), arises(Kind::MergeHeld, "no token"));
-        assert_eq!(held(None), Some(Change::Passes));
+        assert_eq!(held(Some("no token")), arises(ProblemKind::MergeHeld, "no token"));
+        assert_eq!(held(None), Some(ProblemChange::Passes));
     }
 
     #[test]
     fn a_session_asks_where_no_task_does() {
-        let stuck = EventBody::SessionEnded(Outcome::NeedsHuman { reason: "why".into() }.into());
-        let limit = |limit| EventBody::SessionEnded(Outcome::Limit { limit }.into());
-        let check = |body: &EventBody, asks: Asks, expected: Option<&str>| {
+        let stuck =
+            EventBody::SessionEnded(SessionOutcome::NeedsHuman { reason: "why".into() }.into());
+        let limit = |limit| EventBody::SessionEnded(SessionOutcome::Limit { limit }.into());
+        let check = |body: &EventBody, asks: EndReporting, expected: Option<&str>| {
             let reason = match of_session(body, asks) {
-                Some(Change::Arises { reason, .. }) => Some(reason),
+                Some(ProblemChange::Arises { reason, .. }) => Some(reason),
                 _ => None,
             };
             assert_eq!(reason.as_deref(), expected, "{body:?} {asks:?}");
         };
-        check(&stuck, Asks::Always, Some("why"));
-        check(&stuck, Asks::WhenStuck, Some("why"));
-        check(&stuck, Asks::Nothing, None);
-        check(&limit(Limit::Errors), Asks::Always, Some("its limit of errors was reached"));
-        check(&limit(Limit::Errors), Asks::WhenStuck, Some("its limit of errors was reached"));
-        check(&limit(Limit::Errors), Asks::Nothing, None);
-        check(&limit(Limit::Purse), Asks::Always, None);
-        check(&EventBody::SessionPaused(Empty {}), Asks::Nothing, Some("it was asked to pause"));
+        check(&stuck, EndReporting::Always, Some("why"));
+        check(&stuck, EndReporting::WhenStuck, Some("why"));
+        check(&stuck, EndReporting::Nothing, None);
+        check(
+            &limit(SessionLimit::Errors),
+            EndReporting::Always,
+            Some("its limit of errors was reached"),
+        );
+        check(
+            &limit(SessionLimit::Errors),
+            EndReporting::WhenStuck,
+            Some("its limit of errors was reached"),
+        );
+        check(&limit(SessionLimit::Errors), EndReporting::Nothing, None);
+        check(&limit(SessionLimit::Purse), EndReporting::Always, None);
+        check(
+            &EventBody::SessionPaused(NoData {}),
+            EndReporting::Nothing,
+            Some("it was asked to pause"),
+        );
         let asked = |retries: u32, failing: &[&str]| {
             let failing = failing.iter().map(|check| (*check).to_owned()).collect();
             EventBody::RetryLimitAsked(RetryLimitAsked { retries, failing })
         };
         let one = "gates said no after 1 retry: lint";
-        check(&asked(1, &["lint"]), Asks::Nothing, Some(one));
+        check(&asked(1, &["lint"]), EndReporting::Nothing, Some(one));
         let many = "gates said no after 2 retries: a, b, c, d and 1 more";
-        check(&asked(2, &["a", "b", "c", "d", "e"]), Asks::Nothing, Some(many));
+        check(&asked(2, &["a", "b", "c", "d", "e"]), EndReporting::Nothing, Some(many));
     }
 
     #[test]

@@ -1,23 +1,21 @@
-//! What a hook may be told beside what it does.
-
-use std::fmt;
-use std::str::FromStr;
+//! Options of a hook.
 
 use crate::limits::Limits;
-use crate::point::Kind;
+use crate::point::PointKind;
 
-/// How long a hook may take if it does not say: a gate runs tests, a reaction says something.
+pub use crate::quantity::{BadLength, Length, TIMEOUT_MAX_MS};
+
+/// The default timeouts. A gate runs tests; a reaction is short.
 const GATE_TIMEOUT_MS: u64 = 600_000;
+
 const REACTION_TIMEOUT_MS: u64 = 60_000;
-pub const TIMEOUT_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
-/// The longest that a task may wait for its time.
-const WAITING_MAX_MS: u64 = 100 * 365 * DAY_MS;
-const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
 pub const ATTEMPTS_MAX: u32 = 10;
+
 const BACKOFF_MS: u64 = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct HookOptions {
     /// A CEL expression that must be true for the hook to run.
     pub when: Option<String>,
     pub timeout_ms: Option<u64>,
@@ -25,30 +23,30 @@ pub struct Options {
     pub on_failure: OnFailure,
     pub answers: AllowedAnswers,
     pub env: Vec<EnvEntry>,
-    /// Where it runs, from the project's directory.
+    /// The working directory, relative to the project's.
     pub cwd: Option<String>,
     /// Hooks of the same point that must have passed before.
     pub needs: Vec<String>,
     /// At a gate: of the hooks that name the same group, one has to pass.
     pub any_of: Option<String>,
-    /// It may run beside its neighbours that say the same.
+    /// The hook may run concurrently with neighbours that also have this option.
     pub parallel: bool,
-    pub retry: Retry,
-    pub sandbox: Option<Sandbox>,
+    pub retry: RetryPolicy,
+    pub sandbox: Option<HookSandbox>,
     pub limits: Limits,
 }
 
-impl Options {
-    /// How long it may take at a point of this kind.
-    pub fn timeout_at(&self, kind: Kind) -> u64 {
+impl HookOptions {
+    /// Returns the timeout at a point of this kind.
+    pub fn timeout_at(&self, kind: PointKind) -> u64 {
         self.timeout_ms.unwrap_or(match kind {
-            Kind::Gate => GATE_TIMEOUT_MS,
-            Kind::Reaction => REACTION_TIMEOUT_MS,
+            PointKind::Gate => GATE_TIMEOUT_MS,
+            PointKind::Reaction => REACTION_TIMEOUT_MS,
         })
     }
 }
 
-/// Whether what a hook prints is for the agent.
+/// Whether the output of a hook is sent to the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PipeOutput {
     #[default]
@@ -57,20 +55,21 @@ pub enum PipeOutput {
     OnFailure,
 }
 
-/// What a gate's failure means.
+/// The effect of a gate's failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFailure {
-    /// It blocks.
+    /// The gate blocks.
     #[default]
     Closed,
-    /// It passes, with a warning.
+    /// The gate does not block, and a warning is shown.
     Open,
 }
 
-/// Which parts of the JSON that a gate prints count.
+/// The parts of a gate's JSON answer that take effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AllowedAnswers {
-    /// The parts that make the gate stricter. A test runner prints whatever the code under test prints.
+    /// The parts that make the gate stricter. Output of a test runner may contain anything that the code under
+    /// test prints.
     #[default]
     Stricter,
     /// Also the parts that act: actions, a checkpoint, the next prompt, values for later steps, a skip.
@@ -80,7 +79,7 @@ pub enum AllowedAnswers {
 /// A variable of a hook's environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnvEntry {
-    /// Let through as the user has it.
+    /// A variable that is passed on from the user's environment.
     Inherited(String),
     Set {
         name: String,
@@ -96,231 +95,126 @@ impl EnvEntry {
     }
 }
 
-/// How often a hook that failed is tried again. A hook that blocked has answered: it is not.
+/// Retries of a hook that failed. A hook that blocked has answered and is not retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retry {
+pub struct RetryPolicy {
     /// Runs in all.
     pub attempts: u32,
-    /// The pause before the second one; each further one is twice as long.
+    /// The pause before the second run. Each further pause is twice as long.
     pub backoff_ms: u64,
-    /// A random part of each pause is left out.
+    /// A random part of each pause is skipped.
     pub jitter: bool,
 }
 
-impl Default for Retry {
-    fn default() -> Retry {
-        Retry { attempts: 1, backoff_ms: BACKOFF_MS, jitter: true }
+impl Default for RetryPolicy {
+    fn default() -> RetryPolicy {
+        RetryPolicy { attempts: 1, backoff_ms: BACKOFF_MS, jitter: true }
     }
 }
 
-/// What a hook's processes may not do.
+/// Restrictions of a hook's processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sandbox {
+pub struct HookSandbox {
     pub no_network: bool,
-    /// The only places it may write to; none for anywhere.
+    /// The only directories that the hook may write to; none for no restriction.
     pub write: Option<Vec<String>>,
 }
 
-/// A length of time as people write it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Length {
-    pub ms: u64,
-}
+/// Loaders, shells, interpreters, and programs that other programs start.
+const DANGEROUS_STARTS: [&str; 19] = [
+    "LD_",
+    "DYLD_",
+    "HOOKLOOP_",
+    "GIT_",
+    "BASH_",
+    "PYTHON",
+    "PERL",
+    "RUBY",
+    "NODE_",
+    "NPM_",
+    "LUA_",
+    "PHP",
+    "JAVA_",
+    "JDK_",
+    "DOTNET_",
+    "CORECLR_",
+    "GCONV_",
+    "OPENSSL_",
+    "SSL_CERT_",
+];
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadLength {
-    #[error(
-        "`{0}` is not a length of time: write a number of seconds such as `30`, or a number with a unit such as `500ms`, `30s`, `5m`, `1h`"
-    )]
-    Unreadable(String),
-    #[error("{0} is longer than a day")]
-    TooLong(Length),
-    #[error("that is longer than a hundred years")]
-    TooLongToWait,
-    #[error("a length of time of 0 would end before it begins")]
-    Zero,
-}
+/// Servers, certificates, and directories of settings.
+const DANGEROUS_ENDS: [&str; 12] = [
+    "PROXY",
+    "_BASE_URL",
+    "_API_BASE",
+    "_ENDPOINT",
+    "_INDEX_URL",
+    "_REGISTRY",
+    "_API_KEY",
+    "_HOME",
+    "_CONFIG_FILE",
+    "_CA_BUNDLE",
+    "_WRAPPER",
+    "_ASKPASS",
+];
 
-impl Length {
-    pub fn seconds(seconds: u64) -> Result<Length, BadLength> {
-        Length { ms: seconds.saturating_mul(1_000) }.checked()
-    }
+/// Names that are dangerous as a whole.
+const DANGEROUS_NAMES: [&str; 37] = [
+    "PATH",
+    "HOME",
+    "SHELL",
+    "ENV",
+    "IFS",
+    "PS4",
+    "SHELLOPTS",
+    "CDPATH",
+    "FPATH",
+    "ZDOTDIR",
+    "INPUTRC",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "MANPAGER",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "BROWSER",
+    "USER",
+    "TMPDIR",
+    "CLAUDE_PROJECT_DIR",
+    "PROMPT_COMMAND",
+    "CLASSPATH",
+    "MAKEFLAGS",
+    "GOFLAGS",
+    "RUSTC",
+    "RUSTFLAGS",
+    "HOSTALIASES",
+    "LOCALDOMAIN",
+    "TERMINFO",
+    "KUBECONFIG",
+    "GTK_MODULES",
+    "DOCKER_HOST",
+    "DOCKER_CONFIG",
+    "OLLAMA_HOST",
+    "_JAVA_OPTIONS",
+    "MAVEN_OPTS",
+];
 
-    fn checked(self) -> Result<Length, BadLength> {
-        match self.ms {
-            0 => Err(BadLength::Zero),
-            ms if ms > TIMEOUT_MAX_MS => Err(BadLength::TooLong(self)),
-            _ => Ok(self),
-        }
-    }
-
-    /// Reads a length that something waits for, which may be days: `3d`.
-    pub fn of_waiting(text: &str) -> Result<Length, BadLength> {
-        match Length::unchecked(text, Some(DAY_MS))? {
-            Length { ms: 0 } => Err(BadLength::Zero),
-            length if length.ms > WAITING_MAX_MS => Err(BadLength::TooLongToWait),
-            length => Ok(length),
-        }
-    }
-
-    /// Reads a number with a unit; a number alone is a number of seconds. `day_ms` is the length of `d`, if the unit is
-    /// allowed.
-    fn unchecked(text: &str, day_ms: Option<u64>) -> Result<Length, BadLength> {
-        let unreadable = || BadLength::Unreadable(text.to_owned());
-        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (number, unit) = text.split_at(digits);
-        let unit_ms = match (unit.trim(), day_ms) {
-            ("ms", _) => 1,
-            ("s" | "", _) => 1_000,
-            ("m", _) => 60_000,
-            ("h", _) => 3_600_000,
-            ("d", Some(day_ms)) => day_ms,
-            _ => return Err(unreadable()),
-        };
-        let number: u64 = number.parse().map_err(|_| unreadable())?;
-        Ok(Length { ms: number.saturating_mul(unit_ms) })
-    }
-}
-
-impl FromStr for Length {
-    type Err = BadLength;
-
-    fn from_str(text: &str) -> Result<Length, BadLength> {
-        Length::unchecked(text, None)?.checked()
-    }
-}
-
-impl fmt::Display for Length {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.ms {
-            ms if ms % 3_600_000 == 0 => write!(f, "{}h", ms / 3_600_000),
-            ms if ms % 60_000 == 0 => write!(f, "{}m", ms / 60_000),
-            ms if ms % 1_000 == 0 => write!(f, "{}s", ms / 1_000),
-            ms => write!(f, "{ms}ms"),
-        }
-    }
-}
-
-/// Variables that change what programs are run, or where they talk to: a repository does not set them.
+/// Whether a variable changes which programs run or which servers they use. A repository can't set such a
+/// variable.
 pub fn is_dangerous_variable(name: &str) -> bool {
-    // Loaders, shells, interpreters, and programs that other programs are told to start.
-    const STARTS: [&str; 19] = [
-        "LD_",
-        "DYLD_",
-        "HOOKLOOP_",
-        "GIT_",
-        "BASH_",
-        "PYTHON",
-        "PERL",
-        "RUBY",
-        "NODE_",
-        "NPM_",
-        "LUA_",
-        "PHP",
-        "JAVA_",
-        "JDK_",
-        "DOTNET_",
-        "CORECLR_",
-        "GCONV_",
-        "OPENSSL_",
-        "SSL_CERT_",
-    ];
-    // Where programs talk to, what they believe there, where their own settings are.
-    const ENDS: [&str; 12] = [
-        "PROXY",
-        "_BASE_URL",
-        "_API_BASE",
-        "_ENDPOINT",
-        "_INDEX_URL",
-        "_REGISTRY",
-        "_API_KEY",
-        "_HOME",
-        "_CONFIG_FILE",
-        "_CA_BUNDLE",
-        "_WRAPPER",
-        "_ASKPASS",
-    ];
-    const WHOLE: [&str; 37] = [
-        "PATH",
-        "HOME",
-        "SHELL",
-        "ENV",
-        "IFS",
-        "PS4",
-        "SHELLOPTS",
-        "CDPATH",
-        "FPATH",
-        "ZDOTDIR",
-        "INPUTRC",
-        "EDITOR",
-        "VISUAL",
-        "PAGER",
-        "MANPAGER",
-        "LESSOPEN",
-        "LESSCLOSE",
-        "BROWSER",
-        "USER",
-        "TMPDIR",
-        "CLAUDE_PROJECT_DIR",
-        "PROMPT_COMMAND",
-        "CLASSPATH",
-        "MAKEFLAGS",
-        "GOFLAGS",
-        "RUSTC",
-        "RUSTFLAGS",
-        "HOSTALIASES",
-        "LOCALDOMAIN",
-        "TERMINFO",
-        "KUBECONFIG",
-        "GTK_MODULES",
-        "DOCKER_HOST",
-        "DOCKER_CONFIG",
-        "OLLAMA_HOST",
-        "_JAVA_OPTIONS",
-        "MAVEN_OPTS",
-    ];
     let name = name.to_ascii_uppercase();
-    STARTS.iter().any(|start| name.starts_with(start))
-        || ENDS.iter().any(|end| name.ends_with(end))
-        || WHOLE.contains(&name.as_str())
+    DANGEROUS_STARTS.iter().any(|start| name.starts_with(start))
+        || DANGEROUS_ENDS.iter().any(|end| name.ends_with(end))
+        || DANGEROUS_NAMES.contains(&name.as_str())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn lengths_are_read_with_their_unit() {
-        let check = |text: &str, ms: u64, shown: &str| {
-            let length: Length = text.parse().unwrap();
-            assert_eq!((length.ms, length.to_string().as_str()), (ms, shown), "{text}");
-        };
-        check("500ms", 500, "500ms");
-        check("30s", 30_000, "30s");
-        check("90s", 90_000, "90s");
-        check("5m", 300_000, "5m");
-        check("1h", 3_600_000, "1h");
-        check("2 m", 120_000, "2m");
-        check("30", 30_000, "30s");
-        check("5", 5_000, "5s");
-        for bad in ["", "s", "5 minutes", "-1s", "1.5s", "1d", "99999999999999999999s"] {
-            let error = bad.parse::<Length>().unwrap_err();
-            assert!(matches!(error, BadLength::Unreadable(_)), "{bad}: {error}");
-        }
-        assert_eq!("0s".parse::<Length>(), Err(BadLength::Zero));
-        assert_eq!(Length::of_waiting("3d"), Ok(Length { ms: 259_200_000 }));
-        assert_eq!(Length::of_waiting("30h"), Ok(Length { ms: 108_000_000 }));
-        assert_eq!(Length::of_waiting("90"), Ok(Length { ms: 90_000 }));
-        assert_eq!(Length::of_waiting("3xd"), Err(BadLength::Unreadable("3xd".to_owned())));
-        assert_eq!("0".parse::<Length>(), Err(BadLength::Zero));
-        assert_eq!(Length::of_waiting("0d"), Err(BadLength::Zero));
-        assert_eq!(Length::of_waiting("40000d"), Err(BadLength::TooLongToWait));
-        assert!(matches!(Length::of_waiting("d"), Err(BadLength::Unreadable(_))));
-        assert!(matches!("25h".parse::<Length>(), Err(BadLength::TooLong(_))));
-        assert!(matches!(Length::seconds(60_000_000), Err(BadLength::TooLong(_))));
-    }
-
-    /// T8: loaders, interpreters, proxies, base URLs, homes of tools, what other programs start.
+    /// T8: loaders, interpreters, proxies, base URLs, directories of settings, programs that other programs
+    /// start.
     const DANGEROUS: &str = "
         PATH HOME SHELL ENV IFS PS4 CDPATH BASH_ENV BASH_FUNC_ls ZDOTDIR FPATH INPUTRC
         PROMPT_COMMAND SHELLOPTS LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT DYLD_INSERT_LIBRARIES

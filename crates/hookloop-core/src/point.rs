@@ -1,34 +1,68 @@
-//! Hook points: where in the life of sessions, tasks and deliveries hooks run.
+//! Hook points: the moments of sessions, tasks and deliveries at which hooks run.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::event::{HOOK_NAMESPACE, LIFECYCLE};
+/// The events that hooks can follow, as every configuration spells them.
+pub const LIFECYCLE: [&str; 8] = [
+    "task_created",
+    "task_started",
+    "task_completed",
+    "task_blocked",
+    "task_deleted",
+    "dependency_added",
+    "dependency_removed",
+    "dependency_satisfied",
+];
 
-/// Where a hook runs.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Point {
-    SessionStart,
-    PreIteration,
-    PostIteration,
-    OnError,
-    /// What decides that an iteration is the last one, if not one of the ways that come with the product.
-    StopWhen,
-    /// What has to be true of the work, for those ways to stop that ask, and whenever it is said to be done.
-    Validation,
-    Stop,
-    SessionEnd,
-    BeforeSubmit,
-    AfterSubmit,
-    BeforeMerge,
-    AfterMerge,
-    /// After an event of this type: one of a task's life, or one that a hook logs.
-    Event(String),
+/// The start of every type that a hook's `log` action may write.
+pub const HOOK_NAMESPACE: &str = "hook.";
+
+/// Declares the points that follow no event, each with its name, so that no list of them can miss one.
+macro_rules! fixed_points {
+    ($($(#[doc = $doc:literal])* $variant:ident => $name:literal,)*) => {
+        /// A hook point.
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Point {
+            $($(#[doc = $doc])* $variant,)*
+            /// After an event of this type: one of a task's life, or one that a hook logs.
+            Event(String),
+        }
+
+        impl Point {
+            /// Every point that follows no event, with its name.
+            const FIXED: &[(Point, &'static str)] = &[$((Point::$variant, $name),)*];
+
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Point::$variant => $name,)*
+                    Point::Event(kind) => kind,
+                }
+            }
+        }
+    };
 }
 
-/// Whether a point may say no.
+fixed_points! {
+    SessionStart => "session_start",
+    PreIteration => "pre_iteration",
+    PostIteration => "post_iteration",
+    OnError => "on_error",
+    /// A stop condition of the project, evaluated after each iteration.
+    StopWhen => "stop_when",
+    /// Validation rules, for stop conditions that need them and for every claim that the work is complete.
+    Validation => "validation",
+    Stop => "stop",
+    SessionEnd => "session_end",
+    BeforeSubmit => "before_submit",
+    AfterSubmit => "after_submit",
+    BeforeMerge => "before_merge",
+    AfterMerge => "after_merge",
+}
+
+/// Whether hooks of a point can block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PointKind {
     Gate,
     Reaction,
 }
@@ -37,60 +71,76 @@ pub enum Kind {
 #[error("`{0}` is not a hook point; there are {list}, and `hook.<name>.<type>`", list = Point::names().join(", "))]
 pub struct NoSuchPoint(pub String);
 
-/// What seed configurations call `task_completed`.
+/// An alias of `task_completed` in imported configurations.
 const TASK_COMPLETE: &str = "on_task_complete";
 
 impl Point {
-    /// Every point but those that follow events.
-    const FIXED: [(Point, &'static str); 12] = [
-        (Point::SessionStart, "session_start"),
-        (Point::PreIteration, "pre_iteration"),
-        (Point::PostIteration, "post_iteration"),
-        (Point::OnError, "on_error"),
-        (Point::StopWhen, "stop_when"),
-        (Point::Validation, "validation"),
-        (Point::Stop, "stop"),
-        (Point::SessionEnd, "session_end"),
-        (Point::BeforeSubmit, "before_submit"),
-        (Point::AfterSubmit, "after_submit"),
-        (Point::BeforeMerge, "before_merge"),
-        (Point::AfterMerge, "after_merge"),
-    ];
-
     /// The names of all points, but for events that hooks log.
     pub fn names() -> Vec<&'static str> {
         let fixed = Point::FIXED.iter().map(|(_, name)| *name);
         fixed.chain(LIFECYCLE).chain([TASK_COMPLETE]).collect()
     }
 
-    pub fn name(&self) -> &str {
-        match self {
-            Point::Event(kind) => kind,
-            fixed => {
-                let found = Point::FIXED.iter().find(|(point, _)| point == fixed);
-                found.map_or("", |(_, name)| name)
-            }
-        }
-    }
-
-    pub fn kind(&self) -> Kind {
+    /// Whether hooks of the point can block.
+    pub fn kind(&self) -> PointKind {
         match self {
             Point::StopWhen
             | Point::Validation
             | Point::Stop
             | Point::BeforeSubmit
-            | Point::BeforeMerge => Kind::Gate,
-            _ => Kind::Reaction,
+            | Point::BeforeMerge => PointKind::Gate,
+            Point::SessionStart
+            | Point::PreIteration
+            | Point::PostIteration
+            | Point::OnError
+            | Point::SessionEnd
+            | Point::AfterSubmit
+            | Point::AfterMerge
+            | Point::Event(_) => PointKind::Reaction,
         }
     }
 
-    /// Whether `pipe_output` of its hooks means anything. At `session_end` it means nothing either, and is accepted
-    /// there for configurations of other tools.
-    pub fn takes_pipe_output(&self) -> bool {
-        !matches!(self, Point::StopWhen | Point::BeforeMerge | Point::AfterMerge)
+    /// Whether a policy can require gates at the point. Stop conditions and validation rules are the project's choice.
+    pub fn can_be_required(&self) -> bool {
+        match self {
+            Point::Stop | Point::BeforeSubmit | Point::BeforeMerge => true,
+            Point::StopWhen | Point::Validation => false,
+            Point::SessionStart
+            | Point::PreIteration
+            | Point::PostIteration
+            | Point::OnError
+            | Point::SessionEnd
+            | Point::AfterSubmit
+            | Point::AfterMerge
+            | Point::Event(_) => false,
+        }
     }
 
-    /// What the point is called in the dialect that hook scripts of other tools read.
+    /// The names of the points at which a policy can require gates.
+    pub fn required_names() -> Vec<&'static str> {
+        let required = Point::FIXED.iter().filter(|(point, _)| point.can_be_required());
+        required.map(|(_, name)| *name).collect()
+    }
+
+    /// Whether `pipe_output` of the point's hooks has an effect. At `session_end` it has none, and is accepted for
+    /// configurations of other tools.
+    pub fn takes_pipe_output(&self) -> bool {
+        match self {
+            Point::StopWhen | Point::BeforeMerge | Point::AfterMerge => false,
+            Point::SessionStart
+            | Point::PreIteration
+            | Point::PostIteration
+            | Point::OnError
+            | Point::Validation
+            | Point::Stop
+            | Point::SessionEnd
+            | Point::BeforeSubmit
+            | Point::AfterSubmit
+            | Point::Event(_) => true,
+        }
+    }
+
+    /// The name of the point in the dialect that hook scripts of other tools read.
     pub fn event_name(&self) -> &str {
         match self {
             Point::SessionStart => "SessionStart",
@@ -158,8 +208,8 @@ impl FromStr for Point {
         if LIFECYCLE.contains(&name) || name.starts_with(HOOK_NAMESPACE) {
             return Ok(Point::Event(name.to_owned()));
         }
-        let found = Point::FIXED.into_iter().find(|(_, known)| *known == name);
-        found.map(|(point, _)| point).ok_or_else(|| NoSuchPoint(name.to_owned()))
+        let found = Point::FIXED.iter().find(|(_, known)| *known == name);
+        found.map(|(point, _)| point.clone()).ok_or_else(|| NoSuchPoint(name.to_owned()))
     }
 }
 
@@ -184,8 +234,17 @@ mod tests {
     fn some_points_may_say_no() {
         let gates: Vec<_> = Point::names()
             .into_iter()
-            .filter(|name| name.parse::<Point>().unwrap().kind() == Kind::Gate)
+            .filter(|name| name.parse::<Point>().unwrap().kind() == PointKind::Gate)
             .collect();
         assert_eq!(gates, ["stop_when", "validation", "stop", "before_submit", "before_merge"]);
+    }
+
+    #[test]
+    fn every_point_that_a_policy_can_require_is_a_gate() {
+        let required = Point::required_names();
+        assert_eq!(required, ["stop", "before_submit", "before_merge"]);
+        for name in required {
+            assert_eq!(name.parse::<Point>().unwrap().kind(), PointKind::Gate, "{name}");
+        }
     }
 }

@@ -1,15 +1,15 @@
-//! What tokens cost, where the agent does not say.
+//! Prices of tokens, for agents that report no cost.
 
-use crate::session::Usage;
+use crate::usage::Usage;
 
-/// Tokens that a price is for.
+/// The number of tokens that a price covers.
 const PER: u128 = 1_000_000;
 
 /// The price of a model's tokens, in millionths of a dollar for a million of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenPrice {
     pub input_micros: u64,
-    /// Of input that a cache had.
+    /// The price of cached input.
     pub cached_micros: u64,
     pub output_micros: u64,
 }

@@ -1,16 +1,15 @@
 //! An agent's promises in its final message.
 //!
-//! A promise is a line of its own: `<promise>COMPLETE</promise>`, `BLOCKED` or `ESCALATE`, exact in
-//! case, indented by at most three spaces, with nothing but spaces, tabs and a carriage return behind
-//! it. Prose is never understood: whoever writes about a promise writes it in a sentence, a quote, a
-//! list, a comment or a code block, and none of these count.
+//! A promise is a line of its own: `<promise>COMPLETE</promise>`, `BLOCKED` or `ESCALATE`, exact in case,
+//! indented by at most three spaces, with nothing but spaces, tabs and a carriage return behind it. Prose is
+//! never interpreted: a promise in a sentence, a quote, a list, a comment or a code block does not count.
 //!
 //! - Fences are CommonMark's, but for one that no line closes: it goes to the end, not to the end of
 //!   the list it is in. A promise that is missed costs a round, a false one ends the work.
 //! - A promise at the margin is in no list or quote above it, also without an empty line between:
 //!   that is how agents end a report.
-//! - Escape sequences are not removed. Agents print a plain message when they don't print to a
-//!   terminal, and who takes escapes away finds lines that nobody saw.
+//! - Escape sequences are not removed. Agents print a plain message when they don't print to a terminal, and
+//!   removing escapes would reveal lines that were never visible.
 //! - A promise that ends the last line behind other text, in bold, in a list item or in inline code is
 //!   `inline`: it counts where gates judge it, also beside promises above it. All other tags are near misses, which are
 //!   reported.
@@ -25,7 +24,7 @@ pub use near_miss::{NEAR_MISSES_MAX, NearMiss};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use markdown::{Fence, is_thematic_break, past_markers, trim_end, unindented};
+use markdown::{CodeFence, is_thematic_break, past_markers, trim_end, unindented};
 use near_miss::{LineContext, LineTags};
 
 /// A longer line is no promise and closes no fence. It is all that is kept of a stream.
@@ -37,7 +36,7 @@ const LINE_END_MAX: usize = 128;
 /// Deeper is code.
 const INDENTATION_MAX: usize = 3;
 
-/// What hides the lines between its beginning and its end.
+/// Marks that hide the lines between their beginning and their end.
 const HIDING: [(&[u8], &[u8]); 7] = [
     (b"<!--", b"-->"),
     (b"<pre>", b"</pre>"),
@@ -53,9 +52,9 @@ const HIDING: [(&[u8], &[u8]); 7] = [
 pub enum Promise {
     /// The work is done.
     Complete,
-    /// It can't go on before something else happens.
+    /// The work is blocked until something else happens.
     Blocked,
-    /// A human is needed.
+    /// A person is needed.
     Escalate,
 }
 
@@ -118,15 +117,15 @@ pub struct Scanner {
     /// How many of them are backticks, without a break.
     backticks: usize,
     is_begun: bool,
-    fence: Option<Fence>,
+    fence: Option<CodeFence>,
     /// Where the content of the outermost open list item begins.
     list: Option<usize>,
     /// The last line was text, which the next one may continue.
     is_in_text: bool,
     /// As of the last byte.
-    hidden: Option<Hidden>,
+    hidden: Option<HiddenPart>,
     /// As of the beginning of the line.
-    hidden_before: Option<Hidden>,
+    hidden_before: Option<HiddenPart>,
     /// Something hidden came to its end in the line.
     is_ended: bool,
     found: Vec<Promise>,
@@ -137,14 +136,14 @@ pub struct Scanner {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Hidden {
-    end: End,
+struct HiddenPart {
+    end: HidingEnd,
     /// It began its line. In the middle of one it may be text, as long as it has no end.
     is_certain: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum HidingEnd {
     Mark(&'static [u8]),
     /// As many backticks as there were at its beginning, in the same paragraph.
     Backticks(usize),
@@ -213,7 +212,7 @@ impl Scanner {
     fn end_backticks(&mut self) {
         let count = std::mem::take(&mut self.backticks);
         if count > 0 {
-            let end = End::Backticks(count);
+            let end = HidingEnd::Backticks(count);
             self.pass(|open| open == end, Some(end));
         }
     }
@@ -221,26 +220,26 @@ impl Scanner {
     fn look_for_marks(&mut self) {
         let recent = self.recent.to_be_bytes();
         let begun = HIDING.iter().find(|(start, _)| recent.ends_with(start));
-        let begun = begun.map(|(_, end)| End::Mark(end));
-        let is_end = |end: End| matches!(end, End::Mark(end) if recent.ends_with(end));
+        let begun = begun.map(|(_, end)| HidingEnd::Mark(end));
+        let is_end = |end: HidingEnd| matches!(end, HidingEnd::Mark(end) if recent.ends_with(end));
         self.pass(is_end, begun);
     }
 
     /// Passes what may end something that hides, or else begin it.
-    fn pass(&mut self, is_end: impl Fn(End) -> bool, begun: Option<End>) {
+    fn pass(&mut self, is_end: impl Fn(HidingEnd) -> bool, begun: Option<HidingEnd>) {
         match self.hidden {
             Some(hidden) if is_end(hidden.end) => {
                 self.hidden = None;
                 self.is_ended = true;
             }
             Some(_) => {}
-            None => self.hidden = begun.map(|end| Hidden { end, is_certain: false }),
+            None => self.hidden = begun.map(|end| HiddenPart { end, is_certain: false }),
         }
     }
 
     /// Backticks that have no partner in their paragraph were text.
     fn end_paragraph(&mut self) {
-        if let Some(Hidden { end: End::Backticks(_), .. }) = self.hidden_before {
+        if let Some(HiddenPart { end: HidingEnd::Backticks(_), .. }) = self.hidden_before {
             self.hidden_before = None;
             self.release();
         }
@@ -319,7 +318,7 @@ impl Scanner {
             Some(_) => item.column + INDENTATION_MAX,
             None => INDENTATION_MAX,
         };
-        self.fence = Fence::opened_by(item.text, indentation_max);
+        self.fence = CodeFence::opened_by(item.text, indentation_max);
         if self.fence.is_some() || item.text.starts_with(b">") {
             self.end_paragraph();
             return LineContext::Quoted;
@@ -345,19 +344,19 @@ impl Scanner {
         }
     }
 
-    /// What a line of text means for what is hidden.
+    /// Applies a line of text to the hidden part.
     fn end_hiding(&mut self, text: &[u8]) {
         if self.is_ended {
             self.held.clear();
         }
         let begun = HIDING.iter().find(|(start, _)| starts_with(text, start));
-        // It has no end in this line: what was uncertain before would have hidden it.
+        // The mark has no end in this line: an uncertain earlier mark would have hidden it.
         let is_open = |end: &'static [u8]| match self.hidden_before {
-            None => self.hidden.is_some_and(|hidden| hidden.end == End::Mark(end)),
+            None => self.hidden.is_some_and(|hidden| hidden.end == HidingEnd::Mark(end)),
             Some(_) => !self.is_cut && !ends_in(text, end),
         };
         if let Some((_, end)) = begun.filter(|(_, end)| is_open(end)) {
-            self.hidden = Some(Hidden { end: End::Mark(end), is_certain: true });
+            self.hidden = Some(HiddenPart { end: HidingEnd::Mark(end), is_certain: true });
         }
     }
 }

@@ -1,22 +1,22 @@
-//! What all sessions of a project together may spend, and how much of it is set aside for turns under way.
+//! The shared budget of a project's sessions, and its reservations.
 //!
-//! Before a turn begins, what it may use is set aside; what it did use takes that place when it ends. So
-//! sessions at the same time can't spend the same money, and one that died has not spent money that nobody
-//! knows of: what was set aside for its turn counts as used in full.
+//! Before a turn begins, its expected usage is reserved. When the turn ends, its actual usage replaces the
+//! reservation. So concurrent sessions can't exceed the budget together. If a session dies, its whole
+//! reservation counts as spent.
 //!
-//! What has been spent and what is set aside is told by the log alone; [`Move`] says what an event does to it.
+//! Spent and reserved amounts come from the log alone. [`crate::budget_change`] has the effect of each event.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event::EventBody;
-use crate::session::Usage;
-use crate::session::plan::{Count, Dollars};
+use crate::quantity::{CompactCount, Dollars};
+use crate::usage::Usage;
 
-/// What is set aside for a turn, if nobody says how much.
+/// The default reservation of a turn.
 pub const TURN_COST_MICROS: u64 = 1_000_000;
+
 pub const TURN_TOKENS: u64 = 2_000_000;
 
 /// Money, tokens and turns.
@@ -35,10 +35,10 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Amount {
-    /// More than anybody has.
+    /// An unlimited amount.
     pub const ALL: Amount = Amount { cost_micros: u64::MAX, tokens: u64::MAX, turns: u64::MAX };
 
-    /// What a turn has used that is over.
+    /// Returns the usage of a turn that ended.
     pub fn of_turn(usage: Usage) -> Amount {
         Amount { turns: 1, ..Amount::from(usage) }
     }
@@ -99,14 +99,14 @@ impl From<Usage> for Amount {
 
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {} tokens", Dollars(self.cost_micros), Count(self.tokens))
+        write!(f, "{}, {} tokens", Dollars(self.cost_micros), CompactCount(self.tokens))
     }
 }
 
-/// Money, tokens and turns, each if anything is said of it.
+/// Limits of money, tokens and turns, each optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Bounds {
+pub struct BudgetBounds {
     /// Millionths of a dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
@@ -116,9 +116,9 @@ pub struct Bounds {
     pub turns: Option<u64>,
 }
 
-impl Bounds {
+impl BudgetBounds {
     pub fn is_none(&self) -> bool {
-        *self == Bounds::default()
+        *self == BudgetBounds::default()
     }
 
     fn allow(&self, amount: Amount) -> bool {
@@ -128,7 +128,7 @@ impl Bounds {
             && allows(self.turns, amount.turns)
     }
 
-    /// Whether nothing is left of something.
+    /// Whether a limit is reached.
     fn is_reached(&self, spent: Amount) -> bool {
         let is_reached = |bound: Option<u64>, spent| bound.is_some_and(|bound| spent >= bound);
         is_reached(self.cost_micros, spent.cost_micros)
@@ -136,7 +136,7 @@ impl Bounds {
             || is_reached(self.turns, spent.turns)
     }
 
-    /// What is bound, and no more of it than that.
+    /// Returns the amount, cut to the limits.
     fn cut(&self, amount: Amount) -> Amount {
         let cut = |bound: Option<u64>, amount: u64| bound.map_or(amount, |bound| amount.min(bound));
         Amount {
@@ -146,19 +146,19 @@ impl Bounds {
         }
     }
 
-    /// The narrower of both.
-    fn within(self, ceiling: Bounds) -> Bounds {
+    /// Returns the narrower limits of both.
+    fn within(self, ceiling: BudgetBounds) -> BudgetBounds {
         let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
-        Bounds {
+        BudgetBounds {
             cost_micros: least(self.cost_micros, ceiling.cost_micros),
             tokens: least(self.tokens, ceiling.tokens),
             turns: least(self.turns, ceiling.turns),
         }
     }
 
-    /// These, and `others` where nothing is said.
-    fn over(self, others: Bounds) -> Bounds {
-        Bounds {
+    /// Returns these limits, with `others` for those that are missing.
+    fn over(self, others: BudgetBounds) -> BudgetBounds {
+        BudgetBounds {
             cost_micros: self.cost_micros.or(others.cost_micros),
             tokens: self.tokens.or(others.tokens),
             turns: self.turns.or(others.turns),
@@ -166,12 +166,12 @@ impl Bounds {
     }
 }
 
-impl fmt::Display for Bounds {
+impl fmt::Display for BudgetBounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
             self.cost_micros.map(|cost| Dollars(cost).to_string()),
-            self.tokens.map(|tokens| format!("{} tokens", Count(tokens))),
-            self.turns.map(|turns| format!("{} turns", Count(turns))),
+            self.tokens.map(|tokens| format!("{} tokens", CompactCount(tokens))),
+            self.turns.map(|turns| format!("{} turns", CompactCount(turns))),
         ];
         match parts.into_iter().flatten().collect::<Vec<_>>().as_slice() {
             [] => f.write_str("no bound"),
@@ -180,58 +180,58 @@ impl fmt::Display for Bounds {
     }
 }
 
-/// How long a purse has to last.
+/// The period of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Period {
+pub enum BudgetPeriod {
     /// A day of the calendar, in UTC.
     #[default]
     Day,
     Ever,
 }
 
-impl Period {
+impl BudgetPeriod {
     pub fn name(self) -> &'static str {
         match self {
-            Period::Day => "day",
-            Period::Ever => "ever",
+            BudgetPeriod::Day => "day",
+            BudgetPeriod::Ever => "ever",
         }
     }
 }
 
-/// The bounds of a project. A user may have one for each day and the project one for ever: both hold.
+/// The budget of a project. A limit for each day and a limit in total can both hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Purse {
-    #[serde(skip_serializing_if = "Bounds::is_none")]
-    pub day: Bounds,
-    #[serde(skip_serializing_if = "Bounds::is_none")]
-    pub ever: Bounds,
-    /// What is set aside for a turn; a default where nothing is said.
-    #[serde(skip_serializing_if = "Bounds::is_none")]
-    pub turn: Bounds,
+    #[serde(skip_serializing_if = "BudgetBounds::is_none")]
+    pub day: BudgetBounds,
+    #[serde(skip_serializing_if = "BudgetBounds::is_none")]
+    pub ever: BudgetBounds,
+    /// The reservation of a turn; a default where it is missing.
+    #[serde(skip_serializing_if = "BudgetBounds::is_none")]
+    pub turn: BudgetBounds,
 }
 
-/// What the log says of a purse.
+/// The spent and reserved amounts of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
-    /// Spent today, and ever: what turns used, and what was set aside for those that nobody heard of again.
+pub struct BudgetStanding {
+    /// The amounts spent today and in total: the usage of turns, and reservations that were written off.
     pub day: Amount,
     pub ever: Amount,
-    /// Set aside for turns under way.
+    /// The reservations of running turns.
     pub open: Amount,
 }
 
-/// Why a turn has to wait, or can't begin.
+/// The reason why a turn has to wait, or can't begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shortage {
-    pub per: Period,
-    pub limit: Bounds,
-    /// What is gone.
+    pub per: BudgetPeriod,
+    pub limit: BudgetBounds,
+    /// The spent amount.
     pub spent: Amount,
-    /// What is set aside for turns that run.
+    /// The reservations of running turns.
     pub reserved: Amount,
-    /// What the turn would need.
+    /// The reservation that the turn needs.
     pub wanted: Amount,
 }
 
@@ -239,10 +239,10 @@ impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shortage { limit, spent, reserved, wanted, per } = self;
         let when = match per {
-            Period::Day => " today (UTC)",
-            Period::Ever => "",
+            BudgetPeriod::Day => " today (UTC)",
+            BudgetPeriod::Ever => "",
         };
-        let of = |amount: &Amount| Bounds {
+        let of = |amount: &Amount| BudgetBounds {
             cost_micros: limit.cost_micros.map(|_| amount.cost_micros),
             tokens: limit.tokens.map(|_| amount.tokens),
             turns: limit.turns.map(|_| amount.turns),
@@ -257,11 +257,11 @@ impl fmt::Display for Shortage {
 
 /// Whether a turn may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ReservationAnswer {
     Granted,
-    /// It would fit if others used none of what is set aside for them.
+    /// The turn would fit if other turns used nothing of their reservations.
     Wait(Shortage),
-    /// Not in this period, whatever others use.
+    /// The turn does not fit in this period in any case.
     Exhausted(Shortage),
 }
 
@@ -270,7 +270,7 @@ impl Purse {
         self.day.is_none() && self.ever.is_none()
     }
 
-    /// These bounds, and `others` where nothing is said.
+    /// Returns these limits, with `others` for those that are missing.
     #[must_use]
     pub fn over(self, others: Purse) -> Purse {
         Purse {
@@ -280,16 +280,16 @@ impl Purse {
         }
     }
 
-    /// These bounds under a scope that allows `ceiling`. More set aside for a turn is the narrower bound:
-    /// who sets aside nothing can start any number of turns.
+    /// Returns these limits under `ceiling`. A larger reservation per turn is the narrower limit: without
+    /// reservations, any number of turns could start.
     #[must_use]
     pub fn within(self, ceiling: Purse) -> Purse {
         let most = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).max();
-        // Who has a purse and says nothing of turns has the default for them.
-        let is_bound = |of: fn(&Bounds) -> Option<u64>| {
+        // A budget without a reservation per turn has the default one.
+        let is_bound = |of: fn(&BudgetBounds) -> Option<u64>| {
             of(&ceiling.day).is_some() || of(&ceiling.ever).is_some()
         };
-        let usual = Bounds {
+        let usual = BudgetBounds {
             cost_micros: is_bound(|bounds| bounds.cost_micros).then_some(TURN_COST_MICROS),
             tokens: is_bound(|bounds| bounds.tokens).then_some(TURN_TOKENS),
             turns: None,
@@ -298,7 +298,7 @@ impl Purse {
         Purse {
             day: self.day.within(ceiling.day),
             ever: self.ever.within(ceiling.ever),
-            turn: Bounds {
+            turn: BudgetBounds {
                 cost_micros: most(self.turn.cost_micros, ceiling.turn.cost_micros),
                 tokens: most(self.turn.tokens, ceiling.turn.tokens),
                 turns: None,
@@ -306,8 +306,8 @@ impl Purse {
         }
     }
 
-    /// What is set aside for a turn of a session that has `left` of its own limits: never more than the
-    /// whole purse, which would let nobody begin.
+    /// Returns the reservation for a turn of a session with `left` of its own limits: never more than the whole
+    /// budget, which would let no turn begin.
     pub fn wish(&self, left: Amount) -> Amount {
         let turn = Amount {
             cost_micros: self.turn.cost_micros.unwrap_or(TURN_COST_MICROS),
@@ -317,7 +317,7 @@ impl Purse {
         self.ever.cut(self.day.cut(turn)).min(left)
     }
 
-    /// Whether what is set aside is enough, of all that is bound.
+    /// Whether a reservation is large enough for all limited amounts.
     pub fn covers(&self, reserved: Amount, needed: Amount) -> bool {
         let is_bound = |day: Option<u64>, ever: Option<u64>| day.is_some() || ever.is_some();
         let is_enough = |is_bound: bool, reserved, needed: u64| !is_bound || needed <= reserved;
@@ -329,11 +329,13 @@ impl Purse {
             && is_enough(of_tokens, reserved.tokens, needed.tokens)
     }
 
-    /// Whether `wish` can be set aside beside all that is.
-    pub fn reserve(&self, standing: &Standing, wish: Amount) -> Answer {
-        let periods =
-            [(Period::Day, self.day, standing.day), (Period::Ever, self.ever, standing.ever)];
-        let mut answer = Answer::Granted;
+    /// Returns whether `wish` can be reserved in addition to all reservations.
+    pub fn reserve(&self, standing: &BudgetStanding, wish: Amount) -> ReservationAnswer {
+        let periods = [
+            (BudgetPeriod::Day, self.day, standing.day),
+            (BudgetPeriod::Ever, self.ever, standing.ever),
+        ];
+        let mut answer = ReservationAnswer::Granted;
         for (per, limit, spent) in periods {
             let reserved = standing.open;
             let shortage = Shortage { per, limit, spent, reserved, wanted: wish };
@@ -341,9 +343,9 @@ impl Purse {
                 continue;
             }
             if limit.is_reached(spent) || !limit.allow(spent.plus(wish)) {
-                return Answer::Exhausted(shortage);
+                return ReservationAnswer::Exhausted(shortage);
             }
-            answer = Answer::Wait(shortage);
+            answer = ReservationAnswer::Wait(shortage);
         }
         answer
     }
@@ -361,34 +363,6 @@ impl fmt::Display for Purse {
     }
 }
 
-/// What an event of a session does to the purse. A session has one reservation at most, which grows if its
-/// turn needs more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Move {
-    /// The turn ended and used this: its reservation is over.
-    Settle(Usage),
-    /// The turn ended and used this at least: what was set aside for it beyond that counts as spent, too.
-    SettlePart(Usage),
-    /// Another program has the session. Nobody knows what the turn used that was under way: all that was set
-    /// aside for it counts as spent.
-    Abandon,
-    /// The session ends before its turn was taken: who says so is the program that would have.
-    Release,
-}
-
-impl Move {
-    /// What an event on a session's subject does.
-    pub fn of(body: &EventBody) -> Option<Move> {
-        match body {
-            EventBody::TurnEnded(ended) if ended.is_partial => Some(Move::SettlePart(ended.usage)),
-            EventBody::TurnEnded(ended) => Some(Move::Settle(ended.usage)),
-            EventBody::SessionResumed(_) => Some(Move::Abandon),
-            EventBody::SessionEnding(_) | EventBody::SessionEnded(_) => Some(Move::Release),
-            _ => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -397,8 +371,8 @@ mod tests {
         Amount { cost_micros: cost, ..Amount::default() }
     }
 
-    fn bound(cost: u64) -> Bounds {
-        Bounds { cost_micros: Some(cost), ..Bounds::default() }
+    fn bound(cost: u64) -> BudgetBounds {
+        BudgetBounds { cost_micros: Some(cost), ..BudgetBounds::default() }
     }
 
     #[test]
@@ -406,11 +380,11 @@ mod tests {
         let purse = Purse { day: bound(100), ..Purse::default() };
         let check = |spent: u64, open: u64, wish: u64| {
             let spent = dollars(spent);
-            let standing = Standing { day: spent, ever: spent, open: dollars(open) };
+            let standing = BudgetStanding { day: spent, ever: spent, open: dollars(open) };
             match purse.reserve(&standing, dollars(wish)) {
-                Answer::Granted => "granted",
-                Answer::Wait(_) => "wait",
-                Answer::Exhausted(_) => "exhausted",
+                ReservationAnswer::Granted => "granted",
+                ReservationAnswer::Wait(_) => "wait",
+                ReservationAnswer::Exhausted(_) => "exhausted",
             }
         };
         assert_eq!(check(0, 0, 100), "granted");
@@ -426,14 +400,17 @@ mod tests {
     #[test]
     fn a_bound_that_lasts_for_ever_holds_beside_that_of_a_day() {
         let purse = Purse { day: bound(100), ever: bound(150), ..Purse::default() };
-        let standing = Standing { day: dollars(0), ever: dollars(149), open: dollars(0) };
+        let standing = BudgetStanding { day: dollars(0), ever: dollars(149), open: dollars(0) };
         let answer = purse.reserve(&standing, dollars(2));
-        assert!(matches!(answer, Answer::Exhausted(Shortage { per: Period::Ever, .. })));
+        assert!(matches!(
+            answer,
+            ReservationAnswer::Exhausted(Shortage { per: BudgetPeriod::Ever, .. })
+        ));
     }
 
     #[test]
     fn a_project_narrows_what_the_user_allows() {
-        let user = Purse { day: bound(100), ever: Bounds::default(), turn: bound(10) };
+        let user = Purse { day: bound(100), ever: BudgetBounds::default(), turn: bound(10) };
         let wide = Purse { day: bound(200), ever: bound(50), turn: bound(1) };
         let narrowed = Purse { day: bound(100), ever: bound(50), turn: bound(10) };
         assert_eq!(wide.over(user).within(user), narrowed);

@@ -1,4 +1,4 @@
-//! Secrets, kept out of what hooks print.
+//! Removes secrets from the output of hooks.
 //!
 //! Every form in which a secret is likely to be printed is replaced by `[redacted:NAME]`, however
 //! the output is cut into chunks. A secret that was changed in another way (reversed, encrypted,
@@ -30,7 +30,7 @@ pub struct TooManySecrets(#[source] aho_corasick::BuildError);
 /// Finds secrets in output.
 pub struct Redactor {
     searcher: AhoCorasick,
-    /// What takes the place of each form.
+    /// The replacement of each form.
     markers: Vec<usize>,
     names: Vec<String>,
     beginnings: Beginnings,
@@ -81,18 +81,18 @@ impl Redactor {
 
     pub fn text(&self, text: &str) -> String {
         let mut named = Vec::new();
-        self.redact(text.as_bytes(), End::Final, &mut named);
+        self.redact(text.as_bytes(), StreamEnd::Final, &mut named);
         let mut out = Vec::new();
-        shapes::redact(&named, End::Final, &mut out);
+        shapes::redact(&named, StreamEnd::Final, &mut out);
         String::from_utf8(out)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 
     /// Writes what of `bytes` is certain; returns from where on it is not.
-    fn redact(&self, bytes: &[u8], end: End, out: &mut Vec<u8>) -> usize {
+    fn redact(&self, bytes: &[u8], end: StreamEnd, out: &mut Vec<u8>) -> usize {
         let open_from = |from| match end {
-            End::Final => bytes.len(),
-            End::Open => self.beginnings.first_at_end(bytes, from),
+            StreamEnd::Final => bytes.len(),
+            StreamEnd::Open => self.beginnings.first_at_end(bytes, from),
         };
         let mut written = 0;
         let mut open = open_from(0);
@@ -130,7 +130,7 @@ impl Redactor {
 const UNNAMED: &str = "[***]";
 
 #[derive(Clone, Copy)]
-enum End {
+enum StreamEnd {
     /// More may follow.
     Open,
     Final,
@@ -154,26 +154,26 @@ impl fmt::Debug for RedactStream<'_> {
 impl RedactStream<'_> {
     pub fn push(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
         if self.held.is_empty() {
-            let open = self.redactor.redact(chunk, End::Open, &mut self.unshaped);
+            let open = self.redactor.redact(chunk, StreamEnd::Open, &mut self.unshaped);
             self.held.extend_from_slice(&chunk[open..]);
         } else {
             self.held.extend_from_slice(chunk);
-            let open = self.redactor.redact(&self.held, End::Open, &mut self.unshaped);
+            let open = self.redactor.redact(&self.held, StreamEnd::Open, &mut self.unshaped);
             self.held.drain(..open);
         }
-        let open = shapes::redact(&self.unshaped, End::Open, out);
+        let open = shapes::redact(&self.unshaped, StreamEnd::Open, out);
         self.unshaped.drain(..open);
     }
 
-    /// Goes on with a redactor that knows more.
+    /// Continues with a redactor that knows more secrets.
     #[must_use]
     pub fn with(self, redactor: &Redactor) -> RedactStream<'_> {
         RedactStream { redactor, held: self.held, unshaped: self.unshaped }
     }
 
     pub fn finish(mut self, out: &mut Vec<u8>) {
-        self.redactor.redact(&self.held, End::Final, &mut self.unshaped);
-        shapes::redact(&self.unshaped, End::Final, out);
+        self.redactor.redact(&self.held, StreamEnd::Final, &mut self.unshaped);
+        shapes::redact(&self.unshaped, StreamEnd::Final, out);
     }
 }
 

@@ -1,9 +1,11 @@
-//! Why a command was not accepted, and what to do about it.
+//! Refusals: reasons why a command was not accepted, with hints.
 
-use crate::claim::{LEASE_MAX_MS, LEASE_MIN_MS, Now};
+use std::fmt;
+
+use crate::claim::{LEASE_MAX_MS, LEASE_MIN_MS};
 use crate::id::TaskId;
 use crate::schedule::{BadTimetable, ScheduleName};
-use crate::slots::Full;
+use crate::slots::WipLimitReached;
 use crate::task::TaskState;
 use crate::time::Timestamp;
 
@@ -28,7 +30,7 @@ pub enum Refusal {
     #[error("task `{id}` can't be started before {}", not_before.brief())]
     TooEarly { id: TaskId, not_before: Timestamp },
     #[error("task `{id}` can't be taken: {full}")]
-    NoSlot { id: TaskId, full: Full },
+    NoSlot { id: TaskId, full: WipLimitReached },
     #[error("there is no schedule `{0}`")]
     NoSuchSchedule(ScheduleName),
     #[error("schedule `{0}` exists already")]
@@ -40,7 +42,7 @@ pub enum Refusal {
     #[error("task `{id}` is claimed by `{agent}`, epoch {epoch}{}", way_in(verb))]
     Claimed { id: TaskId, agent: String, epoch: u64, verb: &'static str },
     #[error("claim {yours} of task `{id}` is over: {now}")]
-    StaleClaim { id: TaskId, yours: u64, now: Now },
+    StaleClaim { id: TaskId, yours: u64, now: ClaimStanding },
     #[error("nobody has claimed task `{0}`")]
     NotClaimed(TaskId),
     #[error("task `{id}` has not submitted {head}")]
@@ -115,6 +117,24 @@ impl Refusal {
             Refusal::StaleClaim { id, .. } => Some(format!("hookloop task show {id}")),
             Refusal::NotClaimed(id) => Some(format!("hookloop task requeue {id} --force")),
             _ => None,
+        }
+    }
+}
+
+/// The claim of a task after the claim of the caller has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimStanding {
+    Held { agent: String, epoch: u64 },
+    Unclaimed(TaskState),
+}
+
+impl fmt::Display for ClaimStanding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClaimStanding::Held { agent, epoch } => {
+                write!(f, "`{agent}` holds it now, epoch {epoch}")
+            }
+            ClaimStanding::Unclaimed(state) => write!(f, "it is {state}, and nobody holds it"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is said about a task beside its state: ways to stop that are registered for it, notes, checkpoints.
+//! Remarks about a task beside its state: registered stop conditions, notes, checkpoints.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::session::StopWhen;
+use crate::payload::plan::StopWhen;
 
 /// Stop hooks that a task may have.
 pub const STOP_HOOKS_MAX: usize = 10;
@@ -16,52 +16,54 @@ pub const METADATA_MAX_BYTES: usize = 4 * 1024;
 pub const NOTE_MAX_BYTES: usize = 16 * 1024;
 /// The longest question that an answer is kept with.
 pub const QUESTION_MAX_BYTES: usize = 2_000;
-/// Notes of a task that are kept at hand, and checkpoints; the log has all of them.
+/// The newest notes and checkpoints in the view. The log has all of them.
 pub const NOTES_KEPT: usize = 100;
 pub const CHECKPOINTS_KEPT: usize = 20;
 /// The largest checkpoint, as JSON.
 pub const CHECKPOINT_MAX_BYTES: usize = 64 * 1024;
 
-/// A way to stop that anybody may register for a task: none of them runs anything of its own.
+/// A stop condition that any actor may register for a task. None of them executes a command of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Preset {
+#[schemars(rename = "Preset")]
+pub enum StopPreset {
     Default,
     Validation,
     Promise,
 }
 
-impl Preset {
-    pub const ALL: [Preset; 3] = [Preset::Default, Preset::Validation, Preset::Promise];
+impl StopPreset {
+    pub const ALL: [StopPreset; 3] =
+        [StopPreset::Default, StopPreset::Validation, StopPreset::Promise];
 
     pub fn name(self) -> &'static str {
         match self {
-            Preset::Default => "default",
-            Preset::Validation => "validation",
-            Preset::Promise => "promise",
+            StopPreset::Default => "default",
+            StopPreset::Validation => "validation",
+            StopPreset::Promise => "promise",
         }
     }
 
     pub fn way(self) -> StopWhen {
         match self {
-            Preset::Default => StopWhen::Default,
-            Preset::Validation => StopWhen::Validation,
-            Preset::Promise => StopWhen::Promise,
+            StopPreset::Default => StopWhen::Default,
+            StopPreset::Validation => StopWhen::Validation,
+            StopPreset::Promise => StopWhen::Promise,
         }
     }
 }
 
-impl fmt::Display for Preset {
+impl fmt::Display for StopPreset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Preset {
+impl FromStr for StopPreset {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Preset, String> {
-        let found = Preset::ALL.into_iter().find(|preset| preset.name() == text);
+    fn from_str(text: &str) -> Result<StopPreset, String> {
+        let found = StopPreset::ALL.into_iter().find(|preset| preset.name() == text);
         found.ok_or_else(|| format!("`{text}` is none of default, validation, promise"))
     }
 }
@@ -71,20 +73,20 @@ impl FromStr for Preset {
 #[serde(rename_all = "camelCase")]
 pub struct StopHook {
     pub id: String,
-    pub hook_type: Preset,
+    pub hook_type: StopPreset,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Noted {
+pub struct TaskNoted {
     pub text: String,
     /// The agent's question that a person answers with the note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
 }
 
-/// What an agent wants to find again.
+/// A checkpoint of an agent's work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Checkpoint {
@@ -103,15 +105,15 @@ pub struct Checkpoint {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Checkpointed {
+pub struct TaskCheckpointed {
     pub id: String,
     #[serde(flatten)]
     pub checkpoint: Checkpoint,
 }
 
-/// Something to be said about a task.
+/// A remark about a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remark {
+pub enum TaskRemark {
     RegisterStop(StopHook),
     ClearStops,
     Note(String),
@@ -120,5 +122,5 @@ pub enum Remark {
         question: String,
         text: String,
     },
-    Checkpoint(Checkpointed),
+    Checkpoint(TaskCheckpointed),
 }

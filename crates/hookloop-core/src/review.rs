@@ -1,9 +1,9 @@
-//! What a gatekeeper says: an agent that reviews, and answers by a schema or not at all.
+//! Verdicts of gatekeepers: reviewing agents that answer by a schema or not at all.
 //!
-//! A verdict is the whole message: one JSON object, as it is or as the only content of one fenced block. Prose is
-//! never understood, so "not approved" approves nothing, and neither does an object that stands in a sentence, or
-//! beside a second one. The object names the review by an id that was made for it alone: text that somebody
-//! planted in the files under review can't know it.
+//! A verdict is the whole message: one JSON object, as it is or as the only content of one fenced block. Prose
+//! is never interpreted, so "not approved" approves nothing, and neither does an object that stands in a
+//! sentence, or beside a second one. The object names the review by an id that was made for it alone: text
+//! planted in the reviewed files can't know it.
 //!
 //! - `strict`: JSON in which nothing is passed over
 
@@ -14,8 +14,8 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use crate::inbox::one_line;
-use strict::Object;
+use crate::excerpt::one_line;
+use strict::StrictObject;
 
 /// A longer message is no verdict.
 pub const MESSAGE_MAX: usize = 16 * 1024;
@@ -26,22 +26,22 @@ const LINE_CHARS: usize = 400;
 /// Lines of a file are counted from one.
 const LINE_MAX: u64 = u32::MAX as u64;
 
-/// What a review came to.
+/// The verdict of a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    pub decision: Decision,
+pub struct ReviewVerdict {
+    pub decision: ReviewDecision,
     pub summary: String,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ReviewFinding>,
 }
 
-impl Verdict {
+impl ReviewVerdict {
     pub fn is_approval(&self) -> bool {
-        self.decision == Decision::Approve
+        self.decision == ReviewDecision::Approve
     }
 
     /// The summary and the first findings, blockers before others, in one line.
     pub fn in_a_line(&self) -> String {
-        let mut findings: Vec<&Finding> = self.findings.iter().collect();
+        let mut findings: Vec<&ReviewFinding> = self.findings.iter().collect();
         findings.sort_by_key(|finding| finding.severity != Severity::Blocker);
         let shown = findings.iter().take(FINDINGS_IN_LINE).map(ToString::to_string);
         let parts: Vec<String> = std::iter::once(self.summary.clone()).chain(shown).collect();
@@ -55,8 +55,8 @@ impl Verdict {
     }
 }
 
-/// As an author reads it: what is said, then each finding with its place.
-impl fmt::Display for Verdict {
+/// The verdict for the author: the summary, then each finding with its place.
+impl fmt::Display for ReviewVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.summary)?;
         for finding in &self.findings {
@@ -67,14 +67,14 @@ impl fmt::Display for Verdict {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum ReviewDecision {
     Approve,
     Reject,
 }
 
 /// Something that a reviewer saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ReviewFinding {
     /// Inside of the project.
     pub file: Option<String>,
     pub line: Option<u64>,
@@ -82,9 +82,9 @@ pub struct Finding {
     pub severity: Severity,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for ReviewFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Finding { file, line, message, severity } = self;
+        let ReviewFinding { file, line, message, severity } = self;
         let place = match (file, line) {
             (Some(file), Some(line)) => format!("{file}:{line}: "),
             (Some(file), None) => format!("{file}: "),
@@ -124,30 +124,30 @@ fn none<T>(why: impl Into<String>) -> Result<T, NoVerdict> {
 }
 
 /// The verdict that a message is, in the review of this id.
-pub fn verdict(message: &str, review_id: &str) -> Result<Verdict, NoVerdict> {
+pub fn verdict(message: &str, review_id: &str) -> Result<ReviewVerdict, NoVerdict> {
     if review_id.is_empty() {
         return none("the review has no id");
     }
     if message.len() > MESSAGE_MAX {
         return none(format!("it is longer than {MESSAGE_MAX} bytes"));
     }
-    let mut object = Object::read(unfenced(message)?)?;
+    let mut object = StrictObject::read(unfenced(message)?)?;
     if object.text("review")? != review_id {
         return none("it has the id of another review");
     }
     let decision = match object.text("verdict")?.as_str() {
-        "approve" => Decision::Approve,
-        "reject" => Decision::Reject,
+        "approve" => ReviewDecision::Approve,
+        "reject" => ReviewDecision::Reject,
         _ => return none("`verdict` is neither `approve` nor `reject`"),
     };
     let summary = object.text("summary")?;
     let findings = object.objects("findings", FINDINGS_MAX)?;
-    let findings = findings.into_iter().map(finding).collect::<Result<Vec<Finding>, _>>()?;
+    let findings = findings.into_iter().map(finding).collect::<Result<Vec<ReviewFinding>, _>>()?;
     object.end()?;
-    sound(Verdict { decision, summary, findings })
+    sound(ReviewVerdict { decision, summary, findings })
 }
 
-fn finding(mut object: Object) -> Result<Finding, NoVerdict> {
+fn finding(mut object: StrictObject) -> Result<ReviewFinding, NoVerdict> {
     let severity = match object.text("severity")?.as_str() {
         "blocker" => Severity::Blocker,
         "warning" => Severity::Warning,
@@ -170,16 +170,18 @@ fn finding(mut object: Object) -> Result<Finding, NoVerdict> {
         return none("a finding has a line and no file");
     }
     object.end()?;
-    Ok(Finding { file, line, message, severity })
+    Ok(ReviewFinding { file, line, message, severity })
 }
 
 /// A verdict that does not contradict itself.
-fn sound(verdict: Verdict) -> Result<Verdict, NoVerdict> {
+fn sound(verdict: ReviewVerdict) -> Result<ReviewVerdict, NoVerdict> {
     let is_blocked = verdict.findings.iter().any(|found| found.severity == Severity::Blocker);
     let has_place = verdict.findings.iter().any(|found| found.file.is_some());
     match verdict.decision {
-        Decision::Approve if is_blocked => none("it approves, and has a finding that is a blocker"),
-        Decision::Reject if !has_place => none("it rejects, and no finding names a file"),
+        ReviewDecision::Approve if is_blocked => {
+            none("it approves, and has a finding that is a blocker")
+        }
+        ReviewDecision::Reject if !has_place => none("it rejects, and no finding names a file"),
         _ => Ok(verdict),
     }
 }
@@ -255,12 +257,12 @@ impl FromStr for Quorum {
     }
 }
 
-/// What several reviews come to: yes, no, or nothing, which is no yes either. None stands for a reviewer who gave
-/// no verdict.
+/// Returns the joint result of several reviews: approved, rejected, or undecided, which does not approve. None
+/// stands for a reviewer without a verdict.
 ///
-/// - All: one no is a no, whatever is missing; yes needs every one, and at least one.
-/// - Any: one yes is a yes. Else, as long as one is missing, it could have been the yes: nothing. A no needs that
-///   all have said so.
+/// - All: one rejection rejects. Approval needs every reviewer, and at least one.
+/// - Any: one approval approves. Rejection needs a verdict of every reviewer. Otherwise the result is
+///   undecided.
 pub fn quorum(kind: Quorum, verdicts: &[Option<bool>]) -> Option<bool> {
     let is_missing = verdicts.is_empty() || verdicts.contains(&None);
     let (has_yes, has_no) = (verdicts.contains(&Some(true)), verdicts.contains(&Some(false)));

@@ -1,46 +1,46 @@
-//! Validation rules that need no process: what is true of the project's files.
+//! Validation rules about the project's files, which need no process.
 
 use std::fmt;
 
-/// What has to be true of the files.
+/// A condition on the project's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// A file is there.
     File(String),
     /// A file that the pattern names has changed since the session began.
     Changed(String),
-    Pattern(Pattern),
-    Coverage(Coverage),
-    Diff(Diff),
+    Pattern(TextRule),
+    Coverage(CoverageRule),
+    Diff(DiffRule),
 }
 
-/// Whether files have a text in them.
+/// A condition on the text of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
+pub struct TextRule {
     /// Which files.
     pub path: String,
     /// A regular expression.
     pub text: String,
-    /// It must not be there.
+    /// The text must not occur.
     pub absent: bool,
 }
 
-/// How much of the code tests run.
+/// A condition on test coverage.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Coverage {
+pub struct CoverageRule {
     pub report: String,
-    /// Of lines, in hundredths of a percent.
+    /// The least line coverage, in hundredths of a percent.
     pub at_least: u32,
 }
 
-/// How much has changed since the session began.
+/// A condition on the size of the changes since the session began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Diff {
+pub struct DiffRule {
     pub max_files: Option<u64>,
     /// Added and deleted.
     pub max_lines: Option<u64>,
     pub min_files: Option<u64>,
-    /// Nothing else has changed but files that one of these names.
+    /// Only files that match one of these patterns have changed.
     pub only: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
-//! Tasks that come again: when they are due, and what became of it.
+//! Schedules of recurring tasks.
 //!
-//! Times are those of a clock on the wall somewhere. What is due at one time of the day is due when the clock goes on,
-//! where the clock leaves that time out, and the first time only, where it comes twice. What is due several times a day
-//! goes by the clock alone. The database of time zones is the program's own, so that all machines agree.
+//! Times are local times of a time zone. An occurrence in an hour that the clock skips is due when the clock
+//! continues. In an hour that comes twice, it is due the first time. Patterns with several occurrences a day
+//! follow the clock alone. The time zone database is built in, so that all machines agree.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,62 +13,22 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{TASK_ID_MAX, TaskId};
+use crate::excerpt::first_chars;
+use crate::id::TaskId;
 use crate::task::TaskSpec;
 use crate::time::Timestamp;
 
-/// What the id of a schedule's task has after the name: `-20261116T0300`.
-const SLOT_LEN: usize = 14;
-/// The longest name of a schedule: with a slot it is the id of a task.
-pub const NAME_MAX: usize = TASK_ID_MAX - SLOT_LEN - 2;
+pub use crate::id::{BadScheduleName, SCHEDULE_NAME_MAX as NAME_MAX, ScheduleName};
+
 /// The longest pattern or time zone.
 const TEXT_MAX_BYTES: usize = 256;
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is not a schedule's name: 1 to {NAME_MAX} letters, digits, `_` or `-`, the first a letter or a digit"
-)]
-pub struct BadScheduleName(String);
-
-/// A schedule's name: a word like a task's id, with room for a slot behind it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ScheduleName(TaskId);
-
-impl ScheduleName {
-    pub fn as_str(&self) -> &str {
-        self.0.as_str()
-    }
-
-    /// The task of one slot. The same on every machine, so that a slot makes one task.
-    pub fn task_at(&self, slot: Timestamp) -> Option<TaskId> {
-        let minute: String = slot.to_string().chars().take("2026-11-16T03:00".len()).collect();
-        format!("{self}-{}", minute.replace(['-', ':'], "")).parse().ok()
-    }
-}
-
-impl FromStr for ScheduleName {
-    type Err = BadScheduleName;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.parse() {
-            Ok(name) if text.len() <= NAME_MAX => Ok(ScheduleName(name)),
-            _ => Err(BadScheduleName(text.chars().take(NAME_MAX + 1).collect())),
-        }
-    }
-}
-
-impl fmt::Display for ScheduleName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// When something is due, again and again.
+/// The occurrences of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Timetable {
     /// Five fields: minute, hour, day of the month, month, day of the week.
     pub cron: String,
-    /// Whose clock on the wall; UTC if it is not given.
+    /// The time zone; UTC if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tz: Option<String>,
 }
@@ -84,13 +44,13 @@ pub enum BadTimetable {
 }
 
 impl Timetable {
-    /// The first slot after `moment`; none if there is none any more.
+    /// Returns the first occurrence after `moment`, if there is one.
     pub fn next_after(&self, moment: Timestamp) -> Result<Option<Timestamp>, BadTimetable> {
         let (cron, moment) = self.read(moment)?;
         Ok(cron.find_next_occurrence(&moment, false).ok().map(|slot| stamp(&slot)))
     }
 
-    /// The last slot up to `moment`.
+    /// Returns the last occurrence up to `moment`.
     pub fn last_until(&self, moment: Timestamp) -> Result<Option<Timestamp>, BadTimetable> {
         let (cron, moment) = self.read(moment)?;
         Ok(cron.find_previous_occurrence(&moment, true).ok().map(|slot| stamp(&slot)))
@@ -123,7 +83,7 @@ fn stamp(slot: &Zoned) -> Timestamp {
 }
 
 fn shown(text: &str) -> String {
-    text.chars().take(TEXT_MAX_BYTES).collect()
+    first_chars(text, TEXT_MAX_BYTES)
 }
 
 impl fmt::Display for Timetable {
@@ -132,7 +92,7 @@ impl fmt::Display for Timetable {
     }
 }
 
-/// Whether there may be a new task while the last one is open.
+/// Whether a new task is made while the last one is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
@@ -159,7 +119,7 @@ impl FromStr for Overlap {
     }
 }
 
-/// A task that comes again.
+/// A recurring task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Schedule {
     #[serde(flatten)]
@@ -169,68 +129,68 @@ pub struct Schedule {
     pub task: TaskSpec,
 }
 
-/// A schedule, and how it stands.
+/// A schedule and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct ScheduleStanding {
     pub name: ScheduleName,
     pub schedule: Schedule,
     pub is_paused: bool,
-    /// When it is due; none while it is paused, and when it never is again.
+    /// The next occurrence; none while the schedule is paused, or if there are no more.
     pub next: Option<Timestamp>,
-    pub last: Option<Fired>,
+    pub last: Option<ScheduleFired>,
 }
 
-/// A schedule was set, or goes on: when it is due.
+/// A schedule was added or changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Set {
+pub struct ScheduleSet {
     #[serde(flatten)]
     pub schedule: Schedule,
-    /// When it is due.
+    /// The next occurrence.
     pub next: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Resumed {
+pub struct ScheduleResumed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
 }
 
-/// A slot's time has come, or a person did not wait for it.
+/// An occurrence of a schedule, or a person's request for one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Fired {
-    /// The time that it was due.
+pub struct ScheduleFired {
+    /// The time of the occurrence.
     pub slot: Timestamp,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_hand: bool,
     #[serde(flatten)]
-    pub came: Came,
-    /// The first of the slots that passed while nobody was there, if there are others than this one.
+    pub came: SlotResult,
+    /// The first missed occurrence, if there are others than this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_from: Option<Timestamp>,
-    /// When it is due again.
+    /// The occurrence after this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
 }
 
-/// What a slot came to.
+/// The result of an occurrence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Came {
-    /// Its task.
+pub enum SlotResult {
+    /// The task of the occurrence.
     TaskId(TaskId),
     /// No task, because this one is still open.
     SkippedFor(TaskId),
 }
 
-/// What can be asked about a schedule.
+/// A command about a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum ScheduleCommand {
     Set(Box<Schedule>),
     Pause,
     Resume,
     Remove,
-    /// Makes the task of a slot whose time has come.
+    /// Makes the task of an occurrence that is due.
     Fire {
         slot: Timestamp,
         task: TaskId,
@@ -241,12 +201,15 @@ pub enum Ask {
     },
 }
 
-impl Ask {
-    /// The task that it would make.
+impl ScheduleCommand {
+    /// The task that the command would make.
     pub fn task(&self) -> Option<&TaskId> {
         match self {
-            Ask::Fire { task, .. } | Ask::Run { task } => Some(task),
-            Ask::Set(_) | Ask::Pause | Ask::Resume | Ask::Remove => None,
+            ScheduleCommand::Fire { task, .. } | ScheduleCommand::Run { task } => Some(task),
+            ScheduleCommand::Set(_)
+            | ScheduleCommand::Pause
+            | ScheduleCommand::Resume
+            | ScheduleCommand::Remove => None,
         }
     }
 }

@@ -5,34 +5,58 @@
 //!                         ↑ pending output, feedback      └ error → on_error → recovery turn ┘
 //! ```
 //!
-//! A [`Session`] is what its events amount to, and [`next_step`] says what is to be done next; whoever does it
-//! appends what came of it. So a session goes on from wherever it was left.
+//! A [`Session`] is the state that its events fold into, and [`next_step`] returns its next step. The engine
+//! performs the step and appends the result. So a session can be resumed at any point.
 //!
-//! - [`facts`]: the events of a session
-//! - [`plan`]: what a session was started with, its limits among it
-//! - [`state`]: from events to a state
+//! - [`state`]: the state of a session
+//! - `fold`, `turns`, `verdicts`, `tasks`, `outputs`: from events to a state
+//! - `queries`: questions about a state
 //! - [`step`]: from a state to the next step
-//! - [`progress`]: whether the work gets anywhere
+//! - [`progress`]: whether iterations make progress
 //! - [`stop`]: whether an iteration is the last one
-//! - [`timeline`]: what was done when, as people look at it
+//! - [`timeline`]: the steps of a session in order, for people
+//!
+//! [`facts`] and [`plan`] name the payloads of a session's events.
 
-pub mod facts;
-pub mod plan;
+mod fold;
+mod outputs;
 pub mod progress;
+mod queries;
 pub mod state;
 pub mod step;
 pub mod stop;
+mod tasks;
 pub mod timeline;
+mod turns;
+mod verdicts;
 
 pub use facts::{
-    AgentFault, Answer, Claimed, Decision, EmptyDifferenceFound, FaultCause, GatesJudged,
-    IterationStarted, Outcome, Piped, PromptChannel, Receipt, SessionEnded, SessionReopened,
-    StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult,
-    Usage, Verdict,
+    AgentFault, CompletionClaimed, EmptyDifferenceFound, FaultCause, GatesJudged, IterationStarted,
+    JointVerdict, LimitDecision, PipedOutput, PromptChannel, Receipt, SessionEnded, SessionOutcome,
+    SessionReopened, SessionState, StopDecided, StopDecision, SubmitJudged, SubmitVerdict,
+    TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Usage,
 };
 pub use plan::{
-    AtRetryLimit, Conversation, ConversationPolicy, Fallback, FrozenScript, Limit, Limits, Plan,
-    StopWhen, Work,
+    AgentFallback, AtRetryLimit, ConversationMode, ConversationPolicy, FrozenScript, SessionLimit,
+    SessionLimits, SessionPlan, SessionWork, StopWhen,
 };
-pub use state::{Phase, Session, Talk};
-pub use step::{Pause, Step, next_step};
+pub use state::{AgentConversation, Session, SessionPhase};
+pub use step::{IterationPause, NextStep, next_step};
+pub use turns::RATE_LIMITED_TURNS_MAX;
+pub use verdicts::SUBMIT_TRIES_MAX;
+
+/// The payloads of a session's events.
+pub mod facts {
+    pub use crate::payload::piped::*;
+    pub use crate::payload::session::*;
+    pub use crate::payload::turn::*;
+    pub use crate::payload::verdict::*;
+    pub use crate::usage::Usage;
+}
+
+/// The parameters of a session, its limits among them.
+pub mod plan {
+    pub use crate::payload::plan::*;
+    pub use crate::payload::session_limits::*;
+    pub use crate::quantity::{BadAmount, CompactCount, CostFigure, Dollars, counted};
+}

@@ -1,41 +1,41 @@
-//! How many tasks may be in somebody's hands at once.
+//! Limits of work in progress (WIP).
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The most of a project, and of its types; no bound where nothing is said.
+/// The WIP limits of a project and of its task types, each optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Slots {
+pub struct WipLimits {
     pub all: Option<u32>,
     pub of_type: BTreeMap<String, u32>,
 }
 
-/// Tasks that are in somebody's hands: all of them, and those that have a type by type.
+/// The number of tasks in progress, in all and by type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct InHands {
+pub struct TasksInProgress {
     pub all: u32,
     pub of_type: BTreeMap<String, u32>,
 }
 
-/// What a task needs of the slots before it may be in somebody's hands.
+/// The permit that a task needs before it can be claimed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Slot {
-    /// No bound concerns it.
+pub enum WipPermit {
+    /// No limit applies.
     #[default]
     Unbound,
     Free,
-    Full(Full),
+    Full(WipLimitReached),
 }
 
-/// A bound that is reached.
+/// A limit that is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Full {
-    /// The type that it is for; none if it is the project's.
+pub struct WipLimitReached {
+    /// The task type of the limit; none for the project's.
     pub kind: Option<String>,
     pub max: u32,
 }
 
-impl fmt::Display for Full {
+impl fmt::Display for WipLimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = if self.max == 1 { "task is" } else { "tasks are" };
         match &self.kind {
@@ -49,38 +49,38 @@ impl fmt::Display for Full {
     }
 }
 
-impl Slots {
+impl WipLimits {
     pub fn is_none(&self) -> bool {
         self.all.is_none() && self.of_type.is_empty()
     }
 
-    /// Whether a further task of type `kind` may be in somebody's hands beside those that are.
-    pub fn slot(&self, kind: Option<&str>, held: &InHands) -> Slot {
+    /// Returns the permit for a further task of type `kind`.
+    pub fn slot(&self, kind: Option<&str>, held: &TasksInProgress) -> WipPermit {
         if let Some(full) = self.full(held) {
-            return Slot::Full(full);
+            return WipPermit::Full(full);
         }
         match kind.and_then(|kind| self.of_type.get_key_value(kind)) {
             Some((kind, max)) if held.of_type(kind) >= *max => {
-                Slot::Full(Full { kind: Some(kind.clone()), max: *max })
+                WipPermit::Full(WipLimitReached { kind: Some(kind.clone()), max: *max })
             }
-            None if self.all.is_none() => Slot::Unbound,
-            _ => Slot::Free,
+            None if self.all.is_none() => WipPermit::Unbound,
+            _ => WipPermit::Free,
         }
     }
 
-    /// The project's bound, if it is reached.
-    pub fn full(&self, held: &InHands) -> Option<Full> {
-        self.all.filter(|max| held.all >= *max).map(|max| Full { kind: None, max })
+    /// Returns the project's limit, if it is reached.
+    pub fn full(&self, held: &TasksInProgress) -> Option<WipLimitReached> {
+        self.all.filter(|max| held.all >= *max).map(|max| WipLimitReached { kind: None, max })
     }
 
-    /// The types of which no further task may be in somebody's hands.
-    pub fn full_types(&self, held: &InHands) -> Vec<Full> {
+    /// Returns the limits by type that are reached.
+    pub fn full_types(&self, held: &TasksInProgress) -> Vec<WipLimitReached> {
         let full = self.of_type.iter().filter(|(kind, max)| held.of_type(kind) >= **max);
-        full.map(|(kind, max)| Full { kind: Some(kind.clone()), max: *max }).collect()
+        full.map(|(kind, max)| WipLimitReached { kind: Some(kind.clone()), max: *max }).collect()
     }
 }
 
-impl InHands {
+impl TasksInProgress {
     fn of_type(&self, kind: &str) -> u32 {
         self.of_type.get(kind).copied().unwrap_or(0)
     }
@@ -92,29 +92,31 @@ mod tests {
 
     #[test]
     fn a_slot_is_the_projects_and_the_types() {
-        let bounds = |all: Option<u32>, of: &[(&str, u32)]| Slots {
+        let bounds = |all: Option<u32>, of: &[(&str, u32)]| WipLimits {
             all,
             of_type: of.iter().map(|(kind, max)| ((*kind).to_owned(), *max)).collect(),
         };
-        let check = |slots: &Slots, kind: Option<&str>, all: u32, bugs: u32, expected: Slot| {
-            let held = InHands { all, of_type: [("bug".to_owned(), bugs)].into() };
-            assert_eq!(slots.slot(kind, &held), expected, "{slots:?} {kind:?} {held:?}");
+        let check =
+            |slots: &WipLimits, kind: Option<&str>, all: u32, bugs: u32, expected: WipPermit| {
+                let held = TasksInProgress { all, of_type: [("bug".to_owned(), bugs)].into() };
+                assert_eq!(slots.slot(kind, &held), expected, "{slots:?} {kind:?} {held:?}");
+            };
+        let full = |kind: Option<&str>, max| {
+            WipPermit::Full(WipLimitReached { kind: kind.map(str::to_owned), max })
         };
-        let full =
-            |kind: Option<&str>, max| Slot::Full(Full { kind: kind.map(str::to_owned), max });
-        check(&bounds(None, &[]), Some("bug"), 99, 99, Slot::Unbound);
+        check(&bounds(None, &[]), Some("bug"), 99, 99, WipPermit::Unbound);
         let both = bounds(Some(3), &[("bug", 2)]);
-        check(&both, None, 2, 2, Slot::Free);
-        check(&both, Some("bug"), 2, 1, Slot::Free);
+        check(&both, None, 2, 2, WipPermit::Free);
+        check(&both, Some("bug"), 2, 1, WipPermit::Free);
         check(&both, Some("bug"), 2, 2, full(Some("bug"), 2));
         check(&both, Some("bug"), 3, 2, full(None, 3));
         check(&both, None, 4, 0, full(None, 3));
         let of_type = bounds(None, &[("bug", 0)]);
         check(&of_type, Some("bug"), 0, 0, full(Some("bug"), 0));
-        check(&of_type, Some("chore"), 9, 0, Slot::Unbound);
-        check(&of_type, None, 9, 0, Slot::Unbound);
-        let held = InHands { all: 2, of_type: [("bug".to_owned(), 2)].into() };
-        let types = |slots: &Slots| slots.full_types(&held).len();
+        check(&of_type, Some("chore"), 9, 0, WipPermit::Unbound);
+        check(&of_type, None, 9, 0, WipPermit::Unbound);
+        let held = TasksInProgress { all: 2, of_type: [("bug".to_owned(), 2)].into() };
+        let types = |slots: &WipLimits| slots.full_types(&held).len();
         assert_eq!((types(&both), types(&bounds(None, &[("bug", 3)]))), (1, 0));
     }
 }

@@ -10,16 +10,16 @@ use crate::claim::Claim;
 use crate::id::TaskId;
 use crate::time::Timestamp;
 
-/// Where a task stands.
+/// The state of a task.
 ///
-/// `Created` and `Ready` are one stored state told apart by the number of open dependencies and by the time, so
-/// a task can't miss the moment its last dependency completes, whoever is or isn't running then.
+/// `Created` and `Ready` are one stored state. The number of open dependencies and the time tell them apart, so
+/// a task becomes ready without any process acting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
-    /// Waits for a dependency, or for its time.
+    /// The task waits for a dependency, or for its time.
     Created,
-    /// Every dependency is completed and its time has come; may be started.
+    /// Every dependency is completed and the time has come, so the task may be started.
     Ready,
     Active,
     Submitted,
@@ -66,7 +66,7 @@ impl FromStr for TaskState {
     }
 }
 
-/// How urgent a task is: 0 before 1 before 2 …
+/// The priority of a task: 0 before 1 before 2 …
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -115,14 +115,14 @@ impl FromStr for Priority {
     }
 }
 
-/// What is asked of a task when it is added.
+/// The definition of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskSpec {
     pub goal: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What should exist in the end.
+    /// The results that the task should produce.
     #[serde(default)]
     pub deliverables: Vec<String>,
     #[serde(default)]
@@ -135,7 +135,7 @@ pub struct TaskSpec {
     /// The task whose completion led to this one: its `spawned_by` edge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_task_id: Option<TaskId>,
-    /// It is not ready before.
+    /// The time before which the task is not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
 }
@@ -146,24 +146,24 @@ impl TaskSpec {
     }
 }
 
-/// Why a task can't go on.
+/// The reason why a task is blocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Obstacle {
+pub struct TaskObstacle {
     pub reason: String,
-    /// What somebody would have to know.
+    /// The knowledge that is missing.
     #[serde(default)]
     pub required_knowledge: Option<String>,
 }
 
-/// What a completed task left behind.
+/// The result of a completed task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Outcome {
+pub struct TaskOutcome {
     #[serde(default)]
     pub result: Option<String>,
     #[serde(default)]
     pub artifacts: Vec<String>,
-    /// Whether gates passed on the work. A person who completes a task proves nothing.
+    /// Whether gates passed on the work. Completion by a person is no proof.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub proven: bool,
 }
@@ -177,30 +177,30 @@ pub struct Task {
     pub open_dependencies: u32,
     /// Whether `dependency_satisfied` was recorded since a dependency was last open.
     pub satisfaction_announced: bool,
-    /// Claims of it so far: the epoch of the last one.
+    /// The number of claims so far: the epoch of the last one.
     pub epoch: u64,
-    /// Who holds it.
+    /// The current claim.
     pub claim: Option<Claim>,
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub completed_at: Option<Timestamp>,
-    pub obstacle: Option<Obstacle>,
-    pub outcome: Option<Outcome>,
+    pub obstacle: Option<TaskObstacle>,
+    pub outcome: Option<TaskOutcome>,
 }
 
 impl Task {
-    /// Since when it could be worked on, but for its dependencies.
+    /// The time since which the task could be started, apart from its dependencies.
     pub fn due_since(&self) -> Timestamp {
         self.spec.not_before.map_or(self.created_at, |time| time.max(self.created_at))
     }
 
-    /// The time that it waits for, and for nothing else.
+    /// The time that the task waits for, if it waits for nothing else.
     pub fn waits_until(&self) -> Option<Timestamp> {
         let is_early = self.state == TaskState::Created && self.open_dependencies == 0;
         self.spec.not_before.filter(|_| is_early)
     }
 
-    /// Milliseconds of work, where both ends are known.
+    /// The duration of the work in milliseconds, if both ends are known.
     pub fn duration_ms(&self) -> Option<i64> {
         Some(self.completed_at?.millis_since(self.started_at?))
     }

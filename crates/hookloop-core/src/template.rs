@@ -70,10 +70,10 @@ impl<'a> Values<'a> {
 
 /// A text with places for values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template(Vec<Part>);
+pub struct Template(Vec<TemplatePart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Variable(&'static str),
 }
@@ -88,15 +88,15 @@ impl Template {
             let name = name.trim();
             let known = VARIABLES.into_iter().find(|known| *known == name);
             if !before.is_empty() {
-                parts.push(Part::Text(before.to_owned()));
+                parts.push(TemplatePart::Text(before.to_owned()));
             }
-            parts.push(Part::Variable(
+            parts.push(TemplatePart::Variable(
                 known.ok_or_else(|| TemplateError::Unknown(name.to_owned()))?,
             ));
             rest = after;
         }
         if !rest.is_empty() {
-            parts.push(Part::Text(rest.to_owned()));
+            parts.push(TemplatePart::Text(rest.to_owned()));
         }
         Ok(Template(parts))
     }
@@ -104,8 +104,8 @@ impl Template {
     pub fn render(&self, values: &Values<'_>) -> Result<String, MissingValue> {
         self.0.iter().try_fold(String::new(), |text, part| {
             Ok(match part {
-                Part::Text(part) => text + part,
-                Part::Variable(name) => text + &values.get(name)?,
+                TemplatePart::Text(part) => text + part,
+                TemplatePart::Variable(name) => text + &values.get(name)?,
             })
         })
     }
@@ -136,11 +136,11 @@ impl TemplateValue {
         })
     }
 
-    /// Whether it is this text, whatever the values are.
+    /// Whether the value is this text, independent of variables.
     pub fn is_plain_text(&self, text: &str) -> bool {
         match self {
             TemplateValue::Text(Template(parts)) => {
-                matches!(parts.as_slice(), [Part::Text(part)] if part == text)
+                matches!(parts.as_slice(), [TemplatePart::Text(part)] if part == text)
             }
             _ => false,
         }
@@ -151,9 +151,9 @@ impl TemplateValue {
         match self {
             TemplateValue::Literal(value) => value.clone(),
             TemplateValue::Text(Template(parts)) => {
-                let part = |part: &Part| match part {
-                    Part::Text(text) => text.clone(),
-                    Part::Variable(name) => format!("{{{{{name}}}}}"),
+                let part = |part: &TemplatePart| match part {
+                    TemplatePart::Text(text) => text.clone(),
+                    TemplatePart::Variable(name) => format!("{{{{{name}}}}}"),
                 };
                 Value::String(parts.iter().map(part).collect())
             }
@@ -184,7 +184,7 @@ impl TemplateValue {
 mod tests {
     use super::*;
     use crate::id::{EventId, Subject};
-    use crate::task::Obstacle;
+    use crate::task::TaskObstacle;
     use crate::time::Timestamp;
 
     fn blocked(reason: &str) -> Event {
@@ -195,7 +195,7 @@ mod tests {
             actor: String::new(),
             cause: None,
             due: false,
-            body: EventBody::TaskBlocked(Obstacle {
+            body: EventBody::TaskBlocked(TaskObstacle {
                 reason: reason.into(),
                 required_knowledge: None,
             }),

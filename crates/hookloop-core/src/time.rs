@@ -1,4 +1,4 @@
-//! Instants as milliseconds since 1970, which is what events store.
+//! Instants as milliseconds since 1970, the stored form.
 
 use std::fmt;
 use std::str::FromStr;

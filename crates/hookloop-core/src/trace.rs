@@ -1,7 +1,7 @@
 //! A session as a trace: the ids of its spans, and where it belongs in somebody else's.
 //!
-//! Ids are hashes of the session's id and of places in its timeline, which is made of the log alone. So whoever
-//! exports a session, and however often, names the same spans.
+//! Ids are hashes of the session's id and of places in its timeline, which is made of the log alone. So every
+//! export of a session has the same span ids.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,7 +30,7 @@ impl fmt::Display for SpanId {
     }
 }
 
-/// A span of somebody: what `TRACEPARENT` says (W3C Trace Context).
+/// A parent span from `TRACEPARENT` (W3C Trace Context).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -107,15 +107,15 @@ impl From<TraceParent> for String {
 
 /// The names of a session's spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names {
+pub struct SpanNames {
     session: SessionId,
     parent: Option<TraceParent>,
 }
 
-impl Names {
+impl SpanNames {
     /// Those of a session that was started inside of `parent`, if it was.
-    pub fn new(session: SessionId, parent: Option<TraceParent>) -> Names {
-        Names { session, parent }
+    pub fn new(session: SessionId, parent: Option<TraceParent>) -> SpanNames {
+        SpanNames { session, parent }
     }
 
     pub fn session(&self) -> &SessionId {
@@ -132,7 +132,7 @@ impl Names {
         self.parent.map(|parent| parent.span)
     }
 
-    /// Whether anybody wants to see it: who started it has decided that for their whole trace.
+    /// Whether the trace is recorded, as the starter of the session decided.
     pub fn is_sampled(&self) -> bool {
         self.parent.is_none_or(|parent| parent.is_sampled)
     }
@@ -152,7 +152,7 @@ impl Names {
         SpanId(self.hash("step", [part, step]))
     }
 
-    /// What a process is told that works inside of a span.
+    /// Returns the trace parent for a process inside a span.
     pub fn parent_for(&self, span: SpanId) -> TraceParent {
         TraceParent { trace: self.trace(), span, is_sampled: self.is_sampled() }
     }
@@ -177,8 +177,8 @@ mod tests {
 
     const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-    fn names(parent: Option<&str>) -> Names {
-        Names::new("s1".parse().unwrap(), parent.map(|parent| parent.parse().unwrap()))
+    fn names(parent: Option<&str>) -> SpanNames {
+        SpanNames::new("s1".parse().unwrap(), parent.map(|parent| parent.parse().unwrap()))
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// What was exported yesterday, by another version, has these names.
+    /// Spans that another version exported have these ids.
     #[test]
     fn ids_are_the_same_for_ever() {
         let own = names(None);

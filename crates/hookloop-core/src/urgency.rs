@@ -1,26 +1,26 @@
-//! How urgent a task is that has waited.
+//! Priority aging: tasks become more urgent while they wait.
 
 use crate::task::Priority;
 use crate::time::Timestamp;
 
-/// How fast a ready task becomes more urgent: a stream of urgent ones must not starve the others.
+/// The rate at which a ready task becomes more urgent, so that urgent tasks do not starve the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ageing {
-    /// A task is as urgent as it was made, however long it waits.
+pub enum PriorityAging {
+    /// The priority does not change.
     Never,
-    /// One step of priority for each so much of waiting.
+    /// The priority improves by one for each period of waiting.
     Each { ms: u64 },
 }
 
-impl Ageing {
+impl PriorityAging {
     pub const DEFAULT_MS: u64 = 8 * 60 * 60 * 1_000;
 
-    /// The priority that a task comes to which has waited since `since`: less is more urgent. It may be less than
-    /// the most urgent priority there is.
+    /// Returns the priority of a task that has waited since `since`: less is more urgent. The result may be
+    /// below the lowest configured value.
     pub fn urgency(self, priority: Priority, since: Timestamp, now: Timestamp) -> i64 {
         let steps = match self {
-            Ageing::Never => 0,
-            Ageing::Each { ms } => {
+            PriorityAging::Never => 0,
+            PriorityAging::Each { ms } => {
                 now.millis_since(since).max(0) / i64::try_from(ms.max(1)).unwrap_or(i64::MAX)
             }
         };
@@ -28,9 +28,9 @@ impl Ageing {
     }
 }
 
-impl Default for Ageing {
+impl Default for PriorityAging {
     fn default() -> Self {
-        Ageing::Each { ms: Ageing::DEFAULT_MS }
+        PriorityAging::Each { ms: PriorityAging::DEFAULT_MS }
     }
 }
 
@@ -42,21 +42,21 @@ mod tests {
 
     #[test]
     fn each_step_of_waiting_is_a_step_of_priority() {
-        let check = |ageing: Ageing, priority: u8, waited_ms: i64, expected: i64| {
+        let check = |ageing: PriorityAging, priority: u8, waited_ms: i64, expected: i64| {
             let (priority, since) = (Priority::try_from(priority).unwrap(), Timestamp(5 * HOUR));
             let now = Timestamp(since.0 + waited_ms);
             assert_eq!(ageing.urgency(priority, since, now), expected, "{ageing:?} {waited_ms}");
         };
-        let each = Ageing::default();
+        let each = PriorityAging::default();
         check(each, 2, 0, 2);
         check(each, 2, 8 * HOUR - 1, 2);
         check(each, 2, 8 * HOUR, 1);
         check(each, 9, 24 * HOUR, 6);
         check(each, 0, 16 * HOUR, -2);
-        // Clocks differ: what is added in the future has not waited.
+        // Clocks differ: a task from the future has not waited.
         check(each, 2, -9 * HOUR, 2);
-        check(Ageing::Never, 9, 1_000 * HOUR, 9);
-        check(Ageing::Each { ms: 1 }, 9, i64::MAX - 5 * HOUR, 9 - (i64::MAX - 5 * HOUR));
-        check(Ageing::Each { ms: u64::MAX }, 9, 1_000 * HOUR, 9);
+        check(PriorityAging::Never, 9, 1_000 * HOUR, 9);
+        check(PriorityAging::Each { ms: 1 }, 9, i64::MAX - 5 * HOUR, 9 - (i64::MAX - 5 * HOUR));
+        check(PriorityAging::Each { ms: u64::MAX }, 9, 1_000 * HOUR, 9);
     }
 }

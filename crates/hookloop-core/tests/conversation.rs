@@ -4,14 +4,15 @@ use hookloop_core::event::EventBody;
 use hookloop_core::session::facts::PointPassed;
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
-    AtRetryLimit, ConversationPolicy, Decision, GatesJudged, IterationStarted, Limits, Piped, Plan,
-    Session, StopDecided, StopWhen, TurnEnded, TurnKind, TurnResult, Usage, Verdict, Work,
+    AtRetryLimit, ConversationPolicy, GatesJudged, IterationStarted, JointVerdict, PipedOutput,
+    Session, SessionLimits, SessionPlan, SessionWork, StopDecided, StopDecision, StopWhen,
+    TurnEnded, TurnKind, TurnResult, Usage,
 };
 
 fn session(policy: ConversationPolicy) -> Session {
-    let mut session = Session::new(Plan {
+    let mut session = Session::new(SessionPlan {
         name: "run".into(),
-        work: Work::Prompt("x".into()),
+        work: SessionWork::Prompt("x".into()),
         fallback: None,
         model: None,
         permissions: None,
@@ -21,7 +22,7 @@ fn session(policy: ConversationPolicy) -> Session {
         agent: "a".into(),
         stop_when: vec![StopWhen::Default],
         at_retry_limit: AtRetryLimit::NeedsHuman,
-        limits: Limits::default(),
+        limits: SessionLimits::default(),
         hooks: String::new(),
         scripts: None,
         fence: "f".into(),
@@ -65,7 +66,7 @@ fn end(session: &mut Session, result: TurnResult, conversation: &str) {
     }));
 }
 
-fn decide(session: &mut Session, decision: Decision) {
+fn decide(session: &mut Session, decision: StopDecision) {
     session.apply(&EventBody::PointPassed(PointPassed { point: "post_iteration".into() }));
     let (reason, by) = ("r".to_owned(), "default".to_owned());
     session.apply(&EventBody::StopDecided(StopDecided {
@@ -79,14 +80,14 @@ fn decide(session: &mut Session, decision: Decision) {
 
 /// A gate blocks, with something to say to the agent.
 fn block(session: &mut Session) {
-    session.apply(&EventBody::OutputPiped(Piped {
+    session.apply(&EventBody::OutputPiped(PipedOutput {
         from: "tests".into(),
         point: "stop".into(),
         text: "3 tests fail".into(),
-        ..Piped::default()
+        ..PipedOutput::default()
     }));
     session.apply(&EventBody::GatesJudged(GatesJudged {
-        verdict: Verdict::Block,
+        verdict: JointVerdict::Block,
         gates: 1,
         tree: None,
         files: None,
@@ -112,7 +113,7 @@ fn gate_feedback_continues_the_conversation_unless_it_is_fresh() {
         let mut session = session(policy);
         start(&mut session);
         end(&mut session, TurnResult::Finished, "c1");
-        decide(&mut session, Decision::Complete);
+        decide(&mut session, StopDecision::Complete);
         block(&mut session);
         start(&mut session);
         assert_eq!(goes_on(&session), expected, "{policy:?}");
@@ -127,7 +128,7 @@ fn an_iteration_without_gate_feedback_begins_a_new_conversation_by_default() {
         let mut session = session(policy);
         start(&mut session);
         end(&mut session, TurnResult::Finished, "c1");
-        decide(&mut session, Decision::Continue);
+        decide(&mut session, StopDecision::Continue);
         start(&mut session);
         assert_eq!(goes_on(&session), expected, "{policy:?}");
     }
@@ -138,7 +139,7 @@ fn feedback_that_a_failed_turn_did_not_take_begins_a_new_conversation() {
     let mut session = session(ConversationPolicy::Feedback);
     start(&mut session);
     end(&mut session, TurnResult::Finished, "c1");
-    decide(&mut session, Decision::Complete);
+    decide(&mut session, StopDecision::Complete);
     block(&mut session);
     start(&mut session);
     let error = "no conversation found".to_owned();
@@ -154,14 +155,14 @@ fn a_message_of_a_person_starts_the_count_of_gate_retries_again() {
     let mut session = session(ConversationPolicy::Feedback);
     start(&mut session);
     end(&mut session, TurnResult::Finished, "c1");
-    decide(&mut session, Decision::Complete);
+    decide(&mut session, StopDecision::Complete);
     block(&mut session);
     assert_eq!(session.retries, 1);
-    session.apply(&EventBody::OutputPiped(Piped {
+    session.apply(&EventBody::OutputPiped(PipedOutput {
         from: "ada".into(),
         point: MESSAGE.into(),
         text: "try the other way".into(),
-        ..Piped::default()
+        ..PipedOutput::default()
     }));
     assert_eq!(session.retries, 0);
 }

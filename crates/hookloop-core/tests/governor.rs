@@ -1,12 +1,12 @@
 //! Where sessions that get nowhere are stopped, and that honest ones are not: the table in docs/sessions.md.
 
 use hookloop_core::event::{EventBody, FilesSeen};
+use hookloop_core::session::RATE_LIMITED_TURNS_MAX;
 use hookloop_core::session::facts::{PointPassed, UnclaimedWorkChecked};
-use hookloop_core::session::state::RATE_LIMITED_TURNS_MAX;
 use hookloop_core::session::{
-    AgentFault, AtRetryLimit, Decision, FaultCause, GatesJudged, IterationStarted, Limit, Limits,
-    Outcome, Phase, Plan, Session, Step, StopDecided, StopWhen, TurnEnded, TurnKind, TurnResult,
-    Usage, Verdict, Work, next_step,
+    AgentFault, AtRetryLimit, FaultCause, GatesJudged, IterationStarted, JointVerdict, NextStep,
+    Session, SessionLimit, SessionLimits, SessionOutcome, SessionPhase, SessionPlan, SessionWork,
+    StopDecided, StopDecision, StopWhen, TurnEnded, TurnKind, TurnResult, Usage, next_step,
 };
 
 /// Iterations that a recorded run has; one that is not stopped before goes to its end.
@@ -51,20 +51,20 @@ const RUNS: [(&str, Run); 6] = [
     }),
 ];
 
-fn plan() -> Plan {
-    Plan {
+fn plan() -> SessionPlan {
+    SessionPlan {
         name: "run".into(),
-        work: Work::Prompt("x".into()),
+        work: SessionWork::Prompt("x".into()),
         fallback: None,
         model: None,
         permissions: None,
-        conversation: hookloop_core::session::Conversation::default(),
+        conversation: hookloop_core::session::ConversationMode::default(),
         keeps_feedback: false,
         promises: Vec::new(),
         agent: "recorded".into(),
         stop_when: vec![StopWhen::Default],
         at_retry_limit: AtRetryLimit::NeedsHuman,
-        limits: Limits::default(),
+        limits: SessionLimits::default(),
         hooks: String::new(),
         scripts: None,
         fence: "f".into(),
@@ -137,7 +137,7 @@ fn a_fault_of_the_agent_ends_the_session_without_another_turn() {
     let failed = TurnEnded { result, fault: Some(fault), ..turn_ended() };
     session.apply(&EventBody::TurnEnded(failed));
     session.apply(&EventBody::PointPassed(PointPassed { point: "on_error".to_owned() }));
-    let Step::End(Outcome::NeedsHuman { reason }) = next_step(&session, 0) else {
+    let NextStep::End(SessionOutcome::NeedsHuman { reason }) = next_step(&session, 0) else {
         panic!("{:?}", next_step(&session, 0));
     };
     assert!(reason.contains("401 Unauthorized") && reason.contains("Run `a login`"), "{reason}");
@@ -151,7 +151,7 @@ fn turns_of_unknown_cost_are_bounded_where_cost_is() {
     let lost = TurnEnded { result: failed, is_unpriced: true, ..turn_ended() };
     session.apply(&EventBody::TurnEnded(lost));
     session.apply(&EventBody::PointPassed(PointPassed { point: "on_error".to_owned() }));
-    let expected = Step::End(Outcome::Limit { limit: Limit::Cost });
+    let expected = NextStep::End(SessionOutcome::Limit { limit: SessionLimit::Cost });
     assert_eq!(next_step(&session, 0), expected);
     assert_eq!(session.cost().known_micros(), None);
 }
@@ -167,14 +167,14 @@ fn ours(run: Run) -> Option<u32> {
     let passed = |point: &str| EventBody::PointPassed(PointPassed { point: point.to_owned() });
     session.apply(&passed("session_start"));
     for number in 1..=LENGTH {
-        if next_step(&session, 0) == Step::CheckUnclaimed {
+        if next_step(&session, 0) == NextStep::CheckUnclaimed {
             let (gates, passed, changed, failing) = (0, false, true, vec![]);
             let checked = UnclaimedWorkChecked { gates, passed, changed, failing };
             session.apply(&EventBody::UnclaimedWorkChecked(checked));
         }
         match next_step(&session, 0) {
-            Step::Begin(_) => {}
-            Step::End(Outcome::NeedsHuman { .. }) | Step::AnswerRetryLimit => {
+            NextStep::Begin(_) => {}
+            NextStep::End(SessionOutcome::NeedsHuman { .. }) | NextStep::AnswerRetryLimit => {
                 return Some(number - 1);
             }
             other => panic!("{other:?}"),
@@ -188,7 +188,8 @@ fn ours(run: Run) -> Option<u32> {
         let turn = TurnEnded { message: says, files: Some(files.clone()), ..turn_ended() };
         session.apply(&EventBody::TurnEnded(turn));
         session.apply(&passed("post_iteration"));
-        let decision = if failing.is_some() { Decision::Complete } else { Decision::Continue };
+        let decision =
+            if failing.is_some() { StopDecision::Complete } else { StopDecision::Continue };
         let (reason, by) = ("r".to_owned(), "default".to_owned());
         session.apply(&EventBody::StopDecided(StopDecided {
             decision,
@@ -198,7 +199,7 @@ fn ours(run: Run) -> Option<u32> {
             contradicting: Vec::new(),
         }));
         if let Some(failing) = failing {
-            let verdict = if failing.is_empty() { Verdict::Pass } else { Verdict::Block };
+            let verdict = if failing.is_empty() { JointVerdict::Pass } else { JointVerdict::Block };
             let (tree, files) = (None, Some(files));
             session.apply(&EventBody::GatesJudged(GatesJudged {
                 verdict,
@@ -211,7 +212,7 @@ fn ours(run: Run) -> Option<u32> {
                 failing,
             }));
         }
-        if session.phase == Phase::Ending {
+        if session.phase == SessionPhase::Ending {
             return None;
         }
     }

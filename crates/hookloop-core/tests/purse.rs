@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hookloop_core::purse::{Amount, Answer, Bounds, Purse, Standing};
+use hookloop_core::purse::{Amount, BudgetBounds, BudgetStanding, Purse, ReservationAnswer};
 use proptest::prelude::*;
 
 const LIMIT: u64 = 1_000;
@@ -63,9 +63,9 @@ impl History {
         self.0.iter().map(|(_, act)| of(act)).sum()
     }
 
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> BudgetStanding {
         let spent = dollars(self.spent());
-        Standing { day: spent, ever: spent, open: dollars(self.open().values().sum()) }
+        BudgetStanding { day: spent, ever: spent, open: dollars(self.open().values().sum()) }
     }
 }
 
@@ -74,8 +74,8 @@ proptest! {
 
     #[test]
     fn whatever_the_order_no_more_is_spent_than_there_is(acts in prop::collection::vec(act(), 0..200)) {
-        let bound = |cost| Bounds { cost_micros: Some(cost), ..Bounds::default() };
-        let purse = Purse { day: bound(LIMIT), ever: Bounds::default(), turn: bound(TURN) };
+        let bound = |cost| BudgetBounds { cost_micros: Some(cost), ..BudgetBounds::default() };
+        let purse = Purse { day: bound(LIMIT), ever: BudgetBounds::default(), turn: bound(TURN) };
         let wish = purse.wish(dollars(u64::MAX));
         let mut history = History::default();
         for (session, act) in acts {
@@ -85,10 +85,10 @@ proptest! {
                     let standing = history.standing();
                     let (spent, open) = (standing.day.cost_micros, standing.open.cost_micros);
                     match purse.reserve(&standing, wish) {
-                        Answer::Granted => history.0.push((session, act)),
+                        ReservationAnswer::Granted => history.0.push((session, act)),
                         // It fits as soon as the others have used nothing.
-                        Answer::Wait(_) => prop_assert!(open > 0 && spent + TURN <= LIMIT),
-                        Answer::Exhausted(shortage) => {
+                        ReservationAnswer::Wait(_) => prop_assert!(open > 0 && spent + TURN <= LIMIT),
+                        ReservationAnswer::Exhausted(shortage) => {
                             prop_assert!(spent + TURN > LIMIT);
                             prop_assert_eq!(shortage.spent.cost_micros, spent);
                         }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use hookloop_core::cascade::Cause;
+use hookloop_core::cascade::EventCause;
 use hookloop_hooks::ancestry::KeeperOwner;
 use hookloop_hooks::ancestry::ancestry;
 use hookloop_hooks::hook_context::CAUSE_VARIABLE;
@@ -29,7 +29,7 @@ pub(crate) fn left_to_above(root: &Path, state: &Path) -> Option<ReactionsLeft> 
 }
 
 /// The cause that a hook's command finds in its environment.
-pub(crate) fn cause_of(environment: &[(OsString, OsString)]) -> Result<Option<Cause>, EngineError> {
+pub(crate) fn cause_of(environment: &[(OsString, OsString)]) -> Result<Option<EventCause>, EngineError> {
     let Some((_, value)) = environment.iter().find(|(name, _)| name == CAUSE_VARIABLE) else {
         return Ok(None);
     };

@@ -9,7 +9,7 @@ use hookloop_config::ids::fresh_id;
 use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
-use hookloop_core::slots::Full;
+use hookloop_core::slots::WipLimitReached;
 use hookloop_core::task::Task;
 use hookloop_core::time::Timestamp;
 use hookloop_store::store::WorkUnit;
@@ -59,7 +59,7 @@ pub enum WhyNone {
     /// No task is; `next` is when one will be whose time has not come.
     NothingReady { next: Option<Timestamp> },
     /// As many as may be are in somebody's hands.
-    Full(Full),
+    Full(WipLimitReached),
     /// Those that are ready are of types that the agent does not work on, or were taken in this moment.
     NotForAgent,
 }
@@ -185,7 +185,7 @@ impl Project {
                 types => view.ready_of(types, *ageing, 1)?,
             };
             let held = view.in_hands()?;
-            let is_wanted = |full: &Full| {
+            let is_wanted = |full: &WipLimitReached| {
                 types.is_empty() || full.kind.as_ref().is_some_and(|kind| types.contains(kind))
             };
             let of_type = || slots.full_types(&held).into_iter().find(is_wanted);

@@ -4,17 +4,17 @@
 //! cursor's move past what led to them, so however often a process dies, each action takes effect once.
 
 use hookloop_config::clock::now;
-use hookloop_core::answer::Status;
+use hookloop_core::hook_protocol::HookStatus;
 use hookloop_core::builtin::Builtin;
-use hookloop_core::cascade::Cause;
+use hookloop_core::cascade::EventCause;
 use hookloop_core::event::{
-    CursorMoved, CursorPart, Empty, Event, EventBody, WorkflowFailed, WorkflowStep,
+    CursorMoved, CursorPart, Event, EventBody, NoData, WorkflowFailed, WorkflowStep,
 };
-use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::hook::{Hook, HookHandler};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::point::Point;
 use hookloop_core::task::Task;
-use hookloop_core::workflow::Run;
+use hookloop_core::workflow::WorkflowRun;
 use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::hook_context::Occasion;
 use hookloop_hooks::hook_context::ReactionRun;
@@ -245,7 +245,7 @@ impl Work<'_, '_, '_> {
             }
             let after = if from.hook.as_ref() == Some(&hook.name) { from.after } else { 0 };
             let next = match (&hook.handler, event.subject.task()) {
-                (Handler::Builtin(Builtin::CheckDependencySatisfaction), Some(id)) => {
+                (HookHandler::Builtin(Builtin::CheckDependencySatisfaction), Some(id)) => {
                     let rows = self.unit.view()?.dependents(id, after, CHUNK)?;
                     let mut reaction = satisfactions(hook, id, rows.iter().map(|row| &row.task));
                     // Two actions at most for each task up to `after`.
@@ -311,10 +311,10 @@ impl Work<'_, '_, '_> {
     }
 
     /// Does the next step of a run, and says in the same batch that it is done.
-    fn run_step(&mut self, run: &Run) -> Result<(), EngineError> {
+    fn run_step(&mut self, run: &WorkflowRun) -> Result<(), EngineError> {
         let step = run.next_step;
         let label = format!("workflow:{}", run.id);
-        let asked = run.cause.clone().unwrap_or(Cause {
+        let asked = run.cause.clone().unwrap_or(EventCause {
             event: EventId([0; 16]),
             hook: run.workflow.clone(),
             root: EventId([0; 16]),
@@ -324,7 +324,7 @@ impl Work<'_, '_, '_> {
         let count = *self.count(asked.root)?;
         let (_, cut) = self.rules.limits.cascade.allow(asked.depth + 1, count, 1);
         *self.count(asked.root)? += 1;
-        let cause = Cause { count: count + 1, depth: asked.depth + 1, ..asked.clone() };
+        let cause = EventCause { count: count + 1, depth: asked.depth + 1, ..asked.clone() };
         let origin = Origin::hook(asked.event.derive(&label, step * 2), cause);
         let about = Event {
             id: origin.id,
@@ -353,7 +353,7 @@ impl Work<'_, '_, '_> {
                 self.stage(record.clone(), subject.clone(), about.body)?;
                 if step + 1 >= run.steps.len() {
                     let last = Origin { id: record.id.derive("completed", 0), ..record };
-                    self.stage(last, subject, EventBody::WorkflowCompleted(Empty {}))?;
+                    self.stage(last, subject, EventBody::WorkflowCompleted(NoData {}))?;
                 }
             }
         }
@@ -378,7 +378,7 @@ impl Project {
     pub(crate) fn expect_processes(&self, work: &Work<'_, '_, '_>) -> Result<(), EngineError> {
         let (Some(runner), Kept::Here) = (&self.runner, &self.kept) else { return Ok(()) };
         let may_run = |hook: &&Hook| {
-            matches!(hook.handler, Handler::Command(_)) && runner.standing(hook).may_run()
+            matches!(hook.handler, HookHandler::Command(_)) && runner.standing(hook).may_run()
         };
         let staged = (0..work.unit.len()).filter_map(|index| work.unit.staged(index));
         for event in staged.filter(|event| event.due) {
@@ -442,7 +442,7 @@ impl Project {
     pub(crate) fn run_hooks(&self, hooks: &[Hook], occasion: &Occasion<'_>) -> Vec<HookRun> {
         let homeless = |hook: &Hook| {
             let reason = "there is no project directory to run it in".to_owned();
-            HookRun::unable(hook, occasion.point, Status::NotStarted, reason)
+            HookRun::unable(hook, occasion.point, HookStatus::NotStarted, reason)
         };
         match &self.runner {
             Some(runner) => {

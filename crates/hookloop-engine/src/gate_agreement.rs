@@ -22,25 +22,29 @@ use std::path::{Path, PathBuf};
 use hookloop_config::clock::now;
 use hookloop_config::effective::Rules;
 use hookloop_core::authority::ControlledAction;
+use hookloop_core::digest::{sha256_hex, short_sha256_hex};
 use hookloop_core::event::{AgentsTrusted, EventBody, HooksTrusted};
 use hookloop_core::gate_ledger::{
     GateChange, GateChangeKind, GateLedger, GateList, GateRecord, GateScope, compare,
 };
+use hookloop_core::hook::HookHandler;
+use hookloop_core::hook::HookSource;
 use hookloop_core::id::Subject;
-use hookloop_core::options::{Length, Options};
-use hookloop_core::point::{Kind, Point};
+use hookloop_core::options::HookOptions;
+use hookloop_core::options::Length;
+use hookloop_core::point::Point;
+use hookloop_core::point::PointKind;
 use hookloop_core::time::Timestamp;
 use hookloop_git::repo::found::Found;
 use hookloop_hooks::runner::Runner;
 use hookloop_hooks::trust::gates_now::gates;
 use hookloop_hooks::trust::{
-    Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, hex, write,
+    Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, write,
 };
 use hookloop_process::lock_file;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::error::EngineError;
 use crate::project::Project;
@@ -152,7 +156,7 @@ pub fn agree_to_agents(
     log.authorize(ControlledAction::TrustAgents)?;
     let text = serde_json::to_vec(&definitions).unwrap_or_default();
     let trusted = AgentsTrusted {
-        digest: format!("sha256:{}", hex(&text)),
+        digest: format!("sha256:{}", sha256_hex(&text)),
         agents: definitions.iter().map(|definition| definition.name.clone()).collect(),
     };
     log.append(&Subject::Project, EventBody::AgentsTrusted(trusted))?;
@@ -208,9 +212,7 @@ impl RepositoryEntry {
         let mut key = found.common.as_os_str().as_encoded_bytes().to_vec();
         key.push(0);
         key.extend(found.prefix.as_os_str().as_encoded_bytes());
-        let digest = Sha256::digest(&key);
-        let key: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        let directory = state.parent()?.join(REPOSITORIES).join(key);
+        let directory = state.parent()?.join(REPOSITORIES).join(short_sha256_hex(&key, 16));
         let branch = found.branch().unwrap_or_else(|| NO_BRANCH.to_owned());
         let default_branch = found.default_branch();
         Some(RepositoryEntry { common: found.common, directory, branch, default_branch })
@@ -355,7 +357,7 @@ fn from_definitions(agreed: &[Definition], now: &GateLedger) -> Option<GateLedge
 
 fn gate_of(definition: &Definition, now: &GateLedger) -> Option<GateRecord> {
     let is_gate =
-        |name: &&String| name.parse::<Point>().is_ok_and(|point| point.kind() == Kind::Gate);
+        |name: &&String| name.parse::<Point>().is_ok_and(|point| point.kind() == PointKind::Gate);
     let points: Vec<String> = definition.points.iter().filter(is_gate).cloned().collect();
     let step = definition.what.get("use").and_then(Value::as_str);
     if points.is_empty() || step.is_some_and(|name| name != "run_tests") {
@@ -380,8 +382,9 @@ fn gate_of(definition: &Definition, now: &GateLedger) -> Option<GateRecord> {
         any_of: same.and_then(|gate| gate.any_of.clone()),
         when: definition.when.clone(),
         needs: needs.unwrap_or_default(),
-        timeout_ms: timeout.map_or(Options::default().timeout_at(Kind::Gate), |length| length.ms),
-        attempts: attempts.unwrap_or(Options::default().retry.attempts),
+        timeout_ms: timeout
+            .map_or(HookOptions::default().timeout_at(PointKind::Gate), |length| length.ms),
+        attempts: attempts.unwrap_or(HookOptions::default().retry.attempts),
         surroundings: hookloop_hooks::trust::gates_now::surroundings(definition),
     })
 }

@@ -11,14 +11,14 @@ use hookloop_config::ids::fresh_id;
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
-use hookloop_core::delivery::Returned;
+use hookloop_core::delivery::TaskReturned;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{NoticeId, SessionId, Subject, TaskId};
-use hookloop_core::inbox::{About, Dismissed, Key, Kind, Problem};
+use hookloop_core::inbox::{Problem, ProblemDismissed, ProblemKey, ProblemKind, ProblemSubject};
 use hookloop_core::refusal::Refusal;
-use hookloop_core::remark::Remark;
+use hookloop_core::remark::TaskRemark;
 use hookloop_core::session::facts::RetryLimitAnswered;
-use hookloop_core::session::{Answer, Outcome, stop};
+use hookloop_core::session::{LimitDecision, SessionOutcome, stop};
 
 use crate::command_outcome::Done;
 use crate::error::EngineError;
@@ -93,7 +93,7 @@ pub fn list(project: &Project, limit: usize) -> Result<Vec<Problem>, EngineError
 
 /// The problem that `text` names: its key, the start of it, or the start of the id of what has it.
 pub fn find(project: &Project, text: &str) -> Result<Problem, InboxError> {
-    if let Ok(key) = text.parse::<Key>() {
+    if let Ok(key) = text.parse::<ProblemKey>() {
         let known = project.read(|view| view.problem_of(&key.about))?;
         if let Some(problem) = known.filter(|problem| problem.key == key) {
             return Ok(problem);
@@ -125,7 +125,7 @@ pub fn find(project: &Project, text: &str) -> Result<Problem, InboxError> {
 }
 
 /// The problem, if nobody has dealt with it.
-pub fn standing(project: &Project, key: &Key) -> Result<Option<Problem>, EngineError> {
+pub fn standing(project: &Project, key: &ProblemKey) -> Result<Option<Problem>, EngineError> {
     let found = project.read(|view| view.problem_of(&key.about))?;
     Ok(found.filter(|problem| problem.key == *key && !problem.is_dismissed))
 }
@@ -135,15 +135,15 @@ pub fn title(project: &Project, problem: &Problem) -> Result<String, EngineError
     let words = problem.kind.words();
     project.read(|view| {
         Ok(match &problem.key.about {
-            About::Task(id) => {
+            ProblemSubject::Task(id) => {
                 let goal = view.task(id)?.map(|row| row.task.spec.goal).unwrap_or_default();
                 format!("task {id} {words}: {goal}")
             }
-            About::Session(id) => {
+            ProblemSubject::Session(id) => {
                 let work = view.session(id)?.map(|row| row.work).unwrap_or_default();
                 format!("session {id} {words}: {work}")
             }
-            About::Purse => format!("the purse of all sessions {words}"),
+            ProblemSubject::Purse => format!("the purse of all sessions {words}"),
         })
     })
 }
@@ -156,9 +156,9 @@ pub fn evidence(project: &Project, problem: &Problem) -> Result<Evidence, InboxE
     let answer = format!("hookloop inbox answer {key} \"…\"");
     let dismiss = (format!("hookloop inbox dismiss {key}"), DISMISS_EFFECT);
     let (session, choices) = match &key.about {
-        About::Task(id) => {
+        ProblemSubject::Task(id) => {
             let can_approve = task_details(project, id, &mut details)?;
-            let is_held = problem.kind == Kind::MergeHeld;
+            let is_held = problem.kind == ProblemKind::MergeHeld;
             let effect = if is_held { RETURN_EFFECT } else { ANSWER_EFFECT };
             let mut choices = vec![(answer, effect)];
             if can_approve {
@@ -173,8 +173,10 @@ pub fn evidence(project: &Project, problem: &Problem) -> Result<Evidence, InboxE
             choices.push(dismiss);
             (SessionId::of_actor(&problem.by), choices)
         }
-        About::Session(id) => (Some(id.clone()), session_choices(problem, id, &record, dismiss)),
-        About::Purse => {
+        ProblemSubject::Session(id) => {
+            (Some(id.clone()), session_choices(problem, id, &record, dismiss))
+        }
+        ProblemSubject::Purse => {
             details.push("more is in it tomorrow (UTC) if it is for a day".to_owned());
             let usage = ("hookloop usage".to_owned(), "shows what the budget was used for");
             (SessionId::of_actor(&problem.by), vec![usage, dismiss])
@@ -197,10 +199,10 @@ fn session_choices(
     let answer = format!("hookloop inbox answer {key} \"…\"");
     let resume = format!("hookloop resume {id}");
     let mut choices = match (problem.kind, record.outcome_limit.map(flag_of)) {
-        (Kind::SessionPaused, _) => {
+        (ProblemKind::SessionPaused, _) => {
             vec![(answer, RESUME_ANSWER_EFFECT), (resume, RESUME_EFFECT)]
         }
-        (Kind::SessionAsks, _) => vec![
+        (ProblemKind::SessionAsks, _) => vec![
             (answer, RETRY_EFFECT),
             (format!("hookloop inbox approve {key}"), ACCEPT_EFFECT),
             (format!("hookloop inbox quit {key}"), QUIT_EFFECT),
@@ -241,29 +243,29 @@ fn task_details(
 }
 
 /// Tells who works on it next, and lets that go on. Answers what there is to type after it.
-pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, InboxError> {
+pub fn answer(project: &Project, key: &ProblemKey, text: &str) -> Result<Settled, InboxError> {
     project.authorize(ControlledAction::AnswerQuestion)?;
     if text.trim().is_empty() || text.len() > ANSWER_MAX_BYTES {
         return Err(InboxError::Length(text.len()));
     }
     let problem = of_key(project, key)?;
     match (&key.about, problem.kind) {
-        (About::Task(id), Kind::MergeHeld) => {
+        (ProblemSubject::Task(id), ProblemKind::MergeHeld) => {
             let delivery = project.read(|view| view.delivery(id))?;
             let head = delivery.submission.map(|submission| submission.head).unwrap_or_default();
             let (by, reason) = (project.actor().to_owned(), text.to_owned());
-            let returned = Returned { head, by, reason, is_by_person: true };
+            let returned = TaskReturned { head, by, reason, is_by_person: true };
             let command = Command::ReturnTask { id: id.clone(), returned };
             let done = decide(project, key, &[command])?;
             Ok(Settled { done, next: None })
         }
-        (About::Task(id), _) => {
+        (ProblemSubject::Task(id), _) => {
             let question = stop::question_in(&problem.reason).to_owned();
             let text = text.to_owned();
             let remark = if question.trim().is_empty() {
-                Remark::Note(text)
+                TaskRemark::Note(text)
             } else {
-                Remark::Answer { question, text }
+                TaskRemark::Answer { question, text }
             };
             let (id, fence) = (id.clone(), Fence::Override);
             let note = Command::RemarkTask { id: id.clone(), remark, fence };
@@ -271,22 +273,22 @@ pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, Inbox
             let next = next_for_task(project, &problem)?;
             Ok(Settled { done, next })
         }
-        (About::Session(id), Kind::SessionPaused) => {
+        (ProblemSubject::Session(id), ProblemKind::SessionPaused) => {
             tell_paused(project, key, id, text)?;
             let next = Some(format!("hookloop resume {id}"));
             Ok(Settled { done: Done::default(), next })
         }
-        (About::Session(_), Kind::SessionAsks) => {
-            store_answer(project, key, (Answer::Continue, Some(text)))
+        (ProblemSubject::Session(_), ProblemKind::SessionAsks) => {
+            store_answer(project, key, (LimitDecision::Continue, Some(text)))
         }
-        (About::Session(id), _) => {
+        (ProblemSubject::Session(id), _) => {
             let question = stop::question_in(&problem.reason);
             let answer = ReopenAnswer { question: Some(question), text };
             open::reopen(project, id, &LimitChanges::default(), Some(&answer))?;
             let next = Some(format!("hookloop resume {id}"));
             Ok(Settled { done: Done::default(), next })
         }
-        (About::Purse, _) => Err(InboxError::Unfit {
+        (ProblemSubject::Purse, _) => Err(InboxError::Unfit {
             why: "a purse takes no answer: it takes tomorrow, or a larger `limits: {purse: …}`"
                 .to_owned(),
             instead: "hookloop usage".to_owned(),
@@ -304,7 +306,7 @@ fn next_for_task(project: &Project, problem: &Problem) -> Result<Option<String>,
         () if !session.is_over() => None,
         () if session.plan.worker.is_some() => Some("hookloop worker --until-idle".to_owned()),
         () if session.plan.work.is_of_tasks() => Some(match session.outcome {
-            Some(Outcome::Limit { limit }) => match flag_of(limit) {
+            Some(SessionOutcome::Limit { limit }) => match flag_of(limit) {
                 Some(flag) => format!("hookloop resume {id} {flag}"),
                 None => format!("hookloop resume {id}"),
             },
@@ -318,13 +320,13 @@ fn next_for_task(project: &Project, problem: &Problem) -> Result<Option<String>,
 pub fn question_of_session(
     project: &Project,
     session: &SessionId,
-) -> Result<Option<Key>, InboxError> {
+) -> Result<Option<ProblemKey>, InboxError> {
     let is_asked = |problem: &Problem| {
-        problem.kind == Kind::TaskBlocked
+        problem.kind == ProblemKind::TaskBlocked
             && SessionId::of_actor(&problem.by).as_ref() == Some(session)
     };
     let found = list(project, LOOKED_AT_MAX)?;
-    let mut keys: Vec<Key> =
+    let mut keys: Vec<ProblemKey> =
         found.into_iter().filter(is_asked).map(|problem| problem.key).collect();
     match keys.len() {
         0 => Ok(None),
@@ -338,17 +340,19 @@ pub fn question_of_session(
 
 /// Takes what is submitted as it is: reviewers are not asked again, and tests are. What a session asks about is
 /// taken without proof.
-pub fn approve(project: &Project, key: &Key) -> Result<Settled, InboxError> {
+pub fn approve(project: &Project, key: &ProblemKey) -> Result<Settled, InboxError> {
     project.authorize(ControlledAction::ApproveWork)?;
-    if of_key(project, key)?.kind == Kind::SessionAsks {
-        return store_answer(project, key, (Answer::Accept, None));
+    if of_key(project, key)?.kind == ProblemKind::SessionAsks {
+        return store_answer(project, key, (LimitDecision::Accept, None));
     }
     let answer = || match key.about {
-        About::Session(_) | About::Purse => format!("hookloop inbox dismiss {key}"),
-        About::Task(_) => format!("hookloop inbox answer {key} \"…\""),
+        ProblemSubject::Session(_) | ProblemSubject::Purse => {
+            format!("hookloop inbox dismiss {key}")
+        }
+        ProblemSubject::Task(_) => format!("hookloop inbox answer {key} \"…\""),
     };
     let unfit = |why: &str| InboxError::Unfit { why: why.to_owned(), instead: answer() };
-    let About::Task(id) = &key.about else {
+    let ProblemSubject::Task(id) = &key.about else {
         return Err(unfit("there is nothing to approve: only what a task has submitted is"));
     };
     let delivery = project.read(|view| view.delivery(id))?;
@@ -361,10 +365,14 @@ pub fn approve(project: &Project, key: &Key) -> Result<Settled, InboxError> {
 }
 
 /// Tells a session that asks what to do.
-pub fn settle(project: &Project, key: &Key, answer: Answer) -> Result<Settled, InboxError> {
+pub fn settle(
+    project: &Project,
+    key: &ProblemKey,
+    answer: LimitDecision,
+) -> Result<Settled, InboxError> {
     project.authorize(ControlledAction::AnswerQuestion)?;
     match of_key(project, key)?.kind {
-        Kind::SessionAsks => store_answer(project, key, (answer, None)),
+        ProblemKind::SessionAsks => store_answer(project, key, (answer, None)),
         _ => Err(InboxError::Unfit {
             why: "only a session that asks what to do waits for that".to_owned(),
             instead: format!("hookloop inbox show {key}"),
@@ -373,7 +381,7 @@ pub fn settle(project: &Project, key: &Key, answer: Answer) -> Result<Settled, I
 }
 
 /// Leaves everything as it is, and nobody is told again.
-pub fn dismiss(project: &Project, key: &Key) -> Result<(), InboxError> {
+pub fn dismiss(project: &Project, key: &ProblemKey) -> Result<(), InboxError> {
     project.authorize(ControlledAction::DismissItem)?;
     of_key(project, key)?;
     let id = fresh_id();
@@ -393,13 +401,13 @@ pub struct Settled {
     pub next: Option<String>,
 }
 
-fn of_key(project: &Project, key: &Key) -> Result<Problem, InboxError> {
+fn of_key(project: &Project, key: &ProblemKey) -> Result<Problem, InboxError> {
     let found = project.read(|view| view.problem_of(&key.about))?;
     let gone = || EngineError::from(Refusal::NoSuchProblem(key.to_string()));
     Ok(found.filter(|problem| problem.key == *key).ok_or_else(gone)?)
 }
 
-fn check_standing(work: &Work<'_, '_, '_>, key: &Key) -> Result<(), EngineError> {
+fn check_standing(work: &Work<'_, '_, '_>, key: &ProblemKey) -> Result<(), EngineError> {
     let found = work.unit.view()?.problem_of(&key.about)?;
     match found.is_some_and(|problem| problem.key == *key) {
         true => Ok(()),
@@ -408,7 +416,7 @@ fn check_standing(work: &Work<'_, '_, '_>, key: &Key) -> Result<(), EngineError>
 }
 
 /// Gives commands about one task, all of them or none, if the problem still stands.
-fn decide(project: &Project, key: &Key, commands: &[Command]) -> Result<Done, EngineError> {
+fn decide(project: &Project, key: &ProblemKey, commands: &[Command]) -> Result<Done, EngineError> {
     let origin = Origin::command(fresh_id(), project.actor());
     project.store.transact(|unit| -> Result<_, EngineError> {
         let mut work = Work::new(unit, &project.rules, now())?;
@@ -425,8 +433,8 @@ fn decide(project: &Project, key: &Key, commands: &[Command]) -> Result<Done, En
 /// Answers a session that asks what to do, with something for the next prompt.
 fn store_answer(
     project: &Project,
-    key: &Key,
-    (answer, text): (Answer, Option<&str>),
+    key: &ProblemKey,
+    (answer, text): (LimitDecision, Option<&str>),
 ) -> Result<Settled, InboxError> {
     let by = project.actor().to_owned();
     let answered = EventBody::RetryLimitAnswered(RetryLimitAnswered { answer, by });
@@ -446,7 +454,7 @@ fn store_answer(
 /// A message for the next prompt of a session that rests. The problem is dealt with; the session is resumed by hand.
 fn tell_paused(
     project: &Project,
-    key: &Key,
+    key: &ProblemKey,
     session: &SessionId,
     text: &str,
 ) -> Result<(), EngineError> {
@@ -465,10 +473,10 @@ fn tell_paused(
 fn stage_dismissal(
     work: &mut Work<'_, '_, '_>,
     origin: Origin,
-    key: &Key,
+    key: &ProblemKey,
 ) -> Result<(), EngineError> {
     let problem = key.to_string();
     let subject = Subject::Notice(NoticeId::of(&["dismissed", &problem]));
-    work.stage_quietly(origin, subject, EventBody::ProblemDismissed(Dismissed { problem }))?;
+    work.stage_quietly(origin, subject, EventBody::ProblemDismissed(ProblemDismissed { problem }))?;
     Ok(())
 }

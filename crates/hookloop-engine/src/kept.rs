@@ -6,9 +6,13 @@ use std::path::{Path, PathBuf};
 
 use hookloop_config::ConfigError;
 use hookloop_config::paths::Place;
-use hookloop_config::policy::{Policies, PolicyFile};
+use hookloop_config::policy::Policies;
+use hookloop_config::policy::PolicyFile;
 use hookloop_config::project_file::Settings;
-use hookloop_config::user::{NamedBy, StoreName, User};
+use hookloop_config::user::NamedBy;
+use hookloop_config::user::StoreName;
+use hookloop_config::user::User;
+use hookloop_core::digest::short_sha256_hex;
 use hookloop_core::id::ProjectName;
 use hookloop_core::store_config::{NatsAccess, NatsCredentials};
 use hookloop_http::HttpClient;
@@ -18,7 +22,6 @@ use hookloop_store::jetstream::{
 };
 use hookloop_store::sqlite::{LogLoss, LogOpenError, is_file_empty};
 use hookloop_store::store::{Store, StoreError};
-use sha2::{Digest, Sha256};
 
 use crate::callers_above::owners_above;
 use crate::error::EngineError;
@@ -211,8 +214,7 @@ pub fn log_digest(settings: &Settings, surroundings: &Surroundings) -> String {
         }
         _ => String::new(),
     };
-    let digest = Sha256::digest(name);
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    short_sha256_hex(name, 8)
 }
 
 /// Refuses a log of a project whose hook or agent started this program, if it is not the log that they have.

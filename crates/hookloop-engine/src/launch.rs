@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use hookloop_agents::crew::Crew;
-use hookloop_core::hook::Registry;
-use hookloop_core::session::{Session, Work};
+use hookloop_core::hook::HookRegistry;
+use hookloop_core::session::Session;
+use hookloop_core::session::SessionWork;
 use hookloop_git::files::read_text;
 use hookloop_hooks::runner::Runner;
 
@@ -61,7 +62,7 @@ pub fn perform<O: Onlooker>(
     };
     let hooks = match opened.plan.work {
         // Nothing of the project's runs for a review, not even when its program died.
-        Work::Review(_) => Registry::default(),
+        SessionWork::Review(_) => HookRegistry::default(),
         _ => project.hooks()?,
     };
     let Attendance { onlooker, stop, rest, config } = around;

@@ -13,8 +13,11 @@ use hookloop_core::command::Command;
 use hookloop_core::decide::check_fence;
 use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
-use hookloop_core::task::{Obstacle, Task};
-use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
+use hookloop_core::task::Task;
+use hookloop_core::task::TaskObstacle;
+use hookloop_store::heartbeat::HeartbeatRecord;
+use hookloop_store::heartbeat::HeartbeatStore;
+use hookloop_store::heartbeat::HeldResource;
 
 use crate::error::EngineError;
 use crate::project::Project;
@@ -189,7 +192,7 @@ impl Project {
                         "{} was silent for its lease, as the last of {} who had it",
                         claim.agent, claim.epoch
                     );
-                    let obstacle = Obstacle { reason, required_knowledge: None };
+                    let obstacle = TaskObstacle { reason, required_knowledge: None };
                     Command::BlockTask { id: id.clone(), obstacle, fence }
                 }
                 _ => {

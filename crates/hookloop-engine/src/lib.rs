@@ -69,8 +69,8 @@ pub mod store {
     pub use hookloop_store::sqlite::{FileDamage, LogDefect, LogLoss, LogOpenError};
     pub use hookloop_store::store::{RebuiltView, StoreError, UNREADABLE_VIEW};
     pub use hookloop_store::view::{
-        BudgetReservation, DelayedTasks, HookRuns, HookTimes, PAUSED, QuarantineRow, RUNNING,
-        SessionCount, SessionFilter, SessionRow, SpentAmount, TaskAnnotation, TaskFilter, TaskRow,
+        BudgetReservation, DelayedTasks, HookRuns, HookTimes, QuarantineRow, SessionCount,
+        SessionFilter, SessionRow, SpentAmount, TaskAnnotation, TaskFilter, TaskRow,
         UsageBy, UsageOfDay, UsageRow, View,
     };
 }

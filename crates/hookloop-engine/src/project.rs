@@ -11,20 +11,24 @@ use hookloop_config::project_file::Settings;
 use hookloop_config::secret_references::Whose;
 use hookloop_config::user::User;
 use hookloop_core::authority::{ActorKind, ControlledAction};
-use hookloop_core::cascade::Cause;
+use hookloop_core::cascade::EventCause;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
-use hookloop_core::hook::{Handler, Hook, Registry};
+use hookloop_core::hook::Hook;
+use hookloop_core::hook::HookHandler;
+use hookloop_core::hook::HookRegistry;
 use hookloop_core::id::SessionId;
-use hookloop_core::id::{Subject, TaskId};
+use hookloop_core::id::Subject;
+use hookloop_core::id::TaskId;
 use hookloop_core::purse::Amount;
-use hookloop_core::purse::Answer;
+use hookloop_core::purse::ReservationAnswer;
 use hookloop_core::purse::Purse;
 use hookloop_core::trace::TraceParent;
 use hookloop_hooks::runner::Runner;
 use hookloop_hooks::secrets::Vault;
-use hookloop_hooks::trust::{HookOffer, Trust};
+use hookloop_hooks::trust::HookOffer;
+use hookloop_hooks::trust::Trust;
 use hookloop_store::log::{EventLog, LogError};
 use hookloop_store::store::Store;
 use hookloop_store::view::View;
@@ -49,7 +53,7 @@ pub trait FleetBudget: std::fmt::Debug + Send + Sync {
         project: &Project,
         session: &SessionId,
         wish: Amount,
-    ) -> Result<Option<Answer>, EngineError>;
+    ) -> Result<Option<ReservationAnswer>, EngineError>;
 
     /// Brings the fleet's ledger up to date with the project's log of a session.
     fn follow(&self, project: &Project, session: &SessionId) -> Result<(), EngineError>;
@@ -104,7 +108,7 @@ pub struct Project {
     /// Who is shown what its sessions do.
     pub(crate) traces: Option<SessionTraces>,
     /// The hook's run that this program's commands follow from.
-    pub(crate) cause: Option<Cause>,
+    pub(crate) cause: Option<EventCause>,
 }
 
 impl Project {
@@ -334,7 +338,7 @@ impl Project {
     }
 
     /// The hooks as they are now.
-    pub fn hooks(&self) -> Result<Registry, EngineError> {
+    pub fn hooks(&self) -> Result<HookRegistry, EngineError> {
         let switches = self.read(|view| view.hook_switches())?;
         Ok(self.rules.switched(&switches).into_owned())
     }
@@ -388,7 +392,7 @@ fn with_logged_trust(
 
 /// The rules with the hooks named whose declared actions need a person's word and do not have it.
 fn with_untrusted_actions(rules: Rules, runner: Option<&Runner>) -> Rules {
-    let is_declared = |hook: &&Hook| matches!(hook.handler, Handler::Declared(_));
+    let is_declared = |hook: &&Hook| matches!(hook.handler, HookHandler::Declared(_));
     let is_untrusted = |hook: &&Hook| runner.is_some_and(|runner| !runner.standing(hook).may_run());
     let declared = rules.hooks.list().iter().filter(is_declared);
     let untrusted_actions = declared.filter(is_untrusted).map(|hook| hook.name.clone()).collect();

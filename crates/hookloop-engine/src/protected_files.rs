@@ -7,8 +7,10 @@ use std::collections::BTreeSet;
 
 use hookloop_config::paths::FILE_NAME;
 use hookloop_core::excerpt::first_names;
-use hookloop_core::hook::{Hook, Registry};
-use hookloop_core::point::{Kind, Point};
+use hookloop_core::hook::Hook;
+use hookloop_core::hook::HookRegistry;
+use hookloop_core::point::Point;
+use hookloop_core::point::PointKind;
 use hookloop_git::repo::Commit;
 use hookloop_git::step_error::Trouble;
 use hookloop_hooks::runner::Runner;
@@ -22,7 +24,7 @@ const NAMED_MAX: usize = 10;
 /// Returns why a person has to agree before `head` is merged; none if it leaves the gates' files as they are.
 pub(crate) fn why_consent(
     runner: &Runner,
-    hooks: &Registry,
+    hooks: &HookRegistry,
     shop: &Workshop<'_>,
     head: &Commit,
 ) -> Result<Option<String>, Trouble> {
@@ -43,13 +45,13 @@ pub(crate) fn why_consent(
 }
 
 /// The protected files, from the project's directory.
-fn files(runner: &Runner, hooks: &Registry) -> BTreeSet<String> {
-    let is_gate = |hook: &&Hook| hook.points.iter().any(|point| point.kind() == Kind::Gate);
+fn files(runner: &Runner, hooks: &HookRegistry) -> BTreeSet<String> {
+    let is_gate = |hook: &&Hook| hook.points.iter().any(|point| point.kind() == PointKind::Gate);
     let gates = hooks.list().iter().filter(is_gate);
     let now = gates.flat_map(|hook| hookloop_hooks::trust::script_names(runner.home(), hook));
     let is_gate = |definition: &&Definition| {
         let mut points = definition.points.iter().filter_map(|name| name.parse::<Point>().ok());
-        points.any(|point| point.kind() == Kind::Gate)
+        points.any(|point| point.kind() == PointKind::Gate)
     };
     let agreed = runner.trust().agreed().iter().filter(is_gate);
     let agreed = agreed.flat_map(|definition| definition.scripts.keys().cloned());

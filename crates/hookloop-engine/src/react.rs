@@ -1,19 +1,23 @@
 //! The hooks an event has, and what they ask for.
 
-use hookloop_core::action::{Action, ExecuteWorkflow, LogEntry};
-use hookloop_core::answer::Status;
+use hookloop_core::action::{Action, CoreLog, ExecuteWorkflow, LogEntry};
 use hookloop_core::builtin::{self, Builtin};
-use hookloop_core::cascade::Cause;
+use hookloop_core::cascade::EventCause;
 use hookloop_core::claim::Fence;
 use hookloop_core::decide::DEPENDENCIES_MAX;
 use hookloop_core::event::{
-    ActionError, CascadeCut, Event, EventBody, HOOK_NAMESPACE, HookError, HookRan, Other,
-    ReactionFailed, SYSTEM_NODE, Started, WorkflowRequested,
+    ActionError, CascadeCut, Event, EventBody, HOOK_NAMESPACE, HookError, HookRan, OtherEvent,
+    ReactionFailed, SYSTEM_NODE, TaskStarted, WorkflowRequested,
 };
-use hookloop_core::hook::{DeclaredAction, Handler, Hook, HookFailure};
+use hookloop_core::excerpt::first_chars;
+use hookloop_core::hook::DeclaredAction;
+use hookloop_core::hook::Hook;
+use hookloop_core::hook::HookFailure;
+use hookloop_core::hook::HookHandler;
+use hookloop_core::hook_protocol::HookStatus;
 use hookloop_core::id::SessionId;
 use hookloop_core::id::{EventId, RunId, Subject, TaskId};
-use hookloop_core::session::{Piped, PromptChannel};
+use hookloop_core::session::{PipedOutput, PromptChannel};
 use hookloop_core::task::Task;
 use hookloop_hooks::hook_run::piped;
 use serde_json::{Value, json};
@@ -46,12 +50,12 @@ pub(crate) struct Reaction {
     /// The run of its process, if it had one.
     pub(crate) record: Option<HookRan>,
     /// What its process has for the agent of the session that the event comes from.
-    pub(crate) piped: Option<Piped>,
+    pub(crate) piped: Option<PipedOutput>,
 }
 
 /// Whether a hook runs outside of this program.
-pub(crate) fn starts_process(handler: &Handler) -> bool {
-    matches!(handler, Handler::Command(_) | Handler::Http { .. })
+pub(crate) fn starts_process(handler: &HookHandler) -> bool {
+    matches!(handler, HookHandler::Command(_) | HookHandler::Http { .. })
 }
 
 impl Work<'_, '_, '_> {
@@ -64,7 +68,7 @@ impl Work<'_, '_, '_> {
         let task_type = task.as_ref().and_then(|task| task.spec.kind.as_deref());
         for hook in self.hooks.resolve(event.body.kind(), task_type) {
             let reaction = match hook.handler {
-                Handler::Builtin(Builtin::CheckDependencySatisfaction) => {
+                HookHandler::Builtin(Builtin::CheckDependencySatisfaction) => {
                     let Some(id) = event.subject.task() else { continue };
                     // Whether a dependent still waits is up to other tasks: where they can change
                     // meanwhile, the dispatcher looks, one batch after the other.
@@ -110,19 +114,19 @@ impl Work<'_, '_, '_> {
         let ran = self.ran.as_ref().filter(|ran| ran.event == event.id)?;
         let run = ran.runs.iter().find(|run| run.hook == hook.name)?;
         let outcome = match (&run.outcome.status, &run.outcome.reason) {
-            (Status::Passed | Status::Skipped, _) => Ok(run.outcome.actions.clone()),
+            (HookStatus::Passed | HookStatus::Skipped, _) => Ok(run.outcome.actions.clone()),
             (status, reason) => {
                 let reason = reason.clone().unwrap_or_else(|| status.name().to_owned());
                 Err(HookFailure(reason))
             }
         };
-        let piped = piped(hook, run).map(|text| Piped {
+        let piped = piped(hook, run).map(|text| PipedOutput {
             from: hook.name.clone(),
             point: event.body.kind().to_owned(),
-            status: Some(run.outcome.status.name().to_owned()),
+            status: Some(run.outcome.status.into()),
             text,
             channel: Some(PromptChannel::HookOutput),
-            ..Piped::default()
+            ..PipedOutput::default()
         });
         let (hook, record) = (hook.name.clone(), run.ran.clone());
         Some(Reaction { hook, counted: true, offset: 0, outcome, record, piped })
@@ -167,7 +171,7 @@ impl Work<'_, '_, '_> {
                     hook_name: hook.clone(),
                     point: point_of(event),
                     action_type: None,
-                    error: clipped(&failure.0),
+                    error: first_chars(&failure.0, ERROR_MAX),
                     output_tail,
                 };
                 self.report_to_session(event, origin, failed)?;
@@ -182,7 +186,7 @@ impl Work<'_, '_, '_> {
         for (i, action) in actions.into_iter().enumerate().take(allowed).skip(first) {
             let count = self.count(cause.root)?;
             *count += u32::from(reaction.counted);
-            let cause = Cause { count: *count, ..cause.clone() };
+            let cause = EventCause { count: *count, ..cause.clone() };
             let origin = Origin::hook(event.id.derive(hook, reaction.offset + i), cause.clone());
             let staged = self.unit.len();
             if let Err(error) = self.act(action.clone(), &origin, event)? {
@@ -194,7 +198,7 @@ impl Work<'_, '_, '_> {
                     hook_name: hook.clone(),
                     point: point_of(event),
                     action_type: Some(action.name().to_owned()),
-                    error: clipped(&error),
+                    error: first_chars(&error, ERROR_MAX),
                     output_tail: Vec::new(),
                 };
                 self.record_action_error(&origin, &action, error)?;
@@ -214,7 +218,12 @@ impl Work<'_, '_, '_> {
     }
 
     /// What a hook has for an agent waits for the next prompt of its session.
-    fn pipe(&mut self, event: &Event, cause: &Cause, piped: Piped) -> Result<(), EngineError> {
+    fn pipe(
+        &mut self,
+        event: &Event,
+        cause: &EventCause,
+        piped: PipedOutput,
+    ) -> Result<(), EngineError> {
         let Some(id) = SessionId::of_actor(&event.actor) else { return Ok(()) };
         let row = self.unit.view()?.session(&id)?;
         if row.is_some_and(|row| !row.is_over()) {
@@ -243,13 +252,13 @@ impl Work<'_, '_, '_> {
         Ok(())
     }
 
-    fn cause(&mut self, event: &Event, hook: &str) -> Result<Cause, EngineError> {
+    fn cause(&mut self, event: &Event, hook: &str) -> Result<EventCause, EngineError> {
         let (root, depth) = match &event.cause {
             Some(cause) => (cause.root, cause.depth + 1),
             None => (event.id, 1),
         };
         let count = *self.count(root)?;
-        Ok(Cause { event: event.id, hook: hook.to_owned(), root, depth, count })
+        Ok(EventCause { event: event.id, hook: hook.to_owned(), root, depth, count })
     }
 
     /// Does one action; the inner error is why it could not be done.
@@ -272,10 +281,12 @@ impl Work<'_, '_, '_> {
             Action::ExecuteWorkflow(execute) => self.request_workflow(execute, origin, event),
             Action::Log(LogEntry::Core(body)) => {
                 let subject = match &*body {
-                    EventBody::DependencySatisfied(s) => Subject::Task(s.dependent_task_id.clone()),
-                    _ => event.subject.clone(),
+                    CoreLog::DependencySatisfied(satisfied) => {
+                        Subject::Task(satisfied.dependent_task_id.clone())
+                    }
+                    CoreLog::AgentMetrics(_) => event.subject.clone(),
                 };
-                self.stage(origin.clone(), subject, *body)?;
+                self.stage(origin.clone(), subject, (*body).into())?;
                 Ok(Ok(()))
             }
             Action::Log(LogEntry::Custom(entry)) => {
@@ -289,7 +300,7 @@ impl Work<'_, '_, '_> {
                     Ok(subject) => subject,
                     Err(why) => return Ok(Err(why)),
                 };
-                self.stage(origin.clone(), subject, EventBody::Other(Other { kind, data }))?;
+                self.stage(origin.clone(), subject, EventBody::Other(OtherEvent { kind, data }))?;
                 Ok(Ok(()))
             }
             Action::Unreadable(unreadable) => Ok(Err(unreadable.error)),
@@ -349,12 +360,12 @@ impl Work<'_, '_, '_> {
     fn record_hook_error(
         &mut self,
         event: &Event,
-        cause: Cause,
+        cause: EventCause,
         failure: &HookFailure,
     ) -> Result<(), EngineError> {
         let error = HookError {
             hook_name: cause.hook.clone(),
-            error: clipped(&failure.0),
+            error: first_chars(&failure.0, ERROR_MAX),
             original_event: original(event),
         };
         let id: EventId = event.id.derive(&cause.hook, usize::MAX);
@@ -371,7 +382,7 @@ impl Work<'_, '_, '_> {
     ) -> Result<(), EngineError> {
         let error = ActionError {
             action_type: action.name().to_owned(),
-            error: clipped(&error),
+            error: first_chars(&error, ERROR_MAX),
             payload: action.payload(),
         };
         self.stage(origin.clone(), Subject::Project, EventBody::ActionError(error))?;
@@ -382,19 +393,19 @@ impl Work<'_, '_, '_> {
 /// Runs a hook that needs nothing but the event and its task.
 fn run(hook: &Hook, event: &Event, task: Option<&Task>) -> Reaction {
     let outcome = match &hook.handler {
-        Handler::Builtin(Builtin::AutoCreateReviewTask) => {
+        HookHandler::Builtin(Builtin::AutoCreateReviewTask) => {
             Ok(task.and_then(builtin::review).into_iter().collect())
         }
-        Handler::Builtin(Builtin::TrackAgentTaskLifecycle) => {
+        HookHandler::Builtin(Builtin::TrackAgentTaskLifecycle) => {
             let metrics = task.and_then(|task| builtin::metrics(&event.body, task));
             Ok(metrics.into_iter().collect())
         }
-        Handler::Builtin(_) => Ok(vec![]),
-        Handler::Declared(actions) => render(actions, event, task),
-        Handler::Command(_)
-        | Handler::Http { .. }
-        | Handler::Gatekeepers { .. }
-        | Handler::Rule(_) => Err(HookFailure("it was not run".to_owned())),
+        HookHandler::Builtin(_) => Ok(vec![]),
+        HookHandler::Declared(actions) => render(actions, event, task),
+        HookHandler::Command(_)
+        | HookHandler::Http { .. }
+        | HookHandler::Gatekeepers { .. }
+        | HookHandler::Rule(_) => Err(HookFailure("it was not run".to_owned())),
     };
     let hook = hook.name.clone();
     Reaction { hook, counted: true, offset: 0, outcome, record: None, piped: None }
@@ -433,7 +444,7 @@ pub(crate) fn weight(action: &Action) -> usize {
 /// that claim, and for no later one. What others hold it leaves alone.
 fn fence(event: &Event, task: &TaskId) -> Fence {
     match &event.body {
-        EventBody::TaskStarted(Started { claim: Some(claim), .. })
+        EventBody::TaskStarted(TaskStarted { claim: Some(claim), .. })
             if event.subject.task() == Some(task) =>
         {
             Fence::Epoch(claim.epoch)
@@ -471,8 +482,4 @@ fn original(event: &Event) -> Value {
         "nodeId": event.node_id(),
         "data": event.body.data(),
     })
-}
-
-fn clipped(text: &str) -> String {
-    text.chars().take(ERROR_MAX).collect()
 }

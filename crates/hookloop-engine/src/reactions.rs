@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
 use hookloop_config::paths::PlaceError;
-use hookloop_core::cascade::{CascadeLimit, Cause};
+use hookloop_core::cascade::CascadeLimit;
+use hookloop_core::cascade::EventCause;
 use hookloop_core::event::{CascadeCut, EventBody};
 use hookloop_core::id::Subject;
 use hookloop_hooks::ancestry::KeeperOwner;
@@ -180,7 +181,7 @@ impl Project {
         let count = self.store.glance(|view| view.cascade_count(cause.root))?;
         let (_, limit) = self.rules.limits.cascade.allow(cause.depth, count, 1);
         let Some(limit) = limit else {
-            let cause = Cause { count: count + 1, ..cause.clone() };
+            let cause = EventCause { count: count + 1, ..cause.clone() };
             return Ok(Origin { cause: Some(cause), ..origin });
         };
         self.record_cut(cause, limit)?;
@@ -188,7 +189,7 @@ impl Project {
     }
 
     /// Records that a hook's command was refused. No hook follows that: it could give the same command.
-    fn record_cut(&self, cause: &Cause, limit: CascadeLimit) -> Result<(), EngineError> {
+    fn record_cut(&self, cause: &EventCause, limit: CascadeLimit) -> Result<(), EngineError> {
         let id = fresh_id();
         self.store.transact(|unit| {
             let mut work = Work::new(unit, &self.rules, now())?;

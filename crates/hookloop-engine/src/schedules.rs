@@ -5,7 +5,7 @@ use hookloop_config::ids::fresh_id;
 use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
-use hookloop_core::schedule::{Ask, ScheduleName};
+use hookloop_core::schedule::{ScheduleCommand, ScheduleName};
 use hookloop_core::time::Timestamp;
 use hookloop_store::store::WorkUnit;
 
@@ -50,7 +50,7 @@ impl Project {
             let origin = origin.part(tries);
             tries += 1;
             let Some((slot, task)) = due_slot(unit, name, now)? else { return Ok(None) };
-            let ask = Ask::Fire { slot, task: task.clone() };
+            let ask = ScheduleCommand::Fire { slot, task: task.clone() };
             let command = Command::Schedule { name: name.clone(), ask };
             let mut work = Work::new(unit, &self.rules, now)?;
             let is_new = work.unit.view()?.task(&task)?.is_none();

@@ -2,7 +2,7 @@
 
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::session::timeline::Timeline;
-use hookloop_core::trace::Names;
+use hookloop_core::trace::SpanNames;
 use hookloop_store::log::{Seq, StoredEvent};
 
 use crate::error::EngineError;
@@ -29,9 +29,9 @@ impl Record {
     }
 
     /// What its spans are called.
-    pub fn names(&self) -> Option<Names> {
+    pub fn names(&self) -> Option<SpanNames> {
         let parent = self.timeline.as_ref()?.plan.trace_parent;
-        Some(Names::new(self.id.clone(), parent))
+        Some(SpanNames::new(self.id.clone(), parent))
     }
 
     /// Takes in what is new in the log.

@@ -8,14 +8,14 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use hookloop_config::effective::Rules;
-use hookloop_core::cascade::Cause;
+use hookloop_core::cascade::EventCause;
 use hookloop_core::command::Command;
 use hookloop_core::decide::decide;
 use hookloop_core::event::{Event, EventBody};
-use hookloop_core::hook::Registry;
+use hookloop_core::hook::HookRegistry;
 use hookloop_core::id::{EventId, Subject, TaskId};
 use hookloop_core::refusal::Refusal;
-use hookloop_core::slots::Slot;
+use hookloop_core::slots::WipPermit;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_hooks::hook_run::HookRun;
@@ -37,7 +37,7 @@ const READIED_SHOWN: usize = 100;
 pub struct Origin {
     pub(crate) id: EventId,
     pub(crate) actor: String,
-    pub(crate) cause: Option<Cause>,
+    pub(crate) cause: Option<EventCause>,
     /// When it happened, if that was not now.
     pub(crate) at: Option<Timestamp>,
 }
@@ -47,7 +47,7 @@ impl Origin {
         Origin { id, actor: actor.to_owned(), cause: None, at: None }
     }
 
-    pub(crate) fn hook(id: EventId, cause: Cause) -> Origin {
+    pub(crate) fn hook(id: EventId, cause: EventCause) -> Origin {
         Origin { id, actor: format!("hook:{}", cause.hook), cause: Some(cause), at: None }
     }
 
@@ -64,7 +64,7 @@ impl Origin {
 pub struct Work<'u, 'a, 'r> {
     pub unit: &'u mut WorkUnit<'a>,
     pub(crate) rules: &'r Rules,
-    pub(crate) hooks: Cow<'r, Registry>,
+    pub(crate) hooks: Cow<'r, HookRegistry>,
     at: Timestamp,
     /// Staged events whose hooks have not run.
     queue: VecDeque<usize>,
@@ -120,13 +120,13 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
     }
 
     /// What `task` needs of the slots to be in somebody's hands.
-    fn slot(&self, task: Option<&Task>) -> Result<Slot, LogError> {
+    fn slot(&self, task: Option<&Task>) -> Result<WipPermit, LogError> {
         let slots = &self.rules.scheduling.slots;
         match task {
             Some(task) if !slots.is_none() => {
                 Ok(slots.slot(task.spec.kind.as_deref(), &self.unit.view()?.in_hands()?))
             }
-            _ => Ok(Slot::Unbound),
+            _ => Ok(WipPermit::Unbound),
         }
     }
 

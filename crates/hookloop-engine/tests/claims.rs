@@ -14,8 +14,8 @@ use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
-use hookloop_core::task::{Outcome, Priority, TaskSpec, TaskState};
-use hookloop_core::urgency::Ageing;
+use hookloop_core::task::{Priority, TaskOutcome, TaskSpec, TaskState};
+use hookloop_core::urgency::PriorityAging;
 use hookloop_engine::claim::{ClaimRequest, Claimed, TYPES_MAX, Wanted};
 use hookloop_engine::dispatcher::{Dispatcher, Round};
 use hookloop_engine::error::EngineError;
@@ -71,7 +71,7 @@ fn refusal<T: std::fmt::Debug>(answer: Result<T, EngineError>) -> Refusal {
 }
 
 fn complete(project: &Project, name: &str, fence: Fence) -> Result<(), EngineError> {
-    let outcome = Outcome::default();
+    let outcome = TaskOutcome::default();
     project.execute(&Command::CompleteTask { id: id(name), outcome, fence }).map(drop)
 }
 
@@ -104,7 +104,7 @@ fn what_was_left_comes_before_what_is_more_urgent() {
     assert_eq!(claimed_id(&project, Wanted::Task(id("left"))).as_deref(), Some("left"));
     end("left", ReleaseReason::Expired);
     let order = |project: &Project| {
-        let ready = project.read(|view| view.ready(Ageing::Never, 1)).unwrap();
+        let ready = project.read(|view| view.ready(PriorityAging::Never, 1)).unwrap();
         ready.into_iter().map(|row| row.task.id.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(order(&project), ["left"]);

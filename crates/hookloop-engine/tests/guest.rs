@@ -8,10 +8,10 @@ use hookloop_config::paths::Place;
 use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
 use hookloop_core::promise::Promise;
-use hookloop_core::session::{Decision, Outcome};
+use hookloop_core::session::{SessionOutcome, StopDecision};
 use hookloop_core::task::{TaskSpec, TaskState};
 use hookloop_engine::guest::desk::{
-    Change, Checkpoint, Desk, DeskError, Preset, Said, Signal, Start,
+    Change, Checkpoint, Desk, DeskError, Said, Signal, Start, StopPreset,
 };
 use hookloop_engine::guest::native::{Moment, Reply, Visit, visit};
 use hookloop_engine::kept::Surroundings;
@@ -49,7 +49,7 @@ impl Bed {
     }
 
     /// A desk at which an agent iterates on task `t1`, and the iteration's id.
-    fn iterating(&self, preset: Preset) -> (Desk, String) {
+    fn iterating(&self, preset: StopPreset) -> (Desk, String) {
         self.task("t1");
         let desk = self.desk();
         desk.register("t1", preset, Map::new()).unwrap();
@@ -82,7 +82,7 @@ impl Bed {
     }
 
     /// What the newest session came to.
-    fn outcome(&self) -> Option<Outcome> {
+    fn outcome(&self) -> Option<SessionOutcome> {
         let project = self.project();
         let row = project.read(|view| view.sessions(1)).unwrap().remove(0);
         open::session(&project, &row.id).unwrap().outcome
@@ -109,7 +109,7 @@ fn the_flow_of_an_agent_that_leads_its_own_loop() {
     let bed = Bed::new(GATED);
     bed.task("t1");
     let desk = bed.desk();
-    desk.register("t1", Preset::Default, Map::new()).unwrap();
+    desk.register("t1", StopPreset::Default, Map::new()).unwrap();
     let begun = desk.start(&start("t1")).unwrap();
     assert_eq!((begun.number, bed.state("t1")), (1, TaskState::Active));
     let id = begun.id.to_string();
@@ -133,7 +133,7 @@ fn the_flow_of_an_agent_that_leads_its_own_loop() {
     let done = desk.complete(&id, Promise::Complete).unwrap();
     assert_eq!((done.iterations, bed.state("t1")), (3, TaskState::Completed));
     assert_eq!(desk.clear("t1").unwrap(), 1);
-    assert_eq!(bed.outcome(), Some(Outcome::Complete { unproven: false }));
+    assert_eq!(bed.outcome(), Some(SessionOutcome::Complete { unproven: false }));
     assert_eq!(desk.complete(&id, Promise::Complete).unwrap().iterations, 3, "said twice");
 }
 
@@ -141,11 +141,11 @@ fn the_flow_of_an_agent_that_leads_its_own_loop() {
 fn nothing_is_lost_when_the_server_ends() {
     let bed = Bed::new(GATED);
     bed.task("t1");
-    let hook = bed.desk().register("t1", Preset::Promise, Map::new()).unwrap();
+    let hook = bed.desk().register("t1", StopPreset::Promise, Map::new()).unwrap();
     let id = bed.desk().start(&start("t1")).unwrap().id.to_string();
     let said = Said { output: COMPLETE.into(), ..Said::default() };
     let evaluated = bed.desk().evaluate(&id, &said).unwrap();
-    assert_eq!((evaluated.action, &evaluated.hook), (Decision::Complete, &hook.id));
+    assert_eq!((evaluated.action, &evaluated.hook), (StopDecision::Complete, &hook.id));
     assert_eq!(bed.desk().validate(&id, COMPLETE).unwrap().signal, Signal::Continue);
     assert_eq!(bed.desk().next(&id).unwrap().number, 2);
     bed.write("answer.txt", "42");
@@ -157,7 +157,7 @@ fn nothing_is_lost_when_the_server_ends() {
 #[test]
 fn a_change_after_green_has_to_be_proven_again() {
     let bed = Bed::new(GATED);
-    let (desk, id) = bed.iterating(Preset::Promise);
+    let (desk, id) = bed.iterating(StopPreset::Promise);
     bed.write("answer.txt", "42");
     assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Complete);
     bed.remove("answer.txt");
@@ -176,7 +176,7 @@ fn without_registered_hooks_the_stop_when_of_the_project_decides() {
     let id = desk.start(&start("t1")).unwrap().id.to_string();
     let said = Said { output: COMPLETE.into(), ..Said::default() };
     let evaluated = desk.evaluate(&id, &said).unwrap();
-    assert_eq!((evaluated.action, evaluated.hook.as_str()), (Decision::Continue, "default"));
+    assert_eq!((evaluated.action, evaluated.hook.as_str()), (StopDecision::Continue, "default"));
     assert_eq!(evaluated.reason, "No hooks registered for this task");
     // The gate is not met yet, and then it is.
     assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Continue);
@@ -229,7 +229,7 @@ fn a_loop_ends_only_with_the_promises_that_it_was_started_with() {
 #[test]
 fn gates_that_never_pass_end_the_loop() {
     let bed = Bed::new(GATED);
-    let (desk, id) = bed.iterating(Preset::Default);
+    let (desk, id) = bed.iterating(StopPreset::Default);
     let mut signals = Vec::new();
     for round in 0..10 {
         bed.write("tried.txt", &round.to_string());
@@ -319,7 +319,7 @@ fn a_task_that_others_hold_is_left_alone() {
     let (one, other) = (bed.desk(), bed.desk());
     one.start(&start("t1")).unwrap();
     assert_eq!(code(other.start(&start("t1"))), "not_ready");
-    assert_eq!(code(other.register("t1", Preset::Promise, Map::new())), "claimed");
+    assert_eq!(code(other.register("t1", StopPreset::Promise, Map::new())), "claimed");
     let note = Change { notes: Some("mine".into()), ..Change::default() };
     assert_eq!(code(other.update("t1", &note)), "claimed");
     one.update("t1", &note).unwrap();
@@ -336,12 +336,12 @@ fn native_hooks_send_back_until_it_is_proven() {
     bed.write("answer.txt", "42");
     let Reply::Pass { note } = bed.visit(Moment::Stop { message: "Done" }) else { panic!() };
     assert_eq!(note.as_deref(), Some("hookloop: proven by answer"));
-    assert_eq!(bed.outcome(), Some(Outcome::Complete { unproven: false }));
+    assert_eq!(bed.outcome(), Some(SessionOutcome::Complete { unproven: false }));
     // The next question is the next session.
     bed.remove("answer.txt");
     assert!(matches!(bed.visit(Moment::Stop { message: "Done" }), Reply::Block { .. }));
     assert_eq!(bed.visit(Moment::End), Reply::Nothing);
-    assert_eq!(bed.outcome(), Some(Outcome::Cancelled));
+    assert_eq!(bed.outcome(), Some(SessionOutcome::Cancelled));
 }
 
 #[test]
@@ -359,7 +359,7 @@ fn native_hooks_end_at_our_limit() {
     };
     assert_eq!(blocks, 5);
     assert!(note.contains("a human is needed"), "{note}");
-    assert!(matches!(bed.outcome(), Some(Outcome::NeedsHuman { .. })));
+    assert!(matches!(bed.outcome(), Some(SessionOutcome::NeedsHuman { .. })));
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn gates_that_are_taken_away_prove_nothing() {
     );
     let Reply::Pass { note } = bed.visit(Moment::Stop { message: "Done" }) else { panic!() };
     assert!(note.unwrap().contains("the hooks are not those"));
-    assert!(matches!(bed.outcome(), Some(Outcome::NeedsHuman { .. })));
+    assert!(matches!(bed.outcome(), Some(SessionOutcome::NeedsHuman { .. })));
 }
 
 #[test]
@@ -424,7 +424,7 @@ fn a_loop_whose_gates_change_is_for_a_person_to_look_at() {
 #[test]
 fn what_is_called_off_can_be_asked_for_again() {
     let bed = Bed::new(GATED);
-    let (desk, id) = bed.iterating(Preset::Promise);
+    let (desk, id) = bed.iterating(StopPreset::Promise);
     let stop = Stop::new().unwrap();
     stop.by_user();
     let _ = desk.for_call(stop).validate(&id, COMPLETE);
@@ -437,7 +437,7 @@ fn what_is_called_off_can_be_asked_for_again() {
 #[test]
 fn what_is_left_to_say_is_said_with_the_end() {
     let bed = Bed::new(GATED);
-    let (desk, id) = bed.iterating(Preset::Promise);
+    let (desk, id) = bed.iterating(StopPreset::Promise);
     bed.write("answer.txt", "42");
     desk.validate(&id, COMPLETE).unwrap();
     open::message(&bed.project(), Some(&id), "and mind the gap").unwrap();
@@ -449,7 +449,7 @@ fn what_is_left_to_say_is_said_with_the_end() {
 fn rules_that_run_cost_an_iteration_each_time() {
     let bed =
         Bed::new("version: 1\nhooks:\n  validation:\n    - {name: answer, file: answer.txt}\n");
-    let (desk, id) = bed.iterating(Preset::Validation);
+    let (desk, id) = bed.iterating(StopPreset::Validation);
     let numbers: Vec<u32> = (0..3).map(|_| desk.validate(&id, "").unwrap().number).collect();
     assert_eq!(numbers, [1, 2, 3]);
 }

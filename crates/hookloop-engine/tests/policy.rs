@@ -7,13 +7,18 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use hookloop_agents::repository::{Unfit, Wanted, fit};
+use hookloop_agents::repository::Unfit;
+use hookloop_agents::repository::Wanted;
+use hookloop_agents::repository::fit;
 use hookloop_config::agents::Permissions;
 use hookloop_config::effective::Rules;
-use hookloop_config::policy::{Policies, PolicyFile};
+use hookloop_config::policy::Policies;
+use hookloop_config::policy::PolicyFile;
 use hookloop_config::project_file as config;
 use hookloop_config::user::User;
-use hookloop_core::hook::{Hook, Registry, Source};
+use hookloop_core::hook::Hook;
+use hookloop_core::hook::HookRegistry;
+use hookloop_core::hook::HookSource;
 use hookloop_engine::kept::Surroundings;
 use hookloop_hooks::trust::Ground;
 use hookloop_hooks::trust::Trust;
@@ -109,14 +114,15 @@ impl Bed {
         check(rules.limits.within(policy.limits()) == rules.limits, "limits");
         check(has_gates(rules, policy), "gates");
         check(rules.session.prompt.is_none(), "prompt");
-        check(rules.agents.iter().all(|agent| agent.source != Source::Project), "settings");
+        check(rules.agents.iter().all(|agent| agent.source != HookSource::Project), "settings");
         let hooks = rules.hooks.list();
-        check(hooks.iter().all(|hook| hook.source != Source::Project), "hooks");
-        let of_product = |hooks: &Registry| {
-            let builtin = |hook: &&Hook| hook.source == Source::Builtin && !hook.points.is_empty();
+        check(hooks.iter().all(|hook| hook.source != HookSource::Project), "hooks");
+        let of_product = |hooks: &HookRegistry| {
+            let builtin =
+                |hook: &&Hook| hook.source == HookSource::Builtin && !hook.points.is_empty();
             hooks.list().iter().filter(builtin).take(3).cloned().collect::<Vec<Hook>>()
         };
-        check(of_product(&rules.hooks) == of_product(&Registry::builtin()), "built-ins");
+        check(of_product(&rules.hooks) == of_product(&HookRegistry::builtin()), "built-ins");
         let configured = rules.agents.iter().map(|agent| agent.name.as_str());
         let named = ["claude", "codex", "gemini", "opencode", "command:true", "acp:true"];
         let trust = Trust::default();

@@ -10,11 +10,13 @@ use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
-use hookloop_core::schedule::{Ask, Came, Fired, Overlap, Schedule, ScheduleName, Timetable};
-use hookloop_core::slots::Slots;
-use hookloop_core::task::{Outcome, Priority, TaskSpec, TaskState};
+use hookloop_core::schedule::{
+    Overlap, Schedule, ScheduleCommand, ScheduleFired, ScheduleName, SlotResult, Timetable,
+};
+use hookloop_core::slots::WipLimits;
+use hookloop_core::task::{Priority, TaskOutcome, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
-use hookloop_core::urgency::Ageing;
+use hookloop_core::urgency::PriorityAging;
 use hookloop_engine::claim::{ClaimRequest, Claimed, Wanted, WhyNone};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
@@ -77,7 +79,7 @@ fn refusal<T: std::fmt::Debug>(answer: Result<T, EngineError>) -> Refusal {
 }
 
 fn complete(project: &Project, id: TaskId, fence: Fence) -> Result<(), EngineError> {
-    project.execute(&Command::CompleteTask { id, outcome: Outcome::default(), fence }).map(drop)
+    project.execute(&Command::CompleteTask { id, outcome: TaskOutcome::default(), fence }).map(drop)
 }
 
 fn state(project: &Project, name: &str) -> TaskState {
@@ -102,7 +104,7 @@ fn nobody_takes_a_task_before_its_time() {
     let later = project.store().glance(|view| {
         let view = view.at(time);
         let counts = view.counts()?;
-        let ready = view.ready(Ageing::default(), 9)?;
+        let ready = view.ready(PriorityAging::default(), 9)?;
         Ok((
             view.task(&id("later"))?.unwrap().task.state,
             counts[1],
@@ -131,7 +133,7 @@ fn a_dependent_waits_for_its_time_too() {
     project.execute(&add).unwrap();
     let open = refusal(claim(&project, Wanted::Task(id("second"))));
     assert!(matches!(open, Refusal::OpenDependencies { open: 1, .. }), "{open:?}");
-    let outcome = Outcome::default();
+    let outcome = TaskOutcome::default();
     let complete = Command::CompleteTask { id: id("first"), outcome, fence: Fence::None };
     let done = project.execute(&complete).unwrap();
     project.dispatch().unwrap();
@@ -146,7 +148,9 @@ fn a_dependent_waits_for_its_time_too() {
 
 #[test]
 fn who_waits_long_comes_before_who_is_urgent() {
-    for (ageing, first) in [(Ageing::Each { ms: 1 }, "old"), (Ageing::Never, "urgent")] {
+    for (ageing, first) in
+        [(PriorityAging::Each { ms: 1 }, "old"), (PriorityAging::Never, "urgent")]
+    {
         let project = alone(Scheduling { ageing, ..Scheduling::default() });
         add(&project, "old", spec(9, None));
         // Ten steps are more than there are priorities; more time makes it only more so.
@@ -158,7 +162,7 @@ fn who_waits_long_comes_before_who_is_urgent() {
 
 fn bounded(all: Option<u32>, bugs: Option<u32>) -> Scheduling {
     let of_type = bugs.map(|max| ("bug".to_owned(), max)).into_iter().collect();
-    Scheduling { slots: Slots { all, of_type }, ..Scheduling::default() }
+    Scheduling { slots: WipLimits { all, of_type }, ..Scheduling::default() }
 }
 
 #[test]
@@ -264,7 +268,7 @@ fn where_nothing_is_bounded_nothing_is_kept_of_it() {
     assert_eq!(kinds(Scheduling::default()), ["task_started"]);
     assert_eq!(kinds(bounded(None, Some(1))), ["task_started", "slot_taken"]);
     let others = [("chore".to_owned(), 1)].into();
-    let slots = Slots { all: None, of_type: others };
+    let slots = WipLimits { all: None, of_type: others };
     assert_eq!(kinds(Scheduling { slots, ..Scheduling::default() }), ["task_started"]);
 }
 
@@ -272,12 +276,12 @@ fn name() -> ScheduleName {
     "nightly".parse().unwrap()
 }
 
-fn schedule(overlap: Overlap) -> Ask {
+fn schedule(overlap: Overlap) -> ScheduleCommand {
     let timetable = Timetable { cron: "0 * * * *".into(), tz: None };
-    Ask::Set(Box::new(Schedule { timetable, overlap, task: spec(1, Some("chore")) }))
+    ScheduleCommand::Set(Box::new(Schedule { timetable, overlap, task: spec(1, Some("chore")) }))
 }
 
-fn ask(project: &Project, ask: Ask) -> Result<(), EngineError> {
+fn ask(project: &Project, ask: ScheduleCommand) -> Result<(), EngineError> {
     project.execute(&Command::Schedule { name: name(), ask }).map(drop)
 }
 
@@ -285,7 +289,7 @@ fn next(project: &Project) -> Option<Timestamp> {
     project.read(|view| view.schedule(&name())).unwrap().unwrap().next
 }
 
-fn fired(project: &Project) -> Vec<Fired> {
+fn fired(project: &Project) -> Vec<ScheduleFired> {
     let events = project.log().read(1, usize::MAX >> 1).unwrap();
     let fired = events.into_iter().filter_map(|stored| match stored.event.body {
         EventBody::ScheduleFired(fired) => Some(fired),
@@ -338,7 +342,7 @@ fn of_what_nobody_was_there_for_the_last_is_made() {
     // While it is open there is no other, which is on record.
     let after = Timestamp(first.0 + 6 * HOUR);
     assert_eq!(project.fire_schedules(after).unwrap(), []);
-    assert_eq!(fired(&project)[1].came, Came::SkippedFor(task.clone()));
+    assert_eq!(fired(&project)[1].came, SlotResult::SkippedFor(task.clone()));
     complete(&project, task, Fence::None).unwrap();
     let after = Timestamp(first.0 + 7 * HOUR);
     assert_eq!(project.fire_schedules(after).unwrap(), [name().task_at(after).unwrap()]);
@@ -351,16 +355,16 @@ fn a_schedule_rests_while_it_is_paused_and_ends_when_it_is_removed() {
     let exists = refusal(ask(&project, schedule(Overlap::Allow)));
     assert_eq!(exists, Refusal::ScheduleExists(name()));
     let first = next(&project).unwrap();
-    ask(&project, Ask::Pause).unwrap();
+    ask(&project, ScheduleCommand::Pause).unwrap();
     assert_eq!((next(&project), project.has_schedule_due(first).unwrap()), (None, false));
     assert_eq!(project.fire_schedules(first).unwrap(), []);
-    ask(&project, Ask::Run { task: id("by-hand") }).unwrap();
+    ask(&project, ScheduleCommand::Run { task: id("by-hand") }).unwrap();
     assert_eq!((state(&project, "by-hand"), next(&project)), (TaskState::Ready, None));
-    ask(&project, Ask::Resume).unwrap();
+    ask(&project, ScheduleCommand::Resume).unwrap();
     assert!(next(&project).is_some());
-    ask(&project, Ask::Remove).unwrap();
+    ask(&project, ScheduleCommand::Remove).unwrap();
     assert_eq!(project.fire_schedules(Timestamp(first.0 + HOUR)).unwrap(), []);
-    assert_eq!(refusal(ask(&project, Ask::Pause)), Refusal::NoSuchSchedule(name()));
+    assert_eq!(refusal(ask(&project, ScheduleCommand::Pause)), Refusal::NoSuchSchedule(name()));
     ask(&project, schedule(Overlap::Skip)).unwrap();
     assert_eq!(fired(&project).len(), 1);
 }

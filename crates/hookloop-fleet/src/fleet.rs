@@ -15,9 +15,12 @@ use std::sync::{Arc, OnceLock};
 
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::EventBody;
-use hookloop_core::fleet::{BudgetSet, Lifted, Order, Ordered, Orders, Scope, Slowed, WorkerName};
+use hookloop_core::fleet::{
+    BudgetSet, FleetOrder, FleetOrderLifted, FleetOrdered, FleetOrders, FleetScope,
+    RateLimitReported, WorkerName,
+};
 use hookloop_core::id::Subject;
-use hookloop_core::purse::{Answer, Purse};
+use hookloop_core::purse::{Purse, ReservationAnswer};
 use hookloop_core::time::Timestamp;
 use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 use serde::{Deserialize, Serialize};
@@ -90,12 +93,12 @@ impl WorkerState {
     }
 }
 
-impl From<Order> for WorkerState {
-    fn from(order: Order) -> WorkerState {
+impl From<FleetOrder> for WorkerState {
+    fn from(order: FleetOrder) -> WorkerState {
         match order {
-            Order::Drain => WorkerState::Draining,
-            Order::Pause => WorkerState::Paused,
-            Order::Stop => WorkerState::Stopped,
+            FleetOrder::Drain => WorkerState::Draining,
+            FleetOrder::Pause => WorkerState::Paused,
+            FleetOrder::Stop => WorkerState::Stopped,
         }
     }
 }
@@ -189,30 +192,30 @@ impl Fleet {
         Ok(&self.log)
     }
 
-    pub fn orders(&self) -> Result<Orders, EngineError> {
+    pub fn orders(&self) -> Result<FleetOrders, EngineError> {
         self.directives().read(|view| view.orders())
     }
 
-    pub fn order(&self, ordered: Ordered) -> Result<(), EngineError> {
+    pub fn order(&self, ordered: FleetOrdered) -> Result<(), EngineError> {
         self.log.authorize(ControlledAction::DirectFleet)?;
         // An order for a misspelt name would concern no worker, and the worker that is meant would go on.
-        if let Scope::Worker(name) = &ordered.scope {
+        if let FleetScope::Worker(name) = &ordered.scope {
             self.check_known(name)?;
         }
         self.say(EventBody::FleetOrdered(ordered))
     }
 
     /// Takes back what was ordered of a scope; answers whether there was anything.
-    pub fn lift(&self, scope: Scope) -> Result<bool, EngineError> {
+    pub fn lift(&self, scope: FleetScope) -> Result<bool, EngineError> {
         self.log.authorize(ControlledAction::DirectFleet)?;
         self.clear(scope)
     }
 
     /// A directive to a worker ends with the worker that has carried it out.
-    pub fn clear(&self, scope: Scope) -> Result<bool, EngineError> {
+    pub fn clear(&self, scope: FleetScope) -> Result<bool, EngineError> {
         let is_there = self.orders()?.0.iter().any(|standing| standing.ordered.scope == scope);
         if is_there {
-            self.say(EventBody::FleetOrderLifted(Lifted { scope }))?;
+            self.say(EventBody::FleetOrderLifted(FleetOrderLifted { scope }))?;
         }
         Ok(is_there)
     }
@@ -227,10 +230,10 @@ impl Fleet {
     }
 
     /// Whether there is enough for one more turn, if everybody used no more than is set aside.
-    pub fn may_begin(&self) -> Result<Answer, EngineError> {
+    pub fn may_begin(&self) -> Result<ReservationAnswer, EngineError> {
         let purse = self.budget()?;
         if purse.is_none() {
-            return Ok(Answer::Granted);
+            return Ok(ReservationAnswer::Granted);
         }
         let all = hookloop_core::purse::Amount::ALL;
         self.ledger()?.read(|view| Ok(purse.reserve(&view.purse(now().into())?, purse.wish(all))))
@@ -239,15 +242,17 @@ impl Fleet {
     /// Somebody that many ask wants to be left alone until then.
     pub fn slow_down(&self, what: &str, until: Timestamp) -> Result<(), EngineError> {
         let known = self.directives().read(|view| view.slowed())?;
-        let is_known = |slowed: &Slowed| slowed.what == what && slowed.until >= until;
+        let is_known = |slowed: &RateLimitReported| slowed.what == what && slowed.until >= until;
         match known.iter().any(is_known) {
             true => Ok(()),
-            false => self.say(EventBody::Slowed(Slowed { what: what.to_owned(), until })),
+            false => {
+                self.say(EventBody::Slowed(RateLimitReported { what: what.to_owned(), until }))
+            }
         }
     }
 
     /// Those who want to be left alone now.
-    pub fn slowed(&self) -> Result<Vec<Slowed>, EngineError> {
+    pub fn slowed(&self) -> Result<Vec<RateLimitReported>, EngineError> {
         let now = now();
         let mut slowed = self.directives().read(|view| view.slowed())?;
         slowed.retain(|slowed| slowed.until > now);

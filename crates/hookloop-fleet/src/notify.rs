@@ -20,9 +20,14 @@ use std::time::Duration;
 use hookloop_config::channels::Channel;
 use hookloop_config::channels::Mode;
 use hookloop_config::channels::Way;
-use hookloop_core::event::{Empty, EventBody};
+use hookloop_core::event::EventBody;
+use hookloop_core::event::NoData;
 use hookloop_core::id::{NoticeId, Subject};
-use hookloop_core::inbox::{Key, NoticeClaimed, NoticeFailed, Problem};
+use hookloop_core::inbox::NoticeClaimed;
+use hookloop_core::inbox::NoticeFailed;
+use hookloop_core::inbox::Problem;
+use hookloop_core::inbox::ProblemKey;
+use hookloop_core::inbox::ProblemKind;
 use hookloop_core::time::Timestamp;
 use hookloop_store::crash;
 use hookloop_store::log::Seq;
@@ -83,7 +88,7 @@ pub struct Report {
 pub struct Told {
     pub channel: String,
     pub id: NoticeId,
-    pub problems: Vec<Key>,
+    pub problems: Vec<ProblemKey>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,7 +222,7 @@ impl<'p> Post<'p> {
         if problems.is_empty() {
             return Ok(());
         }
-        let keys: Vec<Key> = problems.into_iter().map(|problem| problem.key).collect();
+        let keys: Vec<ProblemKey> = problems.into_iter().map(|problem| problem.key).collect();
         let id = NoticeId::of(&[&self.to, "digest", &slot.to_string()]);
         self.deliver(&id, 0, &keys, report)
     }
@@ -227,7 +232,7 @@ impl<'p> Post<'p> {
         &self,
         id: &NoticeId,
         version: Seq,
-        problems: &[Key],
+        problems: &[ProblemKey],
         report: &mut Report,
     ) -> Result<(), EngineError> {
         if !self.claim(id, version, problems)? {
@@ -236,7 +241,7 @@ impl<'p> Post<'p> {
         let subject = Subject::Notice(id.clone());
         let message = self.message(id, problems)?;
         if message.items.is_empty() {
-            return self.project.append(&subject, EventBody::NoticeDropped(Empty {}));
+            return self.project.append(&subject, EventBody::NoticeDropped(NoData {}));
         }
         crash::point("notice");
         let sent = self.door.send(&message);
@@ -245,7 +250,7 @@ impl<'p> Post<'p> {
             Ok(()) => {
                 let (channel, problems) = (self.channel.name.clone(), problems.to_vec());
                 report.sent.push(Told { channel, id: id.clone(), problems });
-                EventBody::NoticeSent(Empty {})
+                EventBody::NoticeSent(NoData {})
             }
             Err(reason) => {
                 report.fail(self.channel, reason.clone());
@@ -256,7 +261,12 @@ impl<'p> Post<'p> {
     }
 
     /// Whether the message is this process's to send. Of rivals the log takes one.
-    fn claim(&self, id: &NoticeId, version: Seq, problems: &[Key]) -> Result<bool, EngineError> {
+    fn claim(
+        &self,
+        id: &NoticeId,
+        version: Seq,
+        problems: &[ProblemKey],
+    ) -> Result<bool, EngineError> {
         let subject = Subject::Notice(id.clone());
         let claimed = NoticeClaimed {
             channel: self.channel.name.clone(),
@@ -284,7 +294,7 @@ impl<'p> Post<'p> {
     }
 
     /// What there is to say about those of the problems that nobody has dealt with.
-    fn message(&self, id: &NoticeId, problems: &[Key]) -> Result<Message, EngineError> {
+    fn message(&self, id: &NoticeId, problems: &[ProblemKey]) -> Result<Message, EngineError> {
         let runner = self.project.runner();
         let plain = |text: String| match (runner, runner.and_then(|runner| runner.redactor())) {
             (_, Some(redactor)) => redactor.text(&text),

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use hookloop_config::clock::now;
 use hookloop_core::event::FORMAT;
-use hookloop_core::fleet::{Order, Orders, Scope, Standing, WorkerName};
+use hookloop_core::fleet::{FleetOrder, FleetOrders, FleetScope, StandingOrder, WorkerName};
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::delivery::train::Arrival;
@@ -156,7 +156,7 @@ struct Shift<'w> {
 /// Where the thread that decides is.
 struct Desk {
     hands: Vec<Hand>,
-    orders: Orders,
+    orders: FleetOrders,
     /// Since when the worker is to end.
     draining: Option<Instant>,
     state: WorkerState,
@@ -201,10 +201,10 @@ impl Worker {
         // Who looks at the list need not wait until it is silent.
         self.fleet.leave(&self.plan.name)?;
         // It has done what it was told; the next one of that name was not.
-        let scope = Scope::Worker(self.plan.name.to_string());
+        let scope = FleetScope::Worker(self.plan.name.to_string());
         let orders = self.fleet.orders()?;
-        let is_drain = |standing: &Standing| {
-            standing.ordered.scope == scope && standing.ordered.order == Order::Drain
+        let is_drain = |standing: &StandingOrder| {
+            standing.ordered.scope == scope && standing.ordered.order == FleetOrder::Drain
         };
         if orders.0.iter().any(is_drain) {
             self.fleet.clear(scope)?;
@@ -251,7 +251,7 @@ impl<'w> Shift<'w> {
         let posts = self.worker.posts.len();
         let mut desk = Desk {
             hands: Vec::new(),
-            orders: Orders::default(),
+            orders: FleetOrders::default(),
             draining: None,
             state: WorkerState::Working,
             shown: None,
@@ -308,7 +308,7 @@ impl<'w> Shift<'w> {
         let name = plan.name.as_str();
         let order = desk.orders.of_worker(name).map(|standing| standing.ordered.order);
         if desk.draining.is_none()
-            && (self.quit.drain.is_triggered() || order == Some(Order::Drain))
+            && (self.quit.drain.is_triggered() || order == Some(FleetOrder::Drain))
         {
             desk.draining = Some(Instant::now());
         }
@@ -322,18 +322,20 @@ impl<'w> Shift<'w> {
         }
         let of_post =
             |post: &Post| desk.orders.of(name, post.name()).map(|standing| standing.ordered.order);
-        let of_posts: Vec<Option<Order>> = self.worker.posts.iter().map(of_post).collect();
+        let of_posts: Vec<Option<FleetOrder>> = self.worker.posts.iter().map(of_post).collect();
         for hand in &mut desk.hands {
             let order = of_posts[hand.post];
-            hand.rest.set(order == Some(Order::Pause));
-            if ends_all || order == Some(Order::Stop) || hand.is_lost(&self.worker.posts[hand.post])
+            hand.rest.set(order == Some(FleetOrder::Pause));
+            if ends_all
+                || order == Some(FleetOrder::Stop)
+                || hand.is_lost(&self.worker.posts[hand.post])
             {
                 hand.end();
             }
         }
         for (duty, order) in self.duties.iter().zip(of_posts) {
             duty.hold(order.is_some() || desk.draining.is_some());
-            if ends_all || order == Some(Order::Stop) {
+            if ends_all || order == Some(FleetOrder::Stop) {
                 duty.halt();
             }
         }

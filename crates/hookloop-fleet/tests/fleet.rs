@@ -1,7 +1,10 @@
 //! Workers that the fleet knows: present, ended, and never seen.
 
 use hookloop_config::effective::Rules;
-use hookloop_core::fleet::{Order, Ordered, Scope, WorkerName};
+use hookloop_core::fleet::FleetOrder;
+use hookloop_core::fleet::FleetOrdered;
+use hookloop_core::fleet::FleetScope;
+use hookloop_core::fleet::WorkerName;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
@@ -32,8 +35,8 @@ fn presence(name: &WorkerName) -> Presence {
 }
 
 fn drain(fleet: &Fleet, name: &str) -> Result<(), EngineError> {
-    let scope = Scope::Worker(name.to_owned());
-    fleet.order(Ordered { scope, order: Order::Drain, reason: None })
+    let scope = FleetScope::Worker(name.to_owned());
+    fleet.order(FleetOrdered { scope, order: FleetOrder::Drain, reason: None })
 }
 
 #[test]

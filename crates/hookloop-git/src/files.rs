@@ -12,6 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hookloop_core::digest::hex;
 use ignore::WalkBuilder;
 use sha2::{Digest, Sha256};
 
@@ -219,7 +220,7 @@ pub fn read_text(path: &Path, max: u64) -> Result<String, String> {
 }
 
 fn short_hex(digest: &[u8]) -> String {
-    digest.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect()
+    hex(&digest[..DIGEST_BYTES.min(digest.len())])
 }
 
 #[cfg(test)]

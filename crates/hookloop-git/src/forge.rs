@@ -13,7 +13,7 @@ pub mod remote;
 
 use std::time::Duration;
 
-pub use hookloop_core::delivery::{Method, QueuePlace};
+pub use hookloop_core::delivery::{MergeMethod, QueuePlace};
 
 /// Where branches are asked to be merged.
 pub trait Forge: std::fmt::Debug {
@@ -124,7 +124,7 @@ pub enum Checks {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeWish {
-    pub method: Method,
+    pub method: MergeMethod,
     /// What must be merged: if the request has another head by now, nothing is.
     pub head: String,
     /// Of the commit; a rebase makes none.

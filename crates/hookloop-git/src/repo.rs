@@ -49,7 +49,7 @@ pub mod worktree;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-pub use hookloop_core::delivery::Method;
+pub use hookloop_core::delivery::MergeMethod;
 use hookloop_core::id::TaskId;
 
 use asking::{Asker, Ssh};
@@ -254,8 +254,8 @@ pub enum Pushed {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeHow {
-    pub method: Method,
-    /// Of the commit that is made; with [`Method::Rebase`] commits keep their own.
+    pub method: MergeMethod,
+    /// Of the commit that is made; with [`MergeMethod::Rebase`] commits keep their own.
     pub message: String,
 }
 
@@ -264,7 +264,7 @@ pub enum MergedOnto {
     Done {
         commit: Commit,
         /// The way that was taken: commits among which there are merges are not rebased, but squashed.
-        method: Method,
+        method: MergeMethod,
     },
     AlreadyIn,
     Conflict {

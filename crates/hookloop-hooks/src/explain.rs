@@ -2,7 +2,7 @@
 
 use hookloop_config::condition::{Condition, ConditionError};
 use hookloop_core::builtin::Builtin;
-use hookloop_core::hook::{Hook, Registry, Source};
+use hookloop_core::hook::{Hook, HookRegistry, HookSource};
 use hookloop_core::point::Point;
 use hookloop_core::task::Task;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ pub enum Runs {
 }
 
 /// The hooks at `point`, for a task if one is given.
-pub fn explain(hooks: &Registry, point: &Point, task: Option<&Task>) -> Vec<Explained> {
+pub fn explain(hooks: &HookRegistry, point: &Point, task: Option<&Task>) -> Vec<Explained> {
     let task_type = task.and_then(|task| task.spec.kind.as_deref());
     let mut everything = hooks.clone();
     let names: Vec<_> =
@@ -59,16 +59,16 @@ pub fn explain(hooks: &Registry, point: &Point, task: Option<&Task>) -> Vec<Expl
         _ => List::Project,
     };
     let found = everything.resolve(point.name(), task_type);
-    let is_own = |hook: &Hook| matches!(hook.source, Source::User | Source::Operator);
+    let is_own = |hook: &Hook| matches!(hook.source, HookSource::User | HookSource::Operator);
     let default = match list == List::Project && found.iter().all(|hook| is_own(hook)) {
         true => defaults(point),
         false => Vec::new(),
     };
     let explained = found.into_iter().map(|hook| {
         let list = match hook.source {
-            Source::Operator => List::Operator,
-            Source::User => List::User,
-            Source::Builtin | Source::Project => list.clone(),
+            HookSource::Operator => List::Operator,
+            HookSource::User => List::User,
+            HookSource::Builtin | HookSource::Project => list.clone(),
         };
         let is_on =
             hooks.get_for(hook.task_type.as_deref(), &hook.name).is_some_and(|hook| hook.enabled);

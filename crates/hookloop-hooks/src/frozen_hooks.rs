@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hookloop_core::hook::{Hook, Registry, Source};
+use hookloop_core::digest::sha256_hex;
+use hookloop_core::hook::Hook;
+use hookloop_core::hook::HookRegistry;
+use hookloop_core::hook::HookSource;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
 use hookloop_core::session::FrozenScript;
@@ -45,7 +48,7 @@ pub struct FrozenHooks {
 
 impl FrozenHooks {
     /// Freezes the hooks of a session that begins now. All of them have to be trusted.
-    pub fn freeze(scope: TrustScope<'_>, hooks: &Registry) -> Result<FrozenHooks, FreezeError> {
+    pub fn freeze(scope: TrustScope<'_>, hooks: &HookRegistry) -> Result<FrozenHooks, FreezeError> {
         let mut frozen = Vec::new();
         let mut untrusted = Vec::new();
         for hook in of_session(hooks) {
@@ -70,7 +73,7 @@ impl FrozenHooks {
     /// runs its copies of them; any other has to have the same scripts, trusted, in its own checkout.
     pub fn recall(
         scope: TrustScope<'_>,
-        hooks: &Registry,
+        hooks: &HookRegistry,
         session: &FrozenSession<'_>,
     ) -> Result<FrozenHooks, FreezeError> {
         let was_trusted_here = session.was_trusted_here();
@@ -96,7 +99,7 @@ impl FrozenHooks {
     /// The hooks of this checkout, if their scripts are those of the session.
     fn find_same(
         scope: TrustScope<'_>,
-        hooks: &Registry,
+        hooks: &HookRegistry,
         session: &FrozenSession<'_>,
     ) -> Result<FrozenHooks, FreezeError> {
         let found = FrozenHooks::freeze(scope, hooks)?;
@@ -198,7 +201,7 @@ impl FrozenSession<'_> {
     }
 
     fn digest(&self) -> String {
-        trust::hex(&serde_json::to_vec(self.scripts).unwrap_or_default())
+        sha256_hex(serde_json::to_vec(self.scripts).unwrap_or_default())
     }
 
     fn missing(&self, paths: Vec<String>) -> FreezeError {
@@ -207,10 +210,10 @@ impl FrozenSession<'_> {
 }
 
 /// The hooks that run in sessions and are not the product's own.
-fn of_session(hooks: &Registry) -> impl Iterator<Item = &Hook> {
+fn of_session(hooks: &HookRegistry) -> impl Iterator<Item = &Hook> {
     let is_of_session = |hook: &&Hook| {
         let runs_there = hook.points.iter().any(|point| !matches!(point, Point::Event(_)));
-        hook.enabled && runs_there && hook.source != Source::Builtin
+        hook.enabled && runs_there && hook.source != HookSource::Builtin
     };
     hooks.list().iter().filter(is_of_session)
 }
@@ -227,7 +230,7 @@ fn recalled(scope: TrustScope<'_>, hook: &Hook, scripts: &[FrozenScript]) -> Res
         let kept = trust::kept_path(scope.state, sha256, path);
         let found = [kept, scope.home.join(path)].into_iter().find_map(|place| {
             let read = fs::read(place).ok()?;
-            (trust::hex(&read) == *sha256).then_some(read)
+            (sha256_hex(&read) == *sha256).then_some(read)
         });
         bytes.insert(path.clone(), found.ok_or_else(|| path.clone())?);
         digests.insert(path.clone(), sha256.clone());

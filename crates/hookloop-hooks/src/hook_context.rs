@@ -6,16 +6,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookloop_core::cascade::Cause;
+use hookloop_core::cascade::EventCause;
 use hookloop_core::delivery::Submission;
 use hookloop_core::event::Event;
-use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::hook::{HookHandler, Hook};
 use hookloop_core::id::{EventId, SessionId, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
 use hookloop_core::rule::Rule;
 use hookloop_core::session::Session;
-use hookloop_core::session::stop::Validated;
+use hookloop_core::session::stop::ValidationResult;
 use hookloop_core::task::Task;
 use hookloop_process::{Cancel, JobObserver};
 use serde_json::Value;
@@ -79,7 +79,7 @@ pub struct SessionContext<'a> {
 
 /// Whether a hook looks at what has changed.
 pub fn needs_changes(hook: &Hook) -> bool {
-    matches!(hook.handler, Handler::Rule(Rule::Changed(_) | Rule::Diff(_)))
+    matches!(hook.handler, HookHandler::Rule(Rule::Changed(_) | Rule::Diff(_)))
 }
 
 impl Occasion<'_> {
@@ -104,7 +104,7 @@ pub struct Call<'a> {
     pub point: &'a Point,
     pub task: Option<&'a Task>,
     pub error: Option<&'a str>,
-    pub validated: &'a [Validated],
+    pub validated: &'a [ValidationResult],
     /// The delivery that the hooks are part of, if they are part of one.
     pub delivery: Option<&'a DeliveryFacts>,
 }
@@ -181,7 +181,7 @@ impl ReactionRun<'_> {
     /// The cause of what `hook` does, as its commands read it from the environment.
     pub fn variable(&self, hook: &str) -> OsString {
         let ReactionRun { event, root, depth, .. } = *self;
-        let cause = Cause { event, hook: hook.to_owned(), root, depth, count: 0 };
+        let cause = EventCause { event, hook: hook.to_owned(), root, depth, count: 0 };
         serde_json::to_string(&cause).unwrap_or_default().into()
     }
 }

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use hookloop_config::clock::now;
-use hookloop_core::answer::{Outcome, Status};
+use hookloop_core::hook_protocol::{HookOutcome, HookStatus};
 use hookloop_core::builtin::Builtin;
 use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap, cannot_run};
 use hookloop_core::event::HookRan;
 use hookloop_core::excerpt::ExcerptRules;
 use hookloop_core::excerpt::LeftOut;
 use hookloop_core::excerpt::head_and_tail;
-use hookloop_core::hook::{CommandText, Handler, Hook};
+use hookloop_core::hook::{CommandText, HookHandler, Hook};
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
 
@@ -20,7 +20,7 @@ use crate::environment;
 #[derive(Clone, Debug)]
 pub struct HookRun {
     pub hook: String,
-    pub outcome: Outcome,
+    pub outcome: HookOutcome,
     /// What the log keeps of it; none if there was no run.
     pub ran: Option<HookRan>,
     /// What it printed, as far as it is kept.
@@ -35,7 +35,7 @@ pub struct HookRun {
 }
 
 impl HookRun {
-    fn without(hook: &Hook, outcome: Outcome) -> HookRun {
+    fn without(hook: &Hook, outcome: HookOutcome) -> HookRun {
         let (stdout, stderr) = (String::new(), String::new());
         HookRun {
             hook: hook.name.clone(),
@@ -51,13 +51,13 @@ impl HookRun {
 
     /// A hook that had nothing to do, and why.
     pub fn skipped(hook: &Hook, reason: String) -> HookRun {
-        let outcome = Outcome { reason: Some(reason), ..Outcome::of(Status::Skipped) };
+        let outcome = HookOutcome { reason: Some(reason), ..HookOutcome::of(HookStatus::Skipped) };
         HookRun::without(hook, outcome)
     }
 
     /// Returns the command that lets the hook run, if it was refused because nobody trusts it as it is.
     pub fn trust_command(&self) -> Option<&'static str> {
-        let was_refused = self.ran.is_none() && self.outcome.status == Status::NotStarted;
+        let was_refused = self.ran.is_none() && self.outcome.status == HookStatus::NotStarted;
         let reason = self.outcome.reason.as_deref().filter(|_| was_refused);
         reason.and_then(command_for)
     }
@@ -74,7 +74,7 @@ impl HookRun {
 
     /// Whether it may go better another time.
     pub fn has_failed(&self) -> bool {
-        matches!(self.outcome.status, Status::Failed | Status::TimedOut | Status::Killed)
+        matches!(self.outcome.status, HookStatus::Failed | HookStatus::TimedOut | HookStatus::Killed)
     }
 
     /// Whether the hook could not check anything, for a reason that is not in the work: it could not start, its
@@ -82,8 +82,8 @@ impl HookRun {
     pub fn is_misconfigured(&self) -> bool {
         let has_run = self.ran.as_ref().is_some_and(|ran| ran.attempts > 0);
         match self.outcome.status {
-            Status::NotStarted => true,
-            Status::Failed if !has_run => true,
+            HookStatus::NotStarted => true,
+            HookStatus::Failed if !has_run => true,
             _ => self.gap.is_some(),
         }
     }
@@ -96,7 +96,7 @@ impl HookRun {
             stderr: &self.stderr,
         };
         // Most runs need no look at the project's files.
-        if self.outcome.status != Status::Passed
+        if self.outcome.status != HookStatus::Passed
             && cannot_run(result, &EnvironmentFacts::default()).is_some()
         {
             self.gap = cannot_run(result, &environment::facts(directory));
@@ -106,15 +106,15 @@ impl HookRun {
 
     /// Tells a person why the hook could not check anything, with its command and the step that prepares the
     /// environment.
-    pub fn why_unable(&self, handler: &Handler) -> String {
+    pub fn why_unable(&self, handler: &HookHandler) -> String {
         let cause = match (&self.gap, &self.outcome.reason) {
             (Some(gap), _) => gap.cause.clone(),
             (None, Some(reason)) => reason.clone(),
             (None, None) => self.outcome.status.name().to_owned(),
         };
         let command = match handler {
-            Handler::Command(CommandText::Shell(line)) => format!("; its command is `{line}`"),
-            Handler::Command(CommandText::Exec(args)) => {
+            HookHandler::Command(CommandText::Shell(line)) => format!("; its command is `{line}`"),
+            HookHandler::Command(CommandText::Exec(args)) => {
                 format!("; its command is `{}`", args.join(" "))
             }
             _ => String::new(),
@@ -132,7 +132,7 @@ impl HookRun {
         HookRan {
             hook_name: self.hook.clone(),
             point: point.name().to_owned(),
-            status: self.outcome.status.name().to_owned(),
+            status: self.outcome.status.into(),
             exit_code: None,
             duration_ms: 0,
             ended_at: Some(now()),
@@ -149,20 +149,20 @@ impl HookRun {
     /// A hook that was refused, and why.
     pub fn refused(hook: &Hook, point: &Point, refusal: RunRefusal) -> HookRun {
         let RunRefusal { reason, hint } = refusal;
-        let mut run = HookRun::unable(hook, point, Status::NotStarted, reason);
+        let mut run = HookRun::unable(hook, point, HookStatus::NotStarted, reason);
         run.outcome.message = hint;
         run
     }
 
     /// A hook that could not be run, and why.
-    pub fn unable(hook: &Hook, point: &Point, status: Status, reason: String) -> HookRun {
-        let outcome = Outcome::unable(status, reason, point.kind(), hook.options.on_failure);
+    pub fn unable(hook: &Hook, point: &Point, status: HookStatus, reason: String) -> HookRun {
+        let outcome = HookOutcome::unable(status, reason, point.kind(), hook.options.on_failure);
         HookRun::without(hook, outcome)
     }
 
     /// A hook whose condition can't be evaluated: it did not run, and the log says why.
     pub fn undecided(hook: &Hook, point: &Point, reason: String) -> HookRun {
-        let run = HookRun::unable(hook, point, Status::Failed, reason);
+        let run = HookRun::unable(hook, point, HookStatus::Failed, reason);
         let ran = run.unstarted_record(point);
         HookRun { ran: Some(ran), ..run }
     }
@@ -208,17 +208,17 @@ const COMMAND_MAX: usize = 200;
 /// The command of a gate, or what it checks, in a line.
 pub fn describe(hook: &Hook) -> String {
     let text = match &hook.handler {
-        Handler::Command(CommandText::Shell(line)) => line.clone(),
-        Handler::Command(CommandText::Exec(args)) => args.join(" "),
-        Handler::Http { .. } => "a web service decides".to_owned(),
-        Handler::Rule(rule) => rule.to_string(),
-        Handler::Gatekeepers { agents, .. } => format!("review by {}", agents.join(", ")),
-        Handler::Declared(_) => hook.name.clone(),
-        Handler::Builtin(Builtin::RunTests) => "the tests of the project".to_owned(),
-        Handler::Builtin(builtin) => builtin.name().to_owned(),
+        HookHandler::Command(CommandText::Shell(line)) => line.clone(),
+        HookHandler::Command(CommandText::Exec(args)) => args.join(" "),
+        HookHandler::Http { .. } => "a web service decides".to_owned(),
+        HookHandler::Rule(rule) => rule.to_string(),
+        HookHandler::Gatekeepers { agents, .. } => format!("review by {}", agents.join(", ")),
+        HookHandler::Declared(_) => hook.name.clone(),
+        HookHandler::Builtin(Builtin::RunTests) => "the tests of the project".to_owned(),
+        HookHandler::Builtin(builtin) => builtin.name().to_owned(),
     };
     let text = match (&hook.handler, &hook.options.cwd) {
-        (Handler::Command(_), Some(cwd)) => format!("{text} (in the directory {cwd})"),
+        (HookHandler::Command(_), Some(cwd)) => format!("{text} (in the directory {cwd})"),
         _ => text,
     };
     hookloop_core::inbox::one_line(&text, COMMAND_MAX)
@@ -226,9 +226,9 @@ pub fn describe(hook: &Hook) -> String {
 
 /// What a run has for the agent.
 pub fn piped(hook: &Hook, run: &HookRun) -> Option<String> {
-    let is_failure = !matches!(run.outcome.status, Status::Passed | Status::Skipped);
+    let is_failure = !matches!(run.outcome.status, HookStatus::Passed | HookStatus::Skipped);
     let is_piped = match hook.options.pipe_output {
-        PipeOutput::Always => run.outcome.status != Status::Skipped,
+        PipeOutput::Always => run.outcome.status != HookStatus::Skipped,
         PipeOutput::OnFailure => is_failure,
         PipeOutput::Never => false,
     };

@@ -5,13 +5,14 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use hookloop_core::answer::{
-    ANSWER_MAX, AnswerRules, Ended, Outcome, Printed, Verdict, interpret, looks_like_answer,
-};
 use hookloop_core::checks;
 use hookloop_core::event::HookRan;
-use hookloop_core::excerpt::LeftOut;
+use hookloop_core::excerpt::{LeftOut, first_chars};
 use hookloop_core::hook::Hook;
+use hookloop_core::hook_protocol::{
+    ANSWER_MAX, AnswerRules, CapturedOutput, HookOutcome, HookVerdict, ProcessExit, interpret,
+    looks_like_answer,
+};
 use hookloop_core::options::Length;
 use hookloop_core::point::Point;
 use hookloop_git::excerpt;
@@ -33,7 +34,7 @@ const TAIL_LINE_MAX: usize = 200;
 /// What came of one run, whatever ran.
 #[derive(Debug)]
 pub struct Said {
-    pub ended: Ended,
+    pub ended: ProcessExit,
     pub duration: Duration,
     /// Standard output for people, and all of it if that is kept.
     pub stdout: String,
@@ -62,11 +63,11 @@ impl Said {
         let is_answer = looks_like_answer(&stdout_text);
         Said {
             ended: match ran.exit {
-                ExitReason::Exited(code) => Ended::Exited(code),
-                ExitReason::Signalled(signal) => Ended::Killed(signal),
-                ExitReason::TimedOut => Ended::TimedOut,
-                ExitReason::Cancelled => Ended::Cancelled,
-                ExitReason::OverLimit(limit) => Ended::OverLimit(resource_limits::exceeded(limit)),
+                ExitReason::Exited(code) => ProcessExit::Exited(code),
+                ExitReason::Signalled(signal) => ProcessExit::Killed(signal),
+                ExitReason::TimedOut => ProcessExit::TimedOut,
+                ExitReason::Cancelled => ProcessExit::Cancelled,
+                ExitReason::OverLimit(limit) => ProcessExit::OverLimit(resource_limits::exceeded(limit)),
             },
             duration: ran.duration,
             stdout: stdout_text,
@@ -114,7 +115,7 @@ fn whole(stdout: &StreamOutput) -> Option<Cow<'_, [u8]>> {
 
 /// What a run means, and what the log keeps of it.
 pub fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> HookRun {
-    let printed = Printed {
+    let printed = CapturedOutput {
         stdout: said.whole.as_deref().unwrap_or(&said.stdout),
         stderr: &said.stderr,
         is_cut: said.whole.is_none(),
@@ -129,13 +130,13 @@ pub fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> HookRun 
         outcome.reason = outcome.reason.map(|reason| format!("{reason}: {hint}"));
     }
     let printed = said.printed();
-    let kept = |text: &String| text.chars().take(REASON_MAX).collect::<String>();
+    let kept = |text: &String| first_chars(text, REASON_MAX);
     let ran = HookRan {
         hook_name: hook.name.clone(),
         point: point.name().to_owned(),
-        status: outcome.status.name().to_owned(),
+        status: outcome.status.into(),
         exit_code: match said.ended {
-            Ended::Exited(code) => Some(code),
+            ProcessExit::Exited(code) => Some(code),
             _ => None,
         },
         duration_ms: u64::try_from(said.duration.as_millis()).unwrap_or(u64::MAX),
@@ -164,7 +165,7 @@ pub fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> HookRun 
 /// What to think of a run that timed out and had printed nothing for long.
 fn quiet_hint(said: &Said) -> Option<String> {
     let is_quiet = said.quiet_for >= QUIET_AFTER.min(said.duration / 2);
-    (said.ended == Ended::TimedOut && said.both.is_some() && is_quiet).then(|| {
+    (said.ended == ProcessExit::TimedOut && said.both.is_some() && is_quiet).then(|| {
         // Whole seconds, unless there is none.
         let ms = u64::try_from(said.quiet_for.as_millis()).unwrap_or(u64::MAX);
         let quiet = Length { ms: if ms < 1_000 { ms } else { ms - ms % 1_000 } };
@@ -176,11 +177,11 @@ fn quiet_hint(said: &Said) -> Option<String> {
 /// of a gate that blocks.
 ///
 /// A gate whose runner is known keeps none, because the verdict names the checks that fail.
-pub fn output_tail(outcome: &Outcome, printed: &str) -> Vec<String> {
+pub fn output_tail(outcome: &HookOutcome, printed: &str) -> Vec<String> {
     let is_kept = match outcome.verdict {
-        Verdict::Pass => outcome.has_failed_openly(),
-        Verdict::Block { .. } => checks::read(printed).is_none(),
-        Verdict::Escalate { .. } => false,
+        HookVerdict::Pass => outcome.has_failed_openly(),
+        HookVerdict::Block { .. } => checks::read(printed).is_none(),
+        HookVerdict::Escalate { .. } => false,
     };
     if is_kept { last_lines(printed) } else { Vec::new() }
 }
@@ -188,6 +189,6 @@ pub fn output_tail(outcome: &Outcome, printed: &str) -> Vec<String> {
 fn last_lines(printed: &str) -> Vec<String> {
     let lines: Vec<&str> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
     let first = lines.len().saturating_sub(TAIL_LINES);
-    let clip = |line: &&str| line.trim_end().chars().take(TAIL_LINE_MAX).collect();
+    let clip = |line: &&str| first_chars(line.trim_end(), TAIL_LINE_MAX);
     lines[first..].iter().map(clip).collect()
 }

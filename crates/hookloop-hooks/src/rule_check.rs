@@ -5,7 +5,10 @@ use std::path::Path;
 
 use hookloop_config::patterns::{glob, pattern};
 use hookloop_core::excerpt::first_names;
-use hookloop_core::rule::{Coverage, Diff, Pattern, Rule};
+use hookloop_core::rule::CoverageRule;
+use hookloop_core::rule::DiffRule;
+use hookloop_core::rule::Rule;
+use hookloop_core::rule::TextRule;
 use hookloop_git::files::walk;
 
 /// Files that a pattern looks at, and how long each may be.
@@ -42,7 +45,7 @@ fn has_changed(path: &str, changes: Changes) -> Result<(), String> {
     }
 }
 
-fn matches(rule: &Pattern, root: &Path) -> Result<(), String> {
+fn matches(rule: &TextRule, root: &Path) -> Result<(), String> {
     let (wanted, text) = (glob(&rule.path)?, pattern(&rule.text)?);
     let mut looked_at = 0;
     let mut found = Vec::new();
@@ -71,7 +74,7 @@ fn matches(rule: &Pattern, root: &Path) -> Result<(), String> {
     }
 }
 
-fn is_covered(rule: &Coverage, root: &Path) -> Result<(), String> {
+fn is_covered(rule: &CoverageRule, root: &Path) -> Result<(), String> {
     let path = root.join(&rule.report);
     let wrong = |why: &str| format!("{}: {why}", rule.report);
     let size = fs::metadata(&path).map_err(|error| wrong(&error.to_string()))?.len();
@@ -115,7 +118,7 @@ fn coverage(text: &str) -> Option<(u64, u64)> {
     text.lines().any(|line| line.starts_with("LF:")).then(|| (sum("LH:"), sum("LF:")))
 }
 
-fn is_within(rule: &Diff, changes: Changes) -> Result<(), String> {
+fn is_within(rule: &DiffRule, changes: Changes) -> Result<(), String> {
     let changes = changes.ok_or(UNKNOWN)?;
     let (files, lines) =
         (changes.len() as u64, changes.iter().map(|(_, lines)| lines).sum::<u64>());
@@ -165,7 +168,7 @@ mod tests {
         check(Rule::File("a/b".into()), None, &[("a/b", "")], Ok(()));
         check(Rule::File("a".into()), None, &[("a/b", "")], Err("no file a"));
         let pattern = |path: &str, text: &str, absent| {
-            Rule::Pattern(Pattern { path: path.into(), text: text.into(), absent })
+            Rule::Pattern(TextRule { path: path.into(), text: text.into(), absent })
         };
         let files = [("src/a.rs", "fn main() {}\n// TODO\n"), ("src/b/c.rs", "fn x() {}\n")];
         check(pattern("src/**/*.rs", "^fn ma", false), None, &files, Ok(()));
@@ -181,24 +184,24 @@ mod tests {
         check(Rule::Changed("docs/*".into()), changes(), &[], Ok(()));
         check(Rule::Changed("CHANGELOG.md".into()), changes(), &[], Err("has not changed"));
         check(Rule::Changed("x".into()), None, &[], Err("git repository"));
-        let diff = |diff: Diff| Rule::Diff(diff);
-        let none = Diff::default;
+        let diff = |diff: DiffRule| Rule::Diff(diff);
+        let none = DiffRule::default;
         check(
-            diff(Diff { max_files: Some(2), max_lines: Some(15), ..none() }),
+            diff(DiffRule { max_files: Some(2), max_lines: Some(15), ..none() }),
             changes(),
             &[],
             Ok(()),
         );
-        check(diff(Diff { max_files: Some(1), ..none() }), changes(), &[], Err("2 files"));
-        check(diff(Diff { max_lines: Some(14), ..none() }), changes(), &[], Err("15 lines"));
-        check(diff(Diff { min_files: Some(3), ..none() }), changes(), &[], Err("at least 3"));
+        check(diff(DiffRule { max_files: Some(1), ..none() }), changes(), &[], Err("2 files"));
+        check(diff(DiffRule { max_lines: Some(14), ..none() }), changes(), &[], Err("15 lines"));
+        check(diff(DiffRule { min_files: Some(3), ..none() }), changes(), &[], Err("at least 3"));
         let only = vec!["src/**".to_owned()];
-        check(diff(Diff { only, ..none() }), changes(), &[], Err("docs/b.md may not change"));
+        check(diff(DiffRule { only, ..none() }), changes(), &[], Err("docs/b.md may not change"));
     }
 
     #[test]
     fn reports_of_coverage() {
-        let rule = |at_least| Rule::Coverage(Coverage { report: "r".into(), at_least });
+        let rule = |at_least| Rule::Coverage(CoverageRule { report: "r".into(), at_least });
         let lcov = "SF:a\nLF:10\nLH:8\nend_of_record\nSF:b\nLF:10\nLH:8\nend_of_record\n";
         let cobertura = r#"<?xml version="1.0"?><coverage lines-covered="8" lines-valid="10">"#;
         let istanbul = r#"{"total":{"lines":{"total":10,"covered":8,"pct":80}}}"#;

@@ -13,12 +13,16 @@ use hookloop_config::variables::BASE;
 use hookloop_config::variables::CI_VARIABLE;
 use hookloop_config::variables::LOG_SELECTORS;
 use hookloop_config::variables::TRACE_PARENT;
-use hookloop_core::answer::Ended;
 use hookloop_core::command_line::Invocation;
-use hookloop_core::hook::{CommandText, Handler, Hook, Source};
+use hookloop_core::hook::CommandText;
+use hookloop_core::hook::Hook;
+use hookloop_core::hook::HookHandler;
+use hookloop_core::hook::HookSource;
+use hookloop_core::hook_protocol::ProcessExit;
 use hookloop_core::id::TaskId;
 use hookloop_core::options::EnvEntry;
-use hookloop_core::point::{Kind, Point};
+use hookloop_core::point::Point;
+use hookloop_core::point::PointKind;
 use hookloop_core::rule::Rule;
 use hookloop_http::settings::UserNetwork;
 use hookloop_process::Job;
@@ -139,7 +143,7 @@ impl Runner {
 
     /// How a hook stands, as it is now.
     pub fn standing(&self, hook: &Hook) -> Standing {
-        if hook.source == Source::Builtin {
+        if hook.source == HookSource::Builtin {
             return Standing::Own;
         }
         match Seen::look(self.home(), hook) {
@@ -181,7 +185,7 @@ impl Runner {
             "if", "for", "while", "until", "case", "cd", "exit", "test", "set", "export", "trap",
             "eval", "[",
         ];
-        let Handler::Command(text) = &hook.handler else { return None };
+        let HookHandler::Command(text) = &hook.handler else { return None };
         let word = match text {
             CommandText::Exec(args) => args.first()?.as_str(),
             CommandText::Shell(line) => line.split_whitespace().find(|word| !word.contains('='))?,
@@ -231,7 +235,7 @@ impl Runner {
             Err(why) => (2, why),
         };
         let said = Said {
-            ended: Ended::Exited(code),
+            ended: ProcessExit::Exited(code),
             duration: began.elapsed(),
             stdout: String::new(),
             whole: Some(String::new()),
@@ -248,7 +252,7 @@ impl Runner {
 
     /// The hook as it is now, if it may run; the bytes that were looked at are the ones that run.
     pub fn may_run(&self, hook: &Hook) -> Result<Seen, RunRefusal> {
-        if let Some(frozen) = self.frozen.as_ref().filter(|_| hook.source != Source::Builtin) {
+        if let Some(frozen) = self.frozen.as_ref().filter(|_| hook.source != HookSource::Builtin) {
             return Ok(frozen.may_run(self.home(), hook)?);
         }
         let seen = Seen::look(self.home(), hook).map_err(|error| error.to_string())?;
@@ -266,7 +270,7 @@ impl Runner {
         occasion: &Occasion<'_>,
     ) -> Result<Invocation, RunRefusal> {
         let seen = self.may_run(hook)?;
-        let Handler::Command(text) = &hook.handler else {
+        let HookHandler::Command(text) = &hook.handler else {
             return Err("it is not a hook that starts something".to_owned().into());
         };
         // Who looks again when it runs may find another file there.
@@ -507,7 +511,7 @@ fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
     if let Some(error) = error {
         input["error"] = json!(error);
     }
-    if point.kind() == Kind::Gate || *point == Point::PostIteration {
+    if point.kind() == PointKind::Gate || *point == Point::PostIteration {
         input["last_assistant_message"] = json!(last.map(|last| last.message.as_str()));
     }
     if *point == Point::Stop {

@@ -7,8 +7,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use hookloop_config::ids::fresh_id;
-use hookloop_config::paths::{SCRATCH, WORKTREES};
-use hookloop_core::options::Sandbox;
+use hookloop_config::paths::SCRATCH;
+use hookloop_config::paths::WORKTREES;
+use hookloop_core::options::HookSandbox;
 use hookloop_process::Confinement;
 use hookloop_process::SandboxSupport;
 
@@ -47,7 +48,7 @@ impl Drop for Temporary {
 
 impl Prepared {
     /// Makes a sandbox ready, or says why the hook is not run.
-    pub fn new(sandbox: Option<&Sandbox>, around: Surroundings<'_>) -> Result<Prepared, String> {
+    pub fn new(sandbox: Option<&HookSandbox>, around: Surroundings<'_>) -> Result<Prepared, String> {
         let Some(sandbox) = sandbox else { return Ok(Prepared::default()) };
         if let Some(gap) = SandboxSupport::of_this_system().gap() {
             return Err(format!(
@@ -125,7 +126,7 @@ fn is_of_state(place: &Path, state: &Path) -> bool {
 }
 
 /// A sandbox in a line.
-pub fn in_words(sandbox: &Sandbox) -> String {
+pub fn in_words(sandbox: &HookSandbox) -> String {
     let network = if sandbox.no_network { "no network" } else { "no local sockets" };
     match sandbox.write.as_deref() {
         None => format!("{network}; writes anywhere"),

@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use hookloop_core::hook::{CommandText, Handler, Hook};
+use hookloop_core::hook::{CommandText, Hook, HookHandler};
 
 /// Programs that run the file they are given.
 const INTERPRETERS: [&str; 16] = [
@@ -66,7 +66,7 @@ impl Named {
 
     /// Looks at what a hook's command names, but for the words whose files are `known`.
     pub fn look_beside(root: &Path, hook: &Hook, known: &BTreeMap<usize, String>) -> Named {
-        let Handler::Command(text) = &hook.handler else { return Named::default() };
+        let HookHandler::Command(text) = &hook.handler else { return Named::default() };
         let base = root.join(hook.options.cwd.as_deref().unwrap_or(""));
         Named::of_command(root, &base, text, known)
     }

@@ -15,11 +15,14 @@ use std::path::{Path, PathBuf};
 
 use hookloop_config::effective::Rules;
 use hookloop_config::ids::fresh_id;
+use hookloop_core::digest::sha256_hex;
 use hookloop_core::gate_ledger::GateLedger;
 use hookloop_core::hook::{
-    CommandText, DEFAULT_PRIORITY, DeclaredAction, Handler, Hook, Registry, Source,
+    CommandText, DEFAULT_PRIORITY, DeclaredAction, Hook, HookHandler, HookRegistry, HookSource,
 };
-use hookloop_core::options::{AllowedAnswers, EnvEntry, Length, Options, PipeOutput, Retry};
+use hookloop_core::options::{
+    AllowedAnswers, EnvEntry, HookOptions, Length, PipeOutput, RetryPolicy,
+};
 use hookloop_core::point::Point;
 use hookloop_core::review::Quorum;
 use hookloop_process::WriteOptions;
@@ -27,7 +30,6 @@ use hookloop_process::while_no_process_starts;
 use hookloop_process::write_whole;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::scripts::Named;
 
@@ -250,7 +252,7 @@ impl Trust {
     /// The kept copy of a script, by the digest of its bytes; none if there is none or it was changed.
     pub fn kept_script(&self, digest: &str, name: &str) -> Option<Vec<u8>> {
         let bytes = fs::read(kept_path(&self.state, digest, name)).ok()?;
-        (hex(&bytes) == digest).then_some(bytes)
+        (sha256_hex(&bytes) == digest).then_some(bytes)
     }
 
     /// What the user agreed to about agents.
@@ -324,7 +326,7 @@ impl Seen {
             let read = fs::read(&path).map_err(|source| io(&path, source))?;
             bytes.insert(name.clone(), read);
         }
-        let scripts = bytes.iter().map(|(name, bytes)| (name.clone(), hex(bytes))).collect();
+        let scripts = bytes.iter().map(|(name, bytes)| (name.clone(), sha256_hex(bytes))).collect();
         let definition = definition(hook, &named, scripts);
         let digest = definition_digest(&definition);
         Ok(Seen { definition, digest, bytes, named })
@@ -352,7 +354,7 @@ pub fn definition(hook: &Hook, named: &Named, scripts: BTreeMap<String, String>)
 }
 
 pub fn definition_digest(definition: &Definition) -> String {
-    hex(&serde_json::to_vec(definition).unwrap_or_default())
+    sha256_hex(serde_json::to_vec(definition).unwrap_or_default())
 }
 
 /// Where the agreed bytes of a script are kept.
@@ -365,21 +367,23 @@ pub fn kept_path(state: &Path, digest: &str, name: &str) -> PathBuf {
 pub fn needs_trust(hook: &Hook, seen: &Seen) -> bool {
     is_weighty(hook)
         && match hook.source {
-            Source::Builtin => false,
+            HookSource::Builtin => false,
             // A name that leads to the repository's bytes is the repository's word.
-            Source::User | Source::Operator => {
+            HookSource::User | HookSource::Operator => {
                 !seen.bytes.is_empty() || !seen.named.links.is_empty()
             }
-            Source::Project => true,
+            HookSource::Project => true,
         }
 }
 
 /// Whether a hook starts a process or asks something outside.
 pub fn starts_something(hook: &Hook) -> bool {
     match hook.handler {
-        Handler::Command(_) | Handler::Http { .. } | Handler::Gatekeepers { .. } => true,
-        Handler::Builtin(builtin) => !builtin.is_reaction(),
-        Handler::Declared(_) | Handler::Rule(_) => false,
+        HookHandler::Command(_) | HookHandler::Http { .. } | HookHandler::Gatekeepers { .. } => {
+            true
+        }
+        HookHandler::Builtin(builtin) => !builtin.is_reaction(),
+        HookHandler::Declared(_) | HookHandler::Rule(_) => false,
     }
 }
 
@@ -387,13 +391,13 @@ pub fn starts_something(hook: &Hook) -> bool {
 /// that is a person's.
 fn is_weighty(hook: &Hook) -> bool {
     match &hook.handler {
-        Handler::Declared(actions) => actions.iter().any(DeclaredAction::decides),
+        HookHandler::Declared(actions) => actions.iter().any(DeclaredAction::decides),
         _ => starts_something(hook),
     }
 }
 
 /// Looks at all hooks that need the user's word.
-pub fn look_at_all(root: &Path, hooks: &Registry) -> Result<Vec<Seen>, TrustError> {
+pub fn look_at_all(root: &Path, hooks: &HookRegistry) -> Result<Vec<Seen>, TrustError> {
     let mut all = Vec::new();
     for hook in hooks.list().iter().filter(|hook| is_weighty(hook)) {
         let seen = Seen::look(root, hook)?;
@@ -435,8 +439,8 @@ impl HookOffer {
         let mut gates = self.gates.clone();
         gates.gates.retain(|gate| !gate.is_users);
         text.push('\n');
-        text.push_str(&hex(&serde_json::to_vec(&gates).unwrap_or_default()));
-        format!("sha256:{}", hex(text.as_bytes()))
+        text.push_str(&sha256_hex(serde_json::to_vec(&gates).unwrap_or_default()));
+        format!("sha256:{}", sha256_hex(text.as_bytes()))
     }
 
     fn definitions(&self) -> Vec<Definition> {
@@ -446,14 +450,14 @@ impl HookOffer {
 
 /// The digest of the definitions of all hooks without the bytes of their scripts, which a session freezes by
 /// themselves ([`crate::frozen_hooks`]).
-pub fn policy_digest(root: &Path, hooks: &Registry) -> String {
+pub fn policy_digest(root: &Path, hooks: &HookRegistry) -> String {
     let definition = |hook: &Hook| {
         let seen = Seen::look(root, hook).map(|seen| seen.definition);
         let seen = seen.map(|seen| Definition { scripts: BTreeMap::new(), ..seen });
         seen.map_err(|error| error.to_string()).map_or_else(Value::String, |seen| json!(seen))
     };
     let all: Vec<Value> = hooks.list().iter().filter(|hook| hook.enabled).map(definition).collect();
-    hex(&serde_json::to_vec(&all).unwrap_or_default())
+    sha256_hex(serde_json::to_vec(&all).unwrap_or_default())
 }
 
 /// The files of the project that a hook runs.
@@ -466,29 +470,29 @@ pub fn script_names(root: &Path, hook: &Hook) -> Vec<String> {
     Named::look(root, hook).files.into_values().collect()
 }
 
-pub fn what(handler: &Handler) -> Value {
+pub fn what(handler: &HookHandler) -> Value {
     match handler {
-        Handler::Command(CommandText::Shell(line)) => json!({ "shell": line }),
-        Handler::Command(CommandText::Exec(args)) => json!({ "exec": args }),
-        Handler::Http { url } => json!({ "http": url }),
-        Handler::Rule(rule) => json!({ "rule": rule.to_string() }),
-        Handler::Builtin(builtin) => json!({ "use": builtin.name() }),
-        Handler::Gatekeepers { agents, quorum, terms } => {
+        HookHandler::Command(CommandText::Shell(line)) => json!({ "shell": line }),
+        HookHandler::Command(CommandText::Exec(args)) => json!({ "exec": args }),
+        HookHandler::Http { url } => json!({ "http": url }),
+        HookHandler::Rule(rule) => json!({ "rule": rule.to_string() }),
+        HookHandler::Builtin(builtin) => json!({ "use": builtin.name() }),
+        HookHandler::Gatekeepers { agents, quorum, terms } => {
             let quorum = if *quorum == Quorum::All { "all" } else { "any" };
             json!({ "gatekeeper": agents, "quorum": quorum, "terms": terms })
         }
-        Handler::Declared(actions) if actions.iter().any(DeclaredAction::decides) => {
+        HookHandler::Declared(actions) if actions.iter().any(DeclaredAction::decides) => {
             let action = |action: &DeclaredAction| json!({ action.kind: action.payload.source() });
             json!({ "actions": actions.iter().map(action).collect::<Vec<_>>() })
         }
-        Handler::Declared(_) => Value::Null,
+        HookHandler::Declared(_) => Value::Null,
     }
 }
 
 /// What else decides when a hook runs and what its failure means.
 fn options(hook: &Hook) -> BTreeMap<String, String> {
-    let (options, defaults) = (&hook.options, Options::default());
-    let retry = |retry: Retry| {
+    let (options, defaults) = (&hook.options, HookOptions::default());
+    let retry = |retry: RetryPolicy| {
         let pause = Length { ms: retry.backoff_ms };
         let jitter = if retry.jitter { ", with jitter" } else { "" };
         format!("{} runs, {pause} between{jitter}", retry.attempts)
@@ -534,9 +538,6 @@ fn io(path: &Path, source: std::io::Error) -> TrustError {
     TrustError::Io { path: path.to_owned(), source }
 }
 
-pub fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 /// The place that an agent works in.
 #[derive(Clone, Copy, Debug)]

@@ -8,11 +8,12 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use hookloop_config::condition::Condition;
-use hookloop_core::answer::Status;
 use hookloop_core::builtin::Builtin;
 use hookloop_core::command_line::Invocation;
-use hookloop_core::hook::{Handler, Hook};
-use hookloop_core::options::Retry;
+use hookloop_core::hook::Hook;
+use hookloop_core::hook::HookHandler;
+use hookloop_core::hook_protocol::HookStatus;
+use hookloop_core::options::RetryPolicy;
 use hookloop_process::Job;
 use hookloop_process::JobObserver;
 use hookloop_process::JobResult;
@@ -76,7 +77,7 @@ pub fn run_guarded(
                 HookRun::unable(
                     hook,
                     occasion.point,
-                    Status::NotStarted,
+                    HookStatus::NotStarted,
                     format!("not started: {why}"),
                 )
             };
@@ -149,7 +150,7 @@ fn in_turn(
     if runner.redactor().is_none() {
         let reason = "the secrets of the environment are too many to look for";
         let unable =
-            |hook| HookRun::unable(hook, occasion.point, Status::NotStarted, reason.to_owned());
+            |hook| HookRun::unable(hook, occasion.point, HookStatus::NotStarted, reason.to_owned());
         return hooks.iter().map(unable).collect();
     }
     let filter = |_: OutputStream| redacting(runner);
@@ -237,7 +238,7 @@ impl<'r> JobSource<'r> for InTurn<'r, '_> {
                 record::judged(hook, point, said, attempt.number)
                     .with_gap(&self.runner.root().join(directory))
             }
-            Err(error) => HookRun::unable(hook, point, Status::NotStarted, error.to_string()),
+            Err(error) => HookRun::unable(hook, point, HookStatus::NotStarted, error.to_string()),
         };
         if run.has_failed() && attempt.number < hook.options.retry.attempts {
             let artifacts = self.runner.fresh_artifacts();
@@ -255,7 +256,7 @@ impl<'r> InTurn<'r, '_> {
     fn may_follow_at_once(&self, hook: &Hook) -> bool {
         let is_single = |attempt: &Attempt| self.hooks[attempt.index].options.retry.attempts <= 1;
         hook.options.needs.is_empty()
-            && matches!(hook.handler, Handler::Command(_))
+            && matches!(hook.handler, HookHandler::Command(_))
             // A hook of a delivery is given the values of those before it.
             && self.occasion.delivery.is_none()
             // Who waits for a secret does not read what the other prints.
@@ -271,23 +272,23 @@ impl<'r> InTurn<'r, '_> {
             return Err(Box::new(run));
         }
         let begun = match &hook.handler {
-            Handler::Rule(rule) => Ok(Err(Box::new(runner.check(hook, rule, occasion)))),
-            Handler::Http { url } => runner.may_run(hook).map(|_| {
+            HookHandler::Rule(rule) => Ok(Err(Box::new(runner.check(hook, rule, occasion)))),
+            HookHandler::Http { url } => runner.may_run(hook).map(|_| {
                 let _progress = self.shown(hook);
                 let context = self.context();
                 let send = |number| runner.send(hook, occasion, url, (number, &context));
                 Err(Box::new(attempts(hook, occasion, send)))
             }),
-            Handler::Builtin(_) | Handler::Gatekeepers { .. } => {
+            HookHandler::Builtin(_) | HookHandler::Gatekeepers { .. } => {
                 let run = |_| {
                     // The commands of the project's tests are shown one by one.
-                    let is_tests = matches!(hook.handler, Handler::Builtin(Builtin::RunTests));
+                    let is_tests = matches!(hook.handler, HookHandler::Builtin(Builtin::RunTests));
                     let _progress = if is_tests { None } else { self.shown(hook) };
                     let run = match occasion.builtins {
                         Some(builtins) => builtins.run(hook, occasion),
                         None => {
                             let reason = "nothing runs built-in hooks here".to_owned();
-                            HookRun::unable(hook, occasion.point, Status::NotStarted, reason)
+                            HookRun::unable(hook, occasion.point, HookStatus::NotStarted, reason)
                         }
                     };
                     Err(Box::new(run))
@@ -369,7 +370,7 @@ pub fn nap(length: Duration, occasion: &Occasion<'_>) {
 
 /// What lies before an attempt that is not the first: twice as much each time, or a random part of
 /// that, half of it at least.
-fn pause(retry: Retry, number: u32) -> Duration {
+fn pause(retry: RetryPolicy, number: u32) -> Duration {
     use std::hash::{BuildHasher, RandomState};
     let doublings = number.saturating_sub(2).min(DOUBLINGS_MAX);
     let pause = Duration::from_millis(retry.backoff_ms << doublings);
@@ -387,7 +388,7 @@ fn skipped<'h>(
     mut ran: impl Iterator<Item = &'h HookRun>,
 ) -> Option<HookRun> {
     let is_needed = |run: &&HookRun| hook.options.needs.contains(&run.hook);
-    if let Some(need) = ran.find(|run| is_needed(run) && run.outcome.status != Status::Passed) {
+    if let Some(need) = ran.find(|run| is_needed(run) && run.outcome.status != HookStatus::Passed) {
         let reason = format!("it needs `{}`, which did not pass", need.hook);
         return Some(HookRun::skipped(hook, reason));
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hookloop_core::answer::{ANSWER_MAX, Ended};
+use hookloop_core::hook_protocol::{ANSWER_MAX, ProcessExit};
 use hookloop_http::{HttpClient, NetworkError, RequestLimits};
 use serde_json::Value;
 use ureq::RequestBuilder;
@@ -26,7 +26,7 @@ pub fn post(
 /// Posts `input` to `url`.
 pub fn send(http: &HttpClient, url: &str, input: &Value, timeout: Duration) -> Said {
     let begun = Instant::now();
-    let said = |ended: Ended, stdout: String, stderr: String| Said {
+    let said = |ended: ProcessExit, stdout: String, stderr: String| Said {
         left_out: Vec::new(),
         both: None,
         quiet_for: Duration::ZERO,
@@ -43,14 +43,14 @@ pub fn send(http: &HttpClient, url: &str, input: &Value, timeout: Duration) -> S
         Ok(request) => request,
         Err(error) => {
             let why = error.to_string();
-            return said(Ended::NotStarted(why.clone()), String::new(), why);
+            return said(ProcessExit::NotStarted(why.clone()), String::new(), why);
         }
     };
     let failed = |error: &ureq::Error| {
         let why = http.explain(url, error).text();
         let ended = match error {
-            ureq::Error::Timeout(_) => Ended::TimedOut,
-            _ => Ended::NotStarted(why.clone()),
+            ureq::Error::Timeout(_) => ProcessExit::TimedOut,
+            _ => ProcessExit::NotStarted(why.clone()),
         };
         said(ended, String::new(), why)
     };
@@ -64,8 +64,8 @@ pub fn send(http: &HttpClient, url: &str, input: &Value, timeout: Duration) -> S
         Ok(body) => {
             let body = String::from_utf8_lossy(&body).into_owned();
             match status.is_success() {
-                true => said(Ended::Exited(0), body, String::new()),
-                false => said(Ended::Exited(FAILURE), body, format!("HTTP status {status}")),
+                true => said(ProcessExit::Exited(0), body, String::new()),
+                false => said(ProcessExit::Exited(FAILURE), body, format!("HTTP status {status}")),
             }
         }
         Err(error) => failed(&error),

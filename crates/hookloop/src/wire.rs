@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use hookloop_core::delivery::{Delivery, QueuePlace};
 use hookloop_core::event::Event;
-use hookloop_core::hook::{Handler, Hook, Source};
+use hookloop_core::hook::{Hook, HookHandler, HookSource};
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::point::Point;
-use hookloop_core::remark::Noted;
+use hookloop_core::remark::TaskNoted;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::Claimed;
@@ -231,8 +231,8 @@ pub(crate) struct NoteJson<'a> {
     text: &'a str,
 }
 
-impl<'a> From<&'a TaskAnnotation<Noted>> for NoteJson<'a> {
-    fn from(note: &'a TaskAnnotation<Noted>) -> NoteJson<'a> {
+impl<'a> From<&'a TaskAnnotation<TaskNoted>> for NoteJson<'a> {
+    fn from(note: &'a TaskAnnotation<TaskNoted>) -> NoteJson<'a> {
         NoteJson { at: note.at, by: &note.by, text: &note.what.text }
     }
 }
@@ -354,22 +354,22 @@ impl<'a> From<&HookLine<'a>> for HookJson<'a> {
     }
 }
 
-pub(crate) fn handler_name(handler: &Handler) -> &'static str {
+pub(crate) fn handler_name(handler: &HookHandler) -> &'static str {
     match handler {
-        Handler::Builtin(_) => "built-in",
-        Handler::Declared(_) => "actions",
-        Handler::Command(_) => "command",
-        Handler::Http { .. } => "http",
-        Handler::Gatekeepers { .. } => "gatekeeper",
-        Handler::Rule(_) => "rule",
+        HookHandler::Builtin(_) => "built-in",
+        HookHandler::Declared(_) => "actions",
+        HookHandler::Command(_) => "command",
+        HookHandler::Http { .. } => "http",
+        HookHandler::Gatekeepers { .. } => "gatekeeper",
+        HookHandler::Rule(_) => "rule",
     }
 }
 
-pub(crate) fn source_name(source: Source) -> &'static str {
+pub(crate) fn source_name(source: HookSource) -> &'static str {
     match source {
-        Source::Builtin => "built-in",
-        Source::Operator => "operator",
-        Source::User => "user",
-        Source::Project => "project",
+        HookSource::Builtin => "built-in",
+        HookSource::Operator => "operator",
+        HookSource::User => "user",
+        HookSource::Project => "project",
     }
 }

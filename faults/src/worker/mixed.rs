@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
-use hookloop_core::event::{Event, EventBody, Other};
+use hookloop_core::event::{Event, EventBody, OtherEvent};
 use hookloop_core::id::{EventId, RunId, Subject};
 use hookloop_core::task::{Priority, TaskSpec};
 use hookloop_core::time::Timestamp;
@@ -161,7 +161,7 @@ impl Mixed<'_> {
                 actor: self.worker.args.name.clone(),
                 cause: None,
                 due: false,
-                body: EventBody::Other(Other {
+                body: EventBody::Other(OtherEvent {
                     kind: "note".to_owned(),
                     data: serde_json::json!({ "token": self.token() }),
                 }),

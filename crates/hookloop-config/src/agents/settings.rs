@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 
-use hookloop_core::hook::Source;
+use hookloop_core::hook::HookSource;
 
 use super::profile::{CostReport, Dialect, KNOWN, Known, known};
 
@@ -63,7 +63,7 @@ pub struct Settings {
     pub permissions: Permissions,
     /// What it may do beside: rules for tools in the agent's own words, or kinds of tools with ACP.
     pub allow: Vec<String>,
-    pub source: Source,
+    pub source: HookSource,
     /// The user agreed to what the repository brings for this agent.
     pub takes_repository: bool,
 }
@@ -98,7 +98,7 @@ impl Settings {
             named: Vec::new(),
             permissions: Permissions::default(),
             allow: Vec::new(),
-            source: Source::User,
+            source: HookSource::User,
             takes_repository: false,
         };
         match name.split_once(':') {
@@ -123,7 +123,7 @@ impl Settings {
             named: Vec::new(),
             permissions: Permissions::default(),
             allow: Vec::new(),
-            source: Source::Builtin,
+            source: HookSource::Builtin,
             takes_repository: false,
         }
     }

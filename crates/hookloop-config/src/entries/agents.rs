@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hookloop_core::hook::Source;
+use hookloop_core::hook::HookSource;
 use hookloop_core::options::EnvEntry;
-use hookloop_core::session::{ConversationPolicy, Fallback};
+use hookloop_core::session::{AgentFallback, ConversationPolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
@@ -68,7 +68,7 @@ impl From<PermissionsEntry> for Permissions {
 }
 
 /// Reads the agents of a file.
-pub(crate) fn read(entries: Entries, source: Source) -> Result<Vec<Settings>, Complaint> {
+pub(crate) fn read(entries: Entries, source: HookSource) -> Result<Vec<Settings>, Complaint> {
     let read = |(name, entry): (String, Spanned<AgentEntry>)| {
         check_name(&name, entry.referenced)?;
         entry.value.read(name, entry.referenced, source)
@@ -85,7 +85,7 @@ pub(crate) fn own_hooks(entries: &mut Entries) -> Vec<(String, Points)> {
 }
 
 impl AgentEntry {
-    fn read(self, name: String, at: Location, source: Source) -> Result<Settings, Complaint> {
+    fn read(self, name: String, at: Location, source: HookSource) -> Result<Settings, Complaint> {
         let mut settings = self.base(&name, at)?;
         if let Some(Located { value, .. }) = self.command {
             settings.program = match value {
@@ -95,7 +95,7 @@ impl AgentEntry {
         }
         if let Some(Located { value, at }) = self.permissions {
             settings.permissions = match value {
-                PermissionsEntry::Full if source == Source::Project => {
+                PermissionsEntry::Full if source == HookSource::Project => {
                     let message = "a repository lets no agent do everything: \
                         write it in your own configuration, or use --permissions full";
                     return Err(Complaint::new(at, message));
@@ -105,8 +105,8 @@ impl AgentEntry {
         }
         // Users may lead their own agents wherever they like.
         let read = match source {
-            Source::Project => values::environment,
-            Source::User | Source::Operator | Source::Builtin => values::variables,
+            HookSource::Project => values::environment,
+            HookSource::User | HookSource::Operator | HookSource::Builtin => values::variables,
         };
         let env = self.env.map(read).transpose()?.unwrap_or_default();
         for entry in env {
@@ -182,9 +182,9 @@ pub(crate) fn agent(named: Located<String>) -> Result<String, Complaint> {
 pub(crate) fn fallback(
     named: Located<OneOrMany>,
     after: Option<u32>,
-) -> Result<Fallback, Complaint> {
+) -> Result<AgentFallback, Complaint> {
     let at = named.at;
     let names = named.value.into_list().into_iter();
     let agents = names.map(|value| agent(Located { value, at })).collect::<Result<_, _>>()?;
-    Ok(Fallback { agents, after: after.unwrap_or(FALLBACK_AFTER).max(1) })
+    Ok(AgentFallback { agents, after: after.unwrap_or(FALLBACK_AFTER).max(1) })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hookloop_core::hook::{AGENT_LIST, Hook, Registry, Source};
+use hookloop_core::hook::{AGENT_LIST, Hook, HookRegistry, HookSource};
 use hookloop_core::point::Point;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -157,7 +157,7 @@ pub(crate) fn check_type_name(name: &str, entry: &Spanned<impl Sized>) -> Result
 }
 
 /// Whether hooks say that tasks are delivered, where nothing else does.
-pub(crate) fn has_delivery_hooks(hooks: &Registry) -> bool {
+pub(crate) fn has_delivery_hooks(hooks: &HookRegistry) -> bool {
     let is_of_delivery = |point: &Point| {
         matches!(
             point,
@@ -165,6 +165,6 @@ pub(crate) fn has_delivery_hooks(hooks: &Registry) -> bool {
         )
     };
     // What an operator requires of a submission does not make one.
-    let says_so = |hook: &&Hook| hook.source != Source::Operator;
+    let says_so = |hook: &&Hook| hook.source != HookSource::Operator;
     hooks.list().iter().filter(says_so).any(|hook| hook.points.iter().any(is_of_delivery))
 }

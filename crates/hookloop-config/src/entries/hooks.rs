@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use hookloop_core::builtin::Builtin;
 use hookloop_core::hook::{
-    CommandText, DEFAULT_PRIORITY, DeclaredAction, Handler, Hook, Metadata, Registry, Source,
-    of_agent,
+    CommandText, DEFAULT_PRIORITY, DeclaredAction, Hook, HookHandler, HookMetadata, HookRegistry,
+    HookSource, of_agent,
 };
 use hookloop_core::limits::{Limits, PROCESSES_MIN, Size};
 use hookloop_core::options::{
-    ATTEMPTS_MAX, AllowedAnswers, OnFailure, Options, PipeOutput, Retry, Sandbox,
+    ATTEMPTS_MAX, AllowedAnswers, OnFailure, HookOptions, PipeOutput, RetryPolicy, HookSandbox,
 };
-use hookloop_core::point::{Kind, NoSuchPoint, Point};
+use hookloop_core::point::{NoSuchPoint, Point, PointKind};
 use hookloop_core::review::Quorum;
 use hookloop_core::template::TemplateValue;
 use hookloop_core::workflow::MAX_STEPS;
@@ -32,10 +32,10 @@ use crate::yaml::{Complaint, NAME_MAX, check_name};
 const MAX_HOOKS: usize = 256;
 /// Puts the hooks of one file into a registry.
 pub(crate) struct Reader<'a> {
-    hooks: &'a mut Registry,
+    hooks: &'a mut HookRegistry,
     workflows: &'a Workflows,
     gatekeepers: &'a [Gatekeeper],
-    source: Source,
+    source: HookSource,
     /// Built-ins that the file lists, which then run just where it lists them.
     listed: Vec<Builtin>,
     /// Hooks that need others, by type and name, and where they say so.
@@ -49,10 +49,10 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub fn new(
-        hooks: &'a mut Registry,
+        hooks: &'a mut HookRegistry,
         workflows: &'a Workflows,
         gatekeepers: &'a [Gatekeeper],
-        source: Source,
+        source: HookSource,
     ) -> Reader<'a> {
         let (listed, needing, lists, places) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Reader { hooks, workflows, gatekeepers, source, listed, needing, lists, places, count: 0 }
@@ -126,11 +126,11 @@ impl<'a> Reader<'a> {
         let handler = self.handler(point, &mut entry, at)?;
         let needs_at = entry.needs.as_ref().map(|needs| needs.at);
         let options = options(point, &mut entry)?;
-        if let Handler::Builtin(builtin) = handler
+        if let HookHandler::Builtin(builtin) = handler
             && builtin.is_reaction()
             && task_type.is_none()
         {
-            if self.source == Source::User {
+            if self.source == HookSource::User {
                 let message = format!(
                     "`{}` is on in every project; `hookloop hooks disable` switches it off in one",
                     builtin.name()
@@ -142,16 +142,16 @@ impl<'a> Reader<'a> {
         let is_named = entry.name.is_some();
         let name = match (entry.name.take(), &handler) {
             (Some(name), _) => name,
-            (None, Handler::Builtin(builtin)) => builtin.name().to_owned(),
-            (None, Handler::Declared(_)) => {
+            (None, HookHandler::Builtin(builtin)) => builtin.name().to_owned(),
+            (None, HookHandler::Declared(_)) => {
                 return Err(Complaint::new(at, "a hook with `actions` needs a `name`"));
             }
             (None, handler) => self.free_name(&named_after(handler), task_type),
         };
         check_name(&name, at)?;
         let mut metadata = match &handler {
-            Handler::Builtin(builtin) => builtin.hook().metadata,
-            _ => Metadata::default(),
+            HookHandler::Builtin(builtin) => builtin.hook().metadata,
+            _ => HookMetadata::default(),
         };
         describe(&mut metadata, &mut entry);
         let hook = Hook {
@@ -183,7 +183,9 @@ impl<'a> Reader<'a> {
                 there.points.push(point.clone());
                 Ok(())
             }
-            Some(there) if there.source == Source::User && self.source == Source::Project => {
+            Some(there)
+                if there.source == HookSource::User && self.source == HookSource::Project =>
+            {
                 let message = format!("`{}` is a hook of your own; rename one of them", hook.name);
                 Err(Complaint::new(at, message))
             }
@@ -197,7 +199,7 @@ impl<'a> Reader<'a> {
         point: &Point,
         entry: &mut HookEntry,
         at: Location,
-    ) -> Result<Handler, Complaint> {
+    ) -> Result<HookHandler, Complaint> {
         // `run_tests` finds out what to run, unless it is told.
         if entry.command.is_some() && entry.builtin.as_deref() == Some(Builtin::RunTests.name()) {
             builtin(Builtin::RunTests.name(), point, at)?;
@@ -234,13 +236,13 @@ impl<'a> Reader<'a> {
             return Err(Complaint::new(answers.at, message));
         }
         if let Some(rule) = rule(point, entry, at)? {
-            return Ok(Handler::Rule(rule));
+            return Ok(HookHandler::Rule(rule));
         }
         if let Some(command) = entry.command.take() {
-            return command_text(point, command).map(Handler::Command);
+            return command_text(point, command).map(HookHandler::Command);
         }
         if let Some(name) = &entry.builtin {
-            return builtin(name, point, at).map(Handler::Builtin);
+            return builtin(name, point, at).map(HookHandler::Builtin);
         }
         if let Some(url) = entry.http.take() {
             return webhook(url);
@@ -251,7 +253,7 @@ impl<'a> Reader<'a> {
                     format!("gatekeepers review what is submitted or merged, not `{point}`");
                 return Err(Complaint::new(at, message));
             }
-            if point.kind() != Kind::Gate {
+            if point.kind() != PointKind::Gate {
                 let message = format!("gatekeepers give a verdict, and `{point}` is not a gate");
                 return Err(Complaint::new(at, message));
             }
@@ -263,7 +265,7 @@ impl<'a> Reader<'a> {
             };
             let agents = agents.into_list();
             let terms = agents.iter().map(|name| self.terms(name)).collect();
-            return Ok(Handler::Gatekeepers { agents, quorum, terms });
+            return Ok(HookHandler::Gatekeepers { agents, quorum, terms });
         }
         let Point::Event(_) = point else {
             let message = format!("`actions` follow events of tasks; `{point}` is not one");
@@ -272,7 +274,7 @@ impl<'a> Reader<'a> {
         let known = |workflow: &str| self.workflows.contains_key(workflow);
         let actions = entry.actions.take().unwrap_or_default();
         let actions = actions.iter().map(|action| read_action(action, &known));
-        Ok(Handler::Declared(actions.collect::<Result<_, _>>()?))
+        Ok(HookHandler::Declared(actions.collect::<Result<_, _>>()?))
     }
 
     /// A built-in reaction that the file lists follows just the points it is listed under.
@@ -355,11 +357,11 @@ fn command_text(point: &Point, command: Located<OneOrMany>) -> Result<CommandTex
     }
 }
 
-fn webhook(url: Located<String>) -> Result<Handler, Complaint> {
+fn webhook(url: Located<String>) -> Result<HookHandler, Complaint> {
     let host = url.value.strip_prefix("https://").or_else(|| url.value.strip_prefix("http://"));
     match host {
         Some(host) if !host.is_empty() && !host.contains('@') => {
-            Ok(Handler::Http { url: url.value })
+            Ok(HookHandler::Http { url: url.value })
         }
         _ => {
             let message = format!("`{}` is not a URL: `https://host/path`", url.value);
@@ -369,14 +371,14 @@ fn webhook(url: Located<String>) -> Result<Handler, Complaint> {
 }
 
 /// A name for a hook that has none: its script's, or its program's.
-fn named_after(handler: &Handler) -> String {
+fn named_after(handler: &HookHandler) -> String {
     let word = match handler {
-        Handler::Command(CommandText::Shell(line)) => {
+        HookHandler::Command(CommandText::Shell(line)) => {
             let mut words = line.split_whitespace();
             words.find(|word| !word.contains('=')).unwrap_or_default().to_owned()
         }
-        Handler::Command(CommandText::Exec(args)) => args.first().cloned().unwrap_or_default(),
-        Handler::Http { url } => url
+        HookHandler::Command(CommandText::Exec(args)) => args.first().cloned().unwrap_or_default(),
+        HookHandler::Http { url } => url
             .split("://")
             .nth(1)
             .unwrap_or_default()
@@ -384,9 +386,9 @@ fn named_after(handler: &Handler) -> String {
             .next()
             .unwrap_or_default()
             .to_owned(),
-        Handler::Gatekeepers { agents, .. } => format!("gatekeeper-{}", agents.join("-")),
-        Handler::Rule(rule) => rule.to_string().replace(' ', "-").replace('.', "_"),
-        Handler::Builtin(_) | Handler::Declared(_) => String::new(),
+        HookHandler::Gatekeepers { agents, .. } => format!("gatekeeper-{}", agents.join("-")),
+        HookHandler::Rule(rule) => rule.to_string().replace(' ', "-").replace('.', "_"),
+        HookHandler::Builtin(_) | HookHandler::Declared(_) => String::new(),
     };
     let file = word.rsplit('/').next().unwrap_or_default();
     let stem = file.split('.').next().filter(|stem| !stem.is_empty()).unwrap_or(file);
@@ -398,22 +400,22 @@ fn named_after(handler: &Handler) -> String {
     }
 }
 
-fn describe(metadata: &mut Metadata, entry: &mut HookEntry) {
+fn describe(metadata: &mut HookMetadata, entry: &mut HookEntry) {
     metadata.description = entry.description.take().or(metadata.description.take());
     metadata.author = entry.author.take().or(metadata.author.take());
     metadata.version = entry.version.take().or(metadata.version.take());
 }
 
-fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
+fn options(point: &Point, entry: &mut HookEntry) -> Result<HookOptions, Complaint> {
     let when = entry.when.take().map(|when| condition(point, when)).transpose()?;
     if let Some(Located { at, .. }) = &entry.on_failure
-        && point.kind() != Kind::Gate
+        && point.kind() != PointKind::Gate
     {
         let message = format!("`on_failure` is for gates; a failure at `{point}` stops nothing");
         return Err(Complaint::new(*at, message));
     }
     if let Some(Located { at, .. }) = &entry.answers
-        && point.kind() != Kind::Gate
+        && point.kind() != PointKind::Gate
     {
         let message =
             format!("`answers` is for gates; the JSON of a hook at `{point}` always acts");
@@ -428,7 +430,7 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
         );
         return Err(Complaint::new(*at, message));
     }
-    if entry.any_of.is_some() && point.kind() != Kind::Gate {
+    if entry.any_of.is_some() && point.kind() != PointKind::Gate {
         let message = format!("`any_of` is for gates; nothing has to pass at `{point}`");
         return Err(Complaint { at: None, message });
     }
@@ -437,7 +439,7 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
         let message = format!("`any_of` does not begin with `{PREFIX}`");
         return Err(Complaint { at: None, message });
     }
-    Ok(Options {
+    Ok(HookOptions {
         when,
         timeout_ms: entry
             .timeout
@@ -475,13 +477,13 @@ fn condition(point: &Point, when: Located<String>) -> Result<String, Complaint> 
     }
 }
 
-fn retry(entry: Located<RetryEntry>) -> Result<Retry, Complaint> {
+fn retry(entry: Located<RetryEntry>) -> Result<RetryPolicy, Complaint> {
     let RetryEntry { attempts, backoff, jitter } = entry.value;
     if !(1..=ATTEMPTS_MAX).contains(&attempts) {
         return Err(Complaint::new(entry.at, format!("`attempts` is 1 to {ATTEMPTS_MAX}")));
     }
-    let defaults = Retry::default();
-    Ok(Retry {
+    let defaults = RetryPolicy::default();
+    Ok(RetryPolicy {
         attempts,
         backoff_ms: backoff.map_or(Ok(defaults.backoff_ms), |time| length(time, entry.at))?,
         jitter: jitter.unwrap_or(defaults.jitter),
@@ -507,7 +509,7 @@ fn place(path: Located<String>) -> Result<String, Complaint> {
     Ok(path.value)
 }
 
-fn sandbox(entry: Located<SandboxEntry>) -> Result<Sandbox, Complaint> {
+fn sandbox(entry: Located<SandboxEntry>) -> Result<HookSandbox, Complaint> {
     let SandboxEntry { network, write } = entry.value;
     if network.is_none() && write.is_none() {
         let message = "a sandbox forbids something: `network: none`, `write: [worktree]`";
@@ -519,7 +521,7 @@ fn sandbox(entry: Located<SandboxEntry>) -> Result<Sandbox, Complaint> {
             .map(|path| place(Located { value: path, at: entry.at }))
             .collect::<Result<_, _>>()
     });
-    Ok(Sandbox { no_network: network.is_some(), write: paths.transpose()? })
+    Ok(HookSandbox { no_network: network.is_some(), write: paths.transpose()? })
 }
 
 pub(crate) fn read_action(
@@ -560,7 +562,7 @@ pub(crate) fn read_action(
     Ok(DeclaredAction { kind, payload })
 }
 
-fn check_needs_of(hooks: &Registry, hook: &Hook) -> Result<(), String> {
+fn check_needs_of(hooks: &HookRegistry, hook: &Hook) -> Result<(), String> {
     for point in &hook.points {
         let mut neighbours = hooks.resolve(point.name(), hook.task_type.as_deref());
         neighbours.retain(|other| other.name != hook.name);
@@ -582,14 +584,14 @@ fn check_needs_of(hooks: &Registry, hook: &Hook) -> Result<(), String> {
     Ok(())
 }
 
-fn position(hooks: &Registry, wanted: &Hook) -> usize {
+fn position(hooks: &HookRegistry, wanted: &Hook) -> usize {
     hooks.list().iter().position(|hook| std::ptr::eq(hook, wanted)).unwrap_or(usize::MAX)
 }
 
 /// The hooks of the user's own file.
 pub(crate) fn own_hooks(points: Points) -> Result<Vec<Hook>, Complaint> {
-    let (mut hooks, workflows) = (Registry::default(), Workflows::new());
-    let mut reader = Reader::new(&mut hooks, &workflows, &[], Source::User);
+    let (mut hooks, workflows) = (HookRegistry::default(), Workflows::new());
+    let mut reader = Reader::new(&mut hooks, &workflows, &[], HookSource::User);
     reader.read(points, None)?;
     reader.check_needs()?;
     Ok(hooks.list().to_vec())

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use hookloop_core::cascade::CascadeLimits;
-use hookloop_core::purse::{Bounds, Purse};
-use hookloop_core::session::Limits as SessionLimits;
+use hookloop_core::purse::{BudgetBounds, Purse};
+use hookloop_core::session::SessionLimits;
 use hookloop_core::session::plan::{Dollars, UNPRICED_TURNS};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -72,7 +72,7 @@ pub(crate) enum PerEntry {
 impl PurseEntry {
     fn read(self, at: Location) -> Result<Purse, Complaint> {
         let PurseEntry { cost, tokens, turns, per } = self;
-        let bounds = Bounds { cost_micros: cost.map(|cost| cost.0.0), tokens, turns };
+        let bounds = BudgetBounds { cost_micros: cost.map(|cost| cost.0.0), tokens, turns };
         if bounds.is_none() {
             return Err(Complaint::new(
                 at,
@@ -136,7 +136,7 @@ impl Limits {
         };
         let purse = self.purse.map_or(Ok(Purse::default()), |entry| entry.value.read(entry.at))?;
         // Nothing set aside is no bound at all.
-        let turn = Bounds {
+        let turn = BudgetBounds {
             cost_micros: match self.turn_cost {
                 Some(Located { value: DollarAmount(Dollars(0)), at }) => {
                     return Err(Complaint::new(at, "`turn_cost` is more than nothing"));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use hookloop_core::inbox::Kind;
+use hookloop_core::inbox::ProblemKind;
 use lettre::message::Mailbox;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -109,7 +109,7 @@ impl ChannelEntry {
         if self.projects.len() > LIST_MAX {
             return Err(Complaint::new(at, format!("`projects` names more than {LIST_MAX}")));
         }
-        let kinds = self.kinds.into_iter().map(read_word::<Kind>);
+        let kinds = self.kinds.into_iter().map(read_word::<ProblemKind>);
         let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
         let way = match (self.webhook, self.slack, self.desktop, self.email) {
             (Some(url), None, None, None) => Way::Webhook(address(url, base)?),
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(read[0].way, Way::Webhook(Given::Variable("HOOK".into())));
         assert_eq!(
             (&read[0].kinds[..], &read[0].projects[..]),
-            (&[Kind::TaskBlocked][..], &["a".to_owned()][..])
+            (&[ProblemKind::TaskBlocked][..], &["a".to_owned()][..])
         );
         assert_eq!(read[1].way, Way::Slack(Given::File("/u/chat.url".into())));
         assert_eq!(read[1].mode, Mode::Digest { every: Duration::from_secs(600) });

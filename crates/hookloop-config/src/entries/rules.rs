@@ -1,7 +1,7 @@
 //! Rules: gates that look at files instead of running a command.
 
-use hookloop_core::point::{Kind, Point};
-use hookloop_core::rule::{Coverage, Diff, Pattern, Rule};
+use hookloop_core::point::{PointKind, Point};
+use hookloop_core::rule::{CoverageRule, DiffRule, TextRule, Rule};
 use serde_saphyr::Location;
 
 use super::hook_entry::{CoverageEntry, DiffEntry, HookEntry, PatternEntry};
@@ -25,19 +25,19 @@ pub(crate) fn rule(
         if let Err(error) = patterns::pattern(&text) {
             return complain(format!("`text`: {error}"));
         }
-        Rule::Pattern(Pattern { path, text, absent })
+        Rule::Pattern(TextRule { path, text, absent })
     } else if let Some(CoverageEntry { report, at_least }) = entry.coverage.take() {
         if !(0.0..=100.0).contains(&at_least) {
             return complain("`at_least` is a percentage, from 0 to 100".to_owned());
         }
-        Rule::Coverage(Coverage { report, at_least: (at_least * 100.0).round() as u32 })
+        Rule::Coverage(CoverageRule { report, at_least: (at_least * 100.0).round() as u32 })
     } else if let Some(diff) = entry.diff.take() {
         let DiffEntry { min_files, max_files, max_lines, only } = diff;
-        Rule::Diff(Diff { max_files, max_lines, min_files, only })
+        Rule::Diff(DiffRule { max_files, max_lines, min_files, only })
     } else {
         return Ok(None);
     };
-    if point.kind() != Kind::Gate {
+    if point.kind() != PointKind::Gate {
         return complain(format!("a rule says yes or no, and `{point}` is not a gate"));
     }
     for path in paths(&rule) {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use hookloop_core::options::Length;
-use hookloop_core::slots::Slots;
-use hookloop_core::urgency::Ageing;
+use hookloop_core::slots::WipLimits;
+use hookloop_core::urgency::PriorityAging;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -35,7 +35,7 @@ pub(crate) struct SchedulingEntry {
 
 impl SchedulingEntry {
     pub(crate) fn read(self) -> Result<Scheduling, Complaint> {
-        let ageing = self.ageing.map_or(Ok(Ageing::default()), ageing)?;
+        let ageing = self.ageing.map_or(Ok(PriorityAging::default()), ageing)?;
         let all = self.wip.map(|wip| bound("wip", &wip)).transpose()?;
         if let Some((_, Located { at, .. })) = self.wip_of.iter().nth(TYPES_MAX) {
             return Err(Complaint::new(*at, format!("more than {TYPES_MAX} types")));
@@ -45,18 +45,18 @@ impl SchedulingEntry {
             Ok((kind, max))
         });
         let of_type = of_type.collect::<Result<_, Complaint>>()?;
-        Ok(Scheduling { ageing, slots: Slots { all, of_type } })
+        Ok(Scheduling { ageing, slots: WipLimits { all, of_type } })
     }
 }
 
-fn ageing(Located { value, at }: Located<Time>) -> Result<Ageing, Complaint> {
+fn ageing(Located { value, at }: Located<Time>) -> Result<PriorityAging, Complaint> {
     let length = match value {
-        Time::WithUnit(text) if text == "never" => return Ok(Ageing::Never),
+        Time::WithUnit(text) if text == "never" => return Ok(PriorityAging::Never),
         Time::WithUnit(text) => Length::of_waiting(&text),
         Time::Seconds(seconds) => Length::of_waiting(&format!("{seconds}s")),
     };
     match length {
-        Ok(length) => Ok(Ageing::Each { ms: length.ms }),
+        Ok(length) => Ok(PriorityAging::Each { ms: length.ms }),
         Err(error) => Err(Complaint::new(at, format!("{error}, or `never`"))),
     }
 }

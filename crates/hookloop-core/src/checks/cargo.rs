@@ -1,11 +1,11 @@
-//! `cargo test`: the compiler's errors, and what libtest prints, of any number of binaries.
+//! `cargo test`: errors of the compiler, and the output of libtest for any number of binaries.
 
-use super::{Found, cause};
+use super::{FoundChecks, cause};
 
-/// How far below its message an error tells where it is.
+/// The number of lines below an error's message that may hold its place.
 const PLACE_LINES_MAX: usize = 5;
 
-pub(super) fn read(lines: &[&str], found: &mut Found) {
+pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         let rest = &lines[at + 1..];
@@ -45,8 +45,8 @@ fn failed_test(line: &str) -> Option<&str> {
     }
 }
 
-/// A test's name without what may be printed behind it. Where a doctest stands changes with every
-/// edit above it.
+/// Returns a test's name without text behind it. The line of a doctest is left out, because edits above it
+/// change the line.
 fn test_name(name: &str) -> &str {
     let kinds = [" - should panic", " - compile fail", " - compile"];
     let name = kinds.iter().find_map(|kind| name.strip_suffix(kind)).unwrap_or(name);
@@ -61,7 +61,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `error[E0308] src/a.rs:3`, if `line` is a message and one below tells where.
+/// Returns `error[E0308] src/a.rs:3` if `line` is a message and a line below it has the place.
 fn compile_error(line: &str, rest: &[&str]) -> Option<String> {
     let kind = match line.strip_prefix("error[") {
         Some(coded) => &line[..coded.find(']')? + "error[".len() + 1],
@@ -75,7 +75,7 @@ fn compile_error(line: &str, rest: &[&str]) -> Option<String> {
     Some(format!("{kind} {place}"))
 }
 
-/// The target whose process ended by itself, so that no test is named, and how it ended.
+/// Returns the target whose process crashed, and how. No test is named then.
 fn crashed_target<'a>(line: &'a str, rest: &[&'a str]) -> Option<(&'a str, &'a str)> {
     let target = line.strip_prefix("error: test failed, to rerun pass `")?.strip_suffix('`')?;
     match rest {
@@ -84,7 +84,7 @@ fn crashed_target<'a>(line: &'a str, rest: &[&'a str]) -> Option<(&'a str, &'a s
     }
 }
 
-/// What a failed test printed, from where it tells why, without the stack.
+/// Returns the output of a failed test from its cause on, without the stack.
 pub(super) fn cause_of_test(lines: &[&str]) -> String {
     let is_panic = |line: &&str| line.contains("panicked at ") || line.starts_with("Error: ");
     let begin = lines.iter().position(is_panic).unwrap_or(0);

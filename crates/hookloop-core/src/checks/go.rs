@@ -2,30 +2,30 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{CAUSE_LINES_MAX, Found, cause};
+use super::{CAUSE_LINES_MAX, FoundChecks, cause};
 
-/// What was read since the last package's line.
+/// The lines since the last package's line.
 #[derive(Default)]
-struct Package<'a> {
+struct GoPackage<'a> {
     failed: Vec<&'a str>,
-    /// What each test printed.
+    /// The output of each test.
     printed: HashMap<&'a str, Vec<&'a str>>,
-    /// The test that prints.
+    /// The test whose output follows.
     current: Option<&'a str>,
-    crash: Option<Crash<'a>>,
+    crash: Option<GoCrash<'a>>,
 }
 
-/// What ended all tests, such as a panic or the end of their time.
-struct Crash<'a> {
-    /// The test that it happened in, if that was told.
+/// A failure that ended all tests, such as a panic or a timeout.
+struct GoCrash<'a> {
+    /// The test that crashed, if the output names it.
     test: Option<&'a str>,
     lines: Vec<&'a str>,
     /// The stack has not begun.
     is_open: bool,
 }
 
-pub(super) fn read(lines: &[&str], found: &mut Found) {
-    let mut package = Package::default();
+pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
+    let mut package = GoPackage::default();
     let mut unbuilt: HashSet<&str> = HashSet::new();
     let mut at = 0;
     while let Some(line) = lines.get(at) {
@@ -47,7 +47,7 @@ pub(super) fn read(lines: &[&str], found: &mut Found) {
                 false => read.add_to(found, Some(name)),
             }
         } else if line.starts_with("ok  \t") || line.starts_with("?   \t") {
-            package = Package::default();
+            package = GoPackage::default();
         } else {
             package.read_line(line);
         }
@@ -74,7 +74,7 @@ fn turn(line: &str) -> Option<&str> {
     Some(name.trim_start())
 }
 
-impl<'a> Package<'a> {
+impl<'a> GoPackage<'a> {
     fn read_line(&mut self, line: &'a str) {
         if let Some(name) = turn(line) {
             self.current = Some(name);
@@ -87,26 +87,26 @@ impl<'a> Package<'a> {
                 crash.lines.push(line);
             }
         } else if line.starts_with("panic: ") || line.starts_with("fatal error: ") {
-            // A test that panics has failed just before. Time is over for all of them.
+            // A test that panics has failed just before. A timeout ends all tests.
             let is_told = self.current == self.failed.last().copied()
                 && !line.starts_with("panic: test timed out");
             let test = self.current.filter(|_| is_told);
-            self.crash = Some(Crash { test, lines: vec![line], is_open: true });
+            self.crash = Some(GoCrash { test, lines: vec![line], is_open: true });
         } else if line == "FAIL" || line.starts_with("exit status") {
             self.current = None;
         } else if let Some(current) = self.current {
             let printed = self.printed.entry(current).or_default();
-            // One more than is shown, which tells that there was more.
+            // One line more than is shown, which proves that lines are missing.
             if printed.len() <= CAUSE_LINES_MAX {
                 printed.push(line);
             }
         }
     }
 
-    fn add_to(mut self, found: &mut Found, package: Option<&str>) {
+    fn add_to(mut self, found: &mut FoundChecks, package: Option<&str>) {
         found.is_broken |= package.is_some() && self.crash.is_some();
         match (self.crash.take(), package) {
-            (Some(Crash { test: Some(test), lines, .. }), _) => {
+            (Some(GoCrash { test: Some(test), lines, .. }), _) => {
                 self.printed.entry(test).or_default().extend(lines);
             }
             (Some(crash), Some(package)) => found.add(package, cause(crash.lines)),
@@ -116,7 +116,7 @@ impl<'a> Package<'a> {
         let parents: HashSet<&str> = self.failed.iter().flat_map(|name| parents(name)).collect();
         for name in &self.failed {
             let why = cause(self.printed.get(name).into_iter().flatten().copied());
-            // A test fails with its subtests; that alone says nothing.
+            // A test that fails only with its subtests adds nothing.
             if why.is_empty() && parents.contains(name) {
                 continue;
             }
@@ -147,8 +147,8 @@ fn place(line: &str) -> Option<(&str, &str)> {
     is_place.then(|| (&place[..file.len() + ".go".len()], message))
 }
 
-/// Adds a check for each error; says whether there was one.
-fn add_build_errors(lines: &[&str], found: &mut Found) -> bool {
+/// Adds a check for each error. Returns whether there was one.
+fn add_build_errors(lines: &[&str], found: &mut FoundChecks) -> bool {
     let mut is_any = false;
     for (at, line) in lines.iter().enumerate() {
         let Some((file, message)) = place(line) else { continue };

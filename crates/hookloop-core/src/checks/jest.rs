@@ -1,13 +1,13 @@
 //! `jest`: a line for each file, then a block for each test of it that fails.
 
-use super::{Found, cause, is_foreign};
+use super::{FoundChecks, cause, is_foreign};
 
-/// Stands in place of a test when the file could not be loaded.
+/// The title of a block about a file that could not be loaded.
 const NOT_LOADED: &str = "Test suite failed to run";
-/// Below this jest says what went wrong, above only what often does.
+/// The line above the actual error. Jest prints general advice above it.
 const DETAILS: &str = "Details:";
 
-pub(super) fn read(lines: &[&str], found: &mut Found) {
+pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     let mut file = None;
     for (at, line) in lines.iter().enumerate() {
         match file_result(line) {

@@ -1,13 +1,13 @@
-//! `cargo nextest`: a line of status for each test, with what it printed below.
+//! `cargo nextest`: a status line for each test, with its output below.
 
 use super::cargo::cause_of_test;
-use super::{Found, cause};
+use super::{FoundChecks, cause};
 
-pub(super) fn read(lines: &[&str], found: &mut Found) {
+pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     if !lines.iter().any(|line| is_begin(line) || is_summary(line)) {
         return;
     }
-    // What failed at first may have passed when it was tried again; the summary knows.
+    // A retried test may have passed at last. The summary has the final result.
     let (runs, last) = match lines.iter().rposition(|line| is_summary(line)) {
         Some(summary) => lines.split_at(summary),
         None => (lines, lines),
@@ -49,7 +49,7 @@ fn status(line: &str) -> Option<(&str, &str)> {
 
 fn failed_test(line: &str) -> Option<&str> {
     let (status, name) = status(line)?;
-    // `TRY 2 FAIL` is the last word of a test that was tried again.
+    // `TRY 2 FAIL` is the final result of a retried test.
     let last = status.rsplit(' ').next()?;
     let is_failed = status.contains("FAIL")
         || matches!(last, "TIMEOUT" | "TMT" | "ABORT" | "ABRT" | "SEGV")
@@ -62,7 +62,7 @@ fn ends_section(line: &str) -> bool {
     status(line).is_some() || is_rule || is_summary(line)
 }
 
-/// The cause in what a test printed, which is indented and has what libtest says around it.
+/// Returns the cause from a test's output, which is indented and surrounded by lines of libtest.
 fn cause_of_section(lines: &[&str]) -> String {
     let mut is_list = false;
     let is_telling = |line: &&str| {

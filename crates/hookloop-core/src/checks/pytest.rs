@@ -2,29 +2,30 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{Found, cause};
+use super::{FoundChecks, cause};
 
-/// What failed, with its traceback.
-struct Section<'a> {
+/// A failure with its traceback.
+struct PytestSection<'a> {
     /// `TestCart.test_sums`, or `ERROR at setup of test_orders`.
     title: &'a str,
     lines: &'a [&'a str],
 }
 
-pub(super) fn read(lines: &[&str], found: &mut Found) {
+pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     let sections = sections(lines);
     // A title can stand in several files; the summary has them in the same order.
-    let mut titled: HashMap<(Kind, String), VecDeque<&Section<'_>>> = HashMap::new();
+    let mut titled: HashMap<(EntryKind, String), VecDeque<&PytestSection<'_>>> = HashMap::new();
     for section in &sections {
         titled.entry(section.key()).or_default().push_back(section);
     }
     let summary = lines.iter().rposition(|line| banner(line) == Some("short test summary info"));
     let begin = summary.map_or(lines.len(), |at| at + 1);
     let entries = lines[begin..].iter().take_while(|line| banner(line).is_none());
-    for Entry { kind, name, message } in entries.filter_map(|line| Entry::read(line)) {
+    for SummaryEntry { kind, name, message } in entries.filter_map(|line| SummaryEntry::read(line))
+    {
         let test = name.split_once("::").map_or(name, |(_, test)| test);
         let section = titled.get_mut(&(kind, dotted(test))).and_then(VecDeque::pop_front);
-        let told = section.map(Section::cause).filter(|told| !told.is_empty());
+        let told = section.map(PytestSection::cause).filter(|told| !told.is_empty());
         found.add(name, told.unwrap_or_else(|| cause([message])));
     }
     if found.failing.is_empty() {
@@ -39,7 +40,7 @@ pub(super) fn read(lines: &[&str], found: &mut Found) {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum EntryKind {
     Failure,
     Error,
 }
@@ -78,30 +79,30 @@ fn total_in(title: &str) -> Option<usize> {
 }
 
 /// A line of the summary: `FAILED tests/test_cart.py::test_load[a b-2] - ValueError: no`.
-struct Entry<'a> {
-    kind: Kind,
+struct SummaryEntry<'a> {
+    kind: EntryKind,
     name: &'a str,
     message: &'a str,
 }
 
-impl<'a> Entry<'a> {
-    fn read(line: &'a str) -> Option<Entry<'a>> {
+impl<'a> SummaryEntry<'a> {
+    fn read(line: &'a str) -> Option<SummaryEntry<'a>> {
         let (word, rest) = line.split_once(' ')?;
         let (kind, rest) = match word {
-            "FAILED" => (Kind::Failure, rest),
-            "ERROR" => (Kind::Error, rest),
-            // What the subtest is called stands in brackets.
+            "FAILED" => (EntryKind::Failure, rest),
+            "ERROR" => (EntryKind::Error, rest),
+            // The name of a subtest is in brackets.
             word if word.starts_with("SUBFAILED") => {
-                (Kind::Failure, line.split_once("] ").map_or(rest, |(_, rest)| rest))
+                (EntryKind::Failure, line.split_once("] ").map_or(rest, |(_, rest)| rest))
             }
             _ => return None,
         };
         let (name, message) = parted(rest);
-        Some(Entry { kind, name, message })
+        Some(SummaryEntry { kind, name, message })
     }
 }
 
-/// A name and the message behind it. A parameter may hold what else separates them.
+/// Splits a name from the message behind it. A parameter may contain the separator.
 fn parted(entry: &str) -> (&str, &str) {
     let Some((name, message)) = entry.split_once(" - ") else { return (entry, "") };
     if !name.contains('[') || name.ends_with(']') {
@@ -114,7 +115,7 @@ fn parted(entry: &str) -> (&str, &str) {
     }
 }
 
-fn sections<'a>(lines: &'a [&'a str]) -> Vec<Section<'a>> {
+fn sections<'a>(lines: &'a [&'a str]) -> Vec<PytestSection<'a>> {
     let mut sections = Vec::new();
     let mut is_inside = false;
     let mut open: Option<(&str, usize)> = None;
@@ -125,7 +126,7 @@ fn sections<'a>(lines: &'a [&'a str]) -> Vec<Section<'a>> {
             continue;
         }
         if let Some((title, begin)) = open.take() {
-            sections.push(Section { title, lines: &lines[begin..at] });
+            sections.push(PytestSection { title, lines: &lines[begin..at] });
         }
         if let Some(banner) = banner {
             is_inside = matches!(banner, "FAILURES" | "ERRORS");
@@ -133,7 +134,7 @@ fn sections<'a>(lines: &'a [&'a str]) -> Vec<Section<'a>> {
         open = title.map(|title| (title, at + 1));
     }
     if let Some((title, begin)) = open {
-        sections.push(Section { title, lines: &lines[begin..] });
+        sections.push(PytestSection { title, lines: &lines[begin..] });
     }
     sections
 }
@@ -155,13 +156,14 @@ fn dotted(test: &str) -> String {
     function.replace("::", ".") + parameters
 }
 
-impl Section<'_> {
-    fn key(&self) -> (Kind, String) {
-        let kind = if self.title.starts_with("ERROR ") { Kind::Error } else { Kind::Failure };
+impl PytestSection<'_> {
+    fn key(&self) -> (EntryKind, String) {
+        let kind =
+            if self.title.starts_with("ERROR ") { EntryKind::Error } else { EntryKind::Failure };
         (kind, self.test().to_owned())
     }
 
-    /// What the title is about, as it writes it: a test, or the file that was not collected.
+    /// The subject of the title: a test, or the file that was not collected.
     fn test(&self) -> &str {
         if let Some(file) = self.title.strip_prefix(COLLECTING) {
             return file;
@@ -170,7 +172,7 @@ impl Section<'_> {
         error.map_or(self.title, |(_, test)| test)
     }
 
-    /// The name that the summary would have had.
+    /// The name as the summary spells it.
     fn name(&self) -> String {
         let test = self.test();
         if self.title.starts_with(COLLECTING) {
@@ -184,7 +186,7 @@ impl Section<'_> {
         }
     }
 
-    /// The lines that pytest marks, and where the error is; else the last ones.
+    /// Returns the lines that pytest marks and the place of the error; else the last lines.
     fn cause(&self) -> String {
         let is_captured = |line: &&&str| line.starts_with("---") && line.contains(" Captured ");
         let lines: Vec<&str> =

@@ -42,7 +42,7 @@ fn checks_have_short_causes() {
 
 #[test]
 fn checks_beyond_the_limit_are_counted_once() {
-    let mut found = Found::default();
+    let mut found = FoundChecks::default();
     for _ in 0..2 {
         for number in 0..FAILING_MAX + 5 {
             found.add(&format!("test {number}"), String::new());
@@ -53,7 +53,7 @@ fn checks_beyond_the_limit_are_counted_once() {
 
 #[test]
 fn checks_keep_the_first_cause_that_is_known() {
-    let mut found = Found::default();
+    let mut found = FoundChecks::default();
     for why in ["", "first", "second"] {
         found.add("test", why.to_owned());
     }

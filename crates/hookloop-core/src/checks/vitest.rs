@@ -1,8 +1,8 @@
 //! `vitest`: all failures at the end, each between lines.
 
-use super::{Found, cause, is_foreign};
+use super::{FoundChecks, cause, is_foreign};
 
-pub(super) fn read(lines: &[&str], found: &mut Found) {
+pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     let is_vitest = |line: &&str| {
         line.starts_with(" Test Files  ") || line.starts_with(RULE) && line.contains(" Failed ")
     };
@@ -11,7 +11,7 @@ pub(super) fn read(lines: &[&str], found: &mut Found) {
     }
     let mut at = 0;
     while at < lines.len() {
-        // Several tests that fail for the same reason share what is below.
+        // Tests that fail for the same reason share one block.
         let names = lines[at..].iter().map_while(|line| failed(line)).count();
         let rest = &lines[at + names..];
         let length = rest.iter().take_while(|line| !ends_failure(line)).count();

@@ -38,7 +38,7 @@ pub enum CommandLineError {
 }
 
 impl CommandLineError {
-    /// What to do about it.
+    /// The remedy, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             CommandLineError::Refused { variable, .. } => Some(format!(
@@ -54,7 +54,7 @@ impl CommandLineError {
     }
 }
 
-/// Why a value can't be where a place is.
+/// The reason why a place can't hold a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsafe {
     #[error("is inside backticks")]

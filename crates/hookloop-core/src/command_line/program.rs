@@ -1,33 +1,32 @@
-//! What programs do with their arguments, as far as it matters to a value among them.
+//! The ways in which programs use their arguments, as far as they matter to a value among them.
 
 mod table;
 
 use super::error::{CommandLineError, Unsafe};
-use super::place::Place;
-use super::shell::refused;
-use super::word::{Piece, Word};
-use table::{Interpreter, Kind, Wrapper};
+use super::place::{ValuePlace, refused};
+use super::word::{CommandWord, WordPiece};
+use table::{Interpreter, ProgramKind, Wrapper};
 
-/// A place that a value can't have.
+/// A place that can't hold a value.
 #[derive(Debug)]
-pub(super) struct Refusal {
-    pub(super) place: Place,
+pub(super) struct RefusedPlace {
+    pub(super) place: ValuePlace,
     pub(super) why: Unsafe,
 }
 
-impl From<Refusal> for CommandLineError {
-    fn from(Refusal { place, why }: Refusal) -> CommandLineError {
+impl From<RefusedPlace> for CommandLineError {
+    fn from(RefusedPlace { place, why }: RefusedPlace) -> CommandLineError {
         refused(&place, why)
     }
 }
 
 /// Checks the places of one command; `targets` are the files it is redirected to.
-pub(super) fn check(words: &[Word], targets: &[Word]) -> Result<(), Refusal> {
+pub(super) fn check(words: &[CommandWord], targets: &[CommandWord]) -> Result<(), RefusedPlace> {
     let Some(command) = words.first() else { return Ok(()) };
-    let Some(place) = words.iter().chain(targets).flat_map(Word::places).next() else {
+    let Some(place) = words.iter().chain(targets).flat_map(CommandWord::places).next() else {
         return Ok(());
     };
-    let refuse = |why| Err(Refusal { place: place.clone(), why });
+    let refuse = |why| Err(RefusedPlace { place: place.clone(), why });
     if command.has_place() {
         return refuse(part_of_command(command));
     }
@@ -37,18 +36,18 @@ pub(super) fn check(words: &[Word], targets: &[Word]) -> Result<(), Refusal> {
     };
     let parsed = || Unsafe::Parsed { by: name.to_owned() };
     let is_safe = match table::kind(name) {
-        Kind::Parses { .. } => false,
-        Kind::Interprets(interpreter) => script(words, interpreter).is_some(),
-        Kind::Wraps(wrapper) => match wrapped(words, wrapper) {
+        ProgramKind::Parses { .. } => false,
+        ProgramKind::Interprets(interpreter) => script(words, interpreter).is_some(),
+        ProgramKind::Wraps(wrapper) => match wrapped(words, wrapper) {
             Ok(at) => return check_wrapped(words, at, targets),
-            Err(Unread) => false,
+            Err(UnreadOptions) => false,
         },
-        Kind::Finds => return check_find(words),
-        Kind::Declares => return check_assignments(&words[1..]),
-        Kind::Tests => tests_safely(words),
-        Kind::Formats => formats_safely(words),
-        Kind::Sets => words.get(1).is_some_and(|word| word.literal() == Some("--")),
-        Kind::Plain => match passes_code(words) {
+        ProgramKind::Finds => return check_find(words),
+        ProgramKind::Declares => return check_assignments(&words[1..]),
+        ProgramKind::Tests => tests_safely(words),
+        ProgramKind::Formats => formats_safely(words),
+        ProgramKind::Sets => words.get(1).is_some_and(|word| word.literal() == Some("--")),
+        ProgramKind::Plain => match passes_code(words) {
             Some(by) => return refuse(Unsafe::Parsed { by: by.to_owned() }),
             None => true,
         },
@@ -56,8 +55,8 @@ pub(super) fn check(words: &[Word], targets: &[Word]) -> Result<(), Refusal> {
     if is_safe { Ok(()) } else { refuse(parsed()) }
 }
 
-fn part_of_command(word: &Word) -> Unsafe {
-    let assigns = |piece: &Piece| matches!(piece, Piece::Text(text) if text.contains('='));
+fn part_of_command(word: &CommandWord) -> Unsafe {
+    let assigns = |piece: &WordPiece| matches!(piece, WordPiece::Text(text) if text.contains('='));
     match word.pieces.iter().any(assigns) {
         true => Unsafe::AssignmentName,
         false => Unsafe::CommandWord,
@@ -65,7 +64,7 @@ fn part_of_command(word: &Word) -> Unsafe {
 }
 
 /// Checks `name=value` words, in front of a command or on their own.
-pub(super) fn check_assignments(words: &[Word]) -> Result<(), Refusal> {
+pub(super) fn check_assignments(words: &[CommandWord]) -> Result<(), RefusedPlace> {
     for word in words {
         let Some(place) = word.places().next().cloned() else { continue };
         let why = match &word.assigned {
@@ -73,32 +72,32 @@ pub(super) fn check_assignments(words: &[Word]) -> Result<(), Refusal> {
             Some(name) if table::decides_what_runs(name) => Unsafe::Assignment(name.clone()),
             Some(_) => continue,
         };
-        return Err(Refusal { place, why });
+        return Err(RefusedPlace { place, why });
     }
     Ok(())
 }
 
 /// Whether the shell would evaluate later assignments as arithmetic or as names.
-pub(super) fn declares_types(words: &[Word]) -> bool {
+pub(super) fn declares_types(words: &[CommandWord]) -> bool {
     let declares = |name| matches!(name, "declare" | "typeset" | "local" | "integer");
-    words.first().and_then(Word::program).is_some_and(declares)
+    words.first().and_then(CommandWord::program).is_some_and(declares)
         && words.iter().any(|word| word.literal().is_some_and(|text| text.starts_with(['-', '+'])))
 }
 
-/// The program that would take what it reads from a pipe as code, if this command is one.
-pub(super) fn runs_its_input(words: &[Word]) -> Option<String> {
+/// Returns the program that executes its piped input as code, if this command is one.
+pub(super) fn runs_its_input(words: &[CommandWord]) -> Option<String> {
     let name = words.first()?.program()?;
     let runs = match table::kind(name) {
-        Kind::Parses { input } => input,
-        Kind::Interprets(interpreter) => {
+        ProgramKind::Parses { input } => input,
+        ProgramKind::Interprets(interpreter) => {
             let has_code = words.get(1).is_some_and(|option| takes_code(option, interpreter));
             !has_code && script(words, interpreter).is_none()
         }
-        Kind::Wraps(wrapper) => match wrapped(words, wrapper) {
+        ProgramKind::Wraps(wrapper) => match wrapped(words, wrapper) {
             // `xargs` makes arguments of its input.
             Ok(_) if name == "xargs" => true,
             Ok(at) => return runs_its_input(&words[at..]),
-            Err(Unread) => true,
+            Err(UnreadOptions) => true,
         },
         _ => false,
     };
@@ -106,17 +105,17 @@ pub(super) fn runs_its_input(words: &[Word]) -> Option<String> {
 }
 
 /// Variables whose value begins a word that the program could take as an option.
-pub(super) fn unguarded(words: &[Word]) -> Vec<&'static str> {
-    if words.first().and_then(Word::program).is_some_and(table::takes_no_options) {
+pub(super) fn unguarded(words: &[CommandWord]) -> Vec<&'static str> {
+    if words.first().and_then(CommandWord::program).is_some_and(table::takes_no_options) {
         return Vec::new();
     }
     let open = words.iter().take_while(|word| word.literal() != Some("--"));
-    open.filter_map(Word::leading_place).map(|place| place.name).collect()
+    open.filter_map(CommandWord::leading_place).map(|place| place.name).collect()
 }
 
-/// Where an interpreter's script is among its words, if it is certain that it runs one: a file that
-/// the author named, before any value.
-fn script(words: &[Word], interpreter: &Interpreter) -> Option<usize> {
+/// Returns the position of an interpreter's script, if it certainly runs one: a file that the author named,
+/// before any value.
+fn script(words: &[CommandWord], interpreter: &Interpreter) -> Option<usize> {
     for (at, word) in words.iter().enumerate().skip(1) {
         if word.has_place() {
             return None;
@@ -142,13 +141,13 @@ fn only(flags: &str, allowed: &str) -> bool {
 }
 
 /// The options of a wrapper are not all known.
-struct Unread;
+struct UnreadOptions;
 
-/// Where the command that a wrapper runs begins among its words; past the last if there is none.
-fn wrapped(words: &[Word], wrapper: &Wrapper) -> Result<usize, Unread> {
+/// Returns the position of the command that a wrapper runs; past the last word if there is none.
+fn wrapped(words: &[CommandWord], wrapper: &Wrapper) -> Result<usize, UnreadOptions> {
     let mut at = 1;
     while let Some(word) = words.get(at) {
-        let Some(Piece::Text(text)) = word.pieces.first() else { break };
+        let Some(WordPiece::Text(text)) = word.pieces.first() else { break };
         if word.assigned.is_some() && wrapper.assigns {
             at += 1;
             continue;
@@ -161,10 +160,10 @@ fn wrapped(words: &[Word], wrapper: &Wrapper) -> Result<usize, Unread> {
             }
             Some(long) if long.contains('=') || wrapper.long.contains(&long) => at += 1,
             None if word.literal().is_some() => at += short_options(flags, wrapper)?,
-            _ => return Err(Unread),
+            _ => return Err(UnreadOptions),
         }
     }
-    let assigns = |word: &Word| wrapper.assigns && word.assigned.is_some();
+    let assigns = |word: &CommandWord| wrapper.assigns && word.assigned.is_some();
     while words.get(at).is_some_and(assigns) {
         at += 1;
     }
@@ -172,32 +171,36 @@ fn wrapped(words: &[Word], wrapper: &Wrapper) -> Result<usize, Unread> {
 }
 
 /// How many words a group of short options takes up.
-fn short_options(flags: &str, wrapper: &Wrapper) -> Result<usize, Unread> {
+fn short_options(flags: &str, wrapper: &Wrapper) -> Result<usize, UnreadOptions> {
     for (index, flag) in flags.char_indices() {
         if wrapper.valued.contains(flag) {
             let is_last = index + flag.len_utf8() == flags.len();
             return Ok(if is_last { 2 } else { 1 });
         }
         if !wrapper.flags.contains(flag) {
-            return Err(Unread);
+            return Err(UnreadOptions);
         }
     }
     Ok(1)
 }
 
-fn check_wrapped(words: &[Word], at: usize, targets: &[Word]) -> Result<(), Refusal> {
+fn check_wrapped(
+    words: &[CommandWord],
+    at: usize,
+    targets: &[CommandWord],
+) -> Result<(), RefusedPlace> {
     let (own, command) = words.split_at(at);
-    let (assignments, options): (Vec<Word>, Vec<Word>) =
+    let (assignments, options): (Vec<CommandWord>, Vec<CommandWord>) =
         own.iter().cloned().partition(|word| word.assigned.is_some());
     check_assignments(&assignments)?;
-    if let Some(place) = options.iter().flat_map(Word::places).next() {
-        return Err(Refusal { place: place.clone(), why: Unsafe::CommandWord });
+    if let Some(place) = options.iter().flat_map(CommandWord::places).next() {
+        return Err(RefusedPlace { place: place.clone(), why: Unsafe::CommandWord });
     }
     check(command, targets)
 }
 
-/// `find` runs what follows `-exec` and the like.
-fn check_find(words: &[Word]) -> Result<(), Refusal> {
+/// `find` runs the command after `-exec` and similar options.
+fn check_find(words: &[CommandWord]) -> Result<(), RefusedPlace> {
     const RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
     for (at, word) in words.iter().enumerate() {
         if word.literal().is_some_and(|text| RUNS.contains(&text)) {
@@ -207,20 +210,22 @@ fn check_find(words: &[Word]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Shells evaluate what they compare as numbers, and bash what follows `-v` and `-R`, which a value
-/// could be.
-fn tests_safely(words: &[Word]) -> bool {
+/// Shells evaluate numbers in comparisons, and bash evaluates the words after `-v` and `-R`, which could be a
+/// value.
+fn tests_safely(words: &[CommandWord]) -> bool {
     const EVALUATES: [&str; 8] = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
-    let evaluates = |word: &Word| word.literal().is_some_and(|text| EVALUATES.contains(&text));
-    let risky = |pair: &[Word]| pair[0].leading_place().is_some() && pair[1].literal().is_none();
+    let evaluates =
+        |word: &CommandWord| word.literal().is_some_and(|text| EVALUATES.contains(&text));
+    let risky =
+        |pair: &[CommandWord]| pair[0].leading_place().is_some() && pair[1].literal().is_none();
     !words.iter().any(evaluates) && !words.windows(2).any(risky)
 }
 
-/// The format is the author's, takes no numbers (which ksh evaluates), and is no option: bash's `-v`
-/// evaluates what follows.
-fn formats_safely(words: &[Word]) -> bool {
-    let format = match words.get(1).and_then(Word::literal) {
-        Some("--") => words.get(2).and_then(Word::literal),
+/// The author wrote the format, it takes no numbers (ksh evaluates them), and it is no option: bash's `-v`
+/// evaluates the next word.
+fn formats_safely(words: &[CommandWord]) -> bool {
+    let format = match words.get(1).and_then(CommandWord::literal) {
+        Some("--") => words.get(2).and_then(CommandWord::literal),
         Some(text) if text.starts_with('-') => None,
         format => format,
     };
@@ -231,9 +236,9 @@ fn formats_safely(words: &[Word]) -> bool {
     formats.all(|format| format.trim_start_matches(width).starts_with(['s', 'b', 'q', 'c']))
 }
 
-/// What a command hands a value to as code, further on: `docker exec box sh -c …`, `git rebase
-/// --exec …`, `uv run …`.
-fn passes_code(words: &[Word]) -> Option<&str> {
+/// Returns the command that executes a value as code, such as `docker exec box sh -c …`, `git rebase --exec …`,
+/// `uv run …`.
+fn passes_code(words: &[CommandWord]) -> Option<&str> {
     let attached = words.iter().filter(|word| word.has_place()).find_map(|word| {
         let option = word.before_equals()?;
         table::option_takes_code(option).then_some(option)
@@ -246,14 +251,16 @@ fn passes_code(words: &[Word]) -> Option<&str> {
         if word.leading_place().is_some() && matches!(before, "run" | "foreach") {
             return Some(before);
         }
-        let Kind::Interprets(interpreter) = table::kind(pair[0].program()?) else { return None };
+        let ProgramKind::Interprets(interpreter) = table::kind(pair[0].program()?) else {
+            return None;
+        };
         takes_code(word, interpreter).then_some(before)
     });
     attached.or(following)
 }
 
 /// Whether an option of an interpreter is followed by code.
-fn takes_code(option: &Word, interpreter: &Interpreter) -> bool {
+fn takes_code(option: &CommandWord, interpreter: &Interpreter) -> bool {
     let Some(flags) = option.literal().and_then(|text| text.strip_prefix('-')) else {
         return false;
     };

@@ -1,33 +1,34 @@
-//! A reader of shell text, which finds how each place is quoted and what command it belongs to.
+//! A reader of shell text. It finds the quotes around each place, and the command that the place belongs to.
 //!
-//! It reads what POSIX and bash agree on. Where they differ, or where reading on would take the
-//! whole grammar (`case`, functions, `[[`), it stops: beyond that no place is accepted.
+//! The reader covers the grammar that POSIX and bash share. It stops where they differ, or where the whole
+//! grammar is needed (`case`, functions, `[[`). No place beyond that is accepted.
 
 mod expansion;
+mod redirection;
 
 use super::error::{CommandLineError, Position, Unsafe};
-use super::place::Place;
+use super::place::{ValuePlace, refused};
 use super::program;
-use super::word::{Piece, Word, assigned};
+use super::word::{CommandWord, WordPiece, assigned};
 
 /// The author's quotes around a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quotes {
+pub(super) enum PlaceQuotes {
     None,
     Single,
     Double,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ShellFindings {
     /// One for each place.
-    pub(super) quotes: Vec<Quotes>,
+    pub(super) quotes: Vec<PlaceQuotes>,
     pub(super) unguarded: Vec<&'static str>,
 }
 
 /// Why reading ended early.
-enum Stop {
-    Refused(Place, Unsafe),
+enum ReadStop {
+    Refused(ValuePlace, Unsafe),
     Unterminated {
         what: &'static str,
         at: usize,
@@ -36,34 +37,30 @@ enum Stop {
     Unclear(&'static str),
 }
 
-type Step = Result<(), Stop>;
+type ReadStep = Result<(), ReadStop>;
 
-pub(super) fn read(text: &str, places: &[Place]) -> Result<Found, CommandLineError> {
-    let mut reader = Reader::new(text, places);
+pub(super) fn read(text: &str, places: &[ValuePlace]) -> Result<ShellFindings, CommandLineError> {
+    let mut reader = ShellReader::new(text, places);
     match (reader.read(), places) {
         (Ok(()), _) => Ok(reader.found),
-        (Err(Stop::Refused(place, why)), _) => Err(refused(&place, why)),
-        (Err(Stop::Unterminated { what, at }), _) => {
+        (Err(ReadStop::Refused(place, why)), _) => Err(refused(&place, why)),
+        (Err(ReadStop::Unterminated { what, at }), _) => {
             let at = Position { argument: None, byte: at };
             Err(CommandLineError::Unterminated { what, at })
         }
-        (Err(Stop::Unclear(what)), [place, ..]) => Err(refused(place, Unsafe::Unclear(what))),
+        (Err(ReadStop::Unclear(what)), [place, ..]) => Err(refused(place, Unsafe::Unclear(what))),
         // Without places there is nothing to keep safe.
-        (Err(Stop::Unclear(_)), []) => Ok(Found::default()),
+        (Err(ReadStop::Unclear(_)), []) => Ok(ShellFindings::default()),
     }
-}
-
-pub(super) fn refused(place: &Place, why: Unsafe) -> CommandLineError {
-    CommandLineError::Refused { variable: place.name, at: place.position(), why }
 }
 
 /// A simple command as far as it was read.
 #[derive(Debug, Default)]
-struct Simple {
-    assignments: Vec<Word>,
-    words: Vec<Word>,
+struct SimpleCommand {
+    assignments: Vec<CommandWord>,
+    words: Vec<CommandWord>,
     /// Targets of redirections.
-    targets: Vec<Word>,
+    targets: Vec<CommandWord>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,33 +80,33 @@ struct HereDocument {
     at: usize,
 }
 
-struct Reader<'a> {
+struct ShellReader<'a> {
     text: &'a str,
     at: usize,
     /// Places not yet reached.
-    places: &'a [Place],
-    found: Found,
-    word: Option<(usize, Word)>,
-    simple: Simple,
+    places: &'a [ValuePlace],
+    found: ShellFindings,
+    word: Option<(usize, CommandWord)>,
+    simple: SimpleCommand,
     redirection: Option<Redirection>,
     here_documents: Vec<HereDocument>,
     /// Open parentheses of subshells.
     groups: Vec<usize>,
     /// The last place that was passed.
-    passed: Option<Place>,
+    passed: Option<ValuePlace>,
     /// The last one before a pipe.
-    piped: Option<Place>,
+    piped: Option<ValuePlace>,
 }
 
-impl<'a> Reader<'a> {
-    fn new(text: &'a str, places: &'a [Place]) -> Reader<'a> {
-        Reader {
+impl<'a> ShellReader<'a> {
+    fn new(text: &'a str, places: &'a [ValuePlace]) -> ShellReader<'a> {
+        ShellReader {
             text,
             at: 0,
             places,
-            found: Found::default(),
+            found: ShellFindings::default(),
             word: None,
-            simple: Simple::default(),
+            simple: SimpleCommand::default(),
             redirection: None,
             here_documents: Vec::new(),
             groups: Vec::new(),
@@ -118,10 +115,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn read(&mut self) -> Step {
+    fn read(&mut self) -> ReadStep {
         while let Some(byte) = self.peek() {
             if let Some(place) = self.place() {
-                self.accept(place, Quotes::None);
+                self.accept(place, PlaceQuotes::None);
                 continue;
             }
             match byte {
@@ -132,7 +129,7 @@ impl<'a> Reader<'a> {
                 b'\'' => self.single()?,
                 b'"' => self.double()?,
                 b'`' => self.backticks()?,
-                b'$' => self.dollar(Quotes::None)?,
+                b'$' => self.dollar(PlaceQuotes::None)?,
                 b'<' | b'>' => self.redirect()?,
                 b'|' | b'&' | b';' | b'(' | b')' => self.operator()?,
                 _ => self.plain(),
@@ -141,9 +138,9 @@ impl<'a> Reader<'a> {
         self.end_command()?;
         match (self.groups.last(), self.here_documents.first()) {
             (_, Some(HereDocument { at, .. })) => {
-                Err(Stop::Unterminated { what: "a here-document", at: *at })
+                Err(ReadStop::Unterminated { what: "a here-document", at: *at })
             }
-            (Some(at), None) => Err(Stop::Unterminated { what: "`(`", at: *at }),
+            (Some(at), None) => Err(ReadStop::Unterminated { what: "`(`", at: *at }),
             (None, None) => Ok(()),
         }
     }
@@ -157,22 +154,22 @@ impl<'a> Reader<'a> {
     }
 
     /// The place that begins here.
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<ValuePlace> {
         self.places.first().filter(|place| place.start == self.at).cloned()
     }
 
-    fn accept(&mut self, place: Place, quotes: Quotes) {
-        self.word().pieces.push(Piece::Place(place.clone()));
+    fn accept(&mut self, place: ValuePlace, quotes: PlaceQuotes) {
+        self.word().pieces.push(WordPiece::Place(place.clone()));
         self.at = place.end;
         self.places = &self.places[1..];
         self.found.quotes.push(quotes);
         self.passed = Some(place);
     }
 
-    /// Goes on to `end`, if no place is before it.
-    fn skip_to(&mut self, end: usize, why: Unsafe) -> Step {
+    /// Skips to `end`, if no place is before it.
+    fn skip_to(&mut self, end: usize, why: Unsafe) -> ReadStep {
         match self.places.first() {
-            Some(place) if place.start < end => Err(Stop::Refused(place.clone(), why)),
+            Some(place) if place.start < end => Err(ReadStop::Refused(place.clone(), why)),
             _ => {
                 self.at = end;
                 Ok(())
@@ -180,11 +177,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn word(&mut self) -> &mut Word {
-        &mut self.word.get_or_insert((self.at, Word::default())).1
+    fn word(&mut self) -> &mut CommandWord {
+        &mut self.word.get_or_insert((self.at, CommandWord::default())).1
     }
 
-    fn quoted(&mut self) -> &mut Word {
+    fn quoted(&mut self) -> &mut CommandWord {
         let word = self.word();
         word.quoted = true;
         word
@@ -198,13 +195,13 @@ impl<'a> Reader<'a> {
         self.at = end;
     }
 
-    fn blank(&mut self) -> Step {
+    fn blank(&mut self) -> ReadStep {
         self.end_word()?;
         self.at += 1;
         Ok(())
     }
 
-    fn newline(&mut self) -> Step {
+    fn newline(&mut self) -> ReadStep {
         self.end_command()?;
         self.at += 1;
         for document in std::mem::take(&mut self.here_documents) {
@@ -213,12 +210,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn comment(&mut self) -> Step {
+    fn comment(&mut self) -> ReadStep {
         let length = self.text[self.at..].find('\n').unwrap_or(self.text.len() - self.at);
         self.skip_to(self.at + length, Unsafe::Comment)
     }
 
-    fn escape(&mut self) -> Step {
+    fn escape(&mut self) -> ReadStep {
         if self.follows("\\\n") {
             return self.continuation();
         }
@@ -226,7 +223,7 @@ impl<'a> Reader<'a> {
         self.quoted();
         self.at += 1;
         match self.place() {
-            Some(place) => Err(Stop::Refused(place, Unsafe::AfterBackslash)),
+            Some(place) => Err(ReadStop::Refused(place, Unsafe::AfterBackslash)),
             None if self.peek().is_none() => Ok(()),
             None => {
                 self.plain();
@@ -236,28 +233,28 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips a backslash and a newline, as the shell does before it reads anything else.
-    fn continuation(&mut self) -> Step {
+    fn continuation(&mut self) -> ReadStep {
         const OPERATORS: &[u8] = b"<>&|;($";
         let before = self.at.checked_sub(1).map(|at| self.text.as_bytes()[at]);
         self.at += 2;
         let joins = |byte: Option<u8>| byte.is_some_and(|byte| OPERATORS.contains(&byte));
         if joins(before) && joins(self.peek()) || before == Some(b'$') {
-            return Err(Stop::Unclear("an operator over two lines"));
+            return Err(ReadStop::Unclear("an operator over two lines"));
         }
         Ok(())
     }
 
-    fn single(&mut self) -> Step {
+    fn single(&mut self) -> ReadStep {
         let start = self.at;
         self.quoted();
         self.at += 1;
         loop {
             if let Some(place) = self.place() {
-                self.accept(place, Quotes::Single);
+                self.accept(place, PlaceQuotes::Single);
                 continue;
             }
             match self.peek() {
-                None => return Err(Stop::Unterminated { what: "a single quote", at: start }),
+                None => return Err(ReadStop::Unterminated { what: "a single quote", at: start }),
                 Some(b'\'') => break,
                 Some(_) => self.plain(),
             }
@@ -266,21 +263,21 @@ impl<'a> Reader<'a> {
         self.check_span(start)
     }
 
-    fn double(&mut self) -> Step {
+    fn double(&mut self) -> ReadStep {
         let start = self.at;
         self.quoted();
         self.at += 1;
         loop {
             if let Some(place) = self.place() {
-                self.accept(place, Quotes::Double);
+                self.accept(place, PlaceQuotes::Double);
                 continue;
             }
             match self.peek() {
-                None => return Err(Stop::Unterminated { what: "a double quote", at: start }),
+                None => return Err(ReadStop::Unterminated { what: "a double quote", at: start }),
                 Some(b'"') => break,
                 Some(b'\\') => self.escape_in_double()?,
                 Some(b'`') => self.backticks()?,
-                Some(b'$') => self.dollar(Quotes::Double)?,
+                Some(b'$') => self.dollar(PlaceQuotes::Double)?,
                 Some(_) => self.plain(),
             }
         }
@@ -288,10 +285,10 @@ impl<'a> Reader<'a> {
         self.check_span(start)
     }
 
-    fn escape_in_double(&mut self) -> Step {
+    fn escape_in_double(&mut self) -> ReadStep {
         self.at += 1;
         if let Some(place) = self.place() {
-            return Err(Stop::Refused(place, Unsafe::AfterBackslash));
+            return Err(ReadStop::Refused(place, Unsafe::AfterBackslash));
         }
         match self.peek() {
             Some(b'\n') => self.at += 1,
@@ -302,45 +299,19 @@ impl<'a> Reader<'a> {
     }
 
     /// Shells differ on where a here-document begins after a quoted newline.
-    fn check_span(&self, start: usize) -> Step {
+    fn check_span(&self, start: usize) -> ReadStep {
         match !self.here_documents.is_empty() && self.text[start..self.at].contains('\n') {
-            true => Err(Stop::Unclear("a here-document next to quotes over several lines")),
+            true => Err(ReadStop::Unclear("a here-document next to quotes over several lines")),
             false => Ok(()),
         }
     }
 
-    fn redirect(&mut self) -> Step {
-        if self.follows("<(") {
-            self.word().pieces.push(Piece::Expansion);
-            self.at += 1;
-            return self.substitution();
-        }
-        if self.follows(">(") {
-            return Err(Stop::Unclear("`>(…)`"));
-        }
-        // `2` in `2>file` is no argument.
-        let is_number = |word: &Word| {
-            let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-            !word.quoted && word.literal().is_some_and(digits)
-        };
-        self.word.take_if(|(_, word)| is_number(word));
-        self.end_word()?;
-        const OPERATORS: [&str; 9] = ["<<<", "<<-", "<<", "<>", "<&", ">>", ">&", ">|", "<"];
-        let operator = OPERATORS.into_iter().find(|operator| self.follows(operator)).unwrap_or(">");
-        self.at += operator.len();
-        self.redirection = Some(match operator {
-            "<<" | "<<-" => Redirection::HereDocument { strips_tabs: operator == "<<-" },
-            _ => Redirection::Target,
-        });
-        Ok(())
-    }
-
-    fn operator(&mut self) -> Step {
+    fn operator(&mut self) -> ReadStep {
         if self.follows("(") {
             return self.open();
         }
         if self.follows(";;") || self.follows(";&") {
-            return Err(Stop::Unclear("`;;`"));
+            return Err(ReadStop::Unclear("`;;`"));
         }
         if self.follows("&>") {
             self.end_word()?;
@@ -353,40 +324,40 @@ impl<'a> Reader<'a> {
             self.piped = self.passed.clone();
         }
         if self.follows(")") && self.groups.pop().is_none() {
-            return Err(Stop::Unclear("`)` without `(`"));
+            return Err(ReadStop::Unclear("`)` without `(`"));
         }
         let double = ["&&", "||", "|&"].into_iter().any(|operator| self.follows(operator));
         self.at += if double { 2 } else { 1 };
         Ok(())
     }
 
-    fn open(&mut self) -> Step {
+    fn open(&mut self) -> ReadStep {
         if self.follows("((") {
-            return Err(Stop::Unclear("`((`"));
+            return Err(ReadStop::Unclear("`((`"));
         }
-        let Simple { assignments, words, targets } = &self.simple;
+        let SimpleCommand { assignments, words, targets } = &self.simple;
         if self.word.is_some() || !(assignments.is_empty() && words.is_empty()) {
-            return Err(Stop::Unclear("a function, an array or a pattern in parentheses"));
+            return Err(ReadStop::Unclear("a function, an array or a pattern in parentheses"));
         }
         if !targets.is_empty() || self.redirection.is_some() {
-            return Err(Stop::Unclear("a redirection before `(`"));
+            return Err(ReadStop::Unclear("a redirection before `(`"));
         }
         self.groups.push(self.at);
         self.at += 1;
         Ok(())
     }
 
-    fn end_word(&mut self) -> Step {
+    fn end_word(&mut self) -> ReadStep {
         let Some((start, mut word)) = self.word.take() else { return Ok(()) };
         word.assigned = assigned(&self.text[start..self.at]).map(str::to_owned);
         match self.redirection.take() {
             Some(Redirection::Target) => self.simple.targets.push(word),
             Some(Redirection::HereDocument { strips_tabs }) => {
                 if let Some(place) = word.places().next() {
-                    return Err(Stop::Refused(place.clone(), Unsafe::HereDocument));
+                    return Err(ReadStop::Refused(place.clone(), Unsafe::HereDocument));
                 }
                 let Some(delimiter) = word.literal().map(str::to_owned) else {
-                    return Err(Stop::Unclear("a here-document that ends with an expansion"));
+                    return Err(ReadStop::Unclear("a here-document that ends with an expansion"));
                 };
                 let is_quoted = word.quoted;
                 let document = HereDocument { delimiter, strips_tabs, is_quoted, at: start };
@@ -397,7 +368,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn add(&mut self, word: Word) -> Step {
+    fn add(&mut self, word: CommandWord) -> ReadStep {
         if !self.simple.words.is_empty() {
             self.simple.words.push(word);
             return Ok(());
@@ -413,67 +384,47 @@ impl<'a> Reader<'a> {
                 "if" | "then" | "elif" | "else" | "fi" | "while" | "until" | "do" | "done" | "{"
                 | "}" | "!" | "time",
             ) => {}
-            Some("case") => return Err(Stop::Unclear("`case`")),
-            Some("select") => return Err(Stop::Unclear("`select`")),
-            Some("function") => return Err(Stop::Unclear("a function")),
-            Some("coproc") => return Err(Stop::Unclear("`coproc`")),
-            Some("[[") => return Err(Stop::Unclear("`[[`; use `[`")),
+            Some("case") => return Err(ReadStop::Unclear("`case`")),
+            Some("select") => return Err(ReadStop::Unclear("`select`")),
+            Some("function") => return Err(ReadStop::Unclear("a function")),
+            Some("coproc") => return Err(ReadStop::Unclear("`coproc`")),
+            Some("[[") => return Err(ReadStop::Unclear("`[[`; use `[`")),
             _ => self.simple.words.push(word),
         }
         Ok(())
     }
 
-    fn end_command(&mut self) -> Step {
+    fn end_command(&mut self) -> ReadStep {
         self.end_word()?;
         if self.redirection.is_some() {
-            return Err(Stop::Unclear("a redirection to nothing"));
+            return Err(ReadStop::Unclear("a redirection to nothing"));
         }
-        let Simple { assignments, words, targets } = std::mem::take(&mut self.simple);
+        let SimpleCommand { assignments, words, targets } = std::mem::take(&mut self.simple);
         if words.first().is_some_and(|word| !word.quoted && word.literal() == Some("for")) {
             return check_for(&words);
         }
         // From then on a plain assignment may evaluate its value.
         if program::declares_types(&words) {
-            return Err(Stop::Unclear("`declare` with options"));
+            return Err(ReadStop::Unclear("`declare` with options"));
         }
         program::check_assignments(&assignments)
             .and_then(|()| program::check(&words, &targets))
-            .map_err(|program::Refusal { place, why }| Stop::Refused(place, why))?;
+            .map_err(|program::RefusedPlace { place, why }| ReadStop::Refused(place, why))?;
         self.found.unguarded.extend(program::unguarded(&words));
         match (&self.piped, program::runs_its_input(&words)) {
-            (Some(place), Some(by)) => Err(Stop::Refused(place.clone(), Unsafe::Piped { by })),
+            (Some(place), Some(by)) => Err(ReadStop::Refused(place.clone(), Unsafe::Piped { by })),
             _ => Ok(()),
-        }
-    }
-
-    fn here_document(&mut self, document: &HereDocument) -> Step {
-        loop {
-            if self.at >= self.text.len() {
-                let what = "a here-document";
-                return Err(Stop::Unterminated { what, at: document.at });
-            }
-            let rest = &self.text[self.at..];
-            let line = rest.split('\n').next().unwrap_or(rest);
-            let end = (self.at + line.len() + 1).min(self.text.len());
-            self.skip_to(end, Unsafe::HereDocument)?;
-            let text = if document.strips_tabs { line.trim_start_matches('\t') } else { line };
-            if text == document.delimiter {
-                return Ok(());
-            }
-            if !document.is_quoted && line.ends_with('\\') {
-                return Err(Stop::Unclear("a here-document whose lines are joined"));
-            }
         }
     }
 }
 
 /// `for name in words`: any word can be a value, but for the name.
-fn check_for(words: &[Word]) -> Step {
-    if words.get(2).and_then(Word::literal) != Some("in") {
-        return Err(Stop::Unclear("`for` without `in`"));
+fn check_for(words: &[CommandWord]) -> ReadStep {
+    if words.get(2).and_then(CommandWord::literal) != Some("in") {
+        return Err(ReadStop::Unclear("`for` without `in`"));
     }
-    match words[..2].iter().flat_map(Word::places).next() {
-        Some(place) => Err(Stop::Refused(place.clone(), Unsafe::AssignmentName)),
+    match words[..2].iter().flat_map(CommandWord::places).next() {
+        Some(place) => Err(ReadStop::Refused(place.clone(), Unsafe::AssignmentName)),
         None => Ok(()),
     }
 }

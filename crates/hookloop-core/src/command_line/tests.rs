@@ -207,7 +207,7 @@ fn values_that_could_be_taken_as_options_are_listed() {
     assert!(exec(&["rm", "--", "{{title}}"]).unwrap().unguarded().is_empty());
 }
 
-/// What a reader has to decide on.
+/// Texts on which a reader has to decide.
 const PIECES: [&str; 34] = [
     "{{title}}",
     "{{",

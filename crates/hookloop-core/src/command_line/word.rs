@@ -1,33 +1,34 @@
-//! A word of a command: text, places, and what only the shell knows.
+//! A word of a command: text, places, and parts that only the shell knows.
 
-use super::Part;
-use super::place::Place;
+use super::ArgumentPart;
+use super::place::ValuePlace;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum WordPiece {
     Text(String),
-    Place(Place),
+    Place(ValuePlace),
     /// The outcome of `$…` or backticks.
     Expansion,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Word {
-    pub(super) pieces: Vec<Piece>,
+pub(super) struct CommandWord {
+    pub(super) pieces: Vec<WordPiece>,
     /// Whether any of it was quoted or escaped, so that it can be no keyword.
     pub(super) quoted: bool,
-    /// What it gives a value to, if it reads `name=…`.
+    /// The variable that the word assigns, if it reads `name=value`.
     pub(super) assigned: Option<String>,
 }
 
-impl Word {
+impl CommandWord {
     /// An argument of a list, which has no quotes to read.
-    pub(super) fn argument(text: &str, places: &[Place]) -> Word {
-        let mut word = Word { assigned: assigned(text).map(str::to_owned), ..Word::default() };
+    pub(super) fn argument(text: &str, places: &[ValuePlace]) -> CommandWord {
+        let mut word =
+            CommandWord { assigned: assigned(text).map(str::to_owned), ..CommandWord::default() };
         let mut read = 0;
         for place in places {
             word.push_text(&text[read..place.start]);
-            word.pieces.push(Piece::Place(place.clone()));
+            word.pieces.push(WordPiece::Place(place.clone()));
             read = place.end;
         }
         word.push_text(&text[read..]);
@@ -36,15 +37,15 @@ impl Word {
 
     pub(super) fn push_text(&mut self, text: &str) {
         match self.pieces.last_mut() {
-            Some(Piece::Text(last)) => last.push_str(text),
+            Some(WordPiece::Text(last)) => last.push_str(text),
             _ if text.is_empty() => {}
-            _ => self.pieces.push(Piece::Text(text.to_owned())),
+            _ => self.pieces.push(WordPiece::Text(text.to_owned())),
         }
     }
 
-    pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
+    pub(super) fn places(&self) -> impl Iterator<Item = &ValuePlace> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Place(place) => Some(place),
+            WordPiece::Place(place) => Some(place),
             _ => None,
         })
     }
@@ -54,9 +55,9 @@ impl Word {
     }
 
     /// The place that the word begins with.
-    pub(super) fn leading_place(&self) -> Option<&Place> {
+    pub(super) fn leading_place(&self) -> Option<&ValuePlace> {
         match self.pieces.first() {
-            Some(Piece::Place(place)) => Some(place),
+            Some(WordPiece::Place(place)) => Some(place),
             _ => None,
         }
     }
@@ -64,7 +65,7 @@ impl Word {
     /// The author's text in front of the first `=`.
     pub(super) fn before_equals(&self) -> Option<&str> {
         match self.pieces.first() {
-            Some(Piece::Text(text)) => text.split_once('=').map(|(before, _)| before),
+            Some(WordPiece::Text(text)) => text.split_once('=').map(|(before, _)| before),
             _ => None,
         }
     }
@@ -73,7 +74,7 @@ impl Word {
     pub(super) fn literal(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [] => Some(""),
-            [Piece::Text(text)] => Some(text),
+            [WordPiece::Text(text)] => Some(text),
             _ => None,
         }
     }
@@ -82,23 +83,23 @@ impl Word {
     /// `"$HOME/bin/notify"` it is `notify`.
     pub(super) fn program(&self) -> Option<&str> {
         match self.pieces.as_slice() {
-            [Piece::Text(text)] => Some(text.rsplit('/').next().unwrap_or(text)),
-            [.., Piece::Text(text)] => text.rsplit_once('/').map(|(_, name)| name),
+            [WordPiece::Text(text)] => Some(text.rsplit('/').next().unwrap_or(text)),
+            [.., WordPiece::Text(text)] => text.rsplit_once('/').map(|(_, name)| name),
             _ => None,
         }
     }
 
     /// Whether it is certain to be no option, and not empty.
     pub(super) fn is_operand(&self) -> bool {
-        matches!(self.pieces.first(), Some(Piece::Text(text)) if !text.starts_with(['-', '+']))
+        matches!(self.pieces.first(), Some(WordPiece::Text(text)) if !text.starts_with(['-', '+']))
             || (self.program().is_some_and(|name| !name.is_empty()) && self.literal().is_none())
     }
 
-    pub(super) fn into_parts(self) -> Vec<Part> {
+    pub(super) fn into_parts(self) -> Vec<ArgumentPart> {
         let part = |piece| match piece {
-            Piece::Text(text) => Some(Part::Text(text)),
-            Piece::Place(place) => Some(Part::Variable(place.name)),
-            Piece::Expansion => None,
+            WordPiece::Text(text) => Some(ArgumentPart::Text(text)),
+            WordPiece::Place(place) => Some(ArgumentPart::Variable(place.name)),
+            WordPiece::Expansion => None,
         };
         self.pieces.into_iter().filter_map(part).collect()
     }

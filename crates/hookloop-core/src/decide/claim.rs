@@ -1,11 +1,11 @@
-//! Claims: who may take a task, who may give it back, and the fence before every other change.
+//! Claims and releases of tasks, and the fence before every other change.
 
 use super::{Decided, TEXT_MAX_BYTES, begun, bounded, not_from, on_task};
-use crate::claim::{AGENT_MAX_BYTES, Claim, Fence, LEASE_MAX_MS, LEASE_MIN_MS, Now, ReleaseReason};
-use crate::event::{EventBody, Released, Started};
+use crate::claim::{AGENT_MAX_BYTES, Claim, Fence, LEASE_MAX_MS, LEASE_MIN_MS, ReleaseReason};
+use crate::event::{EventBody, TaskReleased, TaskStarted};
 use crate::id::TaskId;
-use crate::refusal::Refusal;
-use crate::slots::Slot;
+use crate::refusal::{ClaimStanding, Refusal};
+use crate::slots::WipPermit;
 use crate::task::{Task, TaskState};
 
 /// Whether `fence` lets its bearer `verb` the task.
@@ -24,8 +24,8 @@ fn claimed(id: &TaskId, claim: &Claim, verb: &'static str) -> Refusal {
 
 fn stale(task: &Task, yours: u64) -> Refusal {
     let now = match &task.claim {
-        Some(claim) => Now::Held { agent: claim.agent.clone(), epoch: claim.epoch },
-        None => Now::Unclaimed(task.state),
+        Some(claim) => ClaimStanding::Held { agent: claim.agent.clone(), epoch: claim.epoch },
+        None => ClaimStanding::Unclaimed(task.state),
     };
     Refusal::StaleClaim { id: task.id.clone(), yours, now }
 }
@@ -34,20 +34,20 @@ pub(super) fn claim(
     task: &Task,
     agent: &str,
     lease_ms: u64,
-    slot: &Slot,
+    slot: &WipPermit,
 ) -> Result<Vec<Decided>, Refusal> {
     let claim = next_claim(task, agent, lease_ms)?;
     match (task.state, &task.claim) {
         (TaskState::Ready, _) => {
-            begun(task, Started { claim: Some(claim), ..Started::default() }, slot)
+            begun(task, TaskStarted { claim: Some(claim), ..TaskStarted::default() }, slot)
         }
         (_, Some(held)) => Err(claimed(&task.id, held, "claim")),
         _ => Err(not_from(task, "claimed", TaskState::Active)),
     }
 }
 
-/// Ends a claim that was seen silent and begins the next one, in one event: there is no moment at
-/// which a third could come between.
+/// Ends a claim that missed its heartbeats and begins the next one. One event does both, so no third claim
+/// comes between.
 pub(super) fn take_over(
     task: &Task,
     agent: &str,
@@ -58,7 +58,7 @@ pub(super) fn take_over(
     match &task.claim {
         Some(silent) if silent.epoch == silent_epoch => {
             let took_over = Some(silent.agent.clone());
-            let started = Started { claim: Some(claim), took_over, ..Started::default() };
+            let started = TaskStarted { claim: Some(claim), took_over, ..TaskStarted::default() };
             Ok(vec![on_task(&task.id, EventBody::TaskStarted(started))])
         }
         _ => Err(stale(task, silent_epoch)),
@@ -76,8 +76,7 @@ fn next_claim(task: &Task, agent: &str, lease_ms: u64) -> Result<Claim, Refusal>
     Ok(Claim { agent: agent.to_owned(), epoch: task.epoch + 1, lease_ms })
 }
 
-/// A task that was started without a claim has no holder who could give it back: only a person's
-/// word makes it ready again.
+/// Releases a task. A task that was started without a claim has no holder, so only a person can release it.
 pub(super) fn release(
     task: &Task,
     fence: Fence,
@@ -91,7 +90,7 @@ pub(super) fn release(
             Err(Refusal::NotClaimed(task.id.clone()))
         }
         (TaskState::Active | TaskState::Submitted, Fence::Epoch(_) | Fence::Override) => {
-            let released = Released { epoch: task.epoch, reason, note: note.clone() };
+            let released = TaskReleased { epoch: task.epoch, reason, note: note.clone() };
             Ok(vec![on_task(&task.id, EventBody::TaskReleased(released))])
         }
         _ => Err(not_from(task, "released", TaskState::Ready)),
@@ -100,10 +99,10 @@ pub(super) fn release(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Facts, decide};
+    use super::super::{KnownFacts, decide};
     use super::*;
     use crate::command::{Command, DependentsOfDeleted};
-    use crate::task::{Obstacle, Outcome, TaskSpec};
+    use crate::task::{TaskObstacle, TaskOutcome, TaskSpec};
     use crate::time::Timestamp;
 
     const LEASE: u64 = 60_000;
@@ -131,9 +130,9 @@ mod tests {
         "t".parse().unwrap()
     }
 
-    /// What `command` comes to on `task`: the types of its events, or why not.
+    /// Compares the types of the events of `command` on `task`, or the refusal.
     fn check(task: &Task, command: &Command, expected: Result<&[&str], &str>) {
-        let facts = Facts { task: Some(task.clone()), ..Facts::default() };
+        let facts = KnownFacts { task: Some(task.clone()), ..KnownFacts::default() };
         let decided = decide(command, &facts);
         let real = match &decided {
             Ok(events) => Ok(events.iter().map(|(_, body)| body.kind()).collect::<Vec<_>>()),
@@ -160,7 +159,7 @@ mod tests {
 
     /// The claim that the first event of `command` makes.
     fn claim_of(task: &Task, command: &Command) -> (Claim, Option<String>) {
-        let facts = Facts { task: Some(task.clone()), ..Facts::default() };
+        let facts = KnownFacts { task: Some(task.clone()), ..KnownFacts::default() };
         match decide(command, &facts).unwrap().remove(0).1 {
             EventBody::TaskStarted(started) => (started.claim.unwrap(), started.took_over),
             other => panic!("{other:?}"),
@@ -218,9 +217,9 @@ mod tests {
     fn a_claimed_task_is_changed_by_its_holder_or_by_force() {
         type Make = fn(Fence) -> Command;
         let complete: Make =
-            |fence| Command::CompleteTask { id: id(), outcome: Outcome::default(), fence };
+            |fence| Command::CompleteTask { id: id(), outcome: TaskOutcome::default(), fence };
         let block: Make =
-            |fence| Command::BlockTask { id: id(), obstacle: Obstacle::default(), fence };
+            |fence| Command::BlockTask { id: id(), obstacle: TaskObstacle::default(), fence };
         let submit: Make = |fence| Command::SubmitTask { id: id(), fence, submission: None };
         let all: [(Make, &str); 4] = [
             (complete, "task_completed"),

@@ -1,11 +1,13 @@
-//! Submitting work, and what may become of it.
+//! Submissions, and the events that may follow them.
 
 use super::{
-    Decided, Facts, TEXT_MAX_BYTES, WORD_MAX_BYTES, bounded, check_fence, not_from, on_task,
+    Decided, KnownFacts, TEXT_MAX_BYTES, WORD_MAX_BYTES, bounded, check_fence, not_from, on_task,
 };
 use crate::claim::Fence;
-use crate::delivery::{Approved, AwaitedMerge, Fact, Held, Pushing, Returned, Submission};
-use crate::event::{EventBody, Submitted};
+use crate::delivery::{
+    AwaitedMerge, DeliveryFact, MergeHeld, PushPlanned, Submission, TaskApproved, TaskReturned,
+};
+use crate::event::{EventBody, TaskSubmitted};
 use crate::refusal::Refusal;
 use crate::task::{Task, TaskState};
 
@@ -24,51 +26,59 @@ pub(super) fn submit(
     }
     match task.state {
         TaskState::Active => {
-            let submitted = Submitted { submission: submission.clone() };
+            let submitted = TaskSubmitted { submission: submission.clone() };
             Ok(vec![on_task(&task.id, EventBody::TaskSubmitted(submitted))])
         }
         _ => Err(not_from(task, "submitted", TaskState::Submitted)),
     }
 }
 
-/// Who has the task may push for it, and nobody else.
+/// Only the holder of a task may push for it.
 pub(super) fn push(task: &Task, fence: Fence, head: &str) -> Result<Vec<Decided>, Refusal> {
     check_fence(task, fence, "push")?;
     bounded("head", Some(head), WORD_MAX_BYTES)?;
     let head = head.to_owned();
-    Ok(vec![on_task(&task.id, EventBody::PushPlanned(Pushing { head }))])
+    Ok(vec![on_task(&task.id, EventBody::PushPlanned(PushPlanned { head }))])
 }
 
-/// Says what happened to the commit that is submitted. Who speaks of another one is too late.
-pub(super) fn record(task: &Task, fact: &Fact, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+/// Records an event of the submitted commit. An event of another commit is refused as outdated.
+pub(super) fn record(
+    task: &Task,
+    fact: &DeliveryFact,
+    facts: &KnownFacts,
+) -> Result<Vec<Decided>, Refusal> {
     check_head(task, fact.head(), facts)?;
-    if let Fact::Held(Held { reason, .. }) = fact {
+    if let DeliveryFact::Held(MergeHeld { reason, .. }) = fact {
         bounded("reason", reason.as_deref(), TEXT_MAX_BYTES)?;
     }
-    if let Fact::Awaited(AwaitedMerge { reason, queue, .. }) = fact {
+    if let DeliveryFact::Awaited(AwaitedMerge { reason, queue, .. }) = fact {
         bounded("reason", reason.as_deref(), TEXT_MAX_BYTES)?;
         let state = queue.as_ref().map(|place| place.state.as_str());
         bounded("state", state, WORD_MAX_BYTES)?;
     }
-    if let Fact::Reviewed(reviewed) = fact {
+    if let DeliveryFact::Reviewed(reviewed) = fact {
         bounded("gate", Some(&reviewed.gate), WORD_MAX_BYTES)?;
         bounded("reason", reviewed.reason.as_deref(), TEXT_MAX_BYTES)?;
     }
-    Ok(vec![on_task(&task.id, fact.body())])
+    Ok(vec![on_task(&task.id, fact.clone().into())])
 }
 
 pub(super) fn give_back(
     task: &Task,
-    returned: &Returned,
-    facts: &Facts,
+    returned: &TaskReturned,
+    facts: &KnownFacts,
 ) -> Result<Vec<Decided>, Refusal> {
     check_head(task, &returned.head, facts)?;
     bounded("reason", Some(&returned.reason), TEXT_MAX_BYTES)?;
     Ok(vec![on_task(&task.id, EventBody::TaskReturned(returned.clone()))])
 }
 
-/// A person takes what stands. A task that is worked on again has nothing that could be taken.
-pub(super) fn approve(task: &Task, head: &str, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+/// Approves the submission that stands. A task that is worked on again has none.
+pub(super) fn approve(
+    task: &Task,
+    head: &str,
+    facts: &KnownFacts,
+) -> Result<Vec<Decided>, Refusal> {
     check_fence(task, Fence::None, "approve")?;
     if !matches!(task.state, TaskState::Submitted | TaskState::Blocked) {
         let (id, state) = (task.id.clone(), task.state);
@@ -76,14 +86,14 @@ pub(super) fn approve(task: &Task, head: &str, facts: &Facts) -> Result<Vec<Deci
     }
     match facts.submission_stands && facts.submitted_head.as_deref() == Some(head) {
         true => {
-            let approved = Approved { head: head.to_owned() };
+            let approved = TaskApproved { head: head.to_owned() };
             Ok(vec![on_task(&task.id, EventBody::TaskApproved(approved))])
         }
         false => Err(Refusal::NotSubmitted { id: task.id.clone(), head: head.to_owned() }),
     }
 }
 
-fn check_head(task: &Task, head: &str, facts: &Facts) -> Result<(), Refusal> {
+fn check_head(task: &Task, head: &str, facts: &KnownFacts) -> Result<(), Refusal> {
     check_fence(task, Fence::None, "merge")?;
     if task.state != TaskState::Submitted {
         return Err(not_from(task, "merged", TaskState::Completed));

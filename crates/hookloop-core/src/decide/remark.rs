@@ -1,25 +1,25 @@
-//! What may be said about a task, and by whom: those who have a claim to it, where anybody has.
+//! Remarks about tasks. Only the holder of a claimed task may add one.
 
-use super::{Decided, Facts, bounded, check_fence, on_task};
+use super::{Decided, KnownFacts, bounded, check_fence, on_task};
 use crate::claim::Fence;
-use crate::event::{Empty, EventBody};
+use crate::event::{EventBody, NoData};
 use crate::excerpt::{ExcerptRules, head_and_tail};
 use crate::refusal::Refusal;
 use crate::remark::{
-    CHECKPOINT_MAX_BYTES, METADATA_MAX_BYTES, NOTE_MAX_BYTES, Noted, QUESTION_MAX_BYTES, Remark,
-    STOP_HOOKS_MAX,
+    CHECKPOINT_MAX_BYTES, METADATA_MAX_BYTES, NOTE_MAX_BYTES, QUESTION_MAX_BYTES, STOP_HOOKS_MAX,
+    TaskNoted, TaskRemark,
 };
 use crate::task::Task;
 
 pub(super) fn decide(
     task: &Task,
-    remark: &Remark,
+    remark: &TaskRemark,
     fence: Fence,
-    facts: &Facts,
+    facts: &KnownFacts,
 ) -> Result<Vec<Decided>, Refusal> {
     check_fence(task, fence, "note")?;
     let body = match remark {
-        Remark::RegisterStop(hook) => {
+        TaskRemark::RegisterStop(hook) => {
             let metadata = serde_json::to_string(&hook.metadata).unwrap_or_default();
             bounded("metadata", Some(&metadata), METADATA_MAX_BYTES)?;
             if facts.stop_hooks >= STOP_HOOKS_MAX {
@@ -28,19 +28,19 @@ pub(super) fn decide(
             }
             EventBody::StopHookRegistered(hook.clone())
         }
-        Remark::ClearStops if facts.stop_hooks == 0 => return Ok(Vec::new()),
-        Remark::ClearStops => EventBody::StopHooksCleared(Empty {}),
-        Remark::Note(text) => {
+        TaskRemark::ClearStops if facts.stop_hooks == 0 => return Ok(Vec::new()),
+        TaskRemark::ClearStops => EventBody::StopHooksCleared(NoData {}),
+        TaskRemark::Note(text) => {
             bounded("note", Some(text), NOTE_MAX_BYTES)?;
-            EventBody::TaskNoted(Noted { text: text.clone(), question: None })
+            EventBody::TaskNoted(TaskNoted { text: text.clone(), question: None })
         }
-        Remark::Answer { question, text } => {
+        TaskRemark::Answer { question, text } => {
             bounded("note", Some(text), NOTE_MAX_BYTES)?;
             let rules = ExcerptRules { max: QUESTION_MAX_BYTES, head_parts: 2, earlier: &[] };
             let question = Some(head_and_tail(question, rules));
-            EventBody::TaskNoted(Noted { text: text.clone(), question })
+            EventBody::TaskNoted(TaskNoted { text: text.clone(), question })
         }
-        Remark::Checkpoint(made) => {
+        TaskRemark::Checkpoint(made) => {
             let json = serde_json::to_string(made).unwrap_or_default();
             bounded("checkpoint", Some(&json), CHECKPOINT_MAX_BYTES)?;
             EventBody::TaskCheckpointed(made.clone())

@@ -1,33 +1,34 @@
-//! Schedules: set, paused, resumed, removed, and what is made of a slot.
+//! Schedules: set, pause, resume, remove, and fire.
 
-use super::{Decided, Facts, check_spec, on_task};
-use crate::event::{Empty, EventBody};
+use super::{Decided, KnownFacts, check_spec, on_task};
+use crate::event::{EventBody, NoData};
 use crate::id::{Subject, TaskId};
 use crate::refusal::Refusal;
 use crate::schedule::{
-    Ask, BadTimetable, Came, Fired, Overlap, Resumed, Schedule, ScheduleName, Set, Standing,
+    BadTimetable, Overlap, Schedule, ScheduleCommand, ScheduleFired, ScheduleName, ScheduleResumed,
+    ScheduleSet, ScheduleStanding, SlotResult,
 };
 use crate::time::Timestamp;
 
 pub(super) fn decide(
     name: &ScheduleName,
-    ask: &Ask,
-    facts: &Facts,
+    ask: &ScheduleCommand,
+    facts: &KnownFacts,
 ) -> Result<Vec<Decided>, Refusal> {
     let existing = || facts.schedule.as_ref().ok_or_else(|| Refusal::NoSuchSchedule(name.clone()));
     match ask {
-        Ask::Set(schedule) => set(name, schedule, facts),
-        Ask::Pause => Ok(match existing()?.is_paused {
+        ScheduleCommand::Set(schedule) => set(name, schedule, facts),
+        ScheduleCommand::Pause => Ok(match existing()?.is_paused {
             true => vec![],
-            false => vec![on(name, EventBody::SchedulePaused(Empty {}))],
+            false => vec![on(name, EventBody::SchedulePaused(NoData {}))],
         }),
-        Ask::Resume => resume(existing()?, facts),
-        Ask::Remove => {
+        ScheduleCommand::Resume => resume(existing()?, facts),
+        ScheduleCommand::Remove => {
             existing()?;
-            Ok(vec![on(name, EventBody::ScheduleRemoved(Empty {}))])
+            Ok(vec![on(name, EventBody::ScheduleRemoved(NoData {}))])
         }
-        Ask::Fire { slot, task } => fire(existing()?, *slot, task, facts),
-        Ask::Run { task } => Ok(run(existing()?, task, facts)),
+        ScheduleCommand::Fire { slot, task } => fire(existing()?, *slot, task, facts),
+        ScheduleCommand::Run { task } => Ok(run(existing()?, task, facts)),
     }
 }
 
@@ -35,53 +36,57 @@ fn on(name: &ScheduleName, body: EventBody) -> Decided {
     (Subject::Schedule(name.clone()), body)
 }
 
-fn set(name: &ScheduleName, schedule: &Schedule, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+fn set(
+    name: &ScheduleName,
+    schedule: &Schedule,
+    facts: &KnownFacts,
+) -> Result<Vec<Decided>, Refusal> {
     if facts.schedule.is_some() {
         return Err(Refusal::ScheduleExists(name.clone()));
     }
     check_spec(&schedule.task)?;
     let next = schedule.timetable.next_after(facts.now)?;
     let next = next.ok_or_else(|| BadTimetable::Never(schedule.timetable.cron.clone()))?;
-    let set = Set { schedule: schedule.clone(), next };
+    let set = ScheduleSet { schedule: schedule.clone(), next };
     Ok(vec![on(name, EventBody::ScheduleSet(Box::new(set)))])
 }
 
-/// What was due while it was paused is not made up for.
-fn resume(standing: &Standing, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+/// Occurrences during a pause are not made up for.
+fn resume(standing: &ScheduleStanding, facts: &KnownFacts) -> Result<Vec<Decided>, Refusal> {
     if !standing.is_paused {
         return Ok(vec![]);
     }
     let next = standing.schedule.timetable.next_after(facts.now)?;
-    Ok(vec![on(&standing.name, EventBody::ScheduleResumed(Resumed { next }))])
+    Ok(vec![on(&standing.name, EventBody::ScheduleResumed(ScheduleResumed { next }))])
 }
 
-/// One slot makes one task: who comes second finds that the schedule is due later.
+/// One occurrence makes one task: a second caller finds that the schedule is due later.
 fn fire(
-    standing: &Standing,
+    standing: &ScheduleStanding,
     slot: Timestamp,
     task: &TaskId,
-    facts: &Facts,
+    facts: &KnownFacts,
 ) -> Result<Vec<Decided>, Refusal> {
     let Some(due) = standing.next.filter(|due| *due <= slot) else { return Ok(vec![]) };
     let next = standing.schedule.timetable.next_after(slot.max(facts.now))?;
     let missed_from = (due < slot).then_some(due);
     let came = match (&facts.last_open, standing.schedule.overlap) {
-        (Some(open), Overlap::Skip) => Came::SkippedFor(open.clone()),
-        _ => Came::TaskId(task.clone()),
+        (Some(open), Overlap::Skip) => SlotResult::SkippedFor(open.clone()),
+        _ => SlotResult::TaskId(task.clone()),
     };
-    Ok(made(standing, Fired { slot, by_hand: false, came, missed_from, next }, facts))
+    Ok(made(standing, ScheduleFired { slot, by_hand: false, came, missed_from, next }, facts))
 }
 
-fn run(standing: &Standing, task: &TaskId, facts: &Facts) -> Vec<Decided> {
-    let (slot, came) = (facts.now, Came::TaskId(task.clone()));
-    let fired = Fired { slot, by_hand: true, came, missed_from: None, next: standing.next };
+fn run(standing: &ScheduleStanding, task: &TaskId, facts: &KnownFacts) -> Vec<Decided> {
+    let (slot, came) = (facts.now, SlotResult::TaskId(task.clone()));
+    let fired = ScheduleFired { slot, by_hand: true, came, missed_from: None, next: standing.next };
     made(standing, fired, facts)
 }
 
-/// A slot's task that is there already, or was and is deleted, is not made again.
-fn made(standing: &Standing, fired: Fired, facts: &Facts) -> Vec<Decided> {
+/// The task of an occurrence is not made again if it exists or was deleted.
+fn made(standing: &ScheduleStanding, fired: ScheduleFired, facts: &KnownFacts) -> Vec<Decided> {
     let mut events = Vec::new();
-    if let Came::TaskId(task) = &fired.came
+    if let SlotResult::TaskId(task) = &fired.came
         && facts.task.is_none()
         && !facts.deleted
     {
@@ -115,19 +120,19 @@ mod tests {
         Schedule { timetable, overlap, task: TaskSpec { goal: "g".into(), ..TaskSpec::default() } }
     }
 
-    fn facts(overlap: Overlap, next: Option<&str>, now: &str) -> Facts {
-        let standing = Standing {
+    fn facts(overlap: Overlap, next: Option<&str>, now: &str) -> KnownFacts {
+        let standing = ScheduleStanding {
             name: name(),
             schedule: schedule(overlap),
             is_paused: next.is_none(),
             next: next.map(at),
             last: None,
         };
-        Facts { schedule: Some(standing), now: at(now), ..Facts::default() }
+        KnownFacts { schedule: Some(standing), now: at(now), ..KnownFacts::default() }
     }
 
-    fn fired(facts: &Facts, slot: &str) -> (Vec<String>, Option<Fired>) {
-        let ask = Ask::Fire { slot: at(slot), task: task("t") };
+    fn fired(facts: &KnownFacts, slot: &str) -> (Vec<String>, Option<ScheduleFired>) {
+        let ask = ScheduleCommand::Fire { slot: at(slot), task: task("t") };
         let events = decide(&name(), &ask, facts).unwrap();
         let kinds = events.iter().map(|(_, body)| body.kind().to_owned()).collect();
         let fired = events.into_iter().find_map(|(_, body)| match body {
@@ -149,7 +154,7 @@ mod tests {
         assert_eq!(fired(&later, "03:00").0, [] as [&str; 0]);
         let paused = self::facts(Overlap::Skip, None, "03:10");
         assert_eq!(fired(&paused, "03:00").0, [] as [&str; 0]);
-        let deleted = Facts { deleted: true, ..facts };
+        let deleted = KnownFacts { deleted: true, ..facts };
         assert_eq!(fired(&deleted, "03:00").0, ["schedule_fired"]);
     }
 
@@ -163,19 +168,19 @@ mod tests {
 
     #[test]
     fn an_open_task_keeps_the_next_one_away_if_it_should() {
-        let open = |overlap| Facts {
+        let open = |overlap| KnownFacts {
             last_open: Some(task("before")),
             ..facts(overlap, Some("03:00"), "03:00")
         };
         let (kinds, made) = fired(&open(Overlap::Skip), "03:00");
         assert_eq!(kinds, ["schedule_fired"]);
-        assert_eq!(made.unwrap().came, Came::SkippedFor(task("before")));
+        assert_eq!(made.unwrap().came, SlotResult::SkippedFor(task("before")));
         assert_eq!(fired(&open(Overlap::Allow), "03:00").0.len(), 2);
     }
 
     #[test]
     fn what_holds_already_is_no_event() {
-        let check = |facts: &Facts, ask: Ask, expected: Result<&[&str], &str>| {
+        let check = |facts: &KnownFacts, ask: ScheduleCommand, expected: Result<&[&str], &str>| {
             let decided = decide(&name(), &ask, facts);
             let real = decided.map(|events| {
                 events.iter().map(|(_, body)| body.kind().to_owned()).collect::<Vec<_>>()
@@ -186,25 +191,34 @@ mod tests {
                 (real, _) => panic!("{ask:?}: {real:?}"),
             }
         };
-        let (none, due) = (Facts::default(), facts(Overlap::Skip, Some("03:00"), "02:00"));
+        let (none, due) = (KnownFacts::default(), facts(Overlap::Skip, Some("03:00"), "02:00"));
         let paused = facts(Overlap::Skip, None, "02:00");
-        let set = || Ask::Set(Box::new(schedule(Overlap::Skip)));
+        let set = || ScheduleCommand::Set(Box::new(schedule(Overlap::Skip)));
         check(&none, set(), Ok(&["schedule_set"]));
         check(&due, set(), Err("exists already"));
-        check(&due, Ask::Pause, Ok(&["schedule_paused"]));
-        check(&paused, Ask::Pause, Ok(&[]));
-        check(&paused, Ask::Resume, Ok(&["schedule_resumed"]));
-        check(&due, Ask::Resume, Ok(&[]));
-        check(&due, Ask::Remove, Ok(&["schedule_removed"]));
-        check(&paused, Ask::Run { task: task("t") }, Ok(&["task_created", "schedule_fired"]));
-        for ask in [Ask::Pause, Ask::Resume, Ask::Remove, Ask::Run { task: task("t") }] {
+        check(&due, ScheduleCommand::Pause, Ok(&["schedule_paused"]));
+        check(&paused, ScheduleCommand::Pause, Ok(&[]));
+        check(&paused, ScheduleCommand::Resume, Ok(&["schedule_resumed"]));
+        check(&due, ScheduleCommand::Resume, Ok(&[]));
+        check(&due, ScheduleCommand::Remove, Ok(&["schedule_removed"]));
+        check(
+            &paused,
+            ScheduleCommand::Run { task: task("t") },
+            Ok(&["task_created", "schedule_fired"]),
+        );
+        for ask in [
+            ScheduleCommand::Pause,
+            ScheduleCommand::Resume,
+            ScheduleCommand::Remove,
+            ScheduleCommand::Run { task: task("t") },
+        ] {
             check(&none, ask, Err("there is no schedule `s`"));
         }
         let mut never = schedule(Overlap::Skip);
         never.timetable.cron = "0 0 30 2 *".into();
-        check(&none, Ask::Set(Box::new(never)), Err("is never due"));
+        check(&none, ScheduleCommand::Set(Box::new(never)), Err("is never due"));
         let mut aimless = schedule(Overlap::Skip);
         aimless.task.goal.clear();
-        check(&none, Ask::Set(Box::new(aimless)), Err("needs a goal"));
+        check(&none, ScheduleCommand::Set(Box::new(aimless)), Err("needs a goal"));
     }
 }

@@ -1,4 +1,4 @@
-//! How events are stored: their types, what each means, and the shape of its data.
+//! The stored format of events: names, meanings, and schemas of their data.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -16,18 +16,18 @@ pub enum DecodeError {
     },
 }
 
-/// A type of event, for those who read logs.
+/// A type of event, for readers of logs.
 #[derive(Clone, Debug)]
 pub struct EventType {
     pub name: &'static str,
-    /// What it is about.
+    /// The topic of the type.
     pub about: &'static str,
     pub meaning: &'static str,
     /// The JSON Schema of its data.
     pub schema: Value,
 }
 
-/// The shape of what is written: what is left out there need not be there.
+/// Returns the schema of written data. Optional fields may be missing there.
 fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     settings.into_generator().into_root_schema_for::<T>().to_value()
@@ -55,7 +55,7 @@ macro_rules! stored_types {
                     })*)*
                     _ => {
                         let data = serde_json::from_str(data).map_err(damaged)?;
-                        Ok(EventBody::Other(Other { kind: kind.to_owned(), data }))
+                        Ok(EventBody::Other(OtherEvent { kind: kind.to_owned(), data }))
                     }
                 }
             }
@@ -77,90 +77,90 @@ stored_types! {
     "Tasks" {
         /// A task was added.
         TaskCreated(TaskSpec) => "task_created",
-        /// Work began; with a claim, in the hands of its agent.
-        TaskStarted(Started) => "task_started",
-        /// A claim ended and the work did not: it may be started again.
-        TaskReleased(Released) => "task_released",
-        /// The work is handed in, and waits to be merged if the project delivers.
-        TaskSubmitted(Submitted) => "task_submitted",
+        /// Work on a task began; with a claim, by its agent.
+        TaskStarted(TaskStarted) => "task_started",
+        /// A claim ended before the work was done. The task may be started again.
+        TaskReleased(TaskReleased) => "task_released",
+        /// The work was submitted, and waits to be merged if the project delivers.
+        TaskSubmitted(TaskSubmitted) => "task_submitted",
         /// A commit is about to be pushed to the task's branch.
-        PushPlanned(Pushing) => "push_planned",
-        /// A gate of `before_merge` said what it thinks of a submission.
-        TaskReviewed(Reviewed) => "task_reviewed",
-        /// A merge is about to be made. Whoever finds this and no more looks whether it was.
-        MergePlanned(Planned) => "merge_planned",
-        /// It is in the base.
-        TaskMerged(Merged) => "task_merged",
-        /// A submission can't be merged without a human; without a reason, it can again.
-        MergeHeld(Held) => "merge_held",
+        PushPlanned(PushPlanned) => "push_planned",
+        /// A gate of `before_merge` reviewed a submission.
+        TaskReviewed(TaskReviewed) => "task_reviewed",
+        /// A merge is about to be made. A process that finds no result checks whether it was made.
+        MergePlanned(MergePlanned) => "merge_planned",
+        /// The submission is in its base branch.
+        TaskMerged(TaskMerged) => "task_merged",
+        /// A submission needs a person before it can be merged; without a reason, it no longer does.
+        MergeHeld(MergeHeld) => "merge_held",
         /// The forge waits before it merges a submission: for checks, reviews or its merge queue. Without a reason, the wait is over.
         MergeAwaited(AwaitedMerge) => "merge_awaited",
-        /// A person takes a submission as it is, whatever reviewers said.
-        TaskApproved(Approved) => "task_approved",
-        /// What was submitted is to be worked on again.
-        TaskReturned(Returned) => "task_returned",
-        /// It is done, and stays done.
-        TaskCompleted(Outcome) => "task_completed",
-        /// It can't go on without somebody.
-        TaskBlocked(Obstacle) => "task_blocked",
-        /// It can.
-        TaskUnblocked(Empty) => "task_unblocked",
-        /// It was deleted; its id is not used again.
-        TaskDeleted(Deleted) => "task_deleted",
-        /// A way to stop was registered for it, by an agent's tool.
+        /// A person approved a submission, regardless of reviews.
+        TaskApproved(TaskApproved) => "task_approved",
+        /// A submitted task was sent back to be worked on again.
+        TaskReturned(TaskReturned) => "task_returned",
+        /// The task is completed, which is final.
+        TaskCompleted(TaskOutcome) => "task_completed",
+        /// The task is blocked until a person acts.
+        TaskBlocked(TaskObstacle) => "task_blocked",
+        /// The task is no longer blocked.
+        TaskUnblocked(NoData) => "task_unblocked",
+        /// The task was deleted. Its id is not used again.
+        TaskDeleted(TaskDeleted) => "task_deleted",
+        /// An agent registered a stop condition for the task by a tool.
         StopHookRegistered(StopHook) => "stop_hook_registered",
-        /// Those that were registered hold no longer.
-        StopHooksCleared(Empty) => "stop_hooks_cleared",
-        /// Somebody said something about it, for whoever takes it.
-        TaskNoted(Noted) => "task_noted",
-        /// An agent keeps where it is.
-        TaskCheckpointed(Checkpointed) => "task_checkpointed",
+        /// The registered stop conditions of the task were removed.
+        StopHooksCleared(NoData) => "stop_hooks_cleared",
+        /// A note was added to the task, for its next holder.
+        TaskNoted(TaskNoted) => "task_noted",
+        /// An agent stored a checkpoint of its work on the task.
+        TaskCheckpointed(TaskCheckpointed) => "task_checkpointed",
     }
     "The graph" {
-        /// A task waits for another.
-        DependencyAdded(Dependency) => "dependency_added",
-        /// It no longer does.
+        /// A task depends on another.
+        DependencyAdded(TaskDependency) => "dependency_added",
+        /// A task no longer depends on another.
         DependencyRemoved(RemovedDependency) => "dependency_removed",
         /// The last dependency of a task was completed. Announced by the hook `check-dependency-satisfaction`.
-        DependencySatisfied(Satisfied) => "dependency_satisfied",
+        DependencySatisfied(DependencySatisfied) => "dependency_satisfied",
         /// Bookkeeping: an edge between existing tasks was added; the next such edge is checked against this.
-        GraphAdvanced(Empty) => "graph_advanced",
+        GraphAdvanced(NoData) => "graph_advanced",
     }
     "Hooks and workflows" {
-        /// How long an agent took, by the hook `track-agent-task-lifecycle`.
+        /// The duration of an agent's task, recorded by the hook `track-agent-task-lifecycle`.
         AgentMetrics(AgentMetrics) => "agent_metrics",
-        /// A hook that starts something was run.
+        /// A hook that starts a process was run.
         HookRan(HookRan) => "hook_ran",
         /// A reaction failed.
         HookError(HookError) => "hook_error",
         /// An action of a hook was refused or cannot be read. Other actions of the same answer take effect.
         ActionError(ActionError) => "action_error",
-        /// Hooks that set off hooks were ended at a limit.
+        /// A cascade of hooks reached a limit, and its further actions were dropped.
         CascadeCut(CascadeCut) => "cascade_cut",
-        /// Somebody switched a hook on or off.
+        /// A hook was enabled or disabled.
         HookSwitched(HookSwitched) => "hook_switched",
-        /// A person agreed to the repository's hooks and gates, as they were then.
+        /// A person trusted the repository's hooks and gates as they were then.
         HooksTrusted(HooksTrusted) => "hooks_trusted",
-        /// A person agreed to the repository's agents, as they were then.
+        /// A person trusted the repository's agents as they were then.
         AgentsTrusted(AgentsTrusted) => "agents_trusted",
-        /// Bookkeeping: up to where reactions are done.
+        /// Bookkeeping: the position up to which reactions are done.
         CursorMoved(CursorMoved) => "cursor_moved",
         /// A workflow is to run, with these steps.
         WorkflowRequested(WorkflowRequested) => "workflow_requested",
-        /// One of its steps is done.
+        /// A step of a workflow is done.
         WorkflowStepCompleted(WorkflowStep) => "workflow_step_completed",
-        /// A step could not be done, which ends the run.
+        /// A step of a workflow failed, which ends the run.
         WorkflowFailed(WorkflowFailed) => "workflow_failed",
-        /// All of its steps are done.
-        WorkflowCompleted(Empty) => "workflow_completed",
+        /// All steps of a workflow are done.
+        WorkflowCompleted(NoData) => "workflow_completed",
     }
     "Sessions" {
-        /// A session began, with all that was decided for it.
-        SessionStarted(Plan) => "session_started",
+        /// A session began, with its plan.
+        SessionStarted(SessionPlan) => "session_started",
         /// The hooks of a point have run.
         PointPassed(PointPassed) => "point_passed",
         /// Text waits for the agent's next prompt.
-        OutputPiped(Piped) => "output_piped",
+        OutputPiped(PipedOutput) => "output_piped",
         /// A reaction to an event of the session failed, or one of its actions was refused. The session continues.
         ReactionFailed(ReactionFailed) => "reaction_failed",
         /// The project's files between turns, by digest.
@@ -169,93 +169,95 @@ stored_types! {
         IterationStarted(IterationStarted) => "iteration_started",
         /// A turn that is no iteration is about to begin: recovery or final delivery.
         TurnStarted(TurnStarted) => "turn_started",
-        /// The agent said by a tool, during its turn, that it is done or can't go on.
-        TurnClaimed(Claimed) => "turn_claimed",
-        /// A turn is over, with everything that it started.
+        /// The agent reported by a tool, during its turn, that it is done or can't continue.
+        TurnClaimed(CompletionClaimed) => "turn_claimed",
+        /// A turn and every process that it started have ended.
         TurnEnded(TurnEnded) => "turn_ended",
-        /// Whether the iteration was the last one.
+        /// The stop conditions decided whether the iteration was the last one.
         StopDecided(StopDecided) => "stop_decided",
         /// The record of one gate's run. It holds for one state of the project's files.
         ReceiptMade(Receipt) => "receipt_made",
-        /// What the gates said together to a claim.
+        /// The joint verdict of the gates on a claim.
         GatesJudged(GatesJudged) => "gates_judged",
-        /// The agent claims to be done, or its work is to be submitted, and nothing changed since the work began.
+        /// The agent reports that it is done, or its work is to be submitted, and nothing changed since the
+        /// work began.
         EmptyDifferenceFound(EmptyDifferenceFound) => "empty_difference_found",
         /// A session is about to end without progress, and its gates were run on work that the agent did not report
         /// as complete. Nothing is completed by it.
         UnclaimedWorkChecked(UnclaimedWorkChecked) => "unclaimed_work_checked",
-        /// What came of submitting a task's work.
+        /// The result of submitting a task's work.
         SubmitJudged(SubmitJudged) => "submit_judged",
-        /// Gates have sent the agent back as often as they may, and somebody is asked what to do.
+        /// The gates have failed as often as the retry limit allows, and a decision is requested.
         RetryLimitAsked(RetryLimitAsked) => "retry_limit_asked",
-        /// What is done about gates that have sent the agent back as often as they may.
+        /// The decision at the retry limit.
         RetryLimitAnswered(RetryLimitAnswered) => "retry_limit_answered",
-        /// The session has a task.
+        /// The session claimed a task.
         TaskTaken(TaskTaken) => "task_taken",
-        /// It has it no longer.
+        /// The session no longer has its task.
         TaskLeft(TaskLeft) => "task_left",
-        /// A hook keeps something for later prompts.
+        /// A hook stored a checkpoint for later prompts.
         CheckpointMade(CheckpointMade) => "checkpoint_made",
-        /// Hooks are not what they were when the session began. It goes on with those that it had.
+        /// Hooks differ from those that the session began with. The session continues with the hooks that it
+        /// began with.
         TrustDrifted(TrustDrifted) => "trust_drift",
         /// hookloop recreated the worktree of the session's task from its branch: the old one was gone or damaged.
         WorktreeRecreated(WorktreeRecreated) => "worktree_recreated",
-        /// It is to rest before its next iteration.
-        PauseRequested(Empty) => "pause_requested",
-        /// A person wants the session to stop now: its agent and hooks are ended.
-        StopRequested(Empty) => "stop_requested",
-        /// It rests.
-        SessionPaused(Empty) => "session_paused",
-        /// A program took it on.
+        /// A pause was requested before the next iteration of the session.
+        PauseRequested(NoData) => "pause_requested",
+        /// A person requested that the session stops now. Its agent and hooks are ended.
+        StopRequested(NoData) => "stop_requested",
+        /// The session is paused.
+        SessionPaused(NoData) => "session_paused",
+        /// A program resumed the session.
         SessionResumed(SessionResumed) => "session_resumed",
-        /// How it will end; what is left to say is delivered first.
+        /// The outcome of a session that is about to end. Pending output is delivered first.
         SessionEnding(SessionOutcome) => "session_ending",
-        /// How the session ended, and whether its work is proven.
+        /// The outcome of a session, and whether its work is proven.
         SessionEnded(SessionEnded) => "session_ended",
-        /// A person lets a session that ended continue. The session is paused until it is resumed.
+        /// A person reopened a session that had ended. The session is paused until it is resumed.
         SessionReopened(SessionReopened) => "session_reopened",
     }
     "The purse" {
-        /// Bookkeeping: something is set aside for a turn that is about to begin, or needs more.
+        /// Bookkeeping: a part of the shared budget is reserved for a turn, or the reservation is extended.
         TurnReserved(TurnReserved) => "turn_reserved",
-        /// There is not enough for another turn.
+        /// The shared budget does not allow another turn.
         PurseExhausted(Shortage) => "purse_exhausted",
     }
     "The inbox" {
-        /// A person wants to hear no more of a problem.
-        ProblemDismissed(Dismissed) => "problem_dismissed",
-        /// Somebody is about to send a message.
+        /// A person dismissed a problem.
+        ProblemDismissed(ProblemDismissed) => "problem_dismissed",
+        /// A process is about to send a notification.
         NoticeClaimed(NoticeClaimed) => "notice_claimed",
-        /// It was sent.
-        NoticeSent(Empty) => "notice_sent",
-        /// What it was about was dealt with before it was sent.
-        NoticeDropped(Empty) => "notice_dropped",
-        /// It could not be sent, and is tried again.
+        /// A notification was sent.
+        NoticeSent(NoData) => "notice_sent",
+        /// The problem of a notification was solved before the notification was sent.
+        NoticeDropped(NoData) => "notice_dropped",
+        /// A notification could not be sent, and is retried.
         NoticeFailed(NoticeFailed) => "notice_failed",
     }
     "Schedules" {
-        /// Bookkeeping: a task came into somebody's hands where their number is bounded.
+        /// Bookkeeping: a task was claimed under a WIP limit.
         SlotTaken(SlotTaken) => "slot_taken",
-        /// There is a schedule, or it is another now.
-        ScheduleSet(Box<Set>) => "schedule_set",
-        /// It adds no tasks.
-        SchedulePaused(Empty) => "schedule_paused",
-        /// It does again.
-        ScheduleResumed(Resumed) => "schedule_resumed",
-        /// There is none any more.
-        ScheduleRemoved(Empty) => "schedule_removed",
-        /// Its time has come, or a person did not wait for it.
-        ScheduleFired(Fired) => "schedule_fired",
+        /// A schedule was added or changed.
+        ScheduleSet(Box<ScheduleSet>) => "schedule_set",
+        /// A schedule was paused.
+        SchedulePaused(NoData) => "schedule_paused",
+        /// A schedule was resumed.
+        ScheduleResumed(ScheduleResumed) => "schedule_resumed",
+        /// A schedule was removed.
+        ScheduleRemoved(NoData) => "schedule_removed",
+        /// A schedule was due, or a person triggered it.
+        ScheduleFired(ScheduleFired) => "schedule_fired",
     }
     "The fleet" {
-        /// Those who run the fleet want something.
-        FleetOrdered(Ordered) => "fleet_ordered",
-        /// They do not want it any more.
-        FleetOrderLifted(Lifted) => "fleet_order_lifted",
-        /// What all of it may spend from now on.
+        /// An operator set a fleet directive.
+        FleetOrdered(FleetOrdered) => "fleet_ordered",
+        /// An operator cleared a fleet directive.
+        FleetOrderLifted(FleetOrderLifted) => "fleet_order_lifted",
+        /// An operator set the budget of the fleet.
         FleetBudgetSet(BudgetSet) => "fleet_budget_set",
-        /// Somebody that many workers ask wants to be left alone.
-        Slowed(Slowed) => "slowed",
+        /// A provider or forge returned a rate limit. Workers wait until `until`.
+        Slowed(RateLimitReported) => "slowed",
     }
     "The log itself" {
         /// A person accepted that acknowledged events are gone, with `hookloop rebuild --accept-loss`.
@@ -285,7 +287,7 @@ impl EventBody {
         text.unwrap_or_else(|_| "null".to_owned())
     }
 
-    /// Whether the event only keeps the books, and tells a reader of the log nothing.
+    /// Whether the event is bookkeeping, which readers of the log can ignore.
     pub fn is_bookkeeping(&self) -> bool {
         matches!(
             self,

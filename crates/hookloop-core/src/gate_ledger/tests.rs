@@ -1,5 +1,7 @@
+use std::collections::{BTreeMap, BTreeSet};
+
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 

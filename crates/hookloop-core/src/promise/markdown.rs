@@ -7,20 +7,20 @@ const FENCE_MIN: usize = 3;
 const MARKER_DIGITS_MAX: usize = 9;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fence {
+pub(super) struct CodeFence {
     mark: u8,
     length: usize,
     /// How far the line that closes it may be indented.
     indentation_max: usize,
 }
 
-impl Fence {
-    pub(super) fn opened_by(text: &[u8], indentation_max: usize) -> Option<Fence> {
+impl CodeFence {
+    pub(super) fn opened_by(text: &[u8], indentation_max: usize) -> Option<CodeFence> {
         let mark = *text.first().filter(|byte| matches!(byte, b'`' | b'~'))?;
         let length = text.iter().take_while(|byte| **byte == mark).count();
         let is_inline_code = mark == b'`' && text[length..].contains(&b'`');
         let is_fence = length >= FENCE_MIN && !is_inline_code;
-        is_fence.then_some(Fence { mark, length, indentation_max })
+        is_fence.then_some(CodeFence { mark, length, indentation_max })
     }
 
     pub(super) fn is_closed_by(&self, line: &[u8]) -> bool {
@@ -32,15 +32,15 @@ impl Fence {
 }
 
 /// The text of a line behind its list markers.
-pub(super) struct Item<'a> {
+pub(super) struct ListItem<'a> {
     pub(super) text: &'a [u8],
     pub(super) column: usize,
     /// Where the content of the first marker's item begins.
     pub(super) outermost: Option<usize>,
 }
 
-pub(super) fn past_markers(text: &[u8], column: usize) -> Item<'_> {
-    let mut item = Item { text, column, outermost: None };
+pub(super) fn past_markers(text: &[u8], column: usize) -> ListItem<'_> {
+    let mut item = ListItem { text, column, outermost: None };
     while let Some(width) = marker_width(item.text) {
         let marker_end = item.column + width;
         let (column, text) = unindented(&item.text[width..], marker_end);

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use super::End;
+use super::StreamEnd;
 
 /// The most parameter bytes of a code. The longest usual one has 17: `38;2;255;255;255`.
 const PARAMETERS_MAX: usize = 48;
@@ -21,11 +21,11 @@ const CSI: &[u8] = b"\xc2\x9b";
 /// Output without its colour codes.
 pub(super) struct Uncoloured<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
-    gaps: Vec<Gap>,
+    gaps: Vec<CodeGap>,
 }
 
 /// A place where codes were left out.
-struct Gap {
+struct CodeGap {
     /// The position of the first byte behind it, in the bytes that are left.
     at: usize,
     /// Bytes that were left out up to here.
@@ -34,15 +34,15 @@ struct Gap {
 
 impl<'a> Uncoloured<'a> {
     /// Leaves out the codes of `raw`. If more may follow, the beginning of a code at the end is left out as well.
-    pub(super) fn new(raw: &'a [u8], end: End) -> Uncoloured<'a> {
+    pub(super) fn new(raw: &'a [u8], end: StreamEnd) -> Uncoloured<'a> {
         let mut kept: Vec<u8> = Vec::new();
-        let mut gaps: Vec<Gap> = Vec::new();
+        let mut gaps: Vec<CodeGap> = Vec::new();
         let (mut copied, mut from) = (0, 0);
         while let Some(at) = next_start(raw, from) {
             let length = match (code_at(&raw[at..]), end) {
-                (Code::Whole(length), _) => length,
-                (Code::Cut, End::Open) => raw.len() - at,
-                (Code::Cut | Code::None, _) => {
+                (ColourCode::Whole(length), _) => length,
+                (ColourCode::Cut, StreamEnd::Open) => raw.len() - at,
+                (ColourCode::Cut | ColourCode::None, _) => {
                     from = at + 1;
                     continue;
                 }
@@ -50,7 +50,7 @@ impl<'a> Uncoloured<'a> {
             kept.extend_from_slice(&raw[copied..at]);
             from = at + length;
             copied = from;
-            gaps.push(Gap { at: kept.len(), left_out: from - kept.len() });
+            gaps.push(CodeGap { at: kept.len(), left_out: from - kept.len() });
         }
         if gaps.is_empty() {
             return Uncoloured { bytes: Cow::Borrowed(raw), gaps };
@@ -82,12 +82,12 @@ pub fn without_colours(text: &str) -> Cow<'_, str> {
     let (mut copied, mut from) = (0, 0);
     while let Some(at) = text[from..].find(['\x1b', '\u{9b}']).map(|at| from + at) {
         from = match code_at(&text.as_bytes()[at..]) {
-            Code::Whole(length) => {
+            ColourCode::Whole(length) => {
                 kept.push_str(&text[copied..at]);
                 copied = at + length;
                 copied
             }
-            Code::Cut | Code::None => text.ceil_char_boundary(at + 1),
+            ColourCode::Cut | ColourCode::None => text.ceil_char_boundary(at + 1),
         };
     }
     if copied == 0 {
@@ -104,7 +104,7 @@ fn next_start(raw: &[u8], from: usize) -> Option<usize> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Code {
+enum ColourCode {
     None,
     /// The bytes may be the beginning of a code.
     Cut,
@@ -113,40 +113,44 @@ enum Code {
 }
 
 /// Reads the code that `bytes` begin with.
-fn code_at(bytes: &[u8]) -> Code {
+fn code_at(bytes: &[u8]) -> ColourCode {
     if let Some(rest) = bytes.strip_prefix(CSI) {
         return code_behind(CSI.len(), parameters(rest));
     }
     let spelled = ESCAPES.iter().find(|escape| bytes.starts_with(escape));
     let Some(escape) = spelled else {
         let is_cut = |whole: &&[u8]| whole.starts_with(bytes);
-        return if ESCAPES.iter().chain([&CSI]).any(is_cut) { Code::Cut } else { Code::None };
+        return if ESCAPES.iter().chain([&CSI]).any(is_cut) {
+            ColourCode::Cut
+        } else {
+            ColourCode::None
+        };
     };
     let code = match &bytes[escape.len()..] {
-        [] | [b'('] => Code::Cut,
-        [b'(', b'B', ..] => Code::Whole(2),
+        [] | [b'('] => ColourCode::Cut,
+        [b'(', b'B', ..] => ColourCode::Whole(2),
         [b'[', rest @ ..] => code_behind(1, parameters(rest)),
-        _ => Code::None,
+        _ => ColourCode::None,
     };
     code_behind(escape.len(), code)
 }
 
 /// A code of which so many bytes more come before.
-fn code_behind(before: usize, code: Code) -> Code {
+fn code_behind(before: usize, code: ColourCode) -> ColourCode {
     match code {
-        Code::Whole(length) => Code::Whole(before + length),
+        ColourCode::Whole(length) => ColourCode::Whole(before + length),
         other => other,
     }
 }
 
 /// Reads the parameters of a code and its last byte.
-fn parameters(bytes: &[u8]) -> Code {
+fn parameters(bytes: &[u8]) -> ColourCode {
     let is_parameter = |byte: &&u8| byte.is_ascii_digit() || matches!(byte, b';' | b':');
     let count = bytes.iter().take(PARAMETERS_MAX).take_while(is_parameter).count();
     match bytes.get(count) {
-        None => Code::Cut,
-        Some(b'm' | b'K') => Code::Whole(count + 1),
-        Some(_) => Code::None,
+        None => ColourCode::Cut,
+        Some(b'm' | b'K') => ColourCode::Whole(count + 1),
+        Some(_) => ColourCode::None,
     }
 }
 
@@ -166,39 +170,43 @@ mod tests {
 
     #[test]
     fn colour_codes_are_read_in_every_spelling() {
-        let check = |text: &str, expected: Code| assert_eq!(code_at(text.as_bytes()), expected);
-        check("\x1b[mx", Code::Whole(3));
-        check("\x1b[01;31mx", Code::Whole(8));
-        check("\x1b[38:2::1:2:3m", Code::Whole(14));
-        check("\x1b[K", Code::Whole(3));
-        check("\x1b(Bx", Code::Whole(3));
-        check("\u{9b}1mx", Code::Whole(4));
+        let check =
+            |text: &str, expected: ColourCode| assert_eq!(code_at(text.as_bytes()), expected);
+        check("\x1b[mx", ColourCode::Whole(3));
+        check("\x1b[01;31mx", ColourCode::Whole(8));
+        check("\x1b[38:2::1:2:3m", ColourCode::Whole(14));
+        check("\x1b[K", ColourCode::Whole(3));
+        check("\x1b(Bx", ColourCode::Whole(3));
+        check("\u{9b}1mx", ColourCode::Whole(4));
         for escape in ["\\u001b", "\\u001B", "\\x1b", "\\x1B", "\\033", "\\e"] {
-            check(&format!("{escape}[1mx"), Code::Whole(escape.len() + 3));
-            check(&escape[..escape.len() - 1], Code::Cut);
-            check(&format!("{escape}[1"), Code::Cut);
+            check(&format!("{escape}[1mx"), ColourCode::Whole(escape.len() + 3));
+            check(&escape[..escape.len() - 1], ColourCode::Cut);
+            check(&format!("{escape}[1"), ColourCode::Cut);
         }
         for text in ["\x1b", "\x1b[", "\x1b[1;", "\x1b(", "\\", "\\u00", "\u{9b}"] {
-            check(text, Code::Cut);
+            check(text, ColourCode::Cut);
         }
         for text in ["\x1b[2J", "\x1b[1A", "\x1b]0;m", "\x1b(A", "\x1bm", "\\n[1m", "é", "\\u001c"]
         {
-            check(text, Code::None);
+            check(text, ColourCode::None);
         }
-        check(&format!("\x1b[{}m", "1".repeat(PARAMETERS_MAX)), Code::Whole(PARAMETERS_MAX + 3));
-        check(&format!("\x1b[{}m", "1".repeat(PARAMETERS_MAX + 1)), Code::None);
+        check(
+            &format!("\x1b[{}m", "1".repeat(PARAMETERS_MAX)),
+            ColourCode::Whole(PARAMETERS_MAX + 3),
+        );
+        check(&format!("\x1b[{}m", "1".repeat(PARAMETERS_MAX + 1)), ColourCode::None);
     }
 
     #[test]
     fn positions_are_those_of_the_whole_output() {
         let raw = b"a\x1b[1mb\x1b[m\x1b[Kcd\x1b[";
-        let open = Uncoloured::new(raw, End::Open);
+        let open = Uncoloured::new(raw, StreamEnd::Open);
         assert_eq!(&*open.bytes, b"abcd");
         let positions: Vec<usize> = (0..=4).map(|at| open.position(at)).collect();
         assert_eq!(positions, [0, 5, 12, 13, raw.len()]);
         assert_eq!((open.left_out_behind(0), open.left_out_behind(2)), (12, 2));
-        assert_eq!(&*Uncoloured::new(raw, End::Final).bytes, b"abcd\x1b[");
-        let plain = Uncoloured::new(b"C:\\new caf\xc3\xa9", End::Open);
+        assert_eq!(&*Uncoloured::new(raw, StreamEnd::Final).bytes, b"abcd\x1b[");
+        let plain = Uncoloured::new(b"C:\\new caf\xc3\xa9", StreamEnd::Open);
         assert!(plain.gaps.is_empty() && matches!(plain.bytes, Cow::Borrowed(_)));
     }
 }

@@ -47,12 +47,12 @@ fn hex(byte: u8, digits: &[u8; 16]) -> [u8; 2] {
     [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]
 }
 
-/// How long lines are in what `base64` and PEM tools print.
+/// The line lengths of `base64` and PEM tools.
 const LINE_LENGTHS: [usize; 2] = [76, 64];
 
 fn add_base64(text: &[u8], forms: &mut Vec<Vec<u8>>) {
     for last_two in [*b"+/", *b"-_"] {
-        // What stands before the secret shifts it by up to two bytes.
+        // The bytes before the secret shift it by up to two bytes.
         for shift in 0..3 {
             let shifted = [&[0; 2][..shift], text].concat();
             let encoded = base64(&shifted, last_two);
@@ -118,9 +118,9 @@ fn add_percent(text: &[u8], forms: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// What writers of JSON escape beyond what they must.
+/// Optional escapes of JSON writers.
 #[derive(Clone, Copy)]
-struct Json {
+struct JsonEscapes {
     slash: bool,
     /// All but ASCII.
     unicode: bool,
@@ -135,7 +135,8 @@ fn add_json(text: &str, forms: &mut Vec<Vec<u8>>) {
     for choice in 0..32_u8 {
         let has = |bit: u8| choice & (1 << bit) != 0;
         let digits = if has(4) { UPPER } else { LOWER };
-        let json = Json { slash: has(0), unicode: has(1), html: has(2), long: has(3), digits };
+        let json =
+            JsonEscapes { slash: has(0), unicode: has(1), html: has(2), long: has(3), digits };
         let escaped = json.escape(text);
         // JSON in a string of JSON.
         forms.push(json.escape(&escaped).into_bytes());
@@ -143,7 +144,7 @@ fn add_json(text: &str, forms: &mut Vec<Vec<u8>>) {
     }
 }
 
-impl Json {
+impl JsonEscapes {
     fn escape(self, text: &str) -> String {
         let mut escaped = String::new();
         for c in text.chars() {

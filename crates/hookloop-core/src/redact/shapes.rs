@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-use super::End;
+use super::StreamEnd;
 use super::colours::Uncoloured;
 
 /// The longest body of a token.
@@ -136,14 +136,14 @@ static SEARCH: LazyLock<Option<ShapeSearch>> = LazyLock::new(|| {
 });
 
 /// Writes those of `bytes` that are certain, with a marker for each token; returns the position of the rest.
-pub(super) fn redact(bytes: &[u8], end: End, out: &mut Vec<u8>) -> usize {
+pub(super) fn redact(bytes: &[u8], end: StreamEnd, out: &mut Vec<u8>) -> usize {
     match SEARCH.as_ref() {
         Some(search) => search.redact(bytes, end, out),
         None => bytes.len(),
     }
 }
 
-enum Candidate {
+enum TokenCandidate {
     No,
     /// More bytes decide.
     Open,
@@ -152,12 +152,12 @@ enum Candidate {
 }
 
 impl ShapeSearch {
-    fn redact(&self, raw: &[u8], end: End, out: &mut Vec<u8>) -> usize {
+    fn redact(&self, raw: &[u8], end: StreamEnd, out: &mut Vec<u8>) -> usize {
         let uncoloured = Uncoloured::new(raw, end);
         let bytes = &*uncoloured.bytes;
         // More output does not help with a token that has too many codes.
         let end_from = |start: usize| match uncoloured.left_out_behind(start) > COLOURS_MAX {
-            true => End::Final,
+            true => StreamEnd::Final,
             false => end,
         };
         // A position in `raw`, and one in `bytes`.
@@ -166,13 +166,13 @@ impl ShapeSearch {
             let start = from + found.start();
             let (shape, _) = self.of_prefix[found.pattern().as_usize()];
             match self.candidate(bytes, start, from + found.end(), shape, end_from(start)) {
-                Candidate::No => from = start + 1,
-                Candidate::Open => {
+                TokenCandidate::No => from = start + 1,
+                TokenCandidate::Open => {
                     let start = uncoloured.position(start);
                     out.extend_from_slice(&raw[written..start]);
                     return start;
                 }
-                Candidate::Token(behind) => {
+                TokenCandidate::Token(behind) => {
                     out.extend_from_slice(&raw[written..uncoloured.position(start)]);
                     out.extend_from_slice(format!("[redacted:{}]", shape.name).as_bytes());
                     written = uncoloured.position(behind - 1) + 1;
@@ -181,12 +181,12 @@ impl ShapeSearch {
             }
         }
         let open = match end {
-            End::Final => bytes.len(),
-            End::Open => self.partial_prefix(bytes, from),
+            StreamEnd::Final => bytes.len(),
+            StreamEnd::Open => self.partial_prefix(bytes, from),
         };
         let open = match end_from(open) {
-            End::Final => raw.len(),
-            End::Open => uncoloured.position(open),
+            StreamEnd::Final => raw.len(),
+            StreamEnd::Open => uncoloured.position(open),
         };
         out.extend_from_slice(&raw[written..open]);
         open
@@ -198,11 +198,11 @@ impl ShapeSearch {
         start: usize,
         body_start: usize,
         shape: &TokenShape,
-        end: End,
-    ) -> Candidate {
-        let is_open = matches!(end, End::Open);
+        end: StreamEnd,
+    ) -> TokenCandidate {
+        let is_open = matches!(end, StreamEnd::Open);
         if is_open && self.is_partial_prefix(&bytes[start..]) {
-            return Candidate::Open;
+            return TokenCandidate::Open;
         }
         let body = &bytes[body_start..];
         let run = body.iter().take(*shape.length.end()).take_while(|byte| (shape.is_body)(**byte));
@@ -210,19 +210,19 @@ impl ShapeSearch {
         if shape.has == KEY_CLOSE
             && body.get(..KEY_LINE).is_some_and(|line| !contains(line, KEY_CLOSE))
         {
-            return Candidate::No;
+            return TokenCandidate::No;
         }
         let whole = key_length(shape, &body[..run]);
         let may_grow = run == body.len() && run < *shape.length.end() && whole.is_none();
         if is_open && may_grow {
-            return Candidate::Open;
+            return TokenCandidate::Open;
         }
         let length = whole.unwrap_or(run);
         let token = &body[..length];
         if length < *shape.length.start() || !contains(token, shape.has) {
-            return Candidate::No;
+            return TokenCandidate::No;
         }
-        Candidate::Token(body_start + length)
+        TokenCandidate::Token(body_start + length)
     }
 
     /// The first position, not before `from`, from which `bytes` may be the beginning of a prefix.

@@ -63,7 +63,7 @@ fn base64_is_found_wherever_the_secret_is_in_it() {
                     let encoded = encoding.encode(text.as_bytes());
                     let redacted = redactor.text(&encoded);
                     assert!(redacted.contains("[redacted:"), "{encoded}");
-                    // Of the secret no more is left than what shares a character with neighbours.
+                    // Only characters that the secret shares with its neighbours remain.
                     let left = redacted.len() - "[redacted:A]".len();
                     assert!(left <= (before.len() + after.len()).div_ceil(3) * 4 + 4, "{redacted}");
                 }

@@ -14,29 +14,29 @@ use super::{NoVerdict, none};
 const FIELDS_MAX: usize = 16;
 
 #[derive(Debug)]
-pub(super) struct Object(BTreeMap<String, Field>);
+pub(super) struct StrictObject(BTreeMap<String, StrictField>);
 
 #[derive(Debug)]
-enum Field {
+enum StrictField {
     Text(String),
     Number(u64),
     Nothing,
-    Objects(Vec<Object>),
+    Objects(Vec<StrictObject>),
 }
 
-impl Object {
+impl StrictObject {
     /// The one object that a text is.
-    pub(super) fn read(text: &str) -> Result<Object, NoVerdict> {
+    pub(super) fn read(text: &str) -> Result<StrictObject, NoVerdict> {
         if !text.starts_with('{') {
             return none("it is not one JSON object and nothing else");
         }
-        let read = serde_json::from_str(text).map(|At::<true>(object)| object);
+        let read = serde_json::from_str(text).map(|ObjectAt::<true>(object)| object);
         read.map_err(|error| NoVerdict { why: format!("it is not one JSON object: {error}") })
     }
 
     pub(super) fn text(&mut self, name: &str) -> Result<String, NoVerdict> {
         match self.0.remove(name) {
-            Some(Field::Text(text)) => Ok(text),
+            Some(StrictField::Text(text)) => Ok(text),
             Some(_) => none(format!("`{name}` is not a text")),
             None => none(format!("`{name}` is missing")),
         }
@@ -44,24 +44,28 @@ impl Object {
 
     pub(super) fn optional_text(&mut self, name: &str) -> Result<Option<String>, NoVerdict> {
         match self.0.remove(name) {
-            None | Some(Field::Nothing) => Ok(None),
-            Some(Field::Text(text)) => Ok(Some(text)),
+            None | Some(StrictField::Nothing) => Ok(None),
+            Some(StrictField::Text(text)) => Ok(Some(text)),
             Some(_) => none(format!("`{name}` is not a text")),
         }
     }
 
     pub(super) fn optional_number(&mut self, name: &str) -> Result<Option<u64>, NoVerdict> {
         match self.0.remove(name) {
-            None | Some(Field::Nothing) => Ok(None),
-            Some(Field::Number(number)) => Ok(Some(number)),
+            None | Some(StrictField::Nothing) => Ok(None),
+            Some(StrictField::Number(number)) => Ok(Some(number)),
             Some(_) => none(format!("`{name}` is not a number")),
         }
     }
 
-    pub(super) fn objects(&mut self, name: &str, max: usize) -> Result<Vec<Object>, NoVerdict> {
+    pub(super) fn objects(
+        &mut self,
+        name: &str,
+        max: usize,
+    ) -> Result<Vec<StrictObject>, NoVerdict> {
         match self.0.remove(name) {
-            Some(Field::Objects(all)) if all.len() <= max => Ok(all),
-            Some(Field::Objects(_)) => none(format!("`{name}` has more than {max} entries")),
+            Some(StrictField::Objects(all)) if all.len() <= max => Ok(all),
+            Some(StrictField::Objects(_)) => none(format!("`{name}` has more than {max} entries")),
             Some(_) => none(format!("`{name}` is not a list")),
             None => none(format!("`{name}` is missing")),
         }
@@ -77,12 +81,12 @@ impl Object {
 }
 
 /// An object at a depth: at the top its fields may be lists of objects, below not.
-struct At<const IS_TOP: bool>(Object);
-struct FieldAt<const IS_TOP: bool>(Field);
+struct ObjectAt<const IS_TOP: bool>(StrictObject);
+struct FieldAt<const IS_TOP: bool>(StrictField);
 
-impl<'de, const IS_TOP: bool> Deserialize<'de> for At<IS_TOP> {
+impl<'de, const IS_TOP: bool> Deserialize<'de> for ObjectAt<IS_TOP> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor::<IS_TOP>).map(At)
+        deserializer.deserialize_map(ObjectVisitor::<IS_TOP>).map(ObjectAt)
     }
 }
 
@@ -95,13 +99,13 @@ impl<'de, const IS_TOP: bool> Deserialize<'de> for FieldAt<IS_TOP> {
 struct ObjectVisitor<const IS_TOP: bool>;
 
 impl<'de, const IS_TOP: bool> Visitor<'de> for ObjectVisitor<IS_TOP> {
-    type Value = Object;
+    type Value = StrictObject;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StrictObject, A::Error> {
         let mut fields = BTreeMap::new();
         while let Some(name) = map.next_key::<String>()? {
             let FieldAt(field) = map.next_value::<FieldAt<IS_TOP>>()?;
@@ -112,15 +116,15 @@ impl<'de, const IS_TOP: bool> Visitor<'de> for ObjectVisitor<IS_TOP> {
                 return Err(A::Error::custom("a field is there twice"));
             }
         }
-        Ok(Object(fields))
+        Ok(StrictObject(fields))
     }
 }
 
 struct FieldVisitor<const IS_TOP: bool>;
 
-/// What is not here is refused: truth values, fractions, numbers below zero, objects.
+/// Other values are refused: booleans, fractions, negative numbers, objects.
 impl<'de, const IS_TOP: bool> Visitor<'de> for FieldVisitor<IS_TOP> {
-    type Value = Field;
+    type Value = StrictField;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match IS_TOP {
@@ -129,26 +133,26 @@ impl<'de, const IS_TOP: bool> Visitor<'de> for FieldVisitor<IS_TOP> {
         }
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Field, E> {
-        Ok(Field::Text(text.to_owned()))
+    fn visit_str<E: Error>(self, text: &str) -> Result<StrictField, E> {
+        Ok(StrictField::Text(text.to_owned()))
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Field, E> {
-        Ok(Field::Number(number))
+    fn visit_u64<E: Error>(self, number: u64) -> Result<StrictField, E> {
+        Ok(StrictField::Number(number))
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Field, E> {
-        Ok(Field::Nothing)
+    fn visit_unit<E: Error>(self) -> Result<StrictField, E> {
+        Ok(StrictField::Nothing)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Field, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<StrictField, A::Error> {
         if !IS_TOP {
             return Err(A::Error::custom("a list is not what belongs here"));
         }
         let mut all = Vec::new();
-        while let Some(At(object)) = list.next_element::<At<false>>()? {
+        while let Some(ObjectAt(object)) = list.next_element::<ObjectAt<false>>()? {
             all.push(object);
         }
-        Ok(Field::Objects(all))
+        Ok(StrictField::Objects(all))
     }
 }

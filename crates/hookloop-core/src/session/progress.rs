@@ -1,31 +1,31 @@
-//! Whether the work gets anywhere.
+//! Detects whether iterations make progress.
 //!
-//! An iteration gets somewhere if its turn leaves the project's files as they never were in this session, or if
-//! fewer checks fail than ever before. Files that hooks and gates write between turns do not count. What the agent says does not count: one that is stuck finds new
-//! words for it, and one that does the same thing to a hundred files uses the same words each time.
+//! An iteration makes progress if its turn leaves files that this session has not had before, or if fewer
+//! checks fail than ever. Files that hooks and gates write between turns do not count. The agent's words do not
+//! count either: a stuck agent varies them, and a working one may repeat them.
 //!
-//! The counter of gates that said no starts again only if fewer checks fail than ever before: files change
-//! all the time while an agent runs in circles. A person's word starts both counters again.
+//! The counter of gate failures starts again only if fewer checks fail than ever, because files also change
+//! while an agent runs in circles. A message of a person resets both counters.
 
 use std::collections::HashSet;
 
-/// States of the files that are remembered; what comes after is taken as new.
+/// The number of file states that are remembered. Later states count as new.
 const SEEN_MAX: usize = 100_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// What the files have been, by digest.
+    /// The digests of all file states so far.
     seen: HashSet<String>,
-    /// This iteration's files are new.
+    /// The files of this iteration are new.
     is_new: bool,
     /// The fewest checks that failed.
     fewest_failing: Option<usize>,
-    /// Iterations in a row that got nowhere.
+    /// Iterations in a row without progress.
     pub stalled: u32,
 }
 
 impl Progress {
-    /// A turn left the files like this; not knowing is no proof of standing still.
+    /// Records the files after a turn. An unknown digest counts as new.
     pub(super) fn files(&mut self, digest: Option<&str>) {
         self.is_new = match digest {
             Some(_) if self.seen.len() >= SEEN_MAX => true,
@@ -34,14 +34,14 @@ impl Progress {
         };
     }
 
-    /// The files are like this before a turn.
+    /// Records the files before a turn.
     pub(super) fn begin(&mut self, digest: &str) {
         if self.seen.len() < SEEN_MAX {
             self.seen.insert(digest.to_owned());
         }
     }
 
-    /// So many checks fail. Answers whether that is fewer than ever.
+    /// Records the number of failing checks. Returns whether it is lower than ever.
     pub(super) fn failing(&mut self, count: usize) -> bool {
         let is_fewer = self.fewest_failing.is_none_or(|fewest| count < fewest);
         if is_fewer {
@@ -50,7 +50,7 @@ impl Progress {
         is_fewer
     }
 
-    /// An iteration is over, in which checks got better than ever or did not.
+    /// Ends an iteration, in which the checks improved or not.
     pub(super) fn judge(&mut self, is_better: bool) {
         self.stalled = match self.is_new || is_better {
             true => 0,
@@ -59,12 +59,12 @@ impl Progress {
         self.is_new = false;
     }
 
-    /// A person spoke.
+    /// Resets the counter after a message of a person.
     pub(super) fn forgive(&mut self) {
         self.stalled = 0;
     }
 
-    /// Other work begins. Files that were seen stay seen.
+    /// Begins other work. The known file states stay.
     pub(super) fn restart(&mut self) {
         (self.stalled, self.fewest_failing) = (0, None);
     }
@@ -74,7 +74,7 @@ impl Progress {
 mod tests {
     use super::*;
 
-    /// Each word is an iteration: the files it leaves, and how many checks fail.
+    /// Returns the counter after each iteration, given its files and number of failing checks.
     fn stalled(history: &[(&str, usize)]) -> Vec<u32> {
         let mut progress = Progress::default();
         progress.begin("start");

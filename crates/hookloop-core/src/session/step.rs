@@ -1,120 +1,127 @@
-//! From a session's state to what is to be done next.
+//! From the state of a session to its next step.
 
-use super::facts::{Left, Outcome, TurnKind};
-use super::plan::{Limit, Work, counted};
-use super::state::{Phase, Session};
+use super::state::{Session, SessionPhase};
+use crate::payload::plan::SessionWork;
+use crate::payload::session::{SessionOutcome, TaskExit};
+use crate::payload::session_limits::SessionLimit;
+use crate::payload::turn::TurnKind;
 use crate::point::Point;
+use crate::quantity::counted;
 
-/// Turns that try to tell the agent what is left at the end.
+/// The most turns of final delivery.
 pub const DELIVERIES_MAX: u32 = 3;
-/// A turn that the program did not survive so often has failed.
+/// The most attempts of a turn during which the program died.
 pub const ATTEMPTS_MAX: u32 = 5;
-/// Before the turn after an error; twice as long after each further one.
+/// The pause after an error, doubled after each further one.
 const BACKOFF_MS: u64 = 1_000;
 const BACKOFF_MAX_MS: u64 = 60_000;
-/// Before a submission is tried again; twice as long after each further one.
+/// The pause before a submission is retried, doubled after each further one.
 const SUBMIT_BACKOFF_MS: u64 = 5_000;
 const SUBMIT_BACKOFF_MAX_MS: u64 = 10 * 60_000;
-/// Before the turn after one that was told to wait and not for how long; twice as long after each further one.
+/// The pause after a rate limit of unknown length, doubled after each further one.
 const WAIT_MS: u64 = 60_000;
 const WAIT_MAX_MS: u64 = 15 * 60_000;
 
-/// What is to be done next.
+/// The next step of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// The hooks of a point.
+pub enum NextStep {
+    /// Run the hooks of a point.
     Hooks(Point),
     /// Claim the most urgent task that is ready.
     TakeTask,
-    /// Make the task's own place ready: its worktree, then session_start there.
+    /// Prepare the task's worktree, then run session_start there.
     Settle,
     /// After a pause: the hooks of before_submit, one after the other.
     Submit {
         pause_ms: u64,
     },
     /// After a pause: pre_iteration, then the prompt is fixed.
-    Begin(Pause),
-    /// The prompt of a turn that is no iteration is fixed.
+    Begin(IterationPause),
+    /// Fix the prompt of a turn that is no iteration.
     StartTurn(TurnKind),
     Turn(TurnKind),
-    /// Whether that was the last iteration.
+    /// Evaluate the stop conditions.
     Decide,
-    /// What gates say to a claim.
+    /// Run the gates on a claim.
     Gate,
     /// Run the gates once before the session ends without progress and without a claim.
     CheckUnclaimed,
-    /// The gates said no once too often.
+    /// Request a decision at the retry limit.
     AnswerRetryLimit,
-    /// Tell the graph what became of the task.
+    /// Record the result of the task in the graph.
     LeaveTask {
-        how: Left,
+        how: TaskExit,
         reason: Option<String>,
     },
-    End(Outcome),
-    /// Somebody asked for a pause.
+    End(SessionOutcome),
+    /// Pause, as requested.
     Pause,
-    /// Nothing, until somebody resumes it; or nothing any more.
+    /// Do nothing: the session is paused or has ended.
     Rest,
 }
 
-/// What is waited for before an iteration.
+/// The wait before an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pause {
+pub enum IterationPause {
     For {
         ms: u64,
     },
-    /// Until a moment, in milliseconds since 1970, but for so long at least: clocks differ.
+    /// Until a time in milliseconds since 1970, but at least `least_ms`: clocks differ.
     Until {
         ms: u64,
         least_ms: u64,
     },
 }
 
-/// What a session does next, if it has run for so long.
-pub fn next_step(session: &Session, active_ms: u64) -> Step {
+/// Returns the next step of a session that has run for `active_ms`.
+pub fn next_step(session: &Session, active_ms: u64) -> NextStep {
     let is_over = active_ms >= session.plan.limits.duration_ms;
     match &session.phase {
-        Phase::Starting => Step::Hooks(Point::SessionStart),
-        Phase::Turn(kind) => Step::Turn(*kind),
-        Phase::TaskOver { how, reason } => Step::LeaveTask { how: *how, reason: reason.clone() },
-        Phase::Submitted => Step::Hooks(Point::AfterSubmit),
-        Phase::Ending => ending(session, is_over),
-        Phase::Paused | Phase::Ended => Step::Rest,
-        _ if is_over => Step::End(Outcome::Limit { limit: Limit::Duration }),
-        Phase::Settling => Step::Settle,
-        // What waits for another try may as well wait for who paused it.
-        Phase::Submitting if session.pause_requested && session.submit_tries > 0 => {
-            Step::LeaveTask { how: Left::Released, reason: Some("paused".to_owned()) }
+        SessionPhase::Starting => NextStep::Hooks(Point::SessionStart),
+        SessionPhase::Turn(kind) => NextStep::Turn(*kind),
+        SessionPhase::TaskOver { how, reason } => {
+            NextStep::LeaveTask { how: *how, reason: reason.clone() }
         }
-        Phase::Submitting => Step::Submit { pause_ms: before_submit_ms(session) },
-        Phase::Ready => ready(session),
-        Phase::After => Step::Hooks(Point::PostIteration),
-        Phase::Deciding => Step::Decide,
-        Phase::Gating => Step::Gate,
-        Phase::Failed { .. } => Step::Hooks(Point::OnError),
-        Phase::Recovering => match ending_limit(session) {
+        SessionPhase::Submitted => NextStep::Hooks(Point::AfterSubmit),
+        SessionPhase::Ending => ending(session, is_over),
+        SessionPhase::Paused | SessionPhase::Ended => NextStep::Rest,
+        _ if is_over => NextStep::End(SessionOutcome::Limit { limit: SessionLimit::Duration }),
+        SessionPhase::Settling => NextStep::Settle,
+        // A submission that waits for a retry can also wait for a paused session.
+        SessionPhase::Submitting if session.pause_requested && session.submit_tries > 0 => {
+            NextStep::LeaveTask { how: TaskExit::Released, reason: Some("paused".to_owned()) }
+        }
+        SessionPhase::Submitting => NextStep::Submit { pause_ms: before_submit_ms(session) },
+        SessionPhase::Ready => ready(session),
+        SessionPhase::After => NextStep::Hooks(Point::PostIteration),
+        SessionPhase::Deciding => NextStep::Decide,
+        SessionPhase::Gating => NextStep::Gate,
+        SessionPhase::Failed { .. } => NextStep::Hooks(Point::OnError),
+        SessionPhase::Recovering => match ending_limit(session) {
             None if session.fault.is_none() && session.has_word_of_error() => {
-                Step::StartTurn(TurnKind::Recovery)
+                NextStep::StartTurn(TurnKind::Recovery)
             }
             _ => ready(session),
         },
-        Phase::AtRetryLimit => Step::AnswerRetryLimit,
+        SessionPhase::AtRetryLimit => NextStep::AnswerRetryLimit,
     }
 }
 
-fn ready(session: &Session) -> Step {
+fn ready(session: &Session) -> NextStep {
     let limits = &session.plan.limits;
     if let Some(reason) = &session.fault {
-        return Step::End(Outcome::NeedsHuman { reason: reason.clone() });
+        return NextStep::End(SessionOutcome::NeedsHuman { reason: reason.clone() });
     }
     if let Some(limit) = ending_limit(session) {
-        return Step::End(Outcome::Limit { limit });
+        return NextStep::End(SessionOutcome::Limit { limit });
     }
     if session.pause_requested {
-        // Nobody shows signs of life for a task while its session rests.
+        // No process sends heartbeats for a task while its session is paused.
         return match session.task {
-            Some(_) => Step::LeaveTask { how: Left::Released, reason: Some("paused".to_owned()) },
-            None => Step::Pause,
+            Some(_) => {
+                NextStep::LeaveTask { how: TaskExit::Released, reason: Some("paused".to_owned()) }
+            }
+            None => NextStep::Pause,
         };
     }
     if let (true, None) = (session.plan.work.is_of_tasks(), &session.task) {
@@ -122,21 +129,21 @@ fn ready(session: &Session) -> Step {
     }
     if session.progress.stalled >= limits.no_progress {
         if session.is_unclaimed() && session.unclaimed.is_none() {
-            return Step::CheckUnclaimed;
+            return NextStep::CheckUnclaimed;
         }
         let reason = without_progress(session);
         return match session.task {
-            Some(_) => Step::LeaveTask { how: Left::Blocked, reason: Some(reason) },
-            None => Step::End(Outcome::NeedsHuman { reason }),
+            Some(_) => NextStep::LeaveTask { how: TaskExit::Blocked, reason: Some(reason) },
+            None => NextStep::End(SessionOutcome::NeedsHuman { reason }),
         };
     }
     if session.next_iteration() > limits.iterations {
-        return Step::End(Outcome::Limit { limit: Limit::Iterations });
+        return NextStep::End(SessionOutcome::Limit { limit: SessionLimit::Iterations });
     }
-    Step::Begin(pause(session))
+    NextStep::Begin(pause(session))
 }
 
-/// Why a session without progress ends: whether its gates pass, and what the agent may have meant as a claim.
+/// Returns the reason of a session without progress: whether its gates pass, and near misses of a promise.
 fn without_progress(session: &Session) -> String {
     let stalled = counted(session.progress.stalled, "iteration", "iterations");
     let mut reason = format!("{stalled} in a row made no progress");
@@ -150,7 +157,7 @@ fn without_progress(session: &Session) -> String {
     reason
 }
 
-/// Longer after each time that it did not work out.
+/// Returns the pause before a submission, longer after each failure.
 fn before_submit_ms(session: &Session) -> u64 {
     match session.submit_tries {
         0 => 0,
@@ -158,98 +165,102 @@ fn before_submit_ms(session: &Session) -> u64 {
     }
 }
 
-/// Who has no task takes one, unless the one that there was is done with.
-fn after_task(session: &Session) -> Step {
-    let Work::Task(id) = &session.plan.work else { return Step::TakeTask };
+/// Returns the step of a session without a task: claim one, unless its only task is done.
+fn after_task(session: &Session) -> NextStep {
+    let SessionWork::Task(id) = &session.plan.work else { return NextStep::TakeTask };
     if session.tasks_completed.contains(id) {
-        return Step::End(Outcome::Complete { unproven: session.has_accepted });
+        return NextStep::End(SessionOutcome::Complete { unproven: session.has_accepted });
     }
     if session.tasks_blocked.contains(id) {
         let reason = format!("task `{id}` needs a human");
-        return Step::End(Outcome::NeedsHuman { reason });
+        return NextStep::End(SessionOutcome::NeedsHuman { reason });
     }
-    if session.tasks_lost.is_empty() { Step::TakeTask } else { Step::End(lost(session)) }
+    if session.tasks_lost.is_empty() { NextStep::TakeTask } else { NextStep::End(lost(session)) }
 }
 
 /// How a session ends whose task somebody else completed, released or took over.
-pub fn lost(session: &Session) -> Outcome {
+pub fn lost(session: &Session) -> SessionOutcome {
     // Somebody else has it now, or will: no human has to do anything.
     if session.plan.worker.is_some() {
-        return Outcome::Interrupted;
+        return SessionOutcome::Interrupted;
     }
     let names: Vec<String> = session.tasks_lost.iter().map(|id| format!("`{id}`")).collect();
     let reason = format!(
         "this session lost task {}: somebody else completed, released or took it over",
         names.join(", ")
     );
-    Outcome::NeedsHuman { reason }
+    SessionOutcome::NeedsHuman { reason }
 }
 
-fn pause(session: &Session) -> Pause {
+fn pause(session: &Session) -> IterationPause {
     let doubled = |ms: u64, times: u32, max_ms: u64| {
         let factor = 1_u64.checked_shl(times).unwrap_or(u64::MAX);
         ms.saturating_mul(factor).min(max_ms)
     };
-    let after = |ms| Pause::For { ms };
+    let after = |ms| IterationPause::For { ms };
     match (session.waits, session.wait_until_ms, session.errors) {
-        (0, _, 0) => Pause::For { ms: 0 },
+        (0, _, 0) => IterationPause::For { ms: 0 },
         (0, _, errors) => after(doubled(BACKOFF_MS, errors - 1, BACKOFF_MAX_MS)),
         (waits, Some(ms), _) => {
-            Pause::Until { ms, least_ms: doubled(BACKOFF_MS, waits - 1, BACKOFF_MAX_MS) }
+            IterationPause::Until { ms, least_ms: doubled(BACKOFF_MS, waits - 1, BACKOFF_MAX_MS) }
         }
         (waits, None, _) => after(doubled(WAIT_MS, waits - 1, WAIT_MAX_MS)),
     }
 }
 
 /// A limit after which there is no turn of any kind.
-fn ending_limit(session: &Session) -> Option<Limit> {
+fn ending_limit(session: &Session) -> Option<SessionLimit> {
     let limits = &session.plan.limits;
     match () {
-        () if session.usage.cost_micros >= limits.cost_micros => Some(Limit::Cost),
+        () if session.usage.cost_micros >= limits.cost_micros => Some(SessionLimit::Cost),
         // A limit of cost can't count these turns, so their number is bounded instead.
-        () if session.unpriced_turns >= limits.unpriced_turns => Some(Limit::Cost),
-        () if session.usage.tokens() >= limits.tokens => Some(Limit::Tokens),
-        () if session.shortage.is_some() => Some(Limit::Purse),
-        () if session.errors >= limits.errors => Some(Limit::Errors),
+        () if session.unpriced_turns >= limits.unpriced_turns => Some(SessionLimit::Cost),
+        () if session.usage.tokens() >= limits.tokens => Some(SessionLimit::Tokens),
+        () if session.shortage.is_some() => Some(SessionLimit::Purse),
+        () if session.errors >= limits.errors => Some(SessionLimit::Errors),
         () => None,
     }
 }
 
-fn ending(session: &Session, is_over: bool) -> Step {
-    let Some(outcome) = &session.outcome else { return Step::Hooks(Point::SessionEnd) };
+fn ending(session: &Session, is_over: bool) -> NextStep {
+    let Some(outcome) = &session.outcome else { return NextStep::Hooks(Point::SessionEnd) };
     // A task that is still held goes back.
     if session.task.is_some() {
         return match outcome {
             // A guest or a worker could take it again, and so have as much again, for ever.
-            Outcome::Limit { limit } if session.plan.is_unwatched() && *limit != Limit::Purse => {
+            SessionOutcome::Limit { limit }
+                if session.plan.is_unwatched() && *limit != SessionLimit::Purse =>
+            {
                 let reason = session.limit_reached(*limit);
-                Step::LeaveTask { how: Left::Blocked, reason: Some(reason) }
+                NextStep::LeaveTask { how: TaskExit::Blocked, reason: Some(reason) }
             }
             // A worker would take it again at once.
-            Outcome::Cancelled if session.stop_requested && session.plan.worker.is_some() => {
+            SessionOutcome::Cancelled
+                if session.stop_requested && session.plan.worker.is_some() =>
+            {
                 let reason = Some("a person stopped its session".to_owned());
-                Step::LeaveTask { how: Left::Blocked, reason }
+                NextStep::LeaveTask { how: TaskExit::Blocked, reason }
             }
-            Outcome::NeedsHuman { reason } if session.plan.worker.is_some() => {
-                Step::LeaveTask { how: Left::Blocked, reason: Some(reason.clone()) }
+            SessionOutcome::NeedsHuman { reason } if session.plan.worker.is_some() => {
+                NextStep::LeaveTask { how: TaskExit::Blocked, reason: Some(reason.clone()) }
             }
             outcome => {
                 let reason = match outcome {
-                    Outcome::Limit { limit } => session.limit_reached(*limit),
-                    Outcome::NeedsHuman { reason } => reason.clone(),
-                    Outcome::Cancelled => "a person stopped the session".to_owned(),
+                    SessionOutcome::Limit { limit } => session.limit_reached(*limit),
+                    SessionOutcome::NeedsHuman { reason } => reason.clone(),
+                    SessionOutcome::Cancelled => "a person stopped the session".to_owned(),
                     outcome => outcome.name().to_owned(),
                 };
-                Step::LeaveTask { how: Left::Released, reason: Some(reason) }
+                NextStep::LeaveTask { how: TaskExit::Released, reason: Some(reason) }
             }
         };
     }
     if session.submitted.is_some() {
-        return Step::Hooks(Point::AfterSubmit);
+        return NextStep::Hooks(Point::AfterSubmit);
     }
     // A guest that is given up would begin again if it were told why.
-    let is_heard = !session.plan.has_guest() || matches!(outcome, Outcome::Complete { .. });
-    // Where each task has a place of its own, there is none for what is said after them.
+    let is_heard = !session.plan.has_guest() || matches!(outcome, SessionOutcome::Complete { .. });
+    // With a worktree per task, no worktree is left for a final turn.
     let may_speak = outcome.delivers()
         && is_heard
         && !session.plan.delivers
@@ -257,19 +268,19 @@ fn ending(session: &Session, is_over: bool) -> Step {
         && session.deliveries < DELIVERIES_MAX
         && ending_limit(session).is_none();
     if may_speak && !session.pending.is_empty() {
-        return Step::StartTurn(TurnKind::Delivery);
+        return NextStep::StartTurn(TurnKind::Delivery);
     }
     // A turn that changed files is judged, also the last one.
     if session.has_unjudged_end() && !is_over && ending_limit(session).is_none() {
-        return Step::Gate;
+        return NextStep::Gate;
     }
-    // What was proven may have been changed by final delivery.
+    // Final delivery may have changed proven files.
     let is_unproven = session.is_unproven();
     match outcome {
-        Outcome::Complete { .. } if is_unproven && !is_over => Step::Gate,
-        Outcome::Complete { .. } if is_unproven => {
-            Step::End(Outcome::Limit { limit: Limit::Duration })
+        SessionOutcome::Complete { .. } if is_unproven && !is_over => NextStep::Gate,
+        SessionOutcome::Complete { .. } if is_unproven => {
+            NextStep::End(SessionOutcome::Limit { limit: SessionLimit::Duration })
         }
-        _ => Step::Hooks(Point::SessionEnd),
+        _ => NextStep::Hooks(Point::SessionEnd),
     }
 }

@@ -1,61 +1,61 @@
-//! Whether an iteration is the last one: what each way to stop says, and how they add up.
+//! Stop conditions: their votes, and the decision whether an iteration is the last one.
 
-use super::facts::Decision;
-use super::plan::StopWhen;
 use crate::gates::GateResult;
+use crate::payload::plan::StopWhen;
+use crate::payload::verdict::StopDecision;
 use crate::promise::Promise;
 
-/// How the reason begins of a hook that could not be evaluated.
+/// The beginning of the reason if a hook could not be evaluated.
 pub const EVALUATION_FAILED: &str = "Hook evaluation failed: ";
 
-/// A way to stop, and what it is called: a registered one has an id.
+/// A stop condition with its name. A registered one is named by its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct StopCondition {
     pub name: String,
     pub when: StopWhen,
 }
 
-impl From<&StopWhen> for Way {
-    fn from(when: &StopWhen) -> Way {
-        Way { name: when.to_string(), when: when.clone() }
+impl From<&StopWhen> for StopCondition {
+    fn from(when: &StopWhen) -> StopCondition {
+        StopCondition { name: when.to_string(), when: when.clone() }
     }
 }
 
-/// What one way to stop says.
+/// The vote of a stop condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    pub decision: Decision,
+pub struct StopVote {
+    pub decision: StopDecision,
     pub reason: String,
-    /// An instruction for the agent, if it goes on.
+    /// An instruction for the agent, if the session continues.
     pub next_prompt: Option<String>,
-    /// What a hook printed for the agent, as data.
+    /// Output of a hook for the agent, as data.
     pub output: Option<String>,
 }
 
-impl Said {
-    pub fn new(decision: Decision, reason: impl Into<String>) -> Said {
-        Said { decision, reason: reason.into(), next_prompt: None, output: None }
+impl StopVote {
+    pub fn new(decision: StopDecision, reason: impl Into<String>) -> StopVote {
+        StopVote { decision, reason: reason.into(), next_prompt: None, output: None }
     }
 }
 
 /// A validation rule and its result on the files as they are now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Validated {
+pub struct ValidationResult {
     pub rule: String,
     pub result: GateResult,
 }
 
-impl Validated {
+impl ValidationResult {
     pub fn has_passed(&self) -> bool {
         self.result == GateResult::Passed
     }
 }
 
-/// Why a session stops for a promise of the agent's that asks for a person; its words follow.
+/// The reasons of a session that stops for a promise that needs a person. The agent's words follow.
 const ASKED: &str = "the agent asked for a human";
 const BLOCKED: &str = "the agent says that it is blocked";
 
-/// The agent's own words in a reason to stop, if it is one of those.
+/// Returns the agent's words in such a reason.
 pub fn question_in(reason: &str) -> &str {
     let words = [ASKED, BLOCKED].iter().find_map(|start| reason.strip_prefix(start));
     words.and_then(|words| words.strip_prefix(": ")).unwrap_or(reason)
@@ -78,18 +78,18 @@ pub enum ClaimJudge {
 
 /// Decides by the promises of a turn; none if there is no promise. Of several, the first in the order of
 /// [`Promise::BY_WEIGHT`] counts. COMPLETE beside another promise is no claim if nobody judges it.
-pub fn by_promise(promises: &[Promise], judge: ClaimJudge) -> Option<Said> {
+pub fn by_promise(promises: &[Promise], judge: ClaimJudge) -> Option<StopVote> {
     let heaviest = Promise::BY_WEIGHT.into_iter().find(|promise| promises.contains(promise))?;
     Some(match (heaviest, contradiction(promises), judge) {
         (Promise::Complete, Some(both), ClaimJudge::Nobody) => {
             let reason = format!("{both}, and there is no gate to judge the work");
-            Said::new(Decision::Escalate, reason)
+            StopVote::new(StopDecision::Escalate, reason)
         }
         (Promise::Complete, ..) => {
-            Said::new(Decision::Complete, "the agent promised <promise>COMPLETE</promise>")
+            StopVote::new(StopDecision::Complete, "the agent promised <promise>COMPLETE</promise>")
         }
-        (Promise::Escalate, ..) => Said::new(Decision::Escalate, ASKED),
-        (Promise::Blocked, ..) => Said::new(Decision::Escalate, BLOCKED),
+        (Promise::Escalate, ..) => StopVote::new(StopDecision::Escalate, ASKED),
+        (Promise::Blocked, ..) => StopVote::new(StopDecision::Escalate, BLOCKED),
     })
 }
 
@@ -104,48 +104,51 @@ pub fn contradiction(promises: &[Promise]) -> Option<String> {
     }
 }
 
-/// What validation rules say.
-pub fn by_validation(results: &[Validated]) -> Said {
+/// Returns the vote of validation rules.
+pub fn by_validation(results: &[ValidationResult]) -> StopVote {
     if results.is_empty() {
-        return Said::new(Decision::Continue, "there are no validation rules");
+        return StopVote::new(StopDecision::Continue, "there are no validation rules");
     }
     let names = failing(results);
     if !names.is_empty() {
         let reason = format!("validation rules fail: {}", names.join(", "));
-        return Said::new(Decision::Continue, reason);
+        return StopVote::new(StopDecision::Continue, reason);
     }
     let passed = results.iter().filter(|result| result.has_passed()).count();
     if passed == results.len() {
-        Said::new(Decision::Complete, "all validation rules pass")
+        StopVote::new(StopDecision::Complete, "all validation rules pass")
     } else if passed > 0 {
         let reason = format!("{passed} of {} validation rules pass, none blocks", results.len());
-        Said::new(Decision::Complete, reason)
+        StopVote::new(StopDecision::Complete, reason)
     } else {
-        Said::new(Decision::Continue, "no validation rule passed: all were skipped or failed")
+        StopVote::new(
+            StopDecision::Continue,
+            "no validation rule passed: all were skipped or failed",
+        )
     }
 }
 
 /// The rules that block.
-pub fn failing(results: &[Validated]) -> Vec<String> {
+pub fn failing(results: &[ValidationResult]) -> Vec<String> {
     let blocked = results.iter().filter(|result| result.result == GateResult::Blocked);
     blocked.map(|result| result.rule.clone()).collect()
 }
 
-/// Asks each in turn: the first that does not say "continue" decides, else the last. An error means
-/// that a human is needed.
+/// Evaluates the conditions in order: the first that does not continue decides, else the last. An error needs a
+/// person.
 pub fn decide(
-    ways: &[Way],
-    mut ask: impl FnMut(&StopWhen) -> Result<Said, String>,
-) -> (String, Said) {
-    let nobody = Said::new(Decision::Continue, "no way to stop is registered");
+    ways: &[StopCondition],
+    mut ask: impl FnMut(&StopWhen) -> Result<StopVote, String>,
+) -> (String, StopVote) {
+    let nobody = StopVote::new(StopDecision::Continue, "no way to stop is registered");
     let mut last = ("default".to_owned(), nobody);
     for way in ways {
-        let Way { name, when } = way;
+        let StopCondition { name, when } = way;
         let said = ask(when).unwrap_or_else(|error| {
-            Said::new(Decision::Escalate, format!("{EVALUATION_FAILED}`{name}`: {error}"))
+            StopVote::new(StopDecision::Escalate, format!("{EVALUATION_FAILED}`{name}`: {error}"))
         });
         last = (name.clone(), said);
-        if last.1.decision != Decision::Continue {
+        if last.1.decision != StopDecision::Continue {
             break;
         }
     }
@@ -156,16 +159,17 @@ pub fn decide(
 mod tests {
     use super::*;
 
-    fn said(decision: Decision) -> Result<Said, String> {
-        Ok(Said::new(decision, format!("{decision:?}")))
+    fn said(decision: StopDecision) -> Result<StopVote, String> {
+        Ok(StopVote::new(decision, format!("{decision:?}")))
     }
 
     #[test]
     fn the_first_that_does_not_continue_decides_else_the_last() {
-        use Decision::{Complete, Continue, Escalate};
-        let check = |answers: &[Result<Said, String>], decision, asked: usize| {
-            let ways: Vec<Way> =
-                (0..answers.len()).map(|n| Way::from(&StopWhen::Hook(n.to_string()))).collect();
+        use StopDecision::{Complete, Continue, Escalate};
+        let check = |answers: &[Result<StopVote, String>], decision, asked: usize| {
+            let ways: Vec<StopCondition> = (0..answers.len())
+                .map(|n| StopCondition::from(&StopWhen::Hook(n.to_string())))
+                .collect();
             let mut count = 0;
             let (by, decided) = decide(&ways, |_| {
                 count += 1;
@@ -198,12 +202,13 @@ mod tests {
     #[test]
     fn promises_count_in_the_order_of_their_weight() {
         use Promise::{Blocked, Complete, Escalate};
-        let check = |promises: &[Promise], with: Option<Decision>, without: Option<Decision>| {
-            let decision = |judge| by_promise(promises, judge).map(|said| said.decision);
-            assert_eq!(decision(ClaimJudge::Gates), with, "{promises:?}");
-            assert_eq!(decision(ClaimJudge::Nobody), without, "{promises:?}");
-        };
-        let (complete, escalate) = (Some(Decision::Complete), Some(Decision::Escalate));
+        let check =
+            |promises: &[Promise], with: Option<StopDecision>, without: Option<StopDecision>| {
+                let decision = |judge| by_promise(promises, judge).map(|said| said.decision);
+                assert_eq!(decision(ClaimJudge::Gates), with, "{promises:?}");
+                assert_eq!(decision(ClaimJudge::Nobody), without, "{promises:?}");
+            };
+        let (complete, escalate) = (Some(StopDecision::Complete), Some(StopDecision::Escalate));
         check(&[], None, None);
         check(&[Complete], complete, complete);
         check(&[Complete, Complete], complete, complete);
@@ -237,16 +242,17 @@ mod tests {
     #[test]
     fn validation_rules_claim_completion_only_if_one_of_them_passed() {
         use GateResult::{Blocked, Failed, Passed, Skipped};
-        let check = |results: &[GateResult], decision: Decision| {
-            let rule = |result: &GateResult| Validated { rule: "a".to_owned(), result: *result };
-            let rules: Vec<Validated> = results.iter().map(rule).collect();
+        let check = |results: &[GateResult], decision: StopDecision| {
+            let rule =
+                |result: &GateResult| ValidationResult { rule: "a".to_owned(), result: *result };
+            let rules: Vec<ValidationResult> = results.iter().map(rule).collect();
             assert_eq!(by_validation(&rules).decision, decision, "{results:?}");
         };
-        check(&[], Decision::Continue);
-        check(&[Passed], Decision::Complete);
-        check(&[Passed, Skipped, Failed], Decision::Complete);
-        check(&[Passed, Blocked], Decision::Continue);
-        check(&[Skipped], Decision::Continue);
-        check(&[Skipped, Failed], Decision::Continue);
+        check(&[], StopDecision::Continue);
+        check(&[Passed], StopDecision::Complete);
+        check(&[Passed, Skipped, Failed], StopDecision::Complete);
+        check(&[Passed, Blocked], StopDecision::Continue);
+        check(&[Skipped], StopDecision::Continue);
+        check(&[Skipped, Failed], StopDecision::Continue);
     }
 }

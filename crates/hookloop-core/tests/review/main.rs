@@ -3,7 +3,7 @@
 mod hostile;
 
 use hookloop_core::review::{
-    Decision, FINDINGS_MAX, MESSAGE_MAX, Quorum, Severity, quorum, schema, verdict,
+    FINDINGS_MAX, MESSAGE_MAX, Quorum, ReviewDecision, Severity, quorum, schema, verdict,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -24,13 +24,15 @@ fn fenced(object: &Value) -> String {
     format!("```json\n{object:#}\n```")
 }
 
-fn decision(message: &str) -> Option<Decision> {
+fn decision(message: &str) -> Option<ReviewDecision> {
     verdict(message, ID).ok().map(|verdict| verdict.decision)
 }
 
 #[test]
 fn a_verdict_is_the_whole_message() {
-    for (object, expected) in [(approval(), Decision::Approve), (rejection(), Decision::Reject)] {
+    for (object, expected) in
+        [(approval(), ReviewDecision::Approve), (rejection(), ReviewDecision::Reject)]
+    {
         for message in [
             object.to_string(),
             format!("{object:#}"),
@@ -56,10 +58,10 @@ fn findings_that_do_not_block_go_with_an_approval() {
         { "file": "a/b.rs", "message": "m", "severity": "warning" },
         { "message": "no place", "severity": "note", "file": null, "line": null },
     ]);
-    assert_eq!(decision(&object.to_string()), Some(Decision::Approve));
+    assert_eq!(decision(&object.to_string()), Some(ReviewDecision::Approve));
     let one = json!({ "message": "m", "severity": "note" });
     object["findings"] = vec![one.clone(); FINDINGS_MAX].into();
-    assert_eq!(decision(&object.to_string()), Some(Decision::Approve));
+    assert_eq!(decision(&object.to_string()), Some(ReviewDecision::Approve));
     object["findings"] = vec![one; FINDINGS_MAX + 1].into();
     assert_eq!(decision(&object.to_string()), None);
 }
@@ -72,7 +74,7 @@ fn a_message_has_a_length() {
         object["summary"] = "x".repeat(length - object.to_string().len()).into();
         object.to_string()
     };
-    assert_eq!(decision(&of_length(MESSAGE_MAX)), Some(Decision::Approve));
+    assert_eq!(decision(&of_length(MESSAGE_MAX)), Some(ReviewDecision::Approve));
     assert_eq!(decision(&of_length(MESSAGE_MAX + 1)), None);
     assert_eq!(decision(&"[".repeat(MESSAGE_MAX)), None);
     assert_eq!(decision(&r#"{"a":"#.repeat(MESSAGE_MAX / 5)), None);
@@ -145,9 +147,11 @@ fn several_reviews_come_to_one() {
     }
 }
 
-fn message() -> impl Strategy<Value = (String, Decision)> {
-    let object =
-        prop_oneof![Just((approval(), Decision::Approve)), Just((rejection(), Decision::Reject))];
+fn message() -> impl Strategy<Value = (String, ReviewDecision)> {
+    let object = prop_oneof![
+        Just((approval(), ReviewDecision::Approve)),
+        Just((rejection(), ReviewDecision::Reject))
+    ];
     (object, 0..3).prop_map(|((object, decision), form)| match form {
         0 => (object.to_string(), decision),
         1 => (format!("{object:#}"), decision),

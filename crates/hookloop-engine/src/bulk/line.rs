@@ -1,8 +1,8 @@
 //! A task as a line of JSON.
 
-use hookloop_core::event::{EventBody, Started, Submitted};
+use hookloop_core::event::{EventBody, TaskStarted, TaskSubmitted};
 use hookloop_core::id::TaskId;
-use hookloop_core::task::{Obstacle, Outcome, Priority, Task, TaskSpec, TaskState};
+use hookloop_core::task::{Priority, Task, TaskObstacle, TaskOutcome, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -32,9 +32,9 @@ pub struct Line {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<TaskState>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blocked: Option<Obstacle>,
+    pub blocked: Option<TaskObstacle>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<TaskOutcome>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,7 +81,7 @@ impl Line {
 
 /// What brought a task to the state that its line names, and when.
 pub(super) fn past(line: &Line) -> Vec<(Option<Timestamp>, EventBody)> {
-    let started = (line.started_at, EventBody::TaskStarted(Started::default()));
+    let started = (line.started_at, EventBody::TaskStarted(TaskStarted::default()));
     let was_started = match line.state {
         None | Some(TaskState::Created | TaskState::Ready) => false,
         Some(TaskState::Active | TaskState::Submitted) => true,
@@ -89,7 +89,9 @@ pub(super) fn past(line: &Line) -> Vec<(Option<Timestamp>, EventBody)> {
     };
     let last = match line.state {
         None | Some(TaskState::Created | TaskState::Ready | TaskState::Active) => None,
-        Some(TaskState::Submitted) => Some((None, EventBody::TaskSubmitted(Submitted::default()))),
+        Some(TaskState::Submitted) => {
+            Some((None, EventBody::TaskSubmitted(TaskSubmitted::default())))
+        }
         Some(TaskState::Completed) => {
             let completed = EventBody::TaskCompleted(line.outcome.clone().unwrap_or_default());
             Some((line.completed_at, completed))

@@ -11,10 +11,12 @@ use hookloop_agents::crew::Crew;
 use hookloop_config::agents::Permissions;
 use hookloop_config::effective::Gatekeeper;
 use hookloop_core::excerpt::LeftOut;
-use hookloop_core::hook::Registry;
+use hookloop_core::hook::HookRegistry;
 use hookloop_core::inbox::one_line;
 use hookloop_core::review::{self, Quorum};
-use hookloop_core::session::{ConversationPolicy, Limits, StopWhen, TurnEnded, TurnResult, Work};
+use hookloop_core::session::{
+    ConversationPolicy, SessionLimits, SessionWork, StopWhen, TurnEnded, TurnResult,
+};
 use hookloop_core::task::Task;
 use hookloop_git::repo::{Commit, Diff};
 use hookloop_git::step_error::Trouble;
@@ -266,7 +268,8 @@ fn hold(
     let human = |error: &dyn fmt::Display| Trouble::NeedsHuman { why: why(error) };
     let again = |error: &dyn fmt::Display| Trouble::Retry { why: why(error) };
     let of_project = project.rules().limits.session;
-    let mut limits = Limits { iterations: 1, errors: 2, duration_ms: REVIEW_MS, ..of_project };
+    let mut limits =
+        SessionLimits { iterations: 1, errors: 2, duration_ms: REVIEW_MS, ..of_project };
     if let Some(left) = bench.left {
         limits.cost_micros = limits.cost_micros.min(left.cost_micros);
         limits.tokens = limits.tokens.min(left.tokens);
@@ -276,7 +279,7 @@ fn hold(
     }
     let wish = Wish {
         name: Some(format!("review of {} by {}", task.id, gatekeeper.name)),
-        work: Work::Review(words),
+        work: SessionWork::Review(words),
         agent: agent.to_owned(),
         fallback: None,
         conversation: ConversationPolicy::Fresh,
@@ -313,7 +316,7 @@ fn hold(
     };
     let crew = Crew::new(project.rules(), &opened.plan);
     let world = Real::new(around, crew).map_err(|error| again(&error))?;
-    let driver = Driver::of(project, &opened, world, Registry::default());
+    let driver = Driver::of(project, &opened, world, HookRegistry::default());
     let mut driver =
         driver.map_err(|error| again(&error))?.ok_or_else(|| human(&"its session is not there"))?;
     driver.run().map_err(|error| again(&error))?;

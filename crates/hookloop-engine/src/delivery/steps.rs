@@ -3,16 +3,16 @@
 
 use std::time::{Duration, Instant};
 
-use hookloop_core::answer::{Outcome, Status, Verdict};
 use hookloop_core::builtin::Builtin;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::decide::check_fence;
 use hookloop_core::event::HookRan;
 use hookloop_core::excerpt::first_names;
-use hookloop_core::hook::{CommandText, Handler, Hook, Source};
+use hookloop_core::hook::{CommandText, Hook, HookHandler, HookSource};
+use hookloop_core::hook_protocol::{HookOutcome, HookStatus, HookVerdict};
 use hookloop_core::id::Subject;
-use hookloop_core::options::{AllowedAnswers, OnFailure, Options};
+use hookloop_core::options::{AllowedAnswers, HookOptions, OnFailure};
 use hookloop_core::task::Task;
 use hookloop_git::excerpt::plain_line;
 use hookloop_git::forge::{Request, RequestState, Wish};
@@ -78,14 +78,14 @@ fn run(bench: Option<Bench<'_>>, runner: &Runner, hook: &Hook, occasion: &Occasi
     let began = Instant::now();
     let task = occasion.task;
     let done = match (&hook.handler, bench, task) {
-        (Handler::Builtin(Builtin::RunTests), ..) => return run_tests(runner, hook, occasion),
+        (HookHandler::Builtin(Builtin::RunTests), ..) => return run_tests(runner, hook, occasion),
         (_, None, _) | (_, _, None) => Err(Trouble::NeedsHuman {
             why: "it is for tasks that are delivered, and there is none here".to_owned(),
         }),
-        (Handler::Gatekeepers { agents, quorum, .. }, Some(bench), Some(task)) => {
+        (HookHandler::Gatekeepers { agents, quorum, .. }, Some(bench), Some(task)) => {
             review::ask_all(runner, bench, task, agents, *quorum, occasion.cancel)
         }
-        (Handler::Builtin(builtin), Some(bench), Some(task)) => {
+        (HookHandler::Builtin(builtin), Some(bench), Some(task)) => {
             again(occasion, || match (builtin, bench.worktree) {
                 (Builtin::RebaseOnMain, Some(worktree)) => rebase_on_main(bench.shop, worktree),
                 (Builtin::CreatePr, Some(worktree)) => create_pr(bench, worktree, task),
@@ -302,7 +302,7 @@ fn body(task: &Task) -> String {
 
 /// Runs the project's tests: all kinds that it has.
 fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
-    let unable = |why: String| HookRun::unable(hook, occasion.point, Status::NotStarted, why);
+    let unable = |why: String| HookRun::unable(hook, occasion.point, HookStatus::NotStarted, why);
     if let Err(refusal) = runner.may_run(hook) {
         return HookRun::refused(hook, occasion.point, refusal);
     }
@@ -313,15 +313,15 @@ fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
     let mut last = None;
     for command in commands {
         let of_runner = Hook {
-            handler: Handler::Command(CommandText::Exec(command.argv)),
+            handler: HookHandler::Command(CommandText::Exec(command.argv)),
             // The user agreed to the tests, whatever they are; what they print decides nothing else.
-            source: Source::Builtin,
-            options: Options { answers: AllowedAnswers::Stricter, ..hook.options.clone() },
+            source: HookSource::Builtin,
+            options: HookOptions { answers: AllowedAnswers::Stricter, ..hook.options.clone() },
             ..hook.clone()
         };
         let of_runner = std::slice::from_ref(&of_runner);
         let run = turns::run_all(runner, of_runner, occasion, &mut |_| {}).into_iter().next();
-        let has_passed = run.as_ref().is_some_and(|run| run.outcome.status == Status::Passed);
+        let has_passed = run.as_ref().is_some_and(|run| run.outcome.status == HookStatus::Passed);
         last = run;
         if !has_passed {
             break;
@@ -340,42 +340,48 @@ fn told(
     let is_open = hook.options.on_failure == OnFailure::Open;
     let (outcome, said) = match done {
         Ok(Done { said, refused: Some(why), .. }) => {
-            (Outcome { reason: Some(why), ..Outcome::of(Status::Failed) }, said)
+            (HookOutcome { reason: Some(why), ..HookOutcome::of(HookStatus::Failed) }, said)
         }
         Ok(Done { said, values, skipped: None, .. }) => {
-            let is_merge = matches!(hook.handler, Handler::Builtin(Builtin::Merge));
+            let is_merge = matches!(hook.handler, HookHandler::Builtin(Builtin::Merge));
             let message = Some(said.clone()).filter(|said| is_merge && !said.is_empty());
-            (Outcome { values, message, ..Outcome::of(Status::Passed) }, said)
+            (HookOutcome { values, message, ..HookOutcome::of(HookStatus::Passed) }, said)
         }
         Ok(Done { said, values, skipped: Some(why), .. }) => {
             let reason = Some(format!("{why}; {said}"));
-            (Outcome { values, reason, ..Outcome::of(Status::Skipped) }, said)
+            (HookOutcome { values, reason, ..HookOutcome::of(HookStatus::Skipped) }, said)
         }
         Err(Trouble::Block { why, prompt, details }) => {
-            let outcome = Outcome {
-                verdict: Verdict::Block { feedback: why.clone() },
+            let outcome = HookOutcome {
+                verdict: HookVerdict::Block { feedback: why.clone() },
                 reason: Some(why),
                 next_prompt: Some(prompt),
-                ..Outcome::of(Status::Blocked)
+                ..HookOutcome::of(HookStatus::Blocked)
             };
             (outcome, details)
         }
         Err(Trouble::Retry { why }) => {
             let verdict = match is_open {
-                true => Verdict::Pass,
-                false => Verdict::Block { feedback: why.clone() },
+                true => HookVerdict::Pass,
+                false => HookVerdict::Block { feedback: why.clone() },
             };
-            (Outcome { verdict, reason: Some(why), ..Outcome::of(Status::Failed) }, String::new())
+            (
+                HookOutcome { verdict, reason: Some(why), ..HookOutcome::of(HookStatus::Failed) },
+                String::new(),
+            )
         }
         Err(Trouble::NeedsHuman { why }) => {
-            let verdict = Verdict::Escalate { reason: format!("{}: {why}", hook.name) };
-            (Outcome { verdict, reason: Some(why), ..Outcome::of(Status::Failed) }, String::new())
+            let verdict = HookVerdict::Escalate { reason: format!("{}: {why}", hook.name) };
+            (
+                HookOutcome { verdict, reason: Some(why), ..HookOutcome::of(HookStatus::Failed) },
+                String::new(),
+            )
         }
     };
     let ran = HookRan {
         hook_name: hook.name.clone(),
         point: occasion.point.name().to_owned(),
-        status: outcome.status.name().to_owned(),
+        status: outcome.status.into(),
         exit_code: None,
         duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         ended_at: Some(hookloop_config::clock::now()),

@@ -20,14 +20,18 @@ use std::collections::BTreeMap;
 use hookloop_agents::clipped;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
-use hookloop_core::delivery::{Delivery, Fact, Held, Merged, QueuePlace, Returned, Submission};
+use hookloop_core::delivery::{
+    Delivery, DeliveryFact, MergeHeld, QueuePlace, Submission, TaskMerged, TaskReturned,
+};
 use hookloop_core::event::EventBody;
 use hookloop_core::failure_fingerprint::failure_fingerprint;
-use hookloop_core::hook::{Handler, Hook, Registry};
+use hookloop_core::hook::{Hook, HookHandler, HookRegistry};
 use hookloop_core::id::{Subject, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::session::plan::counted;
-use hookloop_core::task::{Obstacle, Outcome, Task};
+use hookloop_core::task::Task;
+use hookloop_core::task::TaskObstacle;
+use hookloop_core::task::TaskOutcome;
 use hookloop_git::repo::Commit;
 use hookloop_git::step_error::Trouble;
 use hookloop_hooks::exec_context::LockError;
@@ -139,7 +143,7 @@ impl From<Trouble> for TrainError {
 pub(crate) struct Train<'t> {
     project: &'t Project,
     runner: &'t Runner,
-    hooks: Registry,
+    hooks: HookRegistry,
     shop: &'t Workshop<'t>,
     cancel: Option<&'t Cancel>,
     arrivals: Vec<Arrival>,
@@ -436,7 +440,7 @@ impl<'t> Train<'t> {
             let place = self.runner.at(scratch.project.clone());
             self.run(&hooks, &Point::AfterMerge, car, &Place::new(&place, None));
         }
-        let outcome = Outcome {
+        let outcome = TaskOutcome {
             result: Some(format!("merged as {merged}")),
             artifacts: car.submission.url.iter().cloned().collect(),
             proven: car.submission.proven || !self.tests(car).is_empty(),
@@ -452,11 +456,11 @@ impl<'t> Train<'t> {
 
     fn record_merged(&mut self, car: &Car, merged: &Commit) -> Result<(), TrainError> {
         let (head, commit) = (car.head.to_string(), merged.to_string());
-        self.record(car, Fact::Merged(Merged { head, commit }))?;
+        self.record(car, DeliveryFact::Merged(TaskMerged { head, commit }))?;
         self.finish(car, merged)
     }
 
-    fn record(&self, car: &Car, fact: Fact) -> Result<(), TrainError> {
+    fn record(&self, car: &Car, fact: DeliveryFact) -> Result<(), TrainError> {
         let command = Command::RecordDelivery { id: car.task.id.clone(), fact };
         self.project.carry_out(&command)?;
         Ok(())
@@ -480,7 +484,7 @@ impl<'t> Train<'t> {
         }
         let (head, by) = (car.head.to_string(), by.to_owned());
         let returned =
-            Returned { head, by: by.clone(), reason: reason.clone(), is_by_person: false };
+            TaskReturned { head, by: by.clone(), reason: reason.clone(), is_by_person: false };
         self.project.carry_out(&Command::ReturnTask { id: car.task.id.clone(), returned })?;
         self.project.settle_reactions(&mut CommandDone::default())?;
         self.arrive(car, Fate::Returned { by, reason });
@@ -489,7 +493,7 @@ impl<'t> Train<'t> {
 
     fn block(&mut self, car: &Car, reason: String) -> Result<(), TrainError> {
         let reason = clipped(&reason, REASON_MAX);
-        let obstacle = Obstacle { reason: reason.clone(), required_knowledge: None };
+        let obstacle = TaskObstacle { reason: reason.clone(), required_knowledge: None };
         let id = car.task.id.clone();
         self.project.carry_out(&Command::BlockTask { id, obstacle, fence: Fence::None })?;
         self.project.settle_reactions(&mut CommandDone::default())?;
@@ -503,7 +507,8 @@ impl<'t> Train<'t> {
         if car.delivery.held == reason {
             return Ok(());
         }
-        match self.record(car, Fact::Held(Held { head: car.head.to_string(), reason })) {
+        match self.record(car, DeliveryFact::Held(MergeHeld { head: car.head.to_string(), reason }))
+        {
             // It is not submitted any more, which says enough.
             Err(TrainError::Engine(EngineError::Refused(_))) => Ok(()),
             done => done,
@@ -539,13 +544,13 @@ fn reason_of(run: &HookRun) -> String {
 
 /// Whether a gate looks at the branch, and not at the merged files.
 fn is_of_branch(hook: &Hook) -> bool {
-    matches!(hook.handler, Handler::Gatekeepers { .. } | Handler::Http { .. })
+    matches!(hook.handler, HookHandler::Gatekeepers { .. } | HookHandler::Http { .. })
 }
 
 fn is_command(hook: &Hook) -> bool {
-    matches!(hook.handler, Handler::Command(_))
+    matches!(hook.handler, HookHandler::Command(_))
 }
 
 fn is_run_tests(hook: &Hook) -> bool {
-    matches!(hook.handler, Handler::Builtin(hookloop_core::builtin::Builtin::RunTests))
+    matches!(hook.handler, HookHandler::Builtin(hookloop_core::builtin::Builtin::RunTests))
 }

@@ -7,7 +7,12 @@ use hookloop_core::id::TaskId;
 use hookloop_core::point::Point;
 use hookloop_core::promise::{self, Promise};
 use hookloop_core::session::stop::{self, ClaimJudge};
-use hookloop_core::session::{Claimed, Decision, Phase, Session, TurnKind, Work};
+use hookloop_core::session::CompletionClaimed;
+use hookloop_core::session::Session;
+use hookloop_core::session::SessionPhase;
+use hookloop_core::session::SessionWork;
+use hookloop_core::session::StopDecision;
+use hookloop_core::session::TurnKind;
 use hookloop_git::files::read_text;
 use serde_json::Map;
 
@@ -68,7 +73,7 @@ impl Desk {
         let journal = journal.ok_or_else(|| over("is not known here"))?;
         match journal.session.phase {
             _ if journal.session.run != bound.run => Err(over("was taken on by another program")),
-            Phase::Turn(_) => Ok(journal),
+            SessionPhase::Turn(_) => Ok(journal),
             _ => Err(over("is not in the turn that you were started for")),
         }
     }
@@ -81,13 +86,14 @@ impl Desk {
         reason: Option<String>,
     ) -> Result<Completed, DeskError> {
         let mut journal = self.turn_of(bound)?;
-        let known = |claimed: &Claimed| claimed.claim == promise && claimed.reason == reason;
+        let known =
+            |claimed: &CompletionClaimed| claimed.claim == promise && claimed.reason == reason;
         if !journal.session.claims.iter().any(known) {
-            if journal.session.phase != Phase::Turn(TurnKind::Work) {
+            if journal.session.phase != SessionPhase::Turn(TurnKind::Work) {
                 let message = "there is nothing to claim in this turn";
                 return Err(refused("not_allowed", message, "answer, and end your turn"));
             }
-            let claimed = Claimed { claim: promise, reason: reason.clone() };
+            let claimed = CompletionClaimed { claim: promise, reason: reason.clone() };
             journal.note(EventBody::TurnClaimed(claimed));
             journal.commit()?;
         }
@@ -161,15 +167,15 @@ impl Desk {
     ) -> Result<Evaluated, DeskError> {
         let session = self.turn_of(bound)?.session;
         let nothing = || {
-            stop::Said::new(
-                Decision::Continue,
+            stop::StopVote::new(
+                StopDecision::Continue,
                 "you reported none of COMPLETE, BLOCKED and ESCALATE",
             )
         };
         let judge = self.judge_of(&session)?;
         let said = stop::by_promise(promises, judge).unwrap_or_else(nothing);
         let reason = match said.decision {
-            Decision::Continue => said.reason,
+            StopDecision::Continue => said.reason,
             _ => format!("{}; gates are held against it when your turn ends", said.reason),
         };
         Ok(Evaluated {
@@ -192,10 +198,10 @@ impl Desk {
         }
         let evaluated = self.evaluate_bound(bound, &promises)?;
         let signal = match evaluated.action {
-            Decision::Continue => Signal::Continue,
-            Decision::Complete => Signal::Complete,
-            Decision::Escalate if promises.contains(&Promise::Blocked) => Signal::Blocked,
-            Decision::Escalate => Signal::Escalate,
+            StopDecision::Continue => Signal::Continue,
+            StopDecision::Complete => Signal::Complete,
+            StopDecision::Escalate if promises.contains(&Promise::Blocked) => Signal::Blocked,
+            StopDecision::Escalate => Signal::Escalate,
         };
         Ok(Judged {
             id: bound.session.clone(),
@@ -215,14 +221,17 @@ impl Desk {
     pub(super) fn spec(&self) -> Result<Option<String>, DeskError> {
         let Some(bound) = self.bound() else { return Ok(None) };
         match self.turn_of(bound)?.session.plan.work {
-            Work::Prompt(prompt) => Ok(Some(prompt)),
-            Work::Spec(path) => {
+            SessionWork::Prompt(prompt) => Ok(Some(prompt)),
+            SessionWork::Spec(path) => {
                 let root = open::runner(self.project())?.root();
                 read_text(&root.join(&path), SPEC_MAX).map(Some).map_err(|why| {
                     refused("no_spec", format!("{path}: {why}"), "go by your prompt")
                 })
             }
-            Work::Tasks | Work::Task(_) | Work::Own | Work::Review(_) => Ok(None),
+            SessionWork::Tasks
+            | SessionWork::Task(_)
+            | SessionWork::Own
+            | SessionWork::Review(_) => Ok(None),
         }
     }
 }

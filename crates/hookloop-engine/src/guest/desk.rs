@@ -13,13 +13,20 @@ use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::promise::{Promise, promises};
 use hookloop_core::refusal::Refusal;
-use hookloop_core::remark::{Checkpointed, Noted, Remark, StopHook};
+use hookloop_core::remark::{StopHook, TaskCheckpointed, TaskNoted, TaskRemark};
 use hookloop_core::session::plan::GUEST;
 use hookloop_core::session::{
-    Limits, Outcome as Ended, Phase, Piped, Receipt, StopWhen, TaskTaken, TurnKind, Work,
+    PipedOutput, Receipt, SessionLimits, SessionOutcome as Ended, SessionPhase, SessionWork,
+    StopWhen, TaskTaken, TurnKind,
 };
-use hookloop_core::task::{Obstacle as Why, Outcome, Task, TaskSpec, TaskState};
-use hookloop_store::view::{SessionRow, TaskAnnotation, TaskFilter};
+use hookloop_core::task::Task;
+use hookloop_core::task::TaskObstacle as Why;
+use hookloop_core::task::TaskOutcome;
+use hookloop_core::task::TaskSpec;
+use hookloop_core::task::TaskState;
+use hookloop_store::view::SessionRow;
+use hookloop_store::view::TaskAnnotation;
+use hookloop_store::view::TaskFilter;
 use serde_json::{Map, Value, json};
 
 use super::iterate::{
@@ -104,12 +111,12 @@ impl Desk {
     pub fn register(
         &self,
         task: &str,
-        preset: Preset,
+        preset: StopPreset,
         metadata: Map<String, Value>,
     ) -> Result<Registered, DeskError> {
         let task = self.existing(task)?.id;
         let hook = StopHook { id: fresh_name("HOOK"), hook_type: preset, metadata };
-        self.remark(&task, Remark::RegisterStop(hook.clone()))?;
+        self.remark(&task, TaskRemark::RegisterStop(hook.clone()))?;
         Ok(self.registered(&task, hook))
     }
 
@@ -123,7 +130,7 @@ impl Desk {
     pub fn clear(&self, task: &str) -> Result<u64, DeskError> {
         let task = self.existing(task)?.id;
         let before = self.project.read(|view| view.stop_hooks(&task))?.len();
-        self.remark(&task, Remark::ClearStops)?;
+        self.remark(&task, TaskRemark::ClearStops)?;
         Ok(before as u64)
     }
 
@@ -162,10 +169,10 @@ impl Desk {
         let purpose = Purpose {
             name: format!("mcp:{}", task.id),
             agent: format!("{GUEST}{MCP}"),
-            work: Work::Task(task.id.clone()),
+            work: SessionWork::Task(task.id.clone()),
             stop_when: stop_conditions(&rules.session.stop_when),
             promises: wish.promises.clone(),
-            limits: Limits {
+            limits: SessionLimits {
                 iterations: wish.max_iterations.unwrap_or(own.iterations).min(own.iterations),
                 no_progress: wish.circuit_breaker.unwrap_or(own.no_progress).min(own.no_progress),
                 ..own
@@ -206,7 +213,7 @@ impl Desk {
         }
         let next = self.perform(iteration_id, |session| {
             let mut told = None;
-            if session.session().phase == Phase::Turn(TurnKind::Work) {
+            if session.session().phase == SessionPhase::Turn(TurnKind::Work) {
                 told = joined(validate(session, said(""))?.feedback);
             }
             if is_over(session) || is_proven(&due(session)) {
@@ -260,8 +267,8 @@ impl Desk {
     ) -> Result<KeptCheckpoint, DeskError> {
         let task = self.existing(task)?.id;
         let id = fresh_name("CP");
-        let made = Checkpointed { id: id.clone(), checkpoint };
-        self.remark(&task, Remark::Checkpoint(made))?;
+        let made = TaskCheckpointed { id: id.clone(), checkpoint };
+        self.remark(&task, TaskRemark::Checkpoint(made))?;
         self.recall(task.as_str(), Some(&id))
     }
 
@@ -275,7 +282,7 @@ impl Desk {
             let message = format!("task `{task}` has no such checkpoint");
             refused("no_checkpoint", message, "call checkpoint_create first")
         })?;
-        let Checkpointed { id, checkpoint } = found.what;
+        let TaskCheckpointed { id, checkpoint } = found.what;
         Ok(KeptCheckpoint { id, task, sequence: found.number, at: found.at, checkpoint })
     }
 
@@ -284,7 +291,7 @@ impl Desk {
         let (depends_on, notes) =
             self.project.read(|view| Ok((view.dependencies(&task.id)?, view.notes(&task.id)?)))?;
         let depends_on = depends_on.into_iter().map(|row| row.task).collect();
-        let note = |noted: TaskAnnotation<Noted>| Note {
+        let note = |noted: TaskAnnotation<TaskNoted>| Note {
             at: noted.at,
             by: noted.by,
             text: noted.what.text,
@@ -338,7 +345,7 @@ impl Desk {
             }
         }
         if let Some(notes) = &change.notes {
-            self.remark(&task.id, Remark::Note(notes.clone()))?;
+            self.remark(&task.id, TaskRemark::Note(notes.clone()))?;
         }
         self.existing(id)
     }
@@ -379,7 +386,7 @@ impl Desk {
             let next = "tell your user: only a person completes it, or adds a `stop` gate";
             return Err(refused("not_proven", message, next));
         }
-        let (id, outcome) = (task.id.clone(), Outcome::default());
+        let (id, outcome) = (task.id.clone(), TaskOutcome::default());
         // The user's own file says that no gates are wanted.
         self.project.carry_out(&Command::CompleteTask { id, outcome, fence: Fence::None })?;
         Ok(())
@@ -431,7 +438,7 @@ impl Desk {
         Ok(())
     }
 
-    fn remark(&self, task: &TaskId, remark: Remark) -> Result<(), DeskError> {
+    fn remark(&self, task: &TaskId, remark: TaskRemark) -> Result<(), DeskError> {
         let fence = self.fence(task)?;
         self.project.execute(&Command::RemarkTask { id: task.clone(), remark, fence })?;
         Ok(())
@@ -584,7 +591,7 @@ impl Desk {
             let exit = receipt.exit_code.map_or_else(String::new, |code| format!(", exit {code}"));
             format!("{} at {}: {}{exit}", receipt.gate, receipt.point, receipt.status)
         };
-        let is_of_gate = |piped: &&Piped| piped.point == Point::Stop.name();
+        let is_of_gate = |piped: &&PipedOutput| piped.point == Point::Stop.name();
         let words = session.pending.iter().chain(&session.bound).filter(is_of_gate);
         let lines: Vec<String> = session
             .receipts

@@ -3,12 +3,14 @@
 use hookloop_agents::Report;
 use hookloop_config::clock::now;
 use hookloop_core::gates::GateResult;
+use hookloop_core::hook_status::HookStatus;
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
-use hookloop_core::session::facts::{Left, Receipt};
-use hookloop_core::session::stop::{self, ClaimJudge, Validated};
+use hookloop_core::session::facts::{Receipt, TaskExit};
+use hookloop_core::session::stop::{self, ClaimJudge, ValidationResult};
 use hookloop_core::session::{
-    Decision, Outcome, Phase, Step, StopDecided, StopWhen, TurnKind, Work, next_step,
+    NextStep, SessionOutcome, SessionPhase, SessionWork, StopDecided, StopDecision, StopWhen,
+    TurnKind, next_step,
 };
 use serde_json::json;
 
@@ -20,16 +22,16 @@ use crate::error::EngineError;
 const NOBODY: &str = "default";
 
 /// The step before the task is said to be done: that is for the guest to say.
-pub(super) fn is_proven(step: &Step) -> bool {
-    matches!(step, Step::LeaveTask { how: Left::Completed, .. })
+pub(super) fn is_proven(step: &NextStep) -> bool {
+    matches!(step, NextStep::LeaveTask { how: TaskExit::Completed, .. })
 }
 
 /// The steps that a guest takes itself: to go on, and to be done.
-pub(super) fn is_for_guest(step: &Step) -> bool {
-    is_proven(step) || matches!(step, Step::Begin(_))
+pub(super) fn is_for_guest(step: &NextStep) -> bool {
+    is_proven(step) || matches!(step, NextStep::Begin(_))
 }
 
-pub(super) fn due(session: &Performed<'_>) -> Step {
+pub(super) fn due(session: &Performed<'_>) -> NextStep {
     next_step(session.session(), session.active_ms())
 }
 
@@ -66,16 +68,16 @@ fn validate_expected(
 ) -> Result<Judged, EngineError> {
     let mut told = None;
     // Again without a next iteration: what runs nothing and would only go on is not worth one.
-    if session.session().phase == Phase::Ready {
+    if session.session().phase == SessionPhase::Ready {
         if runs_nothing(session) {
             let evaluated = evaluated(session, &promises)?;
-            if evaluated.action == Decision::Continue {
+            if evaluated.action == StopDecision::Continue {
                 return Ok(judged(session, promises, Some(evaluated), None));
             }
         }
         told = session.go_on(is_proven)?.1;
     }
-    if session.session().phase == Phase::Turn(TurnKind::Work) {
+    if session.session().phase == SessionPhase::Turn(TurnKind::Work) {
         session.hear(TurnKind::Work, report)?;
     }
     let (_, more) = session.go_on(is_for_guest)?;
@@ -99,37 +101,39 @@ fn judged(
 ) -> Judged {
     let state = session.session();
     let signal = match (&state.outcome, is_proven(&due(session))) {
-        (Some(Outcome::Complete { .. }), _) | (None, true) => Signal::Complete,
+        (Some(SessionOutcome::Complete { .. }), _) | (None, true) => Signal::Complete,
         (None, false) => Signal::Continue,
         (Some(_), _) if promises.contains(&Promise::Blocked) => Signal::Blocked,
         (Some(_), _) => Signal::Escalate,
     };
-    let results: Vec<Validated> = state
+    let results: Vec<ValidationResult> = state
         .receipts
         .iter()
-        .map(|receipt| Validated { rule: receipt.gate.clone(), result: result_of(receipt) })
+        .map(|receipt| ValidationResult { rule: receipt.gate.clone(), result: result_of(receipt) })
         .collect();
     let mut feedback: Vec<String> = session.waiting();
     feedback.extend(told);
     match &state.outcome {
-        Some(Outcome::NeedsHuman { reason }) => feedback.push(format!("needs a human: {reason}")),
-        Some(Outcome::Limit { limit }) => {
+        Some(SessionOutcome::NeedsHuman { reason }) => {
+            feedback.push(format!("needs a human: {reason}"))
+        }
+        Some(SessionOutcome::Limit { limit }) => {
             feedback.push(format!("a limit was reached: {}", limit.name()));
         }
         _ => {}
     }
     let passed = match signal {
         Signal::Complete => !state.has_accepted,
-        _ => !results.is_empty() && results.iter().all(Validated::has_passed),
+        _ => !results.is_empty() && results.iter().all(ValidationResult::has_passed),
     };
     let (id, number) = (session.journal.id.clone(), state.iteration);
     Judged { id, number, passed, signal, promises, feedback, results, hook }
 }
 
 fn result_of(receipt: &Receipt) -> GateResult {
-    match receipt.status.as_str() {
-        "passed" => GateResult::Passed,
-        "skipped" => GateResult::Skipped,
+    match receipt.status.known() {
+        Some(HookStatus::Passed) => GateResult::Passed,
+        Some(HookStatus::Skipped) => GateResult::Skipped,
         _ => GateResult::Failed,
     }
 }
@@ -139,10 +143,10 @@ pub(super) fn evaluated(
     promises: &[Promise],
 ) -> Result<Evaluated, EngineError> {
     let (by, said) = session.ask_ways(promises)?;
-    let stop::Said { decision: action, reason, next_prompt, output } = said;
+    let stop::StopVote { decision: action, reason, next_prompt, output } = said;
     let next_prompt = next_prompt.or(output);
     let failing = stop::failing(&session.validated);
-    let to_mend = (action == Decision::Continue && !failing.is_empty())
+    let to_mend = (action == StopDecision::Continue && !failing.is_empty())
         .then(|| format!("make these rules pass: {}", failing.join(", ")));
     let decided =
         StopDecided { decision: action, reason, by, failing: None, contradicting: Vec::new() };
@@ -155,7 +159,7 @@ pub(super) fn unregistered(session: &Performed<'_>) -> Evaluated {
     decision(
         session,
         StopDecided {
-            decision: Decision::Continue,
+            decision: StopDecision::Continue,
             reason,
             by,
             failing: None,
@@ -198,7 +202,7 @@ pub(super) enum Obstacle {
     /// Gates that say no, in their words; none if none was asked.
     Unproven(Vec<String>),
     /// It has ended otherwise.
-    Over(Outcome),
+    Over(SessionOutcome),
 }
 
 pub(super) fn complete(
@@ -218,7 +222,7 @@ pub(super) fn complete(
         if is_proven(&due(session)) {
             session.see_files();
         }
-        let halts = |step: &Step| is_for_guest(step) || *step == Step::Decide;
+        let halts = |step: &NextStep| is_for_guest(step) || *step == NextStep::Decide;
         told = session.go_on(halts)?.1;
         if !is_proven(&due(session)) && !is_over(session) {
             return Ok(Err(Obstacle::Unproven(session.waiting())));
@@ -227,15 +231,15 @@ pub(super) fn complete(
     }
     let state = session.session();
     match &state.outcome {
-        Some(Outcome::Complete { .. }) if promise == Promise::Complete => {}
-        Some(Outcome::NeedsHuman { .. }) if promise != Promise::Complete => {}
+        Some(SessionOutcome::Complete { .. }) if promise == Promise::Complete => {}
+        Some(SessionOutcome::NeedsHuman { .. }) if promise != Promise::Complete => {}
         Some(outcome) => return Ok(Err(Obstacle::Over(outcome.clone()))),
         None => return Ok(Err(Obstacle::Unproven(session.waiting()))),
     }
     Ok(Ok(Completed {
         id: session.journal.id.clone(),
         task: match &state.plan.work {
-            Work::Task(id) => Some(id.clone()),
+            SessionWork::Task(id) => Some(id.clone()),
             _ => None,
         },
         at: now(),
@@ -256,7 +260,7 @@ pub(super) fn block(
         .map(|said| said.reason)
         .unwrap_or_default();
     let reason = reason.map_or_else(|| said.clone(), |reason| format!("{said}: {reason}"));
-    session.leave_task(Left::Blocked, Some(reason))?;
+    session.leave_task(TaskExit::Blocked, Some(reason))?;
     session.go_on(|_| false).map(drop)
 }
 
@@ -264,7 +268,7 @@ pub(super) fn block(
 pub(super) fn iteration(
     session: &Performed<'_>,
     told: Option<String>,
-) -> Result<Iteration, Outcome> {
+) -> Result<Iteration, SessionOutcome> {
     let state = session.session();
     if let Some(outcome) = &state.outcome {
         return Err(outcome.clone());

@@ -4,12 +4,13 @@
 use hookloop_agents::Report;
 use hookloop_core::event::EventBody;
 use hookloop_core::gate_ledger::GateChange;
-use hookloop_core::hook::{Hook, Registry};
+use hookloop_core::hook::{Hook, HookRegistry};
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
 use hookloop_core::session::plan::GUEST;
 use hookloop_core::session::{
-    Limits, Outcome, Phase, Receipt, Session, Step, StopWhen, TurnKind, Work,
+    NextStep, Receipt, Session, SessionLimits, SessionOutcome, SessionPhase, SessionWork, StopWhen,
+    TurnKind,
 };
 use hookloop_core::task::Task;
 
@@ -80,7 +81,7 @@ pub fn visit(project: &Project, visit: &Visit<'_>, stop: &Stop) -> Result<Reply,
 }
 
 /// Whether anything of the project's happens in a session.
-fn has_hooks(hooks: &Registry) -> bool {
+fn has_hooks(hooks: &HookRegistry) -> bool {
     let is_of_session = |point: &Point| !matches!(point, Point::Event(_));
     let matters = |hook: &Hook| hook.enabled && hook.points.iter().any(is_of_session);
     hooks.list().iter().any(matters)
@@ -114,7 +115,7 @@ impl Host<'_> {
         let rules = self.project.rules();
         let own = rules.limits.session;
         let limits = match self.visit.agent {
-            "claude" => Limits {
+            "claude" => SessionLimits {
                 hook_retries: own.hook_retries.min(CLAUDE_RETRIES_MAX),
                 iterations: own.iterations.min(CLAUDE_RETRIES_MAX + 1),
                 ..own
@@ -124,7 +125,7 @@ impl Host<'_> {
         let purpose = Purpose {
             name: self.name(),
             agent: self.agent(),
-            work: Work::Own,
+            work: SessionWork::Own,
             // Who stops claims to be done, unless it says that it can't go on.
             stop_when: vec![StopWhen::Promise, StopWhen::Turn],
             promises: Vec::new(),
@@ -155,7 +156,7 @@ impl Host<'_> {
                 continue;
             };
             gone.perform(self.project, self.stop, |session| {
-                session.journal.note(EventBody::SessionEnding(Outcome::Interrupted));
+                session.journal.note(EventBody::SessionEnding(SessionOutcome::Interrupted));
                 session.advance(|_| false).map(drop)
             })?;
         }
@@ -221,10 +222,13 @@ impl Host<'_> {
             // What an earlier stop has left undone comes first.
             let was_judging = matches!(
                 session.session().phase,
-                Phase::After | Phase::Deciding | Phase::Gating | Phase::AtRetryLimit
+                SessionPhase::After
+                    | SessionPhase::Deciding
+                    | SessionPhase::Gating
+                    | SessionPhase::AtRetryLimit
             );
             let mut step = session.advance(|_| false)?;
-            if let (Step::Turn(kind), false) = (&step, was_judging) {
+            if let (NextStep::Turn(kind), false) = (&step, was_judging) {
                 session.hear(*kind, said(message))?;
                 step = session.advance(|_| false)?;
             }
@@ -243,10 +247,10 @@ impl Host<'_> {
         if let Some(mut visited) = self.open()? {
             visited.perform(self.project, self.stop, |session| {
                 if session.session().outcome.is_none() {
-                    session.journal.note(EventBody::SessionEnding(Outcome::Cancelled));
+                    session.journal.note(EventBody::SessionEnding(SessionOutcome::Cancelled));
                 }
                 // What is left to say is said to nobody.
-                while let Step::Turn(kind) = session.advance(|_| false)? {
+                while let NextStep::Turn(kind) = session.advance(|_| false)? {
                     session.end_turn(kind, Report::cancelled(), 0)?;
                 }
                 Ok(())
@@ -278,9 +282,9 @@ impl Host<'_> {
 }
 
 /// What the agent is answered when it wants to stop and the session has come to `step`.
-fn reply(session: &Performed<'_>, step: &Step, id: &SessionId) -> Reply {
+fn reply(session: &Performed<'_>, step: &NextStep, id: &SessionId) -> Reply {
     match step {
-        Step::Turn(kind) => {
+        NextStep::Turn(kind) => {
             Reply::Block { reason: send_back(session.session(), *kind, session.bound()) }
         }
         _ => Reply::Pass { note: note(session.session(), id) },
@@ -306,10 +310,10 @@ fn send_back(session: &Session, kind: TurnKind, told: Option<String>) -> String 
 fn note(session: &Session, id: &SessionId) -> Option<String> {
     let look = format!("hookloop sessions show {id}");
     match session.outcome.as_ref()? {
-        Outcome::Complete { unproven: true } => {
+        SessionOutcome::Complete { unproven: true } => {
             Some(format!("hookloop: the work was taken as it is, its gates do not pass ({look})"))
         }
-        Outcome::Complete { unproven: false } => {
+        SessionOutcome::Complete { unproven: false } => {
             let (passed, others): (Vec<&Receipt>, Vec<&Receipt>) =
                 session.receipts.iter().partition(|receipt| receipt.is_green());
             let names = |receipts: &[&Receipt]| {
@@ -328,13 +332,13 @@ fn note(session: &Session, id: &SessionId) -> Option<String> {
                 Some(format!("hookloop: proven by {by}; skipped or failed without blocking: {not}"))
             }
         }
-        Outcome::NeedsHuman { reason } => {
+        SessionOutcome::NeedsHuman { reason } => {
             Some(format!("hookloop: not proven, a human is needed: {reason} ({look})"))
         }
-        Outcome::Limit { limit } => {
+        SessionOutcome::Limit { limit } => {
             Some(format!("hookloop: not proven, a limit was reached: {} ({look})", limit.name()))
         }
-        Outcome::Cancelled | Outcome::Interrupted => None,
+        SessionOutcome::Cancelled | SessionOutcome::Interrupted => None,
     }
 }
 

@@ -6,9 +6,10 @@ use hookloop_config::clock::now;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::SessionId;
 use hookloop_core::promise::Promise;
-use hookloop_core::session::facts::Left;
+use hookloop_core::session::facts::TaskExit;
 use hookloop_core::session::{
-    Limits, Outcome, Phase, Session, Step, StopWhen, TurnKind, TurnResult, Work,
+    NextStep, Session, SessionLimits, SessionOutcome, SessionPhase, SessionWork, StopWhen,
+    TurnKind, TurnResult,
 };
 use hookloop_git::files::Files;
 use hookloop_hooks::runner::Runner;
@@ -45,10 +46,10 @@ pub(super) struct Purpose {
     pub(super) name: String,
     /// `guest:…`
     pub(super) agent: String,
-    pub(super) work: Work,
+    pub(super) work: SessionWork,
     pub(super) stop_when: Vec<StopWhen>,
     pub(super) promises: Vec<Promise>,
-    pub(super) limits: Limits,
+    pub(super) limits: SessionLimits,
 }
 
 impl Visited {
@@ -138,8 +139,8 @@ impl Visited {
         }
         let is_over = driver.session().is_over();
         let turns = driver.session().turns;
-        let begins_turn =
-            matches!(driver.session().phase, Phase::Turn(_)) && self.baseline_turns != Some(turns);
+        let begins_turn = matches!(driver.session().phase, SessionPhase::Turn(_))
+            && self.baseline_turns != Some(turns);
         self.opened.active_ms = driver.active_ms();
         let (journal, mut world) = driver.into_parts();
         let has_looked = begins_turn && world.look_at_files().is_some();
@@ -164,7 +165,7 @@ impl Performed<'_> {
         let session = &self.journal.session;
         let is_same = trust::policy_digest(runner.root(), &self.hooks) == session.plan.hooks;
         let is_at_stake = match session.outcome {
-            None | Some(Outcome::Complete { .. }) => !session.is_over(),
+            None | Some(SessionOutcome::Complete { .. }) => !session.is_over(),
             Some(_) => false,
         };
         if is_same || !is_at_stake {
@@ -172,8 +173,8 @@ impl Performed<'_> {
         }
         let reason = "the hooks are not those that the session began with".to_owned();
         // Nobody takes it again before a person has seen it.
-        self.leave_task(Left::Blocked, Some(reason.clone()))?;
-        self.journal.note(EventBody::SessionEnding(Outcome::NeedsHuman { reason }));
+        self.leave_task(TaskExit::Blocked, Some(reason.clone()))?;
+        self.journal.note(EventBody::SessionEnding(SessionOutcome::NeedsHuman { reason }));
         Ok(())
     }
 
@@ -189,12 +190,12 @@ impl Performed<'_> {
     /// Answers what was told.
     pub(super) fn go_on(
         &mut self,
-        halts: impl Fn(&Step) -> bool,
-    ) -> Result<(Step, Option<String>), EngineError> {
+        halts: impl Fn(&NextStep) -> bool,
+    ) -> Result<(NextStep, Option<String>), EngineError> {
         let mut told = Vec::new();
         loop {
             match self.advance(&halts)? {
-                Step::Turn(kind @ (TurnKind::Delivery | TurnKind::Recovery)) => {
+                NextStep::Turn(kind @ (TurnKind::Delivery | TurnKind::Recovery)) => {
                     told.extend(self.bound());
                     self.end_turn(kind, said(""), 0)?;
                 }

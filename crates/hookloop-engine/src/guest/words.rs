@@ -3,8 +3,8 @@
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::promise::Promise;
 use hookloop_core::refusal::Refusal;
-use hookloop_core::session::Decision;
-use hookloop_core::session::stop::Validated;
+use hookloop_core::session::StopDecision;
+use hookloop_core::session::stop::ValidationResult;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::error::EngineError;
 use crate::session::StartError;
 
-pub use hookloop_core::remark::{Checkpoint, Preset};
+pub use hookloop_core::remark::{Checkpoint, StopPreset};
 
 /// The session that started the agent, if one did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl From<StartError> for DeskError {
 pub struct Registered {
     pub id: String,
     pub task: TaskId,
-    pub preset: Preset,
+    pub preset: StopPreset,
     pub enabled: bool,
     pub metadata: Map<String, Value>,
 }
@@ -106,7 +106,7 @@ pub struct Evaluated {
     pub hook: String,
     pub task: Option<TaskId>,
     pub iteration: u32,
-    pub action: Decision,
+    pub action: StopDecision,
     pub reason: String,
     pub next_prompt: Option<String>,
     pub checkpoint_created: bool,
@@ -158,7 +158,7 @@ pub struct Judged {
     pub promises: Vec<Promise>,
     /// What the agent should know, in order.
     pub feedback: Vec<String>,
-    pub results: Vec<Validated>,
+    pub results: Vec<ValidationResult>,
     pub hook: Option<Evaluated>,
 }
 

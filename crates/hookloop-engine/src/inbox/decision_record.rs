@@ -5,13 +5,14 @@
 
 use hookloop_core::checks;
 use hookloop_core::event::EventBody;
+use hookloop_core::excerpt::first_chars;
 use hookloop_core::id::{SessionId, Subject, TaskId};
-use hookloop_core::inbox::{About, Kind, Problem};
+use hookloop_core::inbox::{Problem, ProblemKind, ProblemSubject};
 use hookloop_core::options::Length;
-use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::session::plan::{CompactCount, Dollars};
 use hookloop_core::session::{
-    Decision, GatesJudged, Limit, Outcome, Piped, PromptChannel, Receipt, Session, TurnEnded,
-    TurnKind, stop,
+    GatesJudged, PipedOutput, PromptChannel, Receipt, Session, SessionLimit, SessionOutcome,
+    StopDecision, TurnEnded, TurnKind, stop,
 };
 use hookloop_store::log::StoredEvent;
 use serde::Serialize;
@@ -95,15 +96,15 @@ pub struct DecisionRecord {
     #[serde(skip)]
     pub(super) worker: Option<String>,
     #[serde(skip)]
-    pub(super) outcome_limit: Option<Limit>,
+    pub(super) outcome_limit: Option<SessionLimit>,
 }
 
 /// Reads the record of an inbox item. A session whose events are gone leaves it empty.
 pub fn read(project: &Project, problem: &Problem) -> Result<DecisionRecord, EngineError> {
     let id = match &problem.key.about {
-        About::Task(_) => SessionId::of_actor(&problem.by),
-        About::Session(id) => Some(id.clone()),
-        About::Purse => None,
+        ProblemSubject::Task(_) => SessionId::of_actor(&problem.by),
+        ProblemSubject::Session(id) => Some(id.clone()),
+        ProblemSubject::Purse => None,
     };
     let Some(id) = id else { return Ok(DecisionRecord::default()) };
     let history = project.log().history(&Subject::Session(id.clone()), EVENTS_MAX)?;
@@ -114,7 +115,7 @@ pub fn read(project: &Project, problem: &Problem) -> Result<DecisionRecord, Engi
     let mut record = moment.record(&session, problem);
     record.difference = moment.difference(project, &session);
     record.session = Some(id);
-    record.is_of_session = matches!(problem.key.about, About::Session(_));
+    record.is_of_session = matches!(problem.key.about, ProblemSubject::Session(_));
     Ok(record)
 }
 
@@ -131,8 +132,8 @@ impl<'e> Moment<'e> {
         let end = history.partition_point(|stored| stored.seq <= problem.key.version);
         let before = &history[..end];
         let wanted = match &problem.key.about {
-            About::Task(id) => Some(id),
-            About::Session(_) | About::Purse => None,
+            ProblemSubject::Task(id) => Some(id),
+            ProblemSubject::Session(_) | ProblemSubject::Purse => None,
         };
         let is_taken = |stored: &StoredEvent| match &stored.event.body {
             EventBody::TaskTaken(taken) => wanted.is_none_or(|id| taken.task == *id),
@@ -172,18 +173,18 @@ impl<'e> Moment<'e> {
         let message = last.map(|last| without_promises(&last.message));
         let message = message.filter(|message| !message.is_empty());
         let asked = self.since_turn().any(|body| match body {
-            EventBody::StopDecided(decided) => decided.decision == Decision::Escalate,
+            EventBody::StopDecided(decided) => decided.decision == StopDecision::Escalate,
             _ => false,
         });
         let question = stop::question_in(&problem.reason).trim();
         let question =
-            Some(question.to_owned()).filter(|_| asked && problem.kind != Kind::MergeHeld);
+            Some(question.to_owned()).filter(|_| asked && problem.kind != ProblemKind::MergeHeld);
         let iteration = self.bodies().rev().find_map(|body| match body {
             EventBody::IterationStarted(started) => Some(started.number),
             _ => None,
         });
         let outcome_limit = match &session.outcome {
-            Some(Outcome::Limit { limit }) => Some(*limit),
+            Some(SessionOutcome::Limit { limit }) => Some(*limit),
             _ => None,
         };
         DecisionRecord {
@@ -203,7 +204,7 @@ impl<'e> Moment<'e> {
     }
 
     fn failed_gates(&self) -> Vec<FailedGate> {
-        let is_check = |piped: &&Piped| piped.channel() == PromptChannel::CheckResult;
+        let is_check = |piped: &&PipedOutput| piped.channel() == PromptChannel::CheckResult;
         let piped = self.since_turn().filter_map(|body| match body {
             EventBody::OutputPiped(piped) => Some(piped),
             _ => None,
@@ -223,13 +224,13 @@ impl<'e> Moment<'e> {
         shown
             .map(|receipt| GateReceipt {
                 gate: receipt.gate.clone(),
-                status: receipt.status.clone(),
+                status: receipt.status.to_string(),
                 tree: receipt.tree.clone(),
             })
             .collect()
     }
 
-    fn limits(&self, session: &Session, reached: Option<Limit>) -> Vec<LimitUse> {
+    fn limits(&self, session: &Session, reached: Option<SessionLimit>) -> Vec<LimitUse> {
         let limits = &session.plan.limits;
         let use_of =
             |limit, used: String, of: String, reached| LimitUse { limit, used, of, reached };
@@ -248,7 +249,7 @@ impl<'e> Moment<'e> {
                 "iterations",
                 session.iteration.to_string(),
                 limits.iterations.to_string(),
-                reached == Some(Limit::Iterations),
+                reached == Some(SessionLimit::Iterations),
             ),
             use_of(
                 "gate retries",
@@ -266,25 +267,25 @@ impl<'e> Moment<'e> {
                 "failed turns in a row",
                 session.errors.to_string(),
                 limits.errors.to_string(),
-                reached == Some(Limit::Errors),
+                reached == Some(SessionLimit::Errors),
             ),
             use_of(
                 "time",
                 Length { ms: session.active_ms / 1_000 * 1_000 }.to_string(),
                 Length { ms: limits.duration_ms }.to_string(),
-                reached == Some(Limit::Duration),
+                reached == Some(SessionLimit::Duration),
             ),
             use_of(
                 "tokens",
-                Count(session.usage.tokens()).to_string(),
-                Count(limits.tokens).to_string(),
-                reached == Some(Limit::Tokens),
+                CompactCount(session.usage.tokens()).to_string(),
+                CompactCount(limits.tokens).to_string(),
+                reached == Some(SessionLimit::Tokens),
             ),
             use_of(
                 "cost",
                 session.cost().to_string(),
                 Dollars(limits.cost_micros).to_string(),
-                reached == Some(Limit::Cost),
+                reached == Some(SessionLimit::Cost),
             ),
         ]
     }
@@ -326,17 +327,17 @@ impl<'e> Moment<'e> {
 
 const WORKTREES: &str = "worktrees";
 
-impl From<&Piped> for FailedGate {
-    fn from(piped: &Piped) -> FailedGate {
+impl From<&PipedOutput> for FailedGate {
+    fn from(piped: &PipedOutput) -> FailedGate {
         let text = without_colours(&piped.text);
         let lines: Vec<&str> =
             text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
         let skipped = lines.len().saturating_sub(OUTPUT_LINES_MAX);
-        let clipped = |line: &&str| line.chars().take(LINE_CHARS_MAX).collect();
+        let clipped = |line: &&str| first_chars(line, LINE_CHARS_MAX);
         FailedGate {
             gate: piped.from.clone(),
             command: piped.command.clone(),
-            status: piped.status.clone(),
+            status: piped.status.as_ref().map(ToString::to_string),
             exit_code: piped.exit_code,
             output: lines[skipped..].iter().map(clipped).collect(),
         }
@@ -447,13 +448,13 @@ fn without_promises(message: &str) -> String {
 }
 
 /// The option of `hookloop resume` that raises a limit.
-pub fn flag_of(limit: Limit) -> Option<&'static str> {
+pub fn flag_of(limit: SessionLimit) -> Option<&'static str> {
     match limit {
-        Limit::Iterations => Some("--max-iterations +20"),
-        Limit::Duration => Some("--max-duration +1h"),
-        Limit::Tokens => Some("--max-tokens +5000000"),
-        Limit::Cost => Some("--max-cost +5"),
-        Limit::Errors | Limit::Purse => None,
+        SessionLimit::Iterations => Some("--max-iterations +20"),
+        SessionLimit::Duration => Some("--max-duration +1h"),
+        SessionLimit::Tokens => Some("--max-tokens +5000000"),
+        SessionLimit::Cost => Some("--max-cost +5"),
+        SessionLimit::Errors | SessionLimit::Purse => None,
     }
 }
 
@@ -464,7 +465,7 @@ mod tests {
     #[test]
     fn output_of_a_gate_has_no_colours_and_is_bounded() {
         let text: String = (0..50).map(|n| format!("\u{1b}[31mline {n}\u{1b}[0m\n")).collect();
-        let piped = Piped { from: "tests".into(), text, ..Piped::default() };
+        let piped = PipedOutput { from: "tests".into(), text, ..PipedOutput::default() };
         let gate = FailedGate::from(&piped);
         assert_eq!(gate.output.len(), OUTPUT_LINES_MAX);
         assert_eq!(gate.output.last().map(String::as_str), Some("line 49"));

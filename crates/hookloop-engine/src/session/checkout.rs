@@ -13,8 +13,8 @@ use std::time::Duration;
 use hookloop_config::clock::now;
 use hookloop_config::effective::Rules;
 use hookloop_core::id::{SessionId, TaskId};
-use hookloop_core::session::Work;
-use hookloop_core::session::plan::{GUEST, Plan};
+use hookloop_core::session::SessionWork;
+use hookloop_core::session::plan::{GUEST, SessionPlan};
 use hookloop_core::time::Timestamp;
 use hookloop_git::files;
 use hookloop_git::repo::{BranchFate, Removal, Repo, RepoError, RepoWish, Unsaved};
@@ -78,8 +78,8 @@ impl std::fmt::Display for CheckoutHolder {
 }
 
 /// Whether a session changes the project's directory itself.
-fn works_in_checkout(plan: &Plan) -> bool {
-    let is_review = matches!(plan.work, Work::Review(_));
+fn works_in_checkout(plan: &SessionPlan) -> bool {
+    let is_review = matches!(plan.work, SessionWork::Review(_));
     !is_review && !plan.delivers && plan.worker.is_none() && !plan.agent.starts_with(GUEST)
 }
 
@@ -87,7 +87,7 @@ fn works_in_checkout(plan: &Plan) -> bool {
 pub(super) fn hold(
     runner: &Runner,
     id: &SessionId,
-    plan: &Plan,
+    plan: &SessionPlan,
     use_of: &CheckoutUse,
 ) -> Result<Option<File>, StartError> {
     if !works_in_checkout(plan) || matches!(use_of, CheckoutUse::Worktree(_)) {

@@ -5,25 +5,30 @@ use std::collections::BTreeSet;
 use hookloop_agents::{Report, clipped};
 use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
-use hookloop_core::delivery::{Fact, Held, Submission};
-use hookloop_core::event::{Empty, EventBody, FilesSeen};
-use hookloop_core::hook::{Hook, Registry};
+use hookloop_core::delivery::{DeliveryFact, MergeHeld, Submission};
+use hookloop_core::event::{EventBody, FilesSeen, NoData};
+use hookloop_core::hook::{Hook, HookRegistry};
+use hookloop_core::hook_status::HookStatus;
 use hookloop_core::id::{SessionId, Subject, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::purse::Amount;
 use hookloop_core::refusal::Refusal;
 use hookloop_core::session::facts::{
-    EmptyDifferenceFound, Left, PointPassed, RetryLimitAnswered, RetryLimitAsked, TrustDrifted,
+    EmptyDifferenceFound, PointPassed, RetryLimitAnswered, RetryLimitAsked, TaskExit, TrustDrifted,
     TurnStarted,
 };
 use hookloop_core::session::plan::counted;
-use hookloop_core::session::stop::Validated;
+use hookloop_core::session::stop::ValidationResult;
 use hookloop_core::session::{
-    Answer, AtRetryLimit, IterationStarted, Outcome, Pause, Phase, Piped, PromptChannel, Session,
-    SessionEnded, Step, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Work, next_step,
+    AtRetryLimit, IterationPause, IterationStarted, LimitDecision, NextStep, PipedOutput,
+    PromptChannel, Session, SessionEnded, SessionOutcome, SessionPhase, SessionWork, TaskLeft,
+    TaskTaken, TurnEnded, TurnKind, TurnResult, next_step,
     step::{ATTEMPTS_MAX, lost},
 };
-use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task, TaskState};
+use hookloop_core::task::Task;
+use hookloop_core::task::TaskObstacle;
+use hookloop_core::task::TaskOutcome;
+use hookloop_core::task::TaskState;
 use hookloop_git::repo::worktree::PlaceEntry;
 use hookloop_hooks::hook_context::DeliveryFacts;
 use hookloop_hooks::hook_run::HookRun;
@@ -69,10 +74,10 @@ pub struct Driver<'p, W> {
     pub(crate) journal: Journal<'p>,
     pub(super) world: W,
     /// The hooks that the session had when it began.
-    pub(crate) hooks: Registry,
+    pub(crate) hooks: HookRegistry,
     pub(crate) task: Option<Task>,
     /// What validation rules said in this iteration.
-    pub(crate) validated: Vec<Validated>,
+    pub(crate) validated: Vec<ValidationResult>,
     /// Gates that have run on what the files are now.
     pub(super) proof: Option<Proof>,
     /// Gates whose command has been executed by this process.
@@ -93,7 +98,7 @@ impl<'p, W: World> Driver<'p, W> {
         project: &'p Project,
         id: &SessionId,
         world: W,
-        hooks: Registry,
+        hooks: HookRegistry,
     ) -> Result<Option<Driver<'p, W>>, EngineError> {
         let journal = Journal::open(project, id)?;
         Ok(journal.map(|journal| Driver::with(journal, world, hooks)))
@@ -104,7 +109,7 @@ impl<'p, W: World> Driver<'p, W> {
         project: &'p Project,
         opened: &Opened,
         world: W,
-        hooks: Registry,
+        hooks: HookRegistry,
     ) -> Result<Option<Driver<'p, W>>, EngineError> {
         match Driver::open(project, &opened.id, world, hooks)? {
             Some(driver) if driver.session().run != opened.run => {
@@ -114,7 +119,7 @@ impl<'p, W: World> Driver<'p, W> {
         }
     }
 
-    pub(crate) fn with(journal: Journal<'p>, world: W, hooks: Registry) -> Driver<'p, W> {
+    pub(crate) fn with(journal: Journal<'p>, world: W, hooks: HookRegistry) -> Driver<'p, W> {
         let active_before_ms = journal.session.active_ms;
         let (task, validated, proof) = (None, Vec::new(), None);
         let reserved = Amount::default();
@@ -154,11 +159,11 @@ impl<'p, W: World> Driver<'p, W> {
 
     /// Performs the session until it ends or rests.
     pub fn run(&mut self) -> Result<(), EngineError> {
-        if matches!(self.journal.session.phase, Phase::Ended | Phase::Paused) {
+        if matches!(self.journal.session.phase, SessionPhase::Ended | SessionPhase::Paused) {
             return Ok(());
         }
         self.pick_up()?;
-        while let Step::Turn(kind) = self.advance(|_| false)? {
+        while let NextStep::Turn(kind) = self.advance(|_| false)? {
             self.turn(kind)?;
         }
         Ok(())
@@ -166,7 +171,10 @@ impl<'p, W: World> Driver<'p, W> {
 
     /// Does what is due until a turn is, the session ends or rests, or the next step is one to halt at.
     /// Answers which.
-    pub(crate) fn advance(&mut self, halts: impl Fn(&Step) -> bool) -> Result<Step, EngineError> {
+    pub(crate) fn advance(
+        &mut self,
+        halts: impl Fn(&NextStep) -> bool,
+    ) -> Result<NextStep, EngineError> {
         loop {
             if self.journal.session.outcome.is_none() {
                 self.world.rest();
@@ -174,7 +182,7 @@ impl<'p, W: World> Driver<'p, W> {
             self.heed_user();
             let step = next_step(&self.journal.session, self.active_ms());
             let is_left = self.journal.session.plan.has_guest() && self.world.is_cancelled();
-            if matches!(step, Step::Turn(_) | Step::Rest) || halts(&step) || is_left {
+            if matches!(step, NextStep::Turn(_) | NextStep::Rest) || halts(&step) || is_left {
                 self.commit()?;
                 return Ok(step);
             }
@@ -182,27 +190,27 @@ impl<'p, W: World> Driver<'p, W> {
                 continue;
             }
             match step {
-                Step::Hooks(point) => self.pass(&point)?,
-                Step::TakeTask => self.take_task()?,
-                Step::Settle => self.settle()?,
-                Step::Submit { pause_ms } => self.submit(pause_ms)?,
-                Step::Begin(pause) => self.begin(pause)?,
-                Step::StartTurn(kind) => self.start_turn(kind)?,
-                Step::Decide => self.decide()?,
-                Step::Gate => self.gate()?,
-                Step::CheckUnclaimed => self.check_unclaimed()?,
-                Step::AnswerRetryLimit => self.answer_retry_limit()?,
-                Step::LeaveTask { how, reason } => self.leave_task(how, reason)?,
-                Step::End(outcome) => self.journal.note(EventBody::SessionEnding(outcome)),
-                Step::Pause => self.rest(),
-                Step::Turn(_) | Step::Rest => {}
+                NextStep::Hooks(point) => self.pass(&point)?,
+                NextStep::TakeTask => self.take_task()?,
+                NextStep::Settle => self.settle()?,
+                NextStep::Submit { pause_ms } => self.submit(pause_ms)?,
+                NextStep::Begin(pause) => self.begin(pause)?,
+                NextStep::StartTurn(kind) => self.start_turn(kind)?,
+                NextStep::Decide => self.decide()?,
+                NextStep::Gate => self.gate()?,
+                NextStep::CheckUnclaimed => self.check_unclaimed()?,
+                NextStep::AnswerRetryLimit => self.answer_retry_limit()?,
+                NextStep::LeaveTask { how, reason } => self.leave_task(how, reason)?,
+                NextStep::End(outcome) => self.journal.note(EventBody::SessionEnding(outcome)),
+                NextStep::Pause => self.rest(),
+                NextStep::Turn(_) | NextStep::Rest => {}
             }
         }
     }
 
     fn rest(&mut self) {
         self.see_files_before_rest();
-        self.journal.note(EventBody::SessionPaused(Empty {}));
+        self.journal.note(EventBody::SessionPaused(NoData {}));
     }
 
     /// Stores what was noted, and shows it.
@@ -229,7 +237,7 @@ impl<'p, W: World> Driver<'p, W> {
 
     pub(super) fn error(&self) -> Option<String> {
         match &self.journal.session.phase {
-            Phase::Failed { error } => Some(error.clone()),
+            SessionPhase::Failed { error } => Some(error.clone()),
             _ => None,
         }
     }
@@ -248,12 +256,12 @@ impl<'p, W: World> Driver<'p, W> {
         }
         // What is complete but for its proof will not be proven any more.
         let is_ending = match session.phase {
-            Phase::Ending => !session.is_unproven() && !session.has_unjudged_end(),
-            Phase::Ended => true,
+            SessionPhase::Ending => !session.is_unproven() && !session.has_unjudged_end(),
+            SessionPhase::Ended => true,
             _ => false,
         };
         if (self.world.is_cancelled() || session.stop_requested) && !is_ending {
-            self.journal.note(EventBody::SessionEnding(Outcome::Cancelled));
+            self.journal.note(EventBody::SessionEnding(SessionOutcome::Cancelled));
         }
     }
 
@@ -347,7 +355,7 @@ impl<'p, W: World> Driver<'p, W> {
             if let Some(task) = task.filter(is_held) {
                 // One that is about to be settled goes there then.
                 let is_there = !self.journal.session.plan.delivers
-                    || matches!(self.journal.session.phase, Phase::Settling);
+                    || matches!(self.journal.session.phase, SessionPhase::Settling);
                 let entered =
                     if is_there { Ok(None) } else { self.world.enter(&task, PlaceEntry::Again) };
                 self.hold(Some(task.clone()), taken.epoch);
@@ -362,7 +370,7 @@ impl<'p, W: World> Driver<'p, W> {
                 }
             } else {
                 let reason = Some("its claim ended meanwhile".to_owned());
-                let left = TaskLeft { task: taken.task, how: Left::Lost, reason };
+                let left = TaskLeft { task: taken.task, how: TaskExit::Lost, reason };
                 self.journal.note(EventBody::TaskLeft(left));
             }
         }
@@ -372,7 +380,7 @@ impl<'p, W: World> Driver<'p, W> {
     /// A turn that was under way begins again. If its worktree was lost, another turn begins instead, whose prompt
     /// says so.
     fn pick_up_turn(&mut self, has_lost_work: bool) -> Result<(), EngineError> {
-        if let Phase::Turn(kind) = self.journal.session.phase {
+        if let SessionPhase::Turn(kind) = self.journal.session.phase {
             if has_lost_work {
                 let ended = self.turn_ended(kind, Report::cancelled(), 0);
                 self.journal.note(ended);
@@ -404,14 +412,15 @@ impl<'p, W: World> Driver<'p, W> {
         if *point == Point::SessionEnd {
             // Somebody may have said something meanwhile: then that comes first.
             self.commit()?;
-            if next_step(&self.journal.session, self.active_ms()) != Step::Hooks(point.clone()) {
+            if next_step(&self.journal.session, self.active_ms()) != NextStep::Hooks(point.clone())
+            {
                 return Ok(());
             }
             self.world.begin_end();
             self.run_point(point)?;
             self.see_files_before_rest();
             let outcome = self.journal.session.outcome.clone();
-            let outcome = outcome.unwrap_or(Outcome::Interrupted);
+            let outcome = outcome.unwrap_or(SessionOutcome::Interrupted);
             let proven = self.journal.session.is_proven();
             self.journal.note(EventBody::SessionEnded(SessionEnded { outcome, proven }));
             return Ok(());
@@ -441,7 +450,7 @@ impl<'p, W: World> Driver<'p, W> {
     }
 
     /// Fixes the next iteration's prompt.
-    fn begin(&mut self, pause: Pause) -> Result<(), EngineError> {
+    fn begin(&mut self, pause: IterationPause) -> Result<(), EngineError> {
         self.pause(pause)?;
         if !self.may_begin()? {
             return Ok(());
@@ -468,14 +477,14 @@ impl<'p, W: World> Driver<'p, W> {
     }
 
     /// Waits, and hears meanwhile who wants something else.
-    fn pause(&mut self, pause: Pause) -> Result<(), EngineError> {
+    fn pause(&mut self, pause: IterationPause) -> Result<(), EngineError> {
         let began_ms = self.world.elapsed_ms();
         // By the clock on the wall where it is about a moment: the other one stands still in a suspend.
         let left_ms = |world: &W| {
             let gone_ms = world.elapsed_ms().saturating_sub(began_ms);
             match pause {
-                Pause::For { ms } => ms.saturating_sub(gone_ms),
-                Pause::Until { ms, least_ms } => {
+                IterationPause::For { ms } => ms.saturating_sub(gone_ms),
+                IterationPause::Until { ms, least_ms } => {
                     ms.saturating_sub(world.now_ms()).max(least_ms.saturating_sub(gone_ms))
                 }
             }
@@ -502,7 +511,7 @@ impl<'p, W: World> Driver<'p, W> {
     fn may_begin(&mut self) -> Result<bool, EngineError> {
         self.journal.look()?;
         let next = next_step(&self.journal.session, self.active_ms());
-        Ok(matches!(next, Step::Begin(_)) && !self.is_stopping())
+        Ok(matches!(next, NextStep::Begin(_)) && !self.is_stopping())
     }
 
     fn start_turn(&mut self, turn: TurnKind) -> Result<(), EngineError> {
@@ -649,13 +658,13 @@ impl<'p, W: World> Driver<'p, W> {
         let session = journal.session.clone();
         // What can't be looked at now can't be stored later either, and that says why.
         let mut is_answered =
-            || journal.look().is_err() || journal.session.phase != Phase::AtRetryLimit;
+            || journal.look().is_err() || journal.session.phase != SessionPhase::AtRetryLimit;
         let asked = world.ask(&session, &mut is_answered);
         if self.is_stopping() {
             return Ok(());
         }
         self.journal.look()?;
-        if self.journal.session.phase != Phase::AtRetryLimit {
+        if self.journal.session.phase != SessionPhase::AtRetryLimit {
             return Ok(());
         }
         // A session that began before the policy does not go by what it began with.
@@ -665,8 +674,8 @@ impl<'p, W: World> Driver<'p, W> {
         };
         let (answer, by) = match (asked, at_limit) {
             (Some(answer), _) => (answer, "user"),
-            (None, AtRetryLimit::Accept) => (Answer::Accept, "at_retry_limit"),
-            (None, AtRetryLimit::NeedsHuman) => (Answer::Abort, "at_retry_limit"),
+            (None, AtRetryLimit::Accept) => (LimitDecision::Accept, "at_retry_limit"),
+            (None, AtRetryLimit::NeedsHuman) => (LimitDecision::Abort, "at_retry_limit"),
         };
         let by = by.to_owned();
         self.journal.note(EventBody::RetryLimitAnswered(RetryLimitAnswered { answer, by }));
@@ -684,7 +693,7 @@ impl<'p, W: World> Driver<'p, W> {
             Some(row) => row.task.claim.clone().map(|claim| (row.task, claim.epoch)),
             None => {
                 let wanted = match &self.journal.session.plan.work {
-                    Work::Task(id) => Wanted::Task(id.clone()),
+                    SessionWork::Task(id) => Wanted::Task(id.clone()),
                     _ => Wanted::Any,
                 };
                 // What has come due meanwhile may be the next one.
@@ -755,13 +764,13 @@ impl<'p, W: World> Driver<'p, W> {
                 Some(_) => PromptChannel::User,
                 None => PromptChannel::HookOutput,
             };
-            let piped = Piped {
+            let piped = PipedOutput {
                 from: note.by,
                 point: NOTE.to_owned(),
                 text,
                 channel: Some(channel),
                 question: note.what.question,
-                ..Piped::default()
+                ..PipedOutput::default()
             };
             self.journal.note(EventBody::OutputPiped(piped));
         }
@@ -769,27 +778,27 @@ impl<'p, W: World> Driver<'p, W> {
     }
 
     /// What a session comes to that can't have the task that it is for: it may have submitted it.
-    fn without_the_task(&self, refusal: &Refusal) -> Result<Outcome, EngineError> {
+    fn without_the_task(&self, refusal: &Refusal) -> Result<SessionOutcome, EngineError> {
         let reason = refusal.to_string();
         let session = &self.journal.session;
         let other = match session.plan.worker {
             // It was lost before anything was done, and somebody else has it.
-            Some(_) => Outcome::Interrupted,
-            None => Outcome::NeedsHuman { reason },
+            Some(_) => SessionOutcome::Interrupted,
+            None => SessionOutcome::NeedsHuman { reason },
         };
-        let Work::Task(id) = &session.plan.work else { return Ok(other) };
+        let SessionWork::Task(id) = &session.plan.work else { return Ok(other) };
         let row = self.journal.project.read(|view| view.task(id))?;
         let is_done = row.is_some_and(|row| {
             matches!(row.task.state, TaskState::Submitted | TaskState::Completed)
         });
         Ok(match is_done && session.tasks_submitted.contains(id) {
-            true => Outcome::Complete { unproven: session.has_accepted },
+            true => SessionOutcome::Complete { unproven: session.has_accepted },
             false => other,
         })
     }
 
     /// What a session comes to that finds no task.
-    fn without_tasks(&self) -> Result<Outcome, EngineError> {
+    fn without_tasks(&self) -> Result<SessionOutcome, EngineError> {
         let session = &self.journal.session;
         if !session.tasks_lost.is_empty() {
             return Ok(lost(session));
@@ -801,7 +810,7 @@ impl<'p, W: World> Driver<'p, W> {
         let reason = match (blocked, open) {
             (0, 0) => {
                 let unproven = self.journal.session.has_accepted;
-                return Ok(Outcome::Complete { unproven });
+                return Ok(SessionOutcome::Complete { unproven });
             }
             (0, _) => match self.journal.project.why_none(&Wanted::Any)? {
                 WhyNone::Full(full) => format!("{are_open}, but {full}"),
@@ -826,12 +835,12 @@ impl<'p, W: World> Driver<'p, W> {
                 format!("{needs}: {names}")
             }
         };
-        Ok(Outcome::NeedsHuman { reason })
+        Ok(SessionOutcome::NeedsHuman { reason })
     }
 
     pub(crate) fn leave_task(
         &mut self,
-        how: Left,
+        how: TaskExit,
         reason: Option<String>,
     ) -> Result<(), EngineError> {
         let Some(TaskTaken { task, epoch, .. }) = self.journal.session.task.clone() else {
@@ -839,36 +848,36 @@ impl<'p, W: World> Driver<'p, W> {
         };
         self.commit()?;
         let (how, reason) = match how {
-            Left::Returned => self.may_return(&task, reason)?,
+            TaskExit::Returned => self.may_return(&task, reason)?,
             how => (how, reason),
         };
         let fence = Fence::Epoch(epoch);
         let id = task.clone();
         let why = reason.clone().unwrap_or_default();
         let command = match how {
-            Left::Completed => {
+            TaskExit::Completed => {
                 let proven = self.journal.session.has_proven_task();
                 let result = reason.clone();
                 let outcome = TaskOutcome { result, proven, ..TaskOutcome::default() };
                 Command::CompleteTask { id, outcome, fence }
             }
-            Left::Blocked => {
-                let obstacle = Obstacle { reason: why, required_knowledge: None };
+            TaskExit::Blocked => {
+                let obstacle = TaskObstacle { reason: why, required_knowledge: None };
                 Command::BlockTask { id, obstacle, fence }
             }
-            Left::Submitted => {
+            TaskExit::Submitted => {
                 let proven = self.journal.session.has_proven_task();
                 let submission = self.journal.session.submission.clone();
                 let submission = submission.map(|found| Submission { proven, ..found });
                 Command::SubmitTask { id, fence, submission }
             }
-            Left::Returned => Command::ReleaseTask {
+            TaskExit::Returned => Command::ReleaseTask {
                 id,
                 fence,
                 reason: ReleaseReason::NeedsContinuation,
                 note: reason.clone(),
             },
-            Left::Released | Left::Lost => Command::ReleaseTask {
+            TaskExit::Released | TaskExit::Lost => Command::ReleaseTask {
                 id,
                 fence,
                 reason: ReleaseReason::Released,
@@ -879,13 +888,13 @@ impl<'p, W: World> Driver<'p, W> {
         match self.journal.change(command, left(how, reason))? {
             Ok(stored) => {
                 self.tell_stored(&stored)?;
-                if how == Left::Submitted {
+                if how == TaskExit::Submitted {
                     self.ask_for_consent(&task)?;
                 }
             }
             Err(refusal) => {
                 let why = Some(refusal.to_string());
-                self.journal.note(left(Left::Lost, why));
+                self.journal.note(left(TaskExit::Lost, why));
             }
         }
         self.task = None;
@@ -899,7 +908,7 @@ impl<'p, W: World> Driver<'p, W> {
     fn ask_for_consent(&mut self, task: &TaskId) -> Result<(), EngineError> {
         let Some(submission) = self.journal.session.submission.clone() else { return Ok(()) };
         let Some(reason) = self.world.why_consent(&submission.head) else { return Ok(()) };
-        let fact = Fact::Held(Held { head: submission.head, reason: Some(reason) });
+        let fact = DeliveryFact::Held(MergeHeld { head: submission.head, reason: Some(reason) });
         let command = Command::RecordDelivery { id: task.clone(), fact };
         match self.journal.project.execute(&command) {
             // Others did something about it already; whoever merges looks again.
@@ -913,13 +922,13 @@ impl<'p, W: World> Driver<'p, W> {
         &self,
         task: &TaskId,
         reason: Option<String>,
-    ) -> Result<(Left, Option<String>), EngineError> {
+    ) -> Result<(TaskExit, Option<String>), EngineError> {
         let returns = self.journal.project.read(|view| view.delivery(task))?.returns;
         if returns < self.journal.session.plan.limits.continuations {
-            return Ok((Left::Returned, reason));
+            return Ok((TaskExit::Returned, reason));
         }
         let why = reason.unwrap_or_default();
-        Ok((Left::Blocked, Some(format!("it went back {returns} times; the last time: {why}"))))
+        Ok((TaskExit::Blocked, Some(format!("it went back {returns} times; the last time: {why}"))))
     }
 
     fn hold(&mut self, task: Option<Task>, epoch: u64) {
@@ -929,12 +938,12 @@ impl<'p, W: World> Driver<'p, W> {
 
     /// An instruction for the next prompt: of hookloop, or of a hook whose trusted definition allows it.
     pub(super) fn instruct(&mut self, from: &str, point: &Point, text: String) {
-        self.journal.note(EventBody::OutputPiped(Piped {
+        self.journal.note(EventBody::OutputPiped(PipedOutput {
             from: from.to_owned(),
             point: point.name().to_owned(),
             text: clipped(&text, PIPED_MAX),
             channel: Some(PromptChannel::Instruction),
-            ..Piped::default()
+            ..PipedOutput::default()
         }));
     }
 
@@ -943,26 +952,26 @@ impl<'p, W: World> Driver<'p, W> {
         &mut self,
         hook: &str,
         point: &Point,
-        status: &str,
+        status: HookStatus,
         text: String,
     ) {
-        self.journal.note(EventBody::OutputPiped(Piped {
+        self.journal.note(EventBody::OutputPiped(PipedOutput {
             from: hook.to_owned(),
             point: point.name().to_owned(),
-            status: Some(status.to_owned()),
+            status: Some(status.into()),
             text,
             channel: Some(PromptChannel::HookOutput),
-            ..Piped::default()
+            ..PipedOutput::default()
         }));
     }
 
     /// The result of a check for the next prompt, as data.
     pub(super) fn tell_check(&mut self, point: &Point, run: &HookRun, text: String) {
         let gate = self.gate_named(point, &run.hook);
-        self.journal.note(EventBody::OutputPiped(Piped {
+        self.journal.note(EventBody::OutputPiped(PipedOutput {
             from: run.hook.clone(),
             point: point.name().to_owned(),
-            status: Some(run.outcome.status.name().to_owned()),
+            status: Some(run.outcome.status.into()),
             text: clipped(&text, PIPED_MAX),
             channel: Some(PromptChannel::CheckResult),
             command: gate.map(|gate| describe(&gate)),
@@ -989,7 +998,7 @@ impl<'p, W: World> Driver<'p, W> {
 /// How much of what waits a prompt takes: at least the first.
 fn items(session: &Session) -> u32 {
     let mut room = PROMPT_PIPED_MAX;
-    let fits = |piped: &&Piped| match room.checked_sub(piped.text.len()) {
+    let fits = |piped: &&PipedOutput| match room.checked_sub(piped.text.len()) {
         Some(left) => {
             room = left;
             true

@@ -7,7 +7,7 @@ use hookloop_core::action::Action;
 use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{EventId, SessionId, Subject};
-use hookloop_core::purse::{Amount, Answer, Purse};
+use hookloop_core::purse::{Amount, Purse, ReservationAnswer};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::session::Session;
 use hookloop_store::log::{LogError, Seq, StoredEvent};
@@ -241,7 +241,7 @@ impl<'p> Journal<'p> {
                         Entry::Reserve { id, purse, wish } => {
                             let origin = Origin::command(*id, project.actor());
                             match set_aside(&mut work, origin, purse, &self.id, *wish)? {
-                                Answer::Granted => {}
+                                ReservationAnswer::Granted => {}
                                 answer => return Err(Undone::Short(Box::new(answer))),
                             }
                         }
@@ -329,13 +329,13 @@ enum Stored {
     Behind,
     Refused(Refusal),
     /// The purse does not have what the turn may use.
-    Short(Answer),
+    Short(ReservationAnswer),
 }
 
 /// Why nothing of a batch is stored.
 enum Undone {
     Error(EngineError),
-    Short(Box<Answer>),
+    Short(Box<ReservationAnswer>),
 }
 
 impl<E: Into<EngineError>> From<E> for Undone {
@@ -349,7 +349,7 @@ pub(crate) enum Began {
     Stored(Vec<StoredEvent>),
     /// Others wrote to the session first: what comes next may be something else.
     Behind,
-    Not(Answer),
+    Not(ReservationAnswer),
 }
 
 #[cfg(test)]

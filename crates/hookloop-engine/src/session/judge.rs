@@ -3,19 +3,20 @@
 use std::collections::BTreeSet;
 
 use hookloop_agents::clipped;
-use hookloop_core::answer::{SKIP, Status, Verdict as Said};
+use hookloop_core::digest::sha256_hex;
 use hookloop_core::event::EventBody;
 use hookloop_core::excerpt::first_names;
 use hookloop_core::feedback::{CheckChanges, GateOutput, feedback};
 use hookloop_core::gates::{self, GateResult, GateRun, GatesVerdict};
-use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::hook::{Hook, HookHandler};
+use hookloop_core::hook_protocol::{HookStatus, HookVerdict as Said, SKIP};
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
 use hookloop_core::promise::{self, NearMiss, Promise};
-use hookloop_core::session::stop::{self, ClaimJudge, Validated, Way};
+use hookloop_core::session::stop::{self, ClaimJudge, StopCondition, ValidationResult};
 use hookloop_core::session::{
-    Decision, GatesJudged, Outcome, Piped, PromptChannel, Receipt, StopDecided, StopWhen, Verdict,
-    facts::UnclaimedWorkChecked,
+    GatesJudged, JointVerdict, PipedOutput, PromptChannel, Receipt, SessionOutcome, StopDecided,
+    StopDecision, StopWhen, facts::UnclaimedWorkChecked,
 };
 use hookloop_git::files::Look;
 use hookloop_hooks::hook_run::HookRun;
@@ -96,17 +97,18 @@ impl<W: World> Driver<'_, W> {
         let promises = last.map_or_else(Vec::new, |last| last.promises.clone());
         let (by, mut said) = self.ask_ways(&promises)?;
         let claims = &self.journal.session.claims;
-        if let (Decision::Escalate, Some(why)) =
+        if let (StopDecision::Escalate, Some(why)) =
             (said.decision, claims.iter().find_map(|claimed| claimed.reason.as_deref()))
         {
             said.reason = format!("{}: {why}", said.reason);
-        } else if let (Decision::Escalate, Some(last)) = (said.decision, &self.journal.session.last)
+        } else if let (StopDecision::Escalate, Some(last)) =
+            (said.decision, &self.journal.session.last)
             && stop::by_promise(&last.promises, self.claim_judge()).as_ref() == Some(&said)
             && let Some(words) = stop::last_words(&last.message)
         {
             said.reason = format!("{}: {words}", said.reason);
         }
-        if let (Decision::Continue, Some(last)) = (said.decision, &self.journal.session.last) {
+        if let (StopDecision::Continue, Some(last)) = (said.decision, &self.journal.session.last) {
             for near_miss in &last.near_misses {
                 said.reason = format!("{}; not a report: {near_miss}", said.reason);
             }
@@ -123,7 +125,7 @@ impl<W: World> Driver<'_, W> {
         }
         let failing = match (self.validated.is_empty(), said.decision) {
             (true, _) => None,
-            (false, Decision::Continue) => Some(self.tell_failing_rules()),
+            (false, StopDecision::Continue) => Some(self.tell_failing_rules()),
             (false, _) => Some(stop::failing(&self.validated)),
         };
         let (decision, reason) = (said.decision, clipped(&said.reason, REASON_MAX));
@@ -138,7 +140,7 @@ impl<W: World> Driver<'_, W> {
     pub(crate) fn ask_ways(
         &mut self,
         promises: &[Promise],
-    ) -> Result<(String, stop::Said), EngineError> {
+    ) -> Result<(String, stop::StopVote), EngineError> {
         let ways = self.ways()?;
         let mut failed = None;
         let decided = stop::decide(&ways, |way| match self.ask_way(way, promises) {
@@ -162,7 +164,7 @@ impl<W: World> Driver<'_, W> {
 
     /// Those that are registered for the task, else the session's. A project that has commands of its own for
     /// this is not overruled by what an agent registers.
-    fn ways(&self) -> Result<Vec<Way>, EngineError> {
+    fn ways(&self) -> Result<Vec<StopCondition>, EngineError> {
         let own = &self.journal.session.plan.stop_when;
         let task = self.task.as_ref().filter(|_| !own.iter().any(StopWhen::is_hook));
         let registered = match task {
@@ -170,10 +172,10 @@ impl<W: World> Driver<'_, W> {
             None => Vec::new(),
         };
         Ok(match registered.is_empty() {
-            true => own.iter().map(Way::from).collect(),
+            true => own.iter().map(StopCondition::from).collect(),
             false => registered
                 .into_iter()
-                .map(|hook| Way { name: hook.what.id, when: hook.what.hook_type.way() })
+                .map(|hook| StopCondition { name: hook.what.id, when: hook.what.hook_type.way() })
                 .collect(),
         })
     }
@@ -183,11 +185,11 @@ impl<W: World> Driver<'_, W> {
         &mut self,
         way: &StopWhen,
         promises: &[Promise],
-    ) -> Result<Result<stop::Said, String>, EngineError> {
+    ) -> Result<Result<stop::StopVote, String>, EngineError> {
         let promised = stop::by_promise(promises, self.claim_judge());
-        let nothing = |what: &str| stop::Said::new(Decision::Continue, what);
+        let nothing = |what: &str| stop::StopVote::new(StopDecision::Continue, what);
         Ok(Ok(match way {
-            StopWhen::Turn => stop::Said::new(Decision::Complete, "the turn has ended"),
+            StopWhen::Turn => stop::StopVote::new(StopDecision::Complete, "the turn has ended"),
             StopWhen::Promise => promised.unwrap_or_else(|| nothing(NO_REPORT)),
             StopWhen::Default => match promised {
                 Some(said) => said,
@@ -196,7 +198,7 @@ impl<W: World> Driver<'_, W> {
             },
             StopWhen::Validation => self.validate()?,
             StopWhen::Tasks => match self.journal.project.read(|view| view.open_tasks())? {
-                0 => stop::Said::new(Decision::Complete, "no task is open"),
+                0 => stop::StopVote::new(StopDecision::Complete, "no task is open"),
                 open => nothing(&format!("{open} tasks are open")),
             },
             StopWhen::Hook(name) => return self.ask_hook(name),
@@ -204,7 +206,7 @@ impl<W: World> Driver<'_, W> {
     }
 
     /// Asks a command of the project's.
-    fn ask_hook(&mut self, name: &str) -> Result<Result<stop::Said, String>, EngineError> {
+    fn ask_hook(&mut self, name: &str) -> Result<Result<stop::StopVote, String>, EngineError> {
         // It is told what the rules say, as they are now.
         if self.validated.is_empty() {
             self.validate()?;
@@ -221,25 +223,29 @@ impl<W: World> Driver<'_, W> {
         let reason = run.outcome.reason.clone();
         let why = |usual: &str| reason.clone().unwrap_or_else(|| usual.to_owned());
         let said = match (&run.outcome.status, &run.outcome.verdict) {
-            (_, Said::Escalate { reason }) => stop::Said::new(Decision::Escalate, reason.clone()),
-            // Not allowed to skip is not permission to complete.
-            (Status::Passed, Said::Pass) if run.outcome.ignored.contains(&SKIP) => {
-                stop::Said::new(Decision::Continue, why("it had nothing to say"))
+            (_, Said::Escalate { reason }) => {
+                stop::StopVote::new(StopDecision::Escalate, reason.clone())
             }
-            (Status::Passed, Said::Pass) => stop::Said::new(Decision::Complete, why("it says so")),
-            (Status::Blocked, Said::Block { feedback }) => {
+            // Not allowed to skip is not permission to complete.
+            (HookStatus::Passed, Said::Pass) if run.outcome.ignored.contains(&SKIP) => {
+                stop::StopVote::new(StopDecision::Continue, why("it had nothing to say"))
+            }
+            (HookStatus::Passed, Said::Pass) => {
+                stop::StopVote::new(StopDecision::Complete, why("it says so"))
+            }
+            (HookStatus::Blocked, Said::Block { feedback }) => {
                 // A hook that blocks by its exit code has printed why, which is data.
                 let is_told = run.ran.as_ref().is_some_and(|ran| ran.exit_code == Some(2));
                 let next_prompt = run.outcome.next_prompt.clone();
                 let output = feedback.clone();
-                stop::Said {
+                stop::StopVote {
                     output: (is_told && next_prompt.is_none()).then_some(output),
                     next_prompt,
-                    ..stop::Said::new(Decision::Continue, why("it says so"))
+                    ..stop::StopVote::new(StopDecision::Continue, why("it says so"))
                 }
             }
-            (Status::Skipped, _) => {
-                stop::Said::new(Decision::Continue, why("it had nothing to say"))
+            (HookStatus::Skipped, _) => {
+                stop::StopVote::new(StopDecision::Continue, why("it had nothing to say"))
             }
             (status, _) => return Ok(Err(why(status.name()))),
         };
@@ -247,7 +253,7 @@ impl<W: World> Driver<'_, W> {
     }
 
     /// Runs the validation rules on the files as they are now.
-    fn validate(&mut self) -> Result<stop::Said, EngineError> {
+    fn validate(&mut self) -> Result<stop::StopVote, EngineError> {
         let rules = self.hooks_at(&Point::Validation);
         if rules.is_empty() {
             return Ok(stop::by_validation(&[]));
@@ -255,7 +261,7 @@ impl<W: World> Driver<'_, W> {
         let proof = self.prove(&[(Point::Validation, rules.clone())])?;
         self.note_receipts(&rules, &Point::Validation, &proof);
         let judged = verdict(&rules, &proof.runs);
-        let validated = |(run, result): (&HookRun, &GateResult)| Validated {
+        let validated = |(run, result): (&HookRun, &GateResult)| ValidationResult {
             rule: run.hook.clone(),
             result: *result,
         };
@@ -292,13 +298,13 @@ impl<W: World> Driver<'_, W> {
         let all: Vec<Hook> = gates.into_iter().chain(rules).collect();
         self.note_executed(&proof.runs);
         let judged = self.judge(&all, proof, &able);
-        let has_passed = judged.verdict == Verdict::Pass;
+        let has_passed = judged.verdict == JointVerdict::Pass;
         self.journal.note(EventBody::GatesJudged(judged));
         // What is submitted is compared with its base when it is.
         let session = &self.journal.session;
         let is_compared = has_passed
             && !session.plan.delivers
-            && !matches!(session.outcome, Some(Outcome::Limit { .. }));
+            && !matches!(session.outcome, Some(SessionOutcome::Limit { .. }));
         if is_compared && self.must_change_files() && self.has_changed_nothing() {
             let finding = match self.task {
                 Some(_) => "no file changed since you were given this task",
@@ -327,7 +333,7 @@ impl<W: World> Driver<'_, W> {
         let has_passed = !judged.names(GateResult::Passed).is_empty();
         let checked = UnclaimedWorkChecked {
             gates: all.len() as u32,
-            passed: judged.verdict == Verdict::Pass && has_passed && proof.is_firm,
+            passed: judged.verdict == JointVerdict::Pass && has_passed && proof.is_firm,
             changed: !self.has_changed_nothing(),
             failing,
         };
@@ -401,14 +407,14 @@ impl<W: World> Driver<'_, W> {
             skipped: named(GateResult::Skipped),
             failed: named(GateResult::Failed),
             verdict: match judged.verdict {
-                Verdict::Escalate { reason } => {
-                    Verdict::Escalate { reason: clipped(&reason, REASON_MAX) }
+                JointVerdict::Escalate { reason } => {
+                    JointVerdict::Escalate { reason: clipped(&reason, REASON_MAX) }
                 }
                 // A gate that can't run is no failure of the work: a person decides, before another turn is paid for.
-                Verdict::Block if let Some(reason) = unable => {
-                    Verdict::Escalate { reason: clipped(&reason, REASON_MAX) }
+                JointVerdict::Block if let Some(reason) = unable => {
+                    JointVerdict::Escalate { reason: clipped(&reason, REASON_MAX) }
                 }
-                Verdict::Pass if !failing.is_empty() => Verdict::Block,
+                JointVerdict::Pass if !failing.is_empty() => JointVerdict::Block,
                 verdict => verdict,
             },
             gates: gates.len() as u32,
@@ -432,12 +438,12 @@ impl<W: World> Driver<'_, W> {
 
     /// Pipes the output of gates that do not block and ask for it: into the next prompt, or into the last turn of a
     /// session without tasks. After a task that is done, the next prompt is another task's.
-    fn pipe_gates(&mut self, gates: &[Hook], runs: &[HookRun], verdict: &Verdict) {
+    fn pipe_gates(&mut self, gates: &[Hook], runs: &[HookRun], verdict: &JointVerdict) {
         let session = &self.journal.session;
         let is_heard = match verdict {
-            Verdict::Block => true,
-            Verdict::Pass => session.task.is_none() && session.deliveries == 0,
-            Verdict::Escalate { .. } => false,
+            JointVerdict::Block => true,
+            JointVerdict::Pass => session.task.is_none() && session.deliveries == 0,
+            JointVerdict::Escalate { .. } => false,
         };
         if !is_heard {
             return;
@@ -448,7 +454,7 @@ impl<W: World> Driver<'_, W> {
                 |run: &&HookRun| run.hook == hook.name && run.outcome.verdict == Said::Pass;
             let Some(run) = runs.iter().find(is_own) else { continue };
             if let Some(text) = piped(hook, run) {
-                let status = run.outcome.status.name();
+                let status = run.outcome.status;
                 self.tell_hook_output(&hook.name, &Point::Stop, status, text);
             }
         }
@@ -508,10 +514,10 @@ impl<W: World> Driver<'_, W> {
             gate: gate.name.clone(),
             point: point.name().to_owned(),
             what: trust::what(&gate.handler),
-            status: run.outcome.status.name().to_owned(),
+            status: run.outcome.status.into(),
             exit_code: ran.and_then(|ran| ran.exit_code),
             tree,
-            output_sha256: trust::hex(&output),
+            output_sha256: sha256_hex(&output),
             duration_ms: ran.map_or(0, |ran| ran.duration_ms),
             context: run.outcome.values.clone(),
         }));
@@ -594,12 +600,12 @@ impl<W: World> Driver<'_, W> {
 
     /// The output of a hook that has the agent go on, as data.
     fn tell_output(&mut self, hook: &str, output: &str) {
-        self.journal.note(EventBody::OutputPiped(Piped {
+        self.journal.note(EventBody::OutputPiped(PipedOutput {
             from: hook.to_owned(),
             point: Point::StopWhen.name().to_owned(),
             text: clipped(output, PIPED_MAX),
             channel: Some(PromptChannel::CheckResult),
-            ..Piped::default()
+            ..PipedOutput::default()
         }));
     }
 }
@@ -619,7 +625,7 @@ fn verdict(gates: &[Hook], runs: &[HookRun]) -> GatesVerdict {
 
 /// Whether a gate starts a program of the project or of the machine.
 fn is_command(gate: &Hook) -> bool {
-    matches!(gate.handler, Handler::Command(_) | Handler::Builtin(_))
+    matches!(gate.handler, HookHandler::Command(_) | HookHandler::Builtin(_))
 }
 
 fn with_result<'r>(

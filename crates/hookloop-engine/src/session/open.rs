@@ -17,30 +17,36 @@ use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
 use hookloop_config::paths::SESSIONS as DIRECTORY;
 use hookloop_core::authority::ControlledAction;
-use hookloop_core::event::{Empty, EventBody};
+use hookloop_core::digest::hex;
+use hookloop_core::event::{EventBody, NoData};
 use hookloop_core::gate_ledger::{GateChange, GateChangeKind};
-use hookloop_core::hook::{Hook, Registry};
+use hookloop_core::hook::{Hook, HookRegistry};
 use hookloop_core::id::{SessionId, Subject, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
+use hookloop_core::session::SessionState;
 use hookloop_core::session::facts::{SessionReopened, SessionResumed};
 use hookloop_core::session::plan::{GUEST, UNPRICED_TURNS};
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
-    AtRetryLimit, ConversationPolicy, Fallback, Limit, Limits, Outcome, Phase, Piped, Plan,
-    PromptChannel, Session, StopWhen, Work, stop as stop_words,
+    AgentFallback, AtRetryLimit, ConversationPolicy, PipedOutput, PromptChannel, Session,
+    SessionLimit, SessionLimits, SessionOutcome, SessionPhase, SessionPlan, SessionWork, StopWhen,
+    stop as stop_words,
 };
 use hookloop_core::task::TaskState;
-use hookloop_core::trace::{Names, TraceId};
+use hookloop_core::trace::SpanNames;
+use hookloop_core::trace::TraceId;
 use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::exec_context::LockError;
 use hookloop_hooks::frozen_hooks::FreezeError;
-use hookloop_hooks::frozen_hooks::{FrozenHooks, FrozenSession};
+use hookloop_hooks::frozen_hooks::FrozenHooks;
+use hookloop_hooks::frozen_hooks::FrozenSession;
 use hookloop_hooks::runner::Runner;
 use hookloop_hooks::trust;
 use hookloop_hooks::trust::Standing;
 use hookloop_process::try_lock_file;
-use hookloop_store::view::{PAUSED, REVIEW, RUNNING, SessionRow};
+use hookloop_store::view::REVIEW;
+use hookloop_store::view::SessionRow;
 use rustix::fs::{FlockOperation, flock};
 
 use super::checkout::{self, CheckoutHolder, CheckoutUse};
@@ -61,9 +67,6 @@ const CLOCK: &str = "active_ms";
 const STOP: &str = "stop";
 /// How often it is looked for.
 const STOP_POLL: Duration = Duration::from_millis(250);
-/// The state of a session whose work is complete.
-const COMPLETE: &str = "complete";
-const NEEDS_HUMAN: &str = "needs_human";
 /// Says that the session is over.
 const OVER: &str = "over";
 /// How often a lock is tried that somebody may only have looked at.
@@ -84,9 +87,9 @@ const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub struct Wish {
     pub name: Option<String>,
-    pub work: Work,
+    pub work: SessionWork,
     pub agent: String,
-    pub fallback: Option<Fallback>,
+    pub fallback: Option<AgentFallback>,
     pub conversation: ConversationPolicy,
     /// The promises that end it; all of them if none is named.
     pub promises: Vec<Promise>,
@@ -95,7 +98,7 @@ pub struct Wish {
     /// Instead of what the project says.
     pub stop_when: Option<Vec<StopWhen>>,
     pub at_retry_limit: Option<AtRetryLimit>,
-    pub limits: Limits,
+    pub limits: SessionLimits,
     pub machine: String,
     /// Completing without any change is fine.
     pub no_changes_ok: bool,
@@ -149,7 +152,7 @@ pub enum StartError {
     #[error("`{0}` is the start of several sessions: {ids}", ids = ids(.1))]
     SeveralBegin(String, Vec<SessionId>),
     #[error("session {session} can't continue: {reached}")]
-    AtLimit { session: SessionId, limit: Limit, reached: String },
+    AtLimit { session: SessionId, limit: SessionLimit, reached: String },
     #[error("session {0} is not running: {1}")]
     NotRunning(SessionId, String),
     #[error("no session runs in this directory")]
@@ -217,13 +220,13 @@ impl LimitChanges {
     }
 
     /// The limits after the changes. Turns of unknown cost get as many again where the cost limit is raised.
-    fn over(&self, limits: Limits) -> Limits {
+    fn over(&self, limits: SessionLimits) -> SessionLimits {
         let iterations = LimitChange::of(self.iterations, limits.iterations.into());
         let unpriced_turns = match (self.cost_micros, limits.unpriced_turns) {
             (None, turns) | (Some(_), turns @ u32::MAX) => turns,
             (Some(_), turns) => turns.saturating_add(UNPRICED_TURNS),
         };
-        Limits {
+        SessionLimits {
             iterations: u32::try_from(iterations).unwrap_or(u32::MAX),
             duration_ms: LimitChange::of(self.duration_ms, limits.duration_ms),
             tokens: LimitChange::of(self.tokens, limits.tokens),
@@ -259,7 +262,7 @@ pub struct Opened {
     pub id: SessionId,
     /// Which start of it this is.
     pub run: u32,
-    pub plan: Plan,
+    pub plan: SessionPlan,
     pub active_ms: u64,
     /// All that is left is its end.
     pub is_ending: bool,
@@ -313,7 +316,7 @@ impl Opened {
     /// The trace that it is shown in, if it is shown to anybody.
     pub fn trace(&self, project: &Project) -> Option<TraceId> {
         project.traces.as_ref()?;
-        Some(Names::new(self.id.clone(), self.plan.trace_parent).trace())
+        Some(SpanNames::new(self.id.clone(), self.plan.trace_parent).trace())
     }
 
     /// What a session that is over does not need any more.
@@ -358,7 +361,7 @@ pub fn start_as(
     let hooks = project.hooks()?;
     let frozen = match wish.work {
         // Nothing of the project's runs for a review.
-        Work::Review(_) => {
+        SessionWork::Review(_) => {
             check_trust(runner, &hooks)?;
             None
         }
@@ -374,7 +377,7 @@ pub fn start_as(
     // A guest works where its user is.
     let delivers =
         rules.delivery.is_some() && wish.work.is_of_tasks() && !wish.agent.starts_with(GUEST);
-    let plan = Plan {
+    let plan = SessionPlan {
         name: wish.name.unwrap_or_else(|| id.to_string()),
         work: wish.work,
         agent: wish.agent,
@@ -434,7 +437,7 @@ pub fn reopen(
     if session.plan.has_guest() {
         return Err(StartError::Guest(id.clone()));
     }
-    if matches!(session.plan.work, Work::Review(_)) {
+    if matches!(session.plan.work, SessionWork::Review(_)) {
         return Err(StartError::Review(id.clone()));
     }
     if let Some(worker) = &session.plan.worker {
@@ -446,13 +449,13 @@ pub fn reopen(
     journal.note(EventBody::SessionReopened(SessionReopened { limits }));
     if let Some(answer) = answer {
         let question = answer.question.filter(|question| !question.trim().is_empty());
-        journal.note(EventBody::OutputPiped(Piped {
+        journal.note(EventBody::OutputPiped(PipedOutput {
             from: project.actor().to_owned(),
             point: MESSAGE.to_owned(),
             text: answer.text.to_owned(),
             channel: Some(PromptChannel::User),
             question: question.map(str::to_owned),
-            ..Piped::default()
+            ..PipedOutput::default()
         }));
     }
     journal.commit()?;
@@ -467,7 +470,7 @@ fn check_work_left(project: &Project, id: &SessionId, session: &Session) -> Resu
     let nothing = |why: String, task: Option<&TaskId>| {
         Err(StartError::NothingLeft { session: id.clone(), why, task: task.cloned() })
     };
-    let Work::Task(task) = &session.plan.work else {
+    let SessionWork::Task(task) = &session.plan.work else {
         return match project.read(|view| view.open_tasks())? {
             0 => nothing("no task is open".to_owned(), None),
             _ => Ok(()),
@@ -490,12 +493,12 @@ fn check_reopening(
     project: &Project,
     id: &SessionId,
     session: &Session,
-    limits: Limits,
+    limits: SessionLimits,
 ) -> Result<(), StartError> {
     let over = |state: &str| Err(StartError::Over(id.clone(), state.to_owned()));
     match (&session.outcome, session.is_over()) {
         (_, false) => return Err(StartError::NotOver(id.clone())),
-        (Some(outcome @ Outcome::Complete { .. }), _) => return over(outcome.name()),
+        (Some(outcome @ SessionOutcome::Complete { .. }), _) => return over(outcome.name()),
         _ => {}
     }
     check_work_left(project, id, session)?;
@@ -503,11 +506,11 @@ fn check_reopening(
     let mut with_limits = session.clone();
     with_limits.plan.limits = limits;
     let used = [
-        (Limit::Iterations, session.next_iteration() > limits.iterations),
-        (Limit::Duration, session.active_ms >= limits.duration_ms),
-        (Limit::Tokens, session.usage.tokens() >= limits.tokens),
-        (Limit::Cost, session.usage.cost_micros >= limits.cost_micros),
-        (Limit::Cost, session.unpriced_turns >= limits.unpriced_turns),
+        (SessionLimit::Iterations, session.next_iteration() > limits.iterations),
+        (SessionLimit::Duration, session.active_ms >= limits.duration_ms),
+        (SessionLimit::Tokens, session.usage.tokens() >= limits.tokens),
+        (SessionLimit::Cost, session.usage.cost_micros >= limits.cost_micros),
+        (SessionLimit::Cost, session.unpriced_turns >= limits.unpriced_turns),
     ];
     match used.into_iter().find(|(_, is_reached)| *is_reached) {
         None => Ok(()),
@@ -530,16 +533,19 @@ fn find_to_resume(
     let is_own = |row: &SessionRow| !is_of_guest(row) && row.work != REVIEW;
     let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
     // One that runs is not the one that somebody wants to go on with.
-    let is_ours = |row: &SessionRow| (row.machine == machine || row.state == PAUSED) && is_own(row);
+    let is_ours = |row: &SessionRow| {
+        (row.machine == machine || row.state == SessionState::Paused) && is_own(row)
+    };
     let mut free = open.into_iter().filter(|row| is_ours(row) && !is_running(runner, &row.id));
     if let Some(row) = free.next() {
         return Ok(row);
     }
     let last = project.read(|view| view.sessions(OPEN_MAX))?.into_iter().find(is_own);
-    let can_reopen =
-        |row: &SessionRow| row.is_over() && row.machine == machine && row.state != COMPLETE;
+    let can_reopen = |row: &SessionRow| {
+        row.is_over() && row.machine == machine && row.state != SessionState::Complete
+    };
     let row = last.filter(can_reopen).ok_or(StartError::NothingToResume)?;
-    match row.state == NEEDS_HUMAN && !has_decision {
+    match row.state == SessionState::NeedsHuman && !has_decision {
         true => Err(StartError::NeedsAnswer(row.id)),
         false => Ok(row),
     }
@@ -579,7 +585,7 @@ pub fn prepare_resume(
         };
     }
     let question = match &session.outcome {
-        Some(Outcome::NeedsHuman { reason }) => Some(stop_words::question_in(reason)),
+        Some(SessionOutcome::NeedsHuman { reason }) => Some(stop_words::question_in(reason)),
         _ => None,
     };
     let answer = text.map(|text| ReopenAnswer { question, text });
@@ -627,12 +633,12 @@ pub fn stop(
         return Err(StartError::Review(row.id));
     }
     let is_here = is_running(runner, &row.id);
-    let is_elsewhere = !is_here && row.machine != machine && row.state == RUNNING;
+    let is_elsewhere = !is_here && row.machine != machine && row.state == SessionState::Running;
     if row.is_over() || !is_here && !is_elsewhere {
         let state = stopped_state(&row);
         return Err(StartError::NotRunning(row.id, state));
     }
-    project.append(&Subject::Session(row.id.clone()), EventBody::StopRequested(Empty {}))?;
+    project.append(&Subject::Session(row.id.clone()), EventBody::StopRequested(NoData {}))?;
     if is_here {
         let path = directory(runner, &row.id).join(STOP);
         fs::write(&path, "").map_err(|source| StartError::Io { path, source })?;
@@ -682,7 +688,7 @@ pub fn resume(
         None => find_to_resume(project, runner, machine, false)?,
     };
     if row.is_over() {
-        return Err(StartError::Over(row.id, row.state));
+        return Err(StartError::Over(row.id, row.state.to_string()));
     }
     if is_of_guest(&row) {
         return Err(StartError::Guest(row.id));
@@ -690,7 +696,7 @@ pub fn resume(
     if row.work == REVIEW {
         return Err(StartError::Review(row.id));
     }
-    if row.machine != machine && row.state != PAUSED && !how.take_over {
+    if row.machine != machine && row.state != SessionState::Paused && !how.take_over {
         return Err(StartError::Elsewhere(row.id, row.machine));
     }
     let hooks = project.hooks()?;
@@ -704,7 +710,7 @@ pub fn resume(
     let mut journal = journal(project, &row.id)?;
     // Another program may have ended it while this one waited for the lock.
     if journal.session.is_over() {
-        let state = journal.session.outcome.as_ref().map_or("over", Outcome::name);
+        let state = journal.session.outcome.as_ref().map_or("over", SessionOutcome::name);
         return Err(StartError::Over(row.id, state.to_owned()));
     }
     let use_of = match (checkout::has_worktree(&directory), how.share_checkout) {
@@ -751,7 +757,7 @@ pub fn resume(
 fn recalled(
     project: &Project,
     runner: &Runner,
-    (id, plan): (&SessionId, &Plan),
+    (id, plan): (&SessionId, &SessionPlan),
     directory: &Path,
 ) -> Result<Option<Arc<FrozenHooks>>, StartError> {
     let Some(scripts) = &plan.scripts else { return Ok(None) };
@@ -762,7 +768,7 @@ fn recalled(
 }
 
 /// Remembers that this machine trusts the scripts of a session.
-fn mark(id: &SessionId, plan: &Plan, directory: &Path) -> Result<(), StartError> {
+fn mark(id: &SessionId, plan: &SessionPlan, directory: &Path) -> Result<(), StartError> {
     match &plan.scripts {
         Some(scripts) => Ok(FrozenSession { id, scripts, directory }.mark()?),
         None => Ok(()),
@@ -774,13 +780,13 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
     let mut found = Vec::new();
     for row in project.read(|view| view.open_sessions(OPEN_MAX))? {
         let is_ours = directory(runner, &row.id).join(LOCK).exists();
-        if !is_ours || row.state == PAUSED || may_come_back(project, &row)? {
+        if !is_ours || row.state == SessionState::Paused || may_come_back(project, &row)? {
             continue;
         }
         let Some((directory, lock)) = lock_of_dead(runner, &row.id)? else { continue };
         let mut journal = journal(project, &row.id)?;
         let session = &journal.session;
-        if session.phase == Phase::Ended || !was_here(&directory, session.run) {
+        if session.phase == SessionPhase::Ended || !was_here(&directory, session.run) {
             continue;
         }
         let (run, machine) = (session.run + 1, row.machine);
@@ -795,10 +801,10 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
         let session = &journal.session;
         let is_settled = session.outcome.is_some()
             && session.pending.is_empty()
-            && !matches!(session.phase, Phase::Turn(_))
+            && !matches!(session.phase, SessionPhase::Turn(_))
             && !session.is_unproven();
         if !is_settled {
-            journal.note(EventBody::SessionEnding(Outcome::Interrupted));
+            journal.note(EventBody::SessionEnding(SessionOutcome::Interrupted));
         }
         journal.commit()?;
         let place = (directory, lock);
@@ -812,7 +818,8 @@ pub fn resumable(project: &Project, runner: &Runner) -> Result<Vec<SessionId>, S
     let mut found = Vec::new();
     for row in project.read(|view| view.open_sessions(OPEN_MAX))? {
         let is_here = directory(runner, &row.id).join(LOCK).exists();
-        if !is_here || row.state == PAUSED || is_of_guest(&row) || row.work == REVIEW {
+        if !is_here || row.state == SessionState::Paused || is_of_guest(&row) || row.work == REVIEW
+        {
             continue;
         }
         let Some((directory, _lock)) = lock_of_dead(runner, &row.id)? else { continue };
@@ -842,7 +849,7 @@ pub fn bury(
     let Some(row) = row.filter(|row| !row.is_over() && !is_of_guest(row)) else { return Ok(None) };
     // Whoever locks it is taken for one who had it: nobody does that who may not have it.
     let is_ours =
-        |session: &Session| session.phase != Phase::Ended && session.plan.worker.is_some();
+        |session: &Session| session.phase != SessionPhase::Ended && session.plan.worker.is_some();
     if has_task(project, id)? || !is_ours(&self::journal(project, id)?.session) {
         return Ok(None);
     }
@@ -856,7 +863,7 @@ pub fn bury(
     let machine = machine.to_owned();
     let (hooks, scripts) = (None, None);
     journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks, scripts }));
-    journal.note(EventBody::SessionEnding(Outcome::Interrupted));
+    journal.note(EventBody::SessionEnding(SessionOutcome::Interrupted));
     journal.commit()?;
     let Session { run, plan, active_ms, .. } = journal.session;
     let (id, is_ending) = (row.id, true);
@@ -912,7 +919,7 @@ pub fn pause(project: &Project, wanted: Option<&str>) -> Result<SessionId, Start
         let state = stopped_state(&row);
         return Err(StartError::NotRunning(row.id, state));
     }
-    project.append(&Subject::Session(row.id.clone()), EventBody::PauseRequested(Empty {}))?;
+    project.append(&Subject::Session(row.id.clone()), EventBody::PauseRequested(NoData {}))?;
     Ok(row.id)
 }
 
@@ -935,7 +942,7 @@ pub fn message(
 pub(crate) fn said(project: &Project, text: &str) -> EventBody {
     let (from, point) = (project.actor().to_owned(), MESSAGE.to_owned());
     let (text, channel) = (text.to_owned(), Some(PromptChannel::User));
-    EventBody::OutputPiped(Piped { from, point, text, channel, ..Piped::default() })
+    EventBody::OutputPiped(PipedOutput { from, point, text, channel, ..PipedOutput::default() })
 }
 
 /// The session that `wanted` names: its id, the start of it, or its name.
@@ -973,7 +980,7 @@ fn find_open(project: &Project, wanted: Option<&str>) -> Result<SessionRow, Star
         }
     };
     match row.is_over() {
-        true => Err(StartError::Over(row.id, row.state)),
+        true => Err(StartError::Over(row.id, row.state.to_string())),
         // It is at work for a moment, and hears nobody.
         false if row.work == REVIEW => Err(StartError::Review(row.id)),
         false => Ok(row),
@@ -996,17 +1003,19 @@ pub fn is_performed(project: &Project, row: &SessionRow) -> bool {
         return !row.is_over();
     }
     let runner = project.runner();
-    match row.state.as_str() {
-        RUNNING => runner.is_none_or(|runner| !is_abandoned(project, runner, &row.id)),
+    match row.state {
+        SessionState::Running => {
+            runner.is_none_or(|runner| !is_abandoned(project, runner, &row.id))
+        }
         _ => runner.is_some_and(|runner| is_running(runner, &row.id)),
     }
 }
 
 /// The state of a session that no program performs, in words.
 fn stopped_state(row: &SessionRow) -> String {
-    match row.state.as_str() {
-        RUNNING => "its program died".to_owned(),
-        state => state.to_owned(),
+    match row.state {
+        SessionState::Running => "its program died".to_owned(),
+        state => state.to_string(),
     }
 }
 
@@ -1102,19 +1111,19 @@ fn is_gone(holder: &str) -> bool {
 }
 
 /// Every hook of a session has to be one that may run: a gate that may not would never pass.
-fn check_trust(runner: &Runner, hooks: &Registry) -> Result<(), StartError> {
+fn check_trust(runner: &Runner, hooks: &HookRegistry) -> Result<(), StartError> {
     check_standing(runner, hooks, Standing::may_run)
 }
 
 /// A hook of a session that goes on may have changed since it was trusted: the session has it as it was. One
 /// that nobody trusts, or trusts any more, does not run at all.
-fn check_known(runner: &Runner, hooks: &Registry) -> Result<(), StartError> {
+fn check_known(runner: &Runner, hooks: &HookRegistry) -> Result<(), StartError> {
     check_standing(runner, hooks, |standing| standing != Standing::Untrusted)
 }
 
 fn check_standing(
     runner: &Runner,
-    hooks: &Registry,
+    hooks: &HookRegistry,
     is_enough: impl Fn(Standing) -> bool,
 ) -> Result<(), StartError> {
     let is_of_session = |hook: &&Hook| {
@@ -1131,7 +1140,7 @@ fn check_standing(
 }
 
 /// Nothing begins with a hook that may not run, or with fewer or weaker gates than a person agreed to.
-pub fn check_gates(project: &Project, runner: &Runner, hooks: &Registry) -> Result<(), StartError> {
+pub fn check_gates(project: &Project, runner: &Runner, hooks: &HookRegistry) -> Result<(), StartError> {
     check_trust(runner, hooks)?;
     check_agreement(gate_agreement::check(project, runner)?)
 }
@@ -1175,7 +1184,7 @@ pub fn machine() -> String {
 
 pub(crate) fn random_word() -> String {
     let bytes = uuid::Uuid::new_v4();
-    bytes.as_bytes().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex(&bytes.as_bytes()[..8])
 }
 
 impl Project {
@@ -1239,7 +1248,7 @@ impl Drift {
     pub fn new(
         runner: &Runner,
         config: &Path,
-        hooks: &Registry,
+        hooks: &HookRegistry,
         frozen: Option<&FrozenHooks>,
     ) -> Drift {
         let scripts = hooks.list().iter().flat_map(|hook| trust::scripts(runner.root(), hook));

@@ -11,8 +11,8 @@ use std::path::Path;
 use hookloop_agents::Report;
 use hookloop_core::event::EventBody;
 use hookloop_core::point::Point;
-use hookloop_core::session::facts::{Left, WorktreeRecreated};
-use hookloop_core::session::{Outcome, Step, TurnKind};
+use hookloop_core::session::facts::{TaskExit, WorktreeRecreated};
+use hookloop_core::session::{NextStep, SessionOutcome, TurnKind};
 use hookloop_core::task::Task;
 use hookloop_git::repo::WorktreeLoss;
 use hookloop_git::repo::worktree::PlaceEntry;
@@ -60,24 +60,24 @@ impl DirectoryIdentity {
 }
 
 /// Whether a step runs an agent, a hook or git in the working directory of the session.
-pub(super) fn needs_place(step: &Step) -> bool {
+pub(super) fn needs_place(step: &NextStep) -> bool {
     match step {
-        Step::Begin(_)
-        | Step::StartTurn(_)
-        | Step::Decide
-        | Step::Gate
-        | Step::CheckUnclaimed
-        | Step::Submit { .. } => true,
+        NextStep::Begin(_)
+        | NextStep::StartTurn(_)
+        | NextStep::Decide
+        | NextStep::Gate
+        | NextStep::CheckUnclaimed
+        | NextStep::Submit { .. } => true,
         // The task is not held any more, and the session may be over because its directory is gone.
-        Step::Hooks(point) => !matches!(point, Point::AfterSubmit | Point::SessionEnd),
-        Step::TakeTask
-        | Step::Settle
-        | Step::Turn(_)
-        | Step::AnswerRetryLimit
-        | Step::LeaveTask { .. }
-        | Step::End(_)
-        | Step::Pause
-        | Step::Rest => false,
+        NextStep::Hooks(point) => !matches!(point, Point::AfterSubmit | Point::SessionEnd),
+        NextStep::TakeTask
+        | NextStep::Settle
+        | NextStep::Turn(_)
+        | NextStep::AnswerRetryLimit
+        | NextStep::LeaveTask { .. }
+        | NextStep::End(_)
+        | NextStep::Pause
+        | NextStep::Rest => false,
     }
 }
 
@@ -93,7 +93,7 @@ impl<W: World> Driver<'_, W> {
 
     /// Makes sure that the working directory is the right one. Returns whether the step may be performed; if not,
     /// the session's next step is another one.
-    pub(super) fn keep_place(&mut self, step: &Step) -> Result<bool, EngineError> {
+    pub(super) fn keep_place(&mut self, step: &NextStep) -> Result<bool, EngineError> {
         match self.check_place() {
             Ok(()) => Ok(true),
             Err(PlaceDamage::Root { why }) => {
@@ -104,9 +104,10 @@ impl<W: World> Driver<'_, W> {
         }
     }
 
-    fn end_without_root(&mut self, step: &Step, why: String) {
-        let is_in_need = matches!(self.journal.session.outcome, Some(Outcome::NeedsHuman { .. }));
-        if is_in_need && matches!(step, Step::StartTurn(TurnKind::Delivery)) {
+    fn end_without_root(&mut self, step: &NextStep, why: String) {
+        let is_in_need =
+            matches!(self.journal.session.outcome, Some(SessionOutcome::NeedsHuman { .. }));
+        if is_in_need && matches!(step, NextStep::StartTurn(TurnKind::Delivery)) {
             // No turn tells the agent what is left to say.
             let ended = self.turn_ended(TurnKind::Delivery, Report::cancelled(), 0);
             self.journal.note(ended);
@@ -114,7 +115,7 @@ impl<W: World> Driver<'_, W> {
         }
         let reason =
             format!("the project's directory is not the one that the session began in: {why}");
-        self.journal.note(EventBody::SessionEnding(Outcome::NeedsHuman { reason }));
+        self.journal.note(EventBody::SessionEnding(SessionOutcome::NeedsHuman { reason }));
     }
 
     /// Enters the task's worktree again, which repairs it or makes it anew.
@@ -126,7 +127,7 @@ impl<W: World> Driver<'_, W> {
             let reason = format!(
                 "no place to work in: {why}; it was restored {RESTORATIONS_MAX} times since the last turn"
             );
-            self.leave_task(Left::Blocked, Some(reason))?;
+            self.leave_task(TaskExit::Blocked, Some(reason))?;
             return Ok(false);
         }
         let entered = self.world.enter(&task, PlaceEntry::Again);
@@ -143,7 +144,7 @@ impl<W: World> Driver<'_, W> {
         if let Err(damage) = self.check_place() {
             let reason =
                 format!("no place to work in: {why}; and after it was made anew: {damage}");
-            self.leave_task(Left::Blocked, Some(reason))?;
+            self.leave_task(TaskExit::Blocked, Some(reason))?;
             return Ok(false);
         }
         match loss {
@@ -189,7 +190,7 @@ impl<W: World> Driver<'_, W> {
         let times = self.journal.session.recreations;
         if times > RECREATIONS_MAX {
             let reason = format!("its worktree was gone or damaged {times} times in one session");
-            return self.leave_task(Left::Blocked, Some(reason));
+            return self.leave_task(TaskExit::Blocked, Some(reason));
         }
         self.see_files();
         self.run_point(&Point::SessionStart).map(drop)

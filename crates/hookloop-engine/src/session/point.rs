@@ -1,12 +1,13 @@
 //! The hooks of a point: what is recorded of their runs, and what of their output is for the agent.
 
 use hookloop_agents::clipped;
-use hookloop_core::answer::{Status, Verdict};
 use hookloop_core::event::EventBody;
 use hookloop_core::excerpt::LeftOut;
 use hookloop_core::hook::Hook;
+use hookloop_core::hook_protocol::HookStatus;
+use hookloop_core::hook_protocol::HookVerdict;
 use hookloop_core::point::Point;
-use hookloop_core::session::Outcome;
+use hookloop_core::session::SessionOutcome;
 use hookloop_core::session::facts::CheckpointMade;
 use hookloop_hooks::hook_context::Call;
 use hookloop_hooks::hook_run::HookRun;
@@ -39,7 +40,7 @@ impl<W: World> Driver<'_, W> {
         let hooks = self.hooks_at(point);
         let runs = self.run_hooks(&hooks, point)?;
         for run in &runs {
-            if run.ran.is_none() && run.outcome.status == Status::NotStarted {
+            if run.ran.is_none() && run.outcome.status == HookStatus::NotStarted {
                 self.journal.note(EventBody::HookRan(run.unstarted_record(point)));
             }
         }
@@ -137,7 +138,7 @@ impl<W: World> Driver<'_, W> {
                     .to_string(),
             };
             room = room.saturating_sub(text.len());
-            self.tell_hook_output(&run.hook, point, run.outcome.status.name(), text);
+            self.tell_hook_output(&run.hook, point, run.outcome.status, text);
         }
     }
 
@@ -147,11 +148,11 @@ impl<W: World> Driver<'_, W> {
             return;
         }
         let escalated = runs.iter().find_map(|run| match &run.outcome.verdict {
-            Verdict::Escalate { reason } => Some(clipped(reason, REASON_MAX)),
+            HookVerdict::Escalate { reason } => Some(clipped(reason, REASON_MAX)),
             _ => None,
         });
         if let Some(reason) = escalated {
-            self.journal.note(EventBody::SessionEnding(Outcome::NeedsHuman { reason }));
+            self.journal.note(EventBody::SessionEnding(SessionOutcome::NeedsHuman { reason }));
         }
     }
 }

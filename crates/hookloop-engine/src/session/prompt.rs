@@ -4,9 +4,11 @@
 //! are data: they stand between lines with a random word, which nothing in them can contain.
 
 use hookloop_core::builtin::Builtin;
-use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::hook::Hook;
+use hookloop_core::hook::HookHandler;
+use hookloop_core::hook_status::RecordedStatus;
 use hookloop_core::session::stop::ClaimJudge;
-use hookloop_core::session::{Piped, PromptChannel, Session, StopWhen, TurnKind};
+use hookloop_core::session::{PipedOutput, PromptChannel, Session, StopWhen, TurnKind};
 use hookloop_core::task::Task;
 use hookloop_git::excerpt::plain;
 use hookloop_git::excerpt::plain_line;
@@ -45,7 +47,7 @@ impl From<&Hook> for PromptGate {
 /// Whether a hook judges the work. Steps of delivery do something with it instead.
 pub(crate) fn is_check(hook: &Hook) -> bool {
     use Builtin::{CreatePr, Merge, RebaseOnMain};
-    !matches!(hook.handler, Handler::Builtin(RebaseOnMain | CreatePr | Merge))
+    !matches!(hook.handler, HookHandler::Builtin(RebaseOnMain | CreatePr | Merge))
 }
 
 /// The parts of a prompt.
@@ -165,18 +167,18 @@ fn lines(texts: &[String]) -> Vec<String> {
 }
 
 /// A text that waits for the agent, as a template sees it.
-fn item(piped: &Piped, fence: &str) -> Value {
-    let Piped { from, point, status, command, exit_code, question, .. } = piped;
+fn item(piped: &PipedOutput, fence: &str) -> Value {
+    let PipedOutput { from, point, status, command, exit_code, question, .. } = piped;
     let text = unfenced(&piped.text, fence);
     let question = question.as_ref().map(|text| quoted(text, fence));
     context! {
-        from, point, status => status.clone(), text, fenced => fenced(piped, fence),
+        from, point, status => status.as_ref().map(RecordedStatus::name), text, fenced => fenced(piped, fence),
         command => command.clone(), exit_code => *exit_code, question,
     }
 }
 
 /// A text for an agent that reads no prompt of a session: an instruction or a message as it is, data in a fence.
-pub(crate) fn told(piped: &Piped, fence: &str) -> String {
+pub(crate) fn told(piped: &PipedOutput, fence: &str) -> String {
     let text = unfenced(&piped.text, fence);
     match (piped.channel(), &piped.question) {
         (PromptChannel::Instruction, _) => text,
@@ -190,8 +192,8 @@ pub(crate) fn told(piped: &Piped, fence: &str) -> String {
 }
 
 /// A text between lines that nothing in it can be.
-fn fenced(piped: &Piped, fence: &str) -> String {
-    let Piped { from, point, status, command, exit_code, text, .. } = piped;
+fn fenced(piped: &PipedOutput, fence: &str) -> String {
+    let PipedOutput { from, point, status, command, exit_code, text, .. } = piped;
     let exit_code = exit_code.map(|code| code.to_string());
     let mut attributes = Vec::new();
     let tag = if piped.channel() == PromptChannel::CheckResult {
@@ -204,7 +206,7 @@ fn fenced(piped: &Piped, fence: &str) -> String {
         attributes.push(("point", Some(point.as_str())));
         "hook_output"
     };
-    attributes.push(("status", status.as_deref()));
+    attributes.push(("status", status.as_ref().map(RecordedStatus::name)));
     block(tag, &attributes, text, fence)
 }
 

@@ -6,7 +6,7 @@ use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
 use hookloop_core::event::{EventBody, TurnReserved};
 use hookloop_core::id::{SessionId, Subject};
-use hookloop_core::purse::{Amount, Answer, Purse, Shortage};
+use hookloop_core::purse::{Amount, Purse, ReservationAnswer, Shortage};
 use hookloop_core::session::{Session, Usage, next_step};
 use hookloop_core::time::Day;
 use hookloop_store::view::BudgetReservation;
@@ -58,17 +58,17 @@ impl<W: World> Driver<'_, W> {
             // Who waits only looks: what is set aside by others becomes less without us.
             let looked = match is_waiting {
                 true => project.look_into(&purse, wish)?,
-                false => Answer::Granted,
+                false => ReservationAnswer::Granted,
             };
             let of_fleet = match (looked, &project.books) {
-                (Answer::Granted, Some(books)) => {
+                (ReservationAnswer::Granted, Some(books)) => {
                     let answer = books.set_aside(project, &self.journal.id, wish)?;
                     answer.ok_or(EngineError::SessionTaken(Taken))?
                 }
                 (looked, _) => looked,
             };
             let answer = match of_fleet {
-                Answer::Granted => {
+                ReservationAnswer::Granted => {
                     let body = started(&self.journal.session);
                     self.journal.begin_turn(&purse, wish, body)?
                 }
@@ -80,7 +80,7 @@ impl<W: World> Driver<'_, W> {
                     self.reserved = wish;
                     return Ok(true);
                 }
-                Began::Not(Answer::Exhausted(shortage)) => {
+                Began::Not(ReservationAnswer::Exhausted(shortage)) => {
                     self.journal.note(EventBody::PurseExhausted(shortage));
                     return Ok(false);
                 }
@@ -91,7 +91,7 @@ impl<W: World> Driver<'_, W> {
                     let silent_ms = patience.look(held, now_ms);
                     let is_over = silent_ms >= self.journal.session.plan.limits.turn_ms;
                     let lacking = match answer {
-                        Answer::Wait(shortage) if is_over => Some(shortage),
+                        ReservationAnswer::Wait(shortage) if is_over => Some(shortage),
                         _ => project.waits_in_vain(&purse, wish)?,
                     };
                     if let Some(shortage) = lacking {
@@ -139,12 +139,12 @@ impl Project {
     }
 
     /// Whether the project's own purse has enough for one more turn.
-    pub fn may_begin(&self) -> Result<Answer, EngineError> {
+    pub fn may_begin(&self) -> Result<ReservationAnswer, EngineError> {
         let purse = &self.rules.limits.purse;
         self.look_into(purse, purse.wish(Amount::ALL))
     }
 
-    fn look_into(&self, purse: &Purse, wish: Amount) -> Result<Answer, EngineError> {
+    fn look_into(&self, purse: &Purse, wish: Amount) -> Result<ReservationAnswer, EngineError> {
         self.read(|view| Ok(purse.reserve(&view.purse(today())?, wish)))
     }
 
@@ -156,7 +156,7 @@ impl Project {
         session: &SessionId,
         had: Amount,
         wish: Amount,
-    ) -> Result<Option<Answer>, EngineError> {
+    ) -> Result<Option<ReservationAnswer>, EngineError> {
         let id = fresh_id();
         self.store.transact(|unit| {
             let mut work = Work::new(unit, &self.rules, now())?;
@@ -182,8 +182,8 @@ impl Project {
         standing.ever = standing.ever.plus(dead);
         standing.open = standing.open.minus(dead);
         Ok(match purse.reserve(&standing, wish) {
-            Answer::Exhausted(shortage) => Some(shortage),
-            Answer::Granted | Answer::Wait(_) => None,
+            ReservationAnswer::Exhausted(shortage) => Some(shortage),
+            ReservationAnswer::Granted | ReservationAnswer::Wait(_) => None,
         })
     }
 }
@@ -196,12 +196,12 @@ pub(super) fn set_aside(
     purse: &Purse,
     session: &SessionId,
     wish: Amount,
-) -> Result<Answer, EngineError> {
+) -> Result<ReservationAnswer, EngineError> {
     if purse.is_none() {
-        return Ok(Answer::Granted);
+        return Ok(ReservationAnswer::Granted);
     }
     let answer = purse.reserve(&work.unit.view()?.purse(today())?, wish);
-    if answer == Answer::Granted {
+    if answer == ReservationAnswer::Granted {
         let reserved = TurnReserved { session: session.clone(), amount: wish };
         work.stage_quietly(origin, Subject::Purse, EventBody::TurnReserved(reserved))?;
     }
@@ -251,15 +251,17 @@ impl<'a> Allowance<'a> {
     }
 
     /// Sets more aside, in the fleet's books and in the project's.
-    fn raise(&self, had: Amount, more: Amount) -> Result<Option<Answer>, EngineError> {
+    fn raise(&self, had: Amount, more: Amount) -> Result<Option<ReservationAnswer>, EngineError> {
         let (project, purse) = (self.project, &self.project.rules.limits.purse);
         let of_fleet = match &project.books {
             Some(books) => books.set_aside(project, self.session, had.plus(more))?,
-            None => Some(Answer::Granted),
+            None => Some(ReservationAnswer::Granted),
         };
         match of_fleet {
-            Some(Answer::Granted) if purse.is_none() => Ok(Some(Answer::Granted)),
-            Some(Answer::Granted) => project.reserve(purse, self.session, had, more),
+            Some(ReservationAnswer::Granted) if purse.is_none() => {
+                Ok(Some(ReservationAnswer::Granted))
+            }
+            Some(ReservationAnswer::Granted) => project.reserve(purse, self.session, had, more),
             answer => Ok(answer),
         }
     }
@@ -302,11 +304,13 @@ impl<'a> Allowance<'a> {
             turns: 0,
         };
         match self.raise(reserved, more) {
-            Ok(Some(Answer::Granted)) => {
+            Ok(Some(ReservationAnswer::Granted)) => {
                 self.reserved.set(reserved.plus(more));
                 true
             }
-            Ok(Some(Answer::Wait(shortage) | Answer::Exhausted(shortage))) => {
+            Ok(Some(
+                ReservationAnswer::Wait(shortage) | ReservationAnswer::Exhausted(shortage),
+            )) => {
                 self.shortage.set(Some(shortage));
                 false
             }

@@ -10,28 +10,40 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use hookloop_agents::Order;
+use hookloop_agents::Report;
+use hookloop_agents::Tools;
+use hookloop_agents::Update;
+use hookloop_agents::clipped;
 use hookloop_agents::crew::Crew;
-use hookloop_agents::{Order, Report, Tools, Update, clipped};
 use hookloop_config::variables::TRACE_PARENT;
-use hookloop_core::answer::Status;
-use hookloop_core::hook::{Hook, Registry};
+use hookloop_core::hook::Hook;
+use hookloop_core::hook::HookRegistry;
+use hookloop_core::hook_protocol::HookStatus;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
 use hookloop_core::session::timeline::Timeline;
-use hookloop_core::session::{Answer, Phase, Session, TurnKind, Usage, Work};
+use hookloop_core::session::{LimitDecision, Session, SessionPhase, SessionWork, TurnKind, Usage};
 use hookloop_core::task::Task;
-use hookloop_core::trace::{Names, SpanId};
-use hookloop_git::files::{Files, Look, read_text};
+use hookloop_core::trace::SpanId;
+use hookloop_core::trace::SpanNames;
+use hookloop_git::files::Files;
+use hookloop_git::files::Look;
+use hookloop_git::files::read_text;
 use hookloop_git::git::Git;
+use hookloop_git::repo::Worktree;
+use hookloop_git::repo::WorktreeLoss;
 use hookloop_git::repo::worktree::PlaceEntry;
-use hookloop_git::repo::{Worktree, WorktreeLoss};
-use hookloop_git::step_error::{Trouble, Wrapped};
+use hookloop_git::step_error::Trouble;
+use hookloop_git::step_error::Wrapped;
 use hookloop_hooks::hook_context::Call;
-use hookloop_hooks::hook_context::{Occasion, SessionContext};
+use hookloop_hooks::hook_context::Occasion;
+use hookloop_hooks::hook_context::SessionContext;
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_hooks::runner::Runner;
 use hookloop_hooks::turns;
-use hookloop_process::{Cancel, LinkedCancel};
+use hookloop_process::Cancel;
+use hookloop_process::LinkedCancel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use serde_json::json;
@@ -67,7 +79,11 @@ pub trait Onlooker {
         false
     }
     /// Asks that: none if there is no answer, or if `is_answered` says that one was given elsewhere.
-    fn ask(&mut self, _: &Session, _is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
+    fn ask(
+        &mut self,
+        _: &Session,
+        _is_answered: &mut dyn FnMut() -> bool,
+    ) -> Option<LimitDecision> {
         None
     }
 }
@@ -85,7 +101,11 @@ impl<O: Onlooker + ?Sized> Onlooker for &mut O {
         (**self).can_ask()
     }
 
-    fn ask(&mut self, session: &Session, is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
+    fn ask(
+        &mut self,
+        session: &Session,
+        is_answered: &mut dyn FnMut() -> bool,
+    ) -> Option<LimitDecision> {
         (**self).ask(session, is_answered)
     }
 }
@@ -337,13 +357,13 @@ impl<'p, O: Onlooker> Real<'p, O> {
     /// What the work is, in words.
     fn work(&self, session: &Session) -> Result<String, String> {
         match &session.plan.work {
-            Work::Prompt(prompt) | Work::Review(prompt) => Ok(prompt.clone()),
-            Work::Spec(path) => {
+            SessionWork::Prompt(prompt) | SessionWork::Review(prompt) => Ok(prompt.clone()),
+            SessionWork::Spec(path) => {
                 let path = self.runner.home().join(path);
                 read_text(&path, SPEC_MAX)
                     .map_err(|why| format!("the spec {}: {why}", path.display()))
             }
-            Work::Tasks | Work::Task(_) | Work::Own => Ok(String::new()),
+            SessionWork::Tasks | SessionWork::Task(_) | SessionWork::Own => Ok(String::new()),
         }
     }
 
@@ -368,7 +388,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
     }
 
     /// Remembers what the files were when the session began, if one of its hooks wants to know.
-    pub fn remember_base_for(&mut self, hooks: &Registry) {
+    pub fn remember_base_for(&mut self, hooks: &HookRegistry) {
         if hooks.list().iter().any(hookloop_hooks::hook_context::needs_changes) {
             self.base_tree();
         }
@@ -391,7 +411,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
     fn trace_parent(
         &mut self,
         id: &SessionId,
-        place: impl FnOnce(&Timeline, &Names) -> Option<SpanId>,
+        place: impl FnOnce(&Timeline, &SpanNames) -> Option<SpanId>,
     ) -> Option<String> {
         self.project.traces.as_ref()?;
         let trace = self.trace.get_or_insert_with(|| Record::new(id.clone()));
@@ -554,7 +574,8 @@ impl<O: Onlooker> World for Real<'_, O> {
         self.leave_removed_worktree();
         if let Err(damage) = self.check_current_place() {
             let why = format!("not started: {damage}");
-            let unable = |hook| HookRun::unable(hook, call.point, Status::NotStarted, why.clone());
+            let unable =
+                |hook| HookRun::unable(hook, call.point, HookStatus::NotStarted, why.clone());
             return hooks.iter().map(unable).collect();
         }
         // A program that takes the session on when its task is submitted has not been anywhere yet.
@@ -655,7 +676,7 @@ impl<O: Onlooker> World for Real<'_, O> {
             Ok(prompt) => prompt,
             Err(error) => return Report::failed(format!("the template for prompts: {error}")),
         };
-        let is_review = matches!(turn.session.plan.work, Work::Review(_));
+        let is_review = matches!(turn.session.plan.work, SessionWork::Review(_));
         // Who reviews has nothing to ask for.
         let tools = match is_review {
             true => None,
@@ -793,8 +814,12 @@ impl<O: Onlooker> World for Real<'_, O> {
         self.onlooker.can_ask()
     }
 
-    fn ask(&mut self, session: &Session, is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
-        debug_assert_eq!(session.phase, Phase::AtRetryLimit);
+    fn ask(
+        &mut self,
+        session: &Session,
+        is_answered: &mut dyn FnMut() -> bool,
+    ) -> Option<LimitDecision> {
+        debug_assert_eq!(session.phase, SessionPhase::AtRetryLimit);
         let failing: Vec<&str> = session.failing.iter().flatten().map(String::as_str).collect();
         let question =
             format!("the retry limit is reached, and these fail: {}", failing.join(", "));

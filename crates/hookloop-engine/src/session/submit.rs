@@ -5,18 +5,20 @@
 //! before they do anything, so they are asked each time.
 
 use hookloop_agents::clipped;
-use hookloop_core::answer::{Status, Verdict};
 use hookloop_core::builtin::Builtin;
 use hookloop_core::delivery::Submission;
 use hookloop_core::event::EventBody;
 use hookloop_core::failure_fingerprint::failure_fingerprint;
-use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::hook::{Hook, HookHandler};
+use hookloop_core::hook_protocol::{HookStatus, HookVerdict};
 use hookloop_core::inbox::one_line;
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
-use hookloop_core::session::facts::{Left, PointPassed};
+use hookloop_core::session::facts::{PointPassed, TaskExit};
 use hookloop_core::session::plan::counted;
-use hookloop_core::session::{Outcome, Piped, PromptChannel, SubmitJudged, SubmitVerdict};
+use hookloop_core::session::{
+    PipedOutput, PromptChannel, SessionOutcome, SubmitJudged, SubmitVerdict,
+};
 use hookloop_core::task::Task;
 use hookloop_git::repo::worktree::PlaceEntry;
 use hookloop_git::step_error::{Trouble, Wrapped};
@@ -58,7 +60,7 @@ impl<W: World> Driver<'_, W> {
         }
         if let Err(damage) = self.check_place() {
             let reason = format!("no place to work in: {damage}");
-            return self.leave_task(Left::Blocked, Some(reason));
+            return self.leave_task(TaskExit::Blocked, Some(reason));
         }
         self.see_files();
         self.run_point(&Point::SessionStart)?;
@@ -87,12 +89,12 @@ impl<W: World> Driver<'_, W> {
             None => (PromptChannel::CheckResult, reason.as_str()),
         };
         let text = clipped(text, PIPED_MAX);
-        self.journal.note(EventBody::OutputPiped(Piped {
+        self.journal.note(EventBody::OutputPiped(PipedOutput {
             from: person.unwrap_or_else(|| "returned".to_owned()),
             point: Point::BeforeSubmit.name().to_owned(),
             text,
             channel: Some(channel),
-            ..Piped::default()
+            ..PipedOutput::default()
         }));
     }
 
@@ -104,15 +106,15 @@ impl<W: World> Driver<'_, W> {
             let outcome = match self.journal.session.plan.worker {
                 // A remote that is away for a minute must not make a human of every task.
                 Some(_) => {
-                    self.leave_task(Left::Released, Some(reason))?;
-                    Outcome::Interrupted
+                    self.leave_task(TaskExit::Released, Some(reason))?;
+                    SessionOutcome::Interrupted
                 }
-                None => Outcome::NeedsHuman { reason },
+                None => SessionOutcome::NeedsHuman { reason },
             };
             self.journal.note(EventBody::SessionEnding(outcome));
             return Ok(());
         }
-        self.leave_task(Left::Blocked, Some(reason))
+        self.leave_task(TaskExit::Blocked, Some(reason))
     }
 
     fn pass_start(&mut self) {
@@ -222,7 +224,8 @@ impl<W: World> Driver<'_, W> {
         }
         let run = runs.into_iter().next();
         // A step of ours that had nothing to do proves nothing.
-        let is_proof = |run: &&HookRun| !(is_ours(hook) && run.outcome.status == Status::Skipped);
+        let is_proof =
+            |run: &&HookRun| !(is_ours(hook) && run.outcome.status == HookStatus::Skipped);
         if let Some(run) = run.as_ref().filter(is_proof) {
             self.note_receipt(hook, &Point::BeforeSubmit, run, tree);
         }
@@ -238,30 +241,32 @@ impl<W: World> Driver<'_, W> {
         task: &Task,
     ) -> Option<SubmitVerdict> {
         match &run.outcome.verdict {
-            Verdict::Pass => None,
-            Verdict::Escalate { reason } => {
+            HookVerdict::Pass => None,
+            HookVerdict::Escalate { reason } => {
                 Some(SubmitVerdict::Escalate { reason: clipped(reason, REASON_MAX) })
             }
             // What we do ourselves and can't do now is nothing that an agent could mend; nor is a reviewer that can't
             // be asked.
-            Verdict::Block { .. } if is_about_us(hook) && run.outcome.status != Status::Blocked => {
+            HookVerdict::Block { .. }
+                if is_about_us(hook) && run.outcome.status != HookStatus::Blocked =>
+            {
                 let why = run.outcome.reason.as_deref().unwrap_or("it failed");
                 let reason = format!("`{}` of task `{}`: {why}", hook.name, task.id);
                 Some(SubmitVerdict::Retry { reason: clipped(&reason, REASON_MAX) })
             }
             // A worktree that is damaged is restored, and the hook runs there.
-            Verdict::Block { .. } if run.is_misconfigured() && self.check_place().is_ok() => {
+            HookVerdict::Block { .. } if run.is_misconfigured() && self.check_place().is_ok() => {
                 Some(SubmitVerdict::Escalate {
                     reason: clipped(&run.why_unable(&hook.handler), REASON_MAX),
                 })
             }
-            Verdict::Block { .. } if let Some(reason) = self.why_no_remediation(run) => {
+            HookVerdict::Block { .. } if let Some(reason) = self.why_no_remediation(run) => {
                 Some(SubmitVerdict::Escalate { reason })
             }
-            Verdict::Block { .. } => {
+            HookVerdict::Block { .. } => {
                 match (&hook.handler, &run.outcome.next_prompt) {
                     // What is ours says all that there is to say.
-                    (Handler::Builtin(_) | Handler::Gatekeepers { .. }, Some(prompt)) => {
+                    (HookHandler::Builtin(_) | HookHandler::Gatekeepers { .. }, Some(prompt)) => {
                         self.instruct(US, &Point::BeforeSubmit, prompt.clone());
                         if !run.stdout.is_empty() {
                             self.tell_check(&Point::BeforeSubmit, run, run.stdout.clone());
@@ -344,7 +349,7 @@ impl<W: World> Driver<'_, W> {
     }
 
     fn has_followed_enough(&self, hook: &Hook) -> bool {
-        let is_rebase = matches!(hook.handler, Handler::Builtin(Builtin::RebaseOnMain));
+        let is_rebase = matches!(hook.handler, HookHandler::Builtin(Builtin::RebaseOnMain));
         is_rebase && self.journal.session.regates >= REBASES_MAX
     }
 
@@ -375,12 +380,13 @@ fn evidence(run: &HookRun) -> String {
 /// Whether it is one that looks at what is there before it does anything.
 fn is_ours(hook: &Hook) -> bool {
     use Builtin::{CreatePr, Merge, RebaseOnMain};
-    matches!(hook.handler, Handler::Builtin(RebaseOnMain | CreatePr | Merge))
+    matches!(hook.handler, HookHandler::Builtin(RebaseOnMain | CreatePr | Merge))
 }
 
 /// Whether its failure says nothing about the work.
 fn is_about_us(hook: &Hook) -> bool {
-    is_ours(hook) || matches!(hook.handler, Handler::Gatekeepers { .. } | Handler::Http { .. })
+    is_ours(hook)
+        || matches!(hook.handler, HookHandler::Gatekeepers { .. } | HookHandler::Http { .. })
 }
 
 /// What hooks have left for those that follow, and for the submission.
@@ -394,24 +400,26 @@ struct Context {
     /// The values of all hooks so far.
     values: Value,
     /// Output of hooks that passed and ask for it, for the agent if it is sent back: name, status, text.
-    piped: Vec<(String, &'static str, String)>,
+    piped: Vec<(String, HookStatus, String)>,
 }
 
 impl Context {
     fn take_in(&mut self, hook: &Hook, run: &HookRun) {
         // A branch without a request is submitted still: hooks that need that step run.
-        if run.outcome.status == Status::Skipped && !is_ours(hook) {
+        if run.outcome.status == HookStatus::Skipped && !is_ours(hook) {
             self.skipped.push(hook.name.clone());
         }
         let is_check = !is_ours(hook);
-        if is_check && run.outcome.status == Status::Passed && run.outcome.verdict == Verdict::Pass
+        if is_check
+            && run.outcome.status == HookStatus::Passed
+            && run.outcome.verdict == HookVerdict::Pass
         {
             self.passed.push(hook.name.clone());
         }
         if hook.options.pipe_output != PipeOutput::Never
             && let Some(text) = piped(hook, run)
         {
-            self.piped.push((hook.name.clone(), run.outcome.status.name(), text));
+            self.piped.push((hook.name.clone(), run.outcome.status, text));
         }
         self.take_in_values(&run.outcome.values);
     }

@@ -4,8 +4,11 @@
 use hookloop_core::hook::Hook;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
+use hookloop_core::session::LimitDecision;
+use hookloop_core::session::Session;
+use hookloop_core::session::TurnKind;
 use hookloop_core::session::stop::ClaimJudge;
-use hookloop_core::session::{Answer, Session, TurnKind};
+use hookloop_core::session::stop::ValidationResult;
 use hookloop_core::task::Task;
 use hookloop_store::log::StoredEvent;
 
@@ -120,7 +123,11 @@ pub trait World {
         false
     }
     /// Asks that: none if nobody says, or if it was said elsewhere, which `is_answered` tells.
-    fn ask(&mut self, _: &Session, _is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
+    fn ask(
+        &mut self,
+        _: &Session,
+        _is_answered: &mut dyn FnMut() -> bool,
+    ) -> Option<LimitDecision> {
         None
     }
     /// The session holds a task from now on, or none.

@@ -2,7 +2,7 @@
 
 use hookloop_core::claim::Fence;
 use hookloop_core::command::{Command, DependentsOfDeleted};
-use hookloop_core::task::{Obstacle, Outcome, TaskSpec};
+use hookloop_core::task::{TaskObstacle, TaskOutcome, TaskSpec};
 
 use crate::facts::Names;
 use crate::rules::{Setup, change};
@@ -99,11 +99,11 @@ pub(crate) fn command(ask: &Ask, names: &Names) -> Command {
                 Change::Start => Command::StartTask { id, context: None },
                 Change::Submit => Command::SubmitTask { id, fence: Fence::None, submission: None },
                 Change::Complete(result) => {
-                    let outcome = Outcome { result: result.clone(), ..Outcome::default() };
+                    let outcome = TaskOutcome { result: result.clone(), ..TaskOutcome::default() };
                     Command::CompleteTask { id, outcome, fence: Fence::None }
                 }
                 Change::Block => {
-                    Command::BlockTask { id, obstacle: Obstacle::default(), fence: Fence::None }
+                    Command::BlockTask { id, obstacle: TaskObstacle::default(), fence: Fence::None }
                 }
                 Change::Unblock => Command::UnblockTask { id },
                 Change::ConfirmReady => Command::ConfirmReady { id },

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hookloop_core::task::TaskState;
-use hookloop_core::urgency::Ageing;
+use hookloop_core::urgency::PriorityAging;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 use hookloop_store::log::Seq;
@@ -35,7 +35,7 @@ impl Case {
         assert_eq!(process.has_pending().unwrap(), self.model.is_pending(), "after {after}");
         let tasks = &self.model.tasks;
         let (totals, ready) = process
-            .read(|view| Ok((view.totals()?, view.ready(Ageing::default(), usize::MAX)?)))
+            .read(|view| Ok((view.totals()?, view.ready(PriorityAging::default(), usize::MAX)?)))
             .unwrap();
         let ready: Vec<usize> = ready.iter().map(|row| self.names.number(&row.task.id)).collect();
         assert_eq!(ready, tasks.ready(), "the ready set after {after}");

@@ -112,7 +112,7 @@ fn each_of_many_announcements_is_an_event_of_its_own(wire: Wire) {
     }
     let input = std::io::Cursor::new(batch.join("\n"));
     hookloop_engine::bulk::import(&project, input, &mut |_, _| {}).unwrap();
-    let outcome = hookloop_core::task::Outcome::default();
+    let outcome = hookloop_core::task::TaskOutcome::default();
     project
         .execute(&Command::CompleteTask { id: "hub".parse().unwrap(), outcome, fence: Fence::None })
         .unwrap();
@@ -196,7 +196,7 @@ fn a_view_of_a_log_elsewhere_is_rebuilt_too(wire: Wire) {
         depends_on: vec!["t".parse().unwrap()],
     };
     project.execute(&next).unwrap();
-    let (id, outcome) = ("t".parse().unwrap(), hookloop_core::task::Outcome::default());
+    let (id, outcome) = ("t".parse().unwrap(), hookloop_core::task::TaskOutcome::default());
     project.execute(&Command::CompleteTask { id, outcome, fence: Fence::None }).unwrap();
     for is_pending in [true, false] {
         assert_eq!(project.has_pending().unwrap(), is_pending);

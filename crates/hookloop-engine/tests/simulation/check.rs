@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use hookloop_core::event::EventBody;
-use hookloop_core::session::state::RATE_LIMITED_TURNS_MAX;
-use hookloop_core::session::{Limit, Outcome, Receipt, Session, TurnKind, TurnResult};
+use hookloop_core::session::RATE_LIMITED_TURNS_MAX;
+use hookloop_core::session::{
+    Receipt, Session, SessionLimit, SessionOutcome, TurnKind, TurnResult,
+};
 
 use crate::Ended;
 use crate::scene::passes;
@@ -65,12 +67,14 @@ fn outputs_reach_one_prompt_in_order(ended: &Ended) {
     if ended.session.undelivered > 0 {
         let may_leave = match ended.session.outcome.as_ref().unwrap() {
             // The last word did not reach the agent, or there was always another.
-            Outcome::Complete { unproven: false } => {
+            SessionOutcome::Complete { unproven: false } => {
                 ended.session.deliveries > 0 || is_spent(ended) || was_dropped(ended)
             }
             // No turn follows a person's decision or a give-up.
-            Outcome::Complete { unproven: true } | Outcome::NeedsHuman { .. } => true,
-            Outcome::Limit { .. } | Outcome::Cancelled | Outcome::Interrupted => true,
+            SessionOutcome::Complete { unproven: true } | SessionOutcome::NeedsHuman { .. } => true,
+            SessionOutcome::Limit { .. }
+            | SessionOutcome::Cancelled
+            | SessionOutcome::Interrupted => true,
         };
         assert!(may_leave, "{:?}: {} left", ended.session.outcome, ended.session.undelivered);
     }
@@ -217,7 +221,7 @@ fn every_hook_runs_at_every_point(ended: &Ended) {
 }
 
 fn what_is_complete_is_proven(ended: &Ended) {
-    if ended.session.outcome != Some(Outcome::Complete { unproven: false }) {
+    if ended.session.outcome != Some(SessionOutcome::Complete { unproven: false }) {
         return;
     }
     let gates = ended.nature.rules.hooks.list().iter().filter(|hook| {
@@ -233,7 +237,7 @@ fn what_is_complete_is_proven(ended: &Ended) {
 }
 
 fn what_is_complete_has_changed_something(ended: &Ended) {
-    let is_complete = ended.session.outcome == Some(Outcome::Complete { unproven: false });
+    let is_complete = ended.session.outcome == Some(SessionOutcome::Complete { unproven: false });
     if !is_complete || ended.nature.no_changes_ok {
         return;
     }
@@ -250,7 +254,8 @@ fn no_turn_follows_a_decision_or_a_give_up(ended: &Ended) {
         if begins && let Some(outcome) = outcome {
             let may_speak = matches!(
                 outcome,
-                Outcome::Complete { unproven: false } | Outcome::Limit { limit: Limit::Iterations }
+                SessionOutcome::Complete { unproven: false }
+                    | SessionOutcome::Limit { limit: SessionLimit::Iterations }
             );
             assert!(may_speak, "a turn begins after {outcome:?}");
         }
@@ -264,8 +269,8 @@ fn no_turn_follows_a_decision_or_a_give_up(ended: &Ended) {
 
 fn every_turn_that_changed_files_is_judged(ended: &Ended) {
     let must_be_judged = match ended.session.outcome.as_ref().unwrap() {
-        Outcome::Complete { unproven } => !unproven,
-        Outcome::Limit { limit: Limit::Iterations } => {
+        SessionOutcome::Complete { unproven } => !unproven,
+        SessionOutcome::Limit { limit: SessionLimit::Iterations } => {
             ended.session.deliveries > 0 && !is_spent(ended)
         }
         _ => false,
@@ -309,12 +314,12 @@ pub(crate) struct Seen {
 impl Seen {
     pub(crate) fn note(&mut self, ended: &Ended) {
         match ended.session.outcome.as_ref().unwrap() {
-            Outcome::Complete { unproven: false } => self.complete += 1,
-            Outcome::Complete { unproven: true } => self.accepted += 1,
-            Outcome::NeedsHuman { .. } => self.needs_human += 1,
-            Outcome::Limit { limit } => *self.limits.entry(limit.name()).or_default() += 1,
-            Outcome::Cancelled => self.cancelled += 1,
-            Outcome::Interrupted => {}
+            SessionOutcome::Complete { unproven: false } => self.complete += 1,
+            SessionOutcome::Complete { unproven: true } => self.accepted += 1,
+            SessionOutcome::NeedsHuman { .. } => self.needs_human += 1,
+            SessionOutcome::Limit { limit } => *self.limits.entry(limit.name()).or_default() += 1,
+            SessionOutcome::Cancelled => self.cancelled += 1,
+            SessionOutcome::Interrupted => {}
         }
         let turns = |kind| {
             let is_kind = |body: &&EventBody| matches!(body, EventBody::TurnStarted(started) if started.turn == kind);

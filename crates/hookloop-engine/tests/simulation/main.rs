@@ -15,7 +15,7 @@ use std::sync::Arc;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{EventId, SessionId, Subject};
 use hookloop_core::session::facts::SessionResumed;
-use hookloop_core::session::{Phase, Session};
+use hookloop_core::session::{Session, SessionPhase};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::Driver;
 use hookloop_store::log::{EventLog, NewEvent, StoredEvent};
@@ -79,7 +79,7 @@ fn perform(seed: u64) -> Ended {
         let events = log.history(&subject, usize::MAX).unwrap();
         let again = Session::of(events.iter().map(|stored| &stored.event.body)).unwrap();
         assert_eq!(session, again, "what a program has in mind is what the log says");
-        if session.phase == Phase::Paused {
+        if session.phase == SessionPhase::Paused {
             take_on(&log, &subject);
             continue;
         }

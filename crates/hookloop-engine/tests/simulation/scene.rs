@@ -8,17 +8,19 @@ use std::rc::Rc;
 use hookloop_agents::Report;
 use hookloop_config::effective::Rules;
 use hookloop_config::project_file as config;
-use hookloop_core::answer::{Outcome, Status, Verdict};
-use hookloop_core::event::{Empty, EventBody, HookRan};
+use hookloop_core::event::EventBody;
+use hookloop_core::event::HookRan;
+use hookloop_core::event::NoData;
 use hookloop_core::hook::Hook;
+use hookloop_core::hook_protocol::{HookOutcome, HookStatus, HookVerdict};
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
-use hookloop_core::purse::{Bounds, Purse};
+use hookloop_core::purse::{BudgetBounds, Purse};
 use hookloop_core::session::facts::RetryLimitAnswered;
 use hookloop_core::session::{
-    Answer, AtRetryLimit, Conversation, Fallback, Limits, Piped, Plan, Session, StopWhen,
-    TurnResult, Usage, Work,
+    AgentFallback, AtRetryLimit, ConversationMode, LimitDecision, PipedOutput, Session,
+    SessionLimits, SessionPlan, SessionWork, StopWhen, TurnResult, Usage,
 };
 use hookloop_core::task::Task;
 use hookloop_engine::session::world::{HookSink, Notice, PlaceDamage, Turn, WorktreeLoss, World};
@@ -39,7 +41,7 @@ pub(crate) struct Crash;
 #[derive(Clone, Debug)]
 pub(crate) struct Nature {
     pub(crate) rules: Rules,
-    pub(crate) limits: Limits,
+    pub(crate) limits: SessionLimits,
     stop_when: Vec<StopWhen>,
     at_retry_limit: AtRetryLimit,
     /// In a hundred turns.
@@ -47,8 +49,8 @@ pub(crate) struct Nature {
     errors: u64,
     /// Turns that are told to wait.
     waits: u64,
-    pub(crate) fallback: Option<Fallback>,
-    conversation: Conversation,
+    pub(crate) fallback: Option<AgentFallback>,
+    conversation: ConversationMode,
     pub(crate) no_changes_ok: bool,
     hangs: u64,
     claims: u64,
@@ -69,7 +71,7 @@ enum Moves {
 
 impl Nature {
     pub(crate) fn roll(dice: &mut SeededRandom) -> Nature {
-        let limits = Limits {
+        let limits = SessionLimits {
             iterations: dice.below(12) as u32,
             duration_ms: *dice.pick(&[5_000, 100_000, 10_000_000]),
             turn_ms: 10_000,
@@ -101,10 +103,11 @@ impl Nature {
             crashes: *dice.pick(&[0, 0, 2, 8]),
             errors: *dice.pick(&[0, 0, 10, 60, 100]),
             waits: *dice.pick(&[0, 0, 0, 20, 100]),
-            fallback: dice
-                .pick(&[None, None, Some(1), Some(2)])
-                .map(|after| Fallback { agents: vec!["second".into(), "third".into()], after }),
-            conversation: *dice.pick(&[Conversation::Fresh, Conversation::Continue]),
+            fallback: dice.pick(&[None, None, Some(1), Some(2)]).map(|after| AgentFallback {
+                agents: vec!["second".into(), "third".into()],
+                after,
+            }),
+            conversation: *dice.pick(&[ConversationMode::Fresh, ConversationMode::Continue]),
             no_changes_ok: *dice.pick(&[false, true]),
             hangs: *dice.pick(&[0, 0, 10]),
             claims: *dice.pick(&[0, 20, 60, 100]),
@@ -115,16 +118,16 @@ impl Nature {
         }
     }
 
-    pub(crate) fn plan(&self) -> Plan {
-        Plan {
+    pub(crate) fn plan(&self) -> SessionPlan {
+        SessionPlan {
             name: "sim".into(),
-            work: Work::Prompt("x".into()),
+            work: SessionWork::Prompt("x".into()),
             agent: "sim".into(),
             fallback: self.fallback.clone(),
             model: None,
             permissions: None,
             conversation: self.conversation,
-            keeps_feedback: self.conversation == Conversation::Fresh,
+            keeps_feedback: self.conversation == ConversationMode::Fresh,
             promises: Vec::new(),
             stop_when: self.stop_when.clone(),
             at_retry_limit: self.at_retry_limit,
@@ -144,9 +147,9 @@ impl Nature {
 
 /// None, or one for a few turns, each of which uses what is set aside for it or less.
 fn purse(dice: &mut SeededRandom) -> Purse {
-    let cost = |cost| Bounds { cost_micros: Some(cost), ..Bounds::default() };
+    let cost = |cost| BudgetBounds { cost_micros: Some(cost), ..BudgetBounds::default() };
     let (day, ever) = *dice.pick(&[(None, None), (None, None), (Some(45), None), (None, Some(70))]);
-    let bound = |amount: Option<u64>| amount.map_or_else(Bounds::default, cost);
+    let bound = |amount: Option<u64>| amount.map_or_else(BudgetBounds::default, cost);
     Purse { day: bound(day), ever: bound(ever), turn: cost(*dice.pick(&[10, 12])) }
 }
 
@@ -245,12 +248,16 @@ impl Scene {
         if self.chance(self.nature.messages) {
             self.story.borrow_mut().messages += 1;
             let text = format!("message-{}", self.story.borrow().messages);
-            let piped =
-                Piped { from: "u".into(), point: "message".into(), text, ..Piped::default() };
+            let piped = PipedOutput {
+                from: "u".into(),
+                point: "message".into(),
+                text,
+                ..PipedOutput::default()
+            };
             append(&self.log, &subject, EventBody::OutputPiped(piped));
         }
         if self.chance(self.nature.pauses) {
-            append(&self.log, &subject, EventBody::PauseRequested(Empty {}));
+            append(&self.log, &subject, EventBody::PauseRequested(NoData {}));
         }
         if self.chance(self.nature.cancels) {
             self.cancelled = true;
@@ -260,23 +267,23 @@ impl Scene {
 
     fn hook(&mut self, hook: &Hook, point: &Point) -> HookRun {
         let files = self.story.borrow().files;
-        let mut outcome = Outcome::of(Status::Passed);
-        let is_gate = point.kind() == hookloop_core::point::Kind::Gate;
+        let mut outcome = HookOutcome::of(HookStatus::Passed);
+        let is_gate = point.kind() == hookloop_core::point::PointKind::Gate;
         match is_gate {
             true if !passes(&hook.name, files) => {
-                outcome.status = Status::Blocked;
-                outcome.verdict = Verdict::Block { feedback: "no".into() };
+                outcome.status = HookStatus::Blocked;
+                outcome.verdict = HookVerdict::Block { feedback: "no".into() };
             }
             true if self.chance(3) => {
-                outcome.status = Status::TimedOut;
-                outcome.verdict = Verdict::Block { feedback: "it took too long".into() };
+                outcome.status = HookStatus::TimedOut;
+                outcome.verdict = HookVerdict::Block { feedback: "it took too long".into() };
             }
             true if self.chance(1) => {
-                outcome.status = Status::Blocked;
-                outcome.verdict = Verdict::Escalate { reason: "look at this".into() };
+                outcome.status = HookStatus::Blocked;
+                outcome.verdict = HookVerdict::Escalate { reason: "look at this".into() };
             }
             false if self.chance(20) => {
-                let failures = [Status::Failed, Status::TimedOut, Status::NotStarted];
+                let failures = [HookStatus::Failed, HookStatus::TimedOut, HookStatus::NotStarted];
                 outcome.status = *self.dice.borrow_mut().pick(&failures);
             }
             _ => {}
@@ -288,7 +295,7 @@ impl Scene {
             message: None,
             hook_name: hook.name.clone(),
             point: point.name().into(),
-            status: outcome.status.name().into(),
+            status: outcome.status.into(),
             exit_code: None,
             duration_ms: 1,
             ended_at: None,
@@ -461,17 +468,18 @@ impl World for Scene {
         true
     }
 
-    fn ask(&mut self, _: &Session, is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
+    fn ask(&mut self, _: &Session, is_answered: &mut dyn FnMut() -> bool) -> Option<LimitDecision> {
         let elsewhere = self.chance(30);
         let also_here = !elsewhere || self.chance(30);
         if elsewhere {
-            let answer = *self.dice.borrow_mut().pick(&[Answer::Continue, Answer::Abort]);
+            let answer =
+                *self.dice.borrow_mut().pick(&[LimitDecision::Continue, LimitDecision::Abort]);
             let answered = RetryLimitAnswered { answer, by: "u".into() };
             let subject = Subject::Session(self.id.clone());
             append(&self.log, &subject, EventBody::RetryLimitAnswered(answered));
             assert!(also_here || is_answered(), "nobody hears the answer");
         }
-        let answers = [None, None, None, Some(Answer::Continue), Some(Answer::Abort)];
+        let answers = [None, None, None, Some(LimitDecision::Continue), Some(LimitDecision::Abort)];
         self.dice.borrow_mut().pick(&answers).filter(|_| also_here)
     }
 

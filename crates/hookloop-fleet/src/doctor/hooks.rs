@@ -7,9 +7,10 @@ use hookloop_config::effective::{MissingAgent, Rules};
 use hookloop_config::policy::Policies;
 use hookloop_config::variables::BASE;
 use hookloop_core::environment::EnvironmentGap;
-use hookloop_core::hook::{CommandText, Handler, Hook, Registry};
+use hookloop_core::hook::{CommandText, Hook, HookHandler, HookRegistry};
 use hookloop_core::options::{EnvEntry, Length, OnFailure};
-use hookloop_core::point::{Kind, Point};
+use hookloop_core::point::Point;
+use hookloop_core::point::PointKind;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::gate_agreement;
 use hookloop_engine::project::Project;
@@ -28,7 +29,7 @@ use super::{Finding, FindingStatus, Group, Mend, quoted};
 const SUSPICIOUS_TIMEOUT_MS: u64 = 1_000_000;
 
 /// Looks at every hook; nothing is run.
-pub fn examine(hooks: &Registry, rules: &Rules, runner: &Runner) -> Vec<Finding> {
+pub fn examine(hooks: &HookRegistry, rules: &Rules, runner: &Runner) -> Vec<Finding> {
     let mut findings = Vec::new();
     if rules.is_limited {
         let message = format!("the project asks for more than you allow; it has {}", rules.limits);
@@ -109,7 +110,7 @@ fn cgroup_in_words() -> String {
 
 fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, String, Mend)) {
     use FindingStatus::{Error, Warning};
-    let is_gate = hook.points.iter().any(|point| point.kind() == Kind::Gate);
+    let is_gate = hook.points.iter().any(|point| point.kind() == PointKind::Gate);
     match runner.standing(hook) {
         Standing::Own | Standing::Trusted => {}
         Standing::Untrusted => {
@@ -137,10 +138,10 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
             found(Warning, message, done("mend `when`, or remove the hook"));
         }
     }
-    let Handler::Command(text) = &hook.handler else { return };
+    let HookHandler::Command(text) = &hook.handler else { return };
     let texts = texts(runner.root(), hook);
     if is_gate && hook.options.timeout_ms.is_none() {
-        let default = Length { ms: hook.options.timeout_at(Kind::Gate) };
+        let default = Length { ms: hook.options.timeout_at(PointKind::Gate) };
         let message = format!("a gate without a timeout: it has {default}");
         found(Warning, message, done("write `timeout:` with what it should take at most"));
     }
@@ -244,7 +245,7 @@ fn can_not_hold(when: &str, point: &Point) -> bool {
 fn texts(root: &Path, hook: &Hook) -> Vec<String> {
     let Ok(seen) = trust::Seen::look(root, hook) else { return Vec::new() };
     let line = match &hook.handler {
-        Handler::Command(CommandText::Shell(line)) => Some(line.clone()),
+        HookHandler::Command(CommandText::Shell(line)) => Some(line.clone()),
         _ => None,
     };
     let scripts = seen.bytes.into_values();

@@ -9,8 +9,8 @@ use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
 use hookloop_core::event::{Event, EventBody, TurnReserved};
 use hookloop_core::id::{SessionId, Subject};
-use hookloop_core::purse::{Amount, Answer, Purse};
-use hookloop_core::session::{Plan, TurnEnded, Work};
+use hookloop_core::purse::{Amount, Purse, ReservationAnswer};
+use hookloop_core::session::{SessionPlan, SessionWork, TurnEnded};
 use hookloop_store::log::{AppendError, MAX_BATCH, NewEvent, StoredEvent};
 use hookloop_store::store::StoreError;
 
@@ -50,10 +50,10 @@ impl FleetBudget for Books {
         project: &Project,
         session: &SessionId,
         wish: Amount,
-    ) -> Result<Option<Answer>, EngineError> {
+    ) -> Result<Option<ReservationAnswer>, EngineError> {
         // Without a budget nothing is set aside, and nobody has to know what the others use.
         if self.fleet.budget()?.is_none() {
-            return Ok(Some(Answer::Granted));
+            return Ok(Some(ReservationAnswer::Granted));
         }
         let log = self.fleet.ledger()?;
         // What a turn that is over had is not what the next one has.
@@ -71,10 +71,10 @@ impl FleetBudget for Books {
             // A program that died may have come to this and no further.
             let missing = wish.minus(held.map_or(Amount::default(), |held| held.amount));
             if purse.is_none() || missing.is_nothing() {
-                return Ok(Some(Answer::Granted));
+                return Ok(Some(ReservationAnswer::Granted));
             }
             let answer = purse.reserve(&view.purse(now().into())?, missing);
-            if answer == Answer::Granted {
+            if answer == ReservationAnswer::Granted {
                 let reserved = TurnReserved { session: session.clone(), amount: missing };
                 let origin = Origin::command(id, log.actor());
                 work.stage_quietly(origin, Subject::Purse, EventBody::TurnReserved(reserved))?;
@@ -166,13 +166,15 @@ impl Books {
         told
     }
 
-    fn abridged(&self, plan: &Plan) -> Plan {
+    fn abridged(&self, plan: &SessionPlan) -> SessionPlan {
         let work = match &plan.work {
-            Work::Prompt(_) | Work::Review(_) => Work::Prompt(self.project.clone()),
+            SessionWork::Prompt(_) | SessionWork::Review(_) => {
+                SessionWork::Prompt(self.project.clone())
+            }
             work => work.clone(),
         };
         let name = format!("{}:{}", self.project, plan.name);
-        Plan { name, work, fence: String::new(), scripts: None, ..plan.clone() }
+        SessionPlan { name, work, fence: String::new(), scripts: None, ..plan.clone() }
     }
 }
 

@@ -5,12 +5,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use hookloop_config::ConfigError;
 use hookloop_config::paths::FILE_NAME;
 use hookloop_config::paths::Place;
-use hookloop_config::{ConfigError, project_file as config};
-use hookloop_core::answer::Status;
+use hookloop_config::project_file as config;
 use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap, find_gap};
 use hookloop_core::hook::Hook;
+use hookloop_core::hook_protocol::HookStatus;
 use hookloop_core::point::Point;
 use hookloop_engine::delivery::steps::DeliveryHooks;
 use hookloop_engine::delivery_context::StepsInContext;
@@ -111,10 +112,12 @@ impl Trial {
         match (run.outcome.status, code) {
             (_, Some(NO_TESTS)) => absent("it found no tests"),
             _ if output.contains(RAN_NONE) => absent("it found no tests"),
-            (Status::Passed, _) => Trial::Passed { ms },
-            (Status::Cancelled, _) => Trial::NotTried,
-            (Status::TimedOut, _) => Trial::TimedOut { output: format!("{output}\n{}", why()) },
-            (Status::NotStarted | Status::Skipped, _) => Trial::Absent { why: why(), output },
+            (HookStatus::Passed, _) => Trial::Passed { ms },
+            (HookStatus::Cancelled, _) => Trial::NotTried,
+            (HookStatus::TimedOut, _) => Trial::TimedOut { output: format!("{output}\n{}", why()) },
+            (HookStatus::NotStarted | HookStatus::Skipped, _) => {
+                Trial::Absent { why: why(), output }
+            }
             (_, Some(code)) => Trial::Failed { ms, why: format!("exit code {code}"), output },
             _ => Trial::Failed { ms, why: why(), output },
         }

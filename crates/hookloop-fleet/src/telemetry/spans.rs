@@ -6,12 +6,17 @@
 use std::collections::BTreeSet;
 
 use hookloop_config::agents::Settings;
+use hookloop_core::hook_status::HookStatus;
 use hookloop_core::session::facts::{SubmitVerdict, TurnEnded};
 use hookloop_core::session::plan::CostFigure;
-use hookloop_core::session::timeline::{Part, PartKind, Step, Timeline, What};
-use hookloop_core::session::{Outcome, TurnKind, TurnResult, Usage, Verdict, Work};
+use hookloop_core::session::timeline::{
+    PartKind, StepContent, Timeline, TimelinePart, TimelineStep,
+};
+use hookloop_core::session::{
+    JointVerdict, SessionOutcome, SessionWork, TurnKind, TurnResult, Usage,
+};
 use hookloop_core::time::Timestamp;
-use hookloop_core::trace::{Names, SpanId};
+use hookloop_core::trace::{SpanId, SpanNames};
 use opentelemetry_proto::tonic::trace::v1::span::{Event, SpanKind};
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
@@ -27,7 +32,7 @@ const SAMPLED: u32 = 1;
 /// A session whose spans are asked for.
 pub(super) struct Traced<'a> {
     pub(super) project: &'a Project,
-    pub(super) names: Names,
+    pub(super) names: SpanNames,
     pub(super) timeline: &'a Timeline,
     /// Whether what people and agents say is shown, too.
     pub(super) content: bool,
@@ -98,10 +103,11 @@ impl Traced<'_> {
         says.text("gen_ai.agent.name", &plan.agent);
         says.maybe("gen_ai.request.model", self.model(&plan.agent).as_deref());
         says.text("hookloop.work", work_kind(&plan.work));
-        if let Work::Task(task) = &plan.work {
+        if let SessionWork::Task(task) = &plan.work {
             says.text("hookloop.task", task.as_str());
         }
-        if let (true, Work::Prompt(text) | Work::Review(text)) = (self.content, &plan.work)
+        if let (true, SessionWork::Prompt(text) | SessionWork::Review(text)) =
+            (self.content, &plan.work)
             && let Some(text) = clean(self.project.exec(), text)
         {
             let parts = json!([{"type": "text", "content": text}]);
@@ -134,7 +140,12 @@ impl Traced<'_> {
         self.span("session", (self.names.root(), above), times, (says, status))
     }
 
-    fn part(&self, (part, place): (&Part, usize), ended: Timestamp, task: Option<&str>) -> Span {
+    fn part(
+        &self,
+        (part, place): (&TimelinePart, usize),
+        ended: Timestamp,
+        task: Option<&str>,
+    ) -> Span {
         let mut says = self.says();
         says.maybe("hookloop.task", task);
         let name = match part.kind {
@@ -154,8 +165,8 @@ impl Traced<'_> {
 
     fn step(
         &self,
-        (part, place): (&Part, usize),
-        (step, number): (&Step, usize),
+        (part, place): (&TimelinePart, usize),
+        (step, number): (&TimelineStep, usize),
         task: Option<&str>,
     ) -> Option<Span> {
         let mut says = self.says();
@@ -164,23 +175,26 @@ impl Traced<'_> {
             says.count("hookloop.iteration", number);
         }
         let (name, kind, status) = match &step.what {
-            What::Hook(ran) => {
+            StepContent::Hook(ran) => {
                 says.text("hookloop.hook.name", &ran.hook_name);
                 says.text("hookloop.hook.point", &ran.point);
-                says.text("hookloop.hook.status", &ran.status);
+                says.text("hookloop.hook.status", ran.status.name());
                 says.count("hookloop.hook.attempts", ran.attempts);
                 if let Some(code) = ran.exit_code {
                     says.count("process.exit.code", code);
                 }
-                let is_failure = !matches!(ran.status.as_str(), "passed" | "blocked" | "skipped");
+                let is_failure = !matches!(
+                    ran.status.known(),
+                    Some(HookStatus::Passed | HookStatus::Blocked | HookStatus::Skipped)
+                );
                 if is_failure {
-                    says.text("error.type", &ran.status);
+                    says.text("error.type", ran.status.name());
                 }
                 let reason = ran.reason.as_deref().filter(|_| self.content);
                 says.maybe("hookloop.reason", reason);
                 (format!("hook {}", ran.hook_name), SpanKind::Internal, is_failure)
             }
-            What::Turn { kind, attempt, ended } => {
+            StepContent::Turn { kind, attempt, ended } => {
                 let agent = ended.as_deref().map(|ended| ended.agent.as_str());
                 let agent = agent.filter(|agent| !agent.is_empty());
                 let agent = agent.unwrap_or(&self.timeline.plan.agent);
@@ -244,62 +258,62 @@ impl Traced<'_> {
     }
 
     /// Something that takes no time.
-    fn event(&self, step: &Step) -> Option<Event> {
+    fn event(&self, step: &TimelineStep) -> Option<Event> {
         let mut says = Attributes::new(self.project.exec());
         let name = match &step.what {
-            What::Hook(_) | What::Turn { .. } => return None,
-            What::Piped(piped) => {
+            StepContent::Hook(_) | StepContent::Turn { .. } => return None,
+            StepContent::Piped(piped) => {
                 says.text("hookloop.from", &piped.from);
                 says.count("hookloop.bytes", piped.text.len());
                 "output_piped"
             }
-            What::ReactionFailed(failed) => {
+            StepContent::ReactionFailed(failed) => {
                 says.text("hookloop.hook.name", &failed.hook_name);
                 says.text("hookloop.hook.point", &failed.point);
                 "reaction_failed"
             }
-            What::Decided(decided) => {
+            StepContent::Decided(decided) => {
                 says.text("hookloop.decision", &word(&decided.decision));
                 says.text("hookloop.by", &decided.by);
                 "stop_decided"
             }
-            What::Receipt(receipt) => {
+            StepContent::Receipt(receipt) => {
                 says.text("hookloop.gate", &receipt.gate);
-                says.text("hookloop.gate.status", &receipt.status);
+                says.text("hookloop.gate.status", receipt.status.name());
                 says.maybe("hookloop.tree", receipt.tree.as_deref());
                 "receipt_made"
             }
-            What::Judged(judged) => {
+            StepContent::Judged(judged) => {
                 says.text("hookloop.verdict", verdict(&judged.verdict));
                 says.count("hookloop.gates", judged.gates);
                 says.count("hookloop.failing", judged.failing.len());
                 says.maybe("hookloop.tree", judged.tree.as_deref());
                 "gates_judged"
             }
-            What::SubmitJudged(judged) => {
+            StepContent::SubmitJudged(judged) => {
                 says.text("hookloop.verdict", submit_verdict(&judged.verdict));
                 says.maybe("hookloop.hook.name", judged.hook.as_deref());
                 "submit_judged"
             }
-            What::Answered(answered) => {
+            StepContent::Answered(answered) => {
                 says.text("hookloop.answer", &word(&answered.answer));
                 "retry_limit_answered"
             }
-            What::Taken(taken) => {
+            StepContent::Taken(taken) => {
                 says.text("hookloop.task", taken.task.as_str());
                 "task_taken"
             }
-            What::Left(left) => {
+            StepContent::Left(left) => {
                 says.text("hookloop.task", left.task.as_str());
                 says.text("hookloop.how", &word(&left.how));
                 "task_left"
             }
-            What::Short(_) => "purse_exhausted",
-            What::PauseRequested => "pause_requested",
-            What::StopRequested => "stop_requested",
-            What::Paused => "session_paused",
-            What::Reopened(_) => "session_reopened",
-            What::Resumed(resumed) => {
+            StepContent::Short(_) => "purse_exhausted",
+            StepContent::PauseRequested => "pause_requested",
+            StepContent::StopRequested => "stop_requested",
+            StepContent::Paused => "session_paused",
+            StepContent::Reopened(_) => "session_reopened",
+            StepContent::Resumed(resumed) => {
                 says.count("hookloop.run", resumed.run);
                 says.text("hookloop.machine", &resumed.machine);
                 "session_resumed"
@@ -350,10 +364,10 @@ impl Traced<'_> {
         wanted.or_else(|| self.project.rules().agent(agent).ok()?.model)
     }
 
-    fn reason(&self, outcome: &Outcome) -> Option<String> {
+    fn reason(&self, outcome: &SessionOutcome) -> Option<String> {
         match outcome {
-            Outcome::NeedsHuman { reason } => self.content.then(|| reason.clone()),
-            Outcome::Limit { limit } => Some(limit.name().to_owned()),
+            SessionOutcome::NeedsHuman { reason } => self.content.then(|| reason.clone()),
+            SessionOutcome::Limit { limit } => Some(limit.name().to_owned()),
             _ => None,
         }
     }
@@ -385,39 +399,39 @@ fn used(says: &mut Attributes<'_>, usage: &Usage, cost: CostFigure) {
 }
 
 /// The task that a part is about, and the one that is at hand after it.
-fn tasks(part: &Part, before: Option<String>) -> (Option<String>, Option<String>) {
+fn tasks(part: &TimelinePart, before: Option<String>) -> (Option<String>, Option<String>) {
     let (mut during, mut after) = (before.clone(), before);
     for step in &part.steps {
         match &step.what {
-            What::Taken(taken) => {
+            StepContent::Taken(taken) => {
                 during = Some(taken.task.to_string());
                 after.clone_from(&during);
             }
-            What::Left(_) => after = None,
+            StepContent::Left(_) => after = None,
             _ => {}
         }
     }
     (during, after)
 }
 
-fn outcome_status(outcome: &Outcome) -> Option<(StatusCode, String)> {
+fn outcome_status(outcome: &SessionOutcome) -> Option<(StatusCode, String)> {
     match outcome {
-        Outcome::Complete { .. } => Some((StatusCode::Ok, String::new())),
-        Outcome::NeedsHuman { .. } | Outcome::Limit { .. } | Outcome::Interrupted => {
-            Some((StatusCode::Error, outcome.name().to_owned()))
-        }
-        Outcome::Cancelled => None,
+        SessionOutcome::Complete { .. } => Some((StatusCode::Ok, String::new())),
+        SessionOutcome::NeedsHuman { .. }
+        | SessionOutcome::Limit { .. }
+        | SessionOutcome::Interrupted => Some((StatusCode::Error, outcome.name().to_owned())),
+        SessionOutcome::Cancelled => None,
     }
 }
 
-fn work_kind(work: &Work) -> &'static str {
+fn work_kind(work: &SessionWork) -> &'static str {
     match work {
-        Work::Prompt(_) => "prompt",
-        Work::Spec(_) => "spec",
-        Work::Tasks => "tasks",
-        Work::Task(_) => "task",
-        Work::Own => "own",
-        Work::Review(_) => "review",
+        SessionWork::Prompt(_) => "prompt",
+        SessionWork::Spec(_) => "spec",
+        SessionWork::Tasks => "tasks",
+        SessionWork::Task(_) => "task",
+        SessionWork::Own => "own",
+        SessionWork::Review(_) => "review",
     }
 }
 
@@ -429,11 +443,11 @@ fn turn_kind(kind: TurnKind) -> &'static str {
     }
 }
 
-fn verdict(verdict: &Verdict) -> &'static str {
+fn verdict(verdict: &JointVerdict) -> &'static str {
     match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Block => "block",
-        Verdict::Escalate { .. } => "escalate",
+        JointVerdict::Pass => "pass",
+        JointVerdict::Block => "block",
+        JointVerdict::Escalate { .. } => "escalate",
     }
 }
 

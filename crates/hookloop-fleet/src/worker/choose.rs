@@ -5,9 +5,9 @@ use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use hookloop_config::ids::fresh_id;
-use hookloop_core::fleet::Slowed;
+use hookloop_core::fleet::RateLimitReported;
 use hookloop_core::id::SessionId;
-use hookloop_core::purse::{Answer, Shortage};
+use hookloop_core::purse::{ReservationAnswer, Shortage};
 use hookloop_core::task::TaskState;
 
 use super::hand::seat;
@@ -32,7 +32,7 @@ struct Rank {
 /// Whether something may begin.
 enum May {
     /// These want to be left alone.
-    Begin(Vec<Slowed>),
+    Begin(Vec<RateLimitReported>),
     /// The agent wants to.
     Wait,
     /// There is not enough for another turn.
@@ -89,7 +89,7 @@ impl<'w> Shift<'w> {
     /// Whether anything may begin at all.
     fn may_begin(&self) -> Result<May, EngineError> {
         let fleet = &self.worker.fleet;
-        if let Answer::Exhausted(shortage) = fleet.may_begin()? {
+        if let ReservationAnswer::Exhausted(shortage) = fleet.may_begin()? {
             return Ok(May::Spend(shortage));
         }
         let slowed = fleet.slowed()?;
@@ -105,7 +105,7 @@ impl<'w> Shift<'w> {
         &'e self,
         scope: &'s Scope<'s, 'e>,
         desk: &mut Desk,
-        slowed: &[Slowed],
+        slowed: &[RateLimitReported],
     ) -> bool {
         for post in self.in_order(desk, slowed) {
             let served = &self.worker.posts[post];
@@ -156,7 +156,7 @@ impl<'w> Shift<'w> {
     }
 
     /// The projects that have something ready, in the order in which they are asked.
-    fn in_order(&self, desk: &Desk, slowed: &[Slowed]) -> Vec<usize> {
+    fn in_order(&self, desk: &Desk, slowed: &[RateLimitReported]) -> Vec<usize> {
         let plan = &self.worker.plan;
         let mut ranked: Vec<(usize, Rank)> = Vec::new();
         for (post, served) in self.worker.posts.iter().enumerate() {
@@ -187,7 +187,7 @@ impl<'w> Shift<'w> {
             let ready = view.totals()?.count(TaskState::Ready);
             Ok((ready.saturating_sub(view.early()?.count), view.count_claimed()?))
         })?;
-        if ready == 0 || matches!(project.may_begin()?, Answer::Exhausted(_)) {
+        if ready == 0 || matches!(project.may_begin()?, ReservationAnswer::Exhausted(_)) {
             return Ok(None);
         }
         Ok(Some(Rank { held, weight: served.weight(), served: desk.served[post] }))

@@ -12,7 +12,7 @@ use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::session::facts::SubmitVerdict;
-use hookloop_core::session::{Limit, Outcome, Session, TurnResult, Work};
+use hookloop_core::session::{Session, SessionLimit, SessionOutcome, SessionWork, TurnResult};
 use hookloop_core::task::Task;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::Claimed;
@@ -98,7 +98,7 @@ impl Hand {
 /// What a session came to.
 #[derive(Debug)]
 pub enum End {
-    Outcome(Outcome),
+    Outcome(SessionOutcome),
     /// Another program has taken it on: this one was taken for dead.
     Taken,
     Trouble(String),
@@ -109,8 +109,10 @@ impl End {
     pub(super) fn rest(&self) -> Option<Duration> {
         match self {
             End::Trouble(_) => Some(AFTER_ERROR),
-            End::Outcome(Outcome::Interrupted) => Some(AFTER_INTERRUPTION),
-            End::Outcome(Outcome::Limit { limit: Limit::Purse }) => Some(AFTER_SHORTAGE),
+            End::Outcome(SessionOutcome::Interrupted) => Some(AFTER_INTERRUPTION),
+            End::Outcome(SessionOutcome::Limit { limit: SessionLimit::Purse }) => {
+                Some(AFTER_SHORTAGE)
+            }
             End::Outcome(_) | End::Taken => None,
         }
     }
@@ -295,7 +297,7 @@ impl<'w> Shift<'w> {
         let (plan, rules) = (&self.worker.plan, project.rules());
         let wish = Wish {
             name: None,
-            work: Work::Task(task.clone()),
+            work: SessionWork::Task(task.clone()),
             agent: plan.agent.clone(),
             fallback: rules.session.fallback.clone(),
             conversation: rules.session.conversation,

@@ -22,6 +22,7 @@ mod refusal;
 mod review;
 mod token;
 
+use hookloop_core::excerpt::clipped_chars;
 use hookloop_http::HttpClient;
 use serde_json::{Value, json};
 
@@ -41,8 +42,6 @@ pub use token::{Asked, Token};
 /// The longest texts that GitHub takes, in characters.
 const TITLE_MAX: usize = 256;
 const BODY_MAX: usize = 65_536;
-/// What a longer one ends with.
-const CUT: &str = "…";
 
 /// A repository on GitHub, and how to get in.
 #[derive(Clone, Debug)]
@@ -119,7 +118,8 @@ impl GitHub {
     }
 
     fn reword(&self, pull: Pull, wish: &Wish) -> Result<Pull, ForgeError> {
-        let (title, body) = (cut(&wish.title, TITLE_MAX), cut(&wish.body, BODY_MAX));
+        let (title, body) =
+            (clipped_chars(&wish.title, TITLE_MAX), clipped_chars(&wish.body, BODY_MAX));
         let is_same = pull.title == title
             && pull.body.as_deref().unwrap_or_default() == body
             && pull.base.branch == wish.base;
@@ -183,8 +183,8 @@ impl Forge for GitHub {
 
     fn open(&self, wish: &Wish) -> Result<Request, ForgeError> {
         let body = json!({
-            "title": cut(&wish.title, TITLE_MAX),
-            "body": cut(&wish.body, BODY_MAX),
+            "title": clipped_chars(&wish.title, TITLE_MAX),
+            "body": clipped_chars(&wish.body, BODY_MAX),
             "head": wish.branch,
             "base": wish.base,
             "draft": wish.is_draft,
@@ -243,7 +243,7 @@ impl Forge for GitHub {
     }
 
     fn comment(&self, number: u64, text: &str) -> Result<(), ForgeError> {
-        let body = json!({ "body": cut(text, BODY_MAX) });
+        let body = json!({ "body": clipped_chars(text, BODY_MAX) });
         Ok(self.client.post::<Value>(&self.issue_route(number, &["comments"]), &body).map(drop)?)
     }
 
@@ -253,22 +253,14 @@ impl Forge for GitHub {
     }
 }
 
-/// A text of at most `max` characters.
-fn cut(text: &str, max: usize) -> String {
-    match text.chars().nth(max) {
-        None => text.to_owned(),
-        Some(_) => text.chars().take(max - 1).chain(CUT.chars()).collect(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn texts_fit() {
-        assert_eq!(cut("äöü", 3), "äöü");
-        assert_eq!(cut("äöüß", 3), "äö…");
+        assert_eq!(clipped_chars("äöü", 3), "äöü");
+        assert_eq!(clipped_chars("äöüß", 3), "äö…");
     }
 
     #[test]

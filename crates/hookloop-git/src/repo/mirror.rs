@@ -9,12 +9,11 @@ use std::path::{Path, PathBuf};
 
 use hookloop_config::repository::Source;
 use hookloop_process::Cancel;
-use sha2::{Digest, Sha256};
-
 use super::asking::{Asker, Scope, Ssh};
 use super::depot::quoted;
 use super::error::RepoError;
 use super::{Commit, Grounds, Held, names, notes};
+use hookloop_core::digest::short_sha256_hex;
 
 const LOCK: &str = "mirror.lock";
 
@@ -67,8 +66,7 @@ pub fn check_out(
 
 /// A name for what is kept of an address.
 fn key(url: &str) -> String {
-    let digest = Sha256::digest(url);
-    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    short_sha256_hex(url, 12)
 }
 
 fn prepare(mirror: &Path, url: &str) -> Result<(), RepoError> {

@@ -6,7 +6,7 @@ use super::asking::Objects;
 use super::commit::{self, Parts};
 use super::error::RepoError;
 use super::merge::Merged;
-use super::{Commit, MergeHow, MergedOnto, Method, Repo};
+use super::{Commit, MergeHow, MergeMethod, MergedOnto, Repo};
 
 /// A longer branch is squashed: each commit is some calls of git.
 const COMMITS_MAX: usize = 500;
@@ -43,10 +43,10 @@ impl Repo<'_> {
             Merged::Clean { tree } => (tree, None),
             Merged::Conflict { tree, clashes } => (tree, Some(clashes)),
         };
-        if how.method == Method::Rebase {
+        if how.method == MergeMethod::Rebase {
             match self.pick_all(tip, head, Objects::Depot)? {
                 Picked::Done { tip } => {
-                    return Ok(MergedOnto::Done { commit: tip, method: Method::Rebase });
+                    return Ok(MergedOnto::Done { commit: tip, method: MergeMethod::Rebase });
                 }
                 Picked::Conflict { tree, clashes } => {
                     let files = self.asker.shown(&tree, &clashes)?;
@@ -59,8 +59,8 @@ impl Repo<'_> {
             return Ok(MergedOnto::Conflict { files: self.asker.shown(&tree, &clashes)? });
         }
         let (method, parents) = match how.method {
-            Method::Merge => (Method::Merge, vec![tip.clone(), head.clone()]),
-            Method::Squash | Method::Rebase => (Method::Squash, vec![tip.clone()]),
+            MergeMethod::Merge => (MergeMethod::Merge, vec![tip.clone(), head.clone()]),
+            MergeMethod::Squash | MergeMethod::Rebase => (MergeMethod::Squash, vec![tip.clone()]),
         };
         let theirs = self.asker.parts_of(head)?;
         let parts = Parts {

@@ -8,7 +8,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use hookloop_git::forge::{Forge, MergeWish, Method, Wish};
+use hookloop_engine::forge::MergeMethod;
+use hookloop_git::forge::Forge;
+use hookloop_git::forge::MergeWish;
+use hookloop_git::forge::Method;
+use hookloop_git::forge::Wish;
 use hookloop_testbed::github::{Described, Recorded, Route};
 use serde_json::{Value, json};
 
@@ -57,7 +61,7 @@ fn ask_for_everything(described: &Described) {
     described.answer_next(Route::Get, 200, draft);
     forge.update(EXAMPLE, &ready).unwrap();
     forge.checks(HEAD).unwrap();
-    for method in Method::ALL {
+    for method in MergeMethod::ALL {
         let (head, title, message) = (HEAD.into(), "A title".into(), "A text".into());
         let how = MergeWish { method, head, title, message };
         forge.merge(EXAMPLE, &how).unwrap();
@@ -87,7 +91,7 @@ fn ask_about_the_queue(described: &Described, forge: &impl Forge) {
     } } }));
     assert!(forge.merge_status(EXAMPLE).unwrap().is_ready());
     let (head, title, message) = (HEAD.into(), "A title".into(), "A text".into());
-    let how = MergeWish { method: Method::Squash, head, title, message };
+    let how = MergeWish { method: MergeMethod::Squash, head, title, message };
     forge.enable_auto_merge(EXAMPLE, &how).unwrap();
 }
 

@@ -4,7 +4,13 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use hookloop_git::forge::{Forge, ForgeError, MergeWish, Method, RequestState, Wish};
+use hookloop_engine::forge::MergeMethod;
+use hookloop_git::forge::Forge;
+use hookloop_git::forge::ForgeError;
+use hookloop_git::forge::MergeWish;
+use hookloop_git::forge::Method;
+use hookloop_git::forge::RequestState;
+use hookloop_git::forge::Wish;
 use hookloop_testbed::github::{Fault, Route};
 use serde_json::json;
 
@@ -61,7 +67,7 @@ fn wherever_an_answer_is_lost_it_ends_with_one_request_as_wished() {
 fn an_answer_that_is_lost_merges_once() {
     let ground = Ground::new();
     ground.forge.open(&ground.wish()).unwrap();
-    let how = ground.merge_wish(Method::Squash);
+    let how = ground.merge_wish(MergeMethod::Squash);
     ground.hub.fail_at(Route::Merge, 1, Fault::HangUpAfter);
     assert!(is_retry(&ground.forge.merge(1, &how)));
     let commit = ground.head("main");
@@ -73,7 +79,7 @@ fn an_answer_that_is_lost_merges_once() {
 #[test]
 fn another_head_is_neither_wished_for_nor_merged() {
     let ground = Ground::new();
-    let (wish, how) = (ground.wish(), ground.merge_wish(Method::Squash));
+    let (wish, how) = (ground.wish(), ground.merge_wish(MergeMethod::Squash));
     ground.forge.open(&wish).unwrap();
     let base = ground.head("main");
     let head = ground.commit(BRANCH, "c", "pushed by another");
@@ -110,21 +116,21 @@ fn a_conflict_is_the_authors_and_what_is_not_known_yet_is_looked_at_again() {
     let ground = Ground::new();
     ground.forge.open(&ground.wish()).unwrap();
     ground.commit_to_base("a", "another");
-    let merged = ground.forge.merge(1, &ground.merge_wish(Method::Merge));
+    let merged = ground.forge.merge(1, &ground.merge_wish(MergeMethod::Merge));
     assert!(matches!(merged, Err(ForgeError::Behind { .. })), "{merged:?}");
     let ground = Ground::new();
     ground.forge.open(&ground.wish()).unwrap();
     // Once for the merge, once for the look at why.
     ground.hub.ponder(2);
-    assert!(is_stale(&ground.forge.merge(1, &ground.merge_wish(Method::Merge))));
-    ground.forge.merge(1, &ground.merge_wish(Method::Merge)).unwrap();
+    assert!(is_stale(&ground.forge.merge(1, &ground.merge_wish(MergeMethod::Merge))));
+    ground.forge.merge(1, &ground.merge_wish(MergeMethod::Merge)).unwrap();
 }
 
 #[test]
 fn rules_drafts_and_closed_requests_are_for_people() {
     let ground = Ground::new();
     ground.forge.open(&ground.wish()).unwrap();
-    let how = ground.merge_wish(Method::Squash);
+    let how = ground.merge_wish(MergeMethod::Squash);
     ground.hub.protect(true);
     let refused = ground.forge.merge(1, &how).unwrap_err();
     assert!(matches!(refused, ForgeError::Unmet { needs_person: true, .. }), "{refused:?}");

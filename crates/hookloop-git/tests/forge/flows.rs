@@ -1,6 +1,12 @@
 //! Requests from their opening to their end.
 
-use hookloop_git::forge::{Checks, Forge, ForgeError, Method, RequestState, Wish};
+use hookloop_engine::forge::MergeMethod;
+use hookloop_git::forge::Checks;
+use hookloop_git::forge::Forge;
+use hookloop_git::forge::ForgeError;
+use hookloop_git::forge::Method;
+use hookloop_git::forge::RequestState;
+use hookloop_git::forge::Wish;
 use hookloop_testbed::github::{Check, Kind, Route, Says, State};
 
 use crate::ground::{BRANCH, Ground};
@@ -68,7 +74,7 @@ fn a_base_can_be_changed() {
 #[test]
 fn each_method_merges_with_real_commits() {
     for (method, parents, commits) in
-        [(Method::Squash, 1, 2), (Method::Rebase, 1, 3), (Method::Merge, 2, 4)]
+        [(MergeMethod::Squash, 1, 2), (MergeMethod::Rebase, 1, 3), (MergeMethod::Merge, 2, 4)]
     {
         let ground = Ground::new();
         let base = ground.head("main");
@@ -83,7 +89,7 @@ fn each_method_merges_with_real_commits() {
             ["main^{tree}", &format!("{BRANCH}^{{tree}}")].map(|t| ground.bare(&["rev-parse", t]));
         assert_eq!(trees[0], trees[1], "{method}");
         let message = ground.bare(&["log", "-1", "--format=%B", "main"]);
-        let own = if method == Method::Rebase { "b: one" } else { "Do a (#1)\n\nBecause." };
+        let own = if method == MergeMethod::Rebase { "b: one" } else { "Do a (#1)\n\nBecause." };
         assert_eq!(message, own, "{method}");
         let state = RequestState::Merged { commit: merged.commit.clone() };
         assert_eq!(ground.forge.get(1).unwrap().state, state);
@@ -109,7 +115,7 @@ fn what_was_pushed_to_the_base_is_merged() {
 fn an_open_request_is_found_before_a_merged_one_before_a_closed_one() {
     let ground = Ground::new();
     ground.forge.open(&ground.wish()).unwrap();
-    ground.forge.merge(1, &ground.merge_wish(Method::Squash)).unwrap();
+    ground.forge.merge(1, &ground.merge_wish(MergeMethod::Squash)).unwrap();
     ground.commit(BRANCH, "c", "one");
     ground.forge.open(&ground.wish()).unwrap();
     ground.forge.close(2).unwrap();

@@ -3,8 +3,13 @@
 use std::path::Path;
 use std::process::Command;
 
-use hookloop_git::forge::github::{GitHub, GitHubSettings, Token};
-use hookloop_git::forge::{MergeWish, Method, Wish};
+use hookloop_engine::forge::MergeMethod;
+use hookloop_git::forge::MergeWish;
+use hookloop_git::forge::Method;
+use hookloop_git::forge::Wish;
+use hookloop_git::forge::github::GitHub;
+use hookloop_git::forge::github::GitHubSettings;
+use hookloop_git::forge::github::Token;
 use hookloop_http::HttpClient;
 use hookloop_testbed::github::{self, Route};
 use tempfile::TempDir;
@@ -90,7 +95,7 @@ impl Ground {
         }
     }
 
-    pub(crate) fn merge_wish(&self, method: Method) -> MergeWish {
+    pub(crate) fn merge_wish(&self, method: MergeMethod) -> MergeWish {
         let (title, message) = ("Do a (#1)".into(), "Because.".into());
         MergeWish { method, head: self.head(BRANCH), title, message }
     }

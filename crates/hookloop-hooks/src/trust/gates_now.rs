@@ -6,11 +6,11 @@ use hookloop_config::effective::Rules;
 use hookloop_core::gate_ledger::GateLedger;
 use hookloop_core::gate_ledger::GateList;
 use hookloop_core::gate_ledger::GateRecord;
-use hookloop_core::hook::Handler;
+use hookloop_core::hook::HookHandler;
 use hookloop_core::hook::Hook;
-use hookloop_core::hook::Source;
+use hookloop_core::hook::HookSource;
 use hookloop_core::options::OnFailure;
-use hookloop_core::point::Kind;
+use hookloop_core::point::PointKind;
 use hookloop_core::point::Point;
 use serde_json::Value;
 use serde_json::json;
@@ -37,7 +37,7 @@ pub fn gates(
             .collect(),
         ..GateLedger::default()
     };
-    let is_gate = |point: &Point| point.kind() == Kind::Gate;
+    let is_gate = |point: &Point| point.kind() == PointKind::Gate;
     let lists = rules.hooks.own_lists().iter().filter(|(_, point)| is_gate(point));
     ledger.lists = lists
         .map(|(owner, point)| GateList { owner: owner.clone(), point: point.name().to_owned() })
@@ -65,24 +65,24 @@ pub fn gates(
 /// and nothing takes an operator's gates away.
 fn judges(hook: &Hook) -> bool {
     let is_judge = match hook.handler {
-        Handler::Builtin(builtin) => builtin == hookloop_core::builtin::Builtin::RunTests,
-        Handler::Declared(_) => false,
-        Handler::Command(_)
-        | Handler::Http { .. }
-        | Handler::Gatekeepers { .. }
-        | Handler::Rule(_) => true,
+        HookHandler::Builtin(builtin) => builtin == hookloop_core::builtin::Builtin::RunTests,
+        HookHandler::Declared(_) => false,
+        HookHandler::Command(_)
+        | HookHandler::Http { .. }
+        | HookHandler::Gatekeepers { .. }
+        | HookHandler::Rule(_) => true,
     };
-    is_judge && hook.source != Source::Operator
+    is_judge && hook.source != HookSource::Operator
 }
 
 fn record(hook: &Hook, definition: Option<&Definition>) -> GateRecord {
     let options = &hook.options;
-    let points = hook.points.iter().filter(|point| point.kind() == Kind::Gate);
+    let points = hook.points.iter().filter(|point| point.kind() == PointKind::Gate);
     GateRecord {
         name: hook.name.clone(),
         list: hook.task_type.clone(),
         points: points.map(|point| point.name().to_owned()).collect(),
-        is_users: hook.source == Source::User,
+        is_users: hook.source == HookSource::User,
         enabled: hook.enabled,
         handler: what(&hook.handler),
         scripts: definition.map(|known| known.scripts.clone()).unwrap_or_default(),
@@ -90,7 +90,7 @@ fn record(hook: &Hook, definition: Option<&Definition>) -> GateRecord {
         any_of: options.any_of.clone(),
         when: options.when.clone(),
         needs: options.needs.clone(),
-        timeout_ms: options.timeout_at(Kind::Gate),
+        timeout_ms: options.timeout_at(PointKind::Gate),
         attempts: options.retry.attempts,
         surroundings: definition.map_or(Value::Null, surroundings),
     }

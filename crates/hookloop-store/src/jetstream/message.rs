@@ -5,7 +5,7 @@ use async_nats::header::{
     NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID,
 };
 use bytes::Bytes;
-use hookloop_core::cascade::Cause;
+use hookloop_core::cascade::EventCause;
 use hookloop_core::event::{Event, EventBody, FORMAT, QuarantinedMessage};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::time::Timestamp;
@@ -27,7 +27,7 @@ struct EncodedEvent<'a> {
     kind: &'a str,
     actor: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cause: Option<&'a Cause>,
+    cause: Option<&'a EventCause>,
     #[serde(skip_serializing_if = "is_false")]
     due: bool,
     /// The version that the writer expected the subject to have. A reader finds gaps by it.
@@ -45,7 +45,7 @@ struct DecodedEvent<'a> {
     kind: std::borrow::Cow<'a, str>,
     actor: String,
     #[serde(default)]
-    cause: Option<Cause>,
+    cause: Option<EventCause>,
     #[serde(default)]
     due: bool,
     #[serde(default)]

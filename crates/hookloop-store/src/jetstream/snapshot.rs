@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use hookloop_core::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::client::JetStreamLog;
 use super::error::JetStreamError;
@@ -50,7 +50,7 @@ impl SnapshotStore for JetStreamLog {
                 packed.extend_from_slice(&chunk.payload);
             }
             // Pieces are missing if a newer snapshot is being written.
-            if packed.len() != manifest.bytes || digest(&packed) != manifest.sha256 {
+            if packed.len() != manifest.bytes || sha256_hex(&packed) != manifest.sha256 {
                 return Ok(None);
             }
             // The size that a snapshot claims is allocated before a byte of it is unpacked.
@@ -72,7 +72,7 @@ impl SnapshotStore for JetStreamLog {
 
     fn save(&self, snapshot: &ViewSnapshot) -> Result<(), LogError> {
         let packed = Bytes::from(lz4_flex::compress_prepend_size(&snapshot.view));
-        let sha256 = digest(&packed);
+        let sha256 = sha256_hex(&packed);
         // Two machines may save the same moment, and not the same bytes of it.
         let name = format!("{}-{}", snapshot.head, &sha256[..16]);
         let manifest = SnapshotManifest {
@@ -120,6 +120,3 @@ impl JetStreamLog {
     }
 }
 
-fn digest(bytes: &[u8]) -> String {
-    hex::encode(&Sha256::digest(bytes))
-}

@@ -1,6 +1,6 @@
 //! Events as rows of a table.
 
-use hookloop_core::cascade::Cause;
+use hookloop_core::cascade::EventCause;
 use hookloop_core::event::{Event, EventBody, FORMAT};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::time::Timestamp;
@@ -88,7 +88,7 @@ fn decode(row: &Row<'_>) -> Result<(Seq, StoredEvent), LogError> {
     let link = link(row)?;
     let damaged = |reason: &dyn std::fmt::Display| LogError::damaged(link.seq, reason);
     let id = <[u8; 16]>::try_from(link.id).map_err(|_| damaged(&"its id is not 16 bytes"))?;
-    let cause = link.cause.map(serde_json::from_str::<Cause>).transpose();
+    let cause = link.cause.map(serde_json::from_str::<EventCause>).transpose();
     let event = Event {
         id: EventId(id),
         at: Timestamp(link.at),

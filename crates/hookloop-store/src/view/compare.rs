@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use hookloop_core::digest::hex;
+use hookloop_core::excerpt::first_chars;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Rows, Statement};
 
@@ -105,7 +107,7 @@ fn key(row: &[Value]) -> String {
         Value::Integer(number) => number.to_string(),
         Value::Blob(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) if !text.chars().any(char::is_control) => {
-                format!("`{}`", text.chars().take(KEY_MAX).collect::<String>())
+                format!("`{}`", first_chars(text, KEY_MAX))
             }
             _ => format!("`{}`", hex::encode(&bytes[..bytes.len().min(KEY_MAX / 2)])),
         },

@@ -1,7 +1,7 @@
 //! The facts that decide a command.
 
 use hookloop_core::command::Command;
-use hookloop_core::decide::Facts;
+use hookloop_core::decide::KnownFacts;
 use hookloop_core::id::TaskId;
 use hookloop_core::task::TaskState;
 use rusqlite::params;
@@ -12,7 +12,7 @@ use super::totals::View;
 
 impl View<'_> {
     /// Returns the facts that decide `command`. `batch` limits the dependents of one deletion.
-    pub fn facts(&self, command: &Command, batch: usize) -> Result<Facts> {
+    pub fn facts(&self, command: &Command, batch: usize) -> Result<KnownFacts> {
         let (id, named): (_, &[TaskId]) = match command {
             Command::AddTask { id, depends_on, .. } => (id, depends_on),
             Command::StartTask { id, .. }
@@ -34,9 +34,9 @@ impl View<'_> {
                 (task, std::slice::from_ref(on))
             }
             Command::Schedule { name, ask } => return self.schedule_facts(name, ask),
-            Command::SwitchHook { .. } => return Ok(Facts::default()),
+            Command::SwitchHook { .. } => return Ok(KnownFacts::default()),
         };
-        let mut facts = Facts::default();
+        let mut facts = KnownFacts::default();
         let mut row = None;
         match self.known(id)? {
             KnownId::Task(known) => row = Some(known),
@@ -84,7 +84,7 @@ impl View<'_> {
         Ok(facts)
     }
 
-    fn deletion_facts(&self, row: &TaskRow, batch: usize, facts: &mut Facts) -> Result<()> {
+    fn deletion_facts(&self, row: &TaskRow, batch: usize, facts: &mut KnownFacts) -> Result<()> {
         let count = "SELECT (SELECT count(*) FROM edge WHERE task = ?1) +
             (SELECT count(*) FROM edge WHERE needs = ?1)";
         facts.edges =

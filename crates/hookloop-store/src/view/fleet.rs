@@ -1,7 +1,9 @@
 //! Fleet directives in force, the fleet's budget, and rate limits.
 
 use hookloop_core::event::{Event, EventBody};
-use hookloop_core::fleet::{BudgetSet, Ordered, Orders, Slowed, Standing};
+use hookloop_core::fleet::{
+    BudgetSet, FleetOrdered, FleetOrders, RateLimitReported, StandingOrder,
+};
 use hookloop_core::purse::Purse;
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
@@ -42,12 +44,12 @@ impl ViewFold<'_> {
 
 impl View<'_> {
     /// Returns the directives in force, by their subject.
-    pub fn orders(&self) -> Result<Orders> {
+    pub fn orders(&self) -> Result<FleetOrders> {
         let read = |row: &Row<'_>| {
-            let ordered: Ordered = read_json(row)?;
-            Ok(Standing { ordered, by: row.get(1)?, at: Timestamp(row.get(0)?) })
+            let ordered: FleetOrdered = read_json(row)?;
+            Ok(StandingOrder { ordered, by: row.get(1)?, at: Timestamp(row.get(0)?) })
         };
-        Ok(Orders(self.said(ORDER, read)?))
+        Ok(FleetOrders(self.said(ORDER, read)?))
     }
 
     /// Returns the budget of all sessions of the fleet together.
@@ -65,7 +67,7 @@ impl View<'_> {
     }
 
     /// Returns the providers and forges that limit requests, each with its end.
-    pub fn slowed(&self) -> Result<Vec<Slowed>> {
+    pub fn slowed(&self) -> Result<Vec<RateLimitReported>> {
         self.said(SLOW, read_json)
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Places in the log are left out: they are the engine's, and differ between engines.
 
+use hookloop_core::digest::hex;
 use rusqlite::types::ValueRef;
 use sha2::{Digest, Sha256};
 
@@ -52,7 +53,7 @@ impl View<'_> {
             }
             hash.update([b'.']);
         }
-        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(hex(&hash.finalize()))
     }
 }
 

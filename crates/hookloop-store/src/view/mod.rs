@@ -55,7 +55,7 @@ pub use problems::{NotificationRow, NotificationState};
 pub use quarantine::QuarantineRow;
 pub use ready_queue::{DelayedTasks, TypeFilter};
 pub use runs::HookRuns;
-pub use sessions::{PAUSED, REVIEW, RUNNING, SessionFilter, SessionRow};
+pub use sessions::{REVIEW, SessionFilter, SessionRow};
 pub use tables::Result;
 pub(crate) use tables::{DROP, TABLES};
 pub use task_annotations::TaskAnnotation;

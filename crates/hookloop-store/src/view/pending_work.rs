@@ -1,7 +1,7 @@
 //! Versions of subjects, reactions that are due, and workflow runs that are not over.
 
 use hookloop_core::id::{EventId, RunId, Subject};
-use hookloop_core::workflow::Run;
+use hookloop_core::workflow::WorkflowRun;
 use rusqlite::OptionalExtension;
 
 use super::tables::Result;
@@ -67,7 +67,7 @@ impl View<'_> {
     }
 
     /// The oldest workflow run that is not over.
-    pub fn next_run(&self) -> Result<Option<Run>> {
+    pub fn next_run(&self) -> Result<Option<WorkflowRun>> {
         let select = "SELECT id, workflow, next_step, steps, cause FROM run ORDER BY num LIMIT 1";
         let mut select = self.conn.prepare_cached(select)?;
         let row = select
@@ -80,7 +80,7 @@ impl View<'_> {
         let damaged = |error| LogError::damaged(0, format!("run `{id}` in the view: {error}"));
         let steps = serde_json::from_str(&steps).map_err(damaged)?;
         let cause = cause.map(|json| serde_json::from_str(&json)).transpose().map_err(damaged)?;
-        Ok(Some(Run { id: RunId(id), workflow, steps, next_step: next_step as usize, cause }))
+        Ok(Some(WorkflowRun { id: RunId(id), workflow, steps, next_step: next_step as usize, cause }))
     }
 
     /// Counts the workflow runs that are in progress.

@@ -3,7 +3,8 @@
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::{NoticeId, SessionId, Subject};
 use hookloop_core::inbox::{
-    About, Asks, Change, Key, Kind, NoticeClaimed, Problem, of_session, of_task,
+    EndReporting, NoticeClaimed, Problem, ProblemChange, ProblemKey, ProblemKind, ProblemSubject,
+    of_session, of_task,
 };
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
@@ -32,14 +33,14 @@ pub struct NotificationRow {
     pub tries: u32,
     /// Its last event.
     pub version: Seq,
-    pub problems: Vec<Key>,
+    pub problems: Vec<ProblemKey>,
 }
 
 impl ViewFold<'_> {
     /// Most events end no problem because there is none: only a task that waits can have one.
     pub(super) fn trouble_task(&self, seq: Seq, event: &Event, is_waiting: bool) -> Result<()> {
         match of_task(&event.body) {
-            Some(Change::Passes) if !is_waiting => Ok(()),
+            Some(ProblemChange::Passes) if !is_waiting => Ok(()),
             change => self.change_problem(seq, event, change),
         }
     }
@@ -49,40 +50,42 @@ impl ViewFold<'_> {
             EventBody::SessionEnded(_) => self.asks(id)?,
             EventBody::PurseExhausted(shortage) => {
                 // The next report of the same problem adds nothing.
-                if View::new(self.conn).problem_of(&About::Purse)?.is_some() {
+                if View::new(self.conn).problem_of(&ProblemSubject::Purse)?.is_some() {
                     return Ok(());
                 }
-                let (kind, reason) = (Kind::PurseExhausted, shortage.to_string());
-                return self.put_problem(seq, event, About::Purse, kind, &reason);
+                let (kind, reason) = (ProblemKind::PurseExhausted, shortage.to_string());
+                return self.put_problem(seq, event, ProblemSubject::Purse, kind, &reason);
             }
             EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => {
                 // A budget had enough for the turn.
                 self.end_problem(&Subject::Purse)?;
-                Asks::Nothing
+                EndReporting::Nothing
             }
-            _ => Asks::Nothing,
+            _ => EndReporting::Nothing,
         };
         self.change_problem(seq, event, of_session(&event.body, asks))
     }
 
-    fn asks(&self, id: &SessionId) -> Result<Asks> {
+    fn asks(&self, id: &SessionId) -> Result<EndReporting> {
         let select = "SELECT asks FROM session WHERE id = ?1";
         let mut select = self.conn.prepare_cached(select)?;
         let asks = select.query_row([id.as_str()], |row| row.get::<_, i64>(0)).optional()?;
         Ok(match asks {
-            Some(2) => Asks::Always,
-            Some(1) => Asks::WhenStuck,
-            _ => Asks::Nothing,
+            Some(2) => EndReporting::Always,
+            Some(1) => EndReporting::WhenStuck,
+            _ => EndReporting::Nothing,
         })
     }
 
-    fn change_problem(&self, seq: Seq, event: &Event, change: Option<Change>) -> Result<()> {
+    fn change_problem(&self, seq: Seq, event: &Event, change: Option<ProblemChange>) -> Result<()> {
         match change {
-            Some(Change::Arises { kind, reason }) => match About::of(event.subject.clone()) {
-                Some(about) => self.put_problem(seq, event, about, kind, &reason),
-                None => Ok(()),
-            },
-            Some(Change::Passes) => self.end_problem(&event.subject),
+            Some(ProblemChange::Arises { kind, reason }) => {
+                match ProblemSubject::of(event.subject.clone()) {
+                    Some(about) => self.put_problem(seq, event, about, kind, &reason),
+                    None => Ok(()),
+                }
+            }
+            Some(ProblemChange::Passes) => self.end_problem(&event.subject),
             None => Ok(()),
         }
     }
@@ -91,13 +94,13 @@ impl ViewFold<'_> {
         &self,
         seq: Seq,
         event: &Event,
-        about: About,
-        kind: Kind,
+        about: ProblemSubject,
+        kind: ProblemKind,
         reason: &str,
     ) -> Result<()> {
         let put = "INSERT OR REPLACE INTO problem VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)";
         let subject = about.subject().to_string();
-        let key = Key { about, version: seq }.to_string();
+        let key = ProblemKey { about, version: seq }.to_string();
         let (at, actor) = (event.at.0, &event.actor);
         self.run(put, params![subject, key, seq as i64, at, actor, kind.name(), reason]).map(drop)
     }
@@ -116,7 +119,9 @@ impl ViewFold<'_> {
             EventBody::NoticeSent(_) | EventBody::NoticeDropped(_) => end(NotificationState::Over),
             EventBody::NoticeFailed(_) => end(NotificationState::Failed),
             EventBody::ProblemDismissed(dismissed) => {
-                let Ok(Key { about, version }) = dismissed.problem.parse() else { return Ok(()) };
+                let Ok(ProblemKey { about, version }) = dismissed.problem.parse() else {
+                    return Ok(());
+                };
                 let update = "UPDATE problem SET dismissed = 1 WHERE about = ?1 AND seq = ?2";
                 let about = about.subject().to_string();
                 self.run(update, params![about, version as i64]).map(drop)
@@ -155,7 +160,12 @@ impl View<'_> {
 
     /// Returns the problems that a channel has no notification of, oldest first, of these kinds or
     /// of all if none is named.
-    pub fn untold(&self, channel: &str, kinds: &[Kind], limit: usize) -> Result<Vec<Problem>> {
+    pub fn untold(
+        &self,
+        channel: &str,
+        kinds: &[ProblemKind],
+        limit: usize,
+    ) -> Result<Vec<Problem>> {
         let select = format!(
             "SELECT {COLUMNS} FROM problem WHERE dismissed = 0
              AND (?2 = '[]' OR kind IN (SELECT value FROM json_each(?2)))
@@ -178,7 +188,7 @@ impl View<'_> {
     }
 
     /// The problem that something has, dismissed or not.
-    pub fn problem_of(&self, about: &About) -> Result<Option<Problem>> {
+    pub fn problem_of(&self, about: &ProblemSubject) -> Result<Option<Problem>> {
         let select = format!("SELECT {COLUMNS} FROM problem WHERE about = ?1");
         let mut select = self.conn.prepare_cached(&select)?;
         let about = about.subject().to_string();
@@ -186,7 +196,7 @@ impl View<'_> {
     }
 
     /// Whether a channel has, or is about to get, a notification of a problem.
-    pub fn is_told(&self, channel: &str, problem: &Key) -> Result<bool> {
+    pub fn is_told(&self, channel: &str, problem: &ProblemKey) -> Result<bool> {
         let select = "SELECT 1 FROM told WHERE channel = ?1 AND problem = ?2";
         Ok(self.conn.prepare_cached(select)?.exists(params![channel, problem.to_string()])?)
     }
@@ -220,10 +230,11 @@ impl View<'_> {
 fn read(row: &Row<'_>) -> Result<Problem> {
     let (about, version) = (row.get::<_, String>(0)?, row.get::<_, i64>(1)? as Seq);
     let damaged = |what: &str| LogError::damaged(version, format!("in the view: {what}"));
-    let about = about.parse().ok().and_then(About::of).ok_or_else(|| damaged("a subject"))?;
+    let about =
+        about.parse().ok().and_then(ProblemSubject::of).ok_or_else(|| damaged("a subject"))?;
     let kind: String = row.get(4)?;
     Ok(Problem {
-        key: Key { about, version },
+        key: ProblemKey { about, version },
         since: Timestamp(row.get(2)?),
         by: row.get(3)?,
         kind: kind.parse().map_err(|error: String| damaged(&error))?,

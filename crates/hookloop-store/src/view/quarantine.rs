@@ -1,5 +1,6 @@
 //! Messages of a shared log that are no events: skipped by every reader, and shown until a person accepts them.
 
+use hookloop_core::excerpt::first_chars;
 use hookloop_core::id::Subject;
 use rusqlite::params;
 
@@ -39,7 +40,7 @@ impl ViewFold<'_> {
         self.totals.head = seq;
         self.totals.quarantined += 1;
         if self.totals.quarantined <= LISTED_MAX {
-            let reason: String = reason.chars().take(REASON_MAX).collect();
+            let reason = first_chars(reason, REASON_MAX);
             let insert = "INSERT INTO quarantine VALUES (?1, ?2, ?3, 0)";
             self.run(insert, params![seq as i64, place, reason])?;
         }

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use hookloop_core::id::TaskId;
-use hookloop_core::slots::InHands;
+use hookloop_core::slots::TasksInProgress;
 use hookloop_core::task::{Priority, Task, TaskState};
 use hookloop_core::time::Timestamp;
-use hookloop_core::urgency::Ageing;
+use hookloop_core::urgency::PriorityAging;
 use rusqlite::{Params, params};
 
 use super::tables::{Result, to_json};
@@ -92,7 +92,7 @@ pub struct DelayedTasks {
 /// Which of the ready tasks are looked for.
 struct ReadySearch<'s> {
     kinds: &'s TypeFilter<'s>,
-    ageing: Ageing,
+    ageing: PriorityAging,
     without: &'s HashSet<u64>,
     /// There are some whose time had to come, and did.
     has_timed: bool,
@@ -152,7 +152,7 @@ impl View<'_> {
     }
 
     /// Tasks that may be started, most urgent first, then oldest.
-    pub fn ready(&self, ageing: Ageing, limit: usize) -> Result<Vec<TaskRow>> {
+    pub fn ready(&self, ageing: PriorityAging, limit: usize) -> Result<Vec<TaskRow>> {
         let time = self.time();
         let untimed = class_of(UNTIMED, "priority = ?1 ORDER BY num LIMIT ?2");
         let timed =
@@ -172,7 +172,12 @@ impl View<'_> {
     }
 
     /// As [`View::ready`], but only tasks of these types.
-    pub fn ready_of(&self, kinds: &[String], ageing: Ageing, limit: usize) -> Result<Vec<TaskRow>> {
+    pub fn ready_of(
+        &self,
+        kinds: &[String],
+        ageing: PriorityAging,
+        limit: usize,
+    ) -> Result<Vec<TaskRow>> {
         let time = self.time();
         let untimed = class_of(UNTIMED, "priority = ?1 AND kind = ?3 ORDER BY num LIMIT ?2");
         let timed = class_of(
@@ -197,7 +202,7 @@ impl View<'_> {
         &self,
         mut rows: Vec<TaskRow>,
         kinds: &TypeFilter<'_>,
-        ageing: Ageing,
+        ageing: PriorityAging,
         limit: usize,
     ) -> Result<Vec<TaskRow>> {
         let left = self.left(kinds, limit, &HashSet::new())?;
@@ -215,7 +220,7 @@ impl View<'_> {
         Ok(rows)
     }
 
-    fn urgency(&self, ageing: Ageing, priority: Priority, since: Timestamp) -> i64 {
+    fn urgency(&self, ageing: PriorityAging, priority: Priority, since: Timestamp) -> i64 {
         ageing.urgency(priority, since, self.now.unwrap_or(since))
     }
 
@@ -231,7 +236,7 @@ impl View<'_> {
     pub fn front(
         &self,
         kinds: &TypeFilter<'_>,
-        ageing: Ageing,
+        ageing: PriorityAging,
         limit: usize,
         without: &HashSet<u64>,
     ) -> Result<Vec<u64>> {
@@ -245,7 +250,7 @@ impl View<'_> {
         for priority in self.classes(has_timed)? {
             let first = self.class(&search, priority, 1)?.into_iter().next();
             heads.extend(first.map(|place| (priority, place)));
-            if ageing == Ageing::Never && !heads.is_empty() {
+            if ageing == PriorityAging::Never && !heads.is_empty() {
                 break;
             }
         }
@@ -359,10 +364,10 @@ impl View<'_> {
     }
 
     /// Counts the claimed tasks.
-    pub fn in_hands(&self) -> Result<InHands> {
+    pub fn in_hands(&self) -> Result<TasksInProgress> {
         let mut select = self.conn.prepare_cached(IN_HANDS)?;
         let mut rows = select.query([])?;
-        let mut held = InHands::default();
+        let mut held = TasksInProgress::default();
         while let Some(row) = rows.next()? {
             let (kind, count): (Option<String>, u32) = (row.get(0)?, row.get(1)?);
             held.all += count;

@@ -1,5 +1,6 @@
 //! Counts, results and durations of hook runs.
 
+use hookloop_core::hook_status::HookStatus;
 use hookloop_core::event::HookRan;
 use rusqlite::params;
 
@@ -36,8 +37,9 @@ pub(super) fn ms_of(size: u32) -> u64 {
 
 impl ViewFold<'_> {
     pub(super) fn count_run(&self, ran: &HookRan) -> Result<()> {
-        let (is_block, is_pass) = (ran.status == "blocked", ran.status == "passed");
-        let is_failure = !is_block && !is_pass && ran.status != "skipped";
+        let is_block = ran.status.known() == Some(HookStatus::Blocked);
+        let is_failure = !is_block
+            && !matches!(ran.status.known(), Some(HookStatus::Passed | HookStatus::Skipped));
         let count = "INSERT INTO hook_runs VALUES (?1, 1, ?2, ?3) ON CONFLICT DO UPDATE
             SET runs = runs + 1, failures = failures + ?2, blocks = blocks + ?3";
         self.run(count, params![ran.hook_name, is_failure, is_block])?;

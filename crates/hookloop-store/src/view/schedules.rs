@@ -1,9 +1,11 @@
 //! Tasks that come again.
 
-use hookloop_core::decide::Facts;
+use hookloop_core::decide::KnownFacts;
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::TaskId;
-use hookloop_core::schedule::{Ask, Came, Fired, ScheduleName, Standing};
+use hookloop_core::schedule::{
+    ScheduleCommand, ScheduleFired, ScheduleName, ScheduleStanding, SlotResult,
+};
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
 use rusqlite::{Row, params};
@@ -43,20 +45,20 @@ impl ViewFold<'_> {
         Ok(())
     }
 
-    fn fire(&self, name: &str, fired: &Fired) -> Result<()> {
+    fn fire(&self, name: &str, fired: &ScheduleFired) -> Result<()> {
         let update = "UPDATE schedule SET next = ?2, last = ?3 WHERE name = ?1";
         self.run(update, params![name, fired.next.map(|next| next.0), to_json(fired)]).map(drop)
     }
 }
 
-fn read(row: &Row<'_>) -> Result<Standing> {
+fn read(row: &Row<'_>) -> Result<ScheduleStanding> {
     let (name, data): (String, String) = (row.get(0)?, row.get(1)?);
     let (next, last): (Option<i64>, Option<String>) = (row.get(3)?, row.get(4)?);
     let damaged = |error: &dyn std::fmt::Display| {
         LogError::damaged(0, format!("schedule `{name}` in the view: {error}"))
     };
     let last = last.map(|json| serde_json::from_str(&json)).transpose();
-    Ok(Standing {
+    Ok(ScheduleStanding {
         schedule: serde_json::from_str(&data).map_err(|error| damaged(&error))?,
         is_paused: row.get(2)?,
         next: next.map(Timestamp),
@@ -66,14 +68,14 @@ fn read(row: &Row<'_>) -> Result<Standing> {
 }
 
 impl View<'_> {
-    pub fn schedule(&self, name: &ScheduleName) -> Result<Option<Standing>> {
+    pub fn schedule(&self, name: &ScheduleName) -> Result<Option<ScheduleStanding>> {
         let mut select = self.conn.prepare_cached(&format!("{COLUMNS} WHERE name = ?1"))?;
         let mut rows = select.query([name.as_str()])?;
         rows.next()?.map(read).transpose()
     }
 
     /// Every schedule, by name.
-    pub fn schedules(&self) -> Result<Vec<Standing>> {
+    pub fn schedules(&self) -> Result<Vec<ScheduleStanding>> {
         let mut select = self.conn.prepare_cached(&format!("{COLUMNS} ORDER BY name"))?;
         let mut rows = select.query([])?;
         let mut schedules = Vec::new();
@@ -93,14 +95,18 @@ impl View<'_> {
     }
 
     /// The task that a slot made, if it is neither completed nor deleted.
-    fn open_task_of(&self, fired: &Fired) -> Result<Option<TaskId>> {
-        let (Came::TaskId(id) | Came::SkippedFor(id)) = &fired.came;
+    fn open_task_of(&self, fired: &ScheduleFired) -> Result<Option<TaskId>> {
+        let (SlotResult::TaskId(id) | SlotResult::SkippedFor(id)) = &fired.came;
         let row = self.task(id)?.filter(|row| row.task.state != TaskState::Completed);
         Ok(row.map(|row| row.task.id))
     }
 
-    pub(super) fn schedule_facts(&self, name: &ScheduleName, ask: &Ask) -> Result<Facts> {
-        let mut facts = Facts { schedule: self.schedule(name)?, ..Facts::default() };
+    pub(super) fn schedule_facts(
+        &self,
+        name: &ScheduleName,
+        ask: &ScheduleCommand,
+    ) -> Result<KnownFacts> {
+        let mut facts = KnownFacts { schedule: self.schedule(name)?, ..KnownFacts::default() };
         if let Some(task) = ask.task() {
             match self.known(task)? {
                 KnownId::Task(row) => facts.task = Some(row.task),

@@ -1,11 +1,13 @@
 //! Sessions that run, and the results of those that ended.
 
+use hookloop_core::budget_change::BudgetChange;
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::SessionId;
-use hookloop_core::inbox::Asks;
-use hookloop_core::purse::Move;
+use hookloop_core::inbox::EndReporting;
 use hookloop_core::session::plan::CostFigure;
-use hookloop_core::session::{Outcome, Plan, SessionEnded, Work};
+use hookloop_core::session::{
+    SessionEnded, SessionOutcome, SessionPlan, SessionState, SessionWork,
+};
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Params, Row, params};
 
@@ -18,17 +20,13 @@ use crate::log::{LogError, Seq};
 
 /// The name of the work of a review.
 pub const REVIEW: &str = "review";
-/// The states of a session that has not ended.
-pub const RUNNING: &str = "running";
-pub const PAUSED: &str = "paused";
 
 /// A session in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
     pub id: SessionId,
     pub name: String,
-    /// [`RUNNING`], [`PAUSED`], or the result.
-    pub state: String,
+    pub state: SessionState,
     pub reason: Option<String>,
     pub work: String,
     pub agent: String,
@@ -48,8 +46,7 @@ pub struct SessionRow {
 /// Which sessions a list holds; newest first.
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
-    /// As [`SessionRow::state`] has it.
-    pub state: Option<String>,
+    pub state: Option<SessionState>,
     /// Somewhere in its id, name, work, agent, machine or task.
     pub text: Option<String>,
     /// So many of the newest are left out.
@@ -72,7 +69,7 @@ impl ViewFold<'_> {
     pub(super) fn apply_session(&self, seq: Seq, id: &SessionId, event: &Event) -> Result<()> {
         self.trouble_session(seq, id, event)?;
         let id = id.as_str();
-        if let Some(movement) = Move::of(&event.body) {
+        if let Some(movement) = BudgetChange::of(&event.body) {
             self.move_purse(id, movement, event.at)?;
         }
         let set = |column: &'static str, value: &dyn rusqlite::ToSql| {
@@ -101,13 +98,13 @@ impl ViewFold<'_> {
             }
             EventBody::TaskLeft(left) => {
                 let update = "UPDATE session SET task = NULL, asks = ?2 WHERE id = ?1";
-                set(update, &(Asks::after(left.how) as i64))
+                set(update, &(EndReporting::after(left.how) as i64))
             }
             EventBody::SessionPaused(_) => {
-                set("UPDATE session SET state = ?2 WHERE id = ?1", &PAUSED)
+                set("UPDATE session SET state = ?2 WHERE id = ?1", &SessionState::Paused.name())
             }
             EventBody::SessionResumed(resumed) => {
-                set("UPDATE session SET state = ?2 WHERE id = ?1", &RUNNING)?;
+                set("UPDATE session SET state = ?2 WHERE id = ?1", &SessionState::Running.name())?;
                 set("UPDATE session SET machine = ?2 WHERE id = ?1", &resumed.machine)
             }
             EventBody::SessionEnded(SessionEnded { outcome, proven }) => {
@@ -115,41 +112,46 @@ impl ViewFold<'_> {
                     "UPDATE session SET state = ?2, reason = ?3, ended_at = ?4, proven = ?5
                     WHERE id = ?1";
                 let reason = reason(outcome);
-                self.run(update, params![id, outcome.name(), reason, event.at.0, proven]).map(drop)
+                self.run(
+                    update,
+                    params![id, SessionState::from(outcome).name(), reason, event.at.0, proven],
+                )
+                .map(drop)
             }
             EventBody::SessionReopened(_) => {
                 let update = "UPDATE session SET state = ?2, reason = NULL, ended_at = NULL,
                     proven = 0 WHERE id = ?1 AND ended_at IS NOT NULL";
-                set(update, &PAUSED)
+                set(update, &SessionState::Paused.name())
             }
             EventBody::HookRan(ran) => self.count_run(ran),
             _ => Ok(()),
         }
     }
 
-    fn insert_session(&self, id: &str, plan: &Plan, at: Timestamp) -> Result<()> {
+    fn insert_session(&self, id: &str, plan: &SessionPlan, at: Timestamp) -> Result<()> {
         let work = match &plan.work {
-            Work::Prompt(prompt) => prompt.lines().next().unwrap_or_default().to_owned(),
-            Work::Spec(path) => format!("spec {path}"),
-            Work::Tasks => "tasks".to_owned(),
-            Work::Task(id) => format!("task {id}"),
-            Work::Own => "its user's".to_owned(),
-            Work::Review(_) => REVIEW.to_owned(),
+            SessionWork::Prompt(prompt) => prompt.lines().next().unwrap_or_default().to_owned(),
+            SessionWork::Spec(path) => format!("spec {path}"),
+            SessionWork::Tasks => "tasks".to_owned(),
+            SessionWork::Task(id) => format!("task {id}"),
+            SessionWork::Own => "its user's".to_owned(),
+            SessionWork::Review(_) => REVIEW.to_owned(),
         };
         let insert =
             "INSERT INTO session(id, name, state, work, agent, machine, iteration, asks, tokens,
             cost_micros, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, 0, 0, ?8)";
-        let asks = Asks::first(plan) as i64;
-        let values = params![id, plan.name, RUNNING, work, plan.agent, plan.machine, asks, at.0];
+        let asks = EndReporting::first(plan) as i64;
+        let state = SessionState::Running.name();
+        let values = params![id, plan.name, state, work, plan.agent, plan.machine, asks, at.0];
         self.run(insert, values).map(drop)
     }
 }
 
-fn reason(outcome: &Outcome) -> Option<String> {
+fn reason(outcome: &SessionOutcome) -> Option<String> {
     match outcome {
-        Outcome::NeedsHuman { reason } => Some(reason.clone()),
-        Outcome::Limit { limit } => Some(limit.name().to_owned()),
-        Outcome::Complete { unproven: true } => Some("accepted without proof".to_owned()),
+        SessionOutcome::NeedsHuman { reason } => Some(reason.clone()),
+        SessionOutcome::Limit { limit } => Some(limit.name().to_owned()),
+        SessionOutcome::Complete { unproven: true } => Some("accepted without proof".to_owned()),
         _ => None,
     }
 }
@@ -173,7 +175,8 @@ impl View<'_> {
         );
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let text = filter.text.as_deref().map(containing);
-        let values = params![filter.state, text, number(filter.limit), number(filter.skip)];
+        let state = filter.state.map(SessionState::name);
+        let values = params![state, text, number(filter.limit), number(filter.skip)];
         self.session_rows(&select, values)
     }
 
@@ -219,10 +222,11 @@ impl View<'_> {
 
 fn read(row: &Row<'_>) -> Result<SessionRow> {
     let id: String = row.get(0)?;
+    let state: String = row.get(2)?;
     Ok(SessionRow {
         id: id.parse().map_err(|error| LogError::damaged(0, error))?,
         name: row.get(1)?,
-        state: row.get(2)?,
+        state: state.parse().map_err(|error| LogError::damaged(0, error))?,
         reason: row.get(3)?,
         work: row.get(4)?,
         agent: row.get(5)?,

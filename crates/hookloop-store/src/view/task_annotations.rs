@@ -2,7 +2,7 @@
 
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::TaskId;
-use hookloop_core::remark::{CHECKPOINTS_KEPT, Checkpointed, NOTES_KEPT, Noted, StopHook};
+use hookloop_core::remark::{CHECKPOINTS_KEPT, NOTES_KEPT, StopHook, TaskCheckpointed, TaskNoted};
 use hookloop_core::time::Timestamp;
 use rusqlite::params;
 use serde::de::DeserializeOwned;
@@ -56,12 +56,12 @@ impl View<'_> {
     }
 
     /// The last notes on a task, the oldest first.
-    pub fn notes(&self, task: &TaskId) -> Result<Vec<TaskAnnotation<Noted>>> {
+    pub fn notes(&self, task: &TaskId) -> Result<Vec<TaskAnnotation<TaskNoted>>> {
         self.remarks(task, NOTE)
     }
 
     /// The last checkpoints of a task, the oldest first.
-    pub fn checkpoints(&self, task: &TaskId) -> Result<Vec<TaskAnnotation<Checkpointed>>> {
+    pub fn checkpoints(&self, task: &TaskId) -> Result<Vec<TaskAnnotation<TaskCheckpointed>>> {
         self.remarks(task, CHECKPOINT)
     }
 

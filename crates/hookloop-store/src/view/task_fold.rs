@@ -1,7 +1,7 @@
 //! Events of a task into the tables.
 
 use hookloop_core::claim::ReleaseReason;
-use hookloop_core::event::{Dependency, Event, EventBody, RemovedDependency};
+use hookloop_core::event::{TaskDependency, Event, EventBody, RemovedDependency};
 use hookloop_core::id::TaskId;
 use hookloop_core::task::TaskSpec;
 use rusqlite::params;
@@ -44,7 +44,7 @@ impl ViewFold<'_> {
         Ok(0)
     }
 
-    pub(super) fn add_edge(&mut self, seq: Seq, id: &TaskId, edge: &Dependency) -> Result<Seq> {
+    pub(super) fn add_edge(&mut self, seq: Seq, id: &TaskId, edge: &TaskDependency) -> Result<Seq> {
         let mut hot = match self.hot.take() {
             Some(hot) if hot.id == *id => hot,
             other => {
@@ -66,7 +66,7 @@ impl ViewFold<'_> {
 
     /// Adds an edge; answers whether it is new and leads to a task that is not completed. An edge to
     /// a task that was deleted meanwhile leads nowhere and is left out.
-    fn insert_edge(&self, node: TaskNode, edge: &Dependency) -> Result<bool> {
+    fn insert_edge(&self, node: TaskNode, edge: &TaskDependency) -> Result<bool> {
         let needs = self.node(&edge.to_id)?.filter(|needs| needs.state != StoredState::Deleted);
         let Some(needs) = needs else { return Ok(false) };
         let added =

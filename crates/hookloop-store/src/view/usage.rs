@@ -1,8 +1,9 @@
 //! Usage of turns, and reservations of the budget for turns in progress.
 
+use hookloop_core::budget_change::BudgetChange;
 use hookloop_core::event::TurnReserved;
 use hookloop_core::id::SessionId;
-use hookloop_core::purse::{Amount, Move, Standing};
+use hookloop_core::purse::{Amount, BudgetStanding};
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::{TurnEnded, Usage};
 use hookloop_core::time::{Day, Timestamp};
@@ -98,25 +99,30 @@ impl ViewFold<'_> {
         self.run(insert, params![session, Day::from(at).0, cost, tokens, turns, SUM_MAX]).map(drop)
     }
 
-    pub(super) fn move_purse(&self, session: &str, movement: Move, at: Timestamp) -> Result<()> {
+    pub(super) fn move_purse(
+        &self,
+        session: &str,
+        movement: BudgetChange,
+        at: Timestamp,
+    ) -> Result<()> {
         const OVER: &str = "DELETE FROM reservation WHERE session = ?1";
         match movement {
-            Move::SettlePart(usage) => {
+            BudgetChange::SettlePart(usage) => {
                 let [cost, tokens, turns] = parts(Amount::of_turn(usage));
                 let keep = "UPDATE reservation SET cost_micros = max(0, cost_micros - ?2),
                     tokens = max(0, tokens - ?3), turns = max(0, turns - ?4) WHERE session = ?1";
                 self.run(keep, params![session, cost, tokens, turns])?;
-                self.move_purse(session, Move::Abandon, at)?;
-                self.move_purse(session, Move::Settle(usage), at)?;
+                self.move_purse(session, BudgetChange::Abandon, at)?;
+                self.move_purse(session, BudgetChange::Settle(usage), at)?;
             }
-            Move::Settle(usage) => {
+            BudgetChange::Settle(usage) => {
                 self.run(OVER, [session])?;
                 let add = "INSERT INTO spent VALUES (?1, ?2, ?3, ?4, 0, 0, 0) ON CONFLICT DO UPDATE
                     SET cost_micros = min(cost_micros + ?2, ?5), tokens = min(tokens + ?3, ?5), turns = turns + ?4";
                 let [cost, tokens, turns] = parts(Amount::of_turn(usage));
                 self.run(add, params![Day::from(at).0, cost, tokens, turns, SUM_MAX])?;
             }
-            Move::Abandon => {
+            BudgetChange::Abandon => {
                 // It was used when it was set aside, whenever that is noticed.
                 let add = "INSERT INTO spent SELECT day, 0, 0, 0, cost_micros, tokens, turns
                     FROM reservation WHERE session = ?1 ON CONFLICT DO UPDATE
@@ -126,7 +132,7 @@ impl ViewFold<'_> {
                 self.run(add, params![session, SUM_MAX])?;
                 self.run(OVER, [session])?;
             }
-            Move::Release => {
+            BudgetChange::Release => {
                 self.run(OVER, [session])?;
             }
         }
@@ -262,10 +268,10 @@ impl View<'_> {
     }
 
     /// Returns the state of the budget on a day.
-    pub fn purse(&self, today: Day) -> Result<Standing> {
+    pub fn purse(&self, today: Day) -> Result<BudgetStanding> {
         let reservations = self.reservations()?;
         let open = reservations.iter().fold(Amount::default(), |sum, one| sum.plus(one.amount));
-        Ok(Standing {
+        Ok(BudgetStanding {
             day: self.spent(Some(today))?.total(),
             ever: self.spent(None)?.total(),
             open,

@@ -5,12 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hookloop_core::claim::{Claim, ReleaseReason};
-use hookloop_core::event::{Event, EventBody, Released, Started, Submitted};
+use hookloop_core::event::{Event, EventBody, TaskReleased, TaskStarted, TaskSubmitted};
 use hookloop_core::id::{EventId, Subject, TaskId};
-use hookloop_core::task::{Obstacle, Outcome, Priority, Task, TaskSpec, TaskState};
+use hookloop_core::task::{Priority, Task, TaskObstacle, TaskOutcome, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
-use hookloop_core::urgency::Ageing;
-use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
+use hookloop_core::urgency::PriorityAging;
+use hookloop_store::heartbeat::HeartbeatRecord;
+use hookloop_store::heartbeat::HeartbeatStore;
+use hookloop_store::heartbeat::HeldResource;
 use hookloop_store::log::EventLog;
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::sqlite::SCHEMA;
@@ -52,11 +54,11 @@ fn created(priority: u8, kind: Option<&str>) -> EventBody {
 
 fn claimed(agent: &str, epoch: u64) -> EventBody {
     let claim = Some(Claim { agent: agent.into(), epoch, lease_ms: 60_000 });
-    EventBody::TaskStarted(Started { claim, ..Started::default() })
+    EventBody::TaskStarted(TaskStarted { claim, ..TaskStarted::default() })
 }
 
 fn released(epoch: u64) -> EventBody {
-    EventBody::TaskReleased(Released { epoch, reason: ReleaseReason::Expired, note: None })
+    EventBody::TaskReleased(TaskReleased { epoch, reason: ReleaseReason::Expired, note: None })
 }
 
 fn file() -> (Store, TempDir) {
@@ -91,12 +93,12 @@ fn the_view_knows_who_holds_a_task() {
         (released(1), TaskState::Ready, 1, None),
         (claimed("b", 2), TaskState::Active, 2, Some("b")),
         (claimed("c", 3), TaskState::Active, 3, Some("c")),
-        (EventBody::TaskSubmitted(Submitted::default()), TaskState::Submitted, 3, Some("c")),
+        (EventBody::TaskSubmitted(TaskSubmitted::default()), TaskState::Submitted, 3, Some("c")),
         (released(3), TaskState::Ready, 3, None),
-        (EventBody::TaskStarted(Started::default()), TaskState::Active, 3, None),
+        (EventBody::TaskStarted(TaskStarted::default()), TaskState::Active, 3, None),
         (released(3), TaskState::Ready, 3, None),
         (claimed("d", 4), TaskState::Active, 4, Some("d")),
-        (EventBody::TaskBlocked(Obstacle::default()), TaskState::Blocked, 4, None),
+        (EventBody::TaskBlocked(TaskObstacle::default()), TaskState::Blocked, 4, None),
     ];
     let (in_file, _dir) = file();
     check_course(&in_file, &course);
@@ -117,7 +119,7 @@ fn a_hash_tells_claims_apart() {
         add(&store, "t", body);
         state_hash(&store)
     };
-    let unclaimed = with(EventBody::TaskStarted(Started::default()));
+    let unclaimed = with(EventBody::TaskStarted(TaskStarted::default()));
     let hashes = [unclaimed, with(claimed("a", 1)), with(claimed("b", 1)), with(claimed("a", 2))];
     for (i, hash) in hashes.iter().enumerate() {
         assert!(!hashes[..i].contains(hash), "{i}");
@@ -142,12 +144,17 @@ fn the_front_is_the_oldest_of_the_most_urgent() {
         let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
         assert_eq!(
             store
-                .glance(|view| view.front(&wanted(&kinds), Ageing::Never, limit, &HashSet::new()))
+                .glance(|view| view.front(
+                    &wanted(&kinds),
+                    PriorityAging::Never,
+                    limit,
+                    &HashSet::new()
+                ))
                 .unwrap(),
             front,
             "{kinds:?}"
         );
-        let rows = store.glance(|view| view.ready_of(&kinds, Ageing::Never, limit)).unwrap();
+        let rows = store.glance(|view| view.ready_of(&kinds, PriorityAging::Never, limit)).unwrap();
         assert_eq!(rows.iter().map(|row| row.num).collect::<Vec<_>>(), ready, "{kinds:?}");
     };
     check(&[], 9, &[5], &[]);
@@ -180,8 +187,8 @@ fn the_front_goes_by_time_and_by_how_long_tasks_wait() {
         let spec = TaskSpec { not_before: time.map(Timestamp), ..spec };
         add(&store, &format!("t{}", n + 1), EventBody::TaskCreated(spec));
     }
-    let each = |ms| Ageing::Each { ms };
-    let check = |now: i64, ageing: Ageing, front: &[u64], ready: &[u64]| {
+    let each = |ms| PriorityAging::Each { ms };
+    let check = |now: i64, ageing: PriorityAging, front: &[u64], ready: &[u64]| {
         let asked = store.glance(|view| {
             let view = view.at(Timestamp(now));
             let front = view.front(&TypeFilter::Except(&[]), ageing, 9, &HashSet::new())?;
@@ -192,26 +199,26 @@ fn the_front_goes_by_time_and_by_how_long_tasks_wait() {
         });
         assert_eq!(asked.unwrap(), (front.to_vec(), ready.to_vec()), "at {now} with {ageing:?}");
     };
-    check(10, Ageing::Never, &[2], &[2, 6, 1, 5]);
-    check(49, Ageing::Never, &[2], &[2, 6, 1, 5]);
-    check(50, Ageing::Never, &[2], &[2, 3, 6, 1, 5]);
-    check(100, Ageing::Never, &[2, 4], &[2, 4, 3, 6, 1, 5]);
+    check(10, PriorityAging::Never, &[2], &[2, 6, 1, 5]);
+    check(49, PriorityAging::Never, &[2], &[2, 6, 1, 5]);
+    check(50, PriorityAging::Never, &[2], &[2, 3, 6, 1, 5]);
+    check(100, PriorityAging::Never, &[2, 4], &[2, 4, 3, 6, 1, 5]);
     check(100, each(10), &[2], &[2, 6, 1, 5, 3, 4]);
     add(&store, "t2", claimed("x", 1));
-    check(100, Ageing::Never, &[4], &[4, 3, 6, 1, 5]);
+    check(100, PriorityAging::Never, &[4], &[4, 3, 6, 1, 5]);
     check(100, each(10), &[6], &[6, 1, 5, 3, 4]);
     check(100, each(1), &[1], &[1, 5, 6, 3, 4]);
     // As urgent as each other, of two priorities: the older one first.
     check(60, each(50), &[6, 3], &[6, 3, 1, 5]);
-    let of_a = |now: i64, ageing: Ageing| {
+    let of_a = |now: i64, ageing: PriorityAging| {
         let kinds = ["a".to_owned()];
         let ask = |kinds: TypeFilter<'_>| {
             store.glance(|view| view.at(Timestamp(now)).front(&kinds, ageing, 9, &HashSet::new()))
         };
         (ask(TypeFilter::Only(&kinds)).unwrap(), ask(TypeFilter::Except(&kinds)).unwrap())
     };
-    assert_eq!(of_a(89, Ageing::Never), (vec![5], vec![3]));
-    assert_eq!(of_a(90, Ageing::Never), (vec![4], vec![3]));
+    assert_eq!(of_a(89, PriorityAging::Never), (vec![5], vec![3]));
+    assert_eq!(of_a(90, PriorityAging::Never), (vec![4], vec![3]));
     assert_eq!(of_a(100, each(10)), (vec![5], vec![6]));
     let hash = state_hash(&store);
     assert_eq!(store.rebuild(&mut |_| ()).unwrap(), (hash.clone(), hash));
@@ -253,7 +260,7 @@ fn beats_of_claims_that_are_over_are_forgotten() {
         add(&store, name, claimed("a", 1));
         store.beat(&HeldResource::Task(id(name)), "a", 1).unwrap();
     }
-    add(&store, "t", EventBody::TaskCompleted(Outcome::default()));
+    add(&store, "t", EventBody::TaskCompleted(TaskOutcome::default()));
     store.beat(&HeldResource::Dispatcher, "p", 0).unwrap();
     assert_eq!(store.last_beat(&HeldResource::Task(id("t"))).unwrap(), None);
     assert!(store.last_beat(&HeldResource::Task(id("u"))).unwrap().is_some());
@@ -283,7 +290,7 @@ fn a_file_of_version_1_is_brought_up_to_date() {
     let (store, dir) = file();
     add(&store, "t", created(0, Some("chore")));
     add(&store, "u", created(1, None));
-    add(&store, "u", EventBody::TaskCompleted(Outcome::default()));
+    add(&store, "u", EventBody::TaskCompleted(TaskOutcome::default()));
     let old = version_1(dir.path(), &dir.path().join("log.db"));
     std::thread::scope(|scope| {
         for _ in 0..PROCESSES {
@@ -297,7 +304,12 @@ fn a_file_of_version_1_is_brought_up_to_date() {
     assert_eq!(opened.verify(&mut |_| ()).unwrap(), Ok(3));
     let front = opened
         .glance(|view| {
-            view.front(&TypeFilter::Only(&["chore".to_owned()]), Ageing::Never, 1, &HashSet::new())
+            view.front(
+                &TypeFilter::Only(&["chore".to_owned()]),
+                PriorityAging::Never,
+                1,
+                &HashSet::new(),
+            )
         })
         .unwrap();
     assert_eq!(front, [1]);
@@ -337,7 +349,7 @@ fn a_file_of_version_2_is_brought_up_to_date() {
 fn an_older_view_of_a_log_elsewhere_is_read_again() {
     let (store, dir) = file();
     add(&store, "t", created(0, None));
-    add(&store, "t", EventBody::TaskCompleted(Outcome::default()));
+    add(&store, "t", EventBody::TaskCompleted(TaskOutcome::default()));
     drop(store);
     let path = dir.path().join("log.db");
     let conn = rusqlite::Connection::open(&path).unwrap();

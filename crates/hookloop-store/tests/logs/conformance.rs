@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use hookloop_core::event::{Empty, Event, EventBody, Other, Started};
+use hookloop_core::event::{Event, EventBody, NoData, OtherEvent, TaskStarted};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::task::TaskSpec;
 use hookloop_core::time::Timestamp;
@@ -60,12 +60,12 @@ fn created(id: u16, name: &str) -> NewEvent {
 }
 
 fn started(id: u16, name: &str, expected: Seq) -> NewEvent {
-    let body = EventBody::TaskStarted(Started::default());
+    let body = EventBody::TaskStarted(TaskStarted::default());
     NewEvent { expected, event: event(id, task(name), body) }
 }
 
 fn advanced(id: u16, expected: Seq) -> NewEvent {
-    NewEvent { expected, event: event(id, Subject::Graph, EventBody::GraphAdvanced(Empty {})) }
+    NewEvent { expected, event: event(id, Subject::Graph, EventBody::GraphAdvanced(NoData {})) }
 }
 
 fn conflicts(result: Result<AppendOutcome, AppendError>, on: &Subject, at: Seq) {
@@ -139,7 +139,7 @@ pub(crate) fn reads_back_what_was_written(log: &dyn EventLog) {
     let mut new = created(7, "a");
     new.event.actor = "Zoë \"; DROP TABLE event".into();
     new.event.due = true;
-    new.event.cause = Some(hookloop_core::cascade::Cause {
+    new.event.cause = Some(hookloop_core::cascade::EventCause {
         event: EventId([1; 16]),
         hook: "h".into(),
         root: EventId([2; 16]),
@@ -156,7 +156,7 @@ pub(crate) fn reads_back_what_was_written(log: &dyn EventLog) {
 
 pub(crate) fn keeps_what_a_newer_version_wrote(log: &dyn EventLog) {
     let data = serde_json::json!({"to": "mars", "with": ["ada"]});
-    let body = EventBody::Other(Other { kind: "teleported".to_owned(), data });
+    let body = EventBody::Other(OtherEvent { kind: "teleported".to_owned(), data });
     let subjects = ["_p", "_xyz", "_q-abc", "_w-_v-1"].map(|name| name.parse::<Subject>().unwrap());
     for (id, subject) in (1..).zip(&subjects) {
         let event = event(id, subject.clone(), body.clone());

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hookloop_core::event::{Event, EventBody, Other};
+use hookloop_core::event::{Event, EventBody, OtherEvent};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::time::Timestamp;
 use hookloop_store::jetstream::{self, JetStreamLog, NatsOptions, ServerSafety};
@@ -100,7 +100,7 @@ fn readers_leave_nothing_behind() {
 fn note(last: u64) -> NewEvent {
     let mut id = [0; 16];
     id[..8].copy_from_slice(&(last + 1).to_be_bytes());
-    let body = Other { kind: "note".to_owned(), data: serde_json::json!({}) };
+    let body = OtherEvent { kind: "note".to_owned(), data: serde_json::json!({}) };
     let event = Event {
         id: EventId(id),
         at: Timestamp(0),

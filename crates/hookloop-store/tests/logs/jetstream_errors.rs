@@ -5,7 +5,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::time::Duration;
 
-use hookloop_core::event::{Event, EventBody, Started};
+use hookloop_core::event::{Event, EventBody, TaskStarted};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::task::TaskSpec;
 use hookloop_core::time::Timestamp;
@@ -113,7 +113,7 @@ fn task(name: &str) -> Subject {
 fn new(id: u8, name: &str, expected: Seq) -> NewEvent {
     let body = match expected {
         0 => EventBody::TaskCreated(TaskSpec { goal: "g".into(), ..TaskSpec::default() }),
-        _ => EventBody::TaskStarted(Started::default()),
+        _ => EventBody::TaskStarted(TaskStarted::default()),
     };
     let event = Event {
         id: EventId([id; 16]),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hookloop_core::event::{Event, EventBody, Started};
+use hookloop_core::event::{Event, EventBody, TaskStarted};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::task::TaskSpec;
 use hookloop_core::time::Timestamp;
@@ -163,7 +163,7 @@ fn created(id: u8, name: &str) -> NewEvent {
 }
 
 fn started(id: u8, name: &str, expected: Seq) -> NewEvent {
-    let body = EventBody::TaskStarted(Started::default());
+    let body = EventBody::TaskStarted(TaskStarted::default());
     NewEvent { expected, event: event(id, name, body) }
 }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use hookloop_config::paths::Place;
-use hookloop_core::session::{ConversationPolicy, Work};
+use hookloop_core::session::ConversationPolicy;
+use hookloop_core::session::SessionWork;
 use hookloop_engine::gate_agreement::HookConsent;
 use hookloop_engine::kept::{AfterLoss, Surroundings};
 use hookloop_engine::project::Project;
@@ -81,7 +82,7 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
     }
     let wish = Wish {
         name: Some("demo".to_owned()),
-        work: Work::Prompt("Make the tests of sum.sh pass".to_owned()),
+        work: SessionWork::Prompt("Make the tests of sum.sh pass".to_owned()),
         agent: "scripted:turns.json".to_owned(),
         fallback: None,
         conversation: ConversationPolicy::default(),

@@ -1,7 +1,8 @@
 //! `hookloop fleet`
 
-use hookloop_core::fleet::{Order, Ordered, REASON_MAX, Scope};
-use hookloop_core::purse::{Bounds, Period, Purse};
+use hookloop_core::excerpt::clipped_chars;
+use hookloop_core::fleet::{FleetOrder, FleetOrdered, FleetScope, REASON_MAX};
+use hookloop_core::purse::{BudgetBounds, BudgetPeriod, Purse};
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::time::Timestamp;
 use hookloop_fleet::fleet::{Fleet, GONE_AFTER_MS, Presence, Running, Served};
@@ -49,7 +50,7 @@ pub(crate) struct StopArgs {
 struct OrderArgs {
     /// `all`, `project:NAME` or `worker:NAME`
     #[arg(default_value = "all")]
-    scope: Scope,
+    scope: FleetScope,
 
     /// Why, for those who look at the status
     #[arg(long)]
@@ -61,7 +62,7 @@ struct OrderArgs {
 pub(crate) struct ResumeArgs {
     /// `all`, `project:NAME` or `worker:NAME`
     #[arg(default_value = "all")]
-    scope: Scope,
+    scope: FleetScope,
 }
 
 /// Have a worker finish what it has, and end
@@ -92,7 +93,7 @@ pub(crate) struct BudgetArgs {
 
     /// For how long: day (UTC) or ever
     #[arg(long, value_name = "PERIOD", default_value = "day", value_parser = period)]
-    per: Period,
+    per: BudgetPeriod,
 
     /// Dollars that are set aside for each turn before it begins
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
@@ -107,8 +108,8 @@ pub(crate) struct BudgetArgs {
     none: bool,
 }
 
-fn period(text: &str) -> std::result::Result<Period, String> {
-    [Period::Day, Period::Ever]
+fn period(text: &str) -> std::result::Result<BudgetPeriod, String> {
+    [BudgetPeriod::Day, BudgetPeriod::Ever]
         .into_iter()
         .find(|period| period.name() == text)
         .ok_or_else(|| "`day` or `ever`".to_owned())
@@ -119,12 +120,12 @@ impl Command {
         let fleet = open(context)?;
         match self {
             Command::Status(_) => status(context, &fleet),
-            Command::Pause(args) => order(context, &fleet, Order::Pause, args.order),
-            Command::Stop(args) => order(context, &fleet, Order::Stop, args.order),
+            Command::Pause(args) => order(context, &fleet, FleetOrder::Pause, args.order),
+            Command::Stop(args) => order(context, &fleet, FleetOrder::Stop, args.order),
             Command::Resume(args) => resume(context, &fleet, args.scope),
             Command::Drain(DrainArgs { worker, reason }) => {
-                let scope = Scope::Worker(worker.to_string());
-                order(context, &fleet, Order::Drain, OrderArgs { scope, reason })
+                let scope = FleetScope::Worker(worker.to_string());
+                order(context, &fleet, FleetOrder::Drain, OrderArgs { scope, reason })
             }
             Command::Budget(args) => args.run(context, &fleet),
         }
@@ -138,26 +139,26 @@ pub(super) fn open(context: &mut Context) -> Result<Fleet> {
     Ok(fleet)
 }
 
-fn order(context: &mut Context, fleet: &Fleet, order: Order, args: OrderArgs) -> Result {
+fn order(context: &mut Context, fleet: &Fleet, order: FleetOrder, args: OrderArgs) -> Result {
     let OrderArgs { scope, reason } = args;
     if let Some(reason) = &reason
         && reason.len() > REASON_MAX
     {
         return Err(CliError::usage(format!("a reason has at most {REASON_MAX} bytes")));
     }
-    fleet.order(Ordered { scope: scope.clone(), order, reason })?;
+    fleet.order(FleetOrdered { scope: scope.clone(), order, reason })?;
     if context.out.json {
         return context.out.json(&json!({ "order": order.name(), "scope": scope.to_string() }));
     }
     let word = match order {
-        Order::Drain => "is to finish what it has, and end",
-        Order::Pause => "begins nothing new",
-        Order::Stop => "stops",
+        FleetOrder::Drain => "is to finish what it has, and end",
+        FleetOrder::Pause => "begins nothing new",
+        FleetOrder::Stop => "stops",
     };
     context.out.line(format_args!("{scope} {word}. {DIM}hookloop fleet resume {scope}{DIM:#}"))
 }
 
-fn resume(context: &mut Context, fleet: &Fleet, scope: Scope) -> Result {
+fn resume(context: &mut Context, fleet: &Fleet, scope: FleetScope) -> Result {
     let was_there = fleet.lift(scope.clone())?;
     let left = fleet.orders()?.0;
     if context.out.json {
@@ -181,18 +182,21 @@ impl BudgetArgs {
     }
 
     fn run(self, context: &mut Context, fleet: &Fleet) -> Result {
-        let bounds =
-            Bounds { cost_micros: micros(self.cost)?, tokens: self.tokens, turns: self.turns };
+        let bounds = BudgetBounds {
+            cost_micros: micros(self.cost)?,
+            tokens: self.tokens,
+            turns: self.turns,
+        };
         if self.sets() {
-            let turn = Bounds {
+            let turn = BudgetBounds {
                 cost_micros: micros(self.turn_cost)?,
                 tokens: self.turn_tokens,
                 turns: None,
             };
             let purse = match (self.none, self.per) {
                 (true, _) => Purse::default(),
-                (false, Period::Day) => Purse { day: bounds, turn, ..Purse::default() },
-                (false, Period::Ever) => Purse { ever: bounds, turn, ..Purse::default() },
+                (false, BudgetPeriod::Day) => Purse { day: bounds, turn, ..Purse::default() },
+                (false, BudgetPeriod::Ever) => Purse { ever: bounds, turn, ..Purse::default() },
             };
             fleet.set_budget(purse)?;
         }
@@ -206,16 +210,13 @@ impl BudgetArgs {
 }
 
 fn budget_json(purse: &Purse) -> serde_json::Value {
-    let bounds = |bounds: Bounds| json!({ "cost_micros": bounds.cost_micros, "tokens": bounds.tokens, "turns": bounds.turns });
+    let bounds = |bounds: BudgetBounds| json!({ "cost_micros": bounds.cost_micros, "tokens": bounds.tokens, "turns": bounds.turns });
     json!({ "day": bounds(purse.day), "ever": bounds(purse.ever), "turn": bounds(purse.turn) })
 }
 
 /// An agent, as far as a line has room for it: one may be a whole command.
 fn brief(agent: &str) -> String {
-    match agent.chars().count() > AGENT_MAX {
-        true => agent.chars().take(AGENT_MAX - 1).chain(['…']).collect(),
-        false => agent.to_owned(),
-    }
+    clipped_chars(agent, AGENT_MAX)
 }
 
 fn micros(amount: Option<Dollars>) -> Result<Option<u64>> {

@@ -7,7 +7,7 @@ mod visible;
 
 use clap::Subcommand;
 use hookloop_core::command::Command as Ask;
-use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::hook::{Hook, HookHandler};
 use hookloop_core::point::Point;
 use hookloop_core::refusal::Refusal;
 use hookloop_core::task::Task;
@@ -143,7 +143,7 @@ fn print(out: &mut Output, hook: &Hook) -> Result {
     field("priority", &hook.priority.to_string())?;
     field("points", &points(hook))?;
     field("handler", handler_name(&hook.handler))?;
-    if let Handler::Declared(actions) = &hook.handler {
+    if let HookHandler::Declared(actions) = &hook.handler {
         field("actions", &actions.iter().map(|action| action.kind).collect::<Vec<_>>().join(", "))?;
     }
     field("author", hook.metadata.author.as_deref().unwrap_or(""))?;

@@ -5,7 +5,8 @@ mod list;
 mod notify;
 mod show;
 
-use hookloop_core::inbox::{About, Problem};
+use hookloop_core::inbox::Problem;
+use hookloop_core::inbox::ProblemSubject;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::inbox;
 use hookloop_engine::project::Project;
@@ -83,9 +84,9 @@ struct ProblemJson {
 impl ProblemJson {
     fn new(project: &Project, problem: &Problem) -> std::result::Result<ProblemJson, EngineError> {
         let (task, session) = match &problem.key.about {
-            About::Task(id) => (Some(id.to_string()), None),
-            About::Session(id) => (None, Some(id.to_string())),
-            About::Purse => (None, None),
+            ProblemSubject::Task(id) => (Some(id.to_string()), None),
+            ProblemSubject::Session(id) => (None, Some(id.to_string())),
+            ProblemSubject::Purse => (None, None),
         };
         Ok(ProblemJson {
             key: problem.key.to_string(),

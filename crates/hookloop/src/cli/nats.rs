@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
+use hookloop_core::digest::hex;
 use hookloop_engine::kept::{TOKEN_FILE, local_server};
 use hookloop_engine::store::MONITOR_PORT_ABOVE;
 use hookloop_process::{WriteOptions, find_program, write_whole};
@@ -183,7 +184,7 @@ impl Home {
         }
         let mut bytes = [0; TOKEN_BYTES];
         getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
-        let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let token = hex(&bytes);
         write_secret(&file, &token)?;
         Ok(token)
     }

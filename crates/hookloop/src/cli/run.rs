@@ -7,7 +7,11 @@ use hookloop_config::effective::Rules;
 use hookloop_core::id::TaskId;
 use hookloop_core::options::Length;
 use hookloop_core::session::plan::{Dollars, NoSuchStop, UNPRICED_TURNS};
-use hookloop_core::session::{AtRetryLimit, ConversationPolicy, Limits, StopWhen, Work};
+use hookloop_core::session::AtRetryLimit;
+use hookloop_core::session::ConversationPolicy;
+use hookloop_core::session::SessionLimits;
+use hookloop_core::session::SessionWork;
+use hookloop_core::session::StopWhen;
 use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};
 
@@ -140,8 +144,8 @@ struct LimitArgs {
 }
 
 impl LimitArgs {
-    fn over(&self, limits: Limits) -> Limits {
-        Limits {
+    fn over(&self, limits: SessionLimits) -> SessionLimits {
+        SessionLimits {
             iterations: self.max_iterations.unwrap_or(limits.iterations),
             duration_ms: self.max_duration.unwrap_or(limits.duration_ms),
             turn_ms: self.max_turn.unwrap_or(limits.turn_ms),
@@ -201,10 +205,10 @@ impl Args {
 
     fn wish(self, rules: &Rules, own: Option<String>, task: Option<TaskId>) -> Result<Wish> {
         let work = match (self.prompt, self.spec, task) {
-            (Some(prompt), ..) => Work::Prompt(prompt),
-            (None, Some(spec), _) => Work::Spec(spec),
-            (None, None, Some(task)) => Work::Task(task),
-            (None, None, None) => Work::Tasks,
+            (Some(prompt), ..) => SessionWork::Prompt(prompt),
+            (None, Some(spec), _) => SessionWork::Spec(spec),
+            (None, None, Some(task)) => SessionWork::Task(task),
+            (None, None, None) => SessionWork::Tasks,
         };
         let ways = self.stop_when.iter().map(|way| way.parse());
         let ways = ways.collect::<std::result::Result<Vec<StopWhen>, NoSuchStop>>();

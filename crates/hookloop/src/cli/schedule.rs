@@ -4,7 +4,9 @@ mod add;
 
 use clap::Subcommand;
 use hookloop_core::command::Command as Order;
-use hookloop_core::schedule::{Ask, Came, Fired, ScheduleName, Standing};
+use hookloop_core::schedule::{
+    ScheduleCommand, ScheduleFired, ScheduleName, ScheduleStanding, SlotResult,
+};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::command_outcome::Done;
 use hookloop_engine::project::Project;
@@ -108,19 +110,19 @@ struct FiredJson<'a> {
     missed_from: Option<Timestamp>,
 }
 
-impl<'a> From<&'a Fired> for FiredJson<'a> {
-    fn from(fired: &'a Fired) -> FiredJson<'a> {
+impl<'a> From<&'a ScheduleFired> for FiredJson<'a> {
+    fn from(fired: &'a ScheduleFired) -> FiredJson<'a> {
         let (task, skipped_for) = match &fired.came {
-            Came::TaskId(id) => (Some(id.as_str()), None),
-            Came::SkippedFor(id) => (None, Some(id.as_str())),
+            SlotResult::TaskId(id) => (Some(id.as_str()), None),
+            SlotResult::SkippedFor(id) => (None, Some(id.as_str())),
         };
-        let Fired { slot, by_hand, missed_from, .. } = *fired;
+        let ScheduleFired { slot, by_hand, missed_from, .. } = *fired;
         FiredJson { slot, by_hand, task, skipped_for, missed_from }
     }
 }
 
-impl<'a> From<&'a Standing> for ScheduleJson<'a> {
-    fn from(standing: &'a Standing) -> ScheduleJson<'a> {
+impl<'a> From<&'a ScheduleStanding> for ScheduleJson<'a> {
+    fn from(standing: &'a ScheduleStanding) -> ScheduleJson<'a> {
         let (table, task) = (&standing.schedule.timetable, &standing.schedule.task);
         ScheduleJson {
             name: standing.name.as_str(),
@@ -170,7 +172,7 @@ impl List {
 }
 
 /// When it is due, in a word.
-fn due(standing: &Standing) -> String {
+fn due(standing: &ScheduleStanding) -> String {
     match (standing.is_paused, standing.next) {
         (true, _) => "paused".to_owned(),
         (false, Some(next)) => next.brief(),
@@ -178,11 +180,11 @@ fn due(standing: &Standing) -> String {
     }
 }
 
-fn last(standing: &Standing) -> String {
+fn last(standing: &ScheduleStanding) -> String {
     match standing.last.as_ref().map(|fired| (&fired.came, fired.slot)) {
         None => String::new(),
-        Some((Came::TaskId(id), _)) => id.to_string(),
-        Some((Came::SkippedFor(id), slot)) => format!("{} skipped for {id}", slot.brief()),
+        Some((SlotResult::TaskId(id), _)) => id.to_string(),
+        Some((SlotResult::SkippedFor(id), slot)) => format!("{} skipped for {id}", slot.brief()),
     }
 }
 
@@ -197,7 +199,7 @@ impl Show {
     }
 }
 
-fn print(standing: &Standing, out: &mut Output) -> Result {
+fn print(standing: &ScheduleStanding, out: &mut Output) -> Result {
     let task = &standing.schedule.task;
     out.line(format_args!("{BOLD}{}{BOLD:#}", plain(&task.goal)))?;
     out.line(format_args!(
@@ -227,7 +229,7 @@ fn print(standing: &Standing, out: &mut Output) -> Result {
     field(out, "last", &last(standing))
 }
 
-fn existing(project: &Project, name: &ScheduleName) -> Result<Standing> {
+fn existing(project: &Project, name: &ScheduleName) -> Result<ScheduleStanding> {
     let none = || {
         CliError::refused(format!("there is no schedule `{name}`")).hint("hookloop schedule list")
     };
@@ -235,7 +237,7 @@ fn existing(project: &Project, name: &ScheduleName) -> Result<Standing> {
 }
 
 /// Gives an order about a schedule, and shows how it stands.
-fn order(context: &mut Context, name: ScheduleName, verb: &str, ask: Ask) -> Result {
+fn order(context: &mut Context, name: ScheduleName, verb: &str, ask: ScheduleCommand) -> Result {
     let project = context.project()?;
     project.execute(&Order::Schedule { name: name.clone(), ask })?;
     let standing = existing(&project, &name)?;
@@ -251,13 +253,13 @@ fn order(context: &mut Context, name: ScheduleName, verb: &str, ask: Ask) -> Res
 
 impl Pause {
     fn run(self, context: &mut Context) -> Result {
-        order(context, self.name, "Paused", Ask::Pause)
+        order(context, self.name, "Paused", ScheduleCommand::Pause)
     }
 }
 
 impl Resume {
     fn run(self, context: &mut Context) -> Result {
-        order(context, self.name, "Resumed", Ask::Resume)
+        order(context, self.name, "Resumed", ScheduleCommand::Resume)
     }
 }
 
@@ -265,7 +267,7 @@ impl Remove {
     fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let standing = existing(&project, &self.name)?;
-        project.execute(&Order::Schedule { name: self.name, ask: Ask::Remove })?;
+        project.execute(&Order::Schedule { name: self.name, ask: ScheduleCommand::Remove })?;
         match context.out.json {
             true => context.out.json(&ScheduleJson::from(&standing)),
             false => context.out.line(format_args!("Removed {}", standing.name)),
@@ -276,7 +278,7 @@ impl Remove {
 impl Run {
     fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
-        let ask = Ask::Run { task: project.new_task_id() };
+        let ask = ScheduleCommand::Run { task: project.new_task_id() };
         let mut done: Done = project.execute(&Order::Schedule { name: self.name, ask })?;
         if done.pending {
             project.react_here(&mut done)?;

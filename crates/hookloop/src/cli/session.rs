@@ -18,8 +18,12 @@ use hookloop_agents::readiness::check_ready;
 use hookloop_agents::repository::Unfit;
 use hookloop_config::agents::profile::CostReport;
 use hookloop_core::id::Subject;
-use hookloop_core::session::plan::{Count, Dollars};
-use hookloop_core::session::{Outcome, Phase, Plan, Session};
+use hookloop_core::session::Session;
+use hookloop_core::session::SessionOutcome;
+use hookloop_core::session::SessionPhase;
+use hookloop_core::session::SessionPlan;
+use hookloop_core::session::plan::CompactCount;
+use hookloop_core::session::plan::Dollars;
 use hookloop_engine::launch;
 use hookloop_engine::launch::Attendance;
 use hookloop_engine::project::Project;
@@ -165,7 +169,7 @@ pub(super) fn muster(project: &Project, roll: &Roll) -> Result<Vec<String>> {
 }
 
 /// What bounds a session whose agent may not report its cost, in words.
-fn unknown_cost(project: &Project, plan: &Plan) -> Option<String> {
+fn unknown_cost(project: &Project, plan: &SessionPlan) -> Option<String> {
     let rules = project.rules();
     let settings = rules.agent(&plan.agent).ok()?;
     let model = plan.model.as_deref().or(settings.model.as_deref());
@@ -190,7 +194,7 @@ fn unknown_cost(project: &Project, plan: &Plan) -> Option<String> {
         "cost may be unknown: {why}, so the limit of {} can't bound it; bounded by {}, {} tokens{unpriced}",
         Dollars(limits.cost_micros),
         words::counted(limits.iterations, "iteration", "iterations"),
-        Count(limits.tokens),
+        CompactCount(limits.tokens),
     ))
 }
 
@@ -200,18 +204,18 @@ pub(super) fn runner(project: &Project) -> Result<&Runner> {
 
 pub(super) fn exit_code(session: &Session) -> u8 {
     match (&session.outcome, &session.phase) {
-        (_, Phase::Paused) => PAUSED,
-        (Some(Outcome::Complete { .. }), _) if is_sound(session) => 0,
-        (Some(Outcome::Complete { .. }), _) => UNPROVEN,
-        (Some(Outcome::NeedsHuman { .. }), _) => NEEDS_HUMAN,
-        (Some(Outcome::Limit { .. }), _) => LIMIT,
-        (Some(Outcome::Cancelled | Outcome::Interrupted) | None, _) => CANCELLED,
+        (_, SessionPhase::Paused) => PAUSED,
+        (Some(SessionOutcome::Complete { .. }), _) if is_sound(session) => 0,
+        (Some(SessionOutcome::Complete { .. }), _) => UNPROVEN,
+        (Some(SessionOutcome::NeedsHuman { .. }), _) => NEEDS_HUMAN,
+        (Some(SessionOutcome::Limit { .. }), _) => LIMIT,
+        (Some(SessionOutcome::Cancelled | SessionOutcome::Interrupted) | None, _) => CANCELLED,
     }
 }
 
 /// Whether a complete session is proven, or had nothing to prove.
 fn is_sound(session: &Session) -> bool {
-    let is_accepted = session.outcome == Some(Outcome::Complete { unproven: true });
+    let is_accepted = session.outcome == Some(SessionOutcome::Complete { unproven: true });
     session.is_proven() || session.had_nothing_to_do() && !is_accepted
 }
 

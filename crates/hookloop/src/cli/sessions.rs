@@ -41,7 +41,7 @@ impl List {
         let rows = project.read(|view| view.sessions(self.limit))?;
         let state = |row: &SessionRow| {
             let is_running = !row.is_over() && open::is_running(runner, &row.id);
-            words::state(row, is_running, &machine()).to_owned()
+            words::state(row, is_running, &machine()).to_string()
         };
         let out = &mut context.out;
         if out.json {

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use hookloop_core::trace::Names;
+use hookloop_core::trace::SpanNames;
 use hookloop_engine::project::Project;
 use hookloop_engine::project::SessionTraces as Tracing;
 use hookloop_engine::session::open;
@@ -137,7 +137,7 @@ impl Args {
         if let Some(why) = trouble.filter(|_| sent == 0 || lost > 0) {
             return Err(CliError::system(format!("{}: {why}", exporter.url())));
         }
-        let trace = Names::new(row.id.clone(), plan.trace_parent).trace().to_string();
+        let trace = SpanNames::new(row.id.clone(), plan.trace_parent).trace().to_string();
         let out = &mut context.out;
         if out.json {
             let url = exporter.url();

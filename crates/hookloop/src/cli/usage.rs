@@ -2,9 +2,9 @@
 
 use clap::ValueEnum;
 use hookloop_core::id::SessionId;
-use hookloop_core::purse::{Amount, Bounds, Purse};
+use hookloop_core::purse::{Amount, BudgetBounds, Purse};
 use hookloop_core::session::Usage;
-use hookloop_core::session::plan::Count;
+use hookloop_core::session::plan::CompactCount;
 use hookloop_core::time::Day;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
@@ -149,9 +149,9 @@ fn cells(row: &UsageRow) -> Vec<Cell> {
     vec![
         Cell::new(row.cost()),
         Cell::new(row.turns),
-        Cell::new(Count(usage.input_tokens)),
-        Cell::new(Count(usage.cached_tokens)),
-        Cell::new(Count(usage.output_tokens)),
+        Cell::new(CompactCount(usage.input_tokens)),
+        Cell::new(CompactCount(usage.cached_tokens)),
+        Cell::new(CompactCount(usage.output_tokens)),
         Cell::new(plain(key)),
     ]
 }
@@ -190,7 +190,7 @@ impl Standing {
     }
 
     /// The bounds that there are, each with what was spent of it.
-    fn periods(&self) -> Vec<(&'static str, Bounds, SpentAmount)> {
+    fn periods(&self) -> Vec<(&'static str, BudgetBounds, SpentAmount)> {
         let all = [
             ("day", self.bounds.day, self.spent_today),
             ("ever", self.bounds.ever, self.spent_ever),
@@ -200,8 +200,8 @@ impl Standing {
 
     fn json(&self) -> Value {
         let amount = |Amount { cost_micros, tokens, turns }: Amount| json!({ "cost_micros": cost_micros, "tokens": tokens, "turns": turns });
-        let bounds = |Bounds { cost_micros, tokens, turns }: Bounds| json!({ "cost_micros": cost_micros, "tokens": tokens, "turns": turns });
-        let period = |(per, limit, spent): (&str, Bounds, SpentAmount)| {
+        let bounds = |BudgetBounds { cost_micros, tokens, turns }: BudgetBounds| json!({ "cost_micros": cost_micros, "tokens": tokens, "turns": turns });
+        let period = |(per, limit, spent): (&str, BudgetBounds, SpentAmount)| {
             let left = left(limit, spent.total().plus(self.reserved()));
             json!({
                 "per": per,
@@ -260,9 +260,9 @@ impl Standing {
     }
 }
 
-fn left(limit: Bounds, gone: Amount) -> Bounds {
+fn left(limit: BudgetBounds, gone: Amount) -> BudgetBounds {
     let left = |limit: Option<u64>, gone: u64| limit.map(|limit| limit.saturating_sub(gone));
-    Bounds {
+    BudgetBounds {
         cost_micros: left(limit.cost_micros, gone.cost_micros),
         tokens: left(limit.tokens, gone.tokens),
         turns: left(limit.turns, gone.turns),

@@ -5,8 +5,10 @@ use std::collections::HashSet;
 use hookloop_core::claim::ReleaseReason;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{EventId, SessionId, Subject, TaskId};
-use hookloop_core::inbox::About;
-use hookloop_core::session::{Limit, Outcome, Phase, Plan, Receipt, Session, TurnEnded, stop};
+use hookloop_core::inbox::ProblemSubject;
+use hookloop_core::session::{
+    Receipt, Session, SessionLimit, SessionOutcome, SessionPhase, SessionPlan, TurnEnded, stop,
+};
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::gate_agreement;
@@ -133,8 +135,8 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
     let mut reasons = Vec::new();
     let limits = &session.plan.limits;
     match &session.outcome {
-        Some(Outcome::NeedsHuman { reason }) => reasons.push(reason.clone()),
-        Some(Outcome::Limit { limit: Limit::Purse }) => {
+        Some(SessionOutcome::NeedsHuman { reason }) => reasons.push(reason.clone()),
+        Some(SessionOutcome::Limit { limit: SessionLimit::Purse }) => {
             reasons.push("the purse of all sessions does not have another turn".to_owned());
             reasons.extend(session.shortage.map(|shortage| shortage.to_string()));
             reasons.push(
@@ -142,7 +144,9 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
                     .to_owned(),
             );
         }
-        Some(Outcome::Limit { limit: Limit::Cost }) if words::is_unpriced_limit(session) => {
+        Some(SessionOutcome::Limit { limit: SessionLimit::Cost })
+            if words::is_unpriced_limit(session) =>
+        {
             reasons.push(format!(
                 "its limit of cost was reached: the cost of {} is unknown, and {} are allowed \
                  (`--max-unpriced-turns`)",
@@ -150,24 +154,24 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
                 limits.unpriced_turns
             ));
         }
-        Some(Outcome::Limit { limit }) => {
+        Some(SessionOutcome::Limit { limit }) => {
             reasons.push(session.limit_reached(*limit));
         }
-        Some(Outcome::Complete { unproven: true }) => {
+        Some(SessionOutcome::Complete { unproven: true }) => {
             reasons.push("gates said no, and the work was accepted as it is".to_owned());
         }
-        Some(Outcome::Complete { .. }) if session.had_nothing_to_do() => {
+        Some(SessionOutcome::Complete { .. }) if session.had_nothing_to_do() => {
             reasons.push("there was nothing to do".to_owned());
         }
-        Some(Outcome::Complete { .. }) if !session.is_proven() => {
+        Some(SessionOutcome::Complete { .. }) if !session.is_proven() => {
             let why = words::why_unproven(session);
             reasons.push(format!("the agent reported COMPLETE, and it is not proven: {why}"));
         }
-        Some(Outcome::Complete { .. }) => {
+        Some(SessionOutcome::Complete { .. }) => {
             reasons.push("its gates passed on the files as they were then".to_owned())
         }
-        Some(Outcome::Cancelled) => reasons.push("a person stopped it".to_owned()),
-        Some(Outcome::Interrupted) => {
+        Some(SessionOutcome::Cancelled) => reasons.push("a person stopped it".to_owned()),
+        Some(SessionOutcome::Interrupted) => {
             reasons.push("its program died, and another session was begun".to_owned())
         }
         None => reasons.push(of_phase(session)),
@@ -203,7 +207,7 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
         let waits = words::counted(count, "output waits", "outputs wait");
         reasons.push(format!("{waits} for a prompt"));
     }
-    let is_broke = session.outcome == Some(Outcome::Limit { limit: Limit::Purse });
+    let is_broke = session.outcome == Some(SessionOutcome::Limit { limit: SessionLimit::Purse });
     let next = match session.is_over() || is_running {
         true if is_broke => "hookloop usage".to_owned(),
         true => match next_of(session, is_running) {
@@ -213,7 +217,7 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
         false => format!("hookloop resume {}", row.id),
     };
     Reason {
-        state: words::state(row, is_running, &machine()).to_owned(),
+        state: words::state(row, is_running, &machine()).to_string(),
         reasons,
         next: Some(next),
     }
@@ -225,12 +229,12 @@ fn next_of(session: &Session, is_running: bool) -> Option<String> {
         return None;
     }
     Some(match &session.outcome {
-        Some(Outcome::Limit { limit }) => {
+        Some(SessionOutcome::Limit { limit }) => {
             flag_of(*limit).map_or(String::new(), |flag| format!(" {flag}"))
         }
-        Some(Outcome::NeedsHuman { .. }) if session.plan.work.is_of_tasks() => return None,
-        Some(Outcome::NeedsHuman { .. }) => " --answer \"…\"".to_owned(),
-        Some(Outcome::Cancelled) => String::new(),
+        Some(SessionOutcome::NeedsHuman { .. }) if session.plan.work.is_of_tasks() => return None,
+        Some(SessionOutcome::NeedsHuman { .. }) => " --answer \"…\"".to_owned(),
+        Some(SessionOutcome::Cancelled) => String::new(),
         _ => return None,
     })
 }
@@ -320,11 +324,13 @@ fn trust_changes(project: &Project) -> Result<Vec<String>> {
 
 fn of_phase(session: &Session) -> String {
     match &session.phase {
-        Phase::Turn(_) => format!("iteration {}: the agent has the turn", session.iteration),
-        Phase::Gating => "its gates are asked".to_owned(),
-        Phase::Paused => "somebody asked for a pause".to_owned(),
-        Phase::AtRetryLimit => "the retry limit is reached: it waits for a person".to_owned(),
-        Phase::Ready if session.waits > 0 => match session.wait_until_ms {
+        SessionPhase::Turn(_) => format!("iteration {}: the agent has the turn", session.iteration),
+        SessionPhase::Gating => "its gates are asked".to_owned(),
+        SessionPhase::Paused => "somebody asked for a pause".to_owned(),
+        SessionPhase::AtRetryLimit => {
+            "the retry limit is reached: it waits for a person".to_owned()
+        }
+        SessionPhase::Ready if session.waits > 0 => match session.wait_until_ms {
             Some(ms) => {
                 let until = Timestamp(i64::try_from(ms).unwrap_or(i64::MAX));
                 format!("waits for the end of a rate limit until {}", now::until_text(until))
@@ -337,7 +343,7 @@ fn of_phase(session: &Session) -> String {
 
 /// One session's work on one task.
 struct WorkOnTask {
-    plan: Plan,
+    plan: SessionPlan,
     iterations: u32,
     receipts: Vec<Receipt>,
 }
@@ -531,7 +537,7 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
         TaskState::Blocked => {
             let obstacle = task.obstacle.as_ref().map(|obstacle| obstacle.reason.clone());
             reasons.push(obstacle.unwrap_or_else(|| "nobody said why".to_owned()));
-            match project.read(|view| view.problem_of(&About::Task(id.clone())))? {
+            match project.read(|view| view.problem_of(&ProblemSubject::Task(id.clone())))? {
                 Some(problem) => format!("hookloop inbox show {}", problem.key),
                 None => format!("hookloop task unblock {id}"),
             }

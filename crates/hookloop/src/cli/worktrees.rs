@@ -71,7 +71,7 @@ fn state_of(project: &Project, kept: &Kept) -> Option<String> {
     };
     let row = open::find(project, session).ok()?;
     let is_running = project.runner().is_some_and(|runner| open::is_running(runner, &row.id));
-    Some(words::state(&row, is_running, &open::machine()).to_owned())
+    Some(words::state(&row, is_running, &open::machine()).to_string())
 }
 
 impl List {

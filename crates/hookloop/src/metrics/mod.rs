@@ -20,6 +20,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
+use hookloop_core::excerpt::first_chars;
 
 use crate::mcp::Counter;
 use table::{Kind, METRICS, Metric};
@@ -91,7 +92,7 @@ impl Page {
 
     /// A label's value as it is written, or what stands for those that are too many.
     fn value(&mut self, metric: &Metric, label: &'static str, value: &str) -> String {
-        let value: String = value.chars().take(VALUE_MAX).collect();
+        let value = first_chars(value, VALUE_MAX);
         let seen = self.values.entry((metric.name, label)).or_default();
         if !seen.contains(&value) && seen.len() >= VALUES_MAX && label != "le" {
             return OTHER.to_owned();

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use hookloop_core::purse::{Amount, Bounds};
+use hookloop_core::purse::{Amount, BudgetBounds};
 use hookloop_core::time::Day;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
@@ -128,7 +128,7 @@ impl Figures<'_> {
         for (per, bounds, spent) in
             [("day", purse.day, standing.day), ("ever", purse.ever, standing.ever)]
         {
-            let Bounds { cost_micros, tokens, turns } = bounds;
+            let BudgetBounds { cost_micros, tokens, turns } = bounds;
             let gone: Amount = spent.plus(standing.open);
             let labels = [project, ("per", per)];
             if let Some(most) = cost_micros {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use hookloop_core::options::Options;
-use hookloop_core::point::{Kind, Point};
+use hookloop_core::options::HookOptions;
+use hookloop_core::point::{Point, PointKind};
 
 use super::list;
 
@@ -26,10 +26,10 @@ pub(super) fn page() -> String {
             continue;
         }
         let kind = match point.kind() {
-            Kind::Gate => "gate",
-            Kind::Reaction => "reaction",
+            PointKind::Gate => "gate",
+            PointKind::Reaction => "reaction",
         };
-        let seconds = Options::default().timeout_at(point.kind()) / 1_000;
+        let seconds = HookOptions::default().timeout_at(point.kind()) / 1_000;
         let (told, variables) = (point.event_name(), list(point.variables().iter().copied()));
         let _ = writeln!(
             text,

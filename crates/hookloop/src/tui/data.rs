@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hookloop_core::id::SessionId;
-use hookloop_core::inbox::{About, Key};
+use hookloop_core::inbox::{ProblemKey, ProblemSubject};
 use hookloop_core::session::Session;
+use hookloop_core::session::SessionState;
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::timeline::Timeline;
 use hookloop_core::task::TaskState;
@@ -64,7 +65,7 @@ pub(super) struct Overview {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Matter {
     /// As the inbox has it.
-    Problem(Key),
+    Problem(ProblemKey),
     /// A session of this machine whose program died.
     Interrupted(SessionId),
 }
@@ -80,9 +81,8 @@ impl Matter {
     /// The session that it is about, if it is about one.
     pub(super) fn session(&self) -> Option<&SessionId> {
         match self {
-            Matter::Problem(Key { about: About::Session(id), .. }) | Matter::Interrupted(id) => {
-                Some(id)
-            }
+            Matter::Problem(ProblemKey { about: ProblemSubject::Session(id), .. })
+            | Matter::Interrupted(id) => Some(id),
             Matter::Problem(_) => None,
         }
     }
@@ -105,7 +105,7 @@ pub(super) struct ProblemLine {
 pub(super) struct SessionLine {
     pub(super) row: SessionRow,
     /// As lists show it.
-    pub(super) state: String,
+    pub(super) state: SessionState,
 }
 
 /// What is known about the problem that is looked at.
@@ -151,7 +151,7 @@ pub(super) struct TaskFacts {
 pub(super) struct Shown {
     pub(super) id: SessionId,
     /// As lists show it.
-    pub(super) state: String,
+    pub(super) state: SessionState,
     pub(super) machine: String,
     pub(super) timeline: Arc<Timeline>,
     pub(super) session: Arc<Session>,

@@ -1,8 +1,8 @@
 //! What is asked in a box above the screen, and what the answers lead to.
 
 use hookloop_core::id::SessionId;
-use hookloop_core::inbox::Key;
-use hookloop_core::session::Answer;
+use hookloop_core::inbox::ProblemKey;
+use hookloop_core::session::LimitDecision;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::editor::{Edit, Editor};
@@ -25,7 +25,7 @@ pub(super) enum Dialog {
     Retry,
     /// At that of a session that runs elsewhere.
     Settle {
-        key: Key,
+        key: ProblemKey,
         reason: String,
     },
     /// What becomes of the session that runs here.
@@ -36,7 +36,7 @@ pub(super) enum Dialog {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum To {
     Agent(SessionId),
-    Problem(Key),
+    Problem(ProblemKey),
 }
 
 impl To {
@@ -72,9 +72,9 @@ impl State {
 
     fn key_in_question(&mut self, dialog: Dialog, key: KeyEvent) -> Vec<Effect> {
         let answer = match key.code {
-            KeyCode::Char('c') => Answer::Continue,
-            KeyCode::Char('a') => Answer::Accept,
-            KeyCode::Char('q') => Answer::Abort,
+            KeyCode::Char('c') => LimitDecision::Continue,
+            KeyCode::Char('a') => LimitDecision::Accept,
+            KeyCode::Char('q') => LimitDecision::Abort,
             KeyCode::Esc => {
                 self.tell("the session waits: press ! to answer");
                 return Vec::new();

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, Subject};
+use hookloop_core::session::SessionState;
 use hookloop_core::session::timeline::Timeline;
-use hookloop_core::session::{Phase, Session};
+use hookloop_core::session::Session;
+use hookloop_core::session::SessionPhase;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::now::{self, NowRecord};
@@ -81,7 +83,7 @@ impl Gaze {
     pub(super) fn listen(&mut self, project: &Project) -> bool {
         let Some(runner) = project.runner() else { return false };
         let now = match self.session.phase {
-            Phase::Ended => None,
+            SessionPhase::Ended => None,
             _ => now::read(runner, &self.id),
         };
         let is_new = self.now != now;
@@ -90,7 +92,7 @@ impl Gaze {
     }
 
     fn listen_to_agent(&mut self, runner: &Runner) -> bool {
-        if !matches!(self.session.phase, Phase::Turn(_)) {
+        if !matches!(self.session.phase, SessionPhase::Turn(_)) {
             return self.hearing.take().is_some();
         }
         self.hearing.take_if(|(hearing, _)| !hearing.is_of(&self.session));
@@ -102,10 +104,12 @@ impl Gaze {
         !more.is_empty()
     }
 
-    pub(super) fn shown(&self, row: &SessionRow, state: String, machine: &str) -> Shown {
+    pub(super) fn shown(&self, row: &SessionRow, state: SessionState, machine: &str) -> Shown {
         let heard = match (&self.hearing, self.session.phase.clone()) {
-            (_, Phase::Turn(_)) if open::is_of_guest(row) => Heard::Guest,
-            (_, Phase::Turn(_)) if row.machine != machine => Heard::Elsewhere(row.machine.clone()),
+            (_, SessionPhase::Turn(_)) if open::is_of_guest(row) => Heard::Guest,
+            (_, SessionPhase::Turn(_)) if row.machine != machine => {
+                Heard::Elsewhere(row.machine.clone())
+            }
             (Some((_, said)), _) => Heard::Here(said.clone()),
             (None, _) => Heard::Nothing,
         };

@@ -1,8 +1,8 @@
 //! What keys do.
 
 use hookloop_core::id::SessionId;
-use hookloop_core::session::timeline::What;
-use hookloop_engine::store::{PAUSED, RUNNING};
+use hookloop_core::session::SessionState;
+use hookloop_core::session::timeline::StepContent;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::data::{Matter, ProblemLine, WhichTasks};
@@ -152,20 +152,18 @@ impl State {
     }
 
     /// The session that a key is about, and its state.
-    fn subject(&self) -> Option<(SessionId, String)> {
+    fn subject(&self) -> Option<(SessionId, SessionState)> {
         let of_list = |id: &SessionId| {
             let lines = &self.overview.as_ref()?.sessions;
             let line = lines.iter().find(|line| line.row.id == *id)?;
-            Some((id.clone(), line.state.clone()))
+            Some((id.clone(), line.state))
         };
         match self.view {
             View::Session => {
                 let shown = self.shown.as_ref()?;
-                Some((shown.id.clone(), shown.state.clone()))
+                Some((shown.id.clone(), shown.state))
             }
-            View::Sessions => {
-                self.session_line().map(|line| (line.row.id.clone(), line.state.clone()))
-            }
+            View::Sessions => self.session_line().map(|line| (line.row.id.clone(), line.state)),
             View::Tasks => of_list(self.task()?.session.as_ref()?),
             View::Problems => of_list(self.problem()?.matter.session()?),
         }
@@ -183,7 +181,7 @@ impl State {
             return;
         }
         match self.subject() {
-            Some((id, state)) if is_open(&state) => {
+            Some((id, state)) if is_open(state) => {
                 let to = To::Agent(id);
                 self.dialog = Some(Dialog::Say { to, editor: Default::default() });
             }
@@ -196,7 +194,7 @@ impl State {
 
     fn pause(&mut self) -> Vec<Effect> {
         match self.subject() {
-            Some((id, state)) if state == RUNNING => return vec![Effect::Pause(id)],
+            Some((id, SessionState::Running)) => return vec![Effect::Pause(id)],
             Some((id, state)) => self.tell(&format!("session {id} is not running: {state}")),
             None => self.tell("there is no session here to pause"),
         }
@@ -205,7 +203,7 @@ impl State {
 
     fn stop(&mut self) {
         match self.subject() {
-            Some((id, state)) if state == RUNNING => {
+            Some((id, SessionState::Running)) => {
                 let question =
                     format!("Stop session {id} now? Its agent is ended. It can be resumed later.");
                 self.dialog = Some(Dialog::Sure { question, yes: Effect::Stop(id) });
@@ -217,17 +215,19 @@ impl State {
 
     fn resume(&mut self) -> Vec<Effect> {
         match self.subject() {
-            Some((id, state)) if state == PAUSED || state == INTERRUPTED => match self.own {
-                // This program has a session already.
-                Some(_) => self.tell(&format!("in another terminal: hookloop resume {id}")),
-                None => {
-                    let question = format!(
-                        "Go on with session {id} in this terminal? Elsewhere: hookloop resume {id}"
-                    );
-                    let yes = Effect::Part(Parting::Resume(id));
-                    self.dialog = Some(Dialog::Sure { question, yes });
+            Some((id, SessionState::Paused | SessionState::Interrupted)) => {
+                match self.own {
+                    // This program has a session already.
+                    Some(_) => self.tell(&format!("in another terminal: hookloop resume {id}")),
+                    None => {
+                        let question = format!(
+                            "Go on with session {id} in this terminal? Elsewhere: hookloop resume {id}"
+                        );
+                        let yes = Effect::Part(Parting::Resume(id));
+                        self.dialog = Some(Dialog::Sure { question, yes });
+                    }
                 }
-            },
+            }
             Some((id, state)) => self.tell(&format!("session {id} can't be resumed: {state}")),
             None => self.tell("there is no session here to resume"),
         }
@@ -372,11 +372,8 @@ impl State {
     }
 }
 
-/// What a session is called whose program died.
-const INTERRUPTED: &str = "interrupted";
-
-fn is_open(state: &str) -> bool {
-    state == RUNNING || state == PAUSED || state == INTERRUPTED
+fn is_open(state: SessionState) -> bool {
+    matches!(state, SessionState::Running | SessionState::Paused | SessionState::Interrupted)
 }
 
 /// How far a key moves in lines.
@@ -394,10 +391,10 @@ fn motion(code: KeyCode, page: usize) -> Option<Motion> {
 }
 
 /// What there is to read of a step.
-fn leaf_of(what: &What) -> Option<Leaf> {
+fn leaf_of(what: &StepContent) -> Option<Leaf> {
     let title = steps::title(what);
     Some(match what {
-        What::Hook(ran) => {
+        StepContent::Hook(ran) => {
             let reason =
                 ran.reason.as_deref().map(|reason| format!("{reason}\n")).unwrap_or_default();
             let tail = match &ran.artifact {
@@ -406,20 +403,20 @@ fn leaf_of(what: &What) -> Option<Leaf> {
             };
             Leaf { title, text: format!("{reason}{tail}"), artifact: ran.artifact.clone() }
         }
-        What::Turn { ended: Some(ended), .. } => {
+        StepContent::Turn { ended: Some(ended), .. } => {
             let text = format!("── final message ──\n{}\n", ended.message);
             Leaf { title, text, artifact: ended.artifact.clone() }
         }
-        What::Piped(piped) => Leaf { title, text: piped.text.clone(), artifact: None },
-        What::Receipt(receipt) => {
+        StepContent::Piped(piped) => Leaf { title, text: piped.text.clone(), artifact: None },
+        StepContent::Receipt(receipt) => {
             let text = serde_json::to_string_pretty(receipt).unwrap_or_default();
             Leaf { title, text, artifact: None }
         }
-        What::ReactionFailed(failed) => {
+        StepContent::ReactionFailed(failed) => {
             let text = format!("{}\n{}", failed.error, failed.output_tail.join("\n"));
             Leaf { title, text, artifact: None }
         }
-        What::Judged(judged) if !judged.failing.is_empty() => {
+        StepContent::Judged(judged) if !judged.failing.is_empty() => {
             Leaf { title, text: judged.failing.join("\n"), artifact: None }
         }
         _ => return None,

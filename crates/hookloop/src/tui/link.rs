@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hookloop_core::session::Answer;
+use hookloop_core::session::LimitDecision;
 use hookloop_engine::session::real::Stop;
 
 use super::data::{News, Wish};
@@ -28,7 +28,7 @@ pub(crate) struct Question {
 /// What came of asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    Answer(Answer),
+    Answer(LimitDecision),
     /// Somebody has answered, but not here.
     Elsewhere,
     /// The screen is gone.
@@ -44,7 +44,7 @@ struct Inner {
     orders: VecDeque<Effect>,
     /// What is asked, and whether the loop knows.
     question: (Option<Question>, bool),
-    answer: Option<Answer>,
+    answer: Option<LimitDecision>,
     /// The session is over.
     is_over: bool,
     /// The screen is.
@@ -115,7 +115,7 @@ impl Link {
         Ok(())
     }
 
-    pub(super) fn answer(&self, answer: Answer) {
+    pub(super) fn answer(&self, answer: LimitDecision) {
         self.lock().answer = Some(answer);
         self.changed.notify_all();
     }
@@ -198,7 +198,7 @@ impl Link {
                 break Reply::Nobody;
             }
             if stop.cancel().is_triggered() {
-                break Reply::Answer(Answer::Abort);
+                break Reply::Answer(LimitDecision::Abort);
             }
             if heard_at.elapsed() < HEAR {
                 continue;
@@ -258,13 +258,13 @@ mod tests {
                 assert!(Instant::now() < end, "the question did not come");
                 std::thread::yield_now();
             }
-            link.answer(Answer::Continue);
-            assert_eq!(asking.join().unwrap(), Reply::Answer(Answer::Continue));
+            link.answer(LimitDecision::Continue);
+            assert_eq!(asking.join().unwrap(), Reply::Answer(LimitDecision::Continue));
         });
         let stopped = Stop::new().unwrap();
         stopped.by_user();
         let mut never = || false;
-        assert_eq!(link.ask(question(), &stopped, &mut never), Reply::Answer(Answer::Abort));
+        assert_eq!(link.ask(question(), &stopped, &mut never), Reply::Answer(LimitDecision::Abort));
         let mut looks = 0;
         let mut at_last = || {
             looks += 1;

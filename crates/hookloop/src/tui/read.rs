@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use hookloop_core::claim::Claim;
 use hookloop_core::id::{ProjectName, SessionId};
-use hookloop_core::inbox::{About, Kind, Problem};
+use hookloop_core::inbox::{Problem, ProblemKind, ProblemSubject};
+use hookloop_core::session::SessionState;
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::{Day, Timestamp};
@@ -15,7 +16,7 @@ use hookloop_engine::error::EngineError;
 use hookloop_engine::inbox::{self, InboxError};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
-use hookloop_engine::store::{RUNNING, Seq, SessionRow, TaskFilter, UsageBy};
+use hookloop_engine::store::{Seq, SessionRow, TaskFilter, UsageBy};
 
 use super::data::{Facts, Matter, News, Overview, ProblemLine, SessionLine, TaskFacts, TaskLine};
 use super::data::{Tasks, WhichTasks, Wish};
@@ -125,7 +126,7 @@ impl Reader {
         let sessions: Vec<SessionLine> =
             rows.into_iter().map(|row| self.session_line(row)).collect();
         let mut lines = Vec::new();
-        for line in sessions.iter().filter(|line| line.state == "interrupted") {
+        for line in sessions.iter().filter(|line| line.state == SessionState::Interrupted) {
             lines.push(interrupted(&line.row));
         }
         let dead = lines.len() as u64;
@@ -137,7 +138,7 @@ impl Reader {
             project: ProjectName::readable(self.project.name()).to_owned(),
             problems: lines,
             problem_count: problem_count + dead,
-            running: sessions.iter().filter(|line| line.state == RUNNING).count(),
+            running: sessions.iter().filter(|line| line.state == SessionState::Running).count(),
             sessions,
             cost_today: usage.iter().fold(CostFigure::default(), |sum, row| CostFigure {
                 micros: sum.micros.saturating_add(row.usage.cost_micros),
@@ -153,7 +154,9 @@ impl Reader {
         self.looked = Some(Instant::now());
         let Some(runner) = self.project.runner() else { return };
         let is_ours = |row: &&SessionRow| {
-            row.state == RUNNING && row.machine == self.machine && !open::is_of_guest(row)
+            row.state == SessionState::Running
+                && row.machine == self.machine
+                && !open::is_of_guest(row)
         };
         let ours = rows.iter().filter(is_ours).take(LIVENESS_MAX);
         self.alive = ours.map(|row| (row.id.clone(), open::is_running(runner, &row.id))).collect();
@@ -162,21 +165,23 @@ impl Reader {
     /// One that was not looked at yet is as the log has it.
     fn session_line(&self, row: SessionRow) -> SessionLine {
         let is_running = self.alive.get(&row.id).copied().unwrap_or(true);
-        let state = words::state(&row, is_running, &self.machine).to_owned();
+        let state = words::state(&row, is_running, &self.machine);
         SessionLine { row, state }
     }
 
     fn problem_line(&self, problem: Problem) -> Result<ProblemLine, EngineError> {
         let title = inbox::title(&self.project, &problem)?;
-        let asks = problem.kind == Kind::SessionAsks;
+        let asks = problem.kind == ProblemKind::SessionAsks;
         let can_approve = match &problem.key.about {
-            About::Task(id) => self.project.read(|view| view.delivery(id))?.standing().is_some(),
-            About::Session(_) | About::Purse => asks,
+            ProblemSubject::Task(id) => {
+                self.project.read(|view| view.delivery(id))?.standing().is_some()
+            }
+            ProblemSubject::Session(_) | ProblemSubject::Purse => asks,
         };
-        let can_resume = problem.kind == Kind::SessionPaused;
-        let has_ended = problem.kind == Kind::SessionEnded;
+        let can_resume = problem.kind == ProblemKind::SessionPaused;
+        let has_ended = problem.kind == ProblemKind::SessionEnded;
         let can_answer =
-            can_resume || asks || has_ended || matches!(problem.key.about, About::Task(_));
+            can_resume || asks || has_ended || matches!(problem.key.about, ProblemSubject::Task(_));
         let (reason, since) = (problem.reason, problem.since);
         let matter = Matter::Problem(problem.key);
         Ok(ProblemLine { matter, title, reason, since, can_answer, can_approve, can_resume, asks })

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use hookloop_core::id::SessionId;
-use hookloop_core::inbox::Key;
-use hookloop_core::session::Answer;
-use hookloop_core::session::timeline::{Part, Step};
+use hookloop_core::inbox::ProblemKey;
+use hookloop_core::session::LimitDecision;
+use hookloop_core::session::timeline::{TimelinePart, TimelineStep};
 use hookloop_core::time::Timestamp;
 use ratatui::crossterm::event::KeyEvent;
 
@@ -76,17 +76,17 @@ pub(super) enum Effect {
     Pause(SessionId),
     Stop(SessionId),
     Answer {
-        key: Key,
+        key: ProblemKey,
         text: String,
     },
-    Approve(Key),
-    Dismiss(Key),
+    Approve(ProblemKey),
+    Dismiss(ProblemKey),
     /// At the limit of retries, of the session that runs here.
-    Decide(Answer),
+    Decide(LimitDecision),
     /// Of one that runs elsewhere.
     Settle {
-        key: Key,
-        answer: Answer,
+        key: ProblemKey,
+        answer: LimitDecision,
     },
     Open(Leaf),
     /// To read in the user's own pager.
@@ -279,8 +279,9 @@ impl State {
     pub(super) fn fill_sessions(&mut self) {
         let Some(overview) = &self.overview else { return };
         let lines = overview.sessions.iter();
-        self.session_list
-            .fill(lines.map(|line| (Some(line.row.id.to_string()), &*line.row.work, &*line.state)));
+        self.session_list.fill(
+            lines.map(|line| (Some(line.row.id.to_string()), &*line.row.work, line.state.name())),
+        );
     }
 
     pub(super) fn fill_tasks(&mut self) {
@@ -374,7 +375,7 @@ impl State {
         })
     }
 
-    pub(super) fn current_part(&self) -> Option<&Part> {
+    pub(super) fn current_part(&self) -> Option<&TimelinePart> {
         self.shown.as_ref()?.timeline.parts.get(self.part_at()?)
     }
 
@@ -387,7 +388,7 @@ impl State {
         })
     }
 
-    pub(super) fn current_step(&self) -> Option<&Step> {
+    pub(super) fn current_step(&self) -> Option<&TimelineStep> {
         self.current_part()?.steps.get(self.step_at()?)
     }
 

@@ -1,8 +1,11 @@
 //! The steps of a session as lines.
 
-use hookloop_core::event::{Empty, EventBody};
-use hookloop_core::session::timeline::{Part, PartKind, Step, What};
-use hookloop_core::session::{Limits, Phase, Session, TurnKind, TurnResult, Verdict};
+use hookloop_core::event::{EventBody, NoData};
+use hookloop_core::hook_status::HookStatus;
+use hookloop_core::session::timeline::{PartKind, StepContent, TimelinePart, TimelineStep};
+use hookloop_core::session::{
+    JointVerdict, Session, SessionLimits, SessionPhase, TurnKind, TurnResult,
+};
 use hookloop_core::time::Timestamp;
 
 use crate::cli::session::words::{self, Weight};
@@ -16,12 +19,12 @@ pub(super) struct Row {
     pub(super) took: String,
 }
 
-pub(super) fn row(step: &Step, limits: &Limits, now: Timestamp) -> Row {
+pub(super) fn row(step: &TimelineStep, limits: &SessionLimits, now: Timestamp) -> Row {
     let (weight, sign, text) = match &step.what {
-        What::Hook(ran) => {
-            let (weight, sign) = match ran.status.as_str() {
-                "passed" => (Weight::Plain, "✓"),
-                "skipped" => (Weight::Plain, "-"),
+        StepContent::Hook(ran) => {
+            let (weight, sign) = match ran.status.known() {
+                Some(HookStatus::Passed) => (Weight::Plain, "✓"),
+                Some(HookStatus::Skipped) => (Weight::Plain, "-"),
                 _ => (Weight::Bad, "✗"),
             };
             let reason = ran.reason.as_deref().and_then(|reason| reason.lines().next());
@@ -29,7 +32,7 @@ pub(super) fn row(step: &Step, limits: &Limits, now: Timestamp) -> Row {
             let last = ran.output_tail.last().map_or(String::new(), |line| format!("  {line}"));
             (weight, sign, format!("{} {} {}{reason}{last}", ran.point, ran.hook_name, ran.status))
         }
-        What::Turn { ended: None, kind, .. } => {
+        StepContent::Turn { ended: None, kind, .. } => {
             let text = match kind {
                 TurnKind::Work => "agent at work",
                 TurnKind::Recovery => "agent at work: recovery after the error",
@@ -40,13 +43,13 @@ pub(super) fn row(step: &Step, limits: &Limits, now: Timestamp) -> Row {
                 Some(_) => (Weight::Bad, "✗", "agent: its program ended in the middle".to_owned()),
             }
         }
-        What::Receipt(receipt) => {
+        StepContent::Receipt(receipt) => {
             let (weight, sign) =
                 if receipt.is_green() { (Weight::Good, "✓") } else { (Weight::Bad, "✗") };
             let tree = receipt.tree.as_deref().map_or("no git", words::short_hash);
             (weight, sign, format!("receipt {} {} on {tree}", receipt.gate, receipt.status))
         }
-        What::Piped(piped) if piped.point != "message" => {
+        StepContent::Piped(piped) if piped.point != "message" => {
             let lines = piped.text.lines().count();
             let lines = words::counted(u32::try_from(lines).unwrap_or(u32::MAX), "line", "lines");
             (
@@ -55,7 +58,7 @@ pub(super) fn row(step: &Step, limits: &Limits, now: Timestamp) -> Row {
                 format!("{} {} for the next prompt: {lines}", piped.point, piped.from),
             )
         }
-        What::Paused => (Weight::Heading, "‖", "paused".to_owned()),
+        StepContent::Paused => (Weight::Heading, "‖", "paused".to_owned()),
         other => {
             let line = body(other).and_then(|body| words::line(&body, limits));
             let (weight, text) = line.unwrap_or((Weight::Plain, String::new()));
@@ -68,8 +71,8 @@ pub(super) fn row(step: &Step, limits: &Limits, now: Timestamp) -> Row {
         }
     };
     let took = match (&step.what, step.duration_ms()) {
-        (What::Hook(_) | What::Turn { .. }, Some(ms)) => words::duration(ms),
-        (What::Receipt(receipt), _) => words::duration(receipt.duration_ms),
+        (StepContent::Hook(_) | StepContent::Turn { .. }, Some(ms)) => words::duration(ms),
+        (StepContent::Receipt(receipt), _) => words::duration(receipt.duration_ms),
         (_, Some(_)) => String::new(),
         (_, None) => clock(now.millis_since(step.began)),
     };
@@ -77,41 +80,46 @@ pub(super) fn row(step: &Step, limits: &Limits, now: Timestamp) -> Row {
 }
 
 /// The event that a step was made of, which has words already.
-fn body(what: &What) -> Option<EventBody> {
+fn body(what: &StepContent) -> Option<EventBody> {
     Some(match what {
-        What::Turn { ended: Some(ended), .. } => EventBody::TurnEnded((**ended).clone()),
-        What::Piped(piped) => EventBody::OutputPiped(piped.clone()),
-        What::ReactionFailed(failed) => EventBody::ReactionFailed(failed.clone()),
-        What::Decided(decided) => EventBody::StopDecided(decided.clone()),
-        What::Judged(judged) => EventBody::GatesJudged(judged.clone()),
-        What::SubmitJudged(judged) => EventBody::SubmitJudged((**judged).clone()),
-        What::Answered(answered) => EventBody::RetryLimitAnswered(answered.clone()),
-        What::Taken(taken) => EventBody::TaskTaken(taken.clone()),
-        What::Left(left) => EventBody::TaskLeft(left.clone()),
-        What::Short(shortage) => EventBody::PurseExhausted(*shortage),
-        What::PauseRequested => EventBody::PauseRequested(Empty {}),
-        What::StopRequested => EventBody::StopRequested(Empty {}),
-        What::Reopened(reopened) => EventBody::SessionReopened(reopened.clone()),
-        What::Resumed(resumed) => EventBody::SessionResumed(resumed.clone()),
-        What::Hook(_) | What::Receipt(_) | What::Turn { .. } | What::Paused => return None,
+        StepContent::Turn { ended: Some(ended), .. } => EventBody::TurnEnded((**ended).clone()),
+        StepContent::Piped(piped) => EventBody::OutputPiped(piped.clone()),
+        StepContent::ReactionFailed(failed) => EventBody::ReactionFailed(failed.clone()),
+        StepContent::Decided(decided) => EventBody::StopDecided(decided.clone()),
+        StepContent::Judged(judged) => EventBody::GatesJudged(judged.clone()),
+        StepContent::SubmitJudged(judged) => EventBody::SubmitJudged((**judged).clone()),
+        StepContent::Answered(answered) => EventBody::RetryLimitAnswered(answered.clone()),
+        StepContent::Taken(taken) => EventBody::TaskTaken(taken.clone()),
+        StepContent::Left(left) => EventBody::TaskLeft(left.clone()),
+        StepContent::Short(shortage) => EventBody::PurseExhausted(*shortage),
+        StepContent::PauseRequested => EventBody::PauseRequested(NoData {}),
+        StepContent::StopRequested => EventBody::StopRequested(NoData {}),
+        StepContent::Reopened(reopened) => EventBody::SessionReopened(reopened.clone()),
+        StepContent::Resumed(resumed) => EventBody::SessionResumed(resumed.clone()),
+        StepContent::Hook(_)
+        | StepContent::Receipt(_)
+        | StepContent::Turn { .. }
+        | StepContent::Paused => return None,
     })
 }
 
 /// What a step is called above its whole output.
-pub(super) fn title(what: &What) -> String {
+pub(super) fn title(what: &StepContent) -> String {
     match what {
-        What::Hook(ran) => format!("{} {}: {}", ran.point, ran.hook_name, ran.status),
-        What::Turn { .. } => "the agent's turn".to_owned(),
-        What::Piped(piped) => format!("from {} ({})", piped.from, piped.point),
-        What::Receipt(receipt) => format!("receipt of {}", receipt.gate),
-        What::Judged(_) => "checks that fail".to_owned(),
-        What::ReactionFailed(failed) => format!("{} {}: failed", failed.point, failed.hook_name),
+        StepContent::Hook(ran) => format!("{} {}: {}", ran.point, ran.hook_name, ran.status),
+        StepContent::Turn { .. } => "the agent's turn".to_owned(),
+        StepContent::Piped(piped) => format!("from {} ({})", piped.from, piped.point),
+        StepContent::Receipt(receipt) => format!("receipt of {}", receipt.gate),
+        StepContent::Judged(_) => "checks that fail".to_owned(),
+        StepContent::ReactionFailed(failed) => {
+            format!("{} {}: failed", failed.point, failed.hook_name)
+        }
         _ => String::new(),
     }
 }
 
 /// A part in a list: its sign, its name, and how it went.
-pub(super) fn part(part: &Part, now: Timestamp) -> (Weight, String) {
+pub(super) fn part(part: &TimelinePart, now: Timestamp) -> (Weight, String) {
     let name = match part.kind {
         PartKind::Start => "start".to_owned(),
         PartKind::Iteration { number, has_begun: true } => format!("iteration {number}"),
@@ -132,10 +140,10 @@ pub(super) fn part(part: &Part, now: Timestamp) -> (Weight, String) {
 }
 
 /// What the gates said in it last, or whether its turn failed.
-fn verdict(part: &Part) -> Option<bool> {
+fn verdict(part: &TimelinePart) -> Option<bool> {
     part.steps.iter().rev().find_map(|step| match &step.what {
-        What::Judged(judged) => Some(judged.verdict == Verdict::Pass),
-        What::Turn { ended: Some(ended), .. } => match ended.result {
+        StepContent::Judged(judged) => Some(judged.verdict == JointVerdict::Pass),
+        StepContent::Turn { ended: Some(ended), .. } => match ended.result {
             TurnResult::Finished => None,
             _ => Some(false),
         },
@@ -146,22 +154,22 @@ fn verdict(part: &Part) -> Option<bool> {
 /// What goes on now, by the session's own state.
 pub(super) fn phase(session: &Session) -> &'static str {
     match &session.phase {
-        Phase::Starting => "session_start hooks",
-        Phase::Settling => "makes a place for the task",
-        Phase::Ready => "pre_iteration hooks, then the prompt",
-        Phase::Turn(_) => "the agent is at work",
-        Phase::After => "post_iteration hooks",
-        Phase::Deciding => "is it done?",
-        Phase::Gating => "the gates are asked",
-        Phase::Failed { .. } => "on_error hooks",
-        Phase::Recovering => "recovers",
-        Phase::AtRetryLimit => "gates said no too often: somebody is asked",
-        Phase::Submitting => "submits the task",
-        Phase::Submitted => "after_submit hooks",
-        Phase::TaskOver { .. } => "leaves the task",
-        Phase::Ending => "ends",
-        Phase::Paused => "paused",
-        Phase::Ended => "over",
+        SessionPhase::Starting => "session_start hooks",
+        SessionPhase::Settling => "makes a place for the task",
+        SessionPhase::Ready => "pre_iteration hooks, then the prompt",
+        SessionPhase::Turn(_) => "the agent is at work",
+        SessionPhase::After => "post_iteration hooks",
+        SessionPhase::Deciding => "is it done?",
+        SessionPhase::Gating => "the gates are asked",
+        SessionPhase::Failed { .. } => "on_error hooks",
+        SessionPhase::Recovering => "recovers",
+        SessionPhase::AtRetryLimit => "gates said no too often: somebody is asked",
+        SessionPhase::Submitting => "submits the task",
+        SessionPhase::Submitted => "after_submit hooks",
+        SessionPhase::TaskOver { .. } => "leaves the task",
+        SessionPhase::Ending => "ends",
+        SessionPhase::Paused => "paused",
+        SessionPhase::Ended => "over",
     }
 }
 

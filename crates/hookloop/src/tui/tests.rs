@@ -8,7 +8,7 @@ mod made_up;
 use std::path::Path;
 use std::sync::Arc;
 
-use hookloop_core::session::Answer;
+use hookloop_core::session::LimitDecision;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -252,7 +252,9 @@ fn a_session_that_asks_elsewhere_is_answered() {
     let mut state = State::new(Theme { has_colours: false }, at(0));
     state.update(told(&overview));
     let settle = |answer| Effect::Settle { key: "session:s8@3".parse().unwrap(), answer };
-    for (key, answer) in [("c", Answer::Continue), ("a", Answer::Accept), ("q", Answer::Abort)] {
+    for (key, answer) in
+        [("c", LimitDecision::Continue), ("a", LimitDecision::Accept), ("q", LimitDecision::Abort)]
+    {
         assert_eq!(press(&mut state, &format!("!x{key}")), [settle(answer)]);
     }
     press(&mut state, "!");
@@ -268,9 +270,9 @@ fn a_session_that_asks_elsewhere_is_answered() {
 fn who_is_asked_may_look_around_first() {
     let mut state = running();
     assert_eq!(press(&mut state, "\u{1b}2!x"), []);
-    assert_eq!(press(&mut state, "a"), [Effect::Decide(Answer::Accept)]);
+    assert_eq!(press(&mut state, "a"), [Effect::Decide(LimitDecision::Accept)]);
     assert_eq!(press(&mut state, "!a"), [], "it was answered");
-    for (answer, decided) in [("c", Answer::Continue), ("q", Answer::Abort)] {
+    for (answer, decided) in [("c", LimitDecision::Continue), ("q", LimitDecision::Abort)] {
         assert_eq!(press(&mut running(), answer), [Effect::Decide(decided)]);
     }
     // The session ended, or somebody pressed ctrl-c.

@@ -1,5 +1,6 @@
 //! How things look. Colours only repeat what words and signs say.
 
+use hookloop_core::session::SessionState;
 use hookloop_core::task::TaskState;
 use ratatui::style::{Color, Modifier, Style};
 
@@ -51,24 +52,26 @@ impl Theme {
         }
     }
 
-    /// A session by the word for its state.
-    pub(super) fn session(self, state: &str) -> Style {
+    /// The style of a session's state.
+    pub(super) fn session(self, state: SessionState) -> Style {
         match state {
-            "running" => self.busy(),
-            "complete" => self.good(),
-            "paused" | "cancelled" => PLAIN,
-            _ => self.bad(),
+            SessionState::Running => self.busy(),
+            SessionState::Complete => self.good(),
+            SessionState::Paused | SessionState::Cancelled => PLAIN,
+            SessionState::NeedsHuman | SessionState::Limit | SessionState::Interrupted => {
+                self.bad()
+            }
         }
     }
 }
 
 /// A session's state as one character.
-pub(super) fn sign(state: &str) -> &'static str {
+pub(super) fn sign(state: SessionState) -> &'static str {
     match state {
-        "running" => "▶",
-        "complete" => "✓",
-        "paused" => "‖",
-        "cancelled" => "-",
-        _ => "!",
+        SessionState::Running => "▶",
+        SessionState::Complete => "✓",
+        SessionState::Paused => "‖",
+        SessionState::Cancelled => "-",
+        SessionState::NeedsHuman | SessionState::Limit | SessionState::Interrupted => "!",
     }
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::id::{SessionId, Subject};
-use hookloop_core::inbox::Key;
-use hookloop_core::session::Answer;
+use hookloop_core::inbox::ProblemKey;
+use hookloop_core::session::LimitDecision;
 use hookloop_engine::command_outcome::Done;
 use hookloop_engine::inbox::{self, Settled};
 use hookloop_engine::project::Project;
@@ -77,12 +77,16 @@ fn perform(site: &Site, action: &Action) -> Result<Outcome> {
         Action::Answer { key, text } => {
             settled(project, "Answered", inbox::answer(project, &parse(key)?, text)?)
         }
-        Action::Continue { key } => {
-            settled(project, "Continued", inbox::settle(project, &parse(key)?, Answer::Continue)?)
-        }
-        Action::Quit { key } => {
-            settled(project, "Given up", inbox::settle(project, &parse(key)?, Answer::Abort)?)
-        }
+        Action::Continue { key } => settled(
+            project,
+            "Continued",
+            inbox::settle(project, &parse(key)?, LimitDecision::Continue)?,
+        ),
+        Action::Quit { key } => settled(
+            project,
+            "Given up",
+            inbox::settle(project, &parse(key)?, LimitDecision::Abort)?,
+        ),
         Action::Dismiss { key } => {
             inbox::dismiss(project, &parse(key)?)?;
             settled(project, "Dismissed", Settled { done: Done::default(), next: None })
@@ -111,7 +115,7 @@ fn perform(site: &Site, action: &Action) -> Result<Outcome> {
     }
 }
 
-fn parse(key: &str) -> Result<Key> {
+fn parse(key: &str) -> Result<ProblemKey> {
     key.parse().map_err(CliError::usage)
 }
 

@@ -3,8 +3,8 @@
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use hookloop_core::digest::short_sha256_hex;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
@@ -36,8 +36,7 @@ const ICON: File = File {
 
 impl File {
     fn name(&self) -> String {
-        let digest = Sha256::digest(self.text);
-        let key: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let key = short_sha256_hex(self.text, 8);
         format!("{}-{key}.{}", self.stem, self.extension)
     }
 }

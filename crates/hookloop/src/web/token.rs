@@ -5,7 +5,9 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use hookloop_process::{WriteOptions, write_whole};
+use hookloop_core::digest::hex;
+use hookloop_process::WriteOptions;
+use hookloop_process::write_whole;
 use rustix::fs::OFlags;
 use subtle::ConstantTimeEq;
 
@@ -56,7 +58,7 @@ impl Token {
 fn make(path: &Path) -> std::io::Result<Token> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)?;
-    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = hex(&bytes);
     // Another server may read the file at once, and may have written one first.
     let options = WriteOptions { replaces: false, ..WriteOptions::DURABLE };
     write_whole(path, format!("{token}\n").as_bytes(), options)?;

@@ -119,7 +119,7 @@ fn changed(subject: &Subject, body: &EventBody) -> &'static [Topic] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hookloop_core::event::{Empty, Event};
+    use hookloop_core::event::{Event, NoData};
     use hookloop_core::id::EventId;
     use hookloop_core::time::Timestamp;
 
@@ -144,8 +144,8 @@ mod tests {
     #[test]
     fn a_page_hears_of_what_it_is_about() {
         let mut marks = Marks::all(10);
-        marks.note(&event(11, "_s-a", EventBody::SessionPaused(Empty {})));
-        marks.note(&event(12, "t", EventBody::TaskUnblocked(Empty {})));
+        marks.note(&event(11, "_s-a", EventBody::SessionPaused(NoData {})));
+        marks.note(&event(12, "t", EventBody::TaskUnblocked(NoData {})));
         let a: Subject = "_s-a".parse().unwrap();
         let b: Subject = "_s-b".parse().unwrap();
         let since = |seq, subject| names(&marks.since(seq, subject));
@@ -160,7 +160,7 @@ mod tests {
     fn of_many_subjects_none_is_missed() {
         let mut marks = Marks::all(0);
         for n in 1..=SUBJECTS_MAX as Seq + 1 {
-            marks.note(&event(n, &format!("t{n}"), EventBody::TaskUnblocked(Empty {})));
+            marks.note(&event(n, &format!("t{n}"), EventBody::TaskUnblocked(NoData {})));
         }
         let first: Subject = "t1".parse().unwrap();
         assert!(marks.subjects.len() < SUBJECTS_MAX);

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use hookloop_core::options::Options;
-use hookloop_core::point::{Kind, Point};
+use hookloop_core::options::HookOptions;
+use hookloop_core::point::{Point, PointKind};
 use serde_json::Value;
 
 use crate::book::structure::pages_under;
@@ -116,12 +116,12 @@ fn recorded(home: &Path, point: &Point) -> String {
         names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
     };
     let kind = match point.kind() {
-        Kind::Gate => "gate: it may say no",
-        Kind::Reaction => "reaction: it follows a fact",
+        PointKind::Gate => "gate: it may say no",
+        PointKind::Reaction => "reaction: it follows a fact",
     };
     let variables = point.variables().iter().map(|name| format!("{{{{{name}}}}}")).collect();
     let environment = code(names.into_iter().map(str::to_owned).collect());
-    let timeout = Options::default().timeout_at(point.kind()) / 1_000;
+    let timeout = HookOptions::default().timeout_at(point.kind()) / 1_000;
     format!(
         "\n\n| | |\n|---|---|\n| kind | {kind} |\n| variables in its command | {} |\n\
          | environment, beside the [base set](../reference/environment.md#what-a-hook-has) | {environment} |\n\

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use hookloop_core::answer::{AnswerRules, Ended, Printed, interpret};
+use hookloop_core::hook_protocol::{AnswerRules, CapturedOutput, ProcessExit, interpret};
 use hookloop_core::options::{AllowedAnswers, OnFailure};
-use hookloop_core::point::Kind;
+use hookloop_core::point::PointKind;
 use serde_json::Value;
 
 use crate::book::structure::pages_under;
 use crate::documents::{blocks, table};
 
-const GATE: AnswerRules =
-    AnswerRules { kind: Kind::Gate, on_failure: OnFailure::Closed, answers: AllowedAnswers::Json };
+const GATE: AnswerRules = AnswerRules {
+    kind: PointKind::Gate,
+    on_failure: OnFailure::Closed,
+    answers: AllowedAnswers::Json,
+};
 const PAGE: &str = "docs/reference/protocol.md";
 
 /// What hooks were seen to read, on the pages of points.
@@ -43,8 +46,8 @@ fn every_field_of_the_input_is_there() {
 #[test]
 fn every_field_of_an_answer_is_there() {
     let stdout = r#"{"hookloop": {"nonsense": 1}}"#;
-    let printed = Printed { stdout, stderr: "", is_cut: false };
-    let outcome = interpret(&Ended::Exited(0), printed, GATE);
+    let printed = CapturedOutput { stdout, stderr: "", is_cut: false };
+    let outcome = interpret(&ProcessExit::Exited(0), printed, GATE);
     let told = outcome.reason.unwrap();
     let known: BTreeSet<String> = told.split('`').skip(3).step_by(2).map(str::to_owned).collect();
     assert!(known.len() > 5, "{told}");
@@ -76,6 +79,6 @@ fn every_other_field_of_an_answer_means_something() {
 }
 
 fn outcome(stdout: &str) -> String {
-    let printed = Printed { stdout, stderr: "", is_cut: false };
-    format!("{:?}", interpret(&Ended::Exited(0), printed, GATE))
+    let printed = CapturedOutput { stdout, stderr: "", is_cut: false };
+    format!("{:?}", interpret(&ProcessExit::Exited(0), printed, GATE))
 }

@@ -1,8 +1,8 @@
 //! All that is done with a repository, once.
 
 use hookloop_git::repo::{
-    BranchFate, Commit, Landed, MergeHow, MergedOnto, Method, Pushed, Rebased, Removal, Removed,
-    Repo, Settled, Unsaved, WorkState, Worktree,
+    BranchFate, Commit, Landed, MergeHow, MergeMethod, MergedOnto, Pushed, Rebased, Removal,
+    Removed, Repo, Settled, Unsaved, WorkState, Worktree,
 };
 
 use crate::delivery_git::bed::{Bed, task, write};
@@ -55,7 +55,7 @@ pub(crate) fn course(bed: &Bed, plant: &dyn Fn(&Worktree)) {
     assert_eq!(repo.worktrees().unwrap().len(), 1);
     let tip = others_change(bed, &repo, "later", "later\n");
     let mut landing = None;
-    for method in [Method::Rebase, Method::Merge, Method::Squash] {
+    for method in [MergeMethod::Rebase, MergeMethod::Merge, MergeMethod::Squash] {
         let how = MergeHow { method, message: "landed".to_owned() };
         let merged = repo.merge_onto(&tip, &head, &how).unwrap();
         let MergedOnto::Done { commit, .. } = merged else { panic!("{merged:?}") };

@@ -2,15 +2,22 @@
 
 use std::fs;
 
-use hookloop_git::repo::{Commit, Landed, MergeHow, MergedOnto, Method, Repo, RepoError};
+use hookloop_engine::delivery::repo::MergeMethod;
+use hookloop_git::repo::Commit;
+use hookloop_git::repo::Landed;
+use hookloop_git::repo::MergeHow;
+use hookloop_git::repo::MergedOnto;
+use hookloop_git::repo::Method;
+use hookloop_git::repo::Repo;
+use hookloop_git::repo::RepoError;
 
 use crate::delivery_git::bed::{Bed, task, write};
 
-fn how(method: Method) -> MergeHow {
+fn how(method: MergeMethod) -> MergeHow {
     MergeHow { method, message: "land t1\n\nwith a body".to_owned() }
 }
 
-fn done(merged: MergedOnto) -> (Commit, Method) {
+fn done(merged: MergedOnto) -> (Commit, MergeMethod) {
     match merged {
         MergedOnto::Done { commit, method } => (commit, method),
         merged => panic!("{merged:?}"),
@@ -44,15 +51,17 @@ fn each_way_to_merge_makes_its_commits_and_always_the_same() {
         let range = format!("{tip}..{commit}");
         bed.git(&depot, &["log", "--format=%s", "--first-parent", &range])
     };
-    for (method, expected) in
-        [(Method::Squash, "land t1"), (Method::Merge, "land t1"), (Method::Rebase, "t1 b\nt1 a")]
-    {
+    for (method, expected) in [
+        (MergeMethod::Squash, "land t1"),
+        (MergeMethod::Merge, "land t1"),
+        (MergeMethod::Rebase, "t1 b\nt1 a"),
+    ] {
         let (commit, used) = done(repo.merge_onto(&tip, &head, &how(method)).unwrap());
         assert_eq!(used, method);
         assert_eq!(subjects(&commit), expected);
         let files = bed.git(&depot, &["ls-tree", "--name-only", commit.as_str()]);
         assert_eq!(files, ".gitignore\nfile\nt1-a\nt1-b\ntheirs");
-        assert_eq!(repo.is_ancestor(&head, &commit).unwrap(), method == Method::Merge);
+        assert_eq!(repo.is_ancestor(&head, &commit).unwrap(), method == MergeMethod::Merge);
         // By another program, and not by the clock: the time is that of what is merged.
         let time = bed.git(&depot, &["log", "-1", "--format=%ct", commit.as_str()]);
         assert_eq!(time, "978307200");
@@ -74,8 +83,8 @@ fn merges_are_squashed_where_a_rebase_is_wished_for() {
     let tip = bed.others_change("y", "y\n");
     repo.newest_base().unwrap();
     let head = repo.head(&w).unwrap();
-    let (_, used) = done(repo.merge_onto(&tip, &head, &how(Method::Rebase)).unwrap());
-    assert_eq!(used, Method::Squash);
+    let (_, used) = done(repo.merge_onto(&tip, &head, &how(MergeMethod::Rebase)).unwrap());
+    assert_eq!(used, MergeMethod::Squash);
 }
 
 #[test]
@@ -87,7 +96,7 @@ fn a_conflict_names_its_files() {
     let head = repo.commit_all(&w, "ours").unwrap().unwrap();
     let tip = bed.others_change("file", "theirs\n");
     repo.newest_base().unwrap();
-    for method in [Method::Squash, Method::Rebase, Method::Merge] {
+    for method in [MergeMethod::Squash, MergeMethod::Rebase, MergeMethod::Merge] {
         let merged = repo.merge_onto(&tip, &head, &how(method)).unwrap();
         let MergedOnto::Conflict { files } = merged else { panic!("{merged:?}") };
         assert_eq!(files.len(), 1);
@@ -100,8 +109,9 @@ fn a_scratch_checkout_is_a_repository_by_itself_and_goes() {
     let bed = Bed::new();
     let repo = bed.repo();
     let head = two_commits(&repo, "t1");
-    let (commit, _) =
-        done(repo.merge_onto(&repo.newest_base().unwrap(), &head, &how(Method::Squash)).unwrap());
+    let (commit, _) = done(
+        repo.merge_onto(&repo.newest_base().unwrap(), &head, &how(MergeMethod::Squash)).unwrap(),
+    );
     let scratch = repo.scratch(&commit, "try-1").unwrap();
     let path = scratch.path.clone();
     assert_eq!(fs::read_to_string(path.join("t1-a")).unwrap(), "a");
@@ -128,12 +138,12 @@ fn the_target_is_moved_if_it_is_where_it_is_expected() {
     let repo = bed.repo();
     let head = two_commits(&repo, "t1");
     let base = repo.newest_base().unwrap();
-    let (commit, _) = done(repo.merge_onto(&base, &head, &how(Method::Squash)).unwrap());
+    let (commit, _) = done(repo.merge_onto(&base, &head, &how(MergeMethod::Squash)).unwrap());
     assert_eq!(repo.land(&commit, &base).unwrap(), Landed::Done);
     assert_eq!(bed.at_remote("main").as_deref(), Some(commit.as_str()));
     assert_eq!(repo.land(&commit, &base).unwrap(), Landed::AlreadyThere);
     let other = two_commits(&repo, "t2");
-    let (second, _) = done(repo.merge_onto(&commit, &other, &how(Method::Squash)).unwrap());
+    let (second, _) = done(repo.merge_onto(&commit, &other, &how(MergeMethod::Squash)).unwrap());
     let now = bed.others_change("quicker", "q\n");
     assert_eq!(repo.land(&second, &commit).unwrap(), Landed::Lost { now: now.clone() });
     assert_eq!(bed.at_remote("main").as_deref(), Some(now.as_str()));
@@ -150,7 +160,7 @@ fn a_branch_of_the_users_is_moved_only_where_nobody_stands_on_it() {
     assert_eq!((repo.target().branch.as_str(), &repo.target().remote), ("main", &None));
     let head = two_commits(&repo, "t1");
     let base = repo.newest_base().unwrap();
-    let (commit, _) = done(repo.merge_onto(&base, &head, &how(Method::Squash)).unwrap());
+    let (commit, _) = done(repo.merge_onto(&base, &head, &how(MergeMethod::Squash)).unwrap());
     bed.in_checkout(&["switch", "--quiet", "main"]);
     let Err(RepoError::CheckedOut { path, .. }) = repo.land(&commit, &base) else { panic!() };
     assert_eq!(path, bed.checkout());

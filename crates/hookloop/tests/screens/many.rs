@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use hookloop_config::paths::Place;
-use hookloop_core::session::{ConversationPolicy, Work};
+use hookloop_core::session::ConversationPolicy;
+use hookloop_core::session::SessionWork;
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::project::Project as Engine;
 use hookloop_engine::session::checkout::CheckoutUse;
@@ -45,7 +46,7 @@ fn add_sessions(project: &Project) {
     for number in 0..SESSIONS {
         let wish = Wish {
             name: Some(format!("session-{number}")),
-            work: Work::Prompt(format!("Work number {number}")),
+            work: SessionWork::Prompt(format!("Work number {number}")),
             agent: "command:true".to_owned(),
             fallback: None,
             conversation: ConversationPolicy::default(),

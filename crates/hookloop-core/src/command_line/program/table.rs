@@ -1,7 +1,7 @@
 //! Programs by name.
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum ProgramKind {
     /// Takes arguments as they are, as far as is known.
     Plain,
     /// Parses arguments as code or as names; with `input`, also what it reads.
@@ -24,7 +24,7 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Interpreter {
     names: &'static [&'static str],
-    /// Options that take no value and change nothing about what runs.
+    /// Options that take no value and do not change the executed command.
     pub(super) flags: &'static str,
     /// Options that take code.
     pub(super) code: &'static str,
@@ -46,29 +46,29 @@ pub(super) struct Wrapper {
     pub(super) assigns: bool,
 }
 
-pub(super) fn kind(name: &str) -> Kind {
+pub(super) fn kind(name: &str) -> ProgramKind {
     // `python3.12` is a `python`; `.` is no number.
     let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let interpreter = |interpreter: &&Interpreter| interpreter.names.contains(&family);
     if lists(PARSES_ALL, name) || lists(PARSES_ALL, family) {
-        return Kind::Parses { input: true };
+        return ProgramKind::Parses { input: true };
     }
     if lists(PARSES_ARGUMENTS, name) {
-        return Kind::Parses { input: false };
+        return ProgramKind::Parses { input: false };
     }
     if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
-        return Kind::Wraps(wrapper);
+        return ProgramKind::Wraps(wrapper);
     }
     if let Some(interpreter) = INTERPRETERS.iter().find(interpreter) {
-        return Kind::Interprets(interpreter);
+        return ProgramKind::Interprets(interpreter);
     }
     match name {
-        "find" | "gfind" => Kind::Finds,
-        "export" | "readonly" | "local" | "declare" | "typeset" => Kind::Declares,
-        "test" | "[" => Kind::Tests,
-        "printf" => Kind::Formats,
-        "set" => Kind::Sets,
-        _ => Kind::Plain,
+        "find" | "gfind" => ProgramKind::Finds,
+        "export" | "readonly" | "local" | "declare" | "typeset" => ProgramKind::Declares,
+        "test" | "[" => ProgramKind::Tests,
+        "printf" => ProgramKind::Formats,
+        "set" => ProgramKind::Sets,
+        _ => ProgramKind::Plain,
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn takes_no_options(name: &str) -> bool {
     lists("test [ printf echo : true false export readonly", name)
 }
 
-/// Whether an option takes a command, whatever program it is for.
+/// Whether an option takes a command, for any program.
 pub(super) fn option_takes_code(option: &str) -> bool {
     const OPTIONS: &str = "\
         --exec --command --eval --run --rsh --to-command --shell-command --init-command \

@@ -1,43 +1,43 @@
-//! What begins with `$` or a backtick: read to its end, and closed to values.
+//! Expansions that begin with `$` or a backtick: read to their end, and closed to values.
 
-use super::{Quotes, Reader, Step, Stop};
+use super::{PlaceQuotes, ReadStep, ReadStop, ShellReader};
 use crate::command_line::error::Unsafe;
-use crate::command_line::word::Piece;
+use crate::command_line::word::WordPiece;
 
 /// How deep expansions may be inside each other.
 const DEPTH_LIMIT: usize = 16;
 
-/// What an expansion is inside of, outermost first.
+/// The expansions around an expansion, outermost first.
 #[derive(Clone, Copy)]
-struct Within<'w> {
+struct OuterExpansions<'w> {
     why: &'w Unsafe,
     depth: usize,
 }
 
-impl<'w> Within<'w> {
-    fn outermost(why: &'w Unsafe) -> Within<'w> {
-        Within { why, depth: 0 }
+impl<'w> OuterExpansions<'w> {
+    fn outermost(why: &'w Unsafe) -> OuterExpansions<'w> {
+        OuterExpansions { why, depth: 0 }
     }
 
-    fn deeper(self) -> Result<Within<'w>, Stop> {
+    fn deeper(self) -> Result<OuterExpansions<'w>, ReadStop> {
         match self.depth < DEPTH_LIMIT {
-            true => Ok(Within { depth: self.depth + 1, ..self }),
-            false => Err(Stop::Unclear("expansions too deep inside each other")),
+            true => Ok(OuterExpansions { depth: self.depth + 1, ..self }),
+            false => Err(ReadStop::Unclear("expansions too deep inside each other")),
         }
     }
 }
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     /// At `$`, outside of any expansion.
-    pub(super) fn dollar(&mut self, quotes: Quotes) -> Step {
+    pub(super) fn dollar(&mut self, quotes: PlaceQuotes) -> ReadStep {
         let start = self.at;
         self.word();
-        if self.follows("$'") && quotes == Quotes::None {
-            self.quoted().pieces.push(Piece::Expansion);
+        if self.follows("$'") && quotes == PlaceQuotes::None {
+            self.quoted().pieces.push(WordPiece::Expansion);
             self.at += 2;
             return self.ansi_quotes(&Unsafe::AnsiQuotes);
         }
-        if self.follows("$\"") && quotes == Quotes::None {
+        if self.follows("$\"") && quotes == PlaceQuotes::None {
             self.at += 1;
             return self.double();
         }
@@ -46,8 +46,8 @@ impl Reader<'_> {
             () if self.follows("$(") => Unsafe::Substitution,
             () => Unsafe::Parameter,
         };
-        if self.expansion(Within::outermost(&why))? {
-            self.word().pieces.push(Piece::Expansion);
+        if self.expansion(OuterExpansions::outermost(&why))? {
+            self.word().pieces.push(WordPiece::Expansion);
             self.check_span(start)
         } else {
             self.word().push_text("$");
@@ -56,27 +56,27 @@ impl Reader<'_> {
     }
 
     /// At the parenthesis of `<(…)`.
-    pub(super) fn substitution(&mut self) -> Step {
+    pub(super) fn substitution(&mut self) -> ReadStep {
         let start = self.at;
         self.at += 1;
-        self.commands(Within::outermost(&Unsafe::Substitution))?;
+        self.commands(OuterExpansions::outermost(&Unsafe::Substitution))?;
         self.check_span(start)
     }
 
     /// At a backtick, outside of any expansion.
-    pub(super) fn backticks(&mut self) -> Step {
+    pub(super) fn backticks(&mut self) -> ReadStep {
         let start = self.at;
-        self.word().pieces.push(Piece::Expansion);
+        self.word().pieces.push(WordPiece::Expansion);
         self.backticked(&Unsafe::Backticks)?;
         self.check_span(start)
     }
 
-    /// At `$`: goes past what it begins, or past the `$` alone if that is nothing.
-    fn expansion(&mut self, within: Within<'_>) -> Result<bool, Stop> {
+    /// At `$`: skips the expansion, or only the `$` if it begins none.
+    fn expansion(&mut self, within: OuterExpansions<'_>) -> Result<bool, ReadStop> {
         let start = self.at;
         self.at += 1;
         if let Some(place) = self.place() {
-            return Err(Stop::Refused(place, Unsafe::AfterDollar));
+            return Err(ReadStop::Refused(place, Unsafe::AfterDollar));
         }
         match self.peek() {
             Some(b'(') if self.follows("((") => {
@@ -91,9 +91,9 @@ impl Reader<'_> {
                 self.at += 1;
                 self.parameter(within.deeper()?, start)?;
             }
-            Some(b'[') => return Err(Stop::Unclear("`$[`")),
+            Some(b'[') => return Err(ReadStop::Unclear("`$[`")),
             Some(b'\\') if self.follows("\\\n") => {
-                return Err(Stop::Unclear("an expansion over two lines"));
+                return Err(ReadStop::Unclear("an expansion over two lines"));
             }
             Some(b'$') => {
                 self.at += 1;
@@ -111,32 +111,32 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// After `$$`, whose second `$` bash sometimes takes for the beginning of what follows.
-    fn after_process_id(&mut self) -> Step {
+    /// After `$$`: bash sometimes reads the second `$` as the beginning of the next expansion.
+    fn after_process_id(&mut self) -> ReadStep {
         match self.place() {
-            Some(place) => Err(Stop::Refused(place, Unsafe::AfterDollar)),
+            Some(place) => Err(ReadStop::Refused(place, Unsafe::AfterDollar)),
             None if self.peek().is_some_and(|byte| b"({['\"$\\".contains(&byte)) => {
-                Err(Stop::Unclear("`$$` in front of a quote, a bracket or another `$`"))
+                Err(ReadStop::Unclear("`$$` in front of a quote, a bracket or another `$`"))
             }
             None => Ok(()),
         }
     }
 
     /// Past one character of an expansion.
-    fn pass(&mut self, why: &Unsafe) -> Step {
+    fn pass(&mut self, why: &Unsafe) -> ReadStep {
         let length = self.text[self.at..].chars().next().map_or(0, char::len_utf8);
         self.skip_to(self.at + length, why.clone())
     }
 
     /// After `$'`. Only bash knows these quotes, so nothing may depend on how they are read.
-    fn ansi_quotes(&mut self, why: &Unsafe) -> Step {
+    fn ansi_quotes(&mut self, why: &Unsafe) -> ReadStep {
         let start = self.at - 2;
         loop {
             match self.peek() {
-                None => return Err(Stop::Unterminated { what: "`$'`", at: start }),
+                None => return Err(ReadStop::Unterminated { what: "`$'`", at: start }),
                 Some(b'\'') => break,
                 Some(b'\\') if self.follows("\\'") || self.follows("\\\\") => {
-                    return Err(Stop::Unclear("an escaped quote or backslash in `$'…'`"));
+                    return Err(ReadStop::Unclear("an escaped quote or backslash in `$'…'`"));
                 }
                 Some(_) => self.pass(why)?,
             }
@@ -145,12 +145,12 @@ impl Reader<'_> {
         self.check_span(start)
     }
 
-    fn backticked(&mut self, why: &Unsafe) -> Step {
+    fn backticked(&mut self, why: &Unsafe) -> ReadStep {
         let start = self.at;
         self.at += 1;
         loop {
             match self.peek() {
-                None => return Err(Stop::Unterminated { what: "a backtick", at: start }),
+                None => return Err(ReadStop::Unterminated { what: "a backtick", at: start }),
                 Some(b'`') => break,
                 Some(b'\\') => {
                     self.pass(why)?;
@@ -164,15 +164,15 @@ impl Reader<'_> {
     }
 
     /// After `${`. Quotes in it mean different things to different shells.
-    fn parameter(&mut self, within: Within<'_>, start: usize) -> Step {
+    fn parameter(&mut self, within: OuterExpansions<'_>, start: usize) -> ReadStep {
         loop {
             match self.peek() {
-                None => return Err(Stop::Unterminated { what: "`${`", at: start }),
+                None => return Err(ReadStop::Unterminated { what: "`${`", at: start }),
                 Some(b'}') => break,
                 Some(b'$') => self.nested(within)?,
                 // A place begins with a brace too.
                 Some(b'\'' | b'"' | b'\\' | b'`' | b'{' | b'(') if self.place().is_none() => {
-                    return Err(Stop::Unclear("quotes or braces inside `${…}`"));
+                    return Err(ReadStop::Unclear("quotes or braces inside `${…}`"));
                 }
                 Some(_) => self.pass(within.why)?,
             }
@@ -181,20 +181,20 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn nested(&mut self, within: Within<'_>) -> Step {
+    fn nested(&mut self, within: OuterExpansions<'_>) -> ReadStep {
         self.expansion(within).map(drop)
     }
 
     /// After `$((`.
-    fn arithmetic(&mut self, within: Within<'_>) -> Step {
+    fn arithmetic(&mut self, within: OuterExpansions<'_>) -> ReadStep {
         let start = self.at - 3;
         let mut open = 2;
         while open > 0 {
             match self.peek() {
-                None => return Err(Stop::Unterminated { what: "`$((`", at: start }),
+                None => return Err(ReadStop::Unterminated { what: "`$((`", at: start }),
                 Some(b'$') => self.nested(within)?,
                 Some(b'\'' | b'"' | b'\\' | b'`' | b'\n') => {
-                    return Err(Stop::Unclear("quotes or newlines inside `$((…))`"));
+                    return Err(ReadStop::Unclear("quotes or newlines inside `$((…))`"));
                 }
                 Some(byte) => {
                     open += usize::from(byte == b'(');
@@ -207,13 +207,13 @@ impl Reader<'_> {
     }
 
     /// After `$(` or `<(`.
-    fn commands(&mut self, within: Within<'_>) -> Step {
+    fn commands(&mut self, within: OuterExpansions<'_>) -> ReadStep {
         let start = self.at - 1;
         let mut open = 1;
         let mut word_begins = true;
         while open > 0 {
             let Some(byte) = self.peek() else {
-                return Err(Stop::Unterminated { what: "a command substitution", at: start });
+                return Err(ReadStop::Unterminated { what: "a command substitution", at: start });
             };
             if word_begins && byte == b'#' {
                 let rest = &self.text[self.at..];
@@ -222,10 +222,10 @@ impl Reader<'_> {
                 continue;
             }
             if word_begins && self.follows("case") {
-                return Err(Stop::Unclear("`case` in a command substitution"));
+                return Err(ReadStop::Unclear("`case` in a command substitution"));
             }
             if self.follows("<<") {
-                return Err(Stop::Unclear("a here-document in a command substitution"));
+                return Err(ReadStop::Unclear("a here-document in a command substitution"));
             }
             if !self.follows("\\\n") {
                 word_begins = b" \t\n;&|()".contains(&byte);
@@ -253,20 +253,20 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn single_within(&mut self, within: Within<'_>) -> Step {
+    fn single_within(&mut self, within: OuterExpansions<'_>) -> ReadStep {
         let start = self.at;
         match self.text[start + 1..].find('\'') {
             Some(length) => self.skip_to(start + length + 2, within.why.clone()),
-            None => Err(Stop::Unterminated { what: "a single quote", at: start }),
+            None => Err(ReadStop::Unterminated { what: "a single quote", at: start }),
         }
     }
 
-    fn double_within(&mut self, within: Within<'_>) -> Step {
+    fn double_within(&mut self, within: OuterExpansions<'_>) -> ReadStep {
         let start = self.at;
         self.at += 1;
         loop {
             match self.peek() {
-                None => return Err(Stop::Unterminated { what: "a double quote", at: start }),
+                None => return Err(ReadStop::Unterminated { what: "a double quote", at: start }),
                 Some(b'"') => break,
                 Some(b'`') => self.backticked(within.why)?,
                 Some(b'$') => self.nested(within)?,

@@ -1,7 +1,7 @@
 //! Whether a task may be merged, as far as it alone is concerned.
 
-use hookloop_core::answer::{Status, Verdict};
-use hookloop_core::delivery::{Fact, Reviewed};
+use hookloop_core::delivery::{DeliveryFact, TaskReviewed};
+use hookloop_core::hook_protocol::{HookStatus, HookVerdict};
 use hookloop_core::point::Point;
 use hookloop_git::forge::{Checks, RequestState};
 use hookloop_git::step_error::Trouble;
@@ -225,13 +225,13 @@ impl Train<'_> {
             if self.is_cancelled() {
                 return Ok(false);
             }
-            let passed = run.outcome.verdict == Verdict::Pass;
+            let passed = run.outcome.verdict == HookVerdict::Pass;
             let reason = reason_of(&run);
-            let has_said = passed || run.outcome.status == Status::Blocked;
+            let has_said = passed || run.outcome.status == HookStatus::Blocked;
             if has_said {
                 self.record(
                     car,
-                    Fact::Reviewed(Reviewed {
+                    DeliveryFact::Reviewed(TaskReviewed {
                         gate: hook.name.clone(),
                         head: car.head.to_string(),
                         passed,
@@ -240,16 +240,16 @@ impl Train<'_> {
                 )?;
             }
             match &run.outcome.verdict {
-                Verdict::Pass => {}
-                Verdict::Escalate { reason } => {
+                HookVerdict::Pass => {}
+                HookVerdict::Escalate { reason } => {
                     self.block(car, reason.clone())?;
                     return Ok(false);
                 }
-                Verdict::Block { .. } if !has_said => {
+                HookVerdict::Block { .. } if !has_said => {
                     self.wait(car, reason);
                     return Ok(false);
                 }
-                Verdict::Block { .. } => {
+                HookVerdict::Block { .. } => {
                     self.give_back(car, &hook.name, reason)?;
                     return Ok(false);
                 }

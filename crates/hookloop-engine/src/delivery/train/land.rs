@@ -1,8 +1,13 @@
 //! Moving the base to what was tested.
 
-use hookloop_core::delivery::{Fact, Planned};
+use hookloop_core::delivery::DeliveryFact;
+use hookloop_core::delivery::MergePlanned;
 use hookloop_git::forge::ForgeError;
-use hookloop_git::repo::{BranchFate, Commit, Landed, Removal, Unsaved};
+use hookloop_git::repo::BranchFate;
+use hookloop_git::repo::Commit;
+use hookloop_git::repo::Landed;
+use hookloop_git::repo::Removal;
+use hookloop_git::repo::Unsaved;
 use hookloop_git::step_error::Trouble;
 use hookloop_store::crash;
 
@@ -130,7 +135,7 @@ impl Train<'_> {
     fn plan(&self, car: &Car, onto: &Commit, commit: Option<&Commit>) -> Result<(), TrainError> {
         let (head, onto) = (car.head.to_string(), onto.to_string());
         let commit = commit.map(ToString::to_string);
-        self.record(car, Fact::Planned(Planned { head, onto, commit }))
+        self.record(car, DeliveryFact::Planned(MergePlanned { head, onto, commit }))
     }
 
     /// What nobody needs of a task that is merged. What can't be had away stays: `hookloop worktrees clean`.

@@ -4,8 +4,14 @@
 //! none together there: each task is tested alone on the newest base, and enqueued with exactly that head.
 
 use hookloop_agents::clipped;
-use hookloop_core::delivery::{AwaitedMerge, Fact, QueuePlace};
-use hookloop_git::forge::{ForgeError, MergeStatus, MergeWish, QueueExit, QueueStatus};
+use hookloop_core::delivery::AwaitedMerge;
+use hookloop_core::delivery::DeliveryFact;
+use hookloop_core::delivery::QueuePlace;
+use hookloop_git::forge::ForgeError;
+use hookloop_git::forge::MergeStatus;
+use hookloop_git::forge::MergeWish;
+use hookloop_git::forge::QueueExit;
+use hookloop_git::forge::QueueStatus;
 use hookloop_git::step_error::Trouble;
 use hookloop_store::crash;
 
@@ -211,7 +217,7 @@ impl Train<'_> {
             return self.give_back(car, "merge queue", why);
         }
         // Taken as it is, it is put into the queue again.
-        self.record(car, Fact::Awaited(nothing_awaited(car)))?;
+        self.record(car, DeliveryFact::Awaited(nothing_awaited(car)))?;
         self.block(car, why)
     }
 
@@ -228,7 +234,7 @@ impl Train<'_> {
         let known = car.delivery.awaited(car.head.as_str());
         match known.is_some_and(|known| known.is_like(&awaited)) {
             true => Ok(()),
-            false => self.record(car, Fact::Awaited(awaited)),
+            false => self.record(car, DeliveryFact::Awaited(awaited)),
         }
     }
 }

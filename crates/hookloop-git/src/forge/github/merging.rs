@@ -1,18 +1,19 @@
 //! Merging a pull request, and why GitHub did not.
 
+use hookloop_core::excerpt::clipped_chars;
 use serde_json::json;
 
-use super::super::{ForgeError, MergeWish, Merged, Method, RequestState};
+use super::super::{ForgeError, MergeMethod, MergeWish, Merged, RequestState};
 use super::answers::{MergeAnswer, Pull, Repo};
-use super::{BODY_MAX, GitHub, TITLE_MAX, cut};
+use super::{BODY_MAX, GitHub, TITLE_MAX};
 
 impl GitHub {
     pub(super) fn merged(&self, number: u64, how: &MergeWish) -> Result<Merged, ForgeError> {
         let mut body = json!({ "sha": how.head, "merge_method": how.method.name() });
         // A rebase keeps the messages that there are.
-        if how.method != Method::Rebase {
-            body["commit_title"] = cut(&how.title, TITLE_MAX).into();
-            body["commit_message"] = cut(&how.message, BODY_MAX).into();
+        if how.method != MergeMethod::Rebase {
+            body["commit_title"] = clipped_chars(&how.title, TITLE_MAX).into();
+            body["commit_message"] = clipped_chars(&how.message, BODY_MAX).into();
         }
         let route = self.pull_route(number, &["merge"]);
         match self.client.put::<MergeAnswer>(&route, &body) {
@@ -75,12 +76,12 @@ impl GitHub {
     }
 
     /// Whether the repository's settings rule a method out; those who may not merge are not told.
-    fn forbids(&self, method: Method) -> Result<bool, ForgeError> {
+    fn forbids(&self, method: MergeMethod) -> Result<bool, ForgeError> {
         let repo: Repo = self.client.get(&self.route(&[]))?;
         let allowed = match method {
-            Method::Squash => repo.allow_squash_merge,
-            Method::Rebase => repo.allow_rebase_merge,
-            Method::Merge => repo.allow_merge_commit,
+            MergeMethod::Squash => repo.allow_squash_merge,
+            MergeMethod::Rebase => repo.allow_rebase_merge,
+            MergeMethod::Merge => repo.allow_merge_commit,
         };
         Ok(allowed == Some(false))
     }

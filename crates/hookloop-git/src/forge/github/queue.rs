@@ -2,14 +2,15 @@
 //!
 //! GitHub has these in GraphQL alone.
 
+use hookloop_core::excerpt::clipped_chars;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::{
-    ForgeError, MergeStatus, MergeWish, Method, QueueExit, QueuePlace, QueueStatus,
+    ForgeError, MergeMethod, MergeStatus, MergeWish, QueueExit, QueuePlace, QueueStatus,
 };
 use super::answers::Pull;
-use super::{BODY_MAX, GitHub, TITLE_MAX, cut};
+use super::{BODY_MAX, GitHub, TITLE_MAX};
 
 const QUEUE: &str = "query($owner: String!, $name: String!, $branch: String!) { \
      repository(owner: $owner, name: $name) { mergeQueue(branch: $branch) { id } } }";
@@ -264,14 +265,14 @@ impl GitHub {
     pub(super) fn auto_merged(&self, number: u64, how: &MergeWish) -> Result<(), ForgeError> {
         let pull: Pull = self.pull(number)?;
         let method = match how.method {
-            Method::Squash => "SQUASH",
-            Method::Rebase => "REBASE",
-            Method::Merge => "MERGE",
+            MergeMethod::Squash => "SQUASH",
+            MergeMethod::Rebase => "REBASE",
+            MergeMethod::Merge => "MERGE",
         };
         let mut variables = json!({ "id": pull.node_id, "head": how.head, "method": method });
-        if how.method != Method::Rebase {
-            variables["title"] = cut(&how.title, TITLE_MAX).into();
-            variables["message"] = cut(&how.message, BODY_MAX).into();
+        if how.method != MergeMethod::Rebase {
+            variables["title"] = clipped_chars(&how.title, TITLE_MAX).into();
+            variables["message"] = clipped_chars(&how.message, BODY_MAX).into();
         }
         let body = json!({ "query": AUTO_MERGE, "variables": variables });
         let refused = match self.client.graphql(&body) {

@@ -1,9 +1,11 @@
 //! `hookloop agents list`
 
-use hookloop_agents::repository::{Unfit, Wanted, fit};
+use hookloop_agents::repository::Unfit;
+use hookloop_agents::repository::Wanted;
+use hookloop_agents::repository::fit;
 use hookloop_config::agents::Settings;
 use hookloop_config::agents::profile::KNOWN;
-use hookloop_core::hook::Source;
+use hookloop_core::hook::HookSource;
 use serde_json::json;
 
 use super::super::session::runner;
@@ -78,9 +80,9 @@ impl Args {
 
 fn source(settings: &Settings) -> &'static str {
     match settings.source {
-        Source::Builtin => "known",
-        Source::Operator => "operator",
-        Source::User => "yours",
-        Source::Project => "project",
+        HookSource::Builtin => "known",
+        HookSource::Operator => "operator",
+        HookSource::User => "yours",
+        HookSource::Project => "project",
     }
 }

@@ -7,11 +7,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use hookloop_config::channels::Channel;
-use hookloop_config::paths::{Place, PlaceError};
+use hookloop_config::paths::Place;
+use hookloop_config::paths::PlaceError;
 use hookloop_config::project_file as config;
 use hookloop_config::project_file::Settings;
-use hookloop_config::user::{StoreName, User};
-use hookloop_core::hook::Registry;
+use hookloop_config::user::StoreName;
+use hookloop_config::user::User;
+use hookloop_core::hook::HookRegistry;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::kept::{Kept, Surroundings};
@@ -220,7 +222,7 @@ impl Known {
     }
 
     /// What is found of the store and the fleet, and the hooks as they were switched.
-    fn store(&self) -> (Vec<Finding>, Option<Registry>) {
+    fn store(&self) -> (Vec<Finding>, Option<HookRegistry>) {
         let (Some(place), Some(settings)) = (&self.place, &self.settings) else {
             return (Vec::new(), None);
         };
@@ -257,7 +259,7 @@ fn ask_store(
     place: &Place,
     around: &Surroundings,
     state_home: Option<&Path>,
-) -> (Vec<Finding>, Option<Registry>) {
+) -> (Vec<Finding>, Option<HookRegistry>) {
     let project = match Project::open(place, caller(place), around) {
         Ok(project) => project,
         Err(error) => return (vec![failed(Group::Store, "store", &error.into())], None),

@@ -1,11 +1,18 @@
 //! `hookloop hooks explain`
 
 use hookloop_config::policy::Policies;
-use hookloop_core::hook::{CommandText, Handler, Hook};
+use hookloop_core::hook::CommandText;
+use hookloop_core::hook::Hook;
+use hookloop_core::hook::HookHandler;
 use hookloop_core::limits::Limits;
 use hookloop_core::options::Length;
-use hookloop_core::point::{Kind, NoSuchPoint, Point};
-use hookloop_hooks::explain::{Explained, List, Runs, explain};
+use hookloop_core::point::NoSuchPoint;
+use hookloop_core::point::Point;
+use hookloop_core::point::PointKind;
+use hookloop_hooks::explain::Explained;
+use hookloop_hooks::explain::List;
+use hookloop_hooks::explain::Runs;
+use hookloop_hooks::explain::explain;
 use hookloop_hooks::sandbox::in_words;
 use hookloop_hooks::trust::Standing;
 use hookloop_process::SandboxSupport;
@@ -45,8 +52,8 @@ impl Args {
             return out.json(&explained.iter().map(to_json).collect::<Vec<_>>());
         }
         let kind = match point.kind() {
-            Kind::Gate => "a gate: each hook may block",
-            Kind::Reaction => "a reaction: a failure stops nothing",
+            PointKind::Gate => "a gate: each hook may block",
+            PointKind::Reaction => "a reaction: a failure stops nothing",
         };
         out.line(format_args!("{BOLD}{point}{BOLD:#}  {DIM}{kind}{DIM:#}"))?;
         if explained.is_empty() {
@@ -122,22 +129,22 @@ fn place(policy: &Policies, hook: &Hook) -> String {
     gate.map_or_else(String::new, |gate| gate.at.to_string())
 }
 
-fn is_process(handler: &Handler) -> bool {
-    matches!(handler, Handler::Command(_) | Handler::Http { .. })
+fn is_process(handler: &HookHandler) -> bool {
+    matches!(handler, HookHandler::Command(_) | HookHandler::Http { .. })
 }
 
 /// What a hook does, in a line.
 pub(super) fn what(hook: &Hook) -> String {
     match &hook.handler {
-        Handler::Command(CommandText::Shell(line)) => line.clone(),
-        Handler::Command(CommandText::Exec(args)) => json!(args).to_string(),
-        Handler::Http { url } => url.clone(),
-        Handler::Rule(rule) => rule.to_string(),
-        Handler::Gatekeepers { agents, .. } => format!("review by {}", agents.join(", ")),
-        Handler::Declared(actions) => {
+        HookHandler::Command(CommandText::Shell(line)) => line.clone(),
+        HookHandler::Command(CommandText::Exec(args)) => json!(args).to_string(),
+        HookHandler::Http { url } => url.clone(),
+        HookHandler::Rule(rule) => rule.to_string(),
+        HookHandler::Gatekeepers { agents, .. } => format!("review by {}", agents.join(", ")),
+        HookHandler::Declared(actions) => {
             actions.iter().map(|action| action.kind).collect::<Vec<_>>().join(", ")
         }
-        Handler::Builtin(_) => hook.metadata.description.clone().unwrap_or_default(),
+        HookHandler::Builtin(_) => hook.metadata.description.clone().unwrap_or_default(),
     }
 }
 

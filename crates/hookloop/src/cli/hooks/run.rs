@@ -1,7 +1,7 @@
 //! `hookloop hooks run`
 
-use hookloop_core::answer::{Status, Verdict, looks_like_answer};
 use hookloop_core::hook::Hook;
+use hookloop_core::hook_protocol::{HookStatus, HookVerdict, looks_like_answer};
 use hookloop_core::point::{NoSuchPoint, Point};
 use hookloop_engine::project::Project;
 use hookloop_hooks::hook_run::HookRun;
@@ -86,8 +86,8 @@ impl Args {
 
 /// Whether the hook passed or had nothing to do, and asks for no human.
 fn has_passed(run: &HookRun) -> bool {
-    let is_good = matches!(run.outcome.status, Status::Passed | Status::Skipped);
-    is_good && run.outcome.verdict == Verdict::Pass
+    let is_good = matches!(run.outcome.status, HookStatus::Passed | HookStatus::Skipped);
+    is_good && run.outcome.verdict == HookVerdict::Pass
 }
 
 fn dry_run(context: &mut Context, project: &Project, hook: &Hook, point: &Point) -> Result {
@@ -106,9 +106,9 @@ fn print(context: &mut Context, point: &Point, run: &HookRun) -> Result {
     let out = &mut context.out;
     let status = run.outcome.status.name();
     let (verdict, feedback) = match &run.outcome.verdict {
-        Verdict::Pass => ("pass", None),
-        Verdict::Block { feedback } => ("block", Some(feedback)),
-        Verdict::Escalate { reason } => ("escalate", Some(reason)),
+        HookVerdict::Pass => ("pass", None),
+        HookVerdict::Block { feedback } => ("block", Some(feedback)),
+        HookVerdict::Escalate { reason } => ("escalate", Some(reason)),
     };
     let ran = run.ran.as_ref();
     if out.json {

@@ -1,6 +1,6 @@
 //! Beads: issues as lines of JSON, with what they wait for.
 
-use hookloop_core::task::{Obstacle, TaskState};
+use hookloop_core::task::{TaskObstacle, TaskState};
 use serde_json::{Value, json};
 
 use super::Tool;
@@ -124,7 +124,7 @@ fn issue(mut issue: Fields, taken: &mut Taken) -> Result<(), String> {
     let before = taken.tasks.len();
     draft.take(taken);
     if let (Some(reason), Some(task)) = (reason, taken.tasks.get_mut(before)) {
-        task.blocked = Some(Obstacle { reason, required_knowledge: None });
+        task.blocked = Some(TaskObstacle { reason, required_knowledge: None });
     }
     Ok(())
 }

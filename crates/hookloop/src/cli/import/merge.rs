@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use hookloop_config::paths::FILE_NAME;
 use hookloop_config::project_file::settings_from;
-use hookloop_core::hook::Source as HookSource;
+use hookloop_core::hook::HookSource;
 use serde_json::{Map, Value, json};
 
 use super::source::Source;

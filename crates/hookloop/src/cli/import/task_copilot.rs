@@ -1,6 +1,6 @@
 //! task-copilot: its MCP server, which hookloop's takes the place of, and its tasks as `task_list` answers them.
 
-use hookloop_core::task::{Obstacle, TaskState};
+use hookloop_core::task::{TaskObstacle, TaskState};
 use serde_json::{Value, json};
 
 use super::Tool;
@@ -101,7 +101,7 @@ fn tasks(value: Value, taken: &mut Taken) -> Result<(), String> {
         let before = taken.tasks.len();
         draft.take(taken);
         if let (Some(reason), Some(task)) = (blocked, taken.tasks.get_mut(before)) {
-            task.blocked = Some(Obstacle { reason, required_knowledge: None });
+            task.blocked = Some(TaskObstacle { reason, required_knowledge: None });
         }
     }
     Ok(())

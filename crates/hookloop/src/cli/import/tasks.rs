@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 
 use hookloop_core::decide::{GOAL_MAX_BYTES, LIST_MAX, TEXT_MAX_BYTES, WORD_MAX_BYTES};
+use hookloop_core::digest::short_sha256_hex;
 use hookloop_core::id::{EventId, TASK_ID_MAX, TaskId};
 use hookloop_core::task::{Priority, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::bulk::{self, Line};
 use hookloop_engine::command_outcome::Done;
 use hookloop_engine::project::Project;
-use sha2::{Digest, Sha256};
 
 use super::taken::Taken;
 use crate::cli::Context;
@@ -216,7 +216,7 @@ impl Draft {
         if self.kind.as_ref().is_some_and(|kind| !is_kind(kind)) {
             taken.lose("a type", format!("longer than {WORD_MAX_BYTES} bytes"));
         }
-        let outcome = self.result.map(|result| hookloop_core::task::Outcome {
+        let outcome = self.result.map(|result| hookloop_core::task::TaskOutcome {
             result: Some(cut("result", result, TEXT_MAX_BYTES, taken)),
             artifacts: Vec::new(),
             proven: false,
@@ -283,7 +283,7 @@ fn id_of_goal(goal: &str, taken: &mut Taken) -> TaskId {
 
 /// Eight letters that stand for a text.
 fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    short_sha256_hex(text, 4)
 }
 
 /// An id for a text that has none: the same each time.

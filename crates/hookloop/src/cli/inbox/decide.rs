@@ -1,5 +1,5 @@
-use hookloop_core::inbox::Key;
-use hookloop_core::session::Answer as Told;
+use hookloop_core::inbox::ProblemKey;
+use hookloop_core::session::LimitDecision as Told;
 use hookloop_engine::command_outcome::Done;
 use hookloop_engine::inbox::{self, InboxError, Settled};
 use hookloop_engine::project::Project;
@@ -48,7 +48,7 @@ pub(crate) struct Dismiss {
 
 impl Answer {
     pub(super) fn run(self, context: &mut Context) -> Result {
-        let answer = |project: &Project, key: &Key| inbox::answer(project, key, &self.text);
+        let answer = |project: &Project, key: &ProblemKey| inbox::answer(project, key, &self.text);
         decide(context, &self.key, ("answered", "Answered"), answer)
     }
 }
@@ -81,7 +81,7 @@ fn decide(
     context: &mut Context,
     wanted: &str,
     words: (&str, &str),
-    decision: impl FnOnce(&Project, &Key) -> std::result::Result<Settled, InboxError>,
+    decision: impl FnOnce(&Project, &ProblemKey) -> std::result::Result<Settled, InboxError>,
 ) -> Result {
     let project = context.project()?;
     let key = inbox::find(&project, wanted)?.key;

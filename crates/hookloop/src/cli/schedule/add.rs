@@ -1,4 +1,4 @@
-use hookloop_core::schedule::{Ask, Overlap, Schedule, ScheduleName, Timetable};
+use hookloop_core::schedule::{Overlap, Schedule, ScheduleCommand, ScheduleName, Timetable};
 
 use super::super::task::SpecArgs;
 use super::{Context, order};
@@ -40,6 +40,6 @@ impl Args {
             overlap: self.overlap,
             task: self.rest.spec(self.goal),
         };
-        order(context, self.name, "Added", Ask::Set(Box::new(schedule)))
+        order(context, self.name, "Added", ScheduleCommand::Set(Box::new(schedule)))
     }
 }

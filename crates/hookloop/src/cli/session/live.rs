@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use anstyle::{AnsiColor, Style};
 use hookloop_core::event::EventBody;
 use hookloop_core::purse::Purse;
-use hookloop_core::session::plan::{CostFigure, Count};
-use hookloop_core::session::{Answer, Limits, Session, Usage};
+use hookloop_core::session::plan::{CompactCount, CostFigure};
+use hookloop_core::session::{LimitDecision, Session, SessionLimits, Usage};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::session::now::{NowBoard, NowRecord, NowStep, RunningHook};
 use hookloop_engine::session::real::{Onlooker, Stop, Waited};
@@ -53,7 +53,7 @@ pub(crate) struct Live<'o> {
     out: &'o mut Output,
     id: String,
     stop: Stop,
-    limits: Limits,
+    limits: SessionLimits,
     used: Usage,
     unpriced_turns: u64,
     began: Instant,
@@ -104,7 +104,7 @@ impl<'o> Live<'o> {
             live.line(format!("{DIM}done when {}{DIM:#}", words::stop_when(plan)));
             live.line(format!("{DIM}limits: {}{DIM:#}", plan.limits));
             if plan.delivers {
-                let Limits { remediations, continuations, .. } = plan.limits;
+                let SessionLimits { remediations, continuations, .. } = plan.limits;
                 live.line(format!(
                     "{DIM}delivers each task from a worktree of its own: {remediations} remediations, {continuations} returns{DIM:#}"
                 ));
@@ -273,7 +273,11 @@ impl Onlooker for Live<'_> {
         !self.out.json && self.out.terminal && std::io::stdin().is_terminal()
     }
 
-    fn ask(&mut self, session: &Session, is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
+    fn ask(
+        &mut self,
+        session: &Session,
+        is_answered: &mut dyn FnMut() -> bool,
+    ) -> Option<LimitDecision> {
         if !self.can_ask() {
             return None;
         }
@@ -297,15 +301,15 @@ impl Onlooker for Live<'_> {
 impl Live<'_> {
     /// What is used of what there is.
     fn budget(&self, iteration: u32) -> String {
-        let Limits { iterations, duration_ms, tokens, cost_micros, .. } = self.limits;
+        let SessionLimits { iterations, duration_ms, tokens, cost_micros, .. } = self.limits;
         let ran_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (ran, most) = (words::duration(ran_ms), words::duration(duration_ms));
         let used = match self.used.is_none() {
             true => String::new(),
             false => format!(
                 ", {} of {} tokens, {}",
-                Count(self.used.tokens()),
-                Count(tokens),
+                CompactCount(self.used.tokens()),
+                CompactCount(tokens),
                 CostFigure { micros: self.used.cost_micros, unpriced_turns: self.unpriced_turns }
                     .of(cost_micros)
             ),
@@ -339,7 +343,7 @@ impl Live<'_> {
         &mut self,
         session: &Session,
         is_answered: &mut dyn FnMut() -> bool,
-    ) -> Option<Answer> {
+    ) -> Option<LimitDecision> {
         let failing: Vec<String> = session.failing.iter().flatten().cloned().collect();
         let retries = words::counted(self.limits.hook_retries, "retry", "retries");
         self.line(format!(
@@ -353,7 +357,7 @@ impl Live<'_> {
             loop {
                 match self.stop.wait_for(std::io::stdin(), HEAR) {
                     Waited::Input => break,
-                    Waited::Stop => return Some(Answer::Abort),
+                    Waited::Stop => return Some(LimitDecision::Abort),
                     Waited::Nothing if is_answered() => {
                         let _ = writeln!(terminal, "answered elsewhere");
                         return None;
@@ -366,9 +370,9 @@ impl Live<'_> {
                 return None;
             }
             match answer.trim() {
-                "c" | "continue" => return Some(Answer::Continue),
-                "a" | "accept" => return Some(Answer::Accept),
-                "q" | "quit" | "abort" => return Some(Answer::Abort),
+                "c" | "continue" => return Some(LimitDecision::Continue),
+                "a" | "accept" => return Some(LimitDecision::Accept),
+                "q" | "quit" | "abort" => return Some(LimitDecision::Abort),
                 _ => {}
             }
         }

@@ -3,15 +3,18 @@
 use hookloop_core::delivery::Submission;
 use hookloop_core::event::{EventBody, HookRan, ReactionFailed};
 use hookloop_core::excerpt::first_names;
+use hookloop_core::hook_status::HookStatus;
 use hookloop_core::inbox::one_line;
 use hookloop_core::options::Length;
 use hookloop_core::promise::Promise;
-use hookloop_core::session::facts::{GatesJudged, Left};
+use hookloop_core::session::SessionState;
+use hookloop_core::session::facts::{GatesJudged, TaskExit};
 pub(crate) use hookloop_core::session::plan::counted;
 use hookloop_core::session::plan::{Dollars, GUEST};
 use hookloop_core::session::{
-    Answer, Decision, Limit, Limits, Outcome, Plan, Session, SessionReopened, StopDecided,
-    StopWhen, SubmitVerdict, TurnEnded, TurnKind, TurnResult, Verdict, Work, stop,
+    JointVerdict, LimitDecision, Session, SessionLimit, SessionLimits, SessionOutcome, SessionPlan,
+    SessionReopened, SessionWork, StopDecided, StopDecision, StopWhen, SubmitVerdict, TurnEnded,
+    TurnKind, TurnResult, stop,
 };
 use hookloop_core::time::Timestamp;
 use hookloop_engine::project::Project;
@@ -42,7 +45,7 @@ pub(crate) enum Weight {
 }
 
 /// An event as a line; none for what only keeps the books. Nothing in it acts on a terminal.
-pub(crate) fn line(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
+pub(crate) fn line(body: &EventBody, limits: &SessionLimits) -> Option<(Weight, String)> {
     let (weight, text) = words(body, limits)?;
     Some((weight, plain(&text).into_owned()))
 }
@@ -57,7 +60,7 @@ pub(crate) fn details(body: &EventBody) -> Vec<String> {
     tail.iter().map(|line| format!("  | {}", plain_output(line))).collect()
 }
 
-fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
+fn words(body: &EventBody, limits: &SessionLimits) -> Option<(Weight, String)> {
     let text = match body {
         EventBody::IterationStarted(started) => {
             let again = match started.attempt {
@@ -83,8 +86,8 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
             let took = duration(ran.duration_ms);
             let HookRan { point, hook_name, status, .. } = ran;
             let text = format!("{point:<14} {hook_name:<24} {status} {took}{reason}{message}");
-            let weight = match ran.status.as_str() {
-                "passed" | "skipped" => Weight::Plain,
+            let weight = match ran.status.known() {
+                Some(HookStatus::Passed | HookStatus::Skipped) => Weight::Plain,
                 _ => Weight::Bad,
             };
             return Some((weight, text));
@@ -109,15 +112,15 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
             return Some((Weight::Bad, contradicted(decided)));
         }
         EventBody::StopDecided(decided) => match decided.decision {
-            Decision::Complete => format!("claims to be done: {}", decided.reason),
-            Decision::Continue => format!("goes on: {}", decided.reason),
-            Decision::Escalate => {
+            StopDecision::Complete => format!("claims to be done: {}", decided.reason),
+            StopDecision::Continue => format!("goes on: {}", decided.reason),
+            StopDecision::Escalate => {
                 return Some((Weight::Bad, format!("needs a human: {}", decided.reason)));
             }
         },
         EventBody::GatesJudged(judged) => match &judged.verdict {
-            Verdict::Pass if judged.gates == 0 => "no gates to pass".to_owned(),
-            Verdict::Pass => {
+            JointVerdict::Pass if judged.gates == 0 => "no gates to pass".to_owned(),
+            JointVerdict::Pass => {
                 let tree = judged
                     .tree
                     .as_deref()
@@ -126,10 +129,10 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
                 let weight = if judged.is_proof() { Weight::Good } else { Weight::Bad };
                 return Some((weight, format!("{gates}{tree}")));
             }
-            Verdict::Block => {
+            JointVerdict::Block => {
                 return Some((Weight::Bad, sent_back(&judged.failing)));
             }
-            Verdict::Escalate { reason } => {
+            JointVerdict::Escalate { reason } => {
                 return Some((Weight::Bad, format!("a gate asks for a human: {reason}")));
             }
         },
@@ -166,9 +169,9 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
         }
         EventBody::RetryLimitAnswered(answered) => {
             let what = match answered.answer {
-                Answer::Continue => "as often again",
-                Answer::Accept => "the work is accepted as it is",
-                Answer::Abort => "a human is needed",
+                LimitDecision::Continue => "as often again",
+                LimitDecision::Accept => "the work is accepted as it is",
+                LimitDecision::Abort => "a human is needed",
             };
             let text = format!(
                 "gates said no after {}: {what} ({})",
@@ -183,12 +186,12 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
         EventBody::TaskLeft(left) => {
             let reason = left.reason.as_deref().map_or_else(String::new, |why| format!(": {why}"));
             let (weight, how) = match left.how {
-                Left::Completed => (Weight::Good, "completed"),
-                Left::Submitted => (Weight::Good, "submitted"),
-                Left::Returned => (Weight::Bad, "goes back"),
-                Left::Blocked => (Weight::Bad, "needs a human"),
-                Left::Released => (Weight::Plain, "given back"),
-                Left::Lost => (Weight::Bad, "is not ours any more"),
+                TaskExit::Completed => (Weight::Good, "completed"),
+                TaskExit::Submitted => (Weight::Good, "submitted"),
+                TaskExit::Returned => (Weight::Bad, "goes back"),
+                TaskExit::Blocked => (Weight::Bad, "needs a human"),
+                TaskExit::Released => (Weight::Plain, "given back"),
+                TaskExit::Lost => (Weight::Bad, "is not ours any more"),
             };
             return Some((weight, format!("task {} {how}{reason}", left.task)));
         }
@@ -243,9 +246,9 @@ pub(crate) fn reopened_words(reopened: &SessionReopened) -> String {
 fn contradicted(decided: &StopDecided) -> String {
     let both = stop::contradiction(&decided.contradicting).unwrap_or_default();
     let (what, reason) = match decided.decision {
-        Decision::Complete => ("claims to be done", &decided.reason),
-        Decision::Continue => ("goes on", &decided.reason),
-        Decision::Escalate => ("needs a human", &decided.reason),
+        StopDecision::Complete => ("claims to be done", &decided.reason),
+        StopDecision::Continue => ("goes on", &decided.reason),
+        StopDecision::Escalate => ("needs a human", &decided.reason),
     };
     match reason.contains(&both) {
         true => format!("warning: {what}: {reason}"),
@@ -341,7 +344,7 @@ fn last_words(message: &str) -> Option<String> {
 }
 
 /// What a session takes for the end of its work, in words.
-pub(crate) fn stop_when(plan: &Plan) -> String {
+pub(crate) fn stop_when(plan: &SessionPlan) -> String {
     let way = |way: &StopWhen| match way {
         StopWhen::Default | StopWhen::Promise => "it says so and the gates pass".to_owned(),
         StopWhen::Validation => "the gates pass, whatever it says".to_owned(),
@@ -418,13 +421,13 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
     let why = Some(format!("hookloop why {id}"));
     let log = Some(format!("hookloop sessions show {id}"));
     match &session.outcome {
-        Some(Outcome::Complete { unproven: true }) => {
+        Some(SessionOutcome::Complete { unproven: true }) => {
             (Weight::Bad, format!("accepted without proof after {count}"), why)
         }
-        Some(Outcome::Complete { .. }) if session.had_nothing_to_do() => {
+        Some(SessionOutcome::Complete { .. }) if session.had_nothing_to_do() => {
             (Weight::Plain, "complete: there was nothing to do".to_owned(), None)
         }
-        Some(Outcome::Complete { .. }) if !session.is_proven() => {
+        Some(SessionOutcome::Complete { .. }) if !session.is_proven() => {
             let text = format!("complete after {count}, not proven: {}", why_unproven(session));
             if session.plan.wants_no_gates {
                 return (Weight::Plain, text, None);
@@ -434,38 +437,40 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
             }
             (Weight::Bad, text, Some(ADD_GATE.to_owned()))
         }
-        Some(Outcome::Complete { .. }) => {
+        Some(SessionOutcome::Complete { .. }) => {
             let next = (!session.tasks_submitted.is_empty()).then(|| "hookloop merge".to_owned());
             (Weight::Good, format!("complete after {count}"), next)
         }
-        Some(Outcome::NeedsHuman { reason }) => {
+        Some(SessionOutcome::NeedsHuman { reason }) => {
             (Weight::Bad, format!("needs a human after {count}: {}", plain(reason)), why)
         }
-        Some(Outcome::Limit { limit: Limit::Purse }) => {
+        Some(SessionOutcome::Limit { limit: SessionLimit::Purse }) => {
             let why = session.shortage.map_or_else(String::new, |shortage| format!(": {shortage}"));
             let text = format!("stopped at the purse of all sessions after {count}{why}");
             (Weight::Bad, text, Some("hookloop usage".to_owned()))
         }
-        Some(Outcome::Limit { limit: Limit::Errors }) => {
+        Some(SessionOutcome::Limit { limit: SessionLimit::Errors }) => {
             let last = session.last.as_ref().and_then(TurnEnded::failure_line);
             let last = last.map_or_else(String::new, |why| format!("; last: {}", plain(&why)));
             (Weight::Bad, format!("stopped at its limit of errors after {count}{last}"), why)
         }
-        Some(Outcome::Limit { limit: Limit::Cost }) if is_unpriced_limit(session) => {
+        Some(SessionOutcome::Limit { limit: SessionLimit::Cost }) if is_unpriced_limit(session) => {
             let turns = counted(session.unpriced_turns, "turn", "turns");
             let text = format!(
                 "stopped at its limit of cost after {count}: the cost of {turns} is unknown"
             );
             (Weight::Bad, text, why)
         }
-        Some(Outcome::Limit { limit }) => {
+        Some(SessionOutcome::Limit { limit }) => {
             (Weight::Bad, format!("stopped at its limit of {} after {count}", limit.name()), why)
         }
-        Some(Outcome::Cancelled) if session.plan.worker.is_none() => {
+        Some(SessionOutcome::Cancelled) if session.plan.worker.is_none() => {
             (Weight::Bad, format!("cancelled after {count}"), resume)
         }
-        Some(Outcome::Cancelled) => (Weight::Bad, format!("cancelled after {count}"), log),
-        Some(Outcome::Interrupted) => (Weight::Bad, format!("interrupted after {count}"), log),
+        Some(SessionOutcome::Cancelled) => (Weight::Bad, format!("cancelled after {count}"), log),
+        Some(SessionOutcome::Interrupted) => {
+            (Weight::Bad, format!("interrupted after {count}"), log)
+        }
         None => (Weight::Plain, format!("paused after {count}"), resume),
     }
 }
@@ -481,7 +486,7 @@ pub(crate) fn outputs_left(session: &Session) -> Option<String> {
     }
     let can_resume = session.plan.worker.is_none()
         && !session.plan.has_guest()
-        && !matches!(session.outcome, Some(Outcome::Complete { .. }));
+        && !matches!(session.outcome, Some(SessionOutcome::Complete { .. }));
     (can_resume && !session.pending.is_empty()).then(|| {
         let (one, many) = ("output or message waits", "outputs and messages wait");
         format!("{} for the next prompt", counted(number(session.pending.len()), one, many))
@@ -519,44 +524,43 @@ fn results_of_gates(judged: &GatesJudged) -> String {
 }
 
 /// What a session ended as, in a few words.
-pub(crate) fn outcome(outcome: &Outcome) -> String {
+pub(crate) fn outcome(outcome: &SessionOutcome) -> String {
     match outcome {
-        Outcome::Complete { unproven: false } => "complete".to_owned(),
-        Outcome::Complete { unproven: true } => "accepted without proof".to_owned(),
-        Outcome::NeedsHuman { reason } => format!("needs a human: {reason}"),
-        Outcome::Limit { limit } => format!("stopped at its limit of {}", limit.name()),
-        Outcome::Cancelled => "cancelled".to_owned(),
-        Outcome::Interrupted => "interrupted".to_owned(),
+        SessionOutcome::Complete { unproven: false } => "complete".to_owned(),
+        SessionOutcome::Complete { unproven: true } => "accepted without proof".to_owned(),
+        SessionOutcome::NeedsHuman { reason } => format!("needs a human: {reason}"),
+        SessionOutcome::Limit { limit } => format!("stopped at its limit of {}", limit.name()),
+        SessionOutcome::Cancelled => "cancelled".to_owned(),
+        SessionOutcome::Interrupted => "interrupted".to_owned(),
     }
 }
 
 /// What a session is for.
-pub(crate) fn work(work: &Work) -> String {
+pub(crate) fn work(work: &SessionWork) -> String {
     match work {
-        Work::Prompt(prompt) => plain(prompt.lines().next().unwrap_or_default()).into_owned(),
-        Work::Spec(path) => format!("spec {}", plain(path)),
-        Work::Tasks => "tasks".to_owned(),
-        Work::Task(id) => format!("task {id}"),
-        Work::Own => "what its user asks".to_owned(),
-        Work::Review(_) => "a review".to_owned(),
+        SessionWork::Prompt(prompt) => {
+            plain(prompt.lines().next().unwrap_or_default()).into_owned()
+        }
+        SessionWork::Spec(path) => format!("spec {}", plain(path)),
+        SessionWork::Tasks => "tasks".to_owned(),
+        SessionWork::Task(id) => format!("task {id}"),
+        SessionWork::Own => "what its user asks".to_owned(),
+        SessionWork::Review(_) => "a review".to_owned(),
     }
 }
 
 /// The state of a session as a list shows it: one of this machine that nobody performs is not running.
-pub(crate) fn state<'r>(row: &'r SessionRow, is_running: bool, machine: &str) -> &'r str {
+pub(crate) fn state(row: &SessionRow, is_running: bool, machine: &str) -> SessionState {
     let is_there = is_running || row.machine != machine || open::is_of_guest(row);
-    match (row.state.as_str(), is_there) {
-        (hookloop_engine::store::RUNNING, false) => INTERRUPTED,
+    match (row.state, is_there) {
+        (SessionState::Running, false) => SessionState::Interrupted,
         (state, _) => state,
     }
 }
 
-/// The state of a session that has not ended and whose program died.
-const INTERRUPTED: &str = "interrupted";
-
 /// Whether a session has not ended and its program died.
 pub(crate) fn is_interrupted(project: &Project, row: &SessionRow) -> bool {
-    row.state == hookloop_engine::store::RUNNING && !open::is_performed(project, row)
+    row.state == SessionState::Running && !open::is_performed(project, row)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Commands that move a task along: start, complete, block, unblock, delete.
 
 use hookloop_core::command::{Command, DependentsOfDeleted};
-use hookloop_core::task::{Obstacle, Outcome};
+use hookloop_core::task::{TaskObstacle, TaskOutcome};
 
 use super::holder::Right;
 use super::{Context, give};
@@ -51,7 +51,7 @@ impl Complete {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let fence = self.right.fence(&id)?;
-        let outcome = Outcome { result: self.result, artifacts: self.artifacts, proven: false };
+        let outcome = TaskOutcome { result: self.result, artifacts: self.artifacts, proven: false };
         give(context, &project, "Completed", &Command::CompleteTask { id, outcome, fence })?;
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Block {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let fence = self.right.fence(&id)?;
-        let obstacle = Obstacle { reason: self.reason, required_knowledge: self.needs };
+        let obstacle = TaskObstacle { reason: self.reason, required_knowledge: self.needs };
         give(
             context,
             &project,

@@ -1,6 +1,6 @@
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
-use hookloop_core::remark::Remark;
+use hookloop_core::remark::TaskRemark;
 
 use super::{Context, give};
 use crate::ids;
@@ -23,7 +23,7 @@ impl Args {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         // Who holds it loses nothing by what a person says.
-        let (remark, fence) = (Remark::Note(self.text), Fence::Override);
+        let (remark, fence) = (TaskRemark::Note(self.text), Fence::Override);
         give(context, &project, "Noted", &Command::RemarkTask { id, remark, fence })?;
         Ok(())
     }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use hookloop_core::claim::Claim;
 use hookloop_core::delivery::Delivery;
-use hookloop_core::remark::Noted;
+use hookloop_core::remark::TaskNoted;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::store::{LogError, TaskAnnotation, TaskRow};
 
@@ -28,7 +28,7 @@ struct Detail {
     depends_on: Vec<Task>,
     dependents: Vec<Task>,
     spawned: Vec<Task>,
-    notes: Vec<TaskAnnotation<Noted>>,
+    notes: Vec<TaskAnnotation<TaskNoted>>,
     delivery: Delivery,
 }
 

@@ -1,9 +1,10 @@
 //! What a worker tells, in the forms that it is told in.
 
-use hookloop_core::session::Outcome;
-use hookloop_core::trace::Names;
+use hookloop_core::session::SessionOutcome;
+use hookloop_core::trace::SpanNames;
 use hookloop_fleet::fleet::WorkerState;
-use hookloop_fleet::worker::{End, Told};
+use hookloop_fleet::worker::End;
+use hookloop_fleet::worker::Told;
 use serde::Serialize;
 
 use crate::cli::merge::ArrivalJson;
@@ -58,8 +59,8 @@ fn end_words(end: &End) -> (&str, Option<String>) {
     match end {
         End::Outcome(outcome) => {
             let reason = match outcome {
-                Outcome::NeedsHuman { reason } => Some(reason.clone()),
-                Outcome::Limit { limit } => Some(limit.name().to_owned()),
+                SessionOutcome::NeedsHuman { reason } => Some(reason.clone()),
+                SessionOutcome::Limit { limit } => Some(limit.name().to_owned()),
                 _ => None,
             };
             (outcome.name(), reason)
@@ -102,7 +103,8 @@ pub(super) fn log_line(told: &Told<'_>, is_traced: bool) -> Line {
         | Told::State(_)
         | Told::Unfit { why: None, .. } => Level::Info,
         Told::Ended {
-            end: End::Outcome(Outcome::Complete { .. } | Outcome::Cancelled), ..
+            end: End::Outcome(SessionOutcome::Complete { .. } | SessionOutcome::Cancelled),
+            ..
         } => Level::Info,
         Told::Ended { .. } | Told::Expired { .. } | Told::Unfit { .. } | Told::Trouble { .. } => {
             Level::Warn
@@ -118,7 +120,7 @@ pub(super) fn log_line(told: &Told<'_>, is_traced: bool) -> Line {
     }
     match told {
         Told::Took { session, .. } | Told::Ended { session, .. } if is_traced => {
-            line.with("trace_id", Names::new((*session).clone(), None).trace().to_string())
+            line.with("trace_id", SpanNames::new((*session).clone(), None).trace().to_string())
         }
         _ => line,
     }

@@ -1,7 +1,7 @@
 //! Stop hooks of a task: presets, never commands.
 
-use hookloop_core::session::Decision;
-use hookloop_engine::guest::desk::{Desk, Evaluated, Preset, Registered, Said};
+use hookloop_core::session::StopDecision;
+use hookloop_engine::guest::desk::{Desk, Evaluated, Registered, Said, StopPreset};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -57,7 +57,7 @@ pub(super) const CLEAR: Tool = Tool {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Register {
     task_id: String,
-    hook_type: Option<Preset>,
+    hook_type: Option<StopPreset>,
     #[serde(default)]
     metadata: Map<String, Value>,
 }
@@ -66,7 +66,7 @@ fn register(desk: &Desk, arguments: Arguments) -> Answer {
     let wanted: Register = read(arguments)?;
     let hook = desk.register(
         &wanted.task_id,
-        wanted.hook_type.unwrap_or(Preset::Default),
+        wanted.hook_type.unwrap_or(StopPreset::Default),
         wanted.metadata,
     )?;
     Ok(json!({
@@ -116,11 +116,11 @@ fn evaluate(desk: &Desk, arguments: Arguments) -> Answer {
     }))
 }
 
-pub(super) fn action_name(action: Decision) -> &'static str {
+pub(super) fn action_name(action: StopDecision) -> &'static str {
     match action {
-        Decision::Complete => "complete",
-        Decision::Continue => "continue",
-        Decision::Escalate => "escalate",
+        StopDecision::Complete => "complete",
+        StopDecision::Continue => "continue",
+        StopDecision::Escalate => "escalate",
     }
 }
 

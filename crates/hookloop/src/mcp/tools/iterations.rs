@@ -2,7 +2,7 @@
 
 use hookloop_core::gates::GateResult;
 use hookloop_core::promise::Promise;
-use hookloop_core::session::stop::Validated;
+use hookloop_core::session::stop::ValidationResult;
 use hookloop_engine::guest::desk::{Completed, Desk, Evaluated, Iteration, Judged, Signal, Start};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -124,7 +124,7 @@ fn validate(desk: &Desk, arguments: Arguments) -> Answer {
     ]))
 }
 
-fn result(validated: &Validated) -> Value {
+fn result(validated: &ValidationResult) -> Value {
     let word = match validated.result {
         GateResult::Passed => "passed",
         GateResult::Skipped => "skipped",

@@ -7,6 +7,7 @@ mod tasks;
 
 use std::sync::Arc;
 
+use hookloop_core::excerpt::first_chars;
 use hookloop_engine::guest::desk::Desk;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -191,7 +192,7 @@ impl Tool {
 
     fn unknown(&self, name: &str) -> Refusal {
         let known: Vec<&str> = self.fields.iter().map(|field| field.name).collect();
-        let name: String = name.chars().take(NAME_SHOWN).collect();
+        let name = first_chars(name, NAME_SHOWN);
         let message =
             format!("`{}` does not know `{name}`; it takes {}", self.name, known.join(", "));
         Refusal::argument(message)

@@ -1,7 +1,7 @@
 //! One session: its iterations, the steps of one of them, what the agent says, what waits.
 
-use hookloop_core::session::plan::Count;
-use hookloop_core::session::timeline::What;
+use hookloop_core::session::plan::CompactCount;
+use hookloop_core::session::timeline::StepContent;
 use hookloop_engine::session::now::{NowStep, RunningHook};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -53,10 +53,10 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
 fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
     let (session, plan) = (&shown.session, &shown.session.plan);
     let limits = &plan.limits;
-    let style = state.theme.session(&shown.state);
+    let style = state.theme.session(shown.state);
     let work = words::work(&plan.work);
     let first_line = vec![
-        Span::styled(format!("{} {}", sign(&shown.state), shown.state), style),
+        Span::styled(format!("{} {}", sign(shown.state), shown.state), style),
         Span::raw("  "),
         said(shown.id.as_str(), BOLD),
         Span::raw("  "),
@@ -71,8 +71,8 @@ fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
     if !session.usage.is_none() {
         facts.push_str(&format!(
             ", {} of {} tokens, {}",
-            Count(session.usage.tokens()),
-            Count(limits.tokens),
+            CompactCount(session.usage.tokens()),
+            CompactCount(limits.tokens),
             session.cost().of(limits.cost_micros)
         ));
     }
@@ -204,7 +204,7 @@ fn is_now(state: &State) -> bool {
 fn speech(state: &State, shown: &Shown, area: Rect) -> Vec<Line<'static>> {
     let (height, width) = (usize::from(area.height), usize::from(area.width));
     let is_at_work = state.current_part().is_some_and(|part| {
-        let is_open = |what: &What| matches!(what, What::Turn { ended: None, .. });
+        let is_open = |what: &StepContent| matches!(what, StepContent::Turn { ended: None, .. });
         part.ended.is_none()
             && part.steps.iter().any(|step| step.ended.is_none() && is_open(&step.what))
     });

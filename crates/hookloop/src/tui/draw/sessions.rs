@@ -1,6 +1,6 @@
 //! The latest sessions.
 
-use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::session::plan::{CompactCount, Dollars};
 use hookloop_engine::store::SessionRow;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -71,18 +71,18 @@ fn cost_cell(row: &SessionRow) -> String {
 
 fn session(state: &State, line: &SessionLine, width: u16) -> Line<'static> {
     let row = &line.row;
-    let style = state.theme.session(&line.state);
+    let style = state.theme.session(line.state);
     let age = ago(state.now.millis_since(row.started_at));
     let mut spans = vec![
-        Span::styled(format!("{} ", sign(&line.state)), style),
+        Span::styled(format!("{} ", sign(line.state)), style),
         Span::raw(cell(row.id.as_str(), ID - 1) + " "),
-        Span::styled(cell(&line.state, STATE - 1) + " ", style),
+        Span::styled(cell(line.state.name(), STATE - 1) + " ", style),
         Span::raw(cell(&row.iteration.to_string(), TURNS)),
         Span::styled(cell(&age, AGE), DIM),
     ];
     if width >= WIDE {
         spans.push(Span::raw(cell(&row.agent, AGENT - 1) + " "));
-        spans.push(Span::raw(cell(&Count(row.tokens).to_string(), COST)));
+        spans.push(Span::raw(cell(&CompactCount(row.tokens).to_string(), COST)));
         spans.push(Span::raw(cell(&cost_cell(row), COST)));
     }
     if let Some(reason) = &row.reason {

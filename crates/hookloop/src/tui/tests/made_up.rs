@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hookloop_core::event::EventBody;
 use hookloop_core::session::Session;
+use hookloop_core::session::SessionState;
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::timeline::Timeline;
 use hookloop_core::task::TaskState;
@@ -89,7 +90,7 @@ pub(super) fn session(id: &str, state: &str, reason: Option<&str>) -> SessionLin
     let row = SessionRow {
         id: id.parse().unwrap(),
         name: id.to_owned(),
-        state: state.to_owned(),
+        state: state.parse().unwrap(),
         reason: reason.map(str::to_owned),
         work: "Make the tests pass".to_owned(),
         agent: "claude".to_owned(),
@@ -103,7 +104,7 @@ pub(super) fn session(id: &str, state: &str, reason: Option<&str>) -> SessionLin
         ended_at: (state != "running").then(|| at(10)),
         proven: state == "complete",
     };
-    SessionLine { row, state: state.to_owned() }
+    SessionLine { row, state: state.parse().unwrap() }
 }
 
 pub(super) fn tasks() -> Tasks {
@@ -195,7 +196,7 @@ pub(super) fn shown() -> Shown {
     );
     Shown {
         id: "s7".parse().unwrap(),
-        state: "running".to_owned(),
+        state: SessionState::Running,
         machine: "desk".to_owned(),
         timeline: Arc::new(Timeline::of(bodies.iter().map(|(at, body)| (*at, body))).unwrap()),
         session: Arc::new(Session::of(bodies.iter().map(|(_, body)| body)).unwrap()),

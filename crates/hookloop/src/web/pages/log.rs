@@ -1,5 +1,6 @@
 //! What happened, the latest first.
 
+use hookloop_core::excerpt::first_chars;
 use hookloop_core::id::Subject;
 use hookloop_engine::store::{Seq, StoredEvent};
 use minijinja::context;
@@ -79,7 +80,7 @@ pub(super) fn event_line(visit: &Visit<'_>, stored: &StoredEvent) -> Value {
         serde_json::Value::Object(map) if map.is_empty() => String::new(),
         data => data.to_string(),
     };
-    let shown: String = data.chars().take(DATA_CHARS).collect();
+    let shown = first_chars(&data, DATA_CHARS);
     let (about, link) = match &event.subject {
         Subject::Task(id) => (id.to_string(), Some(visit.address(&format!("tasks/{id}")))),
         Subject::Session(id) => (id.to_string(), Some(visit.address(&format!("sessions/{id}")))),

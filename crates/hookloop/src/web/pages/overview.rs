@@ -1,7 +1,7 @@
 //! The first look: what needs a human comes first.
 
-use hookloop_core::inbox::{About, Kind, Problem};
-use hookloop_core::session::plan::{CostFigure, Count};
+use hookloop_core::inbox::{Problem, ProblemKind, ProblemSubject};
+use hookloop_core::session::plan::{CompactCount, CostFigure};
 use hookloop_core::time::{Day, Timestamp};
 use hookloop_engine::inbox;
 use hookloop_engine::session::open;
@@ -81,18 +81,20 @@ fn problem_row(visit: &Visit<'_>, problem: &Problem, has_record: bool) -> Result
     let project = visit.project();
     let about = &problem.key.about;
     let link = match about {
-        About::Task(id) => Some(visit.address(&format!("tasks/{id}"))),
-        About::Session(id) => Some(visit.address(&format!("sessions/{id}"))),
-        About::Purse => Some(visit.address("usage")),
+        ProblemSubject::Task(id) => Some(visit.address(&format!("tasks/{id}"))),
+        ProblemSubject::Session(id) => Some(visit.address(&format!("sessions/{id}"))),
+        ProblemSubject::Purse => Some(visit.address("usage")),
     };
     let can_approve = match about {
-        About::Task(id) => project.read(|view| Ok(view.delivery(id)?.standing().is_some()))?,
-        About::Session(_) | About::Purse => false,
+        ProblemSubject::Task(id) => {
+            project.read(|view| Ok(view.delivery(id)?.standing().is_some()))?
+        }
+        ProblemSubject::Session(_) | ProblemSubject::Purse => false,
     };
-    let asks = problem.kind == Kind::SessionAsks;
-    let is_paused = problem.kind == Kind::SessionPaused;
+    let asks = problem.kind == ProblemKind::SessionAsks;
+    let is_paused = problem.kind == ProblemKind::SessionPaused;
     let paused = match about {
-        About::Session(id) if is_paused => Some(id.to_string()),
+        ProblemSubject::Session(id) if is_paused => Some(id.to_string()),
         _ => None,
     };
     let evidence = has_record.then(|| inbox::evidence(project, problem)).transpose()?;
@@ -104,7 +106,7 @@ fn problem_row(visit: &Visit<'_>, problem: &Problem, has_record: bool) -> Result
         }
         None => (Vec::new(), Vec::new()),
     };
-    let has_ended = problem.kind == Kind::SessionEnded;
+    let has_ended = problem.kind == ProblemKind::SessionEnded;
     Ok(ProblemRow {
         details,
         choices,
@@ -116,7 +118,7 @@ fn problem_row(visit: &Visit<'_>, problem: &Problem, has_record: bool) -> Result
         by: problem.by.clone(),
         link,
         can_approve,
-        can_answer: matches!(about, About::Task(_)) || is_paused || asks || has_ended,
+        can_answer: matches!(about, ProblemSubject::Task(_)) || is_paused || asks || has_ended,
         paused,
         asks,
     })
@@ -157,7 +159,7 @@ impl SessionLine {
             machine: row.machine.clone(),
             iteration: row.iteration,
             task: row.task.clone(),
-            tokens: Count(row.tokens).to_string(),
+            tokens: CompactCount(row.tokens).to_string(),
             cost: row.cost().to_string(),
             started: When::new(row.started_at, visit.now),
             took: took(visit, row),
@@ -185,7 +187,7 @@ pub(super) fn took(visit: &Visit<'_>, row: &SessionRow) -> String {
 pub(super) fn state(visit: &Visit<'_>, row: &SessionRow) -> String {
     let is_running = !row.is_over()
         && visit.project().runner().is_some_and(|runner| open::is_running(runner, &row.id));
-    words::state(row, is_running, &machine()).to_owned()
+    words::state(row, is_running, &machine()).to_string()
 }
 
 fn running(visit: &Visit<'_>) -> Result<Value> {
@@ -215,7 +217,7 @@ fn today(visit: &Visit<'_>) -> Result<Value> {
     let cost = CostFigure { micros: total.cost_micros, unpriced_turns };
     Ok(context! {
         cost => cost.to_string(),
-        tokens => Count(total.tokens).to_string(),
+        tokens => CompactCount(total.tokens).to_string(),
         turns => total.turns,
         day => today.to_string(),
         purse => purse(visit)?,

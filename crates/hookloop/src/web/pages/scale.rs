@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use hookloop_core::session::timeline::{PartKind, Step, Timeline, What};
-use hookloop_core::session::{TurnResult, Verdict};
+use hookloop_core::session::timeline::{PartKind, StepContent, Timeline, TimelineStep};
+use hookloop_core::session::{JointVerdict, TurnResult};
 use hookloop_core::time::Timestamp;
 use minijinja::context;
 use minijinja::value::Value;
@@ -85,9 +85,9 @@ pub(super) fn draw(timeline: &Timeline, shown: Range<usize>, now: Timestamp) -> 
     context! { bands => value_of(bands), bars => value_of(bars), ticks => ticks(&scale), total, count, width => WIDTH, left => LEFT }
 }
 
-fn bar(scale: &Scale, step: &Step, part: usize, now: Timestamp) -> Option<Bar> {
+fn bar(scale: &Scale, step: &TimelineStep, part: usize, now: Timestamp) -> Option<Bar> {
     let (lane, class, name) = match &step.what {
-        What::Turn { ended, .. } => {
+        StepContent::Turn { ended, .. } => {
             let class = match ended.as_ref().map(|ended| &ended.result) {
                 None => "busy",
                 Some(TurnResult::Finished) => "turn",
@@ -95,16 +95,16 @@ fn bar(scale: &Scale, step: &Step, part: usize, now: Timestamp) -> Option<Bar> {
             };
             (0, class, "turn".to_owned())
         }
-        What::Hook(ran) => {
+        StepContent::Hook(ran) => {
             let title = format!("{} at {}: {}", ran.hook_name, ran.point, ran.status);
-            (1, class(&ran.status), title)
+            (1, class(ran.status.name()), title)
         }
-        What::Judged(judged) => match judged.verdict {
-            Verdict::Pass => (2, "good", "gates passed".to_owned()),
-            Verdict::Block => (2, "bad", "gates sent it back".to_owned()),
-            Verdict::Escalate { .. } => (2, "bad", "a gate asks for a human".to_owned()),
+        StepContent::Judged(judged) => match judged.verdict {
+            JointVerdict::Pass => (2, "good", "gates passed".to_owned()),
+            JointVerdict::Block => (2, "bad", "gates sent it back".to_owned()),
+            JointVerdict::Escalate { .. } => (2, "bad", "a gate asks for a human".to_owned()),
         },
-        What::Paused => (2, "calm", "paused".to_owned()),
+        StepContent::Paused => (2, "calm", "paused".to_owned()),
         _ => return None,
     };
     let (x, width) = scale.extent(step.began, step.ended.unwrap_or(now));

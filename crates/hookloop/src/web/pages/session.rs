@@ -1,9 +1,11 @@
 //! A session: what it is at and why, what happened in it, what waits for its next prompt.
 
+use hookloop_core::excerpt::first_chars;
 use hookloop_core::id::{SessionId, Subject};
-use hookloop_core::session::plan::Count;
+use hookloop_core::session::SessionState;
+use hookloop_core::session::plan::CompactCount;
 use hookloop_engine::session::open;
-use hookloop_engine::store::{PAUSED, SessionRow};
+use hookloop_engine::store::SessionRow;
 use minijinja::context;
 use minijinja::value::Value;
 
@@ -63,7 +65,7 @@ pub(in super::super) fn session(visit: &Visit<'_>) -> Result<String> {
 fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> {
     let session = &record.session;
     let state = state(visit, row);
-    let is_running = state == "running";
+    let is_running = state == SessionState::Running.name();
     let mut reason = why::of_session(row, session, is_running);
     if let Some(record) = now::of(visit.project(), &row.id) {
         reason.replace_step(session, vec![now::line(&record, visit.now)]);
@@ -84,16 +86,16 @@ fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> 
         started => When::new(row.started_at, visit.now),
         took => took(visit, row),
         iteration => row.iteration, iterations_max => limits.iterations,
-        tokens => Count(row.tokens).to_string(), tokens_max => Count(limits.tokens).to_string(),
+        tokens => CompactCount(row.tokens).to_string(), tokens_max => CompactCount(limits.tokens).to_string(),
         cost => row.cost().of(limits.cost_micros),
         receipts => session.receipts.iter().map(|receipt| context! {
-            gate => &receipt.gate, status => &receipt.status, class => class(&receipt.status),
+            gate => &receipt.gate, status => receipt.status.name(), class => class(receipt.status.name()),
             tree => receipt.tree.as_deref().map(words::short_hash),
         }).collect::<Vec<_>>(),
         is_pausing => session.pause_requested && is_running,
         can_pause => is_running && !is_guest && !session.pause_requested,
         can_stop => is_running && !is_guest,
-        can_resume => !row.is_over() && !is_guest && (row.state == PAUSED || state == "interrupted"),
+        can_resume => !row.is_over() && !is_guest && (row.state == SessionState::Paused || state == SessionState::Interrupted.name()),
         can_tell => !row.is_over(),
         action => visit.address("do"),
     })
@@ -126,7 +128,9 @@ fn step(visit: &Visit<'_>, row: &SessionRow) -> Value {
 
 fn prompt(session: &hookloop_core::session::Session) -> Option<&str> {
     match &session.plan.work {
-        hookloop_core::session::Work::Prompt(prompt) if prompt.lines().count() > 1 => Some(prompt),
+        hookloop_core::session::SessionWork::Prompt(prompt) if prompt.lines().count() > 1 => {
+            Some(prompt)
+        }
         _ => None,
     }
 }
@@ -137,7 +141,7 @@ fn waiting(record: &Record) -> Value {
         .iter()
         .take(WAITING_MAX)
         .map(|piped| {
-            let text: String = piped.text.chars().take(WAITING_CHARS).collect();
+            let text = first_chars(&piped.text, WAITING_CHARS);
             let is_cut = text.len() < piped.text.len();
             context! { from => &piped.from, point => &piped.point, text, is_cut }
         })

@@ -1,5 +1,6 @@
 //! Sessions, the newest first.
 
+use hookloop_core::session::SessionState;
 use hookloop_engine::store::SessionFilter;
 use minijinja::context;
 use minijinja::value::Value;
@@ -14,10 +15,6 @@ use crate::output::Result;
 const ON_A_PAGE: usize = 50;
 const PAGES_MAX: usize = 100_000;
 
-/// States that can be asked for.
-const STATES: [&str; 7] =
-    ["running", "paused", "complete", "needs_human", "limit", "cancelled", "interrupted"];
-
 const LIST: Part = Part::new("list", "Sessions", &[Topic::Sessions]).every(10);
 
 pub(in super::super) fn sessions(visit: &Visit<'_>) -> Result<String> {
@@ -29,9 +26,9 @@ pub(in super::super) fn sessions(visit: &Visit<'_>) -> Result<String> {
 fn list(visit: &Visit<'_>) -> Result<Value> {
     let query = visit.query;
     let number = query.number::<usize>("page").unwrap_or(1).clamp(1, PAGES_MAX);
-    let state = query.get("state").filter(|state| STATES.contains(state));
+    let state: Option<SessionState> = query.get("state").and_then(|state| state.parse().ok());
     let filter = SessionFilter {
-        state: state.map(str::to_owned),
+        state,
         text: query.get("q").map(str::to_owned),
         skip: (number - 1) * ON_A_PAGE,
         limit: ON_A_PAGE + 1,
@@ -43,8 +40,8 @@ fn list(visit: &Visit<'_>) -> Result<Value> {
     Ok(context! {
         rows => value_of(rows),
         site => visit.address(""),
-        states => STATES.to_vec(),
-        state => state.unwrap_or_default(),
+        states => SessionState::ALL.map(SessionState::name).to_vec(),
+        state => state.map_or("", SessionState::name),
         text => query.get("q").unwrap_or_default(),
         newer => (number > 1).then(|| page(number - 1)),
         older => (found.len() > ON_A_PAGE).then(|| page(number + 1)),

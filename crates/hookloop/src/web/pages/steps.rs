@@ -1,10 +1,23 @@
 //! The steps of an iteration in words, each with what it printed where this machine has that.
 
-use hookloop_core::session::facts::{GatesJudged, Left, TurnEnded};
-use hookloop_core::session::plan::{CostFigure, Count};
-use hookloop_core::session::timeline::{Part, PartKind, Step, What};
-use hookloop_core::session::{Answer, Decision, SubmitVerdict, TurnKind, TurnResult, Verdict};
-use hookloop_hooks::artifacts::{Stream, run_of};
+use hookloop_core::excerpt::first_chars;
+use hookloop_core::session::JointVerdict;
+use hookloop_core::session::LimitDecision;
+use hookloop_core::session::StopDecision;
+use hookloop_core::session::SubmitVerdict;
+use hookloop_core::session::TurnKind;
+use hookloop_core::session::TurnResult;
+use hookloop_core::session::facts::GatesJudged;
+use hookloop_core::session::facts::TaskExit;
+use hookloop_core::session::facts::TurnEnded;
+use hookloop_core::session::plan::CompactCount;
+use hookloop_core::session::plan::CostFigure;
+use hookloop_core::session::timeline::PartKind;
+use hookloop_core::session::timeline::StepContent;
+use hookloop_core::session::timeline::TimelinePart;
+use hookloop_core::session::timeline::TimelineStep;
+use hookloop_hooks::artifacts::Stream;
+use hookloop_hooks::artifacts::run_of;
 use minijinja::context;
 use minijinja::value::Value;
 use serde::Serialize;
@@ -48,7 +61,7 @@ struct Output {
     link: String,
 }
 
-pub(super) fn part(visit: &Visit<'_>, part: &Part, shown: Shown) -> Value {
+pub(super) fn part(visit: &Visit<'_>, part: &TimelinePart, shown: Shown) -> Value {
     let skipped = part.steps.len().saturating_sub(STEPS_MAX);
     let steps: Vec<Line> = part.steps.iter().skip(skipped).map(|step| line(visit, step)).collect();
     let ended = part.ended.unwrap_or(visit.now);
@@ -68,7 +81,7 @@ pub(super) fn part(visit: &Visit<'_>, part: &Part, shown: Shown) -> Value {
         is_over => part.ended.is_some(),
         began => When::new(part.began, visit.now), took => duration(took),
         hooks => part.hooks().count(), turns => part.turns().count(),
-        tokens => Count(usage.tokens()).to_string(), cost,
+        tokens => CompactCount(usage.tokens()).to_string(), cost,
         verdict => verdict(part),
         steps => value_of(steps), dropped => part.steps_dropped + skipped,
     }
@@ -84,45 +97,47 @@ pub(super) fn title(kind: PartKind) -> String {
 }
 
 /// What the gates said last.
-fn verdict(part: &Part) -> Option<Value> {
+fn verdict(part: &TimelinePart) -> Option<Value> {
     let verdict = part.steps.iter().rev().find_map(|step| match &step.what {
-        What::Judged(judged) => Some(&judged.verdict),
+        StepContent::Judged(judged) => Some(&judged.verdict),
         _ => None,
     })?;
     let (class, said) = match verdict {
-        Verdict::Pass => ("good", "passed"),
-        Verdict::Block => ("bad", "sent back"),
-        Verdict::Escalate { .. } => ("bad", "asks for a human"),
+        JointVerdict::Pass => ("good", "passed"),
+        JointVerdict::Block => ("bad", "sent back"),
+        JointVerdict::Escalate { .. } => ("bad", "asks for a human"),
     };
     Some(context! { class, said })
 }
 
-fn line(visit: &Visit<'_>, step: &Step) -> Line {
+fn line(visit: &Visit<'_>, step: &TimelineStep) -> Line {
     let took = step.duration_ms().filter(|ms| *ms > 0).map(duration);
     let under_way = step.ended.is_none().then(|| "under way".to_owned());
     let line = words(visit, &step.what);
     Line { took: took.or(under_way), ..line }
 }
 
-fn words(visit: &Visit<'_>, what: &What) -> Line {
+fn words(visit: &Visit<'_>, what: &StepContent) -> Line {
     match what {
-        What::Hook(ran) => Line {
+        StepContent::Hook(ran) => Line {
             outputs: outputs(visit, ran.artifact.as_deref()),
             ..texted(
-                (class(&ran.status), "hook", format!("{} at {}", ran.hook_name, ran.point)),
+                (class(ran.status.name()), "hook", format!("{} at {}", ran.hook_name, ran.point)),
                 match ran.attempts {
-                    0 | 1 => ran.status.clone(),
+                    0 | 1 => ran.status.to_string(),
                     attempts => format!("{} after {attempts} tries", ran.status),
                 },
                 ran.reason.as_deref().unwrap_or_default(),
             )
         },
-        What::Turn { kind, attempt, ended } => turn(visit, *kind, *attempt, ended.as_deref()),
-        What::Piped(piped) => {
+        StepContent::Turn { kind, attempt, ended } => {
+            turn(visit, *kind, *attempt, ended.as_deref())
+        }
+        StepContent::Piped(piped) => {
             let name = format!("{} at {}", piped.from, piped.point);
             texted(("calm", "for the next prompt", name), String::new(), &piped.text)
         }
-        What::ReactionFailed(failed) => {
+        StepContent::ReactionFailed(failed) => {
             let name = format!("{} at {}", failed.hook_name, failed.point);
             let said = match &failed.action_type {
                 Some(action) => format!("could not {action}"),
@@ -132,15 +147,15 @@ fn words(visit: &Visit<'_>, what: &What) -> Line {
                 [std::slice::from_ref(&failed.error), failed.output_tail.as_slice()].concat();
             texted(("bad", "reaction", name), said, &text.join("\n"))
         }
-        What::Decided(decided) => {
+        StepContent::Decided(decided) => {
             let (class, said) = match decided.decision {
-                Decision::Complete => ("busy", "claims to be done"),
-                Decision::Continue => ("calm", "goes on"),
-                Decision::Escalate => ("bad", "needs a human"),
+                StopDecision::Complete => ("busy", "claims to be done"),
+                StopDecision::Continue => ("calm", "goes on"),
+                StopDecision::Escalate => ("bad", "needs a human"),
             };
             texted((class, "stop", decided.by.clone()), said.to_owned(), &decided.reason)
         }
-        What::Receipt(receipt) => {
+        StepContent::Receipt(receipt) => {
             let tree = receipt
                 .tree
                 .as_deref()
@@ -148,45 +163,49 @@ fn words(visit: &Visit<'_>, what: &What) -> Line {
             let code =
                 receipt.exit_code.map_or(String::new(), |code| format!(", exit code {code}"));
             let said = format!("{} on {tree}{code}", receipt.status);
-            said_by((class(&receipt.status), "receipt", receipt.gate.clone()), said)
+            said_by((class(receipt.status.name()), "receipt", receipt.gate.clone()), said)
         }
-        What::Judged(judged) => judged_line(judged),
-        What::SubmitJudged(judged) => submit_line(&judged.verdict, judged.hook.as_deref()),
-        What::Answered(answered) => {
+        StepContent::Judged(judged) => judged_line(judged),
+        StepContent::SubmitJudged(judged) => submit_line(&judged.verdict, judged.hook.as_deref()),
+        StepContent::Answered(answered) => {
             let said = match answered.answer {
-                Answer::Continue => "as often again",
-                Answer::Accept => "the work is accepted as it is",
-                Answer::Abort => "a human is needed",
+                LimitDecision::Continue => "as often again",
+                LimitDecision::Accept => "the work is accepted as it is",
+                LimitDecision::Abort => "a human is needed",
             };
             said_by(("bad", "gates said no too often", answered.by.clone()), said.to_owned())
         }
-        What::Taken(taken) => {
+        StepContent::Taken(taken) => {
             said_by(("busy", "task taken", taken.task.to_string()), String::new())
         }
-        What::Left(left) => {
+        StepContent::Left(left) => {
             let (class, said) = match left.how {
-                Left::Completed => ("good", "completed"),
-                Left::Submitted => ("good", "submitted"),
-                Left::Returned => ("bad", "goes back"),
-                Left::Blocked => ("bad", "needs a human"),
-                Left::Released => ("calm", "given back"),
-                Left::Lost => ("bad", "is not ours any more"),
+                TaskExit::Completed => ("good", "completed"),
+                TaskExit::Submitted => ("good", "submitted"),
+                TaskExit::Returned => ("bad", "goes back"),
+                TaskExit::Blocked => ("bad", "needs a human"),
+                TaskExit::Released => ("calm", "given back"),
+                TaskExit::Lost => ("bad", "is not ours any more"),
             };
             let reason = left.reason.as_deref().unwrap_or_default();
             texted((class, "task left", left.task.to_string()), said.to_owned(), reason)
         }
-        What::Short(shortage) => said_by(
+        StepContent::Short(shortage) => said_by(
             ("bad", "purse", String::new()),
             format!("not enough for another turn: {shortage}"),
         ),
-        What::PauseRequested => said_by(("calm", "pause", String::new()), "asked for".to_owned()),
-        What::StopRequested => said_by(("calm", "stop", String::new()), "requested".to_owned()),
-        What::Reopened(reopened) => {
+        StepContent::PauseRequested => {
+            said_by(("calm", "pause", String::new()), "asked for".to_owned())
+        }
+        StepContent::StopRequested => {
+            said_by(("calm", "stop", String::new()), "requested".to_owned())
+        }
+        StepContent::Reopened(reopened) => {
             let said = reopened_words(reopened);
             said_by(("calm", "reopened", String::new()), said)
         }
-        What::Paused => said_by(("calm", "pause", String::new()), "paused".to_owned()),
-        What::Resumed(resumed) => {
+        StepContent::Paused => said_by(("calm", "pause", String::new()), "paused".to_owned()),
+        StepContent::Resumed(resumed) => {
             said_by(("calm", "resumed", resumed.machine.clone()), format!("run {}", resumed.run))
         }
     }
@@ -206,7 +225,7 @@ fn texted(head: (&'static str, &'static str, String), said: String, text: &str) 
         (1, 0..=120) => line.said = format!("{}: {text}", line.said),
         (_, chars) => {
             line.is_cut = chars > TEXT_CHARS;
-            line.text = Some(text.chars().take(TEXT_CHARS).collect());
+            line.text = Some(first_chars(text, TEXT_CHARS));
         }
     }
     line
@@ -243,7 +262,7 @@ fn turn(visit: &Visit<'_>, kind: TurnKind, attempt: u32, ended: Option<&TurnEnde
     let usage = match ended.usage.is_none() {
         true => String::new(),
         false => {
-            format!("{} tokens, {}", Count(ended.usage.tokens()), turn_cost(ended))
+            format!("{} tokens, {}", CompactCount(ended.usage.tokens()), turn_cost(ended))
         }
     };
     let changed = changed_files(ended).unwrap_or_default();
@@ -258,17 +277,17 @@ fn turn(visit: &Visit<'_>, kind: TurnKind, attempt: u32, ended: Option<&TurnEnde
     let mut line = said_by((class, what, name.join(", ")), said.join("; "));
     let message = ended.message.trim();
     line.is_cut = message.chars().count() > TEXT_CHARS;
-    line.text = (!message.is_empty()).then(|| message.chars().take(TEXT_CHARS).collect());
+    line.text = (!message.is_empty()).then(|| first_chars(message, TEXT_CHARS));
     line.outputs = outputs(visit, ended.artifact.as_deref());
     line
 }
 
 fn judged_line(judged: &GatesJudged) -> Line {
     let (class, said) = match &judged.verdict {
-        Verdict::Pass if judged.gates == 0 => ("calm", "there are none to pass".to_owned()),
-        Verdict::Pass => (if judged.is_proof() { "good" } else { "calm" }, judged.to_string()),
-        Verdict::Block => ("bad", "sent back".to_owned()),
-        Verdict::Escalate { reason } => ("bad", format!("asks for a human: {reason}")),
+        JointVerdict::Pass if judged.gates == 0 => ("calm", "there are none to pass".to_owned()),
+        JointVerdict::Pass => (if judged.is_proof() { "good" } else { "calm" }, judged.to_string()),
+        JointVerdict::Block => ("bad", "sent back".to_owned()),
+        JointVerdict::Escalate { reason } => ("bad", format!("asks for a human: {reason}")),
     };
     texted((class, "gates", String::new()), said, &judged.failing.join("\n"))
 }

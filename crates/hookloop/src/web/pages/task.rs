@@ -94,7 +94,7 @@ fn delivered(delivery: &Delivery) -> Option<Value> {
 
 /// What a person can decide about it now.
 fn problem(visit: &Visit<'_>, task: &Task) -> Result<Option<Value>> {
-    let about = hookloop_core::inbox::About::Task(task.id.clone());
+    let about = hookloop_core::inbox::ProblemSubject::Task(task.id.clone());
     let (problem, delivery) =
         visit.project().read(|view| Ok((view.problem_of(&about)?, view.delivery(&task.id)?)))?;
     let Some(problem) = problem.filter(|problem| !problem.is_dismissed) else { return Ok(None) };

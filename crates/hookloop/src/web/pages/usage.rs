@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use hookloop_core::purse::{Amount, Bounds};
+use hookloop_core::purse::{Amount, BudgetBounds};
 use hookloop_core::session::Usage;
-use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::session::plan::{CompactCount, Dollars};
 use hookloop_core::time::Day;
 use hookloop_engine::store::{SpentAmount, UsageBy, UsageOfDay, UsageRow};
 use minijinja::context;
@@ -108,9 +108,9 @@ fn figures(row: &UsageRow) -> Value {
     context! {
         turns => row.turns,
         cost => row.cost().to_string(),
-        input => Count(usage.input_tokens).to_string(),
-        cached => Count(usage.cached_tokens).to_string(),
-        output => Count(usage.output_tokens).to_string(),
+        input => CompactCount(usage.input_tokens).to_string(),
+        cached => CompactCount(usage.cached_tokens).to_string(),
+        output => CompactCount(usage.output_tokens).to_string(),
     }
 }
 
@@ -120,7 +120,7 @@ fn picture(rows: &[UsageOfDay], since: Day, days: i64, colours: &HashMap<String,
     let size = |usage: &Usage| if has_cost { usage.cost_micros } else { usage.tokens() };
     let said = |size: u64| match has_cost {
         true => Dollars(size).to_string(),
-        false => format!("{} tokens", Count(size)),
+        false => format!("{} tokens", CompactCount(size)),
     };
     let mut sums: BTreeMap<i64, u64> = BTreeMap::new();
     for row in rows {
@@ -176,7 +176,7 @@ pub(super) fn purse(visit: &Visit<'_>) -> Result<Value> {
         .project()
         .read(|view| Ok((view.spent(Some(today))?, view.spent(None)?, view.reservations()?)))?;
     let reserved = held.iter().fold(Amount::default(), |sum, held| sum.plus(held.amount));
-    let period = |(name, bounds, spent): (&'static str, Bounds, SpentAmount)| {
+    let period = |(name, bounds, spent): (&'static str, BudgetBounds, SpentAmount)| {
         let gone = spent.total().plus(reserved);
         context! {
             name, limit => bounds.to_string(), spent => spent.used.to_string(),
@@ -199,7 +199,7 @@ pub(super) fn purse(visit: &Visit<'_>) -> Result<Value> {
 }
 
 /// How much of what is bounded is gone, of a hundred: of what there is least left.
-fn share(bounds: Bounds, gone: Amount) -> u64 {
+fn share(bounds: BudgetBounds, gone: Amount) -> u64 {
     let share = |bound: Option<u64>, gone: u64| {
         let bound = u128::from(bound?.max(1));
         u64::try_from((u128::from(gone) * 100 / bound).min(100)).ok()
@@ -241,9 +241,9 @@ mod tests {
 
     #[test]
     fn a_share_is_of_what_is_left_least() {
-        let bounds = Bounds { cost_micros: Some(100), tokens: Some(10), turns: None };
+        let bounds = BudgetBounds { cost_micros: Some(100), tokens: Some(10), turns: None };
         assert_eq!(share(bounds, Amount { cost_micros: 20, tokens: 9, turns: 7 }), 90);
         assert_eq!(share(bounds, Amount::ALL), 100);
-        assert_eq!(share(Bounds::default(), Amount::ALL), 0);
+        assert_eq!(share(BudgetBounds::default(), Amount::ALL), 0);
     }
 }

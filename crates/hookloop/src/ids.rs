@@ -4,8 +4,8 @@ use hookloop_core::id::TaskId;
 use hookloop_engine::project::Project;
 use hookloop_engine::store::{LogError, View};
 
-use crate::error::CliError;
-use crate::output::{Cell, Result};
+use crate::error::{CliError, Result};
+use crate::output::Cell;
 
 /// The fewest characters that are shown to stand for an id.
 const SHORT_MIN: usize = 4;

@@ -13,9 +13,11 @@ use hookloop_engine::session::{Notice, Opened};
 use hookloop_engine::telemetry::News;
 use serde_json::{Map, Value, json};
 
-use crate::cli::session::words::{self, Weight};
-use crate::error::CliError;
-use crate::output::{Output, Result, plain};
+use crate::error::{CliError, Result};
+use crate::output::Output;
+use crate::present;
+use crate::present::Severity;
+use crate::sanitize::plain;
 
 const FORMAT_VARIABLE: &str = "HOOKLOOP_LOG_FORMAT";
 const LEVEL_VARIABLE: &str = "HOOKLOOP_LOG_LEVEL";
@@ -123,6 +125,13 @@ impl Line {
 }
 
 impl Logger {
+    /// Writes an error as a log line and returns its exit code.
+    pub(crate) fn error(&self, error: &CliError) -> u8 {
+        let line = Line::new(Level::Error, "hookloop", error.message());
+        self.say(line.with("kind", error.kind().name()).with("hint", error.tip()));
+        error.kind().exit_code()
+    }
+
     pub(crate) fn say(&self, line: Line) {
         if line.level > self.level {
             return;
@@ -186,13 +195,13 @@ pub(crate) struct Logged<'a> {
 impl<'a> Logged<'a> {
     pub(crate) fn new(logger: Logger, project: &'a Project, opened: &'a Opened) -> Logged<'a> {
         let logged = Logged { logger, project, opened, trace: opened.trace(project), task: None };
-        let work = words::work(&opened.plan.work);
+        let work = present::work(&opened.plan.work);
         logged.say(Level::Info, format!("session {}: {work}", opened.id), "session_opened");
         logged
     }
 
     pub(crate) fn conclude(&self, session: &Session) {
-        let (weight, text, _) = words::conclusion(self.opened.id.as_str(), session);
+        let (weight, text, _) = present::conclusion(self.opened.id.as_str(), session);
         self.say(level(weight), text, "session_concluded");
     }
 
@@ -207,10 +216,10 @@ impl<'a> Logged<'a> {
     }
 }
 
-fn level(weight: Weight) -> Level {
+fn level(weight: Severity) -> Level {
     match weight {
-        Weight::Bad => Level::Warn,
-        Weight::Heading | Weight::Good | Weight::Plain => Level::Info,
+        Severity::Bad => Level::Warn,
+        Severity::Heading | Severity::Good | Severity::Plain => Level::Info,
     }
 }
 
@@ -223,7 +232,7 @@ impl Onlooker for Logged<'_> {
             if let EventBody::TaskTaken(taken) = body {
                 self.task = Some(taken.task.to_string());
             }
-            if let Some((weight, text)) = words::line(body, &self.opened.plan.limits) {
+            if let Some((weight, text)) = present::line(body, &self.opened.plan.limits) {
                 // Columns are for a screen.
                 let text: Vec<&str> = text.split_whitespace().collect();
                 self.say(level(weight), text.join(" "), body.kind());

@@ -1,19 +1,22 @@
 //! hookloop: hooks, gates and a task graph for coding agents.
 
 mod cli;
+mod environment;
 mod error;
 mod ids;
+mod json_output;
 mod logs;
 mod mcp;
 mod metrics;
 mod native;
 mod output;
 mod picture;
+mod present;
 mod progress;
 mod reference;
+mod sanitize;
 mod tui;
 mod web;
-mod wire;
 
 use std::io::Write as _;
 use std::process::ExitCode;

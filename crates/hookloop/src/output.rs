@@ -1,27 +1,21 @@
 //! How results reach the user: tables and colour on a terminal, plain lines in a pipe, JSON on demand.
 
-use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
-use hookloop_core::redact::without_colours;
 use hookloop_core::task::TaskState;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
-use crate::error::CliError;
-
-pub(crate) type Result<T = ()> = std::result::Result<T, CliError>;
+use crate::error::Result;
+use crate::sanitize::plain;
 
 /// Columns of a terminal whose width is not known.
 const DEFAULT_WIDTH: usize = 100;
 
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const BOLD: Style = Style::new().bold();
-
-/// Columns between two tab stops in the output of hooks.
-const TAB_STOP: usize = 8;
 
 /// Output is written in pieces of this size.
 const BUFFER: usize = 64 * 1024;
@@ -190,66 +184,9 @@ pub(crate) fn state_style(state: TaskState) -> Style {
     }
 }
 
-/// `text` on one line, with everything that a terminal would act on, or that would deceive a
-/// reader, spelled out.
-pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_harmful) {
-        return Cow::Borrowed(text);
-    }
-    let spelled = |c: char| match is_harmful(c) {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
-    };
-    Cow::Owned(text.chars().map(spelled).collect())
-}
-
-/// As [`plain_output`], but lines stay lines, each after the first set in by `indent` columns.
-pub(crate) fn plain_lines(text: &str, indent: usize) -> String {
-    let lines: Vec<String> = text.lines().map(plain_output).collect();
-    lines.join(&format!("\n{}", " ".repeat(indent)))
-}
-
-/// A line of a hook's output as [`plain`] shows it, but without colours, and with spaces for tabs.
-pub(crate) fn plain_output(line: &str) -> String {
-    let mut shown = String::new();
-    for (index, part) in without_colours(line).split('\t').enumerate() {
-        if index > 0 {
-            let column = shown.width() % TAB_STOP;
-            shown.push_str(&" ".repeat(TAB_STOP - column));
-        }
-        shown.push_str(&plain(part));
-    }
-    shown
-}
-
-/// Controls, and characters that turn the direction of text or take up no room.
-pub(crate) fn is_harmful(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_reaches_the_terminal_that_it_would_act_on() {
-        assert_eq!(plain("a\u{1b}[31m\rb\nc"), "a\\u{1b}[31m\\rb\\nc");
-        assert_eq!(plain_lines("a\u{7}\nb", 2), "a\\u{7}\n  b");
-        assert_eq!(plain("x\u{202e}y"), "x\\u{202e}y");
-        assert_eq!(plain("Zoë ✓ 漢字"), "Zoë ✓ 漢字");
-    }
-
-    #[test]
-    fn output_of_hooks_has_no_colours_and_spaces_for_tabs() {
-        let check = |line: &str, expected: &str| assert_eq!(plain_output(line), expected);
-        check("\u{1b}[31mred\u{1b}[0m", "red");
-        check("a\tb\t\tc", "a       b               c");
-        check("12345678\tb", "12345678        b");
-        check("\u{1b}[2J\u{7}\u{202e}x", "\\u{1b}[2J\\u{7}\\u{202e}x");
-    }
 
     #[test]
     fn long_texts_end_at_the_edge() {

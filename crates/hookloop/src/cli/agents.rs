@@ -5,8 +5,8 @@ mod trust;
 
 use clap::Subcommand;
 
-use super::Context;
-use crate::output::Result;
+use crate::cli::context::Context;
+use crate::error::Result;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {

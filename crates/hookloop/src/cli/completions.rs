@@ -1,8 +1,9 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{Cli, Context};
-use crate::output::Result;
+use super::Cli;
+use crate::cli::context::Context;
+use crate::error::Result;
 
 /// Print completions for a shell
 ///

@@ -14,8 +14,10 @@ use hookloop_engine::session::open::{self, Wish};
 use hookloop_engine::session::real::Stop;
 
 use super::session::{self, Stage, runner};
-use super::{Context, machine, surroundings};
-use crate::output::{BOLD, DIM, Result};
+use crate::cli::context::Context;
+use crate::environment::{machine, surroundings};
+use crate::error::Result;
+use crate::output::{BOLD, DIM};
 
 /// What the demo's project holds.
 const FILES: [(&str, &str); 4] = [
@@ -68,7 +70,7 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
     place.prepare()?;
     let around = Surroundings { store: None, user_file: None, ..surroundings()? };
     trust(&place, &around)?;
-    let project = Project::open(&place, super::caller(&place), &around)?;
+    let project = Project::open(&place, crate::environment::caller(&place), &around)?;
     if !context.out.json {
         let out = &mut context.out;
         out.line(format_args!(
@@ -114,7 +116,8 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
 fn trust(place: &Place, around: &Surroundings) -> Result {
     let user = around.user()?;
     let settings = hookloop_engine::config::settings(&place.config(), &user)?;
-    let log = Project::open_log(place, super::caller(place), around, AfterLoss::Refuse)?;
+    let log =
+        Project::open_log(place, crate::environment::caller(place), around, AfterLoss::Refuse)?;
     HookConsent::look(&place.root, &place.state, &settings.rules)?.agree(&log)?;
     log.leave();
     Ok(())

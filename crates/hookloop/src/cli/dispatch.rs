@@ -5,9 +5,10 @@ use hookloop_engine::notify::Notifier;
 use hookloop_engine::project::Done;
 use serde_json::json;
 
-use super::{Context, inbox, machine, user_name};
-use crate::error::CliError;
-use crate::output::Result;
+use super::inbox;
+use crate::cli::context::Context;
+use crate::environment::{machine, user_name};
+use crate::error::{CliError, Result};
 
 /// Do the reactions and workflows that are waiting, and make the tasks of schedules that are due
 ///

@@ -6,9 +6,10 @@ use anstyle::{AnsiColor, Style};
 use hookloop_engine::doctor::{Finding, FindingStatus, Group, Mend};
 use serde_json::json;
 
-use super::Context;
-use crate::error::CliError;
-use crate::output::{BOLD, DIM, Output, Result, plain};
+use crate::cli::context::Context;
+use crate::error::{CliError, Result};
+use crate::output::{BOLD, DIM, Output};
+use crate::sanitize::plain;
 
 /// Look for what is likely to go wrong, and say what mends it
 ///

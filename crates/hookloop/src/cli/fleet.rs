@@ -8,9 +8,11 @@ use hookloop_engine::fleet::{Fleet, GONE_AFTER_MS, Presence, Running, Served};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Context, state_home};
-use crate::error::CliError;
-use crate::output::{BOLD, DIM, Result, plain};
+use crate::cli::context::Context;
+use crate::environment::state_home;
+use crate::error::{CliError, Result};
+use crate::output::{BOLD, DIM};
+use crate::sanitize::plain;
 
 /// Characters of an agent in a line of the status.
 const AGENT_MAX: usize = 32;

@@ -9,11 +9,10 @@ use hookloop_engine::guest::native::{Visit, visit};
 use hookloop_engine::place::{Place, PlaceError};
 use hookloop_engine::session::real::Stop;
 
-use super::Context;
-use crate::error::CliError;
+use crate::cli::context::Context;
+use crate::error::{CliError, Result};
 use crate::native::agent::Agent;
 use crate::native::dialect::{Event, Payload, answer, message};
-use crate::output::Result;
 
 /// No agent says more at once; it is mostly its last message.
 const PAYLOAD_MAX: u64 = 8 * 1024 * 1024;
@@ -71,9 +70,11 @@ impl Args {
             }
             Whereabouts::Deserted(_) => return Ok(()),
         }
-        record_agent(&super::state_home()?, agent.name());
+        record_agent(&crate::environment::state_home()?, agent.name());
         let external = CallerIdentity::agent(ActorKind::ExternalSession);
-        let project = context.project()?.for_caller(Caller::known(&super::user_name(), external));
+        let project = context
+            .project()?
+            .for_caller(Caller::known(&crate::environment::user_name(), external));
         let visitor = Visit { agent: agent.name(), conversation: payload.conversation(), moment };
         let reply = visit(&project, &visitor, &Stop::new()?)?;
         match answer(agent, payload, &self.event, reply) {
@@ -126,7 +127,7 @@ enum Whereabouts {
 
 /// Where the agent works.
 fn whereabouts(context: &Context) -> Result<Whereabouts> {
-    let (directory, state) = (context.directory()?, super::state_home()?);
+    let (directory, state) = (context.directory()?, crate::environment::state_home()?);
     match Place::find(&directory, &state) {
         Ok(_) => Ok(Whereabouts::Project),
         Err(PlaceError::NoProject(real)) => {

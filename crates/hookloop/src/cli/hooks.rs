@@ -16,11 +16,12 @@ use hookloop_engine::project::Project;
 use hookloop_engine::store::HookRuns;
 use hookloop_engine::trust::Standing;
 
-use super::Context;
-use crate::error::CliError;
+use crate::cli::context::Context;
+use crate::error::{CliError, Result};
 use crate::ids;
-use crate::output::{BOLD, Cell, DIM, Output, Result, plain};
-use crate::wire::{HookJson, HookLine, handler_name};
+use crate::json_output::{HookJson, HookLine, handler_name};
+use crate::output::{BOLD, Cell, DIM, Output};
+use crate::sanitize::plain;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {

@@ -10,8 +10,8 @@ use hookloop_engine::inbox;
 use hookloop_engine::project::{EngineError, Project};
 use serde::Serialize;
 
-use super::Context;
-use crate::output::Result;
+use crate::cli::context::Context;
+use crate::error::Result;
 pub(super) use notify::tell;
 
 /// List the tasks and sessions that need a person, and decide about them

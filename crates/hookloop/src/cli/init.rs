@@ -25,9 +25,9 @@ use hookloop_engine::survey::trial::{Trial, Trials};
 use hookloop_engine::survey::{Gate, Ground, Survey, survey};
 use hookloop_engine::trust::{Definition, Trust};
 
-use super::{Context, caller, is_person, state_home, surroundings};
-use crate::error::CliError;
-use crate::output::Result;
+use crate::cli::context::Context;
+use crate::environment::{caller, is_person, state_home, surroundings};
+use crate::error::{CliError, Result};
 use skip::Skipper;
 
 /// Make this directory a project

@@ -6,14 +6,17 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::hooks::trust::ask;
-use super::{Context, state_home};
-use crate::error::CliError;
-use crate::native::agent::{Agent, Homes, Scope, program_of};
+use crate::cli::context::Context;
+use crate::environment::state_home;
+use crate::error::{CliError, Result};
+use crate::native::agent::{Agent, Homes, Scope};
+use crate::native::command_line::program_of;
 use crate::native::diff::{Sign, hunks};
 use crate::native::plan::{self, Change, Ground, Plan, PlanError};
 use crate::native::record::Records;
 use crate::native::settings;
-use crate::output::{BOLD, Cell, DIM, Output, Result, plain};
+use crate::output::{BOLD, Cell, DIM, Output};
+use crate::sanitize::plain;
 
 /// The name that a shell looks for.
 const PROGRAM: &str = "hookloop";

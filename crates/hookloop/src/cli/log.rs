@@ -4,10 +4,12 @@ use hookloop_core::id::Subject;
 use hookloop_engine::project::Project;
 use hookloop_engine::store::{Seq, StoredEvent};
 
-use super::Context;
+use crate::cli::context::Context;
+use crate::error::Result;
 use crate::ids;
-use crate::output::{BOLD, DIM, Output, Result, plain};
-use crate::wire::EventJson;
+use crate::json_output::EventJson;
+use crate::output::{BOLD, DIM, Output};
+use crate::sanitize::plain;
 
 /// Events read at once.
 const PAGE: usize = 1_000;

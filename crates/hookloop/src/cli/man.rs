@@ -7,9 +7,9 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use serde_json::json;
 
-use super::{Cli, Context};
-use crate::error::CliError;
-use crate::output::Result;
+use super::Cli;
+use crate::cli::context::Context;
+use crate::error::{CliError, Result};
 
 /// What the page of the program itself has beside what its help says: headings, and for each its terms.
 const MORE: &[(&str, &[(&str, &str)])] = &[

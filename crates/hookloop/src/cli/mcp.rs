@@ -2,9 +2,10 @@ use hookloop_core::id::SessionId;
 use hookloop_engine::caller::record_agent;
 use hookloop_engine::guest::desk::Bound;
 
-use super::{Context, state_home};
-use crate::mcp::{Counter, serve};
-use crate::output::Result;
+use crate::cli::context::Context;
+use crate::environment::state_home;
+use crate::error::Result;
+use crate::mcp::{ToolService, serve};
 
 /// Serve an agent by MCP on standard input and output
 ///
@@ -35,6 +36,6 @@ impl Args {
         if let (None, Ok(state)) = (&bound, state_home()) {
             record_agent(&state, "mcp");
         }
-        serve(Counter::new(context.door().bound(bound)))
+        serve(ToolService::new(context.opener().bound(bound)))
     }
 }

@@ -11,10 +11,12 @@ use hookloop_engine::project::Project;
 use hookloop_engine::runner::Runner;
 use serde::Serialize;
 
-use super::Context;
-use super::run::length;
 use super::session::{heed_signals, runner};
-use crate::output::{DIM, Output, Result, plain};
+use super::value_parsers::length;
+use crate::cli::context::Context;
+use crate::error::Result;
+use crate::output::{DIM, Output};
+use crate::sanitize::plain;
 
 /// What scripts can rely on: somebody is needed for one of them.
 const NEEDS_HUMAN: u8 = 3;

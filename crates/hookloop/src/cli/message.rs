@@ -3,8 +3,8 @@
 use hookloop_engine::session::open;
 use serde_json::json;
 
-use super::Context;
-use crate::output::Result;
+use crate::cli::context::Context;
+use crate::error::Result;
 
 /// Tell the agent of a session something: its next prompt has it
 #[derive(clap::Args)]

@@ -16,9 +16,9 @@ use hookloop_engine::kept::{TOKEN_FILE, local_server};
 use hookloop_engine::store::MONITOR_PORT_ABOVE;
 use serde_json::json;
 
-use super::{Context, state_home};
-use crate::error::CliError;
-use crate::output::Result;
+use crate::cli::context::Context;
+use crate::environment::state_home;
+use crate::error::{CliError, Result};
 
 /// How long a server may take to start.
 const START_LIMIT: Duration = Duration::from_secs(15);

@@ -3,8 +3,10 @@
 use hookloop_engine::policy::Line;
 use serde_json::{Value, json};
 
-use super::Context;
-use crate::output::{BOLD, Cell, DIM, Result, plain};
+use crate::cli::context::Context;
+use crate::error::Result;
+use crate::output::{BOLD, Cell, DIM};
+use crate::sanitize::plain;
 
 /// What an operator decided for this machine, and in which line of which file
 ///

@@ -3,10 +3,9 @@ use hookloop_engine::project::EngineError;
 use hookloop_engine::store::{Broken, LogError, Rebuilt, StoreError, UNREADABLE_VIEW};
 use serde_json::json;
 
-use super::Context;
 use super::verify::CheckedLog;
-use crate::error::CliError;
-use crate::output::Result;
+use crate::cli::context::Context;
+use crate::error::{CliError, Result};
 use crate::progress;
 
 /// Make the view again from the log

@@ -2,8 +2,9 @@
 
 use clap::CommandFactory;
 
-use super::{Cli, Context};
-use crate::output::Result;
+use super::Cli;
+use crate::cli::context::Context;
+use crate::error::Result;
 use crate::reference::Page;
 
 /// Print a page of the reference, as Markdown

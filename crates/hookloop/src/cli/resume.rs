@@ -10,11 +10,14 @@ use hookloop_engine::session::checkout::in_worktree;
 use hookloop_engine::session::open::{self, LimitChange, LimitChanges};
 use hookloop_engine::session::real::Stop;
 
-use super::run::length;
 use super::session::{self, Look, Stage, runner};
-use super::{Context, machine, traces};
+use super::traces;
+use super::value_parsers::length;
+use crate::cli::context::Context;
+use crate::environment::machine;
+use crate::error::Result;
 use crate::logs::LogArgs;
-use crate::output::{DIM, Result};
+use crate::output::DIM;
 
 /// Continue a session that was paused, interrupted or stopped, or that needs a person
 ///

@@ -1,7 +1,6 @@
 //! `hookloop run`
 
 use hookloop_core::id::TaskId;
-use hookloop_core::options::Length;
 use hookloop_core::session::plan::{Dollars, NoSuchStop, UNPRICED_TURNS};
 use hookloop_core::session::{AtRetryLimit, ConversationPolicy, Limits, StopWhen, Work};
 use hookloop_engine::agents::Permissions;
@@ -12,11 +11,13 @@ use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};
 
 use super::session::{self, Look, runner};
-use super::{Context, machine, traces};
-use crate::error::CliError;
+use super::traces;
+use super::value_parsers::{length, permissions};
+use crate::cli::context::Context;
+use crate::environment::machine;
+use crate::error::{CliError, Result};
 use crate::ids;
 use crate::logs::LogArgs;
-use crate::output::Result;
 
 /// The agent of who names none.
 pub(super) const AGENT_VARIABLE: &str = "HOOKLOOP_AGENT";
@@ -244,15 +245,6 @@ impl Args {
             checkout: CheckoutUse::default(),
         })
     }
-}
-
-pub(super) fn length(text: &str) -> std::result::Result<u64, String> {
-    let length: std::result::Result<Length, _> = text.parse();
-    length.map(|length| length.ms).map_err(|error| error.to_string())
-}
-
-pub(super) fn permissions(text: &str) -> std::result::Result<String, String> {
-    text.parse::<Permissions>().map(|permissions| permissions.name().to_owned())
 }
 
 fn at_retry_limit(text: &str) -> std::result::Result<AtRetryLimit, String> {

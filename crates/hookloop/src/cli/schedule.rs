@@ -9,10 +9,11 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::project::{Done, Project};
 use serde::Serialize;
 
-use super::Context;
-use crate::error::CliError;
-use crate::output::{BOLD, Cell, DIM, Output, Result, plain, plain_lines};
-use crate::wire::DoneJson;
+use crate::cli::context::Context;
+use crate::error::{CliError, Result};
+use crate::json_output::DoneJson;
+use crate::output::{BOLD, Cell, DIM, Output};
+use crate::sanitize::{plain, plain_lines};
 
 /// Slots ahead that `show` names.
 const AHEAD: usize = 3;

@@ -1,7 +1,7 @@
 //! `hookloop schema`
 
-use super::Context;
-use crate::output::Result;
+use crate::cli::context::Context;
+use crate::error::Result;
 
 /// Print the JSON Schema of hookloop.yaml, of your own config.yaml, or of a policy
 ///

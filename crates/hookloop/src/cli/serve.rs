@@ -4,12 +4,14 @@ use std::path::Path;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Context, state_home};
-use crate::error::CliError;
+use crate::cli::context::Context;
+use crate::environment::state_home;
+use crate::error::{CliError, Result};
 use crate::logs::{Level, Line, LogArgs};
-use crate::mcp::Counter;
-use crate::native::agent::quoted;
-use crate::output::{DIM, Result, plain};
+use crate::mcp::ToolService;
+use crate::native::command_line::quoted;
+use crate::output::DIM;
+use crate::sanitize::plain;
 use crate::web::{AGENTS, MCP, PEOPLE, Server, Sites, Token, Tokens};
 
 const PORT: u16 = 7411;
@@ -49,14 +51,14 @@ impl Args {
         let (agents, path) = Token::of(&place.state, AGENTS)?;
         let (people, own_path) = Token::of(&place.state, PEOPLE)?;
         let sites = Sites::new(place, state_home()?, context.surroundings()?);
-        let counter = Counter::new(context.door().shared());
+        let service = ToolService::new(context.opener().shared());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let served = runtime.block_on(async {
             let (mut term, mut int) =
                 (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
             let at = (self.bind, self.port);
             let server =
-                Server::bind(at, Tokens { agents, people }, counter.clone(), sites).await?;
+                Server::bind(at, Tokens { agents, people }, service.clone(), sites).await?;
             say(context, &server, (&path, &own_path))?;
             let stop = async {
                 tokio::select! {
@@ -72,7 +74,7 @@ impl Args {
         });
         // Calls that take longer than the server waits for them end with the process.
         runtime.shutdown_background();
-        counter.leave();
+        service.leave();
         served
     }
 }

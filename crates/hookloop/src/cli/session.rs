@@ -1,8 +1,6 @@
 //! What the commands that perform a session have in common.
 
 pub(super) mod live;
-pub(crate) mod now;
-pub(crate) mod words;
 pub(super) mod worktree;
 
 use std::io::{Read, Write};
@@ -27,12 +25,13 @@ use hookloop_engine::session::{Attendance, Opened, perform as perform_session};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::Context;
-use crate::error::CliError;
+use crate::cli::context::Context;
+use crate::error::{CliError, Result};
+use crate::json_output::EventJson;
 use crate::logs::Logged;
-use crate::output::{Result, plain};
+use crate::present;
+use crate::sanitize::plain;
 use crate::tui::{self, Screen, Showing};
-use crate::wire::EventJson;
 use live::{Heading, Live};
 
 /// What scripts can rely on.
@@ -182,12 +181,12 @@ fn unknown_cost(project: &Project, plan: &Plan) -> Option<String> {
     let limits = &plan.limits;
     let unpriced = match limits.unpriced_turns {
         u32::MAX => String::new(),
-        turns => format!(", {} of unknown cost", words::counted(turns, "turn", "turns")),
+        turns => format!(", {} of unknown cost", present::counted(turns, "turn", "turns")),
     };
     Some(format!(
         "cost may be unknown: {why}, so the limit of {} can't bound it; bounded by {}, {} tokens{unpriced}",
         Dollars(limits.cost_micros),
-        words::counted(limits.iterations, "iteration", "iterations"),
+        present::counted(limits.iterations, "iteration", "iterations"),
         Count(limits.tokens),
     ))
 }

@@ -4,10 +4,15 @@ use hookloop_core::id::Subject;
 use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
 
-use super::session::{runner, words};
-use super::{Context, machine, traces};
-use crate::output::{BOLD, Cell, DIM, Result, plain};
-use crate::wire::{EventJson, SessionJson};
+use super::session::runner;
+use super::traces;
+use crate::cli::context::Context;
+use crate::environment::machine;
+use crate::error::Result;
+use crate::json_output::{EventJson, SessionJson};
+use crate::output::{BOLD, Cell, DIM};
+use crate::present;
+use crate::sanitize::plain;
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
@@ -41,7 +46,7 @@ impl List {
         let rows = project.read(|view| view.sessions(self.limit))?;
         let state = |row: &SessionRow| {
             let is_running = !row.is_over() && open::is_running(runner, &row.id);
-            words::state(row, is_running, &machine()).to_owned()
+            present::state(row, is_running, &machine()).to_owned()
         };
         let out = &mut context.out;
         if out.json {
@@ -54,7 +59,7 @@ impl List {
         }
         let (now, is_read) = (project.now(), out.terminal);
         let started = |row: &SessionRow| match is_read {
-            true => words::ago(now.millis_since(row.started_at)),
+            true => present::ago(now.millis_since(row.started_at)),
             false => row.started_at.to_string(),
         };
         let cells: Vec<Vec<Cell>> = rows
@@ -90,7 +95,7 @@ impl Show {
         if out.json {
             return events.iter().try_for_each(|event| out.json(&EventJson::from(event)));
         }
-        let (agent, work) = (plain(&row.agent), words::work(&session.plan.work));
+        let (agent, work) = (plain(&row.agent), present::work(&session.plan.work));
         out.line(format_args!("{BOLD}session {}{BOLD:#}  {work}", row.id))?;
         out.line(format_args!(
             "{DIM}agent {agent}, on {}, since {}{DIM:#}",
@@ -99,21 +104,22 @@ impl Show {
         ))?;
         out.line(format_args!("{DIM}limits: {}{DIM:#}", session.plan.limits))?;
         for stored in &events {
-            let Some((weight, text)) = words::line(&stored.event.body, &session.plan.limits) else {
+            let Some((weight, text)) = present::line(&stored.event.body, &session.plan.limits)
+            else {
                 continue;
             };
             let at = stored.event.at;
             match weight {
-                words::Weight::Heading => {
+                present::Severity::Heading => {
                     out.line(format_args!("{DIM}{at}{DIM:#} {BOLD}{text}{BOLD:#}"))?
                 }
                 _ => out.line(format_args!("{DIM}{at}{DIM:#}   {text}"))?,
             }
-            for line in words::details(&stored.event.body) {
+            for line in present::details(&stored.event.body) {
                 out.line(format_args!("{DIM}{at}{DIM:#}   {line}"))?;
             }
         }
-        let (_, text, next) = words::conclusion(row.id.as_str(), &session);
+        let (_, text, next) = present::conclusion(row.id.as_str(), &session);
         let text = match session.is_over() {
             true => text,
             false => format!("{} after {} iterations", row.state, session.iteration),

@@ -7,9 +7,12 @@ use hookloop_engine::session::now::NowRecord;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Context;
-use super::session::{now, words};
-use crate::output::{DIM, Result, plain, state_style};
+use crate::cli::context::Context;
+use crate::error::Result;
+use crate::output::{DIM, state_style};
+use crate::present;
+use crate::present::now;
+use crate::sanitize::plain;
 
 /// Tasks on their way into the base that are shown.
 const MERGING_MAX: usize = 20;
@@ -175,7 +178,7 @@ struct InterruptedSession {
 
 fn interrupted(project: &Project) -> Result<Vec<InterruptedSession>> {
     let rows = project.read(|view| view.open_sessions(RUNNING_MAX))?;
-    let interrupted = rows.into_iter().filter(|row| words::is_interrupted(project, row));
+    let interrupted = rows.into_iter().filter(|row| present::is_interrupted(project, row));
     let described = interrupted.map(|row| {
         let (id, next) = (row.id.to_string(), format!("hookloop resume {}", row.id));
         InterruptedSession { id, work: row.work, task: row.task, since: row.started_at, next }

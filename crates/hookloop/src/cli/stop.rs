@@ -9,8 +9,10 @@ use hookloop_engine::session::open::{self, StopRequest};
 use serde_json::json;
 
 use super::session::runner;
-use super::{Context, machine};
-use crate::output::{DIM, Result};
+use crate::cli::context::Context;
+use crate::environment::machine;
+use crate::error::Result;
+use crate::output::DIM;
 
 /// How long the command waits until the session has stopped, and how often it looks.
 const WAIT_MAX: Duration = Duration::from_secs(15);

@@ -2,11 +2,11 @@
 
 use super::hooks::trust::ask;
 use super::install::{ScopeArgs, agent_of, conclude, outcome, screen};
-use super::{Context, state_home};
-use crate::error::CliError;
+use crate::cli::context::Context;
+use crate::environment::state_home;
+use crate::error::{CliError, Result};
 use crate::native::plan;
 use crate::native::record::Records;
-use crate::output::Result;
 
 /// Take hookloop's hooks out of an agent's settings
 ///

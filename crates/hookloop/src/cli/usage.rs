@@ -11,8 +11,10 @@ use hookloop_engine::session::open;
 use hookloop_engine::store::{Reservation, Spent, UsageBy, UsageRow};
 use serde_json::{Value, json};
 
-use super::Context;
-use crate::output::{BOLD, Cell, DIM, Result, plain};
+use crate::cli::context::Context;
+use crate::error::Result;
+use crate::output::{BOLD, Cell, DIM};
+use crate::sanitize::plain;
 
 /// What turns used, and how the purse stands
 ///

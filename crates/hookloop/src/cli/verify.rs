@@ -4,10 +4,11 @@ use hookloop_engine::project::Project;
 use hookloop_engine::store::Broken;
 use serde_json::json;
 
-use super::{Context, state_home};
-use crate::error::CliError;
-use crate::output::{Result, plain};
+use crate::cli::context::Context;
+use crate::environment::state_home;
+use crate::error::{CliError, Result};
 use crate::progress;
+use crate::sanitize::plain;
 
 /// Foreign messages that are named in an error; JSON has more.
 const NAMED_MAX: usize = 5;

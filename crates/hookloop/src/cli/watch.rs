@@ -2,10 +2,9 @@
 
 use hookloop_engine::session::open;
 
-use super::Context;
 use super::resume;
-use crate::error::CliError;
-use crate::output::Result;
+use crate::cli::context::Context;
+use crate::error::{CliError, Result};
 use crate::tui::{self, Parting};
 
 /// Watch what runs, and act on it: problems, sessions, tasks on a screen

@@ -28,12 +28,17 @@ use hookloop_engine::worker::{Post, Quit, SLOTS_MAX, Site, Told, Worker, WorkerP
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::run::{AGENT_VARIABLE, length, permissions};
-use super::{Context, machine, state_home, traces, user_name};
-use crate::error::CliError;
+use super::run::AGENT_VARIABLE;
+use super::traces;
+use super::value_parsers::{length, permissions};
+use crate::cli::context::Context;
+use crate::environment::{machine, state_home, user_name};
+use crate::error::{CliError, Result};
 use crate::logs::{Level, Line, LogArgs};
-use crate::metrics::{Endpoint, Tally};
-use crate::output::{Output, Result, plain};
+use crate::metrics::Tally;
+use crate::output::Output;
+use crate::sanitize::plain;
+use crate::web::MetricsEndpoint;
 use told::{ToldJson, json_of, line_of, log_line};
 
 /// A lease has to outlast an election of servers, with signs of life to spare.
@@ -189,7 +194,7 @@ impl Args {
     }
 
     /// Where Prometheus may ask.
-    fn endpoint(&self, home: &Path) -> Result<Option<Endpoint>> {
+    fn endpoint(&self, home: &Path) -> Result<Option<MetricsEndpoint>> {
         let Some(address) = self.metrics else { return Ok(None) };
         if !address.ip().is_loopback() && !self.metrics_public {
             let message = format!(
@@ -198,7 +203,7 @@ impl Args {
             let hint = format!("hookloop worker … --metrics {address} --metrics-public");
             return Err(CliError::usage(message).hint(hint));
         }
-        Endpoint::bind(address, home).map(Some)
+        MetricsEndpoint::bind(address, home).map(Some)
     }
 
     fn plan(&self, first: &Project, own: Option<String>) -> Result<WorkerPlan> {
@@ -333,7 +338,7 @@ fn shown(site: Site, exporter: Option<&Exporter>) -> Site {
     }
 }
 
-fn tell_endpoint(context: &mut Context, endpoint: &Endpoint) -> Result {
+fn tell_endpoint(context: &mut Context, endpoint: &MetricsEndpoint) -> Result {
     let (url, file) = (endpoint.url(), endpoint.token_file.to_string_lossy().into_owned());
     if let Some(logger) = context.log {
         let line = Line::new(Level::Info, "worker", format!("metrics at {url}"));

@@ -9,11 +9,14 @@ use hookloop_engine::session::checkout::{is_of_session, session_of_worktree};
 use hookloop_engine::session::open;
 use serde::Serialize;
 
-use super::Context;
-use super::session::words::{self, counted};
 use super::session::{heed_signals, runner};
+use crate::cli::context::Context;
+use crate::error::Result;
 use crate::ids;
-use crate::output::{Cell, DIM, Result, plain};
+use crate::output::{Cell, DIM};
+use crate::present;
+use crate::present::counted;
+use crate::sanitize::plain;
 
 /// The worktrees that tasks are worked on in
 #[derive(clap::Subcommand)]
@@ -71,7 +74,7 @@ fn state_of(project: &Project, kept: &Kept) -> Option<String> {
     };
     let row = open::find(project, session).ok()?;
     let is_running = project.runner().is_some_and(|runner| open::is_running(runner, &row.id));
-    Some(words::state(&row, is_running, &open::machine()).to_owned())
+    Some(present::state(&row, is_running, &open::machine()).to_owned())
 }
 
 impl List {

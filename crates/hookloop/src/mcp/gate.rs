@@ -9,7 +9,7 @@ use rmcp::model::{
 use serde_json::{Map, Value, json};
 
 use super::handler::unknown_method;
-use super::open::Open;
+use crate::mcp::open_requests::OpenRequests;
 
 #[derive(Debug)]
 pub(super) enum Verdict {
@@ -28,7 +28,7 @@ impl Verdict {
 
 /// The answer to a body that is no message, for who has no conversation to keep.
 pub(crate) fn refuse(body: &[u8]) -> Option<Value> {
-    let open = Open::default();
+    let open = OpenRequests::default();
     match (Gate { open: &open, is_begun: true }).judge(body) {
         Verdict::Answer(answer) => Some(answer),
         Verdict::Pass(_) | Verdict::Ignore => None,
@@ -36,12 +36,12 @@ pub(crate) fn refuse(body: &[u8]) -> Option<Value> {
 }
 
 pub(super) struct Gate<'a> {
-    open: &'a Open,
+    open: &'a OpenRequests,
     is_begun: bool,
 }
 
 impl Gate<'_> {
-    pub(super) fn new(open: &Open) -> Gate<'_> {
+    pub(super) fn new(open: &OpenRequests) -> Gate<'_> {
         Gate { open, is_begun: false }
     }
 
@@ -154,7 +154,7 @@ mod tests {
     /// What becomes of lines, one after the other: passed, ignored, or the code of an error and its id.
     #[track_caller]
     fn check(lines: &[(&str, &str)]) {
-        let open = Open::default();
+        let open = OpenRequests::default();
         let mut gate = Gate::new(&open);
         for (line, expected) in lines {
             let found = match gate.judge(line.as_bytes()) {

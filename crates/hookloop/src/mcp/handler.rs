@@ -13,10 +13,10 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
-use super::desk::Counter;
 use super::refusal::Refusal;
 use super::resources;
 use super::tools::{TOOLS, Tool};
+use crate::mcp::tool_service::ToolService;
 
 const INSTRUCTIONS: &str = "\
 hookloop keeps the tasks of this project and holds work against its gates.
@@ -33,12 +33,12 @@ const METHODS: [&str; 5] =
 
 #[derive(Clone, Debug)]
 pub(crate) struct Handler {
-    counter: Arc<Counter>,
+    service: Arc<ToolService>,
 }
 
 impl Handler {
-    pub(crate) fn new(counter: Arc<Counter>) -> Handler {
-        Handler { counter }
+    pub(crate) fn new(service: Arc<ToolService>) -> Handler {
+        Handler { service }
     }
 }
 
@@ -86,7 +86,7 @@ impl ServerHandler for Handler {
         let answer = match tool.check(request.arguments.unwrap_or_default()) {
             Ok(arguments) => {
                 let work = move |desk: &_| tool.call(desk, arguments);
-                self.counter.ask(context.ct.cancelled(), tool.writes, work).await
+                self.service.ask(context.ct.cancelled(), tool.writes, work).await
             }
             Err(refusal) => Err(refusal),
         };
@@ -99,7 +99,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let work = |desk: &_| Ok(resources::list(desk));
-        let listed = self.counter.ask(context.ct.cancelled(), false, work).await;
+        let listed = self.service.ask(context.ct.cancelled(), false, work).await;
         // Without a project there is nothing to read; tools say what is wrong.
         Ok(ListResourcesResult::with_all_items(listed.unwrap_or_default()))
     }
@@ -111,7 +111,7 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri.clone();
         let work = move |desk: &_| resources::read(desk, &uri);
-        let read = self.counter.ask(context.ct.cancelled(), false, work).await;
+        let read = self.service.ask(context.ct.cancelled(), false, work).await;
         read.map(Into::into).map_err(|refusal| resources::not_found(&refusal, &request.uri))
     }
 

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use hookloop_engine::guest::desk::DeskError;
 use serde_json::{Value, json};
 
-use super::lanes::Unanswered;
-use crate::error::{CliError, Kind};
+use crate::error::{CliError, FailureKind};
+use crate::mcp::blocking_pool::Unanswered;
 
 #[derive(Debug)]
 pub(crate) struct Refusal {
@@ -52,10 +52,10 @@ impl From<DeskError> for Refusal {
 impl From<CliError> for Refusal {
     fn from(error: CliError) -> Refusal {
         let code = match error.kind() {
-            Kind::Refused => "refused",
-            Kind::Usage => "misconfigured",
-            Kind::Untrusted => "untrusted",
-            Kind::System => "system",
+            FailureKind::Refused => "refused",
+            FailureKind::Usage => "misconfigured",
+            FailureKind::Untrusted => "untrusted",
+            FailureKind::System => "system",
         };
         // The command line's hint is for the person at it. An agent is never given a command that trusts
         // something: it might type it.

@@ -3,34 +3,26 @@
 //! - [`table`]: every metric there is
 //! - [`project`]: what the view of a project says
 //! - [`worker`]: what a worker has done since it began
-//! - [`endpoint`]: where a worker is asked
 //!
 //! Labels are names that a configuration has, never ids: what is asked every few seconds must not grow with the work.
 
-mod endpoint;
 mod project;
 mod table;
 mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::sync::Arc;
 
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get};
+use hookloop_engine::project::Project;
 
-use crate::mcp::Counter;
 use table::{Kind, METRICS, Metric};
 
-pub(crate) use endpoint::Endpoint;
 pub(crate) use project::add_project;
 pub(crate) use worker::Tally;
 
 pub(crate) const PATH: &str = "/metrics";
 /// The text format of Prometheus.
-const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub(crate) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Different values of one label; those that come after are added up as [`OTHER`].
 const VALUES_MAX: usize = 100;
 const OTHER: &str = "other";
@@ -136,24 +128,12 @@ fn order(sample: &str) -> (&str, f64) {
     }
 }
 
-/// What `serve` answers about its project.
-pub(crate) fn route(counter: &Arc<Counter>) -> MethodRouter {
-    let counter = Arc::clone(counter);
-    get(move || async move {
-        let page = counter.look(|project| {
-            let mut page = Page::default();
-            add_project(&mut page, project.name(), project).ok()?;
-            Some(page.render())
-        });
-        match page.await {
-            Some(text) => answer(text),
-            None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
-        }
-    })
-}
-
-fn answer(text: String) -> Response {
-    ([(CONTENT_TYPE, TEXT)], text).into_response()
+/// Returns the metrics of a project as text; none if they can't be read now.
+pub(crate) fn project_page(project: &Project) -> Option<String> {
+    let mut page = Page::default();
+    // The caller answers that the service is not available; the next scrape asks again.
+    add_project(&mut page, project.name(), project).ok()?;
+    Some(page.render())
 }
 
 #[cfg(test)]

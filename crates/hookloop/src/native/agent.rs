@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::command_line::{SUBCOMMAND, quoted};
 use super::settings::Entry;
 
 /// Gates may run a project's whole test suite; what ends them is hookloop's own limits, each with a name. The agent's
@@ -10,10 +11,6 @@ const TIMEOUT_S: u64 = 3600;
 /// Codex gives the end of a session no more, and complains about hooks that ask for it.
 const CODEX_END_TIMEOUT_S: u64 = 3;
 const MS_PER_S: u64 = 1000;
-
-/// The program's name, by which its entries are known again.
-const PROGRAM: &str = "hookloop";
-const SUBCOMMAND: &str = "hook";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Agent {
@@ -231,50 +228,9 @@ impl Force {
     }
 }
 
-/// A word as a shell reads it.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%=:,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
-/// The program of a command that is one of our entries.
-pub(crate) fn program_of(command: &str) -> Option<String> {
-    let (program, rest) = first_word(command)?;
-    let mut rest = rest.split_ascii_whitespace();
-    let is_ours = Path::new(&program).file_name().is_some_and(|name| name == PROGRAM)
-        && rest.next() == Some(SUBCOMMAND)
-        && rest.any(|word| word == "--agent");
-    is_ours.then_some(program)
-}
-
-/// A shell's first word, and what is behind it.
-fn first_word(line: &str) -> Option<(String, &str)> {
-    let (mut word, mut rest) = (String::new(), line.trim_start());
-    loop {
-        let c = rest.chars().next()?;
-        rest = &rest[c.len_utf8()..];
-        match c {
-            ' ' | '\t' => return Some((word, rest)),
-            '\'' | '"' => {
-                let (inside, behind) = rest.split_once(c)?;
-                word.push_str(inside);
-                rest = behind;
-            }
-            '\\' => {
-                let escaped = rest.chars().next()?;
-                word.push(escaped);
-                rest = &rest[escaped.len_utf8()..];
-            }
-            c => word.push(c),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::command_line::program_of;
     use super::*;
 
     #[test]
@@ -299,13 +255,5 @@ mod tests {
         ] {
             assert_eq!(program_of(other), None, "{other}");
         }
-    }
-
-    #[test]
-    fn a_shell_reads_the_program_as_it_is() {
-        let path = "/home/a b/it's $HOME `x` \"q\"\\/hookloop";
-        let line = format!("printf %s {}", quoted(path));
-        let output = std::process::Command::new("/bin/sh").args(["-c", &line]).output();
-        assert_eq!(output.map(|output| output.stdout).unwrap_or_default(), path.as_bytes());
     }
 }

@@ -1,5 +1,7 @@
 //! Files of other programs, replaced whole or not at all.
 
+use crate::error::CliError;
+
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -114,5 +116,15 @@ pub(crate) fn remove_empty(directories: &[PathBuf]) {
     for one in directories.iter().rev() {
         // One that is not empty is somebody's.
         let _ = fs::remove_dir(one);
+    }
+}
+
+impl From<FileError> for CliError {
+    fn from(error: FileError) -> CliError {
+        match error {
+            FileError::Changed(_) => CliError::refused(error).hint("the same again"),
+            FileError::Long(_) | FileError::NoFile(_) => CliError::usage(error),
+            FileError::Io { .. } => CliError::system(error),
+        }
     }
 }

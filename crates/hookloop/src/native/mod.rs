@@ -2,6 +2,7 @@
 //! in their settings that have them ask.
 
 pub(crate) mod agent;
+pub(crate) mod command_line;
 pub(crate) mod dialect;
 pub(crate) mod diff;
 pub(crate) mod file;

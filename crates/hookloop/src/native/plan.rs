@@ -8,6 +8,7 @@ use super::jsonc::Fault;
 use super::record::{Record, Records, digest};
 use super::settings::{self, Edited, Rest};
 use super::skill;
+use crate::error::CliError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanError {
@@ -247,4 +248,21 @@ fn tidy(change: &Change, records: &mut Records) {
     }
     file::remove_empty(&made);
     records.forget(&change.path);
+}
+
+impl From<PlanError> for CliError {
+    fn from(error: PlanError) -> CliError {
+        let message = error.to_string();
+        match error {
+            PlanError::Fault { path, fault } => {
+                CliError::usage(message).hint(format!("$EDITOR +{} {}", fault.line, path.display()))
+            }
+            PlanError::NoText(_) => CliError::usage(message),
+            PlanError::NoHome => CliError::usage(message).hint("export HOME=/home/you"),
+            PlanError::LeadsOut { .. } => {
+                CliError::refused(message).hint("the same with --user, or put a file there")
+            }
+            PlanError::File(error) => error.into(),
+        }
+    }
 }

@@ -294,7 +294,7 @@ fn hooks_of(group: &Node) -> &[Node] {
 }
 
 fn our_command(entry: &Value) -> Option<&str> {
-    entry["command"].as_str().filter(|command| super::agent::program_of(command).is_some())
+    entry["command"].as_str().filter(|command| super::command_line::program_of(command).is_some())
 }
 
 /// What is left of a file.

@@ -6,19 +6,19 @@ use hookloop_engine::inbox::{self, Settled};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 
-use super::link::Link;
 use super::pager;
-use super::state::{Effect, Input};
 use crate::error::CliError;
+use crate::tui::channels::ScreenChannels;
+use crate::tui::message::{Effect, Input};
 
 /// Does one thing after the other, until the screen is gone.
-pub(super) fn run(project: &Project, link: &Arc<Link>) {
-    while let Some(effect) = link.next_order() {
+pub(super) fn run(project: &Project, channels: &Arc<ScreenChannels>) {
+    while let Some(effect) = channels.next_order() {
         let input = match (effect, project.runner()) {
             (Effect::Open(leaf), Some(runner)) => Input::Opened(pager::open(&leaf, runner)),
             (effect, _) => Input::Done(act(project, effect).map_err(|error| words(&error))),
         };
-        link.done(input);
+        channels.done(input);
     }
 }
 

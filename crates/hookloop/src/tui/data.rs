@@ -13,7 +13,7 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::session::now::NowRecord;
 use hookloop_engine::store::SessionRow;
 
-use super::inert::{inert, settled};
+use crate::sanitize::{last_overwrite, screen_line};
 
 /// Lines of an agent's output that are shown while it speaks.
 const SAID_MAX: usize = 500;
@@ -198,7 +198,7 @@ impl Said {
     }
 
     fn open_line(&self) -> String {
-        inert(settled(&String::from_utf8_lossy(&self.open)))
+        screen_line(last_overwrite(&String::from_utf8_lossy(&self.open)))
     }
 
     /// The last lines, at most `most`, the oldest first.

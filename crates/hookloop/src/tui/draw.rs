@@ -13,12 +13,9 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use super::inert::inert;
 use super::state::{State, View};
 use super::theme::{BOLD, CHOSEN, DIM, PLAIN};
-
-/// Lines around what a view shows: header, names of the views, a blank, footer.
-pub(super) const FRAME_LINES: usize = 4;
+use crate::sanitize::screen_line;
 
 pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
     let rows =
@@ -60,7 +57,7 @@ fn choose(frame: &mut Frame<'_>, row: Rect) {
 
 /// Text from outside.
 fn said(text: &str, style: Style) -> Span<'static> {
-    Span::styled(inert(text), style)
+    Span::styled(screen_line(text), style)
 }
 
 /// The first line of it.
@@ -70,7 +67,7 @@ fn first(text: &str, style: Style) -> Span<'static> {
 
 /// Text cut or filled to a width.
 fn cell(text: &str, width: usize) -> String {
-    let text = inert(text);
+    let text = screen_line(text);
     let cut = crate::output::cut(&text, width);
     let missing = width.saturating_sub(cut.width());
     format!("{cut}{}", " ".repeat(missing))
@@ -82,7 +79,7 @@ fn wrapped(text: &str, width: usize, most: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in text.lines() {
         let mut open = String::new();
-        for word in inert(line).split(' ') {
+        for word in screen_line(line).split(' ') {
             let is_long = open.width() + 1 + word.width() > width;
             if is_long && !open.is_empty() {
                 lines.push(std::mem::take(&mut open));

@@ -3,7 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::output::plain;
+use crate::sanitize::plain;
 
 /// The most that can be typed or pasted.
 const BYTES_MAX: usize = 16 * 1024;

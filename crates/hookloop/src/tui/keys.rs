@@ -9,8 +9,9 @@ use super::data::{Matter, ProblemLine, WhichTasks};
 use super::dialog::{Dialog, To};
 use super::list::Motion;
 use super::pager::{Leaf, Pager};
-use super::state::{Effect, Parting, State, View};
+use super::state::{State, View};
 use super::steps;
+use crate::tui::message::{Effect, Parting};
 
 /// Lines of a page that the next one has, too.
 const OVERLAP: usize = 2;

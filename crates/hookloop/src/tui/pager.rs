@@ -8,8 +8,8 @@ use hookloop_core::excerpt::LeftOut;
 use hookloop_engine::artifacts::{self, Stream};
 use hookloop_engine::runner::Runner;
 
-use super::inert::inert;
 use super::list::Motion;
+use crate::sanitize::screen_line;
 
 /// The most of a file that is shown: its end, where what went wrong is.
 const BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -40,7 +40,7 @@ pub(super) struct Pager {
 
 impl Pager {
     pub(super) fn new(title: String, text: &str) -> Pager {
-        let lines = text.lines().take(LINES_MAX).map(inert).collect();
+        let lines = text.lines().take(LINES_MAX).map(screen_line).collect();
         Pager { title, lines: Arc::new(lines), ..Pager::default() }
     }
 

@@ -18,10 +18,10 @@ use hookloop_engine::store::{RUNNING, Seq, SessionRow, TaskFilter, UsageBy};
 
 use super::data::{Facts, Matter, News, Overview, ProblemLine, SessionLine, TaskFacts, TaskLine};
 use super::data::{Tasks, WhichTasks, Wish};
-use super::gaze::Gaze;
-use super::link::Link;
-use crate::cli::session::words;
 use crate::picture::Picture;
+use crate::present;
+use crate::tui::channels::ScreenChannels;
+use crate::tui::session_view::SessionView;
 
 const PROBLEMS_MAX: usize = 200;
 const SESSIONS_MAX: usize = 1_000;
@@ -43,11 +43,11 @@ const SESSION: &str = "session:";
 
 pub(super) struct Reader {
     project: Project,
-    link: Arc<Link>,
+    channels: Arc<ScreenChannels>,
     machine: String,
     head: Option<Seq>,
     known: Wish,
-    gaze: Option<Gaze>,
+    session_view: Option<SessionView>,
     /// Whether a program of this machine has a session.
     alive: HashMap<SessionId, bool>,
     looked: Option<Instant>,
@@ -55,16 +55,26 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(project: Project, link: Arc<Link>, machine: String) -> Reader {
+    pub(super) fn new(project: Project, channels: Arc<ScreenChannels>, machine: String) -> Reader {
         let (known, news) = (Wish::default(), News::default());
-        let (alive, gaze) = (HashMap::new(), None);
-        Reader { project, link, machine, head: None, known, gaze, alive, looked: None, news }
+        let (alive, session_view) = (HashMap::new(), None);
+        Reader {
+            project,
+            channels,
+            machine,
+            head: None,
+            known,
+            session_view,
+            alive,
+            looked: None,
+            news,
+        }
     }
 
     /// Reads until nobody looks any more.
     pub(super) fn run(mut self) {
         let mut is_live = false;
-        while let Some(wish) = self.link.wish() {
+        while let Some(wish) = self.channels.wish() {
             let began = Instant::now();
             let read = match is_live {
                 true => Ok(()),
@@ -75,18 +85,18 @@ impl Reader {
             let pause = match read {
                 Ok(is_new) => {
                     if is_new || self.news.trouble.take().is_some() {
-                        self.link.publish(self.news.clone());
+                        self.channels.publish(self.news.clone());
                     }
                     (began.elapsed() * REST).max(POLL)
                 }
                 Err(error) => {
                     self.news.trouble =
                         Some(crate::error::CliError::from(error).message().to_owned());
-                    self.link.publish(self.news.clone());
+                    self.channels.publish(self.news.clone());
                     TROUBLE_POLL
                 }
             };
-            self.link.rest(&wish, pause);
+            self.channels.rest(&wish, pause);
         }
     }
 
@@ -104,13 +114,13 @@ impl Reader {
             let facts = wish.problem.as_ref().map(|matter| self.facts(matter)).transpose()?;
             self.news.facts = facts.flatten().map(Arc::new);
         }
-        let has_said = self.gaze(wish, is_new || is_other || is_time)?;
+        let has_said = self.session_view(wish, is_new || is_other || is_time)?;
         (self.head, self.known) = (Some(head), wish.clone());
         Ok(is_new || is_time || is_other || has_said)
     }
 
     fn overview(&mut self, looks_for_life: bool) -> Result<Overview, EngineError> {
-        let now = super::now();
+        let now = crate::environment::now();
         let today = Day::from(now);
         let (problems, problem_count, rows, usage, tasks, stuck) = self.project.read(|view| {
             let problems = (view.problems(PROBLEMS_MAX)?, view.count_problems()?);
@@ -161,7 +171,7 @@ impl Reader {
     /// One that was not looked at yet is as the log has it.
     fn session_line(&self, row: SessionRow) -> SessionLine {
         let is_running = self.alive.get(&row.id).copied().unwrap_or(true);
-        let state = words::state(&row, is_running, &self.machine).to_owned();
+        let state = present::state(&row, is_running, &self.machine).to_owned();
         SessionLine { row, state }
     }
 
@@ -228,28 +238,28 @@ impl Reader {
     }
 
     /// Follows the session that is looked at; whether its agent said something.
-    fn gaze(&mut self, wish: &Wish, is_new: bool) -> Result<bool, EngineError> {
+    fn session_view(&mut self, wish: &Wish, is_new: bool) -> Result<bool, EngineError> {
         let Some(id) = &wish.session else {
-            self.gaze = None;
+            self.session_view = None;
             self.news.shown = None;
             return Ok(false);
         };
-        match &mut self.gaze {
-            Some(gaze) if gaze.id == *id => {
+        match &mut self.session_view {
+            Some(session_view) if session_view.id == *id => {
                 if is_new {
-                    gaze.catch_up(&self.project)?;
+                    session_view.catch_up(&self.project)?;
                 }
             }
-            _ => self.gaze = Gaze::open(&self.project, id)?,
+            _ => self.session_view = SessionView::open(&self.project, id)?,
         }
-        let Some(gaze) = &mut self.gaze else { return Ok(false) };
-        let has_said = gaze.listen(&self.project);
+        let Some(session_view) = &mut self.session_view else { return Ok(false) };
+        let has_said = session_view.listen(&self.project);
         if is_new || has_said {
             let row = self.project.read(|view| view.session(id))?;
             let line = row.map(|row| self.session_line(row));
-            self.news.shown = line
-                .zip(self.gaze.as_ref())
-                .map(|(line, gaze)| Arc::new(gaze.shown(&line.row, line.state, &self.machine)));
+            self.news.shown = line.zip(self.session_view.as_ref()).map(|(line, session_view)| {
+                Arc::new(session_view.shown(&line.row, line.state, &self.machine))
+            });
         }
         Ok(has_said)
     }
@@ -293,7 +303,7 @@ fn task_facts(task: &Task) -> TaskFacts {
     }
     match task.open_dependencies {
         0 => {}
-        count => how.push_str(&format!(", waits for {}", words::counted(count, "task", "tasks"))),
+        count => how.push_str(&format!(", waits for {}", present::counted(count, "task", "tasks"))),
     }
     if let Some(time) = task.waits_until() {
         how.push_str(&format!(", not before {}", Timestamp::brief(time)));

@@ -17,11 +17,13 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGWINCH};
 
 use super::act;
-use super::link::{Link, Question, Reply};
 use super::read::Reader;
-use super::state::{Effect, Input, Parting, State};
+use super::state::State;
 use super::terminal::{Terminal, is_lent};
 use super::theme::Theme;
+use crate::tui::channels::ScreenChannels;
+use crate::tui::message::{Effect, Input, Parting};
+use crate::tui::message::{Question, Reply};
 
 /// The shortest time between two pictures.
 const FRAME: Duration = Duration::from_millis(50);
@@ -39,30 +41,30 @@ pub(crate) struct Showing {
 
 /// A screen on a thread of its own, beside the session that it shows.
 pub(crate) struct Screen {
-    link: Arc<Link>,
+    channels: Arc<ScreenChannels>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Screen {
     pub(crate) fn open(showing: Showing, own: SessionId) -> io::Result<Screen> {
-        let (link, wakes) = Link::new()?;
-        let link = Arc::new(link);
+        let (channels, wakes) = ScreenChannels::new()?;
+        let channels = Arc::new(channels);
         let theme = Theme { has_colours: showing.has_colours };
-        let state = State::new(theme, super::now()).of_run(own);
+        let state = State::new(theme, crate::environment::now()).of_run(own);
         let terminal = Terminal::take()?;
-        let of_thread = Arc::clone(&link);
+        let of_thread = Arc::clone(&channels);
         let thread = std::thread::Builder::new().name("screen".to_owned()).spawn(move || {
             let _closing = Closing(&of_thread);
             // A terminal that is gone ends the showing alone.
             let _ = Loop::new(terminal, state, Arc::clone(&of_thread), wakes, Signals::Others)
                 .and_then(|looping| looping.run(showing));
         })?;
-        Ok(Screen { link, thread: Some(thread) })
+        Ok(Screen { channels, thread: Some(thread) })
     }
 
     /// Whether somebody still looks at it.
     pub(crate) fn is_open(&self) -> bool {
-        !self.link.is_closed()
+        !self.channels.is_closed()
     }
 
     pub(crate) fn ask(
@@ -71,14 +73,14 @@ impl Screen {
         stop: &Stop,
         is_answered: &mut dyn FnMut() -> bool,
     ) -> Reply {
-        self.link.ask(question, stop, is_answered)
+        self.channels.ask(question, stop, is_answered)
     }
 }
 
 impl Drop for Screen {
     /// When this returns, the terminal is as it was.
     fn drop(&mut self) {
-        self.link.end();
+        self.channels.end();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -87,7 +89,7 @@ impl Drop for Screen {
 }
 
 /// Says that the screen is gone, also when its thread panics.
-struct Closing<'l>(&'l Link);
+struct Closing<'l>(&'l ScreenChannels);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
@@ -97,17 +99,17 @@ impl Drop for Closing<'_> {
 
 /// Shows what runs, until the user leaves.
 pub(crate) fn watch(showing: Showing, session: Option<SessionId>) -> io::Result<Parting> {
-    let (link, wakes) = Link::new()?;
-    let link = Arc::new(link);
+    let (channels, wakes) = ScreenChannels::new()?;
+    let channels = Arc::new(channels);
     let theme = Theme { has_colours: showing.has_colours };
-    let state = State::new(theme, super::now());
+    let state = State::new(theme, crate::environment::now());
     let state = match session {
         Some(id) => state.at_session(id),
         None => state,
     };
     let terminal = Terminal::take()?;
-    let _closing = Closing(&link);
-    Loop::new(terminal, state, Arc::clone(&link), wakes, Signals::Ours)?.run(showing)
+    let _closing = Closing(&channels);
+    Loop::new(terminal, state, Arc::clone(&channels), wakes, Signals::Ours)?.run(showing)
 }
 
 /// Who heeds signals that want the program to end.
@@ -121,7 +123,7 @@ enum Signals {
 struct Loop {
     terminal: Terminal,
     state: State,
-    link: Arc<Link>,
+    channels: Arc<ScreenChannels>,
     wakes: UnixStream,
     heeded: Vec<SigId>,
     /// The program is to end; it was told so by ctrl-c; it was stopped and goes on.
@@ -134,7 +136,7 @@ impl Loop {
     fn new(
         terminal: Terminal,
         state: State,
-        link: Arc<Link>,
+        channels: Arc<ScreenChannels>,
         wakes: UnixStream,
         signals: Signals,
     ) -> io::Result<Loop> {
@@ -143,7 +145,7 @@ impl Loop {
         let mut looping = Loop {
             terminal,
             state,
-            link,
+            channels,
             wakes,
             heeded: Vec::new(),
             is_ended: Arc::clone(&is_ended),
@@ -165,18 +167,18 @@ impl Loop {
         if let Some(flag) = flag {
             self.heeded.push(signal_hook::flag::register(signal, flag)?);
         }
-        let wakes = OwnedFd::from(self.link.waker()?);
+        let wakes = OwnedFd::from(self.channels.waker()?);
         self.heeded.push(signal_hook::low_level::pipe::register(signal, wakes)?);
         Ok(())
     }
 
     fn run(mut self, showing: Showing) -> io::Result<Parting> {
         let Showing { project, machine, .. } = showing;
-        let reader = Reader::new(project.clone(), Arc::clone(&self.link), machine);
-        let link = Arc::clone(&self.link);
+        let reader = Reader::new(project.clone(), Arc::clone(&self.channels), machine);
+        let channels = Arc::clone(&self.channels);
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
         thread("screen-reads").spawn(move || reader.run())?;
-        thread("screen-acts").spawn(move || act::run(&project, &link))?;
+        thread("screen-acts").spawn(move || act::run(&project, &channels))?;
         let (width, height) = self.terminal.size();
         self.turn(Input::Size { width, height })
     }
@@ -198,7 +200,7 @@ impl Loop {
                 _ => until_next_second(),
             };
             self.wait(left)?;
-            if self.link.is_over() || self.is_ended.load(Ordering::SeqCst) {
+            if self.channels.is_over() || self.is_ended.load(Ordering::SeqCst) {
                 return Ok(Parting::Closed);
             }
             let inputs = self.inputs()?;
@@ -229,7 +231,7 @@ impl Loop {
     }
 
     fn inputs(&mut self) -> io::Result<Vec<Input>> {
-        let mut inputs = self.link.take(&self.wakes);
+        let mut inputs = self.channels.take(&self.wakes);
         for _ in 0..KEYS_MAX {
             if !event::poll(Duration::ZERO)? {
                 break;
@@ -252,7 +254,7 @@ impl Loop {
         if self.is_continued.swap(false, Ordering::SeqCst) {
             self.terminal.come_back()?;
         }
-        let now = super::now();
+        let now = crate::environment::now();
         if now.0 / SECOND as i64 != self.state.now.0 / SECOND as i64 {
             inputs.push(Input::Tick(now));
         }
@@ -266,15 +268,15 @@ impl Loop {
             // The terminal does not do it while there is a screen on it.
             Effect::Interrupt => signal_hook::low_level::raise(SIGINT)?,
             Effect::Suspend => self.terminal.suspend()?,
-            Effect::Look(wish) => self.link.look(wish),
-            Effect::Decide(answer) => self.link.answer(answer),
+            Effect::Look(wish) => self.channels.look(wish),
+            Effect::Decide(answer) => self.channels.answer(answer),
             Effect::Lend(text) => {
                 if let Err(error) = self.terminal.lend(&text) {
                     self.state.update(Input::Done(Err(error.to_string())));
                 }
             }
             other => {
-                if let Err(why) = self.link.order(other) {
+                if let Err(why) = self.channels.order(other) {
                     self.state.update(Input::Done(Err(why)));
                 }
             }
@@ -292,6 +294,6 @@ impl Drop for Loop {
 }
 
 fn until_next_second() -> Duration {
-    let into = super::now().0.rem_euclid(SECOND as i64).cast_unsigned();
+    let into = crate::environment::now().0.rem_euclid(SECOND as i64).cast_unsigned();
     Duration::from_millis(SECOND - into)
 }

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use hookloop_core::id::SessionId;
-use hookloop_core::inbox::Key;
-use hookloop_core::session::Answer;
 use hookloop_core::session::timeline::{Part, Step};
 use hookloop_core::time::Timestamp;
 use ratatui::crossterm::event::KeyEvent;
@@ -13,10 +11,10 @@ use super::data::{Facts, Matter, News, Overview, ProblemLine, SessionLine, Shown
 use super::data::{Tasks, WhichTasks, Wish};
 use super::dialog::{Dialog, edit};
 use super::editor::{Edit, Editor};
-use super::link::Question;
 use super::list::List;
-use super::pager::{Leaf, Pager};
-use super::theme::Theme;
+use super::message::{Effect, Input, Question};
+use super::pager::Pager;
+use super::theme::{FRAME_LINES, Theme};
 
 /// How long something that was said stays.
 const TOLD_MS: i64 = 6_000;
@@ -40,68 +38,6 @@ impl View {
             View::Session => "Session",
         }
     }
-}
-
-/// What comes in.
-#[derive(Debug)]
-pub(super) enum Input {
-    Key(KeyEvent),
-    Paste(String),
-    Size {
-        width: u16,
-        height: u16,
-    },
-    Tick(Timestamp),
-    News(News),
-    /// The session that runs here wants to know what to do.
-    Asked(Option<Question>),
-    /// What came of an effect: what to say, or why not.
-    Done(Result<String, String>),
-    Opened(Pager),
-}
-
-/// What is to be done outside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
-    /// The screen ends.
-    Part(Parting),
-    /// As ctrl-c on a terminal.
-    Interrupt,
-    Suspend,
-    Look(Wish),
-    Message {
-        session: SessionId,
-        text: String,
-    },
-    Pause(SessionId),
-    Stop(SessionId),
-    Answer {
-        key: Key,
-        text: String,
-    },
-    Approve(Key),
-    Dismiss(Key),
-    /// At the limit of retries, of the session that runs here.
-    Decide(Answer),
-    /// Of one that runs elsewhere.
-    Settle {
-        key: Key,
-        answer: Answer,
-    },
-    Open(Leaf),
-    /// To read in the user's own pager.
-    Lend(String),
-}
-
-/// Why the screen ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Parting {
-    /// The user wants lines, or nothing.
-    Left,
-    /// The user wants to go on with this session, here.
-    Resume(SessionId),
-    /// There is no terminal any more, or the session is over.
-    Closed,
 }
 
 /// Where a filter or a search is typed.
@@ -460,7 +396,7 @@ impl State {
 
     /// Lines that a page has.
     pub(super) fn page(&self) -> usize {
-        usize::from(self.height).saturating_sub(super::draw::FRAME_LINES).max(1)
+        usize::from(self.height).saturating_sub(FRAME_LINES).max(1)
     }
 }
 

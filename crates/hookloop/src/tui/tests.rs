@@ -15,10 +15,11 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::data::{Heard, Matter, News, Overview, Said, Tasks, WhichTasks, Wish};
 use super::draw::draw;
-use super::link::Question;
 use super::pager::Pager;
-use super::state::{Effect, Input, Parting, State, View};
+use super::state::{State, View};
 use super::theme::Theme;
+use crate::tui::message::Question;
+use crate::tui::message::{Effect, Input, Parting};
 use made_up::{at, news, overview, session, shown, tasks};
 
 fn state() -> State {

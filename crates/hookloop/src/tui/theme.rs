@@ -3,7 +3,10 @@
 use hookloop_core::task::TaskState;
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::cli::session::words::Weight;
+/// Lines around what a view shows: header, names of the views, a blank, footer.
+pub(super) const FRAME_LINES: usize = 4;
+
+use crate::present::Severity;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Theme {
@@ -32,12 +35,12 @@ impl Theme {
         self.colour(Color::Cyan)
     }
 
-    pub(super) fn weight(self, weight: Weight) -> Style {
-        match weight {
-            Weight::Heading => BOLD,
-            Weight::Good => self.good(),
-            Weight::Bad => self.bad(),
-            Weight::Plain => PLAIN,
+    pub(super) fn severity(self, severity: Severity) -> Style {
+        match severity {
+            Severity::Heading => BOLD,
+            Severity::Good => self.good(),
+            Severity::Bad => self.bad(),
+            Severity::Plain => PLAIN,
         }
     }
 

@@ -17,8 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::sites::Site;
-use crate::error::{CliError, Kind};
-use crate::output::Result;
+use crate::error::{CliError, FailureKind, Result};
 
 /// How long a session may take to be taken on until who asked is answered, and how often it is looked.
 const RESUME_MAX: Duration = Duration::from_secs(10);
@@ -49,9 +48,9 @@ pub(super) fn act(site: &Site, body: &[u8]) -> (StatusCode, Value) {
         Ok(Outcome { said, next }) => (StatusCode::OK, json!({ "said": said, "next": next })),
         Err(error) => {
             let status = match error.kind() {
-                Kind::Refused | Kind::Untrusted => StatusCode::CONFLICT,
-                Kind::Usage => StatusCode::BAD_REQUEST,
-                Kind::System => StatusCode::INTERNAL_SERVER_ERROR,
+                FailureKind::Refused | FailureKind::Untrusted => StatusCode::CONFLICT,
+                FailureKind::Usage => StatusCode::BAD_REQUEST,
+                FailureKind::System => StatusCode::INTERNAL_SERVER_ERROR,
             };
             (status, json!({ "error": error.message(), "next": error.tip() }))
         }

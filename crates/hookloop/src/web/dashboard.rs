@@ -22,9 +22,8 @@ use super::page::Templates;
 use super::pages::{self, Make, Visit};
 use super::query::Query;
 use super::sites::{Site, Sites};
-use crate::error::{CliError, Kind};
-use crate::mcp::{Lanes, Reply, Unanswered};
-use crate::output::Result;
+use crate::error::{CliError, FailureKind, Result};
+use crate::mcp::{BlockingPool, Reply, Unanswered};
 
 type Names = Path<HashMap<String, String>>;
 
@@ -34,7 +33,7 @@ pub(super) struct Dashboard {
     assets: Assets,
     sites: Sites,
     pub(super) places: Places,
-    lanes: Lanes,
+    pool: BlockingPool,
 }
 
 impl std::fmt::Debug for Dashboard {
@@ -47,7 +46,7 @@ impl Dashboard {
     pub(super) fn new(sites: Sites) -> Result<Dashboard> {
         let assets = Assets::new();
         let templates = Templates::new(assets.clone())?;
-        Ok(Dashboard { templates, assets, sites, places: Places::new(), lanes: Lanes::new() })
+        Ok(Dashboard { templates, assets, sites, places: Places::new(), pool: BlockingPool::new() })
     }
 
     /// Does what may block, where that does not hold up the others.
@@ -60,7 +59,7 @@ impl Dashboard {
             let answer = work(&dashboard);
             reply.send(answer);
         };
-        match self.lanes.run(pending(), work).await {
+        match self.pool.run(pending(), work).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(self.trouble(&error)),
             Err(Unanswered::Busy) => {
@@ -160,7 +159,7 @@ impl Dashboard {
     /// Says on a page what went wrong.
     fn trouble(&self, error: &CliError) -> Response {
         let (status, title) = match error.kind() {
-            Kind::System => (StatusCode::INTERNAL_SERVER_ERROR, "This did not work"),
+            FailureKind::System => (StatusCode::INTERNAL_SERVER_ERROR, "This did not work"),
             _ => (StatusCode::NOT_FOUND, "There is nothing here"),
         };
         self.message(status, title, error.message(), error.tip().unwrap_or_default())

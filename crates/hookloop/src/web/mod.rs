@@ -18,6 +18,7 @@ mod headers;
 mod listen;
 mod live;
 mod login;
+mod metrics_endpoint;
 mod page;
 mod pages;
 mod query;
@@ -33,15 +34,14 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
-use crate::error::CliError;
-use crate::mcp::Counter;
-use crate::output::Result;
+use crate::error::{CliError, Result};
+use crate::mcp::ToolService;
 use dashboard::Dashboard;
 use guard::{Guard, LOGIN};
 use login::Logins;
 use routes::Parts;
 
-pub(crate) use listen::serve;
+pub(crate) use metrics_endpoint::MetricsEndpoint;
 pub(crate) use routes::MCP;
 pub(crate) use sites::Sites;
 pub(crate) use token::{AGENTS, PEOPLE, Token};
@@ -65,7 +65,7 @@ impl Server {
     pub(crate) async fn bind(
         (host, port): (IpAddr, u16),
         tokens: Tokens,
-        counter: Arc<Counter>,
+        service: Arc<ToolService>,
         sites: Sites,
     ) -> Result<Server> {
         let busy = |error| {
@@ -77,7 +77,7 @@ impl Server {
         let (logins, code) = Logins::new(tokens.people)?;
         let guard = Arc::new(Guard::new(address.port(), tokens.agents, logins));
         let dashboard = Arc::new(Dashboard::new(sites)?);
-        Ok(Server { listener, address, code, parts: Parts { counter, dashboard, guard } })
+        Ok(Server { listener, address, code, parts: Parts { service, dashboard, guard } })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

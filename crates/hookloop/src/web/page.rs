@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::assets::Assets;
 use super::topics::Topic;
 use crate::error::CliError;
-use crate::output::is_harmful;
+use crate::sanitize::is_harmful;
 
 macro_rules! templates {
     ($($name:literal),* $(,)?) => {

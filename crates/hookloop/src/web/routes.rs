@@ -16,9 +16,9 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 
 use super::dashboard::Dashboard;
 use super::guard::{Access, BODY_MAX, Guard, LOGIN, guard};
-use super::headers;
 use super::pages::{self, Make};
-use crate::mcp::{Counter, Handler, refuse};
+use super::{headers, metrics_endpoint};
+use crate::mcp::{Handler, ToolService, refuse};
 use crate::metrics;
 
 pub(crate) const MCP: &str = "/mcp";
@@ -26,7 +26,7 @@ pub(crate) const MCP: &str = "/mcp";
 /// What routes answer from.
 #[derive(Debug)]
 pub(super) struct Parts {
-    pub(super) counter: Arc<Counter>,
+    pub(super) service: Arc<ToolService>,
     pub(super) dashboard: Arc<Dashboard>,
     pub(super) guard: Arc<Guard>,
 }
@@ -52,7 +52,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route {
         path: metrics::PATH,
         access: Access::Agents,
-        make: |parts| metrics::route(&parts.counter),
+        make: |parts| metrics_endpoint::route(&parts.service),
     },
     Route::anyone(LOGIN, login),
     Route::anyone("/assets/{name}", |parts| {
@@ -126,7 +126,7 @@ fn logout(parts: &Parts) -> MethodRouter {
 /// Each request stands for itself: all state is the project's, so there is no session to lose when the
 /// server is started again, to expire, or to steal.
 fn mcp(parts: &Parts) -> MethodRouter {
-    let handler = Handler::new(Arc::clone(&parts.counter));
+    let handler = Handler::new(Arc::clone(&parts.service));
     let hosts = parts.guard.hosts();
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)

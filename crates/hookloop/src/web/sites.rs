@@ -13,10 +13,9 @@ use hookloop_engine::trust;
 
 use super::live::Live;
 use super::records::Records;
-use crate::cli::caller;
-use crate::error::CliError;
-use crate::mcp::Stamp;
-use crate::output::Result;
+use crate::environment::caller;
+use crate::error::{CliError, Result};
+use crate::mcp::FileStamp;
 
 /// Projects that are listed.
 const LISTED_MAX: usize = 50;
@@ -45,7 +44,7 @@ pub(super) struct Site {
     /// Opened when it is first looked at.
     pub(super) fleet: Mutex<Option<Fleet>>,
     /// Of what it was read from.
-    stamps: [Stamp; 3],
+    stamps: [FileStamp; 3],
 }
 
 impl Sites {
@@ -132,12 +131,12 @@ impl Sites {
         }
     }
 
-    fn stamps(&self, place: &Place) -> [Stamp; 3] {
+    fn stamps(&self, place: &Place) -> [FileStamp; 3] {
         let user_file = self.surroundings.user_file.as_deref();
         [
-            Stamp::of(&place.config()),
-            user_file.map_or(Stamp::none(), Stamp::of),
-            Stamp::of(&trust::file(&place.state)),
+            FileStamp::of(&place.config()),
+            user_file.map_or(FileStamp::none(), FileStamp::of),
+            FileStamp::of(&trust::file(&place.state)),
         ]
     }
 

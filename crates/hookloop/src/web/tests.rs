@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::guard::Access;
 use super::routes::ROUTES;
 use super::*;
-use crate::mcp::Door;
+use crate::mcp::ProjectOpener;
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"];
 const TOKEN: &str = "0123";
@@ -28,11 +28,11 @@ fn with_server(ask: impl FnOnce(At) + Send + 'static) {
     let place = Place::at(&home.path().join("project"), home.path());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let counter = Counter::new(Door::new(None, None));
+        let service = ToolService::new(ProjectOpener::new(None, None));
         let at = (IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
         let tokens = Tokens { agents: Token::new(TOKEN), people: Token::new(OWN) };
         let sites = Sites::new(place, home.path().to_owned(), Surroundings::default());
-        let server = Server::bind(at, tokens, counter, sites).await.unwrap();
+        let server = Server::bind(at, tokens, service, sites).await.unwrap();
         let at = At { port: server.address().port(), code: server.code.clone() };
         let (done, is_done) = oneshot::channel();
         let asked = std::thread::spawn(move || {

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use subtle::ConstantTimeEq;
 
-use crate::error::CliError;
-use crate::output::Result;
+use crate::error::{CliError, Result};
 
 /// What agents are given.
 pub(crate) const AGENTS: &str = "serve.token";

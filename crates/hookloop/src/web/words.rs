@@ -5,7 +5,7 @@ use minijinja::value::Value;
 use serde::Serialize;
 
 use super::page::value_of;
-use crate::cli::session::words;
+use crate::present;
 
 /// A moment, for readers and for programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -19,7 +19,7 @@ impl When {
     pub(super) fn new(at: Timestamp, now: Timestamp) -> When {
         let iso = at.to_string();
         let text = iso.get(..19).unwrap_or(&iso).replace('T', " ");
-        When { text, ago: words::ago(now.millis_since(at)), iso }
+        When { text, ago: present::ago(now.millis_since(at)), iso }
     }
 }
 

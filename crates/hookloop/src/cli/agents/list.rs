@@ -7,7 +7,9 @@ use serde_json::json;
 
 use super::super::session::runner;
 use super::Context;
-use crate::output::{BOLD, Cell, DIM, Result, plain};
+use crate::error::Result;
+use crate::output::{BOLD, Cell, DIM};
+use crate::sanitize::plain;
 
 /// Which agents there are, which of them are installed, and what each may do
 #[derive(clap::Args)]

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::super::hooks::trust::{ask, compare};
 use super::Context;
-use crate::error::CliError;
-use crate::output::{Output, Result};
+use crate::error::{CliError, Result};
+use crate::output::Output;
 
 /// Look at what this repository defines and brings for agents, and agree to it
 ///

@@ -19,7 +19,8 @@ use hookloop_engine::runner::Runner;
 use hookloop_engine::user::{StoreName, User};
 use hookloop_http::HttpClient;
 
-use crate::cli::{Context, caller, state_home};
+use crate::cli::context::Context;
+use crate::environment::{caller, state_home};
 use crate::error::CliError;
 
 /// A store that has not answered by then is told as one that does not.

@@ -12,9 +12,10 @@ use hookloop_engine::trust::Standing;
 use serde_json::{Value, json};
 
 use super::{Context, find_task};
-use crate::error::CliError;
-use crate::output::{BOLD, DIM, Output, Result, plain};
-use crate::wire::{handler_name, source_name};
+use crate::error::{CliError, Result};
+use crate::json_output::{handler_name, source_name};
+use crate::output::{BOLD, DIM, Output};
+use crate::sanitize::plain;
 
 /// Print what would run at a point, in order, and why
 #[derive(clap::Args)]

@@ -8,8 +8,9 @@ use hookloop_engine::run::HookRun;
 use serde_json::json;
 
 use super::{Context, find_task};
-use crate::error::CliError;
-use crate::output::{BOLD, DIM, Result, plain, plain_output};
+use crate::error::{CliError, Result};
+use crate::output::{BOLD, DIM};
+use crate::sanitize::{plain, plain_output};
 
 /// The exit code if the hook ran and did not pass.
 const NOT_PASSED: u8 = 1;

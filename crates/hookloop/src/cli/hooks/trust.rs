@@ -14,8 +14,8 @@ use similar::{ChangeTag, TextDiff};
 
 use super::Context;
 use super::visible::visible;
-use crate::error::CliError;
-use crate::output::{BOLD, DIM, Output, Result};
+use crate::error::{CliError, Result};
+use crate::output::{BOLD, DIM, Output};
 
 /// Lines of a script, and characters of each, that are shown.
 const SCRIPT_LINES_MAX: usize = 200;

@@ -5,8 +5,9 @@ use serde_json::{Map, Value};
 
 use super::Tool;
 use super::source::Source;
-use super::taken::{Fields, Taken};
 use super::tasks::Draft;
+use crate::cli::import::fields::SourceFields;
+use crate::cli::import::import_report::ImportReport;
 
 pub(super) const TOOL: Tool =
     Tool { name: "vibe-kanban", files: &["issues.csv", "tasks.json"], read };
@@ -36,13 +37,13 @@ const NOWHERE: [(&str, &str); 9] = [
     ("shared_task_id", "a shared store is `store: nats://…`"),
 ];
 
-fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
+fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
     let tasks = match source.ends_with(&[".json"]) {
         true => listed(source.json()?)?,
         false => rows(&source.text)?,
     };
     for task in tasks {
-        one(Fields::of("issues", Value::Object(task))?, taken);
+        one(SourceFields::of("issues", Value::Object(task))?, report);
     }
     Ok(())
 }
@@ -80,13 +81,13 @@ fn rows(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     Ok(rows)
 }
 
-fn one(mut task: Fields, taken: &mut Taken) {
+fn one(mut task: SourceFields, report: &mut ImportReport) {
     for (theirs, ours) in NAMES {
         if let Some(value) = task.take(theirs) {
             task.put(ours, value);
         }
     }
-    task.lose(taken, &NOWHERE);
+    task.lose(report, &NOWHERE);
     for key in ["Updated", "updated_at", "project_id"] {
         task.take(key);
     }
@@ -97,17 +98,18 @@ fn one(mut task: Fields, taken: &mut Taken) {
         "todo" | "backlog" | "" => None,
         "done" | "completed" => Some(TaskState::Completed),
         "cancelled" | "canceled" => {
-            return taken.lose(format!("issues that are {status}"), "they are not work to be done");
+            return report
+                .lose(format!("issues that are {status}"), "they are not work to be done");
         }
         _ => {
-            taken.changed(format!("status {status}"), "ready here: nobody works on it yet");
+            report.changed(format!("status {status}"), "ready here: nobody works on it yet");
             None
         }
     };
     let urgency = task.text("priority");
     let priority = urgency.as_deref().and_then(level);
     if let Some(urgency) = urgency.filter(|_| priority.is_none()) {
-        taken.lose(format!("priority {urgency}"), "left out: it is not a priority that is known");
+        report.lose(format!("priority {urgency}"), "left out: it is not a priority that is known");
     }
     let project = task.text("project");
     Draft {
@@ -123,9 +125,9 @@ fn one(mut task: Fields, taken: &mut Taken) {
         completed_at: task.text("completed_at"),
         ..Draft::default()
     }
-    .take(taken);
-    taken.kept("issues");
-    task.finish(taken);
+    .take(report);
+    report.kept("issues");
+    task.finish(report);
 }
 
 /// Its words for how urgent something is.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::taken::Fields;
+use crate::cli::import::fields::SourceFields;
 
 /// States of git that a condition can name.
 const STATES: [&str; 3] = ["merge", "rebase", "merge-commit"];
@@ -36,7 +36,7 @@ enum Match {
 
 impl Occasion {
     /// Reads `skip` and `only`. As in lefthook, `skip` goes before `only`.
-    pub(super) fn of(fields: &mut Fields) -> Occasion {
+    pub(super) fn of(fields: &mut SourceFields) -> Occasion {
         let (skip, only) = (fields.take("skip"), fields.take("only"));
         let is_skipped = skip.as_ref().is_some_and(|skip| matched(skip) == Match::Always);
         if is_skipped || only.as_ref().is_some_and(|only| matched(only) == Match::Never) {
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     fn occasion(value: Value) -> Occasion {
-        Occasion::of(&mut Fields::of("job", value).unwrap())
+        Occasion::of(&mut SourceFields::of("job", value).unwrap())
     }
 
     #[test]

@@ -1,27 +1,29 @@
 //! `hookloop import …`: what was written for something else.
 //!
-//! Each tool has a file that reads its own files into [`Taken`]: sections of a configuration, tasks, and a row for
+//! Each tool has a file that reads its own files into [`ImportReport`]: sections of a configuration, tasks, and a row for
 //! everything that was found, with what became of it. What is not known is a row too: nothing is dropped without a
 //! word. Files are data: nothing in them is run.
 //!
 //! - `source`: files as they are read, within limits
-//! - `taken`: what was taken over, and the report; `yaml`: how a configuration is written, `merge`: into a file that is there; `tasks`: how tasks are added
+//! - `report`: what was taken over, and the report; `yaml`: how a configuration is written, `merge`: into a file that is there; `tasks`: how tasks are added
 //! - the others: a tool each
 
 mod agent;
 mod automation;
 mod beads;
+mod config_file;
+mod fields;
+mod import_report;
 mod iteratr;
 mod kanban;
 mod lefthook;
 mod lefthook_occasion;
 mod merge;
 mod octopoid;
+mod print_report;
 mod ralph;
-mod report;
 mod script_command;
 mod source;
-mod taken;
 mod task_copilot;
 mod tasks;
 mod yaml;
@@ -30,11 +32,10 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::Context;
-use crate::error::CliError;
-use crate::output::Result;
+use crate::cli::context::Context;
+use crate::error::{CliError, Result};
+use import_report::ImportReport;
 use source::Source;
-use taken::Taken;
 
 /// What every kind of import takes.
 #[derive(clap::Args)]
@@ -88,7 +89,7 @@ pub(super) struct Tool {
     name: &'static str,
     /// Where its files are, if none is named.
     files: &'static [&'static str],
-    read: fn(&Source, &mut Taken) -> std::result::Result<(), String>,
+    read: fn(&Source, &mut ImportReport) -> std::result::Result<(), String>,
 }
 
 impl Command {
@@ -112,33 +113,33 @@ impl Command {
 impl Args {
     fn run(self, context: &mut Context, tool: &Tool) -> Result {
         let files = self.found(context, tool)?;
-        let mut taken = Taken::new(tool.name);
+        let mut report = ImportReport::new(tool.name);
         for file in &files {
             let at = |error: String| CliError::usage(format!("{}: {error}", file.display()));
             let source = Source::read(file).map_err(at)?;
-            (tool.read)(&source, &mut taken).map_err(at)?;
+            (tool.read)(&source, &mut report).map_err(at)?;
         }
-        taken.note_wide_limits();
+        report.note_wide_limits();
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let names = names.join(", ");
-        if taken.is_empty() {
+        if report.is_empty() {
             let message = format!("{names} has nothing that has a place here");
-            return Err(match taken.rows.is_empty() {
+            return Err(match report.rows.is_empty() {
                 true => CliError::usage(message),
-                false => CliError::usage(format!("{message}: {}", taken.in_a_line())),
+                false => CliError::usage(format!("{message}: {}", report.in_a_line())),
             });
         }
-        let lost = taken.lost().count();
+        let lost = report.lost().count();
         if self.strict && lost > 0 {
             let message = format!(
                 "{names}: {lost} things have no equivalent here: {}",
-                taken.lost_in_a_line()
+                report.lost_in_a_line()
             );
             return Err(CliError::refused(message).hint("the same without --strict"));
         }
-        let configured = yaml::write_or_show(context, &taken, &names, self.write)?;
-        let added = tasks::add(context, &mut taken)?;
-        report::print(context, &taken, &report::Done { files, configured, added })
+        let configured = config_file::write_or_show(context, &report, &names, self.write)?;
+        let added = tasks::add(context, &mut report)?;
+        print_report::print(context, &report, &print_report::Done { files, configured, added })
     }
 
     /// The files that are named, else those of the tool that are here.

@@ -11,10 +11,9 @@ use hookloop_engine::bulk::{self, Line};
 use hookloop_engine::project::{Done, Project};
 use sha2::{Digest, Sha256};
 
-use super::taken::Taken;
-use crate::cli::Context;
-use crate::error::CliError;
-use crate::output::Result;
+use crate::cli::context::Context;
+use crate::cli::import::import_report::ImportReport;
+use crate::error::{CliError, Result};
 use crate::progress::Progress;
 
 /// Tasks of one import; more come by `hookloop task import`.
@@ -26,16 +25,16 @@ pub(super) struct Added {
 }
 
 /// Adds the tasks that were taken over, and passes over those that are there.
-pub(super) fn add(context: &mut Context, taken: &mut Taken) -> Result<Option<Added>> {
-    if taken.tasks.is_empty() {
+pub(super) fn add(context: &mut Context, report: &mut ImportReport) -> Result<Option<Added>> {
+    if report.tasks.is_empty() {
         return Ok(None);
     }
-    if taken.tasks.len() > TASKS_MAX {
+    if report.tasks.len() > TASKS_MAX {
         return Err(CliError::usage(format!("more than {TASKS_MAX} tasks"))
             .hint("hookloop task import --help"));
     }
     let project = context.project()?;
-    let (fresh, present) = without_present(&project, taken)?;
+    let (fresh, present) = without_present(&project, report)?;
     let mut lines = Vec::new();
     for line in &fresh {
         serde_json::to_writer(&mut lines, line)?;
@@ -52,8 +51,8 @@ pub(super) fn add(context: &mut Context, taken: &mut Taken) -> Result<Option<Add
 }
 
 /// Tasks that the project does not have yet. What is there stays as it is here, whatever became of it elsewhere.
-fn without_present(project: &Project, taken: &mut Taken) -> Result<(Vec<Line>, u64)> {
-    let lines = std::mem::take(&mut taken.tasks);
+fn without_present(project: &Project, report: &mut ImportReport) -> Result<(Vec<Line>, u64)> {
+    let lines = std::mem::take(&mut report.tasks);
     let (mut fresh, mut present) = (Vec::new(), 0);
     let mut known = BTreeSet::new();
     for line in lines {
@@ -62,7 +61,7 @@ fn without_present(project: &Project, taken: &mut Taken) -> Result<(Vec<Line>, u
             Some(row) => {
                 present += 1;
                 if row.task.spec.goal != line.goal {
-                    taken.lose(
+                    report.lose(
                         format!("task {id}"),
                         "its goal changed there; here it stays as it is",
                     );
@@ -81,21 +80,21 @@ fn without_present(project: &Project, taken: &mut Taken) -> Result<(Vec<Line>, u
         }
         line.depends_on.retain(|on| !missing.contains(on));
         for on in missing {
-            taken.lose(format!("a dependency on {on}"), "there is no such task");
+            report.lose(format!("a dependency on {on}"), "there is no such task");
         }
         if let Some(parent) = &line.parent
             && !known.contains(parent)
             && project.read(|view| view.task(parent))?.is_none()
         {
-            taken.lose(format!("the parent {parent}"), "there is no such task");
+            report.lose(format!("the parent {parent}"), "there is no such task");
             line.parent = None;
         }
     }
-    Ok((parents_first(fresh, taken), present))
+    Ok((parents_first(fresh, report), present))
 }
 
 /// Tasks behind what they depend on and behind their parents, which have to be there before them.
-fn parents_first(mut lines: Vec<Line>, taken: &mut Taken) -> Vec<Line> {
+fn parents_first(mut lines: Vec<Line>, report: &mut ImportReport) -> Vec<Line> {
     let order = order(&lines);
     if order.len() < lines.len() {
         // A parent that waits for its own child can't come first. A cycle without parents is refused later.
@@ -103,7 +102,7 @@ fn parents_first(mut lines: Vec<Line>, taken: &mut Taken) -> Vec<Line> {
         let left = lines.iter_mut().enumerate().filter(|(index, _)| !placed.contains(index));
         for (_, line) in left {
             if let Some(parent) = line.parent.take() {
-                taken.lose(format!("the parent {parent}"), "it waits for this task");
+                report.lose(format!("the parent {parent}"), "it waits for this task");
             }
         }
         return match self::order(&lines) {
@@ -169,17 +168,17 @@ pub(super) struct Draft {
 
 impl Draft {
     /// Takes the task over, within the limits of tasks here.
-    pub(super) fn take(self, taken: &mut Taken) {
+    pub(super) fn take(self, report: &mut ImportReport) {
         let id = match self.id.trim().is_empty() {
-            true => id_of_goal(&self.goal, taken),
-            false => task_id(&self.id, taken),
+            true => id_of_goal(&self.goal, report),
+            false => task_id(&self.id, report),
         };
-        let goal = cut("goal", self.goal.trim().to_owned(), GOAL_MAX_BYTES, taken);
+        let goal = cut("goal", self.goal.trim().to_owned(), GOAL_MAX_BYTES, report);
         if goal.is_empty() {
-            return taken.lose(format!("task {id}"), "it has no title");
+            return report.lose(format!("task {id}"), "it has no title");
         }
-        if !taken.ids.insert(id.clone()) {
-            return taken.lose(format!("task {id}"), "left out: another task has its id");
+        if !report.ids.insert(id.clone()) {
+            return report.lose(format!("task {id}"), "left out: another task has its id");
         }
         let parts = self.description.iter().filter(|(_, text)| !text.trim().is_empty());
         let parts: Vec<String> = parts
@@ -188,19 +187,19 @@ impl Draft {
                 false => format!("{heading}:\n{}", text.trim()),
             })
             .collect();
-        let description = cut("description", parts.join("\n\n"), TEXT_MAX_BYTES, taken);
-        let deliverables = words("deliverables", self.deliverables, taken);
-        let labels = words("labels", self.labels, taken);
+        let description = cut("description", parts.join("\n\n"), TEXT_MAX_BYTES, report);
+        let deliverables = words("deliverables", self.deliverables, report);
+        let labels = words("labels", self.labels, report);
         let lowest = u64::from(Priority::MAX);
         if let Some(priority) = self.priority.filter(|priority| *priority > lowest) {
-            taken.changed(format!("priority {priority}"), format!("{lowest} is the lowest here"));
+            report.changed(format!("priority {priority}"), format!("{lowest} is the lowest here"));
         }
         let priority = self.priority.map(|n| n.min(lowest) as u8);
         let mut depends_on: Vec<TaskId> = Vec::new();
         for on in &self.depends_on {
-            let on = task_id(on, taken);
+            let on = task_id(on, report);
             if on == id {
-                taken.lose(
+                report.lose(
                     format!("a dependency of {id} on itself"),
                     "a task can't wait for itself",
                 );
@@ -208,20 +207,20 @@ impl Draft {
                 depends_on.push(on);
             }
         }
-        let not_before = instant("the start", self.not_before, taken);
-        let created_at = instant("the time of creation", self.created_at, taken);
-        let completed_at = instant("the time of completion", self.completed_at, taken);
+        let not_before = instant("the start", self.not_before, report);
+        let created_at = instant("the time of creation", self.created_at, report);
+        let completed_at = instant("the time of completion", self.completed_at, report);
         let is_kind = |kind: &String| kind.len() <= WORD_MAX_BYTES;
         if self.kind.as_ref().is_some_and(|kind| !is_kind(kind)) {
-            taken.lose("a type", format!("longer than {WORD_MAX_BYTES} bytes"));
+            report.lose("a type", format!("longer than {WORD_MAX_BYTES} bytes"));
         }
         let outcome = self.result.map(|result| hookloop_core::task::Outcome {
-            result: Some(cut("result", result, TEXT_MAX_BYTES, taken)),
+            result: Some(cut("result", result, TEXT_MAX_BYTES, report)),
             artifacts: Vec::new(),
             proven: false,
         });
-        let parent = self.parent.map(|parent| task_id(&parent, taken));
-        taken.tasks.push(Line {
+        let parent = self.parent.map(|parent| task_id(&parent, report));
+        report.tasks.push(Line {
             goal,
             description,
             deliverables,
@@ -242,17 +241,17 @@ impl Draft {
 }
 
 /// A point in time; a day stands for its beginning in UTC. Any other text is reported.
-fn instant(what: &str, text: Option<String>, taken: &mut Taken) -> Option<Timestamp> {
+fn instant(what: &str, text: Option<String>, report: &mut ImportReport) -> Option<Timestamp> {
     let text = text?;
     let read = text.parse::<Timestamp>().or_else(|_| format!("{text}T00:00:00Z").parse());
     if read.is_err() {
-        taken.lose(what, "left out: it is not written as 2026-01-31T12:00:00Z");
+        report.lose(what, "left out: it is not written as 2026-01-31T12:00:00Z");
     }
     read.ok()
 }
 
 /// An id as tasks have it here: the same each time, whatever the id is there.
-pub(super) fn task_id(text: &str, taken: &mut Taken) -> TaskId {
+pub(super) fn task_id(text: &str, report: &mut ImportReport) -> TaskId {
     if let Ok(id) = text.parse() {
         return id;
     }
@@ -265,7 +264,7 @@ pub(super) fn task_id(text: &str, taken: &mut Taken) -> TaskId {
         true => format!("t-{digest}"),
         false => format!("{start}-{digest}"),
     };
-    taken.changed(
+    report.changed(
         format!("id {text}"),
         format!("`{id}` here: ids are letters, digits, `_` and `-`"),
     );
@@ -274,9 +273,9 @@ pub(super) fn task_id(text: &str, taken: &mut Taken) -> TaskId {
 }
 
 /// An id for a task without one: the same each time, from its goal.
-fn id_of_goal(goal: &str, taken: &mut Taken) -> TaskId {
-    let id = task_id(&format!("task-{}", digest(goal.trim())), taken);
-    taken.changed("tasks without an id", "the id is made from the title");
+fn id_of_goal(goal: &str, report: &mut ImportReport) -> TaskId {
+    let id = task_id(&format!("task-{}", digest(goal.trim())), report);
+    report.changed("tasks without an id", "the id is made from the title");
     id
 }
 
@@ -296,21 +295,21 @@ pub(super) fn id_of(prefix: &str, text: &str, seen: &mut BTreeMap<String, u32>) 
     }
 }
 
-fn cut(what: &str, mut text: String, max: usize, taken: &mut Taken) -> String {
+fn cut(what: &str, mut text: String, max: usize, report: &mut ImportReport) -> String {
     if text.len() > max {
         let end = (0..=max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         text.truncate(end);
-        taken.changed(format!("a {what}"), format!("cut off after {max} bytes"));
+        report.changed(format!("a {what}"), format!("cut off after {max} bytes"));
     }
     text
 }
 
-fn words(what: &str, mut list: Vec<String>, taken: &mut Taken) -> Vec<String> {
+fn words(what: &str, mut list: Vec<String>, report: &mut ImportReport) -> Vec<String> {
     let before = list.len();
     list.retain(|word| !word.trim().is_empty() && word.len() <= WORD_MAX_BYTES);
     list.truncate(LIST_MAX);
     if list.len() < before {
-        taken.changed(what, format!("at most {LIST_MAX}, of {WORD_MAX_BYTES} bytes each"));
+        report.changed(what, format!("at most {LIST_MAX}, of {WORD_MAX_BYTES} bytes each"));
     }
     list
 }

@@ -5,7 +5,8 @@ use hookloop_engine::project::{Done, Project};
 use serde_json::json;
 
 use super::Context;
-use crate::output::{DIM, Result};
+use crate::error::Result;
+use crate::output::DIM;
 
 /// Answer a question: the next prompt has it, and the work goes on
 ///

@@ -1,8 +1,10 @@
 use hookloop_engine::inbox;
 
 use super::{Context, ProblemJson};
-use crate::cli::session::words;
-use crate::output::{Cell, Result, plain};
+use crate::error::Result;
+use crate::output::Cell;
+use crate::present;
+use crate::sanitize::plain;
 
 /// What needs a human, the newest last
 #[derive(clap::Args)]
@@ -31,7 +33,7 @@ impl Args {
             .zip(&problems)
             .map(|(line, problem)| {
                 let since = match is_read {
-                    true => words::ago(now.millis_since(problem.since)),
+                    true => present::ago(now.millis_since(problem.since)),
                     false => line.since.clone(),
                 };
                 let reason = line.reason.lines().next().unwrap_or_default();

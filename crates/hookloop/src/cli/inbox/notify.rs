@@ -2,8 +2,8 @@ use hookloop_engine::notify::{self, Channel, Moment, Report};
 use serde_json::json;
 
 use super::Context;
-use crate::error::CliError;
-use crate::output::{Result, plain};
+use crate::error::{CliError, Result};
+use crate::sanitize::plain;
 
 /// What scripts can rely on: a message could not be sent.
 const FAILED: u8 = 1;

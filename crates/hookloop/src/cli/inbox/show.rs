@@ -5,8 +5,10 @@ use hookloop_engine::project::Project;
 use serde::Serialize;
 
 use super::{Context, ProblemJson};
-use crate::cli::session::words;
-use crate::output::{BOLD, DIM, Output, Result, plain, plain_lines};
+use crate::error::Result;
+use crate::output::{BOLD, DIM, Output};
+use crate::present;
+use crate::sanitize::{plain, plain_lines};
 
 /// Items that are shown without a key.
 const SHOWN_MAX: usize = 20;
@@ -77,7 +79,7 @@ impl Args {
 }
 
 fn ago(project: &Project, problem: &Problem) -> String {
-    words::ago(project.now().millis_since(problem.since))
+    present::ago(project.now().millis_since(problem.since))
 }
 
 fn show(out: &mut Output, shown: &ShownJson, ago: &str) -> Result {

@@ -5,8 +5,8 @@ use std::io::Write as _;
 use hookloop_engine::survey::trial::Trial;
 
 use super::{Context, FoundDirectory, Plan, Tried, ask, not_written};
-use crate::error::CliError;
-use crate::output::{Result, plain};
+use crate::error::{CliError, Result};
+use crate::sanitize::plain;
 
 /// How often a question is asked whose answer can't be read.
 const ATTEMPTS_MAX: usize = 3;

@@ -7,7 +7,7 @@ use hookloop_engine::survey::MissingProgram;
 use hookloop_engine::survey::trial::{TRIED_WITHIN, Trial};
 
 use super::{Plan, Tried};
-use crate::output::plain;
+use crate::sanitize::plain;
 
 const HEAD: &str =
     "# What hookloop does in this project. `hookloop schema` has all of it, for editors.

@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 
 use super::file::{in_directory, not_ready, program_missing, why_not};
 use super::{CLAUDE, Context, Plan, Tried, outer_project};
-use crate::cli::session::now;
-use crate::output::{BOLD, DIM, Result, cut_to_terminal, plain, plain_output};
+use crate::error::Result;
+use crate::output::{BOLD, DIM, cut_to_terminal};
+use crate::present::now;
+use crate::sanitize::{plain, plain_output};
 
 /// Lines of a gate's output that are shown when it does not pass.
 const SHOWN_LINES: usize = 12;
@@ -106,8 +108,10 @@ impl Running {
                     return;
                 }
                 let record = board.record();
-                let last =
-                    record.hooks.first().map(|hook| now::last_output(hook, crate::tui::now()));
+                let last = record
+                    .hooks
+                    .first()
+                    .map(|hook| now::last_output(hook, crate::environment::now()));
                 let (took, last) = (began.elapsed().as_secs(), last.unwrap_or_default());
                 let line = format!("  {what}  {took} s, ctrl-c skips it  {last}");
                 // A line that can't be drawn is no reason to stop the work.

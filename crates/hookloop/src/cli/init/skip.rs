@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hookloop_engine::process::Cancel;
 use signal_hook::consts::SIGINT;
 
-use crate::output::Result;
+use crate::error::Result;
 
 /// The exit code that a shell reports for a program that ctrl-c ended.
 const INTERRUPTED: i32 = 130;

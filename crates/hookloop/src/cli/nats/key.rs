@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use nkeys::KeyPair;
 use serde_json::json;
 
-use crate::cli::Context;
-use crate::error::CliError;
-use crate::output::Result;
+use crate::cli::context::Context;
+use crate::error::{CliError, Result};
 
 /// Make a key that a NATS server can know a user by
 ///

@@ -4,9 +4,8 @@ use hookloop_engine::project::EngineError;
 use hookloop_engine::store::{JetStream, Permissions, Role};
 use serde_json::json;
 
-use crate::cli::Context;
-use crate::error::CliError;
-use crate::output::Result;
+use crate::cli::context::Context;
+use crate::error::{CliError, Result};
 
 /// Print what a NATS server must allow a user, for its configuration
 ///

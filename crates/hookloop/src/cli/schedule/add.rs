@@ -2,7 +2,7 @@ use hookloop_core::schedule::{Ask, Overlap, Schedule, ScheduleName, Timetable};
 
 use super::super::task::SpecArgs;
 use super::{Context, order};
-use crate::output::Result;
+use crate::error::Result;
 
 /// Add a task again and again, when a cron pattern says so
 ///

@@ -20,11 +20,13 @@ use hookloop_engine::session::world::PauseReason;
 use hookloop_engine::session::{Notice, Opened};
 use hookloop_engine::store::StoredEvent;
 
-use super::now;
-use super::words::{self, Weight};
-use crate::output::{BOLD, DIM, Output, Result, plain};
+use crate::error::Result;
+use crate::json_output::EventJson;
+use crate::output::{BOLD, DIM, Output};
+use crate::present;
+use crate::present::{Severity, now};
+use crate::sanitize::plain;
 use crate::tui::{HEAR, Question, Reply, Screen};
-use crate::wire::EventJson;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
@@ -96,12 +98,12 @@ impl<'o> Live<'o> {
         };
         if !live.out.json {
             let plan = &opened.plan;
-            let (id, work) = (&opened.id, words::work(&plan.work));
+            let (id, work) = (&opened.id, present::work(&plan.work));
             live.line(format!("{BOLD}session {id}{BOLD:#}  {work}"));
             for line in heading.powers {
                 live.line(format!("{DIM}{line}{DIM:#}"));
             }
-            live.line(format!("{DIM}done when {}{DIM:#}", words::stop_when(plan)));
+            live.line(format!("{DIM}done when {}{DIM:#}", present::stop_when(plan)));
             live.line(format!("{DIM}limits: {}{DIM:#}", plan.limits));
             if plan.delivers {
                 let Limits { remediations, continuations, .. } = plan.limits;
@@ -161,23 +163,23 @@ impl<'o> Live<'o> {
             self.has_failed |= shown.is_err();
             return;
         }
-        let Some((weight, text)) = words::line(&stored.event.body, &self.limits) else {
+        let Some((weight, text)) = present::line(&stored.event.body, &self.limits) else {
             return;
         };
         let line = match weight {
-            Weight::Heading => format!("{BOLD}{text}{BOLD:#}"),
-            Weight::Good => format!("  {GOOD}{text}{GOOD:#}"),
-            Weight::Bad => format!("  {BAD}{text}{BAD:#}"),
-            Weight::Plain => format!("  {text}"),
+            Severity::Heading => format!("{BOLD}{text}{BOLD:#}"),
+            Severity::Good => format!("  {GOOD}{text}{GOOD:#}"),
+            Severity::Bad => format!("  {BAD}{text}{BAD:#}"),
+            Severity::Plain => format!("  {text}"),
         };
-        let details = words::details(&stored.event.body);
+        let details = present::details(&stored.event.body);
         let details = details.into_iter().map(|detail| format!("  {DIM}{detail}{DIM:#}"));
         let lines = std::iter::once(line).chain(details);
         if self.screen.is_none() {
             lines.for_each(|line| self.line(line));
             return;
         }
-        if let Weight::Heading = weight {
+        if let Severity::Heading = weight {
             self.unsaid.clear();
         }
         for line in lines {
@@ -197,23 +199,23 @@ impl<'o> Live<'o> {
         for line in std::mem::take(&mut self.unsaid) {
             self.out.line(line)?;
         }
-        let (weight, text, next) = words::conclusion(&self.id, session);
+        let (weight, text, next) = present::conclusion(&self.id, session);
         let style = match weight {
-            Weight::Good => GOOD.bold(),
-            Weight::Bad => BAD.bold(),
+            Severity::Good => GOOD.bold(),
+            Severity::Bad => BAD.bold(),
             _ => BOLD,
         };
         self.out.line(format_args!("{style}{text}{style:#}"))?;
         for receipt in session.receipts.iter().filter(|receipt| receipt.is_green()) {
             let tree = receipt.tree.as_deref().map(|tree| format!("on tree {tree}"));
             let tree = tree.unwrap_or_else(|| "where no git names the files".to_owned());
-            let took = words::duration(receipt.duration_ms);
+            let took = present::duration(receipt.duration_ms);
             self.out.line(format_args!(
                 "  {DIM}receipt: {} passed in {took} {tree}{DIM:#}",
                 plain(&receipt.gate)
             ))?;
         }
-        if let Some(text) = words::outputs_left(session) {
+        if let Some(text) = present::outputs_left(session) {
             self.out.line(format_args!("  {DIM}{text}{DIM:#}"))?;
         }
         if let Some(next) = next {
@@ -233,7 +235,7 @@ impl Onlooker for Live<'_> {
             Notice::Stored(events) => events.iter().for_each(|stored| self.event(stored)),
             Notice::Hooks { point, count } => {
                 let count = u32::try_from(count).unwrap_or(u32::MAX);
-                self.now(|| format!("{point}: {}", words::counted(count, "hook", "hooks")));
+                self.now(|| format!("{point}: {}", present::counted(count, "hook", "hooks")));
             }
             Notice::Turn { iteration, .. } => self.now(|| self.budget(iteration)),
             Notice::Said(text) => {
@@ -299,7 +301,7 @@ impl Live<'_> {
     fn budget(&self, iteration: u32) -> String {
         let Limits { iterations, duration_ms, tokens, cost_micros, .. } = self.limits;
         let ran_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let (ran, most) = (words::duration(ran_ms), words::duration(duration_ms));
+        let (ran, most) = (present::duration(ran_ms), present::duration(duration_ms));
         let used = match self.used.is_none() {
             true => String::new(),
             false => format!(
@@ -314,7 +316,8 @@ impl Live<'_> {
     }
 
     fn pause(&mut self, ms: u64, reason: PauseReason) {
-        let until = now::until_text(Timestamp(crate::tui::now().0.saturating_add_unsigned(ms)));
+        let until =
+            now::until_text(Timestamp(crate::environment::now().0.saturating_add_unsigned(ms)));
         let text = match reason {
             PauseReason::RateLimit => format!("waits for the end of a rate limit until {until}"),
             PauseReason::FailedTurn => format!("waits after a failed turn until {until}"),
@@ -341,10 +344,10 @@ impl Live<'_> {
         is_answered: &mut dyn FnMut() -> bool,
     ) -> Option<Answer> {
         let failing: Vec<String> = session.failing.iter().flatten().cloned().collect();
-        let retries = words::counted(self.limits.hook_retries, "retry", "retries");
+        let retries = present::counted(self.limits.hook_retries, "retry", "retries");
         self.line(format!(
             "{BOLD}Gates said no after {retries}.{BOLD:#} Failing: {}",
-            words::some(&failing)
+            present::some(&failing)
         ));
         for _ in 0..QUESTIONS_MAX {
             let mut terminal = std::io::stderr();
@@ -472,7 +475,7 @@ impl Shown {
 
     fn draw(&mut self) {
         let record = self.board.record();
-        let at = crate::tui::now();
+        let at = crate::environment::now();
         match &mut self.place {
             Place::Pipe(lines) => lines.tell(&record, at),
             Place::Terminal => {

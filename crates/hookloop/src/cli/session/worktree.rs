@@ -10,9 +10,10 @@ use hookloop_engine::session::real::Stop;
 use serde_json::json;
 
 use super::{Look, perform, runner};
-use crate::cli::Context;
-use crate::error::CliError;
-use crate::output::{DIM, Result, plain};
+use crate::cli::context::Context;
+use crate::error::{CliError, Result};
+use crate::output::DIM;
+use crate::sanitize::plain;
 
 /// Makes a worktree and runs a new session there.
 pub(in crate::cli) fn run(

@@ -5,8 +5,8 @@ use hookloop_core::task::{Priority, TaskSpec};
 use hookloop_core::time::Timestamp;
 
 use super::{Context, give};
+use crate::error::Result;
 use crate::ids;
-use crate::output::Result;
 
 /// What a task is asked for beside its goal.
 #[derive(clap::Args)]

@@ -5,8 +5,8 @@ use hookloop_core::task::{Obstacle, Outcome};
 
 use super::holder::Right;
 use super::{Context, give};
+use crate::error::Result;
 use crate::ids;
-use crate::output::Result;
 
 /// Start a task that is ready
 #[derive(clap::Args)]

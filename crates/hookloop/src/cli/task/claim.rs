@@ -3,10 +3,9 @@ use hookloop_engine::project::Project;
 
 use super::holder::{self, Holder};
 use super::{Context, follow_up, show_done};
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::ids;
-use crate::output::Result;
-use crate::wire::ClaimedJson;
+use crate::json_output::ClaimedJson;
 
 /// Take a ready task: the most urgent one, then the oldest
 ///

@@ -3,8 +3,8 @@
 use hookloop_core::command::Command;
 
 use super::{Context, give};
+use crate::error::Result;
 use crate::ids;
-use crate::output::Result;
 
 /// Make a task wait for another
 #[derive(clap::Args)]

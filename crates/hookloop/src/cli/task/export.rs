@@ -1,7 +1,7 @@
 use hookloop_engine::bulk::{self, Line};
 
 use super::Context;
-use crate::output::Result;
+use crate::error::Result;
 
 /// Write all tasks as JSON lines, as `task import` reads them
 #[derive(clap::Args)]

@@ -5,9 +5,11 @@ use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::project::Project;
 
 use super::Context;
+use crate::error::Result;
 use crate::ids;
-use crate::output::{DIM, Output, Result, plain, state_style};
+use crate::output::{DIM, Output, state_style};
 use crate::picture::Picture;
+use crate::sanitize::plain;
 
 /// Lines that a task has at least: one to breathe.
 const ROW_HEIGHT: usize = 2;

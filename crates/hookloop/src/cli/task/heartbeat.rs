@@ -2,9 +2,8 @@ use serde_json::json;
 
 use super::Context;
 use super::holder::Epoch;
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::ids;
-use crate::output::Result;
 
 /// Show that the work on a claimed task goes on
 ///

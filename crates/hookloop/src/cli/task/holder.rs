@@ -7,8 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use hookloop_core::claim::{Fence, LEASE_MAX_MS, LEASE_MIN_MS};
 use hookloop_core::id::TaskId;
 
-use crate::error::CliError;
-use crate::output::Result;
+use crate::error::{CliError, Result};
 
 /// What a claimant says of itself.
 #[derive(clap::Args)]
@@ -25,9 +24,9 @@ pub(super) struct Holder {
 impl Holder {
     pub(super) fn agent(&self) -> String {
         let named = self.agent.clone().or_else(|| env::var("HOOKLOOP_AGENT").ok());
-        named
-            .filter(|name| !name.trim().is_empty())
-            .unwrap_or_else(|| format!("{}@{}", crate::cli::user_name(), crate::cli::machine()))
+        named.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| {
+            format!("{}@{}", crate::environment::user_name(), crate::environment::machine())
+        })
     }
 }
 

@@ -7,9 +7,8 @@ use hookloop_engine::project::Done;
 use serde_json::json;
 
 use super::Context;
-use crate::cli::open_file;
-use crate::error::CliError;
-use crate::output::Result;
+use crate::environment::open_file;
+use crate::error::{CliError, Result};
 use crate::progress::Progress;
 
 /// Add tasks from a file of JSON lines

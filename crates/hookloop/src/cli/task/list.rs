@@ -5,9 +5,10 @@ use hookloop_engine::project::Project;
 use hookloop_engine::store::{TaskFilter, TaskRow};
 
 use super::{Context, waits};
+use crate::error::Result;
 use crate::ids;
-use crate::output::{Cell, DIM, Result, state_style};
-use crate::wire::TaskJson;
+use crate::json_output::TaskJson;
+use crate::output::{Cell, DIM, state_style};
 
 /// List tasks, newest first
 #[derive(clap::Args)]

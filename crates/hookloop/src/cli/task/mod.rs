@@ -25,9 +25,11 @@ use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::project::{Done, Project};
 use hookloop_engine::reactions::ReactionsLeft;
 
-use super::Context;
-use crate::output::{Result, plain, state_style};
-use crate::wire::DoneJson;
+use crate::cli::context::Context;
+use crate::error::Result;
+use crate::json_output::DoneJson;
+use crate::output::state_style;
+use crate::sanitize::plain;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {

@@ -3,8 +3,8 @@ use hookloop_core::command::Command;
 use hookloop_core::remark::Remark;
 
 use super::{Context, give};
+use crate::error::Result;
 use crate::ids;
-use crate::output::Result;
 
 /// Leave a note on a task
 ///

@@ -3,8 +3,8 @@ use hookloop_core::command::Command;
 
 use super::holder::Epoch;
 use super::{Context, give};
+use crate::error::Result;
 use crate::ids;
-use crate::output::Result;
 
 /// Give a claimed task back: it is ready for another
 #[derive(clap::Args)]

@@ -2,8 +2,8 @@ use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
 
 use super::{Context, give, silence};
+use crate::error::Result;
 use crate::ids;
-use crate::output::Result;
 
 /// Make a task ready again whose holder is gone
 ///

@@ -8,10 +8,11 @@ use hookloop_engine::store::{LogError, Remarked, TaskRow};
 
 use super::Context;
 use super::holder::said;
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::ids;
-use crate::output::{BOLD, DIM, Output, Result, plain, plain_lines, state_style};
-use crate::wire::{DeliveryJson, NeighbourJson, NoteJson, TaskDetailJson, TaskJson};
+use crate::json_output::{DeliveryJson, NeighbourJson, NoteJson, TaskDetailJson, TaskJson};
+use crate::output::{BOLD, DIM, Output, state_style};
+use crate::sanitize::{plain, plain_lines};
 
 /// Neighbours that are shown.
 const SHOWN: usize = 50;

@@ -8,9 +8,9 @@ use hookloop_engine::lease::{Sight, Sighting, Watch};
 use hookloop_engine::project::Project;
 
 use super::holder::said;
-use crate::error::CliError;
-use crate::output::{Result, plain};
+use crate::error::{CliError, Result};
 use crate::progress::Progress;
+use crate::sanitize::plain;
 
 /// How often a holder is looked at in one lease, and the longest time between two looks.
 const LOOKS: u32 = 20;

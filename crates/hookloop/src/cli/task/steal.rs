@@ -1,7 +1,7 @@
 use super::holder::Holder;
 use super::{Context, claim, silence};
+use crate::error::Result;
 use crate::ids;
-use crate::output::Result;
 
 /// Take a claimed task over whose holder is gone
 ///

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use crate::cli::merge::ArrivalJson;
 use crate::logs::{Level, Line};
-use crate::output::{DIM, plain};
+use crate::output::DIM;
+use crate::sanitize::plain;
 
 /// A line of `--json`.
 #[derive(Serialize)]

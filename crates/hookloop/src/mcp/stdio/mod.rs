@@ -22,11 +22,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::desk::Counter;
 use super::gate::{Gate, Verdict};
 use super::handler::Handler;
-use super::open::Open;
-use crate::output::Result;
+use crate::error::Result;
+use crate::mcp::open_requests::OpenRequests;
+use crate::mcp::tool_service::ToolService;
 use lines::{LINE_MAX, Line, Lines};
 
 /// Messages between the threads and the server.
@@ -37,12 +37,12 @@ const ANSWER_MAX: Duration = Duration::from_millis(400);
 const WRITE_MAX: Duration = Duration::from_millis(150);
 
 /// Serves one agent on stdin and stdout until either ends.
-pub(crate) fn serve(counter: Arc<Counter>) -> Result {
+pub(crate) fn serve(service: Arc<ToolService>) -> Result {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(talk(Handler::new(Arc::clone(&counter))));
+    let ended = runtime.block_on(talk(Handler::new(Arc::clone(&service))));
     // Calls that still run end with the process, and what they started does.
     runtime.shutdown_background();
-    counter.leave();
+    service.leave();
     ended
 }
 
@@ -60,7 +60,7 @@ async fn talk(handler: Handler) -> Result {
     let (ends, mut ended) = mpsc::channel(2);
     let (outgoing, to_write) = mpsc::channel(QUEUE);
     let (incoming, messages) = mpsc::channel(QUEUE);
-    let open = Arc::new(Open::default());
+    let open = Arc::new(OpenRequests::default());
     // Not through `std::io::stdout`, whose lock is held for as long as a command runs.
     let stdout = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
     let stdin = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
@@ -108,7 +108,7 @@ enum Out {
 
 struct Writer {
     to: File,
-    open: Arc<Open>,
+    open: Arc<OpenRequests>,
     ends: mpsc::Sender<End>,
 }
 
@@ -151,7 +151,7 @@ fn answered(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
 }
 
 struct Reader {
-    open: Arc<Open>,
+    open: Arc<OpenRequests>,
     outgoing: mpsc::Sender<Out>,
     incoming: mpsc::Sender<ClientJsonRpcMessage>,
     ends: mpsc::Sender<End>,

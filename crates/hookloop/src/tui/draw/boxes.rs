@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear};
 
 use super::{put_all, said, wrapped};
-use crate::cli::session::words;
+use crate::present;
 use crate::tui::dialog::Dialog;
 use crate::tui::state::{State, View};
 use crate::tui::theme::{BOLD, DIM, PLAIN};
@@ -113,9 +113,9 @@ pub(super) fn draw(state: &State, dialog: &Dialog, frame: &mut Frame<'_>, area: 
 
 fn retry(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let Some(question) = &state.question else { return };
-    let retries = words::counted(question.retries, "retry", "retries");
+    let retries = present::counted(question.retries, "retry", "retries");
     let mut lines = text(&format!("Gates said no after {retries}."), area);
-    lines.extend(text(&format!("Failing: {}", words::some(&question.failing)), area));
+    lines.extend(text(&format!("Failing: {}", present::some(&question.failing)), area));
     what_now(frame, area, lines);
 }
 

@@ -5,7 +5,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 use super::{cell, choose, put, put_all, said, wrapped};
-use crate::cli::session::words;
+use crate::present;
 use crate::tui::data::{Overview, ProblemLine};
 use crate::tui::state::State;
 use crate::tui::steps::ago;
@@ -66,7 +66,7 @@ fn counts(state: &State, overview: &Overview) -> Line<'static> {
     }
     if overview.stuck > 0 {
         let stuck = u32::try_from(overview.stuck).unwrap_or(u32::MAX);
-        let waits = words::counted(stuck, "task waits", "tasks wait");
+        let waits = present::counted(stuck, "task waits", "tasks wait");
         text.push_str(&format!("── {waits} for blocked ones "));
     }
     if !state.filter().is_empty() {

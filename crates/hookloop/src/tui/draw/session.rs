@@ -9,12 +9,12 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use super::{cell, choose, first, put, put_all, said, wrapped};
-use crate::cli::session::now;
-use crate::cli::session::words::{self, Weight};
 use crate::output::cut;
+use crate::present;
+use crate::present::{Severity, clock, now};
 use crate::tui::data::{Heard, Shown};
 use crate::tui::state::State;
-use crate::tui::steps::{self, clock};
+use crate::tui::steps;
 use crate::tui::theme::{BOLD, DIM, PLAIN, sign};
 
 /// Columns of the list of iterations.
@@ -54,7 +54,7 @@ fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
     let (session, plan) = (&shown.session, &shown.session.plan);
     let limits = &plan.limits;
     let style = state.theme.session(&shown.state);
-    let work = words::work(&plan.work);
+    let work = present::work(&plan.work);
     let first_line = vec![
         Span::styled(format!("{} {}", sign(&shown.state), shown.state), style),
         Span::raw("  "),
@@ -77,7 +77,7 @@ fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
         ));
     }
     let now = match &shown.timeline.outcome {
-        Some(outcome) => words::outcome(outcome),
+        Some(outcome) => present::outcome(outcome),
         None => match &shown.now {
             Some(record) => now::line(record, state.now),
             None => steps::phase(session).to_owned(),
@@ -107,9 +107,9 @@ fn draw_parts(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
     let height = usize::from(area.height);
     let top = at.saturating_sub(height / 2).min(parts.len().saturating_sub(height));
     for (row, (place, part)) in area.rows().zip(parts.iter().enumerate().skip(top)) {
-        let (weight, text) = steps::part(part, state.now);
+        let (severity, text) = steps::part(part, state.now);
         let row = Rect { width: row.width.saturating_sub(1), ..row };
-        put(frame, row, Line::from(Span::styled(text, state.theme.weight(weight))));
+        put(frame, row, Line::from(Span::styled(text, state.theme.severity(severity))));
         if place == at {
             choose(frame, row);
         }
@@ -134,7 +134,7 @@ fn draw_steps(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
         };
         let last = hook.last_line().map_or(String::new(), now::shown);
         let text = format!("{point} {} runs  {last}", now::shown(&hook.name));
-        let style = state.theme.weight(Weight::Heading);
+        let style = state.theme.severity(Severity::Heading);
         let line = vec![
             Span::styled("▶ ", style),
             Span::styled(cell(&cut(&text, room), room), style),
@@ -147,10 +147,10 @@ fn draw_steps(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
     }
     let shown_steps = part.steps.iter().enumerate().skip(top).take(height);
     for (row, (place, step)) in area.rows().zip(shown_steps) {
-        let steps::Row { weight, sign, text, took } = steps::row(step, limits, state.now);
+        let steps::StepRow { severity, sign, text, took } = steps::row(step, limits, state.now);
         let room = width.saturating_sub(took.width() + 4);
         let text = cell(&cut(&text, room), room);
-        let style = state.theme.weight(weight);
+        let style = state.theme.severity(severity);
         let line = vec![
             Span::styled(format!("{sign} "), style),
             Span::styled(text, style),
@@ -175,15 +175,15 @@ fn waiting(state: &State, shown: &Shown) -> Line<'static> {
     }];
     if !pending.is_empty() {
         let from: Vec<String> = pending.iter().map(|piped| piped.from.clone()).collect();
-        let text = format!("── waits for the next prompt: {} ", words::some(&from));
+        let text = format!("── waits for the next prompt: {} ", present::some(&from));
         spans.push(said(&text, BOLD));
     }
     let receipts = &shown.session.receipts;
     if !receipts.is_empty() && !shown.session.is_stale {
         let gates: Vec<String> = receipts.iter().map(|receipt| receipt.gate.clone()).collect();
         spans.push(said(
-            &format!("── proven by {} ", words::some(&gates)),
-            state.theme.weight(Weight::Good),
+            &format!("── proven by {} ", present::some(&gates)),
+            state.theme.severity(Severity::Good),
         ));
     }
     Line::from(spans)

@@ -11,8 +11,10 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::store::SessionRow;
 use serde_json::{Value, json};
 
-use crate::tui::data::{Facts, Heard, Matter, News, Overview, ProblemLine, Said, SessionLine};
-use crate::tui::data::{Shown, TaskFacts, TaskLine, Tasks};
+use crate::tui::data::{
+    Facts, Heard, Matter, News, Overview, ProblemLine, Said, SessionLine, Shown, TaskFacts,
+    TaskLine, Tasks,
+};
 
 /// When all of this is looked at.
 const NOW: i64 = 1_800_000_000_000;

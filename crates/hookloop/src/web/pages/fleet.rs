@@ -12,7 +12,7 @@ use super::super::page::Part;
 use super::super::records::lock;
 use super::super::words::{When, class};
 use super::{Titled, Visit};
-use crate::output::Result;
+use crate::error::Result;
 
 /// Workers that are shown.
 const WORKERS_MAX: usize = 500;

@@ -15,8 +15,7 @@ use super::super::topics::Topic;
 use super::super::words::class;
 use super::layers::{Placed, Sizes, place};
 use super::{Titled, Visit};
-use crate::error::CliError;
-use crate::output::Result;
+use crate::error::{CliError, Result};
 
 /// Tasks in a picture.
 const TASKS_MAX: usize = 80;

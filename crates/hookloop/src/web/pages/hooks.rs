@@ -10,9 +10,9 @@ use super::super::page::Part;
 use super::super::topics::Topic;
 use super::super::words::class;
 use super::{Titled, Visit};
-use crate::cli::session::words::duration;
-use crate::output::Result;
-use crate::wire::{handler_name, source_name};
+use crate::error::Result;
+use crate::json_output::{handler_name, source_name};
+use crate::present::duration;
 
 const LIST: Part = Part::new("list", "Hooks", &[Topic::Hooks]);
 

@@ -9,7 +9,7 @@ use super::super::page::Part;
 use super::super::topics::Topic;
 use super::super::words::When;
 use super::{Titled, Visit};
-use crate::output::Result;
+use crate::error::Result;
 
 /// Events on a page.
 const ON_A_PAGE: usize = 100;

@@ -28,7 +28,7 @@ use hookloop_engine::project::Project;
 use super::page::{Frame, Heading, Page, Templates};
 use super::query::Query;
 use super::sites::{Site, Sites};
-use crate::output::Result;
+use crate::error::Result;
 
 pub(super) use fleet::fleet;
 pub(super) use graph::graph;

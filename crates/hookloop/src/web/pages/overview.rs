@@ -15,9 +15,10 @@ use super::super::topics::Topic;
 use super::super::words::{When, class};
 use super::usage::purse;
 use super::{Titled, Visit};
-use crate::cli::machine;
-use crate::cli::session::{now, words};
-use crate::output::Result;
+use crate::environment::machine;
+use crate::error::Result;
+use crate::present;
+use crate::present::now;
 
 /// Problems and sessions that are shown.
 const PROBLEMS_MAX: usize = 50;
@@ -176,8 +177,8 @@ impl SessionLine {
 pub(super) fn took(visit: &Visit<'_>, row: &SessionRow) -> String {
     let ms = |ended: Timestamp| u64::try_from(ended.millis_since(row.started_at)).unwrap_or(0);
     match row.ended_at {
-        Some(ended) => words::duration(ms(ended)),
-        None => words::duration(ms(visit.now) / 1_000 * 1_000),
+        Some(ended) => present::duration(ms(ended)),
+        None => present::duration(ms(visit.now) / 1_000 * 1_000),
     }
 }
 
@@ -185,7 +186,7 @@ pub(super) fn took(visit: &Visit<'_>, row: &SessionRow) -> String {
 pub(super) fn state(visit: &Visit<'_>, row: &SessionRow) -> String {
     let is_running = !row.is_over()
         && visit.project().runner().is_some_and(|runner| open::is_running(runner, &row.id));
-    words::state(row, is_running, &machine()).to_owned()
+    present::state(row, is_running, &machine()).to_owned()
 }
 
 fn running(visit: &Visit<'_>) -> Result<Value> {

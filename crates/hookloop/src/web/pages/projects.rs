@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::super::page::{Page, Part, Templates, value_of};
 use super::super::query::Query;
 use super::super::sites::{Sites, key};
-use crate::output::Result;
+use crate::error::Result;
 
 /// Sessions that are counted.
 const RUNNING_MAX: usize = 1_000;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::super::page::value_of;
 use super::super::words::class;
-use crate::cli::session::words::duration;
+use crate::present::duration;
 
 /// The picture's width in its own units, and where its bars begin.
 const WIDTH: u64 = 1_000;

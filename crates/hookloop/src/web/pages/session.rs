@@ -13,10 +13,9 @@ use super::super::topics::Topic;
 use super::super::words::{When, class};
 use super::overview::{state, took};
 use super::{Titled, Visit, scale, steps};
-use crate::cli::session::{now, words};
-use crate::cli::why;
-use crate::error::CliError;
-use crate::output::Result;
+use crate::error::{CliError, Result};
+use crate::present;
+use crate::present::{now, why};
 
 /// Parts of a session on a page.
 const ON_A_PAGE: usize = 20;
@@ -68,7 +67,7 @@ fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> 
     if let Some(record) = now::of(visit.project(), &row.id) {
         reason.replace_step(session, vec![now::line(&record, visit.now)]);
     }
-    let why::Reason { mut reasons, next, .. } = reason;
+    let why::StateReasons { mut reasons, next, .. } = reason;
     // Those have a list of their own here.
     reasons.retain(|reason| !reason.starts_with(why::RECEIPT));
     let is_guest = open::is_of_guest(row);
@@ -76,7 +75,7 @@ fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> 
     Ok(context! {
         id => row.id.as_str(), class => class(&state), state => &state, reasons, next,
         name => &row.name,
-        work => words::work(&session.plan.work),
+        work => present::work(&session.plan.work),
         prompt => prompt(session),
         agent => &row.agent, machine => &row.machine, worker => &session.plan.worker,
         task => &row.task,
@@ -88,7 +87,7 @@ fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> 
         cost => row.cost().of(limits.cost_micros),
         receipts => session.receipts.iter().map(|receipt| context! {
             gate => &receipt.gate, status => &receipt.status, class => class(&receipt.status),
-            tree => receipt.tree.as_deref().map(words::short_hash),
+            tree => receipt.tree.as_deref().map(present::short_hash),
         }).collect::<Vec<_>>(),
         is_pausing => session.pause_requested && is_running,
         can_pause => is_running && !is_guest && !session.pause_requested,
@@ -172,7 +171,12 @@ fn iterations(visit: &Visit<'_>, record: &Record, window: &Window) -> Value {
     let rows: Vec<Value> = shown
         .map(|(i, part)| {
             let place = window.shown.start + i;
-            steps::part(visit, part, steps::Shown { key: window.first + i, is_open: place >= open })
+            steps::part(
+                visit,
+                part,
+                &record.timeline.plan.limits,
+                steps::Shown { key: window.first + i, is_open: place >= open },
+            )
         })
         .collect();
     let end = window.first + rows.len();

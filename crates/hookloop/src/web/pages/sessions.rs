@@ -8,7 +8,7 @@ use super::super::page::{Part, value_of};
 use super::super::topics::Topic;
 use super::overview::SessionLine;
 use super::{Titled, Visit};
-use crate::output::Result;
+use crate::error::Result;
 
 /// Sessions on a page, and pages that can be gone back.
 const ON_A_PAGE: usize = 50;

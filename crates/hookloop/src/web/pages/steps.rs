@@ -1,9 +1,8 @@
 //! The steps of an iteration in words, each with what it printed where this machine has that.
 
-use hookloop_core::session::facts::{GatesJudged, Left, TurnEnded};
 use hookloop_core::session::plan::{CostFigure, Count};
 use hookloop_core::session::timeline::{Part, PartKind, Step, What};
-use hookloop_core::session::{Answer, Decision, SubmitVerdict, TurnKind, TurnResult, Verdict};
+use hookloop_core::session::{Limits, TurnEnded, TurnResult, Verdict};
 use hookloop_engine::artifacts::{Stream, run_of};
 use minijinja::context;
 use minijinja::value::Value;
@@ -12,13 +11,13 @@ use serde::Serialize;
 use super::super::page::value_of;
 use super::super::words::{When, class};
 use super::Visit;
-use crate::cli::session::words::{
-    changed_files, duration, reopened_words, short_hash, some, turn_cost,
-};
+use crate::present::{self, Severity, StepText, duration};
 
 /// Steps of a part that are shown, and characters of a text.
 const STEPS_MAX: usize = 100;
 const TEXT_CHARS: usize = 4_000;
+/// The longest text that stands in the line of its step.
+const LINE_CHARS: usize = 120;
 
 /// Where a part is, and whether it is unfolded.
 pub(super) struct Shown {
@@ -48,9 +47,10 @@ struct Output {
     link: String,
 }
 
-pub(super) fn part(visit: &Visit<'_>, part: &Part, shown: Shown) -> Value {
+pub(super) fn part(visit: &Visit<'_>, part: &Part, limits: &Limits, shown: Shown) -> Value {
     let skipped = part.steps.len().saturating_sub(STEPS_MAX);
-    let steps: Vec<Line> = part.steps.iter().skip(skipped).map(|step| line(visit, step)).collect();
+    let steps: Vec<Line> =
+        part.steps.iter().skip(skipped).map(|step| line(visit, step, limits)).collect();
     let ended = part.ended.unwrap_or(visit.now);
     let took = u64::try_from(ended.millis_since(part.began)).unwrap_or(0);
     let usage = part.turns().fold(hookloop_core::session::Usage::default(), |mut sum, turn| {
@@ -97,197 +97,87 @@ fn verdict(part: &Part) -> Option<Value> {
     Some(context! { class, said })
 }
 
-fn line(visit: &Visit<'_>, step: &Step) -> Line {
+fn line(visit: &Visit<'_>, step: &Step, limits: &Limits) -> Line {
     let took = step.duration_ms().filter(|ms| *ms > 0).map(duration);
     let under_way = step.ended.is_none().then(|| "under way".to_owned());
-    let line = words(visit, &step.what);
+    let line = texts(visit, step, limits);
     Line { took: took.or(under_way), ..line }
 }
 
-fn words(visit: &Visit<'_>, what: &What) -> Line {
-    match what {
+fn texts(visit: &Visit<'_>, step: &Step, limits: &Limits) -> Line {
+    let StepText { severity, title, name, detail, .. } = present::step(step, limits);
+    let line =
+        Line { class: look(step, severity), kind: title, name, said: detail, ..Line::default() };
+    match &step.what {
         What::Hook(ran) => Line {
             outputs: outputs(visit, ran.artifact.as_deref()),
-            ..texted(
-                (class(&ran.status), "hook", format!("{} at {}", ran.hook_name, ran.point)),
-                match ran.attempts {
-                    0 | 1 => ran.status.clone(),
-                    attempts => format!("{} after {attempts} tries", ran.status),
-                },
-                ran.reason.as_deref().unwrap_or_default(),
-            )
+            ..folded(line, ran.reason.as_deref().unwrap_or_default())
         },
-        What::Turn { kind, attempt, ended } => turn(visit, *kind, *attempt, ended.as_deref()),
-        What::Piped(piped) => {
-            let name = format!("{} at {}", piped.from, piped.point);
-            texted(("calm", "for the next prompt", name), String::new(), &piped.text)
-        }
+        What::Turn { attempt, ended, .. } => turn(visit, line, *attempt, ended.as_deref()),
+        What::Piped(piped) => match piped.text.trim() {
+            text if is_short(text) => Line { said: text.to_owned(), ..line },
+            text => folded(line, text),
+        },
         What::ReactionFailed(failed) => {
-            let name = format!("{} at {}", failed.hook_name, failed.point);
-            let said = match &failed.action_type {
-                Some(action) => format!("could not {action}"),
-                None => "failed".to_owned(),
-            };
             let text =
                 [std::slice::from_ref(&failed.error), failed.output_tail.as_slice()].concat();
-            texted(("bad", "reaction", name), said, &text.join("\n"))
+            folded(line, &text.join("\n"))
         }
-        What::Decided(decided) => {
-            let (class, said) = match decided.decision {
-                Decision::Complete => ("busy", "claims to be done"),
-                Decision::Continue => ("calm", "goes on"),
-                Decision::Escalate => ("bad", "needs a human"),
-            };
-            texted((class, "stop", decided.by.clone()), said.to_owned(), &decided.reason)
-        }
-        What::Receipt(receipt) => {
-            let tree = receipt
-                .tree
-                .as_deref()
-                .map_or("no tree".to_owned(), |tree| format!("tree {}", short_hash(tree)));
-            let code =
-                receipt.exit_code.map_or(String::new(), |code| format!(", exit code {code}"));
-            let said = format!("{} on {tree}{code}", receipt.status);
-            said_by((class(&receipt.status), "receipt", receipt.gate.clone()), said)
-        }
-        What::Judged(judged) => judged_line(judged),
-        What::SubmitJudged(judged) => submit_line(&judged.verdict, judged.hook.as_deref()),
-        What::Answered(answered) => {
-            let said = match answered.answer {
-                Answer::Continue => "as often again",
-                Answer::Accept => "the work is accepted as it is",
-                Answer::Abort => "a human is needed",
-            };
-            said_by(("bad", "gates said no too often", answered.by.clone()), said.to_owned())
-        }
-        What::Taken(taken) => {
-            said_by(("busy", "task taken", taken.task.to_string()), String::new())
-        }
-        What::Left(left) => {
-            let (class, said) = match left.how {
-                Left::Completed => ("good", "completed"),
-                Left::Submitted => ("good", "submitted"),
-                Left::Returned => ("bad", "goes back"),
-                Left::Blocked => ("bad", "needs a human"),
-                Left::Released => ("calm", "given back"),
-                Left::Lost => ("bad", "is not ours any more"),
-            };
-            let reason = left.reason.as_deref().unwrap_or_default();
-            texted((class, "task left", left.task.to_string()), said.to_owned(), reason)
-        }
-        What::Short(shortage) => said_by(
-            ("bad", "purse", String::new()),
-            format!("not enough for another turn: {shortage}"),
-        ),
-        What::PauseRequested => said_by(("calm", "pause", String::new()), "asked for".to_owned()),
-        What::StopRequested => said_by(("calm", "stop", String::new()), "requested".to_owned()),
-        What::Reopened(reopened) => {
-            let said = reopened_words(reopened);
-            said_by(("calm", "reopened", String::new()), said)
-        }
-        What::Paused => said_by(("calm", "pause", String::new()), "paused".to_owned()),
-        What::Resumed(resumed) => {
-            said_by(("calm", "resumed", resumed.machine.clone()), format!("run {}", resumed.run))
-        }
+        What::Judged(judged) => folded(line, &judged.failing.join("\n")),
+        _ => line,
     }
 }
 
-fn said_by((class, kind, name): (&'static str, &'static str, String), said: String) -> Line {
-    Line { class, kind, name, said, ..Line::default() }
+/// Returns the class of a step: by its own status if it has one, else by its severity.
+fn look(step: &Step, severity: Severity) -> &'static str {
+    match &step.what {
+        What::Hook(ran) => class(&ran.status),
+        What::Receipt(receipt) => class(&receipt.status),
+        What::Turn { ended: Some(ended), .. } => match ended.result {
+            TurnResult::Finished => "good",
+            TurnResult::Cancelled => "calm",
+            TurnResult::Failed { .. } | TurnResult::RateLimited { .. } => "bad",
+        },
+        What::Paused => "calm",
+        _ => match severity {
+            Severity::Heading => "busy",
+            Severity::Good => "good",
+            Severity::Bad => "bad",
+            Severity::Plain => "calm",
+        },
+    }
 }
 
-/// The same with a text: in the line if it is short, else folded.
-fn texted(head: (&'static str, &'static str, String), said: String, text: &str) -> Line {
+/// Whether a text fits into the line of its step.
+fn is_short(text: &str) -> bool {
+    text.lines().count() <= 1 && text.chars().count() <= LINE_CHARS
+}
+
+/// Adds a text that is too long for a line, folded.
+fn folded(line: Line, text: &str) -> Line {
     let text = text.trim();
-    let mut line = said_by(head, said);
-    match (text.lines().count(), text.chars().count()) {
-        (0, _) => {}
-        (1, 0..=120) if line.said.is_empty() => line.said = text.to_owned(),
-        (1, 0..=120) => line.said = format!("{}: {text}", line.said),
-        (_, chars) => {
-            line.is_cut = chars > TEXT_CHARS;
-            line.text = Some(text.chars().take(TEXT_CHARS).collect());
-        }
+    if is_short(text) {
+        return line;
     }
-    line
+    let is_cut = text.chars().count() > TEXT_CHARS;
+    Line { is_cut, text: Some(text.chars().take(TEXT_CHARS).collect()), ..line }
 }
 
-/// The last line of the agent's stderr, where its error does not have it.
-fn beside(ended: &TurnEnded) -> String {
-    let (TurnResult::Failed { error } | TurnResult::RateLimited { error, .. }) = &ended.result
-    else {
-        return String::new();
-    };
-    match &ended.stderr {
-        Some(line) if !error.contains(line.as_str()) => format!("; stderr: {line}"),
-        _ => String::new(),
-    }
-}
-
-fn turn(visit: &Visit<'_>, kind: TurnKind, attempt: u32, ended: Option<&TurnEnded>) -> Line {
-    let what = match kind {
-        TurnKind::Work => "turn",
-        TurnKind::Recovery => "recovery turn",
-        TurnKind::Delivery => "final turn",
-    };
+/// Adds the attempt, the message and the outputs of a turn.
+fn turn(visit: &Visit<'_>, line: Line, attempt: u32, ended: Option<&TurnEnded>) -> Line {
     let again = if attempt > 1 { format!("attempt {attempt}") } else { String::new() };
-    let Some(ended) = ended else { return said_by(("busy", what, again), String::new()) };
-    let (class, result) = match &ended.result {
-        TurnResult::Finished => ("good", String::new()),
-        TurnResult::Failed { error } => ("bad", format!("failed: {error}{}", beside(ended))),
-        TurnResult::RateLimited { error, .. } => {
-            ("bad", format!("rate limit: {error}{}", beside(ended)))
-        }
-        TurnResult::Cancelled => ("calm", "stopped".to_owned()),
-    };
-    let usage = match ended.usage.is_none() {
-        true => String::new(),
-        false => {
-            format!("{} tokens, {}", Count(ended.usage.tokens()), turn_cost(ended))
-        }
-    };
-    let changed = changed_files(ended).unwrap_or_default();
-    let refused = match ended.refused.as_slice() {
-        [] => String::new(),
-        refused => format!("was refused {}", some(refused)),
-    };
-    let said: Vec<String> =
-        [result, usage, changed, refused].into_iter().filter(|part| !part.is_empty()).collect();
-    let name = [ended.agent.as_str(), &again];
+    let name = [line.name.as_str(), &again];
     let name: Vec<&str> = name.into_iter().filter(|part| !part.is_empty()).collect();
-    let mut line = said_by((class, what, name.join(", ")), said.join("; "));
+    let name = name.join(", ");
+    let Some(ended) = ended else { return Line { name, ..line } };
     let message = ended.message.trim();
-    line.is_cut = message.chars().count() > TEXT_CHARS;
-    line.text = (!message.is_empty()).then(|| message.chars().take(TEXT_CHARS).collect());
-    line.outputs = outputs(visit, ended.artifact.as_deref());
-    line
-}
-
-fn judged_line(judged: &GatesJudged) -> Line {
-    let (class, said) = match &judged.verdict {
-        Verdict::Pass if judged.gates == 0 => ("calm", "there are none to pass".to_owned()),
-        Verdict::Pass => (if judged.is_proof() { "good" } else { "calm" }, judged.to_string()),
-        Verdict::Block => ("bad", "sent back".to_owned()),
-        Verdict::Escalate { reason } => ("bad", format!("asks for a human: {reason}")),
-    };
-    texted((class, "gates", String::new()), said, &judged.failing.join("\n"))
-}
-
-fn submit_line(verdict: &SubmitVerdict, hook: Option<&str>) -> Line {
-    let (class, said) = match verdict {
-        SubmitVerdict::Pass { submission: None } => {
-            ("calm", "there is nothing to submit".to_owned())
-        }
-        SubmitVerdict::Pass { submission: Some(submission) } => {
-            ("good", format!("may be submitted: {}", submission.branch))
-        }
-        SubmitVerdict::Block => ("bad", "not submitted".to_owned()),
-        SubmitVerdict::Regate => ("calm", "files changed: the gates are asked again".to_owned()),
-        SubmitVerdict::Retry { reason } | SubmitVerdict::Escalate { reason } => {
-            ("bad", format!("not submitted: {reason}"))
-        }
-    };
-    said_by((class, "submission", hook.unwrap_or_default().to_owned()), said)
+    Line {
+        name,
+        is_cut: message.chars().count() > TEXT_CHARS,
+        text: (!message.is_empty()).then(|| message.chars().take(TEXT_CHARS).collect()),
+        outputs: outputs(visit, ended.artifact.as_deref()),
+        ..line
+    }
 }
 
 /// Links to what a run printed, if this machine has it.

@@ -13,9 +13,8 @@ use super::super::words::{When, address, class};
 use super::log::event_line;
 use super::tasks::TaskLine;
 use super::{Titled, Visit};
-use crate::cli::why;
-use crate::error::CliError;
-use crate::output::Result;
+use crate::error::{CliError, Result};
+use crate::present::why;
 
 /// Neighbours of a sort, and events, that are shown.
 const NEIGHBOURS_MAX: usize = 50;
@@ -49,7 +48,7 @@ pub(in super::super) fn task(visit: &Visit<'_>) -> Result<String> {
 fn facts(visit: &Visit<'_>, task: &Task) -> Result<Value> {
     let (delivery, notes) =
         visit.project().read(|view| Ok((view.delivery(&task.id)?, view.notes(&task.id)?)))?;
-    let why::Reason { reasons, next, .. } = why::of_task(visit.project(), &task.id)?;
+    let why::StateReasons { reasons, next, .. } = why::of_task(visit.project(), &task.id)?;
     let outcome = task.outcome.as_ref();
     let when = |at| When::new(at, visit.now);
     let holder = task.claim.as_ref().map(|claim| claim.agent.as_str());

@@ -10,7 +10,7 @@ use super::super::page::{Part, value_of};
 use super::super::topics::Topic;
 use super::super::words::{When, class};
 use super::{Titled, Visit};
-use crate::output::Result;
+use crate::error::Result;
 
 /// Tasks on a page.
 const ON_A_PAGE: usize = 100;

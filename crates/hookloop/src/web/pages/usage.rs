@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::super::page::{Part, value_of};
 use super::super::topics::Topic;
 use super::{Titled, Visit};
-use crate::output::Result;
+use crate::error::Result;
 
 /// Days that bars are drawn for: so many by default, and at most.
 const DAYS: i64 = 30;

@@ -24,50 +24,50 @@ const SHOWN_MAX: usize = 80;
 
 /// What became of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Mapping {
     Kept,
     Changed,
     Lost,
 }
 
-impl Fate {
+impl Mapping {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Fate::Kept => "kept",
-            Fate::Changed => "changed",
-            Fate::Lost => "no equivalent",
+            Mapping::Kept => "kept",
+            Mapping::Changed => "changed",
+            Mapping::Lost => "no equivalent",
         }
     }
 }
 
 /// Something that was found, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct ReportRow {
     pub(super) what: String,
-    pub(super) fate: Fate,
+    pub(super) fate: Mapping,
     pub(super) why: String,
     /// How often it was found.
     pub(super) count: u64,
 }
 
 /// What was taken over.
-pub(super) struct Taken {
+pub(super) struct ImportReport {
     pub(super) tool: &'static str,
     /// Sections of a project's file.
     pub(super) config: Map<String, Value>,
     pub(super) tasks: Vec<Line>,
     /// Ids of the tasks.
     pub(super) ids: BTreeSet<TaskId>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ReportRow>,
     /// Rows that were too many.
     pub(super) more: u64,
     /// Hooks in the configuration.
     hooks: usize,
 }
 
-impl Taken {
-    pub(super) fn new(tool: &'static str) -> Taken {
-        Taken {
+impl ImportReport {
+    pub(super) fn new(tool: &'static str) -> ImportReport {
+        ImportReport {
             tool,
             config: Map::new(),
             tasks: Vec::new(),
@@ -83,47 +83,47 @@ impl Taken {
     }
 
     pub(super) fn kept(&mut self, what: impl Into<String>) {
-        self.row(Fate::Kept, what.into(), String::new());
+        self.row(Mapping::Kept, what.into(), String::new());
     }
 
     pub(super) fn changed(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        self.row(Fate::Changed, what.into(), why.into());
+        self.row(Mapping::Changed, what.into(), why.into());
     }
 
     pub(super) fn lose(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        self.row(Fate::Lost, what.into(), why.into());
+        self.row(Mapping::Lost, what.into(), why.into());
     }
 
-    fn row(&mut self, fate: Fate, what: String, why: String) {
+    fn row(&mut self, fate: Mapping, what: String, why: String) {
         let what = shown(&what);
-        let is_same = |row: &&mut Row| row.what == what && row.fate == fate && row.why == why;
+        let is_same = |row: &&mut ReportRow| row.what == what && row.fate == fate && row.why == why;
         if let Some(row) = self.rows.iter_mut().find(is_same) {
             row.count += 1;
         } else if self.rows.len() < ROWS_MAX {
-            self.rows.push(Row { what, fate, why, count: 1 });
+            self.rows.push(ReportRow { what, fate, why, count: 1 });
         } else {
             self.more += 1;
         }
     }
 
-    pub(super) fn lost(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(|row| row.fate == Fate::Lost)
+    pub(super) fn lost(&self) -> impl Iterator<Item = &ReportRow> {
+        self.rows.iter().filter(|row| row.fate == Mapping::Lost)
     }
 
     /// What the rows say, for an error.
     pub(super) fn in_a_line(&self) -> String {
-        let rows: Vec<String> = self.rows.iter().map(Row::in_words).collect();
+        let rows: Vec<String> = self.rows.iter().map(ReportRow::in_words).collect();
         rows.join("; ")
     }
 
     pub(super) fn lost_in_a_line(&self) -> String {
-        let rows: Vec<String> = self.lost().map(Row::in_words).collect();
+        let rows: Vec<String> = self.lost().map(ReportRow::in_words).collect();
         rows.join("; ")
     }
 
     /// Takes over a hook, if it could run here; `changes` is what is different from before. Returns whether it could.
-    pub(super) fn hook(&mut self, point: &str, found: Found, changes: &[String]) -> bool {
-        let Found { what, mut entry } = found;
+    pub(super) fn hook(&mut self, point: &str, found: FoundHook, changes: &[String]) -> bool {
+        let FoundHook { what, mut entry } = found;
         let mut changes = changes.to_vec();
         if let Some(name) = entry.get("name").and_then(Value::as_str).and_then(fitting_name) {
             changes.push(format!("it is called `{name}`: names are letters, digits, `_` and `-`"));
@@ -257,203 +257,29 @@ impl Taken {
 }
 
 /// A hook as it was found.
-pub(super) struct Found {
+pub(super) struct FoundHook {
     /// Where, and what: for the report.
     pub(super) what: String,
     pub(super) entry: Map<String, Value>,
 }
 
-impl Found {
-    pub(super) fn new(place: &str, text: &str) -> Found {
-        Found { what: format!("{place}: {text}"), entry: Map::new() }
+impl FoundHook {
+    pub(super) fn new(place: &str, text: &str) -> FoundHook {
+        FoundHook { what: format!("{place}: {text}"), entry: Map::new() }
     }
 
-    pub(super) fn with(mut self, key: &str, value: impl Into<Value>) -> Found {
+    pub(super) fn with(mut self, key: &str, value: impl Into<Value>) -> FoundHook {
         self.entry.insert(key.to_owned(), value.into());
         self
     }
 }
 
-impl Row {
+impl ReportRow {
     fn in_words(&self) -> String {
         match self.why.is_empty() {
             true => self.what.clone(),
             false => format!("{}: {}", self.what, self.why),
         }
-    }
-}
-
-/// The fields of an object, each asked for once: what nobody asked for is unknown.
-pub(super) struct Fields {
-    place: String,
-    fields: Map<String, Value>,
-    /// Fields whose value has another type than the one that was asked for, with the reason. `finish` reports them.
-    refused: Vec<(String, &'static str)>,
-}
-
-impl Fields {
-    /// The fields of `value`; `place` is what it is called in rows.
-    pub(super) fn of(place: impl Into<String>, value: Value) -> Result<Fields, String> {
-        let place = place.into();
-        match value {
-            Value::Object(fields) => Ok(Fields { place, fields, refused: Vec::new() }),
-            Value::Null => Ok(Fields { place, fields: Map::new(), refused: Vec::new() }),
-            _ if place.is_empty() => Err("this is not an object with fields".to_owned()),
-            _ => Err(format!("`{place}` is not an object with fields")),
-        }
-    }
-
-    pub(super) fn take(&mut self, key: &str) -> Option<Value> {
-        self.fields.shift_remove(key).filter(|value| !value.is_null())
-    }
-
-    pub(super) fn place(&self) -> &str {
-        &self.place
-    }
-
-    pub(super) fn keys(&self) -> Vec<String> {
-        self.fields.keys().cloned().collect()
-    }
-
-    /// The keys whose values can have fields.
-    pub(super) fn keys_of_objects(&self) -> Vec<String> {
-        let fields = self.fields.iter();
-        let objects = fields.filter(|(_, value)| value.is_object() || value.is_null());
-        objects.map(|(key, _)| key.clone()).collect()
-    }
-
-    pub(super) fn put(&mut self, key: &str, value: Value) {
-        self.fields.insert(key.to_owned(), value);
-    }
-
-    pub(super) fn text(&mut self, key: &str) -> Option<String> {
-        match self.take(key)? {
-            Value::String(text) => Some(text).filter(|text| !text.trim().is_empty()),
-            Value::Array(_) | Value::Object(_) => {
-                self.refuse(key, "left out: it is not a text");
-                None
-            }
-            other => Some(other.to_string()),
-        }
-    }
-
-    pub(super) fn list(&mut self, key: &str) -> Vec<Value> {
-        match self.take(key) {
-            Some(Value::Array(items)) => items,
-            Some(one) => vec![one],
-            None => Vec::new(),
-        }
-    }
-
-    /// The texts of a list; a number counts as its digits.
-    pub(super) fn texts(&mut self, key: &str) -> Vec<String> {
-        let items = self.list(key);
-        let count = items.len();
-        let texts: Vec<String> = items
-            .into_iter()
-            .filter_map(|item| match item {
-                Value::String(text) => Some(text),
-                Value::Number(number) => Some(number.to_string()),
-                _ => None,
-            })
-            .collect();
-        if texts.len() < count {
-            self.refuse(key, "an entry that is not a text is left out");
-        }
-        texts
-    }
-
-    pub(super) fn number(&mut self, key: &str) -> Option<u64> {
-        let value = self.take(key)?;
-        let number = value.as_u64();
-        if number.is_none() {
-            self.refuse(key, "left out: it is not a whole number from 0 on");
-        }
-        number
-    }
-
-    pub(super) fn decimal(&mut self, key: &str) -> Option<f64> {
-        let value = self.take(key)?;
-        let number = value.as_f64().filter(|number| *number >= 0.0);
-        if number.is_none() {
-            self.refuse(key, "left out: it is not a number from 0 on");
-        }
-        number
-    }
-
-    /// Whether the field is `true`; a field that is missing is not.
-    pub(super) fn is_true(&mut self, key: &str) -> bool {
-        self.flag(key) == Some(true)
-    }
-
-    pub(super) fn flag(&mut self, key: &str) -> Option<bool> {
-        let value = self.take(key)?;
-        let flag = value.as_bool();
-        if flag.is_none() {
-            self.refuse(key, "left out: it is neither true nor false");
-        }
-        flag
-    }
-
-    /// The variables of an environment: names with texts.
-    pub(super) fn variables(&mut self, key: &str) -> Option<Map<String, Value>> {
-        let Value::Object(variables) = self.take(key)? else {
-            self.refuse(key, "left out: it is not a list of names with values");
-            return None;
-        };
-        let mut texts = Map::new();
-        for (name, value) in variables {
-            let text = match value {
-                Value::String(text) => text,
-                Value::Null => String::new(),
-                Value::Bool(_) | Value::Number(_) => value.to_string(),
-                Value::Array(_) | Value::Object(_) => {
-                    self.refuse(key, "a value that is not a text is left out");
-                    continue;
-                }
-            };
-            texts.insert(name, Value::from(text));
-        }
-        Some(texts).filter(|texts| !texts.is_empty())
-    }
-
-    fn refuse(&mut self, key: &str, why: &'static str) {
-        self.refused.push((key.to_owned(), why));
-    }
-
-    pub(super) fn object(&mut self, key: &str) -> Result<Fields, String> {
-        let place = self.place_of(key);
-        Fields::of(place, self.take(key).unwrap_or(Value::Null))
-    }
-
-    /// What is left, with names.
-    pub(super) fn each(self) -> impl Iterator<Item = (String, Value)> {
-        self.fields.into_iter()
-    }
-
-    pub(super) fn place_of(&self, key: &str) -> String {
-        match self.place.is_empty() {
-            true => key.to_owned(),
-            false => format!("{}.{key}", self.place),
-        }
-    }
-
-    /// Fields that have no equivalent, each with why.
-    pub(super) fn lose(&mut self, taken: &mut Taken, known: &[(&str, &str)]) {
-        for (key, why) in known {
-            if self.take(key).is_some() {
-                taken.lose(self.place_of(key), *why);
-            }
-        }
-    }
-
-    /// Reports keys that no importer reads and values of a wrong type. Values are left out: they may be secret.
-    pub(super) fn finish(self, taken: &mut Taken) {
-        for (key, why) in &self.refused {
-            taken.lose(self.place_of(key), *why);
-        }
-        let left: Vec<String> = self.fields.keys().map(|key| self.place_of(key)).collect();
-        left.iter().for_each(|key| taken.unknown(key));
     }
 }
 

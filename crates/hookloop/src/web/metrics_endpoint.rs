@@ -5,21 +5,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use tokio::net::TcpListener;
 
-use super::{PATH, Tally, answer};
-use crate::error::CliError;
-use crate::output::Result;
-use crate::web::{AGENTS, Token, serve};
+use super::listen::serve;
+use super::token::{AGENTS, Token};
+use crate::error::{CliError, Result};
+use crate::mcp::ToolService;
+use crate::metrics::{PATH, TEXT, Tally, project_page};
 
 const BEARER: &str = "Bearer ";
 
 /// An endpoint that has its port.
-pub(crate) struct Endpoint {
+pub(crate) struct MetricsEndpoint {
     listener: std::net::TcpListener,
     token: Token,
     /// Where that is to be found.
@@ -27,9 +28,9 @@ pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
 }
 
-impl Endpoint {
+impl MetricsEndpoint {
     /// Has the port; the token is in `state`, and made there the first time.
-    pub(crate) fn bind(address: SocketAddr, state: &std::path::Path) -> Result<Endpoint> {
+    pub(crate) fn bind(address: SocketAddr, state: &std::path::Path) -> Result<MetricsEndpoint> {
         let failed = |error: std::io::Error| {
             let hint = format!("hookloop worker … --metrics {}:0", address.ip());
             CliError::system(format!("{address}: {error}")).hint(hint)
@@ -38,7 +39,7 @@ impl Endpoint {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let (token, token_file) = Token::of(state, AGENTS)?;
-        Ok(Endpoint { listener, token, token_file, address })
+        Ok(MetricsEndpoint { listener, token, token_file, address })
     }
 
     pub(crate) fn url(&self) -> String {
@@ -80,4 +81,19 @@ async fn figures(headers: &HeaderMap, token: &Token, tally: Arc<Tally>) -> Respo
         Ok(text) => answer(text),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
+}
+
+/// Answers with the metrics of the project that `serve` serves.
+pub(super) fn route(service: &Arc<ToolService>) -> MethodRouter {
+    let service = Arc::clone(service);
+    get(move || async move {
+        match service.look(project_page).await {
+            Some(text) => answer(text),
+            None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        }
+    })
+}
+
+fn answer(text: String) -> Response {
+    ([(CONTENT_TYPE, TEXT)], text).into_response()
 }

@@ -5,7 +5,8 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::now::{self, NowRecord, NowStep, RunningHook, WATCHER_HINT};
 
-use crate::tui::{clock, inert, settled};
+use crate::present::clock;
+use crate::sanitize::{last_overwrite, screen_line};
 
 /// The step of a session that a process of this machine performs.
 pub(crate) fn of(project: &Project, id: &SessionId) -> Option<NowRecord> {
@@ -94,7 +95,7 @@ pub(crate) fn elapsed(since: Timestamp, at: Timestamp) -> String {
 
 /// Text from outside on one line: nothing in it acts on a terminal.
 pub(crate) fn shown(text: &str) -> String {
-    inert(settled(text.trim_end_matches('\n'))).trim_end().replace('\n', " ")
+    screen_line(last_overwrite(text.trim_end_matches('\n'))).trim_end().replace('\n', " ")
 }
 
 #[cfg(test)]

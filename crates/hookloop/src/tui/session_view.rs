@@ -19,7 +19,7 @@ use super::data::{Heard, Said, Shown};
 const NEW_EVENTS: usize = 64;
 const MORE: usize = 16;
 
-pub(super) struct Gaze {
+pub(super) struct SessionView {
     pub(super) id: SessionId,
     session: Arc<Session>,
     timeline: Arc<Timeline>,
@@ -28,13 +28,16 @@ pub(super) struct Gaze {
     now: Option<NowRecord>,
 }
 
-impl Gaze {
+impl SessionView {
     /// None if there is no such session.
-    pub(super) fn open(project: &Project, id: &SessionId) -> Result<Option<Gaze>, EngineError> {
+    pub(super) fn open(
+        project: &Project,
+        id: &SessionId,
+    ) -> Result<Option<SessionView>, EngineError> {
         let events = project.log().history(&Subject::Session(id.clone()), usize::MAX)?;
         let Some(first) = events.first() else { return Ok(None) };
         let EventBody::SessionStarted(plan) = &first.event.body else { return Ok(None) };
-        let mut gaze = Gaze {
+        let mut view = SessionView {
             id: id.clone(),
             session: Arc::new(Session::new(plan.clone())),
             timeline: Arc::new(Timeline::new(plan.clone(), first.event.at)),
@@ -42,8 +45,8 @@ impl Gaze {
             hearing: None,
             now: None,
         };
-        gaze.apply(&events);
-        Ok(Some(gaze))
+        view.apply(&events);
+        Ok(Some(view))
     }
 
     /// Takes in what is new. What it costs depends on that alone.

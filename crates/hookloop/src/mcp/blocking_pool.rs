@@ -11,7 +11,7 @@ pub(crate) const CALLS_MAX: usize = 8;
 pub(crate) const WAITING_MAX: usize = 64;
 
 #[derive(Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct BlockingPool {
     /// Those that are worked on and those that wait.
     places: Arc<Semaphore>,
     turns: Arc<Semaphore>,
@@ -46,10 +46,10 @@ impl<T> Reply<T> {
     }
 }
 
-impl Lanes {
-    pub(crate) fn new() -> Lanes {
+impl BlockingPool {
+    pub(crate) fn new() -> BlockingPool {
         let semaphore = |permits| Arc::new(Semaphore::new(permits));
-        Lanes { places: semaphore(CALLS_MAX + WAITING_MAX), turns: semaphore(CALLS_MAX) }
+        BlockingPool { places: semaphore(CALLS_MAX + WAITING_MAX), turns: semaphore(CALLS_MAX) }
     }
 
     /// Returns when `work` has replied, or when the asker is `gone`. Work that has begun goes on to its end, and may
@@ -85,44 +85,44 @@ mod tests {
 
     #[tokio::test]
     async fn more_than_there_is_room_for_is_refused_at_once() {
-        let lanes = Arc::new(Lanes::new());
+        let pool = Arc::new(BlockingPool::new());
         let (go, waits) = channel::<()>();
         let waits = Arc::new(std::sync::Mutex::new(waits));
         let mut asked = JoinSet::new();
         for i in 0..CALLS_MAX + WAITING_MAX {
-            let (lanes, waits) = (Arc::clone(&lanes), Arc::clone(&waits));
+            let (pool, waits) = (Arc::clone(&pool), Arc::clone(&waits));
             asked.spawn(async move {
                 let work = move |reply: Reply<usize>| {
                     let _ = waits.lock().unwrap().recv();
                     reply.send(i);
                 };
-                lanes.run(pending(), work).await
+                pool.run(pending(), work).await
             });
         }
-        while lanes.places.available_permits() > 0 {
+        while pool.places.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        let refused = lanes.run(pending(), |reply| reply.send(0)).await;
+        let refused = pool.run(pending(), |reply| reply.send(0)).await;
         assert_eq!(refused, Err(Unanswered::Busy));
         drop(go);
         let mut answers: Vec<usize> =
             asked.join_all().await.into_iter().map(Result::unwrap).collect();
         answers.sort_unstable();
         assert_eq!(answers, (0..CALLS_MAX + WAITING_MAX).collect::<Vec<_>>());
-        assert_eq!(lanes.run(pending(), |reply| reply.send(1)).await, Ok(1));
+        assert_eq!(pool.run(pending(), |reply| reply.send(1)).await, Ok(1));
     }
 
     #[tokio::test]
     async fn who_has_gone_holds_nobody_up() {
-        let lanes = Lanes::new();
+        let pool = BlockingPool::new();
         let (go, waits) = channel::<()>();
         let work = move |reply: Reply<()>| {
             let _ = waits.recv();
             reply.send(());
         };
-        assert_eq!(lanes.run(ready(()), work).await, Err(Unanswered::Gone));
-        assert_eq!(lanes.run(pending(), |reply| reply.send(2)).await, Ok(2));
+        assert_eq!(pool.run(ready(()), work).await, Err(Unanswered::Gone));
+        assert_eq!(pool.run(pending(), |reply| reply.send(2)).await, Ok(2));
         drop(go);
-        assert_eq!(lanes.run(pending(), drop::<Reply<()>>).await, Err(Unanswered::Lost));
+        assert_eq!(pool.run(pending(), drop::<Reply<()>>).await, Err(Unanswered::Lost));
     }
 }

@@ -10,30 +10,13 @@ use hookloop_core::session::Answer;
 use hookloop_engine::session::real::Stop;
 
 use super::data::{News, Wish};
-use super::state::{Effect, Input};
+use super::message::{Effect, Input, Question, Reply};
 
 /// Orders that wait to be done, and results that wait to be seen: who types faster is told so.
 const WAITING_MAX: usize = 16;
 /// How often who asks looks whether the session is to end, and whether somebody has answered elsewhere.
 const LOOK: Duration = Duration::from_millis(100);
 pub(crate) const HEAR: Duration = Duration::from_millis(500);
-
-/// What a session asks at the limit of retries.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Question {
-    pub(crate) failing: Vec<String>,
-    pub(crate) retries: u32,
-}
-
-/// What came of asking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
-    Answer(Answer),
-    /// Somebody has answered, but not here.
-    Elsewhere,
-    /// The screen is gone.
-    Nobody,
-}
 
 #[derive(Default)]
 struct Inner {
@@ -51,20 +34,20 @@ struct Inner {
     is_closed: bool,
 }
 
-pub(super) struct Link {
+pub(super) struct ScreenChannels {
     inner: Mutex<Inner>,
     changed: Condvar,
     /// A byte wakes the loop; one that does not fit is not needed.
     waker: UnixStream,
 }
 
-impl Link {
-    /// A link, and what is readable when there is something for the loop.
-    pub(super) fn new() -> std::io::Result<(Link, UnixStream)> {
+impl ScreenChannels {
+    /// A channels, and what is readable when there is something for the loop.
+    pub(super) fn new() -> std::io::Result<(ScreenChannels, UnixStream)> {
         let (waker, wakes) = UnixStream::pair()?;
         waker.set_nonblocking(true)?;
         wakes.set_nonblocking(true)?;
-        Ok((Link { inner: Mutex::default(), changed: Condvar::new(), waker }, wakes))
+        Ok((ScreenChannels { inner: Mutex::default(), changed: Condvar::new(), waker }, wakes))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -234,55 +217,58 @@ mod tests {
 
     #[test]
     fn news_that_nobody_saw_are_replaced() {
-        let (link, wakes) = Link::new().unwrap();
+        let (channels, wakes) = ScreenChannels::new().unwrap();
         for trouble in ["old", "new"] {
-            link.publish(News { trouble: Some(trouble.to_owned()), ..News::default() });
+            channels.publish(News { trouble: Some(trouble.to_owned()), ..News::default() });
         }
-        let inputs = link.take(&wakes);
+        let inputs = channels.take(&wakes);
         let [Input::News(news), Input::Asked(None)] = inputs.as_slice() else {
             panic!("{inputs:?}")
         };
         assert_eq!(news.trouble.as_deref(), Some("new"));
-        assert!(link.take(&wakes).is_empty());
+        assert!(channels.take(&wakes).is_empty());
     }
 
     #[test]
     fn a_question_is_answered_or_ends_with_the_session() {
-        let (link, wakes) = Link::new().unwrap();
+        let (channels, wakes) = ScreenChannels::new().unwrap();
         let question = || Question { failing: vec!["tests".into()], retries: 2 };
         let stop = Stop::new().unwrap();
         std::thread::scope(|scope| {
-            let asking = scope.spawn(|| link.ask(question(), &stop, &mut || false));
+            let asking = scope.spawn(|| channels.ask(question(), &stop, &mut || false));
             let end = Instant::now() + Duration::from_secs(20);
-            while !link.take(&wakes).iter().any(|input| matches!(input, Input::Asked(Some(_)))) {
+            while !channels.take(&wakes).iter().any(|input| matches!(input, Input::Asked(Some(_))))
+            {
                 assert!(Instant::now() < end, "the question did not come");
                 std::thread::yield_now();
             }
-            link.answer(Answer::Continue);
+            channels.answer(Answer::Continue);
             assert_eq!(asking.join().unwrap(), Reply::Answer(Answer::Continue));
         });
         let stopped = Stop::new().unwrap();
         stopped.by_user();
         let mut never = || false;
-        assert_eq!(link.ask(question(), &stopped, &mut never), Reply::Answer(Answer::Abort));
+        assert_eq!(channels.ask(question(), &stopped, &mut never), Reply::Answer(Answer::Abort));
         let mut looks = 0;
         let mut at_last = || {
             looks += 1;
             looks == 2
         };
-        assert_eq!(link.ask(question(), &stop, &mut at_last), Reply::Elsewhere);
-        assert!(matches!(link.take(&wakes).as_slice(), [Input::Asked(None)]));
-        link.close();
-        assert_eq!(link.ask(question(), &stop, &mut never), Reply::Nobody);
+        assert_eq!(channels.ask(question(), &stop, &mut at_last), Reply::Elsewhere);
+        assert!(matches!(channels.take(&wakes).as_slice(), [Input::Asked(None)]));
+        channels.close();
+        assert_eq!(channels.ask(question(), &stop, &mut never), Reply::Nobody);
     }
 
     #[test]
     fn who_orders_too_much_is_told() {
-        let (link, _wakes) = Link::new().unwrap();
-        let ordered =
-            (0..=WAITING_MAX).map(|_| link.order(Effect::Suspend)).filter(Result::is_ok).count();
+        let (channels, _wakes) = ScreenChannels::new().unwrap();
+        let ordered = (0..=WAITING_MAX)
+            .map(|_| channels.order(Effect::Suspend))
+            .filter(Result::is_ok)
+            .count();
         assert_eq!(ordered, WAITING_MAX);
-        link.close();
-        assert!(link.next_order().is_some());
+        channels.close();
+        assert!(channels.next_order().is_some());
     }
 }

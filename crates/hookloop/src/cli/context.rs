@@ -1,0 +1,174 @@
+//! The state that a command starts from: output, project directory, log.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use hookloop_core::authority::ControlledAction;
+use hookloop_engine::kept::{AfterLoss, Kept, Surroundings};
+use hookloop_engine::place::Place;
+use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::telemetry::Exporter;
+use hookloop_engine::user::User;
+
+use super::trace_notices::{TraceNotices, conclude};
+use super::{Colour, Global};
+use crate::environment::{caller, directory, machine, scope, state_home, surroundings};
+use crate::error::{CliError, Result};
+use crate::logs::Logger;
+use crate::mcp::ProjectOpener;
+use crate::output::Output;
+use crate::tui::Showing;
+
+/// What every command starts from.
+pub(crate) struct Context {
+    pub(crate) out: Output,
+    pub(super) directory: Option<PathBuf>,
+    trust: Option<String>,
+    /// What the process ends with if nothing goes wrong.
+    pub(crate) exit: u8,
+    /// Keeps the project open until the answer is out.
+    pub(super) opened: Option<Project>,
+    /// Where what happens is told by lines of a log, if it is.
+    pub(crate) log: Option<Logger>,
+    /// What shows sessions to a collector, if the user has one.
+    pub(super) exporter: Option<Exporter>,
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // The answer goes out before the time it takes to leave.
+        let _ = self.out.flush();
+        if let Some(exporter) = self.exporter.take() {
+            conclude(&exporter, TraceNotices::new(self.log, self.out.json));
+        }
+        if let Some(project) = self.opened.take() {
+            project.leave();
+        }
+    }
+}
+
+impl Context {
+    pub(super) fn new(global: Global) -> Context {
+        let colour = match global.color {
+            Colour::Auto => anstream::ColorChoice::Auto,
+            Colour::Always => anstream::ColorChoice::Always,
+            Colour::Never => anstream::ColorChoice::Never,
+        };
+        // Errors and questions go to standard error, which asks this.
+        colour.write_global();
+        let out = Output::new(global.json, colour);
+        let (directory, trust) = (global.project, global.trust);
+        let (exit, opened, log, exporter) = (0, None, None, None);
+        Context { out, directory, trust, exit, opened, log, exporter }
+    }
+
+    /// Whether the actor that gives this command may take a decision.
+    pub(super) fn authorize(&self, action: ControlledAction) -> Result {
+        // That there is no project, or no home, is for the command to say.
+        let place = self.place().ok();
+        let mut scope = scope(place.as_ref());
+        if action == ControlledAction::InstallHooks {
+            scope.home = env::var_os("HOME").map(PathBuf::from);
+        }
+        let identity = scope.identify();
+        Ok(identity.check(action).map_err(EngineError::from)?)
+    }
+
+    /// The directory that the command works in.
+    pub(super) fn directory(&self) -> Result<PathBuf> {
+        directory(self.directory.as_deref())
+    }
+
+    pub(super) fn place(&self) -> Result<Place> {
+        Ok(Place::find(&self.directory()?, &state_home()?)?)
+    }
+
+    /// Names the file of the log in an error that tells of its damage.
+    pub(super) fn with_log_path(&self, error: CliError) -> CliError {
+        if !error.is_log_damage() {
+            return error;
+        }
+        let Ok(place) = self.place() else { return error };
+        let is_remote = match &self.opened {
+            Some(project) => matches!(project.kept(), Kept::Nats { .. }),
+            None => !place.database().exists() && place.view().exists(),
+        };
+        let file = if is_remote { place.view() } else { place.database() };
+        error.about_log_file(&file)
+    }
+
+    /// Works in this directory, unless the user named one.
+    pub(super) fn enter(&mut self, directory: &Path) {
+        self.directory.get_or_insert_with(|| directory.to_owned());
+    }
+
+    /// Opens the project for a command that changes something, and finishes what a process that died has left undone.
+    pub(crate) fn project(&mut self) -> Result<Project> {
+        let project = self.project_to_read()?;
+        project.tend()?;
+        Ok(project)
+    }
+
+    /// Opens the project for a command that only reads: it runs no hooks and makes no tasks of schedules.
+    pub(crate) fn project_to_read(&mut self) -> Result<Project> {
+        let place = self.place()?;
+        let project = Project::open(&place, caller(&place), &self.surroundings()?)?;
+        self.opened = Some(project.clone());
+        project.store().hold_still().map_err(EngineError::from)?;
+        Ok(project)
+    }
+
+    /// What a screen shows. The project is opened for it alone: what the screen reads holds up nobody.
+    pub(super) fn showing(&self) -> Result<Showing> {
+        let place = self.place()?;
+        let project = Project::open(&place, caller(&place), &self.surroundings()?)?;
+        let choice = anstream::AutoStream::choice(&std::io::stdout());
+        let has_colours = choice != anstream::ColorChoice::Never;
+        Ok(Showing { project, machine: machine(), has_colours })
+    }
+
+    /// Opens the project later, and again.
+    pub(crate) fn opener(&self) -> ProjectOpener {
+        ProjectOpener::new(self.directory.clone(), self.trust.clone())
+    }
+
+    /// Opens the project's log alone, whatever its configuration says.
+    pub(crate) fn log_alone(&mut self, after_loss: AfterLoss) -> Result<Project> {
+        let place = self.place()?;
+        let surroundings = self.surroundings()?;
+        let project = Project::open_log(&place, caller(&place), &surroundings, after_loss)?;
+        self.opened = Some(project.clone());
+        Ok(project)
+    }
+
+    /// Opens the project to read its log, also where the policy lets nothing run.
+    pub(crate) fn log_to_read(&mut self) -> Result<Project> {
+        match self.check_policy() {
+            Ok(()) => self.project_to_read(),
+            Err(_) => self.log_alone(AfterLoss::Check),
+        }
+    }
+
+    /// Whether there is no policy that keeps everything from running here.
+    pub(crate) fn check_policy(&self) -> Result {
+        let root = self.place()?.root;
+        let policies = self.surroundings()?.policies()?;
+        Ok(policies.check_project(&root, None).map_err(EngineError::from)?)
+    }
+
+    /// What the user's own file says, under the policy.
+    pub(crate) fn user(&self) -> Result<User> {
+        Ok(self.surroundings()?.user()?)
+    }
+
+    pub(super) fn surroundings(&self) -> Result<Surroundings> {
+        Ok(Surroundings { trust: self.trust.clone(), ..surroundings()? })
+    }
+
+    /// After a command's answer: flushes it, then runs the workflows that it led to.
+    pub(crate) fn finish(&mut self, project: &Project) -> Result {
+        self.out.flush()?;
+        project.tend()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! Writes the imported configuration: a new file, a merge into the file that exists, or a text to paste.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use hookloop_engine::config::{FILE_NAME, settings_from};
+
+use super::import_report::ImportReport;
+use super::merge::{MergeError, merge};
+use super::yaml;
+use crate::cli::context::Context;
+use crate::cli::install::show_change;
+use crate::error::{CliError, Result};
+use crate::native::file;
+
+/// What became of the configuration.
+pub(super) enum ConfigOutcome {
+    /// There was none to take over.
+    Nothing,
+    Written {
+        path: PathBuf,
+        text: String,
+    },
+    /// There was a file, and what was not in it is now.
+    Merged {
+        path: PathBuf,
+        text: String,
+        is_changed: bool,
+    },
+    /// There is a file: what to put into it.
+    Shown {
+        path: PathBuf,
+        text: String,
+    },
+}
+
+/// Makes what was taken over the project's file if there is none. Else merges it into that file if it is to be written,
+/// or has it shown to be put there by hand.
+pub(super) fn write_or_show(
+    context: &mut Context,
+    report: &ImportReport,
+    names: &str,
+    writes: bool,
+) -> Result<ConfigOutcome> {
+    if report.config.is_empty() {
+        return Ok(ConfigOutcome::Nothing);
+    }
+    let path = match context.place() {
+        Ok(place) => place.config(),
+        Err(_) => context.directory()?.join(FILE_NAME),
+    };
+    let text = yaml::text(&report.config);
+    // A mistake in the source is said now, and before anything is written.
+    if let Err(error) = settings_from(&path, text.as_bytes()) {
+        return Err(CliError::usage(format!("{names}: {}", error.message)));
+    }
+    if path.exists() && writes {
+        return merge_into(context, path, report);
+    }
+    if path.exists() {
+        return Ok(ConfigOutcome::Shown { path, text });
+    }
+    write(&path, &text)?;
+    Ok(ConfigOutcome::Written { path, text })
+}
+
+/// Shows what changes in the file, then writes it.
+fn merge_into(
+    context: &mut Context,
+    path: PathBuf,
+    report: &ImportReport,
+) -> Result<ConfigOutcome> {
+    let target = file::target(&path)?;
+    let bytes = file::read(&target)?.unwrap_or_default();
+    let name = path.display().to_string();
+    let before = std::str::from_utf8(&bytes)
+        .map_err(|_| CliError::usage(format!("{name}: it is not UTF-8")))?;
+    let hint = format!("hookloop import {}, which prints what to put there", report.tool);
+    let text = merge(before, &report.config).map_err(|error| match error {
+        MergeError::Conflicts(conflicts) => {
+            let conflicts = conflicts.join("; ");
+            CliError::refused(format!("{name}: nothing was written: {conflicts}")).hint(hint)
+        }
+        MergeError::Layout(why) => {
+            CliError::refused(format!("{name}: nothing was written: {why}")).hint(hint)
+        }
+        MergeError::Invalid(why) => {
+            let message = format!("{name}: nothing was written: the file has a mistake: {why}");
+            CliError::usage(message).hint("correct the file, then import again")
+        }
+    })?;
+    let is_changed = text != before;
+    if is_changed {
+        if !context.out.json {
+            show_change(&mut context.out, (&name, "change"), before, &text)?;
+        }
+        file::replace(&target, Some(&bytes), Some(text.as_bytes()))?;
+    }
+    Ok(ConfigOutcome::Merged { path, text, is_changed })
+}
+
+fn write(path: &Path, text: &str) -> Result {
+    let failed = |error| CliError::system(format!("{}: {error}", path.display()));
+    // A link that leads nowhere yet is not followed.
+    let mut file = std::fs::File::create_new(path).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)
+}

@@ -1,0 +1,113 @@
+//! Runs the calls of agents on threads that may block.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use hookloop_engine::guest::desk::Desk;
+use hookloop_engine::project::{Done, EngineError, Project};
+use hookloop_engine::session::real::Stop;
+
+use super::blocking_pool::{BlockingPool, Reply};
+use super::project_opener::ProjectOpener;
+use super::refusal::Refusal;
+use crate::error::CliError;
+
+/// How long it may take to leave the store.
+const LEAVE_MAX: Duration = Duration::from_millis(200);
+
+/// Takes calls to the desk.
+#[derive(Debug)]
+pub(crate) struct ToolService {
+    opener: ProjectOpener,
+    pool: BlockingPool,
+    tending: Mutex<()>,
+    /// Something was written since reactions were last looked for, here or by a process that died.
+    is_due: AtomicBool,
+}
+
+impl ToolService {
+    pub(crate) fn new(opener: ProjectOpener) -> Arc<ToolService> {
+        Arc::new(ToolService {
+            opener,
+            pool: BlockingPool::new(),
+            tending: Mutex::new(()),
+            is_due: AtomicBool::new(true),
+        })
+    }
+
+    /// Answers when the work is done, or when the caller is `gone`.
+    pub(super) async fn ask<T: Send + 'static>(
+        self: &Arc<ToolService>,
+        gone: impl Future<Output = ()>,
+        writes: bool,
+        work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let service = Arc::clone(self);
+        let stop = Stop::new().map_err(CliError::from)?;
+        let of_call = stop.clone();
+        let work = move |reply: Reply<_>| {
+            // Who has gone while it waited wants nothing any more.
+            if reply.is_unwanted() {
+                return;
+            }
+            let desk = match service.opener.desk() {
+                Ok(desk) => desk.for_call(of_call),
+                Err(refusal) => return reply.send(Err(refusal)),
+            };
+            reply.send(work(&desk));
+            service.is_due.fetch_or(writes, Ordering::AcqRel);
+            service.tend(desk.project());
+        };
+        let answered = self.pool.run(gone, work).await;
+        if answered.is_err() {
+            // What it has begun is called off.
+            stop.by_user();
+        }
+        answered.unwrap_or_else(|unanswered| Err(unanswered.into()))
+    }
+
+    /// Looks at the project, and does nothing in it; none if that can't be done now.
+    pub(crate) async fn look<T: Send + 'static>(
+        self: &Arc<ToolService>,
+        work: impl FnOnce(&Project) -> Option<T> + Send + 'static,
+    ) -> Option<T> {
+        let service = Arc::clone(self);
+        let work = move |reply: Reply<_>| {
+            if !reply.is_unwanted() {
+                reply.send(service.opener.desk().ok().and_then(|desk| work(desk.project())));
+            }
+        };
+        self.pool.run(std::future::pending(), work).await.ok().flatten()
+    }
+
+    /// Does the reactions that calls led to, after their answers, on one thread at a time.
+    fn tend(&self, project: &Project) {
+        while self.is_due.load(Ordering::Acquire) {
+            let Ok(_turn) = self.tending.try_lock() else { return };
+            while self.is_due.swap(false, Ordering::AcqRel) {
+                // What stays undone is told by the next command that a person types.
+                let _ = settle(project);
+            }
+        }
+    }
+
+    /// Before the process ends. A call that still runs may have the store, and is not waited for.
+    pub(crate) fn leave(self: Arc<ToolService>) {
+        let (left, is_left) = mpsc::channel();
+        thread::spawn(move || {
+            self.opener.leave();
+            let _ = left.send(());
+        });
+        let _ = is_left.recv_timeout(LEAVE_MAX);
+    }
+}
+
+/// Does the reactions and workflows that calls led to.
+fn settle(project: &Project) -> Result<(), EngineError> {
+    if project.has_pending()? {
+        project.react_here(&mut Done::default())?;
+    }
+    project.tend()
+}

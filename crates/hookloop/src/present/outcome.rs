@@ -1,0 +1,133 @@
+//! The result of a session in words.
+
+use hookloop_core::session::facts::GatesJudged;
+use hookloop_core::session::plan::counted;
+use hookloop_core::session::{Limit, Outcome, Session, TurnEnded};
+
+use super::Severity;
+use super::names::some;
+use super::time::duration;
+use crate::sanitize::plain;
+
+/// The next step after a session that no gate could prove.
+const ADD_GATE: &str = "add a `stop` hook to hookloop.yaml, such as your tests";
+
+/// What a session came to, in a line, and what to type next.
+pub(crate) fn conclusion(id: &str, session: &Session) -> (Severity, String, Option<String>) {
+    let iterations = counted(session.iteration, "iteration", "iterations");
+    let count = format!("{iterations}, {}", duration(session.active_ms));
+    let resume = Some(format!("hookloop resume {id}"));
+    let why = Some(format!("hookloop why {id}"));
+    let log = Some(format!("hookloop sessions show {id}"));
+    match &session.outcome {
+        Some(Outcome::Complete { unproven: true }) => {
+            (Severity::Bad, format!("accepted without proof after {count}"), why)
+        }
+        Some(Outcome::Complete { .. }) if session.had_nothing_to_do() => {
+            (Severity::Plain, "complete: there was nothing to do".to_owned(), None)
+        }
+        Some(Outcome::Complete { .. }) if !session.is_proven() => {
+            let text = format!("complete after {count}, not proven: {}", why_unproven(session));
+            if session.plan.wants_no_gates {
+                return (Severity::Plain, text, None);
+            }
+            if session.has_gates() {
+                return (Severity::Bad, text, why);
+            }
+            (Severity::Bad, text, Some(ADD_GATE.to_owned()))
+        }
+        Some(Outcome::Complete { .. }) => {
+            let next = (!session.tasks_submitted.is_empty()).then(|| "hookloop merge".to_owned());
+            (Severity::Good, format!("complete after {count}"), next)
+        }
+        Some(Outcome::NeedsHuman { reason }) => {
+            (Severity::Bad, format!("needs a human after {count}: {}", plain(reason)), why)
+        }
+        Some(Outcome::Limit { limit: Limit::Purse }) => {
+            let why = session.shortage.map_or_else(String::new, |shortage| format!(": {shortage}"));
+            let text = format!("stopped at the purse of all sessions after {count}{why}");
+            (Severity::Bad, text, Some("hookloop usage".to_owned()))
+        }
+        Some(Outcome::Limit { limit: Limit::Errors }) => {
+            let last = session.last.as_ref().and_then(TurnEnded::failure_line);
+            let last = last.map_or_else(String::new, |why| format!("; last: {}", plain(&why)));
+            (Severity::Bad, format!("stopped at its limit of errors after {count}{last}"), why)
+        }
+        Some(Outcome::Limit { limit: Limit::Cost }) if is_unpriced_limit(session) => {
+            let turns = counted(session.unpriced_turns, "turn", "turns");
+            let text = format!(
+                "stopped at its limit of cost after {count}: the cost of {turns} is unknown"
+            );
+            (Severity::Bad, text, why)
+        }
+        Some(Outcome::Limit { limit }) => {
+            (Severity::Bad, format!("stopped at its limit of {} after {count}", limit.name()), why)
+        }
+        Some(Outcome::Cancelled) if session.plan.worker.is_none() => {
+            (Severity::Bad, format!("cancelled after {count}"), resume)
+        }
+        Some(Outcome::Cancelled) => (Severity::Bad, format!("cancelled after {count}"), log),
+        Some(Outcome::Interrupted) => (Severity::Bad, format!("interrupted after {count}"), log),
+        None => (Severity::Plain, format!("paused after {count}"), resume),
+    }
+}
+
+/// Describes the outputs and messages that no prompt had when the session ended; none if no later turn needs them.
+///
+/// A session that can be resumed keeps them. A session that is complete needs them no more, unless its final turn failed.
+pub(crate) fn outputs_left(session: &Session) -> Option<String> {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    if session.lost_outputs > 0 {
+        let lost = counted(number(session.lost_outputs), "output of a hook", "outputs of hooks");
+        return Some(format!("{lost} did not reach the agent: its final turn failed"));
+    }
+    let can_resume = session.plan.worker.is_none()
+        && !session.plan.has_guest()
+        && !matches!(session.outcome, Some(Outcome::Complete { .. }));
+    (can_resume && !session.pending.is_empty()).then(|| {
+        let (one, many) = ("output or message waits", "outputs and messages wait");
+        format!("{} for the next prompt", counted(number(session.pending.len()), one, many))
+    })
+}
+
+/// Whether turns of unknown cost ended a session at its limit of cost.
+pub(crate) fn is_unpriced_limit(session: &Session) -> bool {
+    let limits = &session.plan.limits;
+    session.usage.cost_micros < limits.cost_micros
+        && session.unpriced_turns >= limits.unpriced_turns
+}
+
+/// Why a complete session is not proven.
+pub(crate) fn why_unproven(session: &Session) -> String {
+    if !session.tasks_unproven.is_empty() {
+        let names: Vec<String> = session.tasks_unproven.iter().map(ToString::to_string).collect();
+        format!("no gate passed for {}", some(&names))
+    } else {
+        match session.judged.as_ref().filter(|judged| judged.gates > 0) {
+            None => "no gate ran".to_owned(),
+            Some(judged) if judged.is_proof() => "files changed after the gates passed".to_owned(),
+            Some(judged) => format!("no gate passed{}", results_of_gates(judged)),
+        }
+    }
+}
+
+/// The gates that were skipped or failed without blocking, by name.
+fn results_of_gates(judged: &GatesJudged) -> String {
+    let kinds = [(&judged.skipped, "skipped"), (&judged.failed, "failed without blocking")];
+    let named = kinds.into_iter().filter(|(names, _)| !names.is_empty());
+    let named: Vec<String> =
+        named.map(|(names, result)| format!("{} {result}", some(names))).collect();
+    if named.is_empty() { String::new() } else { format!(" ({})", named.join("; ")) }
+}
+
+/// What a session ended as, in a few words.
+pub(crate) fn outcome(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Complete { unproven: false } => "complete".to_owned(),
+        Outcome::Complete { unproven: true } => "accepted without proof".to_owned(),
+        Outcome::NeedsHuman { reason } => format!("needs a human: {reason}"),
+        Outcome::Limit { limit } => format!("stopped at its limit of {}", limit.name()),
+        Outcome::Cancelled => "cancelled".to_owned(),
+        Outcome::Interrupted => "interrupted".to_owned(),
+    }
+}

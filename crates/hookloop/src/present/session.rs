@@ -1,0 +1,49 @@
+//! A session's work, state and stop conditions in words.
+
+use hookloop_core::session::{Plan, StopWhen, Work};
+use hookloop_engine::project::Project;
+use hookloop_engine::session::open;
+use hookloop_engine::store::SessionRow;
+
+use crate::sanitize::plain;
+
+/// What a session takes for the end of its work, in words.
+pub(crate) fn stop_when(plan: &Plan) -> String {
+    let way = |way: &StopWhen| match way {
+        StopWhen::Default | StopWhen::Promise => "it says so and the gates pass".to_owned(),
+        StopWhen::Validation => "the gates pass, whatever it says".to_owned(),
+        StopWhen::Turn => "a turn ends and the gates pass".to_owned(),
+        StopWhen::Tasks => "no task is open and the gates pass".to_owned(),
+        StopWhen::Hook(name) => format!("{} says so and the gates pass", plain(name)),
+    };
+    plan.stop_when.iter().map(way).collect::<Vec<_>>().join(", ")
+}
+
+/// What a session is for.
+pub(crate) fn work(work: &Work) -> String {
+    match work {
+        Work::Prompt(prompt) => plain(prompt.lines().next().unwrap_or_default()).into_owned(),
+        Work::Spec(path) => format!("spec {}", plain(path)),
+        Work::Tasks => "tasks".to_owned(),
+        Work::Task(id) => format!("task {id}"),
+        Work::Own => "what its user asks".to_owned(),
+        Work::Review(_) => "a review".to_owned(),
+    }
+}
+
+/// The state of a session as a list shows it: one of this machine that nobody performs is not running.
+pub(crate) fn state<'r>(row: &'r SessionRow, is_running: bool, machine: &str) -> &'r str {
+    let is_there = is_running || row.machine != machine || open::is_of_guest(row);
+    match (row.state.as_str(), is_there) {
+        (hookloop_engine::store::RUNNING, false) => INTERRUPTED,
+        (state, _) => state,
+    }
+}
+
+/// The state of a session that has not ended and whose program died.
+const INTERRUPTED: &str = "interrupted";
+
+/// Whether a session has not ended and its program died.
+pub(crate) fn is_interrupted(project: &Project, row: &SessionRow) -> bool {
+    row.state == hookloop_engine::store::RUNNING && !open::is_performed(project, row)
+}

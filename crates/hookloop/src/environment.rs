@@ -48,7 +48,8 @@ pub(crate) fn directory(named: Option<&Path>) -> Result<PathBuf> {
 
 pub(crate) fn state_home() -> Result<PathBuf> {
     let variable = |name| env::var_os(name).map(PathBuf::from);
-    let (xdg, home) = (variable("XDG_STATE_HOME"), variable("HOME"));
+    let xdg = variable("XDG_STATE_HOME");
+    let home = variable("HOME");
     Ok(place::state_home(xdg.as_deref(), home.as_deref())?)
 }
 
@@ -62,13 +63,16 @@ pub(crate) fn surroundings() -> Result<Surroundings> {
         }
         _ => None,
     };
-    let (xdg, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
+    let xdg = variable("XDG_CONFIG_HOME");
+    let home = variable("HOME");
     let user_file = user::user_file(xdg.as_deref(), home.as_deref());
     let named = variable("HOOKLOOP_POLICY").filter(|path| !path.as_os_str().is_empty());
     let system = PolicyFile::System(PathBuf::from(SYSTEM_FILE));
     let policies = [system].into_iter().chain(named.map(PolicyFile::Named)).collect();
     let environment = env::vars_os().collect();
-    let (trust, cloned_from, stays) = (None, None, None);
+    let trust = None;
+    let cloned_from = None;
+    let stays = None;
     Ok(Surroundings { store, user_file, policies, cloned_from, environment, trust, stays })
 }
 

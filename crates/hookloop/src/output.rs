@@ -68,9 +68,10 @@ impl Output {
     /// `text` as it fits the rest of a terminal's line, of which `used` columns are taken; whole in a
     /// pipe.
     pub(crate) fn fitting(&self, text: &str, used: usize) -> String {
-        match self.terminal {
-            true => cut(text, terminal_width().saturating_sub(used).max(20)),
-            false => text.to_owned(),
+        if self.terminal {
+            cut(text, terminal_width().saturating_sub(used).max(20))
+        } else {
+            text.to_owned()
         }
     }
 
@@ -98,10 +99,8 @@ impl Output {
         for row in rows {
             let mut line = String::new();
             for (i, cell) in row.iter().enumerate() {
-                let text = match i == last {
-                    true => cut(&cell.text, room),
-                    false => pad(&cell.text, widths[i]),
-                };
+                let text =
+                    if i == last { cut(&cell.text, room) } else { pad(&cell.text, widths[i]) };
                 line.push_str(&cell.paint(&text));
                 line.push_str(if i == last { "" } else { "  " });
             }

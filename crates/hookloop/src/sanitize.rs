@@ -45,10 +45,8 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_harmful) {
         return Cow::Borrowed(text);
     }
-    let spelled = |c: char| match is_harmful(c) {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
-    };
+    let spelled =
+        |c: char| if is_harmful(c) { c.escape_default().to_string() } else { c.to_string() };
     Cow::Owned(text.chars().map(spelled).collect())
 }
 

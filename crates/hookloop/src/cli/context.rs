@@ -57,8 +57,12 @@ impl Context {
         // Errors and questions go to standard error, which asks this.
         colour.write_global();
         let out = Output::new(global.json, colour);
-        let (directory, trust) = (global.project, global.trust);
-        let (exit, opened, log, exporter) = (0, None, None, None);
+        let directory = global.project;
+        let trust = global.trust;
+        let exit = 0;
+        let opened = None;
+        let log = None;
+        let exporter = None;
         Context { out, directory, trust, exit, opened, log, exporter }
     }
 

@@ -65,9 +65,10 @@ fn say(context: &mut Context, round: Round) -> Result {
             ("standby", "Another dispatcher has the place; waiting for it to fall silent")
         }
     };
-    match out.json {
-        true => out.json(&json!({ "dispatcher": word }))?,
-        false => out.line(text)?,
+    if out.json {
+        out.json(&json!({ "dispatcher": word }))?
+    } else {
+        out.line(text)?
     }
     out.flush()
 }

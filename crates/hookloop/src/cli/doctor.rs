@@ -64,7 +64,8 @@ fn screen(out: &mut Output, findings: &[Finding]) -> Result {
             FindingStatus::Error => AnsiColor::Red.on_default().bold(),
         };
         let status = finding.status.name();
-        let (about, message) = (plain(&finding.about), plain(&finding.message));
+        let about = plain(&finding.about);
+        let message = plain(&finding.message);
         out.line(format_args!("{style}{status:>8}{style:#} {BOLD}{about}{BOLD:#}: {message}"))?;
         if let Some(mend) = &finding.mend {
             let (sign, style) = match mend {

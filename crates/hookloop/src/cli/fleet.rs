@@ -165,12 +165,14 @@ fn resume(context: &mut Context, fleet: &Fleet, scope: Scope) -> Result {
     if context.out.json {
         return context.out.json(&json!({ "resumed": was_there, "scope": scope.to_string() }));
     }
-    match was_there {
-        true => context.out.line(format_args!("{scope} goes on."))?,
-        false => context.out.line(format_args!("Nothing was ordered of {scope}."))?,
+    if was_there {
+        context.out.line(format_args!("{scope} goes on."))?
+    } else {
+        context.out.line(format_args!("Nothing was ordered of {scope}."))?
     }
     for standing in left {
-        let (scope, order) = (&standing.ordered.scope, standing.ordered.order.name());
+        let scope = &standing.ordered.scope;
+        let order = standing.ordered.order.name();
         context.out.line(format_args!("{DIM}still: {order} {scope}{DIM:#}"))?;
     }
     Ok(())
@@ -214,9 +216,10 @@ fn budget_json(purse: &Purse) -> serde_json::Value {
 
 /// An agent, as far as a line has room for it: one may be a whole command.
 fn brief(agent: &str) -> String {
-    match agent.chars().count() > AGENT_MAX {
-        true => agent.chars().take(AGENT_MAX - 1).chain(['…']).collect(),
-        false => agent.to_owned(),
+    if agent.chars().count() > AGENT_MAX {
+        agent.chars().take(AGENT_MAX - 1).chain(['…']).collect()
+    } else {
+        agent.to_owned()
     }
 }
 
@@ -271,10 +274,7 @@ struct SlowedJson {
 }
 
 fn state_of(worker: &Presence, now: Timestamp) -> &'static str {
-    match now.millis_since(worker.seen) > GONE_AFTER_MS {
-        true => "gone",
-        false => worker.state.name(),
-    }
+    if now.millis_since(worker.seen) > GONE_AFTER_MS { "gone" } else { worker.state.name() }
 }
 
 fn status(context: &mut Context, fleet: &Fleet) -> Result {
@@ -321,7 +321,8 @@ fn status(context: &mut Context, fleet: &Fleet) -> Result {
         });
     }
     for standing in &orders {
-        let (scope, order) = (&standing.ordered.scope, standing.ordered.order.name());
+        let scope = &standing.ordered.scope;
+        let order = standing.ordered.order.name();
         let reason = standing.ordered.reason.as_deref().unwrap_or("no reason given");
         out.line(format_args!("{BOLD}{order} {scope}{BOLD:#}: {} {DIM}by {}, {}; hookloop fleet resume {scope}{DIM:#}", plain(reason), plain(&standing.by), standing.at))?;
     }
@@ -365,12 +366,10 @@ fn status(context: &mut Context, fleet: &Fleet) -> Result {
             out.line(format_args!("  {}: takes nothing: {}", plain(&served.project), plain(why)))?;
         }
     }
-    let (day, ever, open) =
-        (standing.day.cost_micros, standing.ever.cost_micros, standing.open.cost_micros);
-    let bound = match budget.is_none() {
-        true => "no budget".to_owned(),
-        false => format!("budget {budget}"),
-    };
+    let day = standing.day.cost_micros;
+    let ever = standing.ever.cost_micros;
+    let open = standing.open.cost_micros;
+    let bound = if budget.is_none() { "no budget".to_owned() } else { format!("budget {budget}") };
     out.line(format_args!(
         "spent {} today, {} in all, {} set aside; {bound}",
         Dollars(day),

@@ -110,11 +110,10 @@ fn read_input() -> Result<Vec<u8>> {
         .take(PAYLOAD_MAX + 1)
         .read_to_end(&mut input)
         .map_err(|error| CliError::refused(format!("the input of this hook: {error}")))?;
-    match input.len() as u64 > PAYLOAD_MAX {
-        true => Err(CliError::refused(format!(
-            "the input of this hook has more than {PAYLOAD_MAX} bytes"
-        ))),
-        false => Ok(input),
+    if input.len() as u64 > PAYLOAD_MAX {
+        Err(CliError::refused(format!("the input of this hook has more than {PAYLOAD_MAX} bytes")))
+    } else {
+        Ok(input)
     }
 }
 
@@ -127,7 +126,8 @@ enum Whereabouts {
 
 /// Where the agent works.
 fn whereabouts(context: &Context) -> Result<Whereabouts> {
-    let (directory, state) = (context.directory()?, crate::environment::state_home()?);
+    let directory = context.directory()?;
+    let state = crate::environment::state_home()?;
     match Place::find(&directory, &state) {
         Ok(_) => Ok(Whereabouts::Project),
         Err(PlaceError::NoProject(real)) => {

@@ -127,18 +127,22 @@ fn show(context: &mut Context, name: &str) -> Result {
         return Err(CliError::refused(message).hint("hookloop hooks list"));
     };
     let runs = project.read(|view| view.hook_runs())?;
-    match context.out.json {
-        true => context.out.json(&HookJson::from(&line(&project, &runs, hook))),
-        false => print(&mut context.out, hook),
+    if context.out.json {
+        context.out.json(&HookJson::from(&line(&project, &runs, hook)))
+    } else {
+        print(&mut context.out, hook)
     }
 }
 
 fn print(out: &mut Output, hook: &Hook) -> Result {
     out.line(format_args!("{BOLD}{}{BOLD:#}", hook.name))?;
     let state = if hook.enabled { "on" } else { "off" };
-    let mut field = |name: &str, value: &str| match value.is_empty() {
-        true => Ok(()),
-        false => out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain(value))),
+    let mut field = |name: &str, value: &str| {
+        if value.is_empty() {
+            Ok(())
+        } else {
+            out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain(value)))
+        }
     };
     field("", hook.metadata.description.as_deref().unwrap_or(""))?;
     field("state", state)?;

@@ -135,10 +135,7 @@ impl Args {
             let project = Project::open(&place, caller(&place), &around)?;
             project.runner().and_then(|runner| why_unready(&plan, runner))
         };
-        let trusted = match written {
-            true => self.trust(context, &plan, &place, &text)?,
-            false => None,
-        };
+        let trusted = if written { self.trust(context, &plan, &place, &text)? } else { None };
         if written && !plan.allowed.is_empty() {
             agree_to_commands(context, &place, &text)?;
         }
@@ -170,14 +167,16 @@ impl Args {
         report::begun(context)?;
         let skipper = Skipper::start()?;
         for tried in plan.gates.iter_mut().filter(|tried| tried.gate.missing.is_none()) {
-            let (board, cancel) = (NowBoard::default(), skipper.begin()?);
+            let board = NowBoard::default();
+            let cancel = skipper.begin()?;
             let running = report::Running::new(&tried.gate, &board);
             tried.trial = trials.run(&tried.gate.name, &board, &cancel);
             drop(running);
             skipper.end();
-            match cancel.is_triggered() && tried.trial == Trial::NotTried {
-                true => report::skipped(context, tried)?,
-                false => report::tried(context, tried)?,
+            if cancel.is_triggered() && tried.trial == Trial::NotTried {
+                report::skipped(context, tried)?
+            } else {
+                report::tried(context, tried)?
             }
         }
         Ok(())

@@ -162,7 +162,9 @@ pub(super) fn screen(out: &mut Output, plan: &Plan) -> Result {
 }
 
 fn show(out: &mut Output, change: &Change) -> Result {
-    let (old, new, path) = (change.old_text(), change.new_text(), place_of(&change.path));
+    let old = change.old_text();
+    let new = change.new_text();
+    let path = place_of(&change.path);
     let verb = match (old.is_empty(), change.removes()) {
         (_, true) => "remove",
         (true, _) => "new",
@@ -294,9 +296,10 @@ impl Standing {
         let found = settings::installed(&text).map_err(at)?;
         let Some(first) = found.first() else { return Ok(None) };
         let program = program_of(&first.command).unwrap_or_default();
-        let can_start = match program.contains('/') {
-            true => is_program(Path::new(&program)),
-            false => found_on_path(&program).is_some(),
+        let can_start = if program.contains('/') {
+            is_program(Path::new(&program))
+        } else {
+            found_on_path(&program).is_some()
         };
         let is_whole = settings::is_current(&text, &ground.agent.entries(&program)).map_err(at)?;
         let state = match (can_start, is_whole) {

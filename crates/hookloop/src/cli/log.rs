@@ -54,9 +54,10 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = match self.fleet {
-            true => super::fleet::open(context)?.log().clone(),
-            false => context.log_to_read()?,
+        let project = if self.fleet {
+            super::fleet::open(context)?.log().clone()
+        } else {
+            context.log_to_read()?
         };
         let subject = self.task.as_ref().map(|task| subject(&project, task)).transpose()?;
         let limit = match (self.limit, context.out.terminal && !context.out.json && !self.follow) {
@@ -71,9 +72,10 @@ impl Args {
             None => self.print_from_start(&project, limit, out)?,
         };
         out.flush()?;
-        match self.follow {
-            true => self.print_as_it_comes(&project, subject.as_ref(), next, out),
-            false => Ok(()),
+        if self.follow {
+            self.print_as_it_comes(&project, subject.as_ref(), next, out)
+        } else {
+            Ok(())
         }
     }
 
@@ -119,7 +121,8 @@ impl Args {
     fn start_of_latest(&self, project: &Project, limit: usize) -> Result<Seq> {
         let head = project.read(|view| Ok(view.totals()?.head))?;
         let first = self.from.unwrap_or(1).max(1);
-        let (mut found, mut end) = (0, head + 1);
+        let mut found = 0;
+        let mut end = head + 1;
         while end > first {
             let start = end.saturating_sub(PAGE as Seq).max(first);
             let events = project.log().read(start, (end - start) as usize)?;
@@ -174,7 +177,10 @@ fn print(stored: &StoredEvent, out: &mut Output) -> Result {
         serde_json::Value::Object(map) if map.is_empty() => String::new(),
         data => data.to_string(),
     };
-    let (seq, at, kind, node) = (stored.seq, event.at, event.body.kind(), event.node_id());
+    let seq = stored.seq;
+    let at = event.at;
+    let kind = event.body.kind();
+    let node = event.node_id();
     let actor = plain(&event.actor);
     let used = format!("{seq:>6} {at} {kind} {node} {actor} ").chars().count();
     let data = out.fitting(&plain(&data), used);

@@ -114,7 +114,8 @@ fn pages(command: &Command) -> Result<Vec<Page>> {
 fn page(command: &Command) -> Result<Page> {
     let man = Man::new(command.clone());
     let name = man.get_filename();
-    let (title, version) = (name.trim_end_matches(".1"), env!("CARGO_PKG_VERSION"));
+    let title = name.trim_end_matches(".1");
+    let version = env!("CARGO_PKG_VERSION");
     // Without a date, which the library would leave out as if it were not one of the arguments.
     let mut text = format!(".TH {title} 1 \"\" \"hookloop {version}\" hookloop\n").into_bytes();
     man.render_name_section(&mut text)?;

@@ -140,9 +140,10 @@ impl MergeLooks {
                 self.last.insert(arrival.task.clone(), text.clone()) != Some(text.clone());
             self.is_blocked |= matches!(arrival.fate, Fate::Blocked { .. } | Fate::Held { .. });
             if shown.is_ok() && is_news {
-                let said = match out.json {
-                    true => out.json(&ArrivalJson::from(arrival)),
-                    false => out.line(plain(&text)),
+                let said = if out.json {
+                    out.json(&ArrivalJson::from(arrival))
+                } else {
+                    out.line(plain(&text))
                 };
                 shown = said.and_then(|()| out.flush());
             }

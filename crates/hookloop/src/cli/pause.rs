@@ -18,9 +18,10 @@ impl Args {
         let project = context.project()?;
         let id = open::pause(&project, self.session.as_deref())?;
         let out = &mut context.out;
-        match out.json {
-            true => out.json(&json!({ "session": id, "asked": "pause" })),
-            false => out.line(format_args!("Session {id} pauses when its turn is over")),
+        if out.json {
+            out.json(&json!({ "session": id, "asked": "pause" }))
+        } else {
+            out.line(format_args!("Session {id} pauses when its turn is over"))
         }
     }
 }

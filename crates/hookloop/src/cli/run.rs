@@ -181,7 +181,8 @@ impl Args {
             let message = format!("the specification `{spec}` can't be read: {error}");
             return Err(CliError::usage(message).hint("hookloop run --spec FILE"));
         }
-        let (in_worktree, share_checkout) = (self.worktree, self.share_checkout);
+        let in_worktree = self.worktree;
+        let share_checkout = self.share_checkout;
         let wish = self.wish(project.rules(), own, task)?;
         if in_worktree && project.rules().delivery.is_some() && wish.work.is_of_tasks() {
             let message = "a session that delivers tasks has a worktree for each of them already";

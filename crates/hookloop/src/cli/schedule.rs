@@ -121,7 +121,8 @@ impl<'a> From<&'a Fired> for FiredJson<'a> {
 
 impl<'a> From<&'a Standing> for ScheduleJson<'a> {
     fn from(standing: &'a Standing) -> ScheduleJson<'a> {
-        let (table, task) = (&standing.schedule.timetable, &standing.schedule.task);
+        let table = &standing.schedule.timetable;
+        let task = &standing.schedule.task;
         ScheduleJson {
             name: standing.name.as_str(),
             cron: &table.cron,
@@ -150,10 +151,7 @@ impl List {
             return out.json(&list);
         }
         if schedules.is_empty() {
-            return match out.terminal {
-                true => out.line(format_args!("{DIM}none{DIM:#}")),
-                false => Ok(()),
-            };
+            return if out.terminal { out.line(format_args!("{DIM}none{DIM:#}")) } else { Ok(()) };
         }
         let cells = schedules.iter().map(|standing| {
             vec![
@@ -190,9 +188,10 @@ impl Show {
     fn run(self, context: &mut Context) -> Result {
         let project = context.project_to_read()?;
         let standing = existing(&project, &self.name)?;
-        match context.out.json {
-            true => context.out.json(&ScheduleJson::from(&standing)),
-            false => print(&standing, &mut context.out),
+        if context.out.json {
+            context.out.json(&ScheduleJson::from(&standing))
+        } else {
+            print(&standing, &mut context.out)
         }
     }
 }
@@ -205,9 +204,12 @@ fn print(standing: &Standing, out: &mut Output) -> Result {
         standing.name,
         plain(&standing.schedule.timetable.to_string())
     ))?;
-    let field = |out: &mut Output, name: &str, value: &str| match value.is_empty() {
-        true => Ok(()),
-        false => out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain_lines(value, 15))),
+    let field = |out: &mut Output, name: &str, value: &str| {
+        if value.is_empty() {
+            Ok(())
+        } else {
+            out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain_lines(value, 15)))
+        }
     };
     field(out, "description", &task.description)?;
     field(out, "type", task.kind.as_deref().unwrap_or(""))?;
@@ -239,13 +241,13 @@ fn order(context: &mut Context, name: ScheduleName, verb: &str, ask: Ask) -> Res
     let project = context.project()?;
     project.execute(&Order::Schedule { name: name.clone(), ask })?;
     let standing = existing(&project, &name)?;
-    match context.out.json {
-        true => context.out.json(&ScheduleJson::from(&standing)),
-        false => {
-            let (when, next) = (standing.schedule.timetable.to_string(), due(&standing));
-            let when = plain(&when);
-            context.out.line(format_args!("{verb} {name}  {when}  {DIM}next{DIM:#} {next}"))
-        }
+    if context.out.json {
+        context.out.json(&ScheduleJson::from(&standing))
+    } else {
+        let when = standing.schedule.timetable.to_string();
+        let next = due(&standing);
+        let when = plain(&when);
+        context.out.line(format_args!("{verb} {name}  {when}  {DIM}next{DIM:#} {next}"))
     }
 }
 
@@ -266,9 +268,10 @@ impl Remove {
         let project = context.project()?;
         let standing = existing(&project, &self.name)?;
         project.execute(&Order::Schedule { name: self.name, ask: Ask::Remove })?;
-        match context.out.json {
-            true => context.out.json(&ScheduleJson::from(&standing)),
-            false => context.out.line(format_args!("Removed {}", standing.name)),
+        if context.out.json {
+            context.out.json(&ScheduleJson::from(&standing))
+        } else {
+            context.out.line(format_args!("Removed {}", standing.name))
         }
     }
 }
@@ -288,9 +291,6 @@ impl Run {
             }
             (false, None) => {}
         }
-        match done.pending {
-            true => context.finish(&project),
-            false => Ok(()),
-        }
+        if done.pending { context.finish(&project) } else { Ok(()) }
     }
 }

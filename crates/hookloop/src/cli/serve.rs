@@ -54,8 +54,8 @@ impl Args {
         let service = ToolService::new(context.opener().shared());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let served = runtime.block_on(async {
-            let (mut term, mut int) =
-                (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+            let mut term = signal(SignalKind::terminate())?;
+            let mut int = signal(SignalKind::interrupt())?;
             let at = (self.bind, self.port);
             let server =
                 Server::bind(at, Tokens { agents, people }, service.clone(), sites).await?;

@@ -77,9 +77,10 @@ pub(super) fn perform(
         }
     }
     let place = context.place()?;
-    let showing = match look == Look::Screen && !context.out.json && tui::is_wanted() {
-        true => Some(context.showing()?),
-        false => None,
+    let showing = if look == Look::Screen && !context.out.json && tui::is_wanted() {
+        Some(context.showing()?)
+    } else {
+        None
     };
     let stage = Stage { config: &place.config(), stop, showing };
     let session = drive(context, project, opened, stage)?;
@@ -103,10 +104,8 @@ pub(super) fn drive(
         return Ok(session);
     }
     let rules = project.rules();
-    let powers = match opened.is_ending {
-        true => Vec::new(),
-        false => muster(project, &Roll::from(&opened.plan))?,
-    };
+    let powers =
+        if opened.is_ending { Vec::new() } else { muster(project, &Roll::from(&opened.plan))? };
     let mut powers = powers;
     if !opened.is_ending
         && let Some(line) = unknown_cost(project, &opened.plan)
@@ -139,10 +138,8 @@ pub(super) fn muster(project: &Project, roll: &Roll) -> Result<Vec<String>> {
         let settings = fit.settings;
         let base = settings.base.filter(|base| *base != name);
         let what: Vec<&str> = base.into_iter().chain(settings.model.as_deref()).collect();
-        let what = match what.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", plain(&what.join(", "))),
-        };
+        let what =
+            if what.is_empty() { String::new() } else { format!(" ({})", plain(&what.join(", "))) };
         let role = if place == 0 { "agent" } else { "then" };
         lines.push(format!("{role} {}{what} may {}", plain(name), settings.powers()));
         let ready = check_ready(&settings, runner).map_err(Unfit::from)?;

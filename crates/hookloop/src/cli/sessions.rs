@@ -57,10 +57,14 @@ impl List {
         if rows.is_empty() {
             return out.line("No sessions yet: hookloop run \"…\" --agent 'command:./agent.sh'");
         }
-        let (now, is_read) = (project.now(), out.terminal);
-        let started = |row: &SessionRow| match is_read {
-            true => present::ago(now.millis_since(row.started_at)),
-            false => row.started_at.to_string(),
+        let now = project.now();
+        let is_read = out.terminal;
+        let started = |row: &SessionRow| {
+            if is_read {
+                present::ago(now.millis_since(row.started_at))
+            } else {
+                row.started_at.to_string()
+            }
         };
         let cells: Vec<Vec<Cell>> = rows
             .iter()
@@ -95,7 +99,8 @@ impl Show {
         if out.json {
             return events.iter().try_for_each(|event| out.json(&EventJson::from(event)));
         }
-        let (agent, work) = (plain(&row.agent), present::work(&session.plan.work));
+        let agent = plain(&row.agent);
+        let work = present::work(&session.plan.work);
         out.line(format_args!("{BOLD}session {}{BOLD:#}  {work}", row.id))?;
         out.line(format_args!(
             "{DIM}agent {agent}, on {}, since {}{DIM:#}",
@@ -120,9 +125,10 @@ impl Show {
             }
         }
         let (_, text, next) = present::conclusion(row.id.as_str(), &session);
-        let text = match session.is_over() {
-            true => text,
-            false => format!("{} after {} iterations", row.state, session.iteration),
+        let text = if session.is_over() {
+            text
+        } else {
+            format!("{} after {} iterations", row.state, session.iteration)
         };
         out.line(format_args!("{BOLD}{text}{BOLD:#}"))?;
         match next.filter(|_| session.is_over()) {

@@ -29,8 +29,10 @@ impl Args {
         let place = context.place()?;
         let project = context.project_to_read()?;
         let (totals, claimed, stuck, due, running, problems) = project.read(|view| {
-            let (stuck, due) = (view.count_stuck()?, view.count_due()?);
-            let (totals, claimed) = (view.totals()?, view.count_claimed()?);
+            let stuck = view.count_stuck()?;
+            let due = view.count_due()?;
+            let totals = view.totals()?;
+            let claimed = view.count_claimed()?;
             Ok((totals, claimed, stuck, due, view.count_runs()?, view.count_problems()?))
         })?;
         let (counts, early) = project.read(|view| Ok((view.counts()?, view.early()?)))?;
@@ -159,7 +161,9 @@ fn sessions(project: &Project) -> Result<Vec<RunningSession>> {
     let rows = project.read(|view| view.open_sessions(RUNNING_MAX))?;
     let running = rows.into_iter().filter_map(|row| {
         let now = now::of(project, &row.id)?;
-        let (id, work, since) = (row.id.to_string(), row.work, row.started_at);
+        let id = row.id.to_string();
+        let work = row.work;
+        let since = row.started_at;
         Some(RunningSession { id, work, task: now.task.clone().or(row.task), since, now })
     });
     Ok(running.collect())
@@ -180,7 +184,8 @@ fn interrupted(project: &Project) -> Result<Vec<InterruptedSession>> {
     let rows = project.read(|view| view.open_sessions(RUNNING_MAX))?;
     let interrupted = rows.into_iter().filter(|row| present::is_interrupted(project, row));
     let described = interrupted.map(|row| {
-        let (id, next) = (row.id.to_string(), format!("hookloop resume {}", row.id));
+        let id = row.id.to_string();
+        let next = format!("hookloop resume {}", row.id);
         InterruptedSession { id, work: row.work, task: row.task, since: row.started_at, next }
     });
     Ok(described.collect())
@@ -208,7 +213,8 @@ fn merging(project: &Project) -> Result<Vec<WaitingMerge>> {
     let waiting = project.read(|view| view.waiting(MERGING_MAX))?;
     let awaited = waiting.into_iter().filter_map(|waiting| {
         let awaited = waiting.delivery.awaited?;
-        let (task, waits_for) = (waiting.row.task.id.to_string(), awaited.reason?);
+        let task = waiting.row.task.id.to_string();
+        let waits_for = awaited.reason?;
         Some(WaitingMerge { task, waits_for, queue: awaited.queue })
     });
     Ok(awaited.collect())

@@ -57,12 +57,11 @@ impl TraceNotices {
             None => String::new(),
         };
         // Nobody to hear it changes nothing.
-        let _ = match self.is_json {
-            true => {
-                let warning = json!({ "message": message, "hint": hint });
-                writeln!(stderr, "{}", json!({ "warning": warning }))
-            }
-            false => writeln!(stderr, "{yellow}warning:{yellow:#} {}{hint_line}", plain(message)),
+        let _ = if self.is_json {
+            let warning = json!({ "message": message, "hint": hint });
+            writeln!(stderr, "{}", json!({ "warning": warning }))
+        } else {
+            writeln!(stderr, "{yellow}warning:{yellow:#} {}{hint_line}", plain(message))
         };
     }
 }

@@ -33,7 +33,8 @@ impl Args {
         let plan = plan::uninstall(&ground, &records)?;
         let out = &mut context.out;
         screen(out, &plan)?;
-        let (name, scope) = (agent.name(), ground.scope.name());
+        let name = agent.name();
+        let scope = ground.scope.name();
         if !plan.changes.is_empty() && !self.yes {
             let hint = format!("hookloop uninstall {name} --{scope} --yes");
             if !ask(out, &format!("these changes for {name}"), "Write this?", &hint)? {

@@ -74,16 +74,13 @@ struct Held {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let (project, bounds) = match self.fleet {
-            true => {
-                let fleet = super::fleet::open(context)?;
-                (fleet.log().clone(), fleet.budget()?)
-            }
-            false => {
-                let project = context.project_to_read()?;
-                let bounds = project.rules().limits.purse;
-                (project, bounds)
-            }
+        let (project, bounds) = if self.fleet {
+            let fleet = super::fleet::open(context)?;
+            (fleet.log().clone(), fleet.budget()?)
+        } else {
+            let project = context.project_to_read()?;
+            let bounds = project.rules().limits.purse;
+            (project, bounds)
         };
         let rows = project.read(|view| view.usage(self.by.into(), self.since))?;
         let standing = standing(&project, bounds)?;
@@ -136,7 +133,8 @@ fn standing(project: &Project, bounds: Purse) -> Result<Standing> {
 }
 
 fn total(rows: &[UsageRow]) -> UsageRow {
-    let (key, usage) = ("total".to_owned(), Usage::default());
+    let key = "total".to_owned();
+    let usage = Usage::default();
     let mut total = UsageRow { key, turns: 0, usage, unpriced_turns: 0 };
     rows.iter().for_each(|row| total.add(row));
     total
@@ -248,13 +246,11 @@ impl Standing {
         }
         for held in &self.reservations {
             let Reservation { session, since, amount } = &held.reservation;
-            let hint = match held.is_running {
-                true => String::new(),
-                false => {
-                    let hint =
-                        format!("hookloop resume {session}, with --take-over from elsewhere");
-                    format!("  {DIM}not running here; if it died:{DIM:#} {hint}")
-                }
+            let hint = if held.is_running {
+                String::new()
+            } else {
+                let hint = format!("hookloop resume {session}, with --take-over from elsewhere");
+                format!("  {DIM}not running here; if it died:{DIM:#} {hint}")
             };
             lines.push(format!("  {session} holds {amount} since {since}{hint}"));
         }

@@ -280,7 +280,8 @@ impl Wanted<'_> {
 
 /// Has the worker work, and tells what it does.
 fn work(context: &mut Context, worker: &Worker, quit: &Quit, tally: &Tally) -> Result {
-    let (log, out) = (context.log, &mut context.out);
+    let log = context.log;
+    let out = &mut context.out;
     let (says, said) = mpsc::channel();
     let is_json = out.json;
     std::thread::scope(|scope| {
@@ -292,9 +293,10 @@ fn work(context: &mut Context, worker: &Worker, quit: &Quit, tally: &Tally) -> R
                 if let Some(logger) = log {
                     return logger.say(log_line(told, tally.exporter.is_some()));
                 }
-                let line = match is_json {
-                    true => Output::json_line(&json_of(told)).unwrap_or_default(),
-                    false => line_of(told),
+                let line = if is_json {
+                    Output::json_line(&json_of(told)).unwrap_or_default()
+                } else {
+                    line_of(told)
                 };
                 // Nobody to hear it does not keep it from working.
                 let _ = says.send(line);
@@ -313,7 +315,9 @@ fn work(context: &mut Context, worker: &Worker, quit: &Quit, tally: &Tally) -> R
 /// Says who works on what.
 fn tell_beginning(context: &mut Context, plan: &WorkerPlan, posts: &[Post]) -> Result {
     let names: Vec<&str> = posts.iter().map(Post::name).collect();
-    let (name, slots, agent) = (&plan.name, plan.slots, plain(&plan.agent));
+    let name = &plan.name;
+    let slots = plan.slots;
+    let agent = plain(&plan.agent);
     let text = format!("worker {name}: {slots} at once by {agent} on {}", plain(&names.join(", ")));
     match context.log {
         Some(logger) => logger.say(Line::new(Level::Info, "worker", text).with("event", "started")),
@@ -339,16 +343,18 @@ fn shown(site: Site, exporter: Option<&Exporter>) -> Site {
 }
 
 fn tell_endpoint(context: &mut Context, endpoint: &MetricsEndpoint) -> Result {
-    let (url, file) = (endpoint.url(), endpoint.token_file.to_string_lossy().into_owned());
+    let url = endpoint.url();
+    let file = endpoint.token_file.to_string_lossy().into_owned();
     if let Some(logger) = context.log {
         let line = Line::new(Level::Info, "worker", format!("metrics at {url}"));
         logger.say(line.with("event", "metrics").with("url", url).with("token_file", file));
         return Ok(());
     }
     let out = &mut context.out;
-    match out.json {
-        true => out.json(&ToldJson::Metrics { url: &url, token_file: &file })?,
-        false => out.line(format_args!("metrics at {url}, token in {}", plain(&file)))?,
+    if out.json {
+        out.json(&ToldJson::Metrics { url: &url, token_file: &file })?
+    } else {
+        out.line(format_args!("metrics at {url}, token in {}", plain(&file)))?
     }
     out.flush()
 }
@@ -363,12 +369,12 @@ fn default_name() -> WorkerName {
 
 fn lease(text: &str) -> std::result::Result<u64, String> {
     let ms = length(text)?;
-    match (LEASE_MIN_MS..=LEASE_MAX_MS).contains(&ms) {
-        true => Ok(ms),
-        false => {
-            let (least, most) = (Length { ms: LEASE_MIN_MS }, Length { ms: LEASE_MAX_MS });
-            Err(format!("a lease is {least} to {most}"))
-        }
+    if (LEASE_MIN_MS..=LEASE_MAX_MS).contains(&ms) {
+        Ok(ms)
+    } else {
+        let least = Length { ms: LEASE_MIN_MS };
+        let most = Length { ms: LEASE_MAX_MS };
+        Err(format!("a lease is {least} to {most}"))
     }
 }
 

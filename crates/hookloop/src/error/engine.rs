@@ -63,7 +63,8 @@ impl From<EngineError> for CliError {
             EngineError::NoSuchHook(_) => CliError::refused(error).hint("hookloop hooks list"),
             EngineError::UnknownWorker(_) => CliError::refused(error).hint("hookloop fleet status"),
             EngineError::Unlisted(unlisted) => {
-                let (urls, path) = (&unlisted.urls, unlisted.path.display());
+                let urls = &unlisted.urls;
+                let path = unlisted.path.display();
                 let hint =
                     format!("add `stores: {{ \"{urls}\": {{}} }}` to {path} if you trust it");
                 CliError::refused(&unlisted).hint(hint)

@@ -90,7 +90,8 @@ mod tests {
         let waits = Arc::new(std::sync::Mutex::new(waits));
         let mut asked = JoinSet::new();
         for i in 0..CALLS_MAX + WAITING_MAX {
-            let (pool, waits) = (Arc::clone(&pool), Arc::clone(&waits));
+            let pool = Arc::clone(&pool);
+            let waits = Arc::clone(&waits);
             asked.spawn(async move {
                 let work = move |reply: Reply<usize>| {
                     let _ = waits.lock().unwrap().recv();

@@ -121,9 +121,10 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
-        match METHODS.contains(&method.as_str()) {
-            true => Err(ErrorData::invalid_params(format!("params do not fit {method}"), None)),
-            false => Err(unknown_method("method not found")),
+        if METHODS.contains(&method.as_str()) {
+            Err(ErrorData::invalid_params(format!("params do not fit {method}"), None))
+        } else {
+            Err(unknown_method("method not found"))
         }
     }
 }

@@ -73,10 +73,8 @@ impl Page {
             .iter()
             .map(|(label, value)| format!("{label}=\"{}\"", self.value(metric, label, value)))
             .collect();
-        let labels = match labels.is_empty() {
-            true => String::new(),
-            false => format!("{{{}}}", labels.join(",")),
-        };
+        let labels =
+            if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         let samples = self.samples.entry(metric.name).or_default();
         *samples.entry(format!("{}{part}{labels}", metric.name)).or_default() += value;
     }
@@ -107,7 +105,8 @@ impl Page {
             let samples = self.samples.get(name).into_iter().flatten();
             let mut samples: Vec<(&String, &f64)> = samples.collect();
             samples.sort_by(|one, other| {
-                let ((one, first), (other, second)) = (order(one.0), order(other.0));
+                let (one, first) = order(one.0);
+                let (other, second) = order(other.0);
                 one.cmp(other).then(first.total_cmp(&second))
             });
             for (sample, value) in samples {

@@ -68,9 +68,10 @@ impl Figures<'_> {
     fn sessions(&mut self, view: &View<'_>) -> Result<(), LogError> {
         let project = ("project", self.name);
         for found in view.count_sessions()? {
-            let (metric, label) = match found.is_over {
-                true => (&of::SESSIONS_ENDED, "outcome"),
-                false => (&of::SESSIONS, "state"),
+            let (metric, label) = if found.is_over {
+                (&of::SESSIONS_ENDED, "outcome")
+            } else {
+                (&of::SESSIONS, "state")
             };
             self.page.count(metric, &[project, (label, &found.state)], found.count);
         }

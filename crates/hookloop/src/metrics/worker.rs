@@ -82,7 +82,8 @@ impl Tally {
 
     fn add(&self, page: &mut Page) {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let (taken, ended) = (heard.taken.values().sum::<u64>(), heard.ended.values().sum());
+        let taken = heard.taken.values().sum::<u64>();
+        let ended = heard.ended.values().sum();
         page.count(&of::SLOTS, &[], u64::from(self.slots));
         page.count(&of::BUSY, &[], taken.saturating_sub(ended));
         let now = heard.state.unwrap_or(WorkerState::Working);

@@ -10,9 +10,10 @@ pub(super) const SUBCOMMAND: &str = "hook";
 /// A word as a shell reads it.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%=:,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 
@@ -28,7 +29,8 @@ pub(crate) fn program_of(command: &str) -> Option<String> {
 
 /// A shell's first word, and what is behind it.
 fn first_word(line: &str) -> Option<(String, &str)> {
-    let (mut word, mut rest) = (String::new(), line.trim_start());
+    let mut word = String::new();
+    let mut rest = line.trim_start();
     loop {
         let c = rest.chars().next()?;
         rest = &rest[c.len_utf8()..];

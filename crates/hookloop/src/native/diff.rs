@@ -40,8 +40,10 @@ pub(crate) fn hunks<'t>(old: &'t str, new: &'t str) -> Vec<Hunk<'t>> {
         let near = at.saturating_sub(CONTEXT)..(at + CONTEXT + 1).min(lines.len());
         lines[near].iter().any(|line| line.sign != Sign::Same)
     };
-    let (mut hunks, mut is_open) = (Vec::<Hunk<'t>>::new(), false);
-    let (mut old_at, mut new_at) = (1, 1);
+    let mut hunks = Vec::<Hunk<'t>>::new();
+    let mut is_open = false;
+    let mut old_at = 1;
+    let mut new_at = 1;
     for (at, line) in lines.iter().enumerate() {
         let shown = is_near(at);
         if shown && !is_open {
@@ -64,10 +66,11 @@ fn lines_of(text: &str) -> Vec<&str> {
 
 fn compare<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<Line<'t>> {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-    let (old_rest, new_rest) = (&old[head..], &new[head..]);
+    let old_rest = &old[head..];
+    let new_rest = &new[head..];
     let tail = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
-    let (middle_old, middle_new) =
-        (&old_rest[..old_rest.len() - tail], &new_rest[..new_rest.len() - tail]);
+    let middle_old = &old_rest[..old_rest.len() - tail];
+    let middle_new = &new_rest[..new_rest.len() - tail];
     let of = |sign| move |text: &&'t str| Line { sign, text };
     let mut lines: Vec<Line<'t>> = old[..head].iter().map(of(Sign::Same)).collect();
     if middle_old.len().saturating_mul(middle_new.len()) > CELLS_MAX {
@@ -86,13 +89,16 @@ fn middle<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<Line<'t>> {
     let mut common = vec![0_u32; (old.len() + 1) * width];
     for a in (0..old.len()).rev() {
         for b in (0..new.len()).rev() {
-            common[a * width + b] = match old[a] == new[b] {
-                true => common[(a + 1) * width + b + 1] + 1,
-                false => common[(a + 1) * width + b].max(common[a * width + b + 1]),
+            common[a * width + b] = if old[a] == new[b] {
+                common[(a + 1) * width + b + 1] + 1
+            } else {
+                common[(a + 1) * width + b].max(common[a * width + b + 1])
             };
         }
     }
-    let (mut a, mut b, mut lines) = (0, 0, Vec::new());
+    let mut a = 0;
+    let mut b = 0;
+    let mut lines = Vec::new();
     while a < old.len() || b < new.len() {
         let is_same = a < old.len() && b < new.len() && old[a] == new[b];
         let goes = b == new.len()

@@ -141,7 +141,8 @@ impl<'t> Document<'t> {
 
     /// The value of a part of the text.
     pub(crate) fn value(&self, range: &Range<usize>) -> Value {
-        let (part, shift) = (&self.text[range.clone()], range.start);
+        let part = &self.text[range.clone()];
+        let shift = range.start;
         let inside =
             |token: &&Token| range.start <= token.range.start && token.range.end <= range.end;
         let moved = |token: &Token| Token {
@@ -262,7 +263,8 @@ impl Reader<'_> {
 
     fn node(&mut self) -> Option<Node> {
         let token = self.take()?.clone();
-        let (start, mut end) = (token.range.start, token.range.end);
+        let start = token.range.start;
+        let mut end = token.range.end;
         let parts = match token.kind {
             Kind::Mark(b'{') => {
                 let mut members = Vec::new();

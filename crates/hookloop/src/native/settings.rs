@@ -313,7 +313,8 @@ pub(crate) fn uninstall(text: &str) -> Result<Rest, Fault> {
         match next_removal(&document) {
             None => return Ok(Rest::Text(text)),
             Some(Removal::Root(root)) => {
-                let (before, behind) = (&text[..root.start], &text[root.end..]);
+                let before = &text[..root.start];
+                let behind = &text[root.end..];
                 // A file of blanks was there before, and got no line's end from us.
                 return Ok(match (before, behind) {
                     ("", "\n") => Rest::Nothing,
@@ -350,9 +351,10 @@ fn next_removal(document: &Document<'_>) -> Option<Removal> {
     {
         let is_alone = root.items().len() == 1 && is_made(document, root);
         let has_comment = document.has_comment(&(0..document.text.len()));
-        return Some(match is_alone && !has_comment {
-            true => Removal::Root(root.range.clone()),
-            false => Removal::Item(hooks.range.clone()),
+        return Some(if is_alone && !has_comment {
+            Removal::Root(root.range.clone())
+        } else {
+            Removal::Item(hooks.range.clone())
         });
     }
     if let Some(event) = members.iter().rev().find(|member| is_event_ours(&member.value)) {

@@ -64,7 +64,8 @@ fn hook_line(record: &NowRecord, hook: &RunningHook, at: Timestamp) -> String {
         0 | 1 => String::new(),
         attempt => format!(", attempt {attempt}"),
     };
-    let (name, took) = (shown(&hook.name), elapsed(hook.since, at));
+    let name = shown(&hook.name);
+    let took = elapsed(hook.since, at);
     format!("{point} {name}{place} runs, {took} of {timeout}{attempt}")
 }
 
@@ -104,7 +105,9 @@ mod tests {
 
     fn record(step: NowStep) -> NowRecord {
         let until = Some(Timestamp(60_000));
-        let (task, lines, hooks) = (None, Vec::new(), Vec::new());
+        let task = None;
+        let lines = Vec::new();
+        let hooks = Vec::new();
         NowRecord { pid: 1, iteration: 2, task, step, since: Timestamp(0), until, lines, hooks }
     }
 

@@ -85,7 +85,8 @@ pub(crate) fn outputs_left(session: &Session) -> Option<String> {
         && !session.plan.has_guest()
         && !matches!(session.outcome, Some(Outcome::Complete { .. }));
     (can_resume && !session.pending.is_empty()).then(|| {
-        let (one, many) = ("output or message waits", "outputs and messages wait");
+        let one = "output or message waits";
+        let many = "outputs and messages wait";
         format!("{} for the next prompt", counted(number(session.pending.len()), one, many))
     })
 }

@@ -61,9 +61,10 @@ fn sentences(about: &str) -> String {
 
 /// Help has no full stop where it is one sentence; a page does.
 fn stopped(text: &str) -> String {
-    match text.is_empty() || text.ends_with(['.', ':', '?']) {
-        true => text.to_owned(),
-        false => format!("{text}."),
+    if text.is_empty() || text.ends_with(['.', ':', '?']) {
+        text.to_owned()
+    } else {
+        format!("{text}.")
     }
 }
 
@@ -79,10 +80,8 @@ fn table(args: &[&Arg]) -> String {
 fn spelling(arg: &Arg) -> String {
     let names = arg.get_value_names().unwrap_or_default();
     let is_flag = !arg.get_action().takes_values();
-    let mut values: Vec<String> = match is_flag {
-        true => Vec::new(),
-        false => names.iter().map(|name| format!("<{name}>")).collect(),
-    };
+    let mut values: Vec<String> =
+        if is_flag { Vec::new() } else { names.iter().map(|name| format!("<{name}>")).collect() };
     let max = arg.get_num_args().map_or(1, |range| range.max_values());
     if let (true, Some(last)) = (max > 1 && values.len() < max, values.last_mut()) {
         last.push_str("...");

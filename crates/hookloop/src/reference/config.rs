@@ -54,7 +54,8 @@ fn table(shape: Shape<'_>, node: &Value) -> String {
     let mut text = "\n| key | value | meaning |\n|---|---|---|\n".to_owned();
     for row in shape.rows(node) {
         let required = if row.is_required { ", required" } else { "" };
-        let (kind, meaning) = (cell(&row.kind), cell(&row.meaning));
+        let kind = cell(&row.kind);
+        let meaning = cell(&row.meaning);
         let _ = writeln!(text, "| `{}` | {kind}{required} | {meaning} |", row.name);
     }
     text

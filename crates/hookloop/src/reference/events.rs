@@ -33,7 +33,8 @@ pub(super) fn page() -> String {
         text.push_str("\n| field | value | meaning |\n|---|---|---|\n");
         for row in rows {
             let optional = if row.is_required { "" } else { ", optional" };
-            let (kind, meaning) = (cell(&row.kind), cell(&row.meaning));
+            let kind = cell(&row.kind);
+            let meaning = cell(&row.meaning);
             let _ = writeln!(text, "| `{}` | {kind}{optional} | {meaning} |", row.name);
         }
     }

@@ -30,7 +30,8 @@ pub(super) fn page() -> String {
             Kind::Reaction => "reaction",
         };
         let seconds = Options::default().timeout_at(point.kind()) / 1_000;
-        let (told, variables) = (point.event_name(), list(point.variables().iter().copied()));
+        let told = point.event_name();
+        let variables = list(point.variables().iter().copied());
         let _ = writeln!(
             text,
             "| [`{name}`](../points/{name}.md) | {kind} | `{told}` | {seconds} s | {variables} |"

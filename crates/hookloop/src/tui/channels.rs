@@ -189,7 +189,8 @@ impl ScreenChannels {
             // The screen is drawn meanwhile.
             drop(inner);
             let is_over = is_answered();
-            (inner, heard_at) = (self.lock(), Instant::now());
+            inner = self.lock();
+            heard_at = Instant::now();
             if is_over {
                 break Reply::Elsewhere;
             }

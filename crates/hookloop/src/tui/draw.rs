@@ -105,7 +105,8 @@ fn header(state: &State) -> Line<'static> {
             Span::styled("  reads the log …", DIM),
         ]);
     };
-    let (problems, running) = (overview.problem_count, overview.running);
+    let problems = overview.problem_count;
+    let running = overview.running;
     let problem_style = if problems == 0 { DIM } else { state.theme.bad() };
     let problems = match problems {
         0 => "no problems".to_owned(),

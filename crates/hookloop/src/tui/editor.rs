@@ -98,7 +98,8 @@ impl Editor {
     /// The text in lines of at most `width` columns, and the cursor's row and column.
     pub(super) fn wrapped(&self, width: usize) -> (Vec<String>, (usize, usize)) {
         let width = width.max(2);
-        let (mut lines, mut cursor) = (vec![String::new()], (0, 0));
+        let mut lines = vec![String::new()];
+        let mut cursor = (0, 0);
         let mut used = 0;
         for (at, piece) in self.text.grapheme_indices(true) {
             let is_break = piece == "\n";

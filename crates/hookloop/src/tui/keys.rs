@@ -137,7 +137,8 @@ impl State {
         let has_filter = !self.filter().is_empty();
         match (self.view, has_filter) {
             (View::Session, _) if self.part.is_some() || self.step.is_some() => {
-                (self.part, self.step) = (None, None);
+                self.part = None;
+                self.step = None;
             }
             (View::Session, _) => self.view = View::Sessions,
             (_, true) => {
@@ -248,9 +249,10 @@ impl State {
         let Some(line) = self.problem() else { return };
         match &line.matter {
             Matter::Problem(key) if line.can_approve => {
-                let question = match line.asks {
-                    true => format!("Take the work of {} as it is, without proof?", key.about),
-                    false => format!("Take what {} has submitted as it is?", key.about),
+                let question = if line.asks {
+                    format!("Take the work of {} as it is, without proof?", key.about)
+                } else {
+                    format!("Take what {} has submitted as it is?", key.about)
                 };
                 let yes = Effect::Approve(key.clone());
                 self.dialog = Some(Dialog::Sure { question, yes });
@@ -291,14 +293,16 @@ impl State {
         let Some(dropped) = self.shown.as_ref().map(|shown| shown.timeline.parts_dropped) else {
             return Vec::new();
         };
-        let (part, step) = (self.part_at().unwrap_or(0), self.step_at().unwrap_or(0));
+        let part = self.part_at().unwrap_or(0);
+        let step = self.step_at().unwrap_or(0);
         let steps_dropped = self.current_part().map_or(0, |part| part.steps_dropped);
         let last_part =
             self.shown.as_ref().map_or(0, |shown| shown.timeline.parts.len()).max(1) - 1;
         let last_step = self.current_part().map_or(0, |part| part.steps.len()).max(1) - 1;
         match code {
             KeyCode::Left | KeyCode::Char('h') => {
-                (self.part, self.step) = (Some(part.saturating_sub(1) + dropped), None);
+                self.part = Some(part.saturating_sub(1) + dropped);
+                self.step = None;
             }
             KeyCode::Right | KeyCode::Char('l') => {
                 // Who is at the end goes along with it.
@@ -313,7 +317,8 @@ impl State {
                 self.step = (step < last_step).then_some(step + 1 + steps_dropped);
             }
             KeyCode::Home | KeyCode::Char('g') => {
-                (self.part, self.step) = (Some(dropped), None);
+                self.part = Some(dropped);
+                self.step = None;
             }
             KeyCode::End | KeyCode::Char('G') => (self.part, self.step) = (None, None),
             KeyCode::Enter | KeyCode::Char('o') => return self.open_step(),

@@ -27,7 +27,8 @@ impl List {
     ) {
         let chosen = self.key().map(str::to_owned);
         let wanted = self.filter.to_lowercase();
-        (self.lines, self.keys) = (Vec::new(), Vec::new());
+        self.lines = Vec::new();
+        self.keys = Vec::new();
         for (place, (key, one, other)) in lines.enumerate() {
             let is_shown = wanted.is_empty()
                 || key.as_ref().is_some_and(|key| key.to_lowercase().contains(&wanted))
@@ -100,12 +101,12 @@ impl List {
 
 fn has(text: &str, wanted: &str) -> bool {
     // Most texts and wishes are plain, and there may be ten thousand.
-    match text.is_ascii() && wanted.is_ascii() {
-        true => text
-            .as_bytes()
+    if text.is_ascii() && wanted.is_ascii() {
+        text.as_bytes()
             .windows(wanted.len())
-            .any(|window| window.eq_ignore_ascii_case(wanted.as_bytes())),
-        false => text.to_lowercase().contains(wanted),
+            .any(|window| window.eq_ignore_ascii_case(wanted.as_bytes()))
+    } else {
+        text.to_lowercase().contains(wanted)
     }
 }
 

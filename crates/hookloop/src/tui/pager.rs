@@ -65,7 +65,8 @@ impl Pager {
     /// Goes to the next line that has what is sought, or the one before; whether there is one.
     pub(super) fn seek(&mut self, is_back: bool) -> bool {
         let wanted = self.sought.to_lowercase();
-        let (count, from) = (self.lines.len(), self.top);
+        let count = self.lines.len();
+        let from = self.top;
         let has = |at: &usize| {
             self.lines.get(*at).is_some_and(|line| line.to_lowercase().contains(&wanted))
         };
@@ -105,7 +106,8 @@ pub(super) fn open(leaf: &Leaf, runner: &Runner) -> Pager {
 }
 
 fn section(directory: &Path, stream: Stream) -> String {
-    let (name, path) = (stream.name(), directory.join(stream.name()));
+    let name = stream.name();
+    let path = directory.join(stream.name());
     match end_of(directory, stream) {
         Ok((text, _)) if text.is_empty() => String::new(),
         Ok((text, None)) => format!("── {name}: {} ──\n{text}\n", path.display()),

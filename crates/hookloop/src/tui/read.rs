@@ -56,8 +56,10 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn new(project: Project, channels: Arc<ScreenChannels>, machine: String) -> Reader {
-        let (known, news) = (Wish::default(), News::default());
-        let (alive, session_view) = (HashMap::new(), None);
+        let known = Wish::default();
+        let news = News::default();
+        let alive = HashMap::new();
+        let session_view = None;
         Reader {
             project,
             channels,
@@ -76,9 +78,10 @@ impl Reader {
         let mut is_live = false;
         while let Some(wish) = self.channels.wish() {
             let began = Instant::now();
-            let read = match is_live {
-                true => Ok(()),
-                false => self.project.store().go_live().map_err(EngineError::from),
+            let read = if is_live {
+                Ok(())
+            } else {
+                self.project.store().go_live().map_err(EngineError::from)
             };
             let read = read.and_then(|()| self.look(&wish));
             is_live |= read.is_ok();
@@ -115,7 +118,8 @@ impl Reader {
             self.news.facts = facts.flatten().map(Arc::new);
         }
         let has_said = self.session_view(wish, is_new || is_other || is_time)?;
-        (self.head, self.known) = (Some(head), wish.clone());
+        self.head = Some(head);
+        self.known = wish.clone();
         Ok(is_new || is_time || is_other || has_said)
     }
 
@@ -186,7 +190,8 @@ impl Reader {
         let has_ended = problem.kind == Kind::SessionEnded;
         let can_answer =
             can_resume || asks || has_ended || matches!(problem.key.about, About::Task(_));
-        let (reason, since) = (problem.reason, problem.since);
+        let reason = problem.reason;
+        let since = problem.since;
         let matter = Matter::Problem(problem.key);
         Ok(ProblemLine { matter, title, reason, since, can_answer, can_approve, can_resume, asks })
     }
@@ -196,7 +201,8 @@ impl Reader {
             Matter::Problem(key) => key,
             Matter::Interrupted(id) => {
                 let next = vec![format!("hookloop resume {id}")];
-                let (details, session) = (Vec::new(), Some(id.clone()));
+                let details = Vec::new();
+                let session = Some(id.clone());
                 return Ok(Some(Facts { matter: matter.clone(), details, session, next }));
             }
         };
@@ -321,6 +327,8 @@ fn task_facts(task: &Task) -> TaskFacts {
         .extend(spec.deliverables.iter().map(|deliverable| format!("deliverable: {deliverable}")));
     let holder = task.claim.as_ref().and_then(|claim| claim.agent.strip_prefix(SESSION));
     let session = holder.and_then(|id| id.parse().ok());
-    let (id, state, goal) = (task.id.to_string(), task.state, spec.goal.clone());
+    let id = task.id.to_string();
+    let state = task.state;
+    let goal = spec.goal.clone();
     TaskFacts { id, state, goal, details, session }
 }

@@ -141,7 +141,9 @@ impl Loop {
         signals: Signals,
     ) -> io::Result<Loop> {
         let flag = || Arc::new(AtomicBool::new(false));
-        let (is_ended, is_interrupted, is_continued) = (flag(), flag(), flag());
+        let is_ended = flag();
+        let is_interrupted = flag();
+        let is_continued = flag();
         let mut looping = Loop {
             terminal,
             state,
@@ -193,7 +195,8 @@ impl Loop {
             let is_due = drawn.is_none_or(|at| at.elapsed() >= FRAME);
             if is_dirty && is_due {
                 self.terminal.draw(&self.state)?;
-                (drawn, is_dirty) = (Some(Instant::now()), false);
+                drawn = Some(Instant::now());
+                is_dirty = false;
             }
             let left = match (is_dirty, drawn) {
                 (true, Some(at)) => FRAME.saturating_sub(at.elapsed()),
@@ -224,9 +227,10 @@ impl Loop {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        match fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-            true => Err(io::Error::other("the terminal is gone")),
-            false => Ok(()),
+        if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            Err(io::Error::other("the terminal is gone"))
+        } else {
+            Ok(())
         }
     }
 

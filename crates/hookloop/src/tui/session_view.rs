@@ -69,8 +69,8 @@ impl SessionView {
 
     fn apply(&mut self, events: &[StoredEvent]) {
         let known = self.version;
-        let (session, timeline) =
-            (Arc::make_mut(&mut self.session), Arc::make_mut(&mut self.timeline));
+        let session = Arc::make_mut(&mut self.session);
+        let timeline = Arc::make_mut(&mut self.timeline);
         for stored in events.iter().filter(|stored| stored.seq > known) {
             session.apply(&stored.event.body);
             timeline.apply(stored.event.at, &stored.event.body);

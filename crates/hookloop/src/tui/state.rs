@@ -132,7 +132,8 @@ impl State {
             }
             Input::Paste(text) => self.paste(&text),
             Input::Size { width, height } => {
-                (self.width, self.height) = (width, height);
+                self.width = width;
+                self.height = height;
                 Vec::new()
             }
             Input::Tick(now) => {
@@ -263,7 +264,9 @@ impl State {
         self.is_fresh = false;
         self.view = View::Session;
         if self.session.as_ref() != Some(&id) {
-            (self.shown, self.part, self.step) = (None, None, None);
+            self.shown = None;
+            self.part = None;
+            self.step = None;
             self.session = Some(id);
         }
     }

@@ -69,7 +69,8 @@ impl Terminal {
         }
         let size = size()?;
         if size != self.size {
-            (self.inner, self.size) = (empty(size)?, size);
+            self.inner = empty(size)?;
+            self.size = size;
         }
         queue!(self.inner.backend_mut(), BeginSynchronizedUpdate)?;
         self.inner.draw(|frame| draw(state, frame))?;

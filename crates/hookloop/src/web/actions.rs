@@ -121,7 +121,8 @@ fn settled(project: &Project, word: &str, settled: Settled) -> Result<Outcome> {
     }
     if done.pending {
         // What is left takes as long as it takes, and who asked is answered. If it can't be begun, the next command does it.
-        let (project, tender) = (project.clone(), std::thread::Builder::new());
+        let project = project.clone();
+        let tender = std::thread::Builder::new();
         let _ = tender.name("reactions".to_owned()).spawn(move || project.tend().map(drop));
     }
     let state = done.task.map(|task| format!(": task {} is {}", task.id, task.state));
@@ -146,11 +147,10 @@ fn resume(site: &Site, id: &SessionId) -> Result<Outcome> {
     let began = Instant::now();
     while began.elapsed() < RESUME_MAX {
         if let Some(status) = child.try_wait()? {
-            return match status.success() || version(&site.project, id)? > before {
-                true => {
-                    Ok(Outcome { said: format!("Session {id} went on, and is over"), next: None })
-                }
-                false => Err(last_words(&mut child)),
+            return if status.success() || version(&site.project, id)? > before {
+                Ok(Outcome { said: format!("Session {id} went on, and is over"), next: None })
+            } else {
+                Err(last_words(&mut child))
             };
         }
         if version(&site.project, id)? > before {

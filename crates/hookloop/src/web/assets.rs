@@ -95,7 +95,8 @@ mod tests {
         };
         let light =
             |[r, g, b]: [f64; 3]| 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
-        let (one, other) = (light(one) + 0.05, light(other) + 0.05);
+        let one = light(one) + 0.05;
+        let other = light(other) + 0.05;
         one.max(other) / one.min(other)
     }
 

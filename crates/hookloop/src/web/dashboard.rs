@@ -91,7 +91,8 @@ impl Dashboard {
         let made = move |dashboard: &Dashboard| {
             let site = dashboard.site(&names)?;
             let Dashboard { templates, sites, .. } = dashboard;
-            let (id, now) = (name(&names, "id"), site.project.now());
+            let id = name(&names, "id");
+            let now = site.project.now();
             make(&Visit { templates, sites, site: &site, id, query: &query, now })
         };
         self.ask(made).await.map_or_else(|response| response, |html| Html(html).into_response())

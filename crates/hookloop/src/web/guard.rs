@@ -137,10 +137,7 @@ impl Guard {
             Only::Many => false,
         };
         let changes = !matches!(head.method, Method::GET | Method::HEAD);
-        match is_ours && (has_origin || !changes) {
-            true => Ok(()),
-            false => Err(Denied::Origin),
-        }
+        if is_ours && (has_origin || !changes) { Ok(()) } else { Err(Denied::Origin) }
     }
 
     /// The value of our cookie, if a request has one of that name.

@@ -100,9 +100,12 @@ fn look(project: &Project, tell: &watch::Sender<Marks>) {
         }
         let events = project.log().read(known + 1, LOOKED_AT_MAX).unwrap_or_default();
         let is_whole = events.last().is_some_and(|last| last.seq >= head);
-        tell.send_modify(|marks| match is_whole {
-            true => events.iter().for_each(|event| marks.note(event)),
-            false => *marks = Marks::all(head),
+        tell.send_modify(|marks| {
+            if is_whole {
+                events.iter().for_each(|event| marks.note(event))
+            } else {
+                *marks = Marks::all(head)
+            }
         });
         std::thread::sleep(LOOK_EVERY);
     }
@@ -139,7 +142,8 @@ impl Places {
         known: Seq,
         subject: Option<Subject>,
     ) -> Response {
-        let (places, is_greeted) = (self.clone(), false);
+        let places = self.clone();
+        let is_greeted = false;
         let follower = Follower { told, known, subject, places, is_greeted, _place: place };
         let words = stream::unfold(follower, |mut follower| async move {
             let word = follower.next().await?;

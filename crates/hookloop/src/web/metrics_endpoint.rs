@@ -50,7 +50,8 @@ impl MetricsEndpoint {
     pub(crate) fn serve(self, tally: Arc<Tally>) -> Result {
         let token = Arc::new(self.token);
         let ask = move |headers: HeaderMap| {
-            let (token, tally) = (Arc::clone(&token), Arc::clone(&tally));
+            let token = Arc::clone(&token);
+            let tally = Arc::clone(&tally);
             async move { figures(&headers, &token, tally).await }
         };
         let router = Router::new().route(PATH, get(ask));

@@ -124,10 +124,7 @@ fn is_hidden(c: char) -> bool {
 fn spelled(text: &str) -> String {
     let mut spelled = String::with_capacity(text.len());
     for c in text.chars() {
-        match is_hidden(c) {
-            true => spelled.extend(c.escape_default()),
-            false => spelled.push(c),
-        }
+        if is_hidden(c) { spelled.extend(c.escape_default()) } else { spelled.push(c) }
     }
     spelled
 }
@@ -215,9 +212,10 @@ impl<'t> Page<'t> {
     /// The whole page where it is no project's, or those of its parts that were wanted.
     pub(super) fn plain(self, title: &str) -> Result<String, Error> {
         let parts = self.parts.concat();
-        match self.wanted.is_empty() {
-            true => self.templates.frame(parts, context! { title, is_known => true }),
-            false => Ok(parts),
+        if self.wanted.is_empty() {
+            self.templates.frame(parts, context! { title, is_known => true })
+        } else {
+            Ok(parts)
         }
     }
 

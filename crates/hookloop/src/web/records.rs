@@ -54,8 +54,8 @@ impl Record {
     fn read(project: &Project, id: &SessionId) -> Result<Option<Record>, EngineError> {
         let events = project.log().history(&Subject::Session(id.clone()), usize::MAX)?;
         let timed = events.iter().map(|stored| (stored.event.at, &stored.event.body));
-        let (timeline, session) =
-            (Timeline::of(timed), Session::of(events.iter().map(|stored| &stored.event.body)));
+        let timeline = Timeline::of(timed);
+        let session = Session::of(events.iter().map(|stored| &stored.event.body));
         let version = events.last().map_or(0, |last| last.seq);
         Ok(timeline.zip(session).map(|(timeline, session)| Record { timeline, session, version }))
     }

@@ -119,7 +119,8 @@ fn login(parts: &Parts) -> MethodRouter {
 }
 
 fn logout(parts: &Parts) -> MethodRouter {
-    let (dashboard, guard) = (Arc::clone(&parts.dashboard), Arc::clone(&parts.guard));
+    let dashboard = Arc::clone(&parts.dashboard);
+    let guard = Arc::clone(&parts.guard);
     post(move |headers: HeaderMap| Arc::clone(&dashboard).log_out(Arc::clone(&guard), headers))
 }
 

@@ -75,7 +75,8 @@ impl Sites {
 
     /// The project at a place.
     pub(super) fn at(&self, place: &Place) -> Result<Arc<Site>> {
-        let (key, stamps) = (key(place), self.stamps(place));
+        let key = key(place);
+        let stamps = self.stamps(place);
         let known = self.lock().get(&key).cloned();
         if let Some(site) = known.as_ref().filter(|site| site.stamps == stamps) {
             return Ok(Arc::clone(site));

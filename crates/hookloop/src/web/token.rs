@@ -73,10 +73,11 @@ fn read(path: &Path) -> Result<Token> {
     let mut text = String::new();
     file.take(READ_MAX).read_to_string(&mut text).map_err(|error| failed(path, &error))?;
     let token = text.strip_suffix('\n').unwrap_or(&text);
-    match token.len() == BYTES * 2 && token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        true => Ok(Token(token.to_owned())),
-        false => Err(CliError::system(format!("{} holds no token", path.display()))
-            .hint(format!("rm {}", path.display()))),
+    if token.len() == BYTES * 2 && token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        Ok(Token(token.to_owned()))
+    } else {
+        Err(CliError::system(format!("{} holds no token", path.display()))
+            .hint(format!("rm {}", path.display())))
     }
 }
 

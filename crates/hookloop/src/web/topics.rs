@@ -57,7 +57,8 @@ impl Marks {
     }
 
     pub(super) fn note(&mut self, stored: &StoredEvent) {
-        let (seq, subject) = (stored.seq, &stored.event.subject);
+        let seq = stored.seq;
+        let subject = &stored.event.subject;
         self.seq = self.seq.max(seq);
         for topic in changed(subject, &stored.event.body) {
             self.topics[*topic as usize] = seq;

@@ -18,7 +18,8 @@ pub(crate) struct Args {}
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project_to_read()?;
-        let (rules, runner) = (project.rules(), runner(&project)?);
+        let rules = project.rules();
+        let runner = runner(&project)?;
         let is_new = |name: &&str| rules.agents.iter().all(|settings| settings.name != **name);
         let known = KNOWN.iter().map(|known| known.name).filter(is_new);
         let names: Vec<&str> =

@@ -155,12 +155,13 @@ fn machine() -> Vec<Finding> {
         }
     });
     findings.extend(doctor::examine_keeping());
-    let terminal = match std::io::stdout().is_terminal() {
-        true => terminal_size::terminal_size().map_or_else(
+    let terminal = if std::io::stdout().is_terminal() {
+        terminal_size::terminal_size().map_or_else(
             || "its size is not known".to_owned(),
             |(width, height)| format!("{} columns, {} lines", width.0, height.0),
-        ),
-        false => "none: lines are plain, and nobody is asked anything".to_owned(),
+        )
+    } else {
+        "none: lines are plain, and nobody is asked anything".to_owned()
     };
     findings.push(Group::Machine.ok("terminal", terminal));
     findings
@@ -202,8 +203,9 @@ impl Known {
     }
 
     fn runner(&self, first: &mut Vec<Finding>) -> Option<Runner> {
-        let (place, settings, user) =
-            (self.place.as_ref()?, self.settings.as_ref()?, self.user.as_ref()?);
+        let place = self.place.as_ref()?;
+        let settings = self.settings.as_ref()?;
+        let user = self.user.as_ref()?;
         match Project::runner_at(place, settings, user, &self.around) {
             Ok(runner) => Some(runner),
             Err(error) => {
@@ -229,7 +231,8 @@ impl Known {
             return (findings, None);
         }
         let (sender, answer) = mpsc::channel();
-        let (place, around) = (place.clone(), self.around.clone());
+        let place = place.clone();
+        let around = self.around.clone();
         let state_home = self.state_home.clone();
         // Who does not answer is not waited for: the thread ends with the program.
         std::thread::spawn(move || sender.send(ask_store(&place, &around, state_home.as_deref())));
@@ -298,7 +301,8 @@ fn fleet(
     let fleet = Fleet::beside(project, state_home, around)?;
     let mut findings = Vec::new();
     for standing in fleet.orders()?.0 {
-        let (scope, order) = (&standing.ordered.scope, standing.ordered.order.name());
+        let scope = &standing.ordered.scope;
+        let order = standing.ordered.order.name();
         let message = format!("`{order}` of {scope} holds, by {}", standing.by);
         findings.push(
             Group::Fleet.warning("orders", message).typed(format!("hookloop fleet resume {scope}")),
@@ -317,7 +321,8 @@ fn fleet(
 
 /// What is wrong with a worker, by when it was last seen.
 fn about_worker(worker: &Presence, now: Timestamp) -> Option<Finding> {
-    let (name, machine) = (&worker.name, &worker.machine);
+    let name = &worker.name;
+    let machine = &worker.machine;
     let silent_ms = now.millis_since(worker.seen);
     if silent_ms > GONE_AFTER_MS {
         let seconds = silent_ms / 1_000;

@@ -75,12 +75,11 @@ impl Args {
             return first.ok_or_else(|| CliError::refused("the hook runs nowhere"));
         };
         let point: Point = name.parse().map_err(|error: NoSuchPoint| CliError::usage(error))?;
-        match hook.points.contains(&point) {
-            true => Ok(point),
-            false => {
-                let message = format!("`{}` does not run at `{point}`", hook.name);
-                Err(CliError::usage(message).hint(format!("hookloop hooks show {}", hook.name)))
-            }
+        if hook.points.contains(&point) {
+            Ok(point)
+        } else {
+            let message = format!("`{}` does not run at `{point}`", hook.name);
+            Err(CliError::usage(message).hint(format!("hookloop hooks show {}", hook.name)))
         }
     }
 }

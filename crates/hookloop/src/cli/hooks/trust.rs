@@ -138,7 +138,8 @@ fn screen(out: &mut Output, consent: &HookConsent, digest: &str) -> Result {
     }
     for one in seen {
         let Some(script) = one.missing_script() else { continue };
-        let (name, script) = (visible(&one.definition.name), visible(script));
+        let name = visible(&one.definition.name);
+        let script = visible(script);
         let from = one.definition.cwd.as_deref().map_or(String::new(), |cwd| format!(" in {cwd}"));
         out.line(format_args!(
             "{BOLD}warning:{BOLD:#} `{name}` runs `{script}`, which does not exist{}: create it, or \
@@ -266,9 +267,11 @@ pub(crate) fn compare(
     for one in found {
         let standing = one.standing(agreed);
         let before = agreed.iter().find(|known| known.is_of_hook(one));
-        let (name, mark) = (visible(&one.name), standing.name());
+        let name = visible(&one.name);
+        let mark = standing.name();
         out.line(format_args!("{BOLD}{name}{BOLD:#}  {DIM}{mark}{DIM:#}"))?;
-        let (old, new) = (before.map(lines).unwrap_or_default(), lines(one));
+        let old = before.map(lines).unwrap_or_default();
+        let new = lines(one);
         for line in &new {
             let sign = match standing {
                 Standing::Modified if !old.contains(line) => "+",

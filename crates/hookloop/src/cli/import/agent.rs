@@ -91,12 +91,11 @@ fn codemie(source: &Source, report: &mut ImportReport) -> Result<(), String> {
     let profiles = file.take("profiles").unwrap_or(json!({}));
     for (name, profile) in SourceFields::of("profiles", profiles)?.each() {
         let mut profile = SourceFields::of(format!("profiles.{name}"), profile)?;
-        match active.as_deref().is_none_or(|active| active == name) {
-            true => {
-                events(profile.object("hooks")?, OF_CODEMIE_HOOKS, report)?;
-                retries(&mut profile, report);
-            }
-            false => profile.lose(report, &[("hooks", "of a profile that is not the active one")]),
+        if active.as_deref().is_none_or(|active| active == name) {
+            events(profile.object("hooks")?, OF_CODEMIE_HOOKS, report)?;
+            retries(&mut profile, report);
+        } else {
+            profile.lose(report, &[("hooks", "of a profile that is not the active one")])
         }
         of_the_agent(&mut profile, &OF_CODEMIE, report);
         profile.finish(report);

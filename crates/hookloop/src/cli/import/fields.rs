@@ -153,10 +153,7 @@ impl SourceFields {
     }
 
     pub(super) fn place_of(&self, key: &str) -> String {
-        match self.place.is_empty() {
-            true => key.to_owned(),
-            false => format!("{}.{key}", self.place),
-        }
+        if self.place.is_empty() { key.to_owned() } else { format!("{}.{key}", self.place) }
     }
 
     /// SourceFields that have no equivalent, each with why.

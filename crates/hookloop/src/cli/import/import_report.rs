@@ -276,10 +276,7 @@ impl FoundHook {
 
 impl ReportRow {
     fn in_words(&self) -> String {
-        match self.why.is_empty() {
-            true => self.what.clone(),
-            false => format!("{}: {}", self.what, self.why),
-        }
+        if self.why.is_empty() { self.what.clone() } else { format!("{}: {}", self.what, self.why) }
     }
 }
 

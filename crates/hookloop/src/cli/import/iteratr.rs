@@ -24,9 +24,10 @@ const TIMEOUT_SECONDS: u64 = 30;
 
 fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
     let mut file = SourceFields::of("", source.yaml()?)?;
-    match source.name().contains("hooks") {
-        true => hooks(&mut file, report)?,
-        false => settings(&mut file, report),
+    if source.name().contains("hooks") {
+        hooks(&mut file, report)?
+    } else {
+        settings(&mut file, report)
     }
     file.finish(report);
     Ok(())

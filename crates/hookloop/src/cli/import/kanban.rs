@@ -38,10 +38,8 @@ const NOWHERE: [(&str, &str); 9] = [
 ];
 
 fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
-    let tasks = match source.ends_with(&[".json"]) {
-        true => listed(source.json()?)?,
-        false => rows(&source.text)?,
-    };
+    let tasks =
+        if source.ends_with(&[".json"]) { listed(source.json()?)? } else { rows(&source.text)? };
     for task in tasks {
         one(SourceFields::of("issues", Value::Object(task))?, report);
     }

@@ -86,7 +86,8 @@ impl<'a> Hook<'a> {
         what: &str,
         report: &mut ImportReport,
     ) -> Option<Self> {
-        let (mut is_off, mut conditions) = (self.is_off, self.conditions.clone());
+        let mut is_off = self.is_off;
+        let mut conditions = self.conditions.clone();
         match Occasion::of(entry) {
             Occasion::Never => is_off = true,
             Occasion::GitStates(states) => {
@@ -101,10 +102,7 @@ impl<'a> Hook<'a> {
 }
 
 fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
-    let value = match source.ends_with(&[".json"]) {
-        true => source.json()?,
-        false => source.yaml()?,
-    };
+    let value = if source.ends_with(&[".json"]) { source.json()? } else { source.yaml()? };
     let mut file = SourceFields::of("", value)?;
     let source_dir = file.text("source_dir").unwrap_or_else(|| ".lefthook".to_owned());
     let source_dir = source_dir.trim_end_matches('/').to_owned();
@@ -233,8 +231,10 @@ fn one(
     kind: &str,
     report: &mut ImportReport,
 ) {
-    let (run, script) = (entry.text("run"), entry.text("script"));
-    let (runner, args) = (entry.text("runner"), entry.text("args"));
+    let run = entry.text("run");
+    let script = entry.text("script");
+    let runner = entry.text("runner");
+    let args = entry.text("args");
     let line = match (run, script) {
         (Some(run), _) => run,
         (None, Some(script)) => {

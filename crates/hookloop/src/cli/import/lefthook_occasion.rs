@@ -37,7 +37,8 @@ enum Match {
 impl Occasion {
     /// Reads `skip` and `only`. As in lefthook, `skip` goes before `only`.
     pub(super) fn of(fields: &mut SourceFields) -> Occasion {
-        let (skip, only) = (fields.take("skip"), fields.take("only"));
+        let skip = fields.take("skip");
+        let only = fields.take("only");
         let is_skipped = skip.as_ref().is_some_and(|skip| matched(skip) == Match::Always);
         if is_skipped || only.as_ref().is_some_and(|only| matched(only) == Match::Never) {
             return Occasion::Never;
@@ -50,7 +51,8 @@ impl Occasion {
             let Some(value) = value.filter(|value| matched(value) == Match::Sometimes) else {
                 continue;
             };
-            let (place, why) = (fields.place_of(key), lost(&value));
+            let place = fields.place_of(key);
+            let why = lost(&value);
             conditions.push(Condition { key, place, why });
         }
         Occasion::If(conditions)

@@ -60,7 +60,9 @@ pub(super) fn merge(before: &str, sections: &Map<String, Value>) -> Result<Strin
         MergeError::Invalid(format!("{line}{}", error.message))
     })?;
     let mut expected = there.clone();
-    let (mut insertions, mut conflicts, empty) = (Vec::new(), Vec::new(), Map::new());
+    let mut insertions = Vec::new();
+    let mut conflicts = Vec::new();
+    let empty = Map::new();
     for (section, value) in sections {
         let Value::Object(members) = value else { continue };
         match there.get(section) {
@@ -114,9 +116,10 @@ fn checked(text: String) -> Result<String, MergeError> {
 
 /// How the lines of a text end: as the first one does.
 fn line_end(text: &str) -> &'static str {
-    match text.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n")) {
-        true => "\r\n",
-        false => "\n",
+    if text.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n")) {
+        "\r\n"
+    } else {
+        "\n"
     }
 }
 
@@ -202,7 +205,8 @@ fn add_hooks(
     named: &mut NamedHooks,
     conflicts: &mut Vec<String>,
 ) -> Vec<Insertion> {
-    let (section, key) = (section.to_owned(), point.to_owned());
+    let section = section.to_owned();
+    let key = point.to_owned();
     let known = known.filter(|known| !known.is_null());
     let there: Vec<Value> = known.map(items).unwrap_or_default();
     let there: Vec<Value> = there.into_iter().map(entry_of).collect();
@@ -473,7 +477,8 @@ mod tests {
         ] {
             assert_eq!(merge(before, &import).unwrap(), expected, "{before}");
             // The same file with other line ends, and with a mark at its beginning.
-            let (before, expected) = (before.replace('\n', "\r\n"), expected.replace('\n', "\r\n"));
+            let before = before.replace('\n', "\r\n");
+            let expected = expected.replace('\n', "\r\n");
             if before.contains('\n') {
                 assert_eq!(merge(&before, &import).unwrap(), expected, "{before}");
                 let marked = merge(&format!("\u{feff}{before}"), &import).unwrap();

@@ -124,9 +124,10 @@ impl Args {
         let names = names.join(", ");
         if report.is_empty() {
             let message = format!("{names} has nothing that has a place here");
-            return Err(match report.rows.is_empty() {
-                true => CliError::usage(message),
-                false => CliError::usage(format!("{message}: {}", report.in_a_line())),
+            return Err(if report.rows.is_empty() {
+                CliError::usage(message)
+            } else {
+                CliError::usage(format!("{message}: {}", report.in_a_line()))
             });
         }
         let lost = report.lost().count();

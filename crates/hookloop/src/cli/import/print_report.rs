@@ -124,10 +124,7 @@ fn told_tasks(context: &mut Context, done: &Done) -> Result {
 }
 
 fn in_words(row: &ReportRow) -> String {
-    match row.why.is_empty() {
-        true => row.what.clone(),
-        false => format!("{} ({})", row.what, row.why),
-    }
+    if row.why.is_empty() { row.what.clone() } else { format!("{} ({})", row.what, row.why) }
 }
 
 fn print_json(context: &mut Context, report: &ImportReport, done: &Done) -> Result {

@@ -91,9 +91,10 @@ impl Source {
     }
 
     fn check_length(&self) -> Result<(), String> {
-        match self.text.len() > DOCUMENT_MAX {
-            true => Err(format!("it is longer than {DOCUMENT_MAX} bytes, which are enough")),
-            false => Ok(()),
+        if self.text.len() > DOCUMENT_MAX {
+            Err(format!("it is longer than {DOCUMENT_MAX} bytes, which are enough"))
+        } else {
+            Ok(())
         }
     }
 }

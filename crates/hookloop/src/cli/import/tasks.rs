@@ -53,7 +53,8 @@ pub(super) fn add(context: &mut Context, report: &mut ImportReport) -> Result<Op
 /// Tasks that the project does not have yet. What is there stays as it is here, whatever became of it elsewhere.
 fn without_present(project: &Project, report: &mut ImportReport) -> Result<(Vec<Line>, u64)> {
     let lines = std::mem::take(&mut report.tasks);
-    let (mut fresh, mut present) = (Vec::new(), 0);
+    let mut fresh = Vec::new();
+    let mut present = 0;
     let mut known = BTreeSet::new();
     for line in lines {
         let Some(id) = line.id.clone() else { continue };
@@ -169,9 +170,10 @@ pub(super) struct Draft {
 impl Draft {
     /// Takes the task over, within the limits of tasks here.
     pub(super) fn take(self, report: &mut ImportReport) {
-        let id = match self.id.trim().is_empty() {
-            true => id_of_goal(&self.goal, report),
-            false => task_id(&self.id, report),
+        let id = if self.id.trim().is_empty() {
+            id_of_goal(&self.goal, report)
+        } else {
+            task_id(&self.id, report)
         };
         let goal = cut("goal", self.goal.trim().to_owned(), GOAL_MAX_BYTES, report);
         if goal.is_empty() {
@@ -182,9 +184,12 @@ impl Draft {
         }
         let parts = self.description.iter().filter(|(_, text)| !text.trim().is_empty());
         let parts: Vec<String> = parts
-            .map(|(heading, text)| match heading.is_empty() {
-                true => text.trim().to_owned(),
-                false => format!("{heading}:\n{}", text.trim()),
+            .map(|(heading, text)| {
+                if heading.is_empty() {
+                    text.trim().to_owned()
+                } else {
+                    format!("{heading}:\n{}", text.trim())
+                }
             })
             .collect();
         let description = cut("description", parts.join("\n\n"), TEXT_MAX_BYTES, report);
@@ -260,10 +265,7 @@ pub(super) fn task_id(text: &str, report: &mut ImportReport) -> TaskId {
     let digest = digest(text);
     // Two that differ only in what does not fit stay two.
     let start: String = word.trim_start_matches(['_', '-']).chars().take(TASK_ID_MAX - 9).collect();
-    let id = match start.is_empty() {
-        true => format!("t-{digest}"),
-        false => format!("{start}-{digest}"),
-    };
+    let id = if start.is_empty() { format!("t-{digest}") } else { format!("{start}-{digest}") };
     report.changed(
         format!("id {text}"),
         format!("`{id}` here: ids are letters, digits, `_` and `-`"),

@@ -77,10 +77,7 @@ fn scalar(text: &str) -> String {
         && !text.ends_with(' ')
         && text.parse::<f64>().is_err()
         && !NOT_TEXT.contains(&text.to_ascii_lowercase().as_str());
-    match fits {
-        true => text.to_owned(),
-        false => quoted(text),
-    }
+    if fits { text.to_owned() } else { quoted(text) }
 }
 
 /// As JSON writes it; and what JSON leaves as it is and YAML does not take, by its number.

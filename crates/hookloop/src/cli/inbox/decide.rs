@@ -112,8 +112,5 @@ fn say(
             out.line(format_args!("  {DIM}try:{DIM:#} {next}"))?;
         }
     }
-    match done.pending {
-        true => context.finish(project),
-        false => Ok(()),
-    }
+    if done.pending { context.finish(project) } else { Ok(()) }
 }

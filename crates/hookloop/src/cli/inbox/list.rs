@@ -27,14 +27,16 @@ impl Args {
         if lines.is_empty() && out.terminal {
             return out.line("Nothing needs you.");
         }
-        let (now, is_read) = (project.now(), out.terminal);
+        let now = project.now();
+        let is_read = out.terminal;
         let cells: Vec<Vec<Cell>> = lines
             .iter()
             .zip(&problems)
             .map(|(line, problem)| {
-                let since = match is_read {
-                    true => present::ago(now.millis_since(problem.since)),
-                    false => line.since.clone(),
+                let since = if is_read {
+                    present::ago(now.millis_since(problem.since))
+                } else {
+                    line.since.clone()
                 };
                 let reason = line.reason.lines().next().unwrap_or_default();
                 vec![

@@ -34,9 +34,10 @@ impl Args {
         }
         let is_quiet = report.sent.is_empty() && report.failed.is_empty();
         if is_quiet && !context.out.json && context.out.terminal {
-            let text = match channels.is_empty() {
-                true => "You have no channels: see `notify` in docs/inbox.md",
-                false => "Nothing to tell.",
+            let text = if channels.is_empty() {
+                "You have no channels: see `notify` in docs/inbox.md"
+            } else {
+                "Nothing to tell."
             };
             context.out.line(text)?;
         }
@@ -49,18 +50,21 @@ pub(in crate::cli) fn tell(context: &mut Context, report: &Report) -> Result {
     let out = &mut context.out;
     for sent in &report.sent {
         let keys: Vec<String> = sent.problems.iter().map(ToString::to_string).collect();
-        match out.json {
-            true => out.json(&json!({ "channel": sent.channel, "notice": sent.id.as_str(),
-                "sent": true, "problems": keys, "reason": null }))?,
-            false => out.line(format_args!("Told {} of {}", sent.channel, keys.join(", ")))?,
+        if out.json {
+            out.json(&json!({ "channel": sent.channel, "notice": sent.id.as_str(),
+                "sent": true, "problems": keys, "reason": null }))?
+        } else {
+            out.line(format_args!("Told {} of {}", sent.channel, keys.join(", ")))?
         }
     }
     for failed in &report.failed {
-        let (channel, reason) = (&failed.channel, &failed.reason);
-        match out.json {
-            true => out.json(&json!({ "channel": channel, "notice": null, "sent": false,
-                "problems": [], "reason": reason }))?,
-            false => out.line(format_args!("Could not tell {channel}: {}", plain(reason)))?,
+        let channel = &failed.channel;
+        let reason = &failed.reason;
+        if out.json {
+            out.json(&json!({ "channel": channel, "notice": null, "sent": false,
+                "problems": [], "reason": reason }))?
+        } else {
+            out.line(format_args!("Could not tell {channel}: {}", plain(reason)))?
         }
     }
     Ok(())
@@ -77,18 +81,20 @@ impl Test {
                 .hint(format!("$EDITOR {}", user.path.display()))
         })?;
         let out = &mut context.out;
-        match out.json {
-            true => out.json(&json!({ "channel": channel.name, "sent": true })),
-            false => out.line(format_args!("Sent a test message by {}", channel.name)),
+        if out.json {
+            out.json(&json!({ "channel": channel.name, "sent": true }))
+        } else {
+            out.line(format_args!("Sent a test message by {}", channel.name))
         }
     }
 }
 
 fn none(name: &str, channels: &[Channel], path: &std::path::Path) -> CliError {
     let known: Vec<&str> = channels.iter().map(|channel| channel.name.as_str()).collect();
-    let known = match known.is_empty() {
-        true => "there are none".to_owned(),
-        false => format!("there are {}", known.join(", ")),
+    let known = if known.is_empty() {
+        "there are none".to_owned()
+    } else {
+        format!("there are {}", known.join(", "))
     };
     let message = format!("you have no channel `{name}` under `notify`: {known}");
     CliError::usage(message).hint(format!("$EDITOR {}", path.display()))

@@ -57,15 +57,14 @@ const SOME_AGENT: &str = "claude";
 
 pub(super) fn text(plan: &Plan) -> String {
     let mut text = HEAD.replace("{name}", &plan.name);
-    match plan.gates.iter().any(Tried::is_written) {
-        true => {
-            text.push_str(GATES);
-            plan.gates
-                .iter()
-                .filter(|tried| tried.is_written())
-                .for_each(|tried| gate(&mut text, tried, "    "));
-        }
-        false => text.push_str(NO_GATES),
+    if plan.gates.iter().any(Tried::is_written) {
+        text.push_str(GATES);
+        plan.gates
+            .iter()
+            .filter(|tried| tried.is_written())
+            .for_each(|tried| gate(&mut text, tried, "    "));
+    } else {
+        text.push_str(NO_GATES)
     }
     for tried in plan.gates.iter().filter(|tried| !tried.is_written()) {
         let _ = writeln!(text, "    # Left out: {}", comment(&why_not(tried)));
@@ -180,8 +179,10 @@ mod tests {
     use super::*;
 
     fn tried(kind: GateKind, trial: Trial, missing: Option<&str>) -> Tried {
-        let (name, command) = ("tests".to_owned(), "cargo test -- --quiet".to_owned());
-        let (from, env) = ("Cargo.toml".to_owned(), vec!["CARGO_HOME".to_owned()]);
+        let name = "tests".to_owned();
+        let command = "cargo test -- --quiet".to_owned();
+        let from = "Cargo.toml".to_owned();
+        let env = vec!["CARGO_HOME".to_owned()];
         let missing = missing.map(|name| MissingProgram { name: name.to_owned(), setup: None });
         let cwd = Some("sub dir".to_owned());
         Tried { gate: Gate { name, kind, command, from, env, cwd, missing }, trial }
@@ -189,15 +190,19 @@ mod tests {
 
     fn plan(gates: Vec<Tried>) -> Plan {
         let hostile = "x\nhooks: {stop: [{command: evil}]}";
-        let (file, command, cwd) =
-            (hostile.to_owned(), hostile.to_owned(), Some(hostile.to_owned()));
+        let file = hostile.to_owned();
+        let command = hostile.to_owned();
+        let cwd = Some(hostile.to_owned());
         let step = Step { file, command, cwd, is_test: false };
         let tool =
             Tool { file: hostile.to_owned(), what: "hooks", command: Some(hostile.to_owned()) };
         let survey = Survey { ci: vec![step], tools: vec![tool], ..Survey::default() };
-        let (agents, has_git, allowed) = (Vec::new(), true, Vec::new());
+        let agents = Vec::new();
+        let has_git = true;
+        let allowed = Vec::new();
         let unready = None;
-        let (name, directories) = ("p".to_owned(), Vec::new());
+        let name = "p".to_owned();
+        let directories = Vec::new();
         Plan { name, survey, directories, gates, agents, unready, has_git, allowed }
     }
 

@@ -50,7 +50,8 @@ pub(super) fn found(context: &mut Context, plan: &Plan) -> Result {
             let all = plan.directories.iter().filter(|found| found.is_chosen == is_chosen);
             all.map(|found| plain(&found.path).into_owned()).collect::<Vec<_>>()
         };
-        let (chosen, others) = (paths(true).join(", "), paths(false).join(", "));
+        let chosen = paths(true).join(", ");
+        let others = paths(false).join(", ");
         let note = if others.is_empty() {
             "`--only DIR` chooses some of them".to_owned()
         } else {
@@ -72,7 +73,9 @@ pub(super) fn found(context: &mut Context, plan: &Plan) -> Result {
             Some(cwd) => format!("in {cwd}; {note}"),
             None => note,
         };
-        let (name, command, note) = (&gate.name, plain(&gate.command), plain(&note));
+        let name = &gate.name;
+        let command = plain(&gate.command);
+        let note = plain(&note);
         out.line(format_args!("  {BOLD}{name:width$}{BOLD:#}  {command}  {DIM}{note}{DIM:#}"))?;
     }
     Ok(())
@@ -80,10 +83,7 @@ pub(super) fn found(context: &mut Context, plan: &Plan) -> Result {
 
 /// From here on commands of the repository are run.
 pub(super) fn begun(context: &mut Context) -> Result {
-    match context.out.json {
-        true => Ok(()),
-        false => context.out.line("Run once, they do this now:"),
-    }
+    if context.out.json { Ok(()) } else { context.out.line("Run once, they do this now:") }
 }
 
 /// A line on a terminal while a gate runs: its time, and the last line that it printed.
@@ -98,7 +98,9 @@ impl Running {
             return Running { over: None };
         }
         let over: Arc<Mutex<bool>> = Arc::default();
-        let (is_over, board, began) = (Arc::clone(&over), board.clone(), Instant::now());
+        let is_over = Arc::clone(&over);
+        let board = board.clone();
+        let began = Instant::now();
         let what = format!("running {}: {}", gate.name, plain(&gate.command));
         // Without a thread there is no such line.
         let _ = std::thread::Builder::new().name("status".to_owned()).spawn(move || {
@@ -112,7 +114,8 @@ impl Running {
                     .hooks
                     .first()
                     .map(|hook| now::last_output(hook, crate::environment::now()));
-                let (took, last) = (began.elapsed().as_secs(), last.unwrap_or_default());
+                let took = began.elapsed().as_secs();
+                let last = last.unwrap_or_default();
                 let line = format!("  {what}  {took} s, ctrl-c skips it  {last}");
                 // A line that can't be drawn is no reason to stop the work.
                 let _ = write!(std::io::stderr(), "{CLEAR}{}", cut_to_terminal(&line));
@@ -274,10 +277,8 @@ fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
     if plan.gates.iter().any(|tried| tried.is_written() && tried.is_unready()) {
         return steps;
     }
-    let prompt = match plan.gates.iter().any(is_red) {
-        true => "Make the tests pass",
-        false => "What should be done",
-    };
+    let prompt =
+        if plan.gates.iter().any(is_red) { "Make the tests pass" } else { "What should be done" };
     let agent = plan.agents.first().map_or("claude", String::as_str);
     steps.push(format!("hookloop run \"{prompt}\" --agent {agent}"));
     steps
@@ -313,9 +314,10 @@ fn value(plan: &Plan, done: &Done<'_>) -> Value {
         .tools
         .iter()
         .map(|tool| json!({ "file": tool.file, "what": tool.what, "command": tool.command }));
-    let next = match done.written {
-        true => next(plan, done.trusted.is_some()),
-        false => vec!["hookloop doctor".to_owned()],
+    let next = if done.written {
+        next(plan, done.trusted.is_some())
+    } else {
+        vec!["hookloop doctor".to_owned()]
     };
     json!({
         "root": done.place.root,
@@ -376,8 +378,12 @@ fn gate(tried: &Tried) -> Value {
 impl Plan {
     /// Of a project that is not looked at.
     fn none() -> Plan {
-        let (name, survey, gates) = (String::new(), Default::default(), Vec::new());
-        let (agents, allowed, directories) = (Vec::new(), Vec::new(), Vec::new());
+        let name = String::new();
+        let survey = Default::default();
+        let gates = Vec::new();
+        let agents = Vec::new();
+        let allowed = Vec::new();
+        let directories = Vec::new();
         Plan { name, survey, directories, gates, agents, unready: None, has_git: true, allowed }
     }
 }

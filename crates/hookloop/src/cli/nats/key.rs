@@ -33,10 +33,12 @@ impl Args {
             .open(&self.file)
             .map_err(|error| failed(&error))?;
         writeln!(file, "{seed}").map_err(|error| failed(&error))?;
-        let (out, public) = (&mut context.out, key.public_key());
-        match out.json {
-            true => out.json(&json!({ "public_key": public, "file": self.file })),
-            false => out.line(public),
+        let out = &mut context.out;
+        let public = key.public_key();
+        if out.json {
+            out.json(&json!({ "public_key": public, "file": self.file }))
+        } else {
+            out.line(public)
         }
     }
 }

@@ -30,9 +30,10 @@ pub(crate) struct Args {
 fn inbox(text: &str) -> std::result::Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_subject = text.chars().all(fits) && text.split('.').all(|word| !word.is_empty());
-    match is_subject {
-        true => Ok(text.to_owned()),
-        false => Err("letters, digits, `_`, `-` and single dots".to_owned()),
+    if is_subject {
+        Ok(text.to_owned())
+    } else {
+        Err("letters, digits, `_`, `-` and single dots".to_owned())
     }
 }
 

@@ -79,9 +79,14 @@ impl<'o> Live<'o> {
     ) -> Live<'o> {
         let board = NowBoard::default();
         let status = status(out, &board);
-        let (id, limits) = (opened.id.to_string(), opened.plan.limits);
-        let (used, unpriced_turns, began) = (Usage::default(), 0, Instant::now());
-        let (screen, unsaid, has_failed) = (None, VecDeque::new(), false);
+        let id = opened.id.to_string();
+        let limits = opened.plan.limits;
+        let used = Usage::default();
+        let unpriced_turns = 0;
+        let began = Instant::now();
+        let screen = None;
+        let unsaid = VecDeque::new();
+        let has_failed = false;
         let mut live = Live {
             out,
             id,
@@ -98,7 +103,8 @@ impl<'o> Live<'o> {
         };
         if !live.out.json {
             let plan = &opened.plan;
-            let (id, work) = (&opened.id, present::work(&plan.work));
+            let id = &opened.id;
+            let work = present::work(&plan.work);
             live.line(format!("{BOLD}session {id}{BOLD:#}  {work}"));
             for line in heading.powers {
                 live.line(format!("{DIM}{line}{DIM:#}"));
@@ -192,7 +198,8 @@ impl<'o> Live<'o> {
 
     /// Says what the session came to.
     pub(crate) fn conclude(&mut self, session: &Session) -> Result {
-        (self.status, self.screen) = (None, None);
+        self.status = None;
+        self.screen = None;
         if self.out.json {
             return Ok(());
         }
@@ -301,16 +308,18 @@ impl Live<'_> {
     fn budget(&self, iteration: u32) -> String {
         let Limits { iterations, duration_ms, tokens, cost_micros, .. } = self.limits;
         let ran_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let (ran, most) = (present::duration(ran_ms), present::duration(duration_ms));
-        let used = match self.used.is_none() {
-            true => String::new(),
-            false => format!(
+        let ran = present::duration(ran_ms);
+        let most = present::duration(duration_ms);
+        let used = if self.used.is_none() {
+            String::new()
+        } else {
+            format!(
                 ", {} of {} tokens, {}",
                 Count(self.used.tokens()),
                 Count(tokens),
                 CostFigure { micros: self.used.cost_micros, unpriced_turns: self.unpriced_turns }
                     .of(cost_micros)
-            ),
+            )
         };
         format!("iteration {iteration} of {iterations}, {ran} of {most}{used} | agent")
     }
@@ -386,7 +395,8 @@ fn status(out: &Output, board: &NowBoard) -> Option<Status> {
         (false, true) => Some(Status::start(Place::Terminal, board)),
         (false, false) => {
             let stdout = std::io::stdout().as_fd().try_clone_to_owned().ok()?;
-            let (file, told) = (File::from(stdout), Vec::new());
+            let file = File::from(stdout);
+            let told = Vec::new();
             Some(Status::start(Place::Pipe(PipeLines { file, told }), board))
         }
     }
@@ -420,10 +430,13 @@ struct PipeLines {
 
 impl Status {
     fn start(place: Place, board: &NowBoard) -> Status {
-        let (what, said) = (String::new(), String::new());
+        let what = String::new();
+        let said = String::new();
         let shown = Shown { what, since: Instant::now(), said, board: board.clone(), place };
-        let (shared, over) = (Arc::new(Mutex::new(shown)), Arc::new(AtomicBool::new(false)));
-        let (of_thread, is_over) = (Arc::clone(&shared), Arc::clone(&over));
+        let shared = Arc::new(Mutex::new(shown));
+        let over = Arc::new(AtomicBool::new(false));
+        let of_thread = Arc::clone(&shared);
+        let is_over = Arc::clone(&over);
         // Without a thread there is no such line.
         let _ = std::thread::Builder::new().name("status".to_owned()).spawn(move || {
             loop {
@@ -440,7 +453,9 @@ impl Status {
 
     fn now(&self, what: String) {
         let mut shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        (shown.what, shown.since, shown.said) = (what, Instant::now(), String::new());
+        shown.what = what;
+        shown.since = Instant::now();
+        shown.said = String::new();
     }
 
     fn say(&self, line: &str) {

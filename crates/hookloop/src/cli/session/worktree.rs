@@ -23,7 +23,9 @@ pub(in crate::cli) fn run(
     stop: Stop,
     look: Look,
 ) -> Result {
-    let (runner, id, cancel) = (runner(project)?, open::fresh_session(), stop.cancel().clone());
+    let runner = runner(project)?;
+    let id = open::fresh_session();
+    let cancel = stop.cancel().clone();
     let worktree = checkout::worktree(project, runner, &id, &cancel).map_err(failed)?;
     let wish = Wish { checkout: CheckoutUse::Worktree(worktree.path), ..wish };
     let opened = match open::start_as(project, runner, wish, id.clone()) {
@@ -63,7 +65,8 @@ fn tell(context: &mut Context, worktree: &SessionWorktree) -> Result {
         return Ok(());
     }
     let path = path.display().to_string();
-    let (path, branch) = (plain(&path), plain(branch));
+    let path = plain(&path);
+    let branch = plain(branch);
     let out = &mut context.out;
     out.line(format_args!("the work is in {path} on branch {branch}, which began with {base}"))?;
     out.line(format_args!(

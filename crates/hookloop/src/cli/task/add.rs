@@ -35,7 +35,8 @@ pub(crate) struct SpecArgs {
 impl SpecArgs {
     pub(crate) fn spec(self, goal: String) -> TaskSpec {
         let SpecArgs { description, labels, priority, deliverables, kind } = self;
-        let (parent_task_id, not_before) = (None, None);
+        let parent_task_id = None;
+        let not_before = None;
         TaskSpec {
             goal,
             description,

@@ -148,10 +148,8 @@ impl Delete {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
-        let dependents = match self.release {
-            true => DependentsOfDeleted::Release,
-            false => DependentsOfDeleted::Block,
-        };
+        let dependents =
+            if self.release { DependentsOfDeleted::Release } else { DependentsOfDeleted::Block };
         let command = Command::DeleteTask { id, dependents, force: self.force };
         give(context, &project, "Deleted", &command)?;
         Ok(())

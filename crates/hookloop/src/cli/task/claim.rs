@@ -38,7 +38,8 @@ impl Args {
             (None, types) if types.is_empty() => Wanted::Any,
             (None, types) => Wanted::Types(types),
         };
-        let (agent, lease) = (self.holder.agent(), self.holder.lease);
+        let agent = self.holder.agent();
+        let lease = self.holder.lease;
         let request =
             ClaimRequest { worker: agent.clone(), agent, lease, wanted, labels: Vec::new() };
         match project.claim(&request)? {

@@ -56,7 +56,8 @@ impl Args {
     fn picture(&self, project: &Project) -> Result<Picture> {
         let start = self.task.as_ref().map(|task| ids::resolve(project, task)).transpose()?;
         let picture = project.read(|view| {
-            let (mut rows, mut cut) = (BTreeMap::new(), false);
+            let mut rows = BTreeMap::new();
+            let mut cut = false;
             match &start {
                 None => view.each_task(|row| {
                     let shown = self.all || row.task.state != TaskState::Completed;
@@ -94,9 +95,10 @@ fn text(picture: &Picture, out: &mut Output) -> Result {
     for row in picture.draw(ROW_HEIGHT, label) {
         out.line(row.lines.trim_end())?;
     }
-    match picture.cut {
-        true => out.line(format_args!("{DIM}… there are more; see --limit{DIM:#}")),
-        false => Ok(()),
+    if picture.cut {
+        out.line(format_args!("{DIM}… there are more; see --limit{DIM:#}"))
+    } else {
+        Ok(())
     }
 }
 
@@ -118,9 +120,12 @@ fn mermaid(picture: &Picture, out: &mut Output) -> Result {
     out.line("flowchart TD")?;
     // Mermaid reads markup in labels; everything but letters and digits goes as a number.
     let quoted = |text: &str| -> String {
-        let entity = |c: char| match c.is_alphanumeric() || c == ' ' {
-            true => c.to_string(),
-            false => format!("#{};", u32::from(c)),
+        let entity = |c: char| {
+            if c.is_alphanumeric() || c == ' ' {
+                c.to_string()
+            } else {
+                format!("#{};", u32::from(c))
+            }
         };
         plain(text).chars().map(entity).collect()
     };

@@ -26,9 +26,10 @@ impl Args {
             return Err(usage.hint(format!("hookloop task show {id}")));
         };
         project.heartbeat(&id, epoch)?;
-        match context.out.json {
-            true => context.out.json(&json!({"id": id, "epoch": epoch})),
-            false => context.out.line(format_args!("Alive {id}  epoch {epoch}")),
+        if context.out.json {
+            context.out.json(&json!({"id": id, "epoch": epoch}))
+        } else {
+            context.out.line(format_args!("Alive {id}  epoch {epoch}"))
         }
     }
 }

@@ -36,15 +36,14 @@ impl Args {
         let imported = imported?;
         project.react_here(&mut Done::default())?;
         let out = &mut context.out;
-        match out.json {
-            true => out.json(&json!({"added": imported.added, "present": imported.present}))?,
-            false => {
-                let present = match imported.present {
-                    0 => String::new(),
-                    n => format!(", {n} were there already"),
-                };
-                out.line(format_args!("Added {} tasks{present}", imported.added))?;
-            }
+        if out.json {
+            out.json(&json!({"added": imported.added, "present": imported.present}))?
+        } else {
+            let present = match imported.present {
+                0 => String::new(),
+                n => format!(", {n} were there already"),
+            };
+            out.line(format_args!("Added {} tasks{present}", imported.added))?;
         }
         context.finish(&project)
     }

@@ -43,11 +43,12 @@ impl ListArgs {
         let rows = project.read(|view| view.list(&filter))?;
         print(context, &project, &rows)?;
         let full = self.limit > 0 && rows.len() == self.limit;
-        match full && context.out.terminal && !context.out.json {
-            true => context
+        if full && context.out.terminal && !context.out.json {
+            context
                 .out
-                .line(format_args!("{DIM}the newest {}; all with --limit 0{DIM:#}", self.limit)),
-            false => Ok(()),
+                .line(format_args!("{DIM}the newest {}; all with --limit 0{DIM:#}", self.limit))
+        } else {
+            Ok(())
         }
     }
 }
@@ -86,10 +87,7 @@ fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
         return out.json(&tasks);
     }
     if rows.is_empty() {
-        return match out.terminal {
-            true => out.line(format_args!("{DIM}none{DIM:#}")),
-            false => Ok(()),
-        };
+        return if out.terminal { out.line(format_args!("{DIM}none{DIM:#}")) } else { Ok(()) };
     }
     let terminal = out.terminal;
     let cells: Vec<Vec<Cell>> = project.read(|view| {

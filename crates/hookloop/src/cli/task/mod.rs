@@ -100,10 +100,7 @@ fn give(context: &mut Context, project: &Project, verb: &str, ask: &Ask) -> Resu
 
 /// After a command's answer: what it left to do.
 fn follow_up(context: &mut Context, project: &Project, done: &Done) -> Result {
-    match done.pending {
-        true => context.finish(project),
-        false => Ok(()),
-    }
+    if done.pending { context.finish(project) } else { Ok(()) }
 }
 
 /// What a task that is not ready waits for, in a few words.
@@ -127,7 +124,8 @@ fn show_done(
     let out = &mut context.out;
     match (&done.task, id) {
         (Some(task), _) => {
-            let (style, goal) = (state_style(task.state), plain(&task.spec.goal));
+            let style = state_style(task.state);
+            let goal = plain(&task.spec.goal);
             // "Completed x" says it all; "Added x" does not.
             let state = match (task.state, task.open_dependencies) {
                 (TaskState::Active | TaskState::Completed | TaskState::Blocked, _) => String::new(),

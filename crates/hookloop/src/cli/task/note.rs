@@ -23,7 +23,8 @@ impl Args {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         // Who holds it loses nothing by what a person says.
-        let (remark, fence) = (Remark::Note(self.text), Fence::Override);
+        let remark = Remark::Note(self.text);
+        let fence = Fence::Override;
         give(context, &project, "Noted", &Command::RemarkTask { id, remark, fence })?;
         Ok(())
     }

@@ -25,7 +25,8 @@ impl Args {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let fence = self.epoch.of(&id)?.map_or(Fence::None, Fence::Epoch);
-        let (reason, note) = (ReleaseReason::Released, self.reason);
+        let reason = ReleaseReason::Released;
+        let note = self.reason;
         give(context, &project, "Released", &Command::ReleaseTask { id, fence, reason, note })?;
         Ok(())
     }

@@ -22,9 +22,10 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
-        let fence = match self.force {
-            true => Fence::Override,
-            false => Fence::Epoch(silence::wait_for(&project, &id)?.epoch),
+        let fence = if self.force {
+            Fence::Override
+        } else {
+            Fence::Epoch(silence::wait_for(&project, &id)?.epoch)
         };
         let reason = ReleaseReason::Requeued;
         let command = Command::ReleaseTask { id, fence, reason, note: None };

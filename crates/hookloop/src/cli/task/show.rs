@@ -50,9 +50,10 @@ impl Args {
             }))
         })?;
         let detail = detail.ok_or_else(|| CliError::refused(format!("task `{id}` is gone")))?;
-        match context.out.json {
-            true => context.out.json(&detail.json()),
-            false => detail.print(&mut context.out),
+        if context.out.json {
+            context.out.json(&detail.json())
+        } else {
+            detail.print(&mut context.out)
         }
     }
 }
@@ -77,9 +78,12 @@ impl Detail {
         if !spec.description.is_empty() {
             out.line(format_args!("\n{}\n", plain_lines(&spec.description, 0)))?;
         }
-        let field = |out: &mut Output, name: &str, value: &str| match value.is_empty() {
-            true => Ok(()),
-            false => out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain_lines(value, 15))),
+        let field = |out: &mut Output, name: &str, value: &str| {
+            if value.is_empty() {
+                Ok(())
+            } else {
+                out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain_lines(value, 15)))
+            }
         };
         field(out, "type", spec.kind.as_deref().unwrap_or(""))?;
         field(out, "labels", &spec.labels.join(", "))?;
@@ -132,7 +136,8 @@ impl Detail {
         ];
         for (name, tasks) in groups {
             for task in tasks.iter().take(SHOWN) {
-                let (style, state) = (state_style(task.state), task.state);
+                let style = state_style(task.state);
+                let state = task.state;
                 let alarm = match (name, state) {
                     ("depends on", TaskState::Blocked) => "  ← blocked, so this waits too",
                     _ => "",

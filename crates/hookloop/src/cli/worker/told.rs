@@ -80,7 +80,8 @@ pub(super) fn json_of<'a>(told: &'a Told<'a>) -> ToldJson<'a> {
         },
         Told::Ended { project, task, session, end } => {
             let (outcome, reason) = end_words(end);
-            let (task, session) = (task.as_str(), session.as_str());
+            let task = task.as_str();
+            let session = session.as_str();
             ToldJson::Ended { project, task, session, outcome, reason }
         }
         Told::Arrived { project, arrival } => {

@@ -25,7 +25,8 @@ impl<R: BufRead> Lines<R> {
     /// None at the end, and where reading fails. What the last line lacks an end for is a line too.
     pub(super) fn next(&mut self) -> Option<Line<'_>> {
         self.line.clear();
-        let (mut is_too_long, mut is_begun) = (false, false);
+        let mut is_too_long = false;
+        let mut is_begun = false;
         loop {
             let available = match self.from.fill_buf() {
                 Ok(available) => available,

@@ -193,11 +193,10 @@ fn complete(desk: &Desk, arguments: Arguments) -> Answer {
     let promised = promise(&wanted.completion_promise)?;
     let Completed { id, task, at, iterations, promise, is_claim, prompt } =
         desk.complete(&wanted.iteration_id, promised)?;
-    let (status, message) = match is_claim {
-        true => {
-            ("claimed", json!("noted as a claim: gates are held against it when the turn ends"))
-        }
-        false => ("completed", Value::Null),
+    let (status, message) = if is_claim {
+        ("claimed", json!("noted as a claim: gates are held against it when the turn ends"))
+    } else {
+        ("completed", Value::Null)
     };
     Ok(present([
         ("iterationId", json!(id.as_str())),

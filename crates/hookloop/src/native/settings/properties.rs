@@ -62,12 +62,11 @@ impl Maker<'_> {
             _ => self.container("[", &[entry.clone(), entry], "]"),
         };
         let list = self.member("hooks", &list);
-        match self.one_of(&[false, true]) {
-            true => {
-                let matcher = self.member("matcher", "\"a|b\"");
-                self.container("{", &[matcher, list], "}")
-            }
-            false => self.container("{", &[list], "}"),
+        if self.one_of(&[false, true]) {
+            let matcher = self.member("matcher", "\"a|b\"");
+            self.container("{", &[matcher, list], "}")
+        } else {
+            self.container("{", &[list], "}")
         }
     }
 
@@ -149,7 +148,8 @@ fn check(original: &str, entries: &[Entry]) {
     );
     let again = install(Some(&edited.text), entries).unwrap();
     assert_eq!((again.text, again.inserted), (edited.text.clone(), Vec::new()));
-    let (before, after) = (of_others(whole(original), true), of_others(whole(&edited.text), true));
+    let before = of_others(whole(original), true);
+    let after = of_others(whole(&edited.text), true);
     if before != Value::Null {
         assert_eq!(before, after, "{original}\n{}", edited.text);
     }

@@ -182,7 +182,8 @@ pub(crate) fn trust_changes(project: &Project) -> Result<Vec<String>> {
     let mut trusted = None;
     let mut switched = None;
     for stored in project.log().history(&Subject::Project, RECORD_MAX)? {
-        let (actor, at) = (&stored.event.actor, stored.event.at.brief());
+        let actor = &stored.event.actor;
+        let at = stored.event.at.brief();
         match &stored.event.body {
             EventBody::HooksTrusted(trust) if !trust.changes.is_empty() => {
                 let changes = trust.changes.join("; ");

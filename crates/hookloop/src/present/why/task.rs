@@ -173,7 +173,9 @@ fn failures_of_hooks(project: &Project, id: &TaskId) -> Result<Vec<String>> {
             continue;
         };
         if let EventBody::ActionError(error) = &stored.event.body {
-            let (hook, action, why) = (&cause.hook, &error.action_type, &error.error);
+            let hook = &cause.hook;
+            let action = &error.action_type;
+            let why = &error.error;
             lines.push(format!("hook `{hook}` could not {action}: {why}"));
         }
     }

@@ -144,7 +144,8 @@ fn text(text: &str, area: Rect) -> Vec<Line<'static>> {
 
 /// Draws the frame of a box in the middle; answers what is inside.
 fn framed(frame: &mut Frame<'_>, area: Rect, title: &str, height: u16) -> Rect {
-    let (width, height) = (area.width.min(WIDTH_MAX), area.height.min(height.saturating_add(2)));
+    let width = area.width.min(WIDTH_MAX);
+    let height = area.height.min(height.saturating_add(2));
     let place = Rect {
         x: area.x + (area.width - width) / 2,
         y: area.y + (area.height - height) / 2,

@@ -36,9 +36,10 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
 }
 
 fn nothing(state: &State, overview: &Overview) -> Vec<Line<'static>> {
-    let text = match state.filter().is_empty() {
-        true => "Nothing needs you.".to_owned(),
-        false => format!("No problem has `{}` in it.", state.filter()),
+    let text = if state.filter().is_empty() {
+        "Nothing needs you.".to_owned()
+    } else {
+        format!("No problem has `{}` in it.", state.filter())
     };
     let mut lines = vec![Line::from(said(&text, BOLD))];
     if overview.sessions.is_empty() {

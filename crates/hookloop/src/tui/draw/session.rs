@@ -51,7 +51,8 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
 }
 
 fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
-    let (session, plan) = (&shown.session, &shown.session.plan);
+    let session = &shown.session;
+    let plan = &shown.session.plan;
     let limits = &plan.limits;
     let style = state.theme.session(&shown.state);
     let work = present::work(&plan.work);
@@ -84,7 +85,8 @@ fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
         },
     };
     let asked = if session.pause_requested { "; a pause is asked for" } else { "" };
-    let (agent, machine) = (session.agent(), &shown.machine);
+    let agent = session.agent();
+    let machine = &shown.machine;
     let facts = match &shown.now {
         // On a narrow screen the end of the line is cut.
         Some(_) => format!("{now}{asked}  {facts}  {agent} on {machine}"),
@@ -118,8 +120,10 @@ fn draw_parts(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
 
 fn draw_steps(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
     let Some(part) = state.current_part() else { return };
-    let (at, limits) = (state.step_at().unwrap_or(0), &shown.session.plan.limits);
-    let (height, width) = (usize::from(area.height), usize::from(area.width));
+    let at = state.step_at().unwrap_or(0);
+    let limits = &shown.session.plan.limits;
+    let height = usize::from(area.height);
+    let width = usize::from(area.width);
     let running = if is_now(state) { running_hooks(shown) } else { &[] };
     let rows_of_running = running.len().min(height / 2);
     let height = height - rows_of_running;
@@ -167,7 +171,8 @@ fn waiting(state: &State, shown: &Shown) -> Line<'static> {
     let pending = &shown.session.pending;
     let mut spans = vec![match (running_hooks(shown).first(), is_now(state)) {
         (Some(hook), true) => {
-            let (name, command) = (now::shown(&hook.name), now::shown(&hook.command));
+            let name = now::shown(&hook.name);
+            let command = now::shown(&hook.command);
             said(&format!("── output of {name}: {command} "), DIM)
         }
         (None, true) => Span::styled("── agent ", DIM),
@@ -202,7 +207,8 @@ fn is_now(state: &State) -> bool {
 
 /// What the agent says, or said in the part that is looked at.
 fn speech(state: &State, shown: &Shown, area: Rect) -> Vec<Line<'static>> {
-    let (height, width) = (usize::from(area.height), usize::from(area.width));
+    let height = usize::from(area.height);
+    let width = usize::from(area.width);
     let is_at_work = state.current_part().is_some_and(|part| {
         let is_open = |what: &What| matches!(what, What::Turn { ended: None, .. });
         part.ended.is_none()

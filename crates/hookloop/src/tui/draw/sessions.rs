@@ -25,9 +25,10 @@ const AGENT: usize = 16;
 pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let Some(overview) = &state.overview else { return };
     if state.session_list.is_empty() {
-        let text = match state.filter().is_empty() {
-            true => "No sessions yet: hookloop run \"…\" --agent claude".to_owned(),
-            false => format!("No session has `{}` in it.", state.filter()),
+        let text = if state.filter().is_empty() {
+            "No sessions yet: hookloop run \"…\" --agent claude".to_owned()
+        } else {
+            format!("No session has `{}` in it.", state.filter())
         };
         put(frame, area, Line::from(said(&text, BOLD)));
         return;
@@ -44,9 +45,10 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
         }
     }
     let (at, all) = state.session_list.count();
-    let filter = match state.filter().is_empty() {
-        true => String::new(),
-        false => format!("── filter: {} ", state.filter()),
+    let filter = if state.filter().is_empty() {
+        String::new()
+    } else {
+        format!("── filter: {} ", state.filter())
     };
     put(frame, rule, Line::from(said(&format!("── {at} of {all} {filter}"), DIM)));
 }

@@ -69,9 +69,10 @@ fn task(state: &State, line: &TaskLine) -> Line<'static> {
     };
     let style = state.theme.task(task.state);
     // What is picked out by a filter has lost its neighbours.
-    let place = match state.filter().is_empty() {
-        true => cut(&line.graph, GRAPH_MAX),
-        false => glyph(task.state).to_owned(),
+    let place = if state.filter().is_empty() {
+        cut(&line.graph, GRAPH_MAX)
+    } else {
+        glyph(task.state).to_owned()
     };
     Line::from(vec![
         Span::styled(place, style),

@@ -25,7 +25,8 @@ pub(super) fn at(seconds_ago: i64) -> Timestamp {
 
 pub(super) fn news() -> News {
     let overview = Some(Arc::new(overview()));
-    let (tasks, shown) = (Some(Arc::new(tasks())), Some(Arc::new(shown())));
+    let tasks = Some(Arc::new(tasks()));
+    let shown = Some(Arc::new(shown()));
     let facts = Facts {
         matter: Matter::Problem("task:parser@41".parse().unwrap()),
         details: vec![

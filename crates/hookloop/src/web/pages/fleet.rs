@@ -31,7 +31,8 @@ pub(in super::super) fn fleet(visit: &Visit<'_>) -> Result<String> {
 
 /// The fleet, if there ever was one: a look makes none.
 fn open(visit: &Visit<'_>) -> Result<Option<Fleet>> {
-    let (project, home) = (visit.project(), visit.sites.home());
+    let project = visit.project();
+    let home = visit.sites.home();
     if matches!(project.kept(), Kept::Here) && !Place::of_fleet(home, "sqlite").database().is_file()
     {
         return Ok(None);

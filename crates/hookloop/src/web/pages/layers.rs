@@ -106,7 +106,8 @@ impl Graph {
 
     /// The way of a line, by a place in each layer between its ends.
     fn lead(&mut self, (from, to): (usize, usize), layer: &[usize]) -> Vec<usize> {
-        let (first, last) = (layer[from], layer[to]);
+        let first = layer[from];
+        let last = layer[to];
         if first >= last {
             return Vec::new();
         }
@@ -139,9 +140,10 @@ impl Graph {
                 place.extend(layer.iter().enumerate().map(|(i, node)| (*node, i)));
             }
             let forward = sweep % 2 == 0;
-            let order: Vec<usize> = match forward {
-                true => (0..self.layers.len()).collect(),
-                false => (0..self.layers.len()).rev().collect(),
+            let order: Vec<usize> = if forward {
+                (0..self.layers.len()).collect()
+            } else {
+                (0..self.layers.len()).rev().collect()
             };
             for layer in order {
                 let neighbours = if forward { &self.before } else { &self.after };
@@ -213,8 +215,10 @@ mod tests {
     #[test]
     fn lines_that_need_not_cross_do_not() {
         let placed = check(4, &[(0, 3), (1, 2)]);
-        let (zero, one) = (placed.boxes[0].1, placed.boxes[1].1);
-        let (two, three) = (placed.boxes[2].1, placed.boxes[3].1);
+        let zero = placed.boxes[0].1;
+        let one = placed.boxes[1].1;
+        let two = placed.boxes[2].1;
+        let three = placed.boxes[3].1;
         assert_eq!(zero < one, three < two, "{placed:?}");
     }
 

@@ -163,11 +163,10 @@ impl SessionLine {
             started: When::new(row.started_at, visit.now),
             took: took(visit, row),
             reason: row.reason.clone(),
-            step: match row.is_over() {
-                true => None,
-                false => {
-                    now::of(visit.project(), &row.id).map(|record| now::line(&record, visit.now))
-                }
+            step: if row.is_over() {
+                None
+            } else {
+                now::of(visit.project(), &row.id).map(|record| now::line(&record, visit.now))
             },
         }
     }

@@ -57,7 +57,8 @@ impl Scale {
     }
 
     fn extent(&self, from: Timestamp, to: Timestamp) -> (u64, u64) {
-        let (x, end) = (self.x(from), self.x(to));
+        let x = self.x(from);
+        let end = self.x(to);
         (x.min(WIDTH - BAR_MIN), end.saturating_sub(x).max(BAR_MIN))
     }
 }
@@ -68,7 +69,8 @@ pub(super) fn draw(timeline: &Timeline, shown: Range<usize>, now: Timestamp) -> 
     let to = parts.last().map_or(now, |part| part.ended.unwrap_or(now));
     let scale = Scale { from, span_ms: u64::try_from(to.millis_since(from)).unwrap_or(0).max(1) };
     let first = timeline.parts_dropped + shown.start;
-    let (mut bands, mut bars) = (Vec::new(), Vec::new());
+    let mut bands = Vec::new();
+    let mut bars = Vec::new();
     for (i, part) in parts.iter().enumerate() {
         let key = first + i;
         let (x, width) = scale.extent(part.began, part.ended.unwrap_or(now));

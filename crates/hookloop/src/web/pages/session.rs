@@ -111,9 +111,10 @@ fn step(visit: &Visit<'_>, row: &SessionRow) -> Value {
         }
     });
     let lines = record.iter().flat_map(|record| &record.lines).map(|line| now::shown(line));
-    let absent = match row.is_over() {
-        true => "The session is over.",
-        false => "No process of this machine performs the session.",
+    let absent = if row.is_over() {
+        "The session is over."
+    } else {
+        "No process of this machine performs the session."
     };
     context! {
         step => record.as_ref().map(|record| now::line(record, visit.now)),
@@ -155,7 +156,8 @@ struct Window {
 impl Window {
     /// The last ones, or those before the one that is asked for.
     fn of(visit: &Visit<'_>, record: &Record) -> Window {
-        let (kept, dropped) = (record.timeline.parts.len(), record.timeline.parts_dropped);
+        let kept = record.timeline.parts.len();
+        let dropped = record.timeline.parts_dropped;
         let end =
             visit.query.number::<usize>("before").map_or(kept, |end| end.saturating_sub(dropped));
         let end = end.clamp(usize::from(kept > 0), kept);

@@ -87,7 +87,8 @@ fn colours(agents: &[UsageRow]) -> HashMap<String, usize> {
 }
 
 fn total(rows: &[UsageRow]) -> UsageRow {
-    let (key, usage) = (String::new(), Usage::default());
+    let key = String::new();
+    let usage = Usage::default();
     let mut total = UsageRow { key, turns: 0, usage, unpriced_turns: 0 };
     rows.iter().for_each(|row| total.add(row));
     total
@@ -118,9 +119,8 @@ fn figures(row: &UsageRow) -> Value {
 fn picture(rows: &[UsageOfDay], since: Day, days: i64, colours: &HashMap<String, usize>) -> Value {
     let has_cost = rows.iter().any(|row| row.usage.cost_micros > 0);
     let size = |usage: &Usage| if has_cost { usage.cost_micros } else { usage.tokens() };
-    let said = |size: u64| match has_cost {
-        true => Dollars(size).to_string(),
-        false => format!("{} tokens", Count(size)),
+    let said = |size: u64| {
+        if has_cost { Dollars(size).to_string() } else { format!("{} tokens", Count(size)) }
     };
     let mut sums: BTreeMap<i64, u64> = BTreeMap::new();
     for row in rows {
@@ -134,7 +134,8 @@ fn picture(rows: &[UsageOfDay], since: Day, days: i64, colours: &HashMap<String,
     for row in rows.iter().filter(|row| size(&row.usage) > 0) {
         let Ok(place) = u64::try_from(row.day.0 - since.0) else { continue };
         let below = filled.entry(row.day.0).or_default();
-        let (from, to) = (scaled(*below, most), scaled(*below + size(&row.usage), most));
+        let from = scaled(*below, most);
+        let to = scaled(*below + size(&row.usage), most);
         *below += size(&row.usage);
         bars.push(Bar {
             x: place * step + 1,

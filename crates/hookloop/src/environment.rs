@@ -14,11 +14,12 @@ use hookloop_engine::user::{self, BadStoreName};
 
 use crate::error::{CliError, Result};
 
-/// The part of the machine that a command about a project is about.
+/// Returns the scope of the caller's identity: its state directory, project and session.
 pub(crate) fn scope(place: Option<&Place>) -> CallerScope {
     CallerScope {
         state_home: match place {
             Some(place) => place.state.parent().map(Path::to_owned),
+            // Without a home directory no state is compared; the command itself reports that.
             None => state_home().ok(),
         },
         project: place.map(|place| place.root.clone()),
@@ -28,17 +29,17 @@ pub(crate) fn scope(place: Option<&Place>) -> CallerScope {
     }
 }
 
-/// The actor that gives the commands.
+/// Returns the actor that gives the commands.
 pub(crate) fn caller(place: &Place) -> Caller {
     Caller::of_process(&user_name(), scope(Some(place)))
 }
 
-/// Whether a person gives the commands about a project.
+/// Whether a person, and no agent or hook, gives the commands about a project.
 pub(crate) fn is_person(place: &Place) -> bool {
     scope(Some(place)).identify().is_person()
 }
 
-/// The directory that was named, else the current one.
+/// Returns the named directory, else the current one.
 pub(crate) fn directory(named: Option<&Path>) -> Result<PathBuf> {
     match named {
         Some(directory) => Ok(directory.to_owned()),
@@ -53,7 +54,7 @@ pub(crate) fn state_home() -> Result<PathBuf> {
     Ok(place::state_home(xdg.as_deref(), home.as_deref())?)
 }
 
-/// What the user's environment says about stores.
+/// Returns the launch context that the user's environment describes: store, files, policies.
 pub(crate) fn surroundings() -> Result<Surroundings> {
     let variable = |name| env::var_os(name).map(PathBuf::from);
     let store = match env::var("HOOKLOOP_STORE") {
@@ -76,14 +77,14 @@ pub(crate) fn surroundings() -> Result<Surroundings> {
     Ok(Surroundings { store, user_file, policies, cloned_from, environment, trust, stays })
 }
 
-/// The name of the user: by the environment, else by the system, which gives a number to a user without a name.
+/// Returns the user's name from the environment, else from the system; a user without a name has a number.
 pub(crate) fn user_name() -> String {
     let variable = |name| env::var(name).ok().filter(|name: &String| !name.is_empty());
     let name = variable("USER").or_else(|| variable("LOGNAME"));
     name.unwrap_or_else(|| hookloop_engine::user_database::user_name().to_owned())
 }
 
-/// Fails with what to do if a file can't be read.
+/// Opens a file; the error names its path.
 pub(crate) fn open_file(path: &Path) -> Result<std::fs::File> {
     let failed = |error| CliError::usage(format!("{}: {error}", path.display()));
     std::fs::File::open(path).map_err(failed)

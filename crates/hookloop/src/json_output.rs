@@ -135,7 +135,7 @@ impl<'a> From<&'a Task> for TaskJson<'a> {
     }
 }
 
-/// What a command on a task came to: the task, and what followed from it.
+/// The result of a command on a task: the task, and the reactions to the command.
 #[derive(Serialize)]
 pub(crate) struct DoneJson<'a> {
     #[serde(flatten)]
@@ -189,7 +189,7 @@ pub(crate) struct TaskDetailJson<'a> {
     pub(crate) delivery: DeliveryJson<'a>,
 }
 
-/// What became of a task's work; what is not there yet is null.
+/// The delivery of a task's work; a value that does not exist yet is null.
 #[derive(Serialize)]
 pub(crate) struct DeliveryJson<'a> {
     branch: Option<&'a str>,
@@ -297,7 +297,7 @@ impl<'a> From<&'a StoredEvent> for EventJson<'a> {
     }
 }
 
-/// A hook with how it stands and what its runs came to.
+/// A hook with its trust state and the results of its runs.
 pub(crate) struct HookLine<'a> {
     pub(crate) hook: &'a Hook,
     pub(crate) standing: Standing,

@@ -1,6 +1,6 @@
-//! What a program that works unattended says of itself, as lines of a log on standard error.
+//! Log lines of unattended programs, on standard error.
 //!
-//! It is the same that is said on standard output otherwise: one thing is said in one place.
+//! The lines replace the texts that standard output has otherwise, so nothing is printed twice.
 
 use std::io::Write;
 
@@ -22,7 +22,7 @@ use crate::sanitize::plain;
 const FORMAT_VARIABLE: &str = "HOOKLOOP_LOG_FORMAT";
 const LEVEL_VARIABLE: &str = "HOOKLOOP_LOG_LEVEL";
 
-/// How what happens is told.
+/// The options of log lines.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct LogArgs {
     /// Tell what happens by log lines on standard error, and nothing on standard output
@@ -58,7 +58,7 @@ impl Level {
 }
 
 impl LogArgs {
-    /// Where lines go, if anybody wants them.
+    /// Returns the logger that the options or the environment ask for; none if there is none.
     pub(crate) fn logger(self, out: &Output) -> Result<Option<Logger>> {
         if self.log_format.is_some() && out.json {
             let message = "--json and --log-format both say how what happens is told";
@@ -95,11 +95,11 @@ pub(crate) struct Logger {
     level: Level,
 }
 
-/// One thing that is told.
+/// One line of a log.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     level: Level,
-    /// The part of the program that says it.
+    /// The part of the program that writes the line.
     target: &'static str,
     message: String,
     fields: Map<String, Value>,
@@ -114,7 +114,7 @@ impl Line {
         &self.message
     }
 
-    /// With a field more; one without a value is left out.
+    /// Adds a field, unless its value is null.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Line {
         let value = value.into();
         if !value.is_null() {
@@ -158,7 +158,7 @@ impl Logger {
                 format!("{now} {level:<5} {}: {}{fields}", line.target, plain(&line.message))
             }
         };
-        // Whole lines, whichever thread says them. Nobody to hear it changes nothing.
+        // One write for the whole line, so threads do not mix lines. If standard error is closed, nobody can be told.
         let _ = std::io::stderr().lock().write_all(format!("{text}\n").as_bytes());
     }
 }
@@ -169,7 +169,7 @@ fn time() -> String {
     hookloop_core::time::Timestamp(ms).to_string()
 }
 
-/// What the sender of traces has to say.
+/// Returns a notice of the trace exporter as a log line.
 pub(crate) fn of_news(news: &News) -> Line {
     match news {
         News::Failing { why } => {
@@ -183,7 +183,7 @@ pub(crate) fn of_news(news: &News) -> Line {
     }
 }
 
-/// Tells of a session by lines.
+/// Writes the events of a session as log lines.
 pub(crate) struct Logged<'a> {
     logger: Logger,
     project: &'a Project,
@@ -233,7 +233,7 @@ impl Onlooker for Logged<'_> {
                 self.task = Some(taken.task.to_string());
             }
             if let Some((weight, text)) = present::line(body, &self.opened.plan.limits) {
-                // Columns are for a screen.
+                // Columns are for terminals only.
                 let text: Vec<&str> = text.split_whitespace().collect();
                 self.say(level(weight), text.join(" "), body.kind());
             }

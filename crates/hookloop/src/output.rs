@@ -1,4 +1,4 @@
-//! How results reach the user: tables and colour on a terminal, plain lines in a pipe, JSON on demand.
+//! Prints results: tables and colour on a terminal, plain lines in a pipe, JSON on request.
 
 use std::io::{IsTerminal, Write};
 
@@ -48,10 +48,10 @@ impl Output {
         self.line(Output::json_line(value)?)
     }
 
-    /// A value as one line.
+    /// Returns a value as one line of JSON.
     pub(crate) fn json_line(value: &impl Serialize) -> Result<String> {
         let text = serde_json::to_string(value)?;
-        // JSON may hold this character as it is, but what strips colours would take it away.
+        // JSON may contain this character, but the filter that strips colours would remove it.
         Ok(text.replace('\u{7f}', "\\u007f"))
     }
 
@@ -65,8 +65,7 @@ impl Output {
         Ok(written?)
     }
 
-    /// `text` as it fits the rest of a terminal's line, of which `used` columns are taken; whole in a
-    /// pipe.
+    /// Truncates `text` to a terminal's line, of which `used` columns are taken; a pipe gets all of it.
     pub(crate) fn fitting(&self, text: &str, used: usize) -> String {
         if self.terminal {
             cut(text, terminal_width().saturating_sub(used).max(20))
@@ -75,8 +74,8 @@ impl Output {
         }
     }
 
-    /// Rows under headings, each column as wide as it needs; the last one is cut at the terminal's
-    /// edge. In a pipe: the same cells, separated by tabs, nothing cut.
+    /// Prints rows under headings; the last column ends at the terminal's edge. In a pipe, tabs separate the cells and
+    /// nothing is truncated.
     pub(crate) fn table(&mut self, headings: &[&str], rows: &[Vec<Cell>]) -> Result {
         if !self.terminal {
             for row in rows {
@@ -110,12 +109,12 @@ impl Output {
     }
 }
 
-/// As much of a line as the terminal shows.
+/// Truncates a line to the width of the terminal.
 pub(crate) fn cut_to_terminal(text: &str) -> String {
     cut(text, terminal_width())
 }
 
-/// The width of the terminal.
+/// Returns the width of the terminal in columns.
 fn terminal_width() -> usize {
     terminal_size::terminal_size().map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0))
 }
@@ -125,7 +124,7 @@ fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// `text` in at most `room` columns.
+/// Truncates `text` to `room` columns.
 pub(crate) fn cut(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
@@ -140,11 +139,11 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     kept + "…"
 }
 
-/// A piece of a row. Its text holds nothing that a terminal would act on.
+/// A cell of a row. Its text has no terminal control characters.
 pub(crate) struct Cell {
     text: String,
     style: Style,
-    /// So many bytes at the start stand out: the part of an id that is enough to type.
+    /// Bytes at the start that are highlighted: the part of an id that is enough to type.
     lead: usize,
 }
 

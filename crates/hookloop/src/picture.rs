@@ -1,4 +1,4 @@
-//! Tasks as a graph, drawn with lines: dependencies above what depends on them.
+//! Draws tasks as a graph with lines: dependencies above their dependents.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,11 +10,11 @@ use renderdag::{Ancestor, GraphRowRenderer, Renderer};
 pub(crate) struct Picture {
     pub(crate) tasks: BTreeMap<u64, Task>,
     needs: HashMap<u64, Vec<u64>>,
-    /// There was more than was asked for.
+    /// Whether tasks were left out.
     pub(crate) cut: bool,
 }
 
-/// A task, and the lines that lead to it and on from it: the first has its place.
+/// A task, and the lines of the graph around it; the task stands in the first.
 pub(crate) struct Drawn<'p> {
     pub(crate) task: &'p Task,
     pub(crate) lines: String,

@@ -41,7 +41,7 @@ impl Progress {
             return;
         }
         self.drawn.set(Some(Instant::now()));
-        // A line that can't be drawn is no reason to stop the work.
+        // A line that can't be drawn does not stop the work.
         let _ = write!(std::io::stderr(), "{CLEAR}{}", line());
     }
 }
@@ -49,6 +49,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.drawn.get().is_some() {
+            // A terminal that is gone needs no clearing.
             let _ = write!(std::io::stderr(), "{CLEAR}");
         }
     }
@@ -63,7 +64,7 @@ fn line(what: &str, done: u64, all: u64, elapsed: Duration) -> String {
     format!("{what} {bar} {done} of {all}  {rate}/s  {left} s left")
 }
 
-/// A bar for a walk over the project's `all` events: what to call at each of them.
+/// Returns a progress bar for a walk over the project's `all` events, as a function to call for each of them.
 pub(crate) fn over_events(what: &'static str, all: u64) -> impl FnMut(u64) {
     let progress = Progress::new(what);
     move |seq| {

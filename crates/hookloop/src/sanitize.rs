@@ -1,4 +1,4 @@
-//! Text from outside on a screen: nothing in it moves the cursor, turns the direction or hides something.
+//! Makes text from outside safe to print: it can't move the cursor, change the direction or hide text.
 
 use std::borrow::Cow;
 
@@ -6,22 +6,22 @@ use anstream::adapter::strip_str;
 use hookloop_core::redact::without_colours;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Marks on one character that are shown. No script needs more; some texts have hundreds.
+/// Combining marks that one character keeps. No script needs more; some texts have hundreds.
 const MARKS_MAX: usize = 3;
 const TAB: &str = "    ";
 /// Columns between two tab stops in the output of hooks.
 const TAB_STOP: usize = 8;
-/// The most of a line that is kept.
+/// Characters that are kept of a line.
 const LINE_MAX: usize = 4_000;
 
-/// A line as it can be shown: colours are left out, all else that would act on a terminal is spelled out.
+/// Returns a line for the screen: without colours, and with other control characters escaped.
 pub(crate) fn screen_line(line: &str) -> String {
     let cut = line.char_indices().nth(LINE_MAX).map_or(line, |(at, _)| &line[..at]);
     let text = strip_str(cut).to_string().replace('\t', TAB);
     few_marks(&plain(&text))
 }
 
-/// Of a line that was written over again and again, what was written last.
+/// Returns the last text of a line that was overwritten with carriage returns, such as a progress bar.
 pub(crate) fn last_overwrite(line: &str) -> &str {
     let line = line.strip_suffix('\r').unwrap_or(line);
     line.rsplit('\r').next().unwrap_or(line)
@@ -39,8 +39,7 @@ fn few_marks(text: &str) -> String {
     text.chars().filter(is_kept).collect()
 }
 
-/// `text` on one line, with everything that a terminal would act on, or that would deceive a
-/// reader, spelled out.
+/// Returns `text` on one line, with control characters and deceptive characters escaped.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_harmful) {
         return Cow::Borrowed(text);
@@ -50,13 +49,13 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(spelled).collect())
 }
 
-/// As [`plain_output`], but lines stay lines, each after the first set in by `indent` columns.
+/// Like [`plain_output`] for each line; lines after the first are indented by `indent` columns.
 pub(crate) fn plain_lines(text: &str, indent: usize) -> String {
     let lines: Vec<String> = text.lines().map(plain_output).collect();
     lines.join(&format!("\n{}", " ".repeat(indent)))
 }
 
-/// A line of a hook's output as [`plain`] shows it, but without colours, and with spaces for tabs.
+/// Returns a line of a hook's output like [`plain`], without colours, and with spaces for tabs.
 pub(crate) fn plain_output(line: &str) -> String {
     let mut shown = String::new();
     for (index, part) in without_colours(line).split('\t').enumerate() {
@@ -69,7 +68,7 @@ pub(crate) fn plain_output(line: &str) -> String {
     shown
 }
 
-/// Controls, and characters that turn the direction of text or take up no room.
+/// Whether a character is a control, changes the direction of text, or has no width.
 pub(crate) fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,

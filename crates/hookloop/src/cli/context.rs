@@ -19,24 +19,25 @@ use crate::mcp::ProjectOpener;
 use crate::output::Output;
 use crate::tui::Showing;
 
-/// What every command starts from.
+/// The state that every command starts from.
 pub(crate) struct Context {
     pub(crate) out: Output,
     pub(super) directory: Option<PathBuf>,
     trust: Option<String>,
-    /// What the process ends with if nothing goes wrong.
+    /// The exit code of a command that succeeds.
     pub(crate) exit: u8,
-    /// Keeps the project open until the answer is out.
+    /// The open project; it is closed after the answer is printed.
     pub(super) opened: Option<Project>,
-    /// Where what happens is told by lines of a log, if it is.
+    /// The logger, if the command writes log lines.
     pub(crate) log: Option<Logger>,
-    /// What shows sessions to a collector, if the user has one.
+    /// The exporter of traces, if the user has a collector.
     pub(super) exporter: Option<Exporter>,
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // The answer goes out before the time it takes to leave.
+        // The answer is printed before the slower closing of the project. `Cli::run` reports a failed flush; here it
+        // would be the second one.
         let _ = self.out.flush();
         if let Some(exporter) = self.exporter.take() {
             conclude(&exporter, TraceNotices::new(self.log, self.out.json));
@@ -54,7 +55,7 @@ impl Context {
             Colour::Always => anstream::ColorChoice::Always,
             Colour::Never => anstream::ColorChoice::Never,
         };
-        // Errors and questions go to standard error, which asks this.
+        // Standard error, for errors and questions, uses this setting too.
         colour.write_global();
         let out = Output::new(global.json, colour);
         let directory = global.project;
@@ -66,9 +67,9 @@ impl Context {
         Context { out, directory, trust, exit, opened, log, exporter }
     }
 
-    /// Whether the actor that gives this command may take a decision.
+    /// Fails if the actor of this command may not take a decision.
     pub(super) fn authorize(&self, action: ControlledAction) -> Result {
-        // That there is no project, or no home, is for the command to say.
+        // The command itself reports a missing project or home.
         let place = self.place().ok();
         let mut scope = scope(place.as_ref());
         if action == ControlledAction::InstallHooks {
@@ -78,7 +79,7 @@ impl Context {
         Ok(identity.check(action).map_err(EngineError::from)?)
     }
 
-    /// The directory that the command works in.
+    /// Returns the directory that the command works in.
     pub(super) fn directory(&self) -> Result<PathBuf> {
         directory(self.directory.as_deref())
     }
@@ -87,7 +88,7 @@ impl Context {
         Ok(Place::find(&self.directory()?, &state_home()?)?)
     }
 
-    /// Names the file of the log in an error that tells of its damage.
+    /// Adds the path of the log to an error about its damage.
     pub(super) fn with_log_path(&self, error: CliError) -> CliError {
         if !error.is_log_damage() {
             return error;
@@ -101,12 +102,12 @@ impl Context {
         error.about_log_file(&file)
     }
 
-    /// Works in this directory, unless the user named one.
+    /// Uses this directory, unless the user named one.
     pub(super) fn enter(&mut self, directory: &Path) {
         self.directory.get_or_insert_with(|| directory.to_owned());
     }
 
-    /// Opens the project for a command that changes something, and finishes what a process that died has left undone.
+    /// Opens the project for a command that changes it, and finishes the reactions that a dead process left.
     pub(crate) fn project(&mut self) -> Result<Project> {
         let project = self.project_to_read()?;
         project.tend()?;
@@ -122,7 +123,7 @@ impl Context {
         Ok(project)
     }
 
-    /// What a screen shows. The project is opened for it alone: what the screen reads holds up nobody.
+    /// Opens the project a second time for a screen, so that its reads do not delay the session.
     pub(super) fn showing(&self) -> Result<Showing> {
         let place = self.place()?;
         let project = Project::open(&place, caller(&place), &self.surroundings()?)?;
@@ -136,7 +137,7 @@ impl Context {
         ProjectOpener::new(self.directory.clone(), self.trust.clone())
     }
 
-    /// Opens the project's log alone, whatever its configuration says.
+    /// Opens only the project's log, even if the configuration is invalid.
     pub(crate) fn log_alone(&mut self, after_loss: AfterLoss) -> Result<Project> {
         let place = self.place()?;
         let surroundings = self.surroundings()?;
@@ -145,7 +146,7 @@ impl Context {
         Ok(project)
     }
 
-    /// Opens the project to read its log, also where the policy lets nothing run.
+    /// Opens the project to read its log, even if the policy forbids everything else.
     pub(crate) fn log_to_read(&mut self) -> Result<Project> {
         match self.check_policy() {
             Ok(()) => self.project_to_read(),
@@ -153,14 +154,14 @@ impl Context {
         }
     }
 
-    /// Whether there is no policy that keeps everything from running here.
+    /// Fails if a policy forbids all work in this project.
     pub(crate) fn check_policy(&self) -> Result {
         let root = self.place()?.root;
         let policies = self.surroundings()?.policies()?;
         Ok(policies.check_project(&root, None).map_err(EngineError::from)?)
     }
 
-    /// What the user's own file says, under the policy.
+    /// Returns the user's configuration, within the policy.
     pub(crate) fn user(&self) -> Result<User> {
         Ok(self.surroundings()?.user()?)
     }

@@ -19,7 +19,7 @@ use crate::environment::{machine, surroundings};
 use crate::error::Result;
 use crate::output::{BOLD, DIM};
 
-/// What the demo's project holds.
+/// The files of the demo's project.
 const FILES: [(&str, &str); 4] = [
     ("hookloop.yaml", include_str!("demo/hookloop.yaml")),
     ("sum.sh", include_str!("demo/sum.sh")),
@@ -29,8 +29,8 @@ const FILES: [(&str, &str); 4] = [
 
 /// See a gate refuse work that is not done: offline, in a temporary directory, in seconds
 ///
-/// A scripted agent says that it is done while tests fail. The gate sends it back with what fails, it
-/// mends that, and the gate passes.
+/// A scripted agent says that it is done while tests fail. The gate rejects the work, the agent fixes the failure, and
+/// the gate passes.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Leave the directory there, to look around
@@ -58,7 +58,7 @@ fn prepare(root: &Path) -> Result {
     for (name, text) in FILES {
         fs::write(root.join(name), text)?;
     }
-    // Without git the demo goes on; its receipts then say so.
+    // Without git the demo continues, and its receipts have no tree.
     let mut git = Command::new("git");
     git.args(["init", "--quiet"]).current_dir(root).stdout(Stdio::null()).stderr(Stdio::null());
     let _ = git.status();

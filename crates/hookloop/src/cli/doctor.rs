@@ -50,7 +50,7 @@ fn value(finding: &Finding) -> serde_json::Value {
     })
 }
 
-/// What keeps everything from working comes first, then each group in its place.
+/// Findings that stop everything come first, then each group in its order.
 fn screen(out: &mut Output, findings: &[Finding]) -> Result {
     let mut group: Option<Group> = None;
     for finding in findings {

@@ -1,6 +1,6 @@
 //! `hookloop fleet`
 
-use hookloop_core::fleet::{Order, Ordered, REASON_MAX, Scope};
+use hookloop_core::fleet::{Order, Ordered, REASON_MAX, Scope, Standing};
 use hookloop_core::purse::{Bounds, Period, Purse};
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::time::Timestamp;
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cli::context::Context;
 use crate::environment::state_home;
 use crate::error::{CliError, Result};
-use crate::output::{BOLD, DIM};
+use crate::output::{BOLD, DIM, Output};
 use crate::sanitize::plain;
 
 /// Characters of an agent in a line of the status.
@@ -284,9 +284,53 @@ fn status(context: &mut Context, fleet: &Fleet) -> Result {
     let slowed = fleet.slowed()?;
     let budget = fleet.budget()?;
     let standing = fleet.log().read(|view| view.purse(now.into()))?;
+    let day = standing.day.cost_micros;
+    let ever = standing.ever.cost_micros;
+    let open = standing.open.cost_micros;
     let out = &mut context.out;
     if out.json {
-        let worker = |worker: Presence| WorkerJson {
+        let slowed = slowed
+            .into_iter()
+            .map(|slowed| SlowedJson { what: slowed.what, until: slowed.until.to_string() });
+        return out.json(&StatusJson {
+            workers: workers.into_iter().map(|worker| WorkerJson::new(worker, now)).collect(),
+            orders: orders.into_iter().map(OrderJson::from).collect(),
+            slowed: slowed.collect(),
+            budget: budget_json(&budget),
+            spent_today_micros: day,
+            spent_micros: ever,
+            reserved_micros: open,
+        });
+    }
+    for standing in &orders {
+        let scope = &standing.ordered.scope;
+        let order = standing.ordered.order.name();
+        let reason = standing.ordered.reason.as_deref().unwrap_or("no reason given");
+        out.line(format_args!("{BOLD}{order} {scope}{BOLD:#}: {} {DIM}by {}, {}; hookloop fleet resume {scope}{DIM:#}", plain(reason), plain(&standing.by), standing.at))?;
+    }
+    for slowed in &slowed {
+        let what = plain(&slowed.what);
+        out.line(format_args!("{what} wants to be left alone until {}", slowed.until))?;
+    }
+    if workers.is_empty() {
+        out.line(format_args!("No worker is there. {DIM}hookloop worker --agent claude{DIM:#}"))?;
+    }
+    let newest = workers.iter().map(|worker| worker.version.clone()).max();
+    for worker in &workers {
+        print_worker(out, worker, newest.as_deref(), now)?;
+    }
+    let bound = if budget.is_none() { "no budget".to_owned() } else { format!("budget {budget}") };
+    out.line(format_args!(
+        "spent {} today, {} in all, {} set aside; {bound}",
+        Dollars(day),
+        Dollars(ever),
+        Dollars(open)
+    ))
+}
+
+impl WorkerJson {
+    fn new(worker: Presence, now: Timestamp) -> WorkerJson {
+        WorkerJson {
             state: state_of(&worker, now),
             name: worker.name.to_string(),
             machine: worker.machine,
@@ -299,81 +343,55 @@ fn status(context: &mut Context, fleet: &Fleet) -> Result {
             running: worker.running,
             started: worker.started.to_string(),
             seen: worker.seen.to_string(),
-        };
-        let orders = orders.into_iter().map(|standing| OrderJson {
+        }
+    }
+}
+
+impl From<Standing> for OrderJson {
+    fn from(standing: Standing) -> OrderJson {
+        OrderJson {
             order: standing.ordered.order.name(),
             scope: standing.ordered.scope.to_string(),
             reason: standing.ordered.reason,
             by: standing.by,
             at: standing.at.to_string(),
-        });
-        let slowed = slowed
-            .into_iter()
-            .map(|slowed| SlowedJson { what: slowed.what, until: slowed.until.to_string() });
-        return out.json(&StatusJson {
-            workers: workers.into_iter().map(worker).collect(),
-            orders: orders.collect(),
-            slowed: slowed.collect(),
-            budget: budget_json(&budget),
-            spent_today_micros: standing.day.cost_micros,
-            spent_micros: standing.ever.cost_micros,
-            reserved_micros: standing.open.cost_micros,
-        });
-    }
-    for standing in &orders {
-        let scope = &standing.ordered.scope;
-        let order = standing.ordered.order.name();
-        let reason = standing.ordered.reason.as_deref().unwrap_or("no reason given");
-        out.line(format_args!("{BOLD}{order} {scope}{BOLD:#}: {} {DIM}by {}, {}; hookloop fleet resume {scope}{DIM:#}", plain(reason), plain(&standing.by), standing.at))?;
-    }
-    for slowed in &slowed {
-        out.line(format_args!(
-            "{} wants to be left alone until {}",
-            plain(&slowed.what),
-            slowed.until
-        ))?;
-    }
-    if workers.is_empty() {
-        out.line(format_args!("No worker is there. {DIM}hookloop worker --agent claude{DIM:#}"))?;
-    }
-    let newest = workers.iter().map(|worker| worker.version.clone()).max();
-    for worker in &workers {
-        let state = state_of(worker, now);
-        let busy = format!("{}/{}", worker.running.len(), worker.slots);
-        let old = match newest.as_ref() {
-            Some(newest) if *newest != worker.version => format!(" (version {})", worker.version),
-            _ => String::new(),
-        };
-        out.line(format_args!(
-            "{BOLD}{}{BOLD:#}  {state}  {busy} by {}{}  {DIM}{} pid {}{DIM:#}",
-            worker.name,
-            plain(&brief(&worker.agent)),
-            plain(&old),
-            plain(&worker.machine),
-            worker.pid
-        ))?;
-        for running in &worker.running {
-            let minutes = now.millis_since(running.since) / 60_000;
-            out.line(format_args!(
-                "  {}: {}  {DIM}{minutes} min, session {}{DIM:#}",
-                plain(&running.project),
-                plain(&running.task),
-                plain(&running.session)
-            ))?;
-        }
-        for served in worker.projects.iter().filter(|served| served.unfit.is_some()) {
-            let why = served.unfit.as_deref().unwrap_or_default();
-            out.line(format_args!("  {}: takes nothing: {}", plain(&served.project), plain(why)))?;
         }
     }
-    let day = standing.day.cost_micros;
-    let ever = standing.ever.cost_micros;
-    let open = standing.open.cost_micros;
-    let bound = if budget.is_none() { "no budget".to_owned() } else { format!("budget {budget}") };
+}
+
+/// Prints a worker, its sessions, and the projects that it can't serve.
+fn print_worker(
+    out: &mut Output,
+    worker: &Presence,
+    newest: Option<&str>,
+    now: Timestamp,
+) -> Result {
+    let state = state_of(worker, now);
+    let busy = format!("{}/{}", worker.running.len(), worker.slots);
+    let old = match newest {
+        Some(newest) if *newest != worker.version => format!(" (version {})", worker.version),
+        _ => String::new(),
+    };
     out.line(format_args!(
-        "spent {} today, {} in all, {} set aside; {bound}",
-        Dollars(day),
-        Dollars(ever),
-        Dollars(open)
-    ))
+        "{BOLD}{}{BOLD:#}  {state}  {busy} by {}{}  {DIM}{} pid {}{DIM:#}",
+        worker.name,
+        plain(&brief(&worker.agent)),
+        plain(&old),
+        plain(&worker.machine),
+        worker.pid
+    ))?;
+    for running in &worker.running {
+        let minutes = now.millis_since(running.since) / 60_000;
+        out.line(format_args!(
+            "  {}: {}  {DIM}{minutes} min, session {}{DIM:#}",
+            plain(&running.project),
+            plain(&running.task),
+            plain(&running.session)
+        ))?;
+    }
+    for served in worker.projects.iter().filter(|served| served.unfit.is_some()) {
+        let why = served.unfit.as_deref().unwrap_or_default();
+        out.line(format_args!("  {}: takes nothing: {}", plain(&served.project), plain(why)))?;
+    }
+    Ok(())
 }

@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Ends with 0 or 1, whatever happens: 2, and for Gemini everything above 1, has an agent go on.
+    /// Always exits with 0 or 1: agents read 2, and Gemini every code above 1, as "continue".
     pub(crate) fn run(self, context: &mut Context) -> Result {
         if std::io::stdin().is_terminal() {
             return Err(CliError::usage("an agent's hook runs this, with JSON on standard input")
@@ -55,7 +55,7 @@ impl Args {
         let agent = self.agent(payload)?;
         let event = Event::of_name(&self.event);
         let Some(moment) = payload.moment(event) else { return Ok(()) };
-        // Where the agent was started; where it works now is up to what it has run.
+        // The directory that the agent was started in; its working directory may have changed since.
         let started = agent.directory_variable().and_then(|name| std::env::var(name).ok());
         let directory = started.filter(|directory| !directory.is_empty());
         if let Some(directory) = directory.as_deref().or(payload.directory()) {
@@ -89,8 +89,8 @@ impl Args {
         Agent::of_name(name).ok_or_else(unknown)
     }
 
-    /// Something of ours does not work. Who blocked then would hold the agent for ever, for a reason that it can't
-    /// mend; so it may stop, and its user is told that nothing was checked.
+    /// Something of ours does not work. Blocking here would hold the agent for ever, for a reason that it can't fix; so
+    /// it may stop, and its user is told that nothing was checked.
     fn admit(&self, context: &mut Context, error: &CliError) -> Result {
         let what = match Event::of_name(&self.event) {
             Event::Stop => "the stop gates did NOT run",

@@ -100,7 +100,7 @@ fn list(context: &mut Context) -> Result {
     out.table(&["priority", "", "name", "", "points", ""], &rows)
 }
 
-/// A hook with how it stands and what its runs came to.
+/// Returns a hook with its trust state and the results of its runs.
 fn line<'a>(project: &Project, runs: &[HookRuns], hook: &'a Hook) -> HookLine<'a> {
     let standing = project.runner().map_or(Standing::Own, |runner| runner.standing(hook));
     let runs = runs.iter().find(|runs| runs.name == hook.name).cloned().unwrap_or_default();

@@ -82,7 +82,7 @@ pub(super) struct FoundDirectory {
     pub(super) is_chosen: bool,
 }
 
-/// What there is to write and to tell.
+/// The configuration to write, and the findings to print.
 pub(super) struct Plan {
     pub(super) name: String,
     pub(super) survey: Survey,
@@ -233,7 +233,7 @@ impl Args {
         if !self.yes && !agreed(context, "Let sessions run these gates from now on?")? {
             return Ok(None);
         }
-        // What was shown, whatever the file is by now.
+        // The text that was shown, even if the file has changed since.
         let settings = settings_from(&place.config(), text.as_bytes())?;
         let mut consent = HookConsent::look(&place.root, &place.state, &settings.rules)?;
         let log =
@@ -331,13 +331,15 @@ fn is_wanted_inside(context: &mut Context, place: &Place) -> Result<bool> {
     agreed(context, &question)
 }
 
-/// The project that this one is inside of, if there is one.
+/// Returns the project that contains this one, if there is one.
 pub(super) fn outer_project(place: &Place) -> Option<Place> {
+    // Without a state directory, or a project above, this project is the outermost.
     place.root.parent().and_then(|up| Place::find(up, &state_home().ok()?).ok())
 }
 
 /// Why the agent that `init` proposes can't work yet, if it can't.
 fn why_unready(plan: &Plan, runner: &Runner) -> Option<NotReady> {
+    // The plan names known agents; an unknown one has no login to check.
     let settings = Settings::of_name(plan.agents.first()?).ok()?;
     check_ready(&settings, runner).err()
 }
@@ -347,10 +349,10 @@ fn write(path: &Path, text: &str) -> Result<bool> {
     if path.exists() {
         return Ok(false);
     }
-    // It gets its name when it is whole: who dies in between leaves no half of it.
+    // The file gets its name when it is complete, so a crash leaves no partial file.
     let failed = |error| CliError::system(format!("{}: {error}", path.display()));
     let draft = path.with_extension(format!("yaml.{}", std::process::id()));
-    // Of an earlier process with the same number, or something that lies in wait: not followed.
+    // A leftover of an earlier process, or a planted link: it is removed, not followed.
     let _ = std::fs::remove_file(&draft);
     let mut file = std::fs::File::create_new(&draft).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
@@ -358,7 +360,7 @@ fn write(path: &Path, text: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Asks on a terminal; who only presses Enter agrees.
+/// Asks on a terminal; Enter alone means yes.
 fn agreed(context: &mut Context, question: &str) -> Result<bool> {
     let answer = ask(context, &format!("{question} [Y/n] "))?;
     Ok(answer.is_some_and(|answer| matches!(answer.as_str(), "" | "y" | "Y" | "yes")))

@@ -124,7 +124,7 @@ pub(super) fn homes() -> Homes {
     }
 }
 
-/// What starts this program: its name if that is enough.
+/// Returns the command that starts this program: its name, if the PATH has it.
 fn program() -> Result<String> {
     let own = env::current_exe()?;
     if found_on_path(PROGRAM).is_some_and(|found| found.canonicalize().is_ok_and(|it| it == own)) {
@@ -136,7 +136,7 @@ fn program() -> Result<String> {
 
 fn found_on_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
-    // What is found in the current directory is whoever's repository this is.
+    // A program in the current directory belongs to the repository and is not trusted.
     let directories = env::split_paths(&path).filter(|directory| directory.is_absolute());
     directories.map(|directory| directory.join(name)).find(|file| is_program(file))
 }
@@ -150,7 +150,7 @@ fn place_of(path: &Path) -> String {
     plain(&path.display().to_string()).into_owned()
 }
 
-/// Shows what will change.
+/// Prints the changes.
 pub(super) fn screen(out: &mut Output, plan: &Plan) -> Result {
     if out.json {
         return Ok(());
@@ -173,7 +173,7 @@ fn show(out: &mut Output, change: &Change) -> Result {
     show_change(out, (&path.to_string(), verb), &old, &new)
 }
 
-/// Shows the lines of a file that change, under its name and what becomes of it.
+/// Prints the changed lines of a file, under its name and the kind of change.
 pub(super) fn show_change(
     out: &mut Output,
     (path, verb): (&str, &str),
@@ -201,7 +201,7 @@ pub(super) fn show_change(
     out.line("")
 }
 
-/// Says what was done.
+/// Prints the result.
 pub(super) fn conclude(out: &mut Output, plan: &Plan) -> Result {
     for change in &plan.changes {
         let verb = if change.removes() { "Removed" } else { "Wrote" };
@@ -222,7 +222,7 @@ pub(super) fn outcome(ground: &Ground, plan: &Plan) -> serde_json::Value {
         "removed": removed, "left": plan.left })
 }
 
-/// Says what the agent can be held to, and what is left to its user.
+/// Prints the guarantees that the agent's hooks give, and the parts that remain with its user.
 fn terms(out: &mut Output, ground: &Ground) -> Result {
     let agent = ground.agent;
     out.line("")?;
@@ -239,13 +239,14 @@ fn terms(out: &mut Output, ground: &Ground) -> Result {
     out.line(format_args!("hookloop's tools, if you want them: {}", agent.mcp_line()))
 }
 
-/// What is installed where.
+/// Prints the installed entries and their places.
 fn list(context: &mut Context) -> Result {
     let mut grounds = Vec::new();
     for agent in Agent::ALL {
         if let Ok(place) = context.place() {
             grounds.push(Ground::of_project(agent, &place.root));
         }
+        // Without a home directory the user has no settings to look at.
         grounds.extend(Ground::of_user(agent, &homes()).ok());
     }
     let mut rows = Vec::new();

@@ -11,7 +11,7 @@ use super::Cli;
 use crate::cli::context::Context;
 use crate::error::{CliError, Result};
 
-/// What the page of the program itself has beside what its help says: headings, and for each its terms.
+/// Sections of the program's own page that its help does not have: headings with terms.
 const MORE: &[(&str, &[(&str, &str)])] = &[
     (
         "EXIT STATUS",

@@ -18,9 +18,9 @@ use crate::error::Result;
 use crate::output::{DIM, Output};
 use crate::sanitize::plain;
 
-/// What scripts can rely on: somebody is needed for one of them.
+/// The exit code if a task needs a person.
 const NEEDS_HUMAN: u8 = 3;
-/// What scripts can rely on: tasks still waited when the time of `--wait` was over.
+/// The exit code if tasks still wait when the time of `--wait` was over.
 const STILL_WAITING: u8 = 4;
 /// The longest `--wait`.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -125,7 +125,7 @@ struct MergeLooks {
 }
 
 impl MergeLooks {
-    /// Merges and shows what is news. Returns how many tasks are still on their way.
+    /// Merges, and prints new results. Returns how many tasks are still on their way.
     fn look(
         &mut self,
         project: &Project,

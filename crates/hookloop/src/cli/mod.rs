@@ -154,10 +154,10 @@ enum Command {
     Man(man::Args),
 }
 
-/// Tools for git hooks, which stay as they are: a gate runs them.
+/// Tools for git hooks that are not imported: a gate runs them.
 const GIT_HOOK_TOOLS: [&str; 4] = ["husky", "pre-commit", "prek", "git-hooks"];
 
-/// The hint for a name after `hookloop import` that no importer has; none for any other mistake.
+/// Returns the hint for an unknown name after `hookloop import`; none for any other mistake.
 pub(crate) fn unknown_importer(error: &clap::Error, parser: &clap::Command) -> Option<String> {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     if error.kind() != ErrorKind::InvalidSubcommand {
@@ -186,7 +186,7 @@ impl Cli {
         self.global.json
     }
 
-    /// Does what was asked; answers the exit code.
+    /// Runs the command and returns the exit code.
     pub(crate) fn run(self) -> Result<u8> {
         let decisions: Vec<_> = self.controlled().collect();
         let mut context = Context::new(self.global);
@@ -235,7 +235,7 @@ impl Cli {
             Command::Man(args) => args.run(context),
         };
         let done = done.map_err(|error| context.with_log_path(error));
-        // One place for everything: who reads a log has no use for other lines in it.
+        // With a log, the error is a log line too: other lines would break its format.
         if let (Err(error), Some(logger)) = (&done, context.log) {
             return Ok(logger.error(error));
         }

@@ -1,5 +1,5 @@
-//! - [`key`]: who one is to a server
-//! - [`permissions`]: what one must be allowed there
+//! - [`key`]: the identity of a user
+//! - [`permissions`]: the permissions that a user needs
 
 mod key;
 mod permissions;
@@ -135,8 +135,9 @@ impl Home {
             && greeting.starts_with("INFO ")
     }
 
-    /// The process that `up` started, if it is still there.
+    /// Returns the process that `up` started, if it still runs.
     fn pid(&self) -> Option<rustix::process::Pid> {
+        // Without a readable pid file, no server of ours is known to run.
         let text = std::fs::read_to_string(self.file("pid")).ok()?;
         let pid = rustix::process::Pid::from_raw(text.trim().parse().ok()?)?;
         program_of(pid)?.file_name().is_some_and(|name| name == "nats-server").then_some(pid)
@@ -237,6 +238,7 @@ fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
 /// The file that a process runs.
 #[cfg(target_os = "linux")]
 fn program_of(pid: rustix::process::Pid) -> Option<PathBuf> {
+    // A process that has ended, or that another user owns, is not ours.
     std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()
 }
 

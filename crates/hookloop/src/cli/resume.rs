@@ -56,7 +56,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Goes on with a session under the rules that it had.
+    /// Continues a session under the rules that it had.
     pub(super) fn of(id: &SessionId) -> Args {
         let session = Some(id.to_string());
         Args {
@@ -160,7 +160,7 @@ fn dollars(text: &str) -> std::result::Result<LimitChange, String> {
     change(text, |text| read(text).map_err(|error| error.to_string()))
 }
 
-/// Answers the question, reopens a session that ended, and returns the id of the session to continue.
+/// Stores the answer, reopens a session that ended, and returns the id of the session to continue.
 fn prepare(
     project: &Project,
     runner: &Runner,
@@ -182,7 +182,7 @@ fn prepare(
     Ok(id)
 }
 
-/// Sessions whose program died get the end that they have not had.
+/// Ends sessions whose program died.
 pub(super) fn end_interrupted(context: &mut Context, project: &Project, stop: &Stop) -> Result {
     let config = context.place()?.config();
     for opened in open::interrupted(project, runner(project)?)? {
@@ -193,7 +193,7 @@ pub(super) fn end_interrupted(context: &mut Context, project: &Project, stop: &S
                 .line(format_args!("{DIM}session {id} was interrupted; it ends now{DIM:#}"))?;
         }
         let stage = Stage { config: &config, stop: stop.clone(), showing: None };
-        // Its session_end runs in its own worktree, if that can still be entered.
+        // Its `session_end` runs in its own worktree; if that is gone, it runs in the project.
         let runner = runner(project)?;
         let moved = in_worktree(project, runner, &opened, stop.cancel()).ok().flatten();
         let project = moved.as_ref().map_or(project, |(project, _)| project);

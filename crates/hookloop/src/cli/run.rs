@@ -19,7 +19,7 @@ use crate::error::{CliError, Result};
 use crate::ids;
 use crate::logs::LogArgs;
 
-/// The agent of who names none.
+/// The agent if the command line names none.
 pub(super) const AGENT_VARIABLE: &str = "HOOKLOOP_AGENT";
 
 /// A command with a prompt, for a person who gave none.
@@ -213,7 +213,7 @@ impl Args {
         let ways = ways.map_err(CliError::usage)?;
         let named = self.agent.or_else(|| std::env::var(AGENT_VARIABLE).ok());
         let named = named.filter(|agent| !agent.is_empty());
-        // What may do everything is named by who has it, not by who wants it.
+        // Only the user can name an agent with full permissions; a repository can't.
         if let (None, None, Some(agent)) = (&named, &self.permissions, &rules.session.agent)
             && rules.agent(agent).is_ok_and(|agent| agent.permissions == Permissions::Full)
         {

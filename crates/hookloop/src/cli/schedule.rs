@@ -223,6 +223,7 @@ fn print(standing: &Standing, out: &mut Output) -> Result {
     let mut ahead = standing.next;
     for _ in 1..AHEAD {
         let after = ahead.map(|slot| standing.schedule.timetable.next_after(slot));
+        // A timetable without a further time is shown as far as it goes.
         ahead = after.and_then(|next| next.ok().flatten());
         field(out, "", &ahead.map_or(String::new(), Timestamp::brief))?;
     }

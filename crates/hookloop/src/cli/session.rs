@@ -1,6 +1,7 @@
-//! What the commands that perform a session have in common.
+//! Functions that the commands that run a session share.
 
 pub(super) mod live;
+mod status_line;
 pub(super) mod worktree;
 
 use std::io::{Read, Write};
@@ -34,14 +35,14 @@ use crate::sanitize::plain;
 use crate::tui::{self, Screen, Showing};
 use live::{Heading, Live};
 
-/// What scripts can rely on.
+/// Exit codes that scripts can rely on.
 const NEEDS_HUMAN: u8 = 3;
 const LIMIT: u8 = 4;
 const PAUSED: u8 = 5;
 const UNPROVEN: u8 = 6;
 const CANCELLED: u8 = 130;
 
-/// How a session is shown on a terminal.
+/// The display of a session on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     Screen,
@@ -54,15 +55,15 @@ impl Look {
     }
 }
 
-/// What a session is performed with.
+/// The options of a session's run.
 pub(super) struct Stage<'a> {
     pub(super) config: &'a Path,
     pub(super) stop: Stop,
-    /// What a screen shows; none for lines.
+    /// The content of a screen; none for lines.
     pub(super) showing: Option<Showing>,
 }
 
-/// Performs a session to its end, and says by the exit code what came of it.
+/// Runs a session to its end, and sets the exit code by its result.
 pub(super) fn perform(
     context: &mut Context,
     project: &Project,
@@ -71,7 +72,7 @@ pub(super) fn perform(
     look: Look,
 ) -> Result {
     if context.out.json {
-        // How it began, or was taken on.
+        // The event that started or resumed the session.
         for stored in project.log().history(&Subject::Session(opened.id.clone()), 1)? {
             context.out.json(&EventJson::from(&stored))?;
         }
@@ -88,7 +89,7 @@ pub(super) fn perform(
     Ok(())
 }
 
-/// The same, without a word about the exit code.
+/// Runs a session to its end, without an exit code.
 pub(super) fn drive(
     context: &mut Context,
     project: &Project,
@@ -112,7 +113,7 @@ pub(super) fn drive(
     {
         if context.out.json && opened.plan.limits.unpriced_turns != u32::MAX {
             let warning = json!({ "warning": { "message": line, "hint": Value::Null } });
-            // Nobody to read it changes nothing.
+            // If standard error is closed, nobody can be warned.
             let _ = writeln!(std::io::stderr(), "{warning}");
         }
         powers.push(line);
@@ -128,7 +129,7 @@ pub(super) fn drive(
     Ok(session)
 }
 
-/// Looks whether all agents of a session can be started; says what each may do.
+/// Checks that all agents of a session can start, and returns their permissions in words.
 pub(super) fn muster(project: &Project, roll: &Roll) -> Result<Vec<String>> {
     let runner = runner(project)?;
     let mut lines = Vec::new();
@@ -158,7 +159,7 @@ pub(super) fn muster(project: &Project, roll: &Roll) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// What bounds a session whose agent may not report its cost, in words.
+/// Names the limits that bound a session whose agent may not report its cost.
 fn unknown_cost(project: &Project, plan: &Plan) -> Option<String> {
     let rules = project.rules();
     let settings = rules.agent(&plan.agent).ok()?;
@@ -166,7 +167,7 @@ fn unknown_cost(project: &Project, plan: &Plan) -> Option<String> {
     if rules.price(&plan.agent, model).is_some() {
         return None;
     }
-    // A program of the user's own need not have a model.
+    // A user's own program may have no model.
     let is_bounded = plan.limits.unpriced_turns != u32::MAX;
     let agent = plain(&plan.agent);
     let why = match settings.cost_report() {
@@ -203,13 +204,13 @@ pub(super) fn exit_code(session: &Session) -> u8 {
     }
 }
 
-/// Whether a complete session is proven, or had nothing to prove.
+/// Whether a complete session is proven, or had no work to prove.
 fn is_sound(session: &Session) -> bool {
     let is_accepted = session.outcome == Some(Outcome::Complete { unproven: true });
     session.is_proven() || session.had_nothing_to_do() && !is_accepted
 }
 
-/// The first signal ends the session as it should be ended, the second one ends the program.
+/// Handles signals: the first ends the session in order, the second ends the program.
 pub(super) fn heed_signals() -> Result<Stop> {
     let stop = Stop::new()?;
     let asked = Arc::new(AtomicBool::new(false));
@@ -227,9 +228,9 @@ pub(super) fn heed_signals() -> Result<Stop> {
 
 /// Waits for signals.
 struct Heed {
-    /// Has a byte for each.
+    /// Receives one byte for each signal.
     reads: UnixStream,
-    /// There was one before.
+    /// Whether there was a signal before.
     asked: Arc<AtomicBool>,
     stop: Stop,
 }
@@ -238,7 +239,7 @@ impl Heed {
     fn run(mut self, is_key: bool) {
         let mut byte = [0];
         while self.reads.read(&mut byte).is_ok_and(|read| read > 0) {
-            // Who reads in a pager means that by ctrl-c.
+            // In a pager, ctrl-c is for the pager.
             if is_key && tui::is_lent() {
                 continue;
             }

@@ -70,6 +70,7 @@ fn wait(project: &Project, runner: &Runner, request: &StopRequest) -> bool {
 
 /// The command that continues the work: a worker's task was blocked, and waits in the inbox.
 fn next(project: &Project, id: &SessionId) -> Option<String> {
+    // The stop is stored; only the suggested command is left out.
     let session = open::session(project, id).ok()?;
     Some(match session.plan.worker {
         Some(_) => "hookloop inbox".to_owned(),

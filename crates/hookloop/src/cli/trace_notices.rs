@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::logs::{self, Level, Line, Logger};
 use crate::sanitize::plain;
 
-/// Sends what is left, and says what could not be sent.
+/// Sends the remaining spans, and warns about spans that could not be sent.
 pub(super) fn conclude(exporter: &Exporter, notices: TraceNotices) {
     let Figures { lost, trouble, .. } = exporter.finish();
     if lost == 0 && trouble.is_none() {
@@ -24,7 +24,7 @@ pub(super) fn conclude(exporter: &Exporter, notices: TraceNotices) {
     notices.warn(&message, Some("hookloop sessions trace SESSION"));
 }
 
-/// How something is said that keeps nothing from being done.
+/// Prints warnings that do not fail the command.
 #[derive(Clone, Copy)]
 pub(super) struct TraceNotices {
     log: Option<Logger>,
@@ -56,7 +56,7 @@ impl TraceNotices {
             Some(hint) => format!("\n  {cyan}try:{cyan:#} {hint}"),
             None => String::new(),
         };
-        // Nobody to hear it changes nothing.
+        // If standard error is closed, nobody can be warned.
         let _ = if self.is_json {
             let warning = json!({ "message": message, "hint": hint });
             writeln!(stderr, "{}", json!({ "warning": warning }))

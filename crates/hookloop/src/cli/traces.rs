@@ -1,4 +1,4 @@
-//! Sessions as traces: what commands that perform sessions, or send them again, have in common.
+//! Sends sessions as traces, while they run or again later.
 
 use hookloop_core::trace::Names;
 use hookloop_engine::project::Project;
@@ -13,17 +13,17 @@ use crate::environment::machine;
 use crate::error::{CliError, Result};
 use crate::sanitize::plain;
 
-/// The project, with its sessions shown to the user's collector, if there is one. New ones are part of the trace that
-/// this program was started in.
+/// Returns the project, with its sessions sent to the user's collector, if there is one. New ones are part of the trace
+/// that this program was started in.
 pub(super) fn begin(context: &mut Context, project: Project) -> Result<Project> {
     let parent = settings::parent(&context.surroundings()?.environment);
-    // Who watches a session is told at its end what was not sent.
+    // Without a log, failures are reported at the end of the session.
     let at_once = context.log.is_some();
     let Some(exporter) = start(context, at_once)? else { return Ok(project) };
     Ok(project.traced(Tracing { exporter, parent }))
 }
 
-/// What sends spans, if the user has a collector. One that can't be used keeps nobody from working.
+/// Starts the exporter of spans, if the user has a collector. A collector that can't be used does not stop the work.
 pub(super) fn start(context: &mut Context, at_once: bool) -> Result<Option<Exporter>> {
     let notices = TraceNotices::new(context.log, context.out.json);
     let listener: Listener = Box::new(move |news| {

@@ -57,7 +57,7 @@ fn day(text: &str) -> std::result::Result<Day, String> {
     text.parse().map_err(|_| format!("`{text}` is not a day, such as 2026-11-01"))
 }
 
-/// Everything that is known of the purse, at one moment.
+/// The state of the purse at one moment.
 struct Standing {
     bounds: Purse,
     today: Day,
@@ -68,7 +68,7 @@ struct Standing {
 
 struct Held {
     reservation: Reservation,
-    /// A program on this machine has the session; what others do is not known here.
+    /// A process of this machine runs the session; processes of other machines are unknown here.
     is_running: bool,
 }
 
@@ -189,7 +189,7 @@ impl Standing {
         held.fold(Amount::default(), Amount::plus)
     }
 
-    /// The bounds that there are, each with what was spent of it.
+    /// Returns the bounds, each with the amount that was spent.
     fn periods(&self) -> Vec<(&'static str, Bounds, Spent)> {
         let all = [
             ("day", self.bounds.day, self.spent_today),

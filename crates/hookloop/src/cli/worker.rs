@@ -144,8 +144,8 @@ impl Args {
         let exporter = traces::start(context, true)?;
         lifeline::start();
         let quit = heed_signals()?;
-        // Its signs of life are more urgent than all that it starts from here on. Where that can't be had, they are
-        // as urgent as the rest.
+        // Heartbeats get a higher priority than the processes that start from here on. If the system refuses, all have
+        // the same priority.
         let _ = rustix::process::setpriority_process(None, self.nice);
         let sites = sites.into_iter().map(|site| shown(site, exporter.as_ref()));
         let posts: Vec<Post> = sites.map(|site| Post::open(site, &fleet)).collect();
@@ -210,7 +210,7 @@ impl Args {
         let named = self.agent.clone().or_else(|| std::env::var(AGENT_VARIABLE).ok());
         let named = named.filter(|agent| !agent.is_empty());
         let rules = first.rules();
-        // What may do everything is named by who has it, not by who wants it.
+        // Only the user can name an agent with full permissions; a repository can't.
         let of_project = rules.session.agent.clone().filter(|agent| {
             self.permissions.is_some()
                 || rules.agent(agent).is_ok_and(|agent| agent.permissions != Permissions::Full)
@@ -278,7 +278,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Has the worker work, and tells what it does.
+/// Runs the worker, and prints its events.
 fn work(context: &mut Context, worker: &Worker, quit: &Quit, tally: &Tally) -> Result {
     let log = context.log;
     let out = &mut context.out;
@@ -286,7 +286,7 @@ fn work(context: &mut Context, worker: &Worker, quit: &Quit, tally: &Tally) -> R
     let is_json = out.json;
     std::thread::scope(|scope| {
         let working = scope.spawn(|| {
-            // Moved here: nothing more is said when the worker is done.
+            // The sender moves here, so the channel closes when the worker ends.
             let says = says;
             let listener = |told: &Told<'_>| {
                 tally.hear(told);
@@ -298,7 +298,7 @@ fn work(context: &mut Context, worker: &Worker, quit: &Quit, tally: &Tally) -> R
                 } else {
                     line_of(told)
                 };
-                // Nobody to hear it does not keep it from working.
+                // If standard output is closed, the worker continues.
                 let _ = says.send(line);
             };
             worker.run(quit, &listener)
@@ -312,7 +312,7 @@ fn work(context: &mut Context, worker: &Worker, quit: &Quit, tally: &Tally) -> R
     Ok(())
 }
 
-/// Says who works on what.
+/// Prints the running tasks and their sessions.
 fn tell_beginning(context: &mut Context, plan: &WorkerPlan, posts: &[Post]) -> Result {
     let names: Vec<&str> = posts.iter().map(Post::name).collect();
     let name = &plan.name;

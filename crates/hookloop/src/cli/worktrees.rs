@@ -72,6 +72,7 @@ fn state_of(project: &Project, kept: &Kept) -> Option<String> {
     let Some(session) = session_of_worktree(&kept.info.task) else {
         return kept.state.map(|state| state.name().to_owned());
     };
+    // A session that the log does not have is shown without a state.
     let row = open::find(project, session).ok()?;
     let is_running = project.runner().is_some_and(|runner| open::is_running(runner, &row.id));
     Some(present::state(&row, is_running, &open::machine()).to_owned())

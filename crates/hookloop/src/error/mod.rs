@@ -1,4 +1,4 @@
-//! What a user is told when something did not work: what happened, and what to type next.
+//! The error that a user sees: the failure, and the next command to type.
 
 mod engine;
 mod session;
@@ -17,13 +17,13 @@ pub(crate) type Result<T = ()> = std::result::Result<T, CliError>;
 /// The kinds of failure; each has its exit code, which scripts may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureKind {
-    /// The command was understood and not accepted.
+    /// The command is valid and was refused.
     Refused,
     /// The command line, the configuration or the input is wrong.
     Usage,
-    /// Nobody agreed to what the repository wants to run.
+    /// The repository wants to run something that is not trusted.
     Untrusted,
-    /// The machine did not let us: files, disk, damage.
+    /// The system failed: files, disk, damage.
     System,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct CliError {
     kind: FailureKind,
     message: String,
     hint: Option<String>,
-    /// The file of the project's log is damaged or lost.
+    /// Whether the file of the project's log is damaged or lost.
     is_log_damage: bool,
 }
 
@@ -82,12 +82,12 @@ impl CliError {
         self
     }
 
-    /// The damage or loss of the log's file.
+    /// An error about damage or loss of the log's file.
     fn log_damage(message: impl ToString) -> CliError {
         CliError { is_log_damage: true, ..CliError::system(message) }
     }
 
-    /// The same error, which tells of the damage of the log's file.
+    /// Marks the error as one about damage of the log's file.
     pub(crate) fn about_damage(self) -> CliError {
         CliError { is_log_damage: true, ..self }
     }
@@ -96,12 +96,12 @@ impl CliError {
         self.is_log_damage
     }
 
-    /// The same error as the result of a check, which worked.
+    /// Returns the error as the result of a check that ran.
     pub(crate) fn into_refused(self) -> CliError {
         CliError { kind: FailureKind::Refused, ..self }
     }
 
-    /// Names the log's file, and the way back where there is none yet.
+    /// Adds the log's path, and a hint if there is none yet.
     pub(crate) fn about_log_file(self, file: &Path) -> CliError {
         let path = file.display().to_string();
         let message = if self.message.contains(&path) {
@@ -113,7 +113,7 @@ impl CliError {
         CliError { message, hint: Some(hint), ..self }
     }
 
-    /// What happened and what to type, in one line.
+    /// Returns the message and the hint in one line.
     pub(crate) fn told(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{} (try: {hint})", self.message),
@@ -129,12 +129,12 @@ impl CliError {
         &self.message
     }
 
-    /// What to type next.
+    /// Returns the next command to type.
     pub(crate) fn tip(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// The end of output that nobody reads any more; no failure of ours.
+    /// Whether the reader has closed the output, which is no failure.
     fn is_broken_pipe(&self) -> bool {
         self.message == BROKEN_PIPE
     }

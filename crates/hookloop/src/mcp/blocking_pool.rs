@@ -1,33 +1,33 @@
-//! Threads for work that blocks: so many at a time, so many in line.
+//! Threads for blocking work, with a limit of running and of waiting pieces.
 
 use std::pin::pin;
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// Pieces of work at the same time.
+/// Pieces of work that run at the same time.
 pub(crate) const CALLS_MAX: usize = 8;
-/// Pieces that wait for their turn; more are refused.
+/// Pieces that wait; more are refused.
 pub(crate) const WAITING_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct BlockingPool {
-    /// Those that are worked on and those that wait.
+    /// Permits of running and waiting pieces.
     places: Arc<Semaphore>,
     turns: Arc<Semaphore>,
 }
 
-/// Why there is no answer.
+/// The reason of a missing answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unanswered {
     Busy,
-    /// Who asked has gone.
+    /// The caller is gone.
     Gone,
-    /// The work broke off.
+    /// The work panicked.
     Lost,
 }
 
-/// Takes the answer, and lets the next one have its turn.
+/// Sends the answer, and frees the place for the next piece.
 pub(crate) struct Reply<T> {
     to: oneshot::Sender<T>,
     _place: OwnedSemaphorePermit,
@@ -35,13 +35,13 @@ pub(crate) struct Reply<T> {
 }
 
 impl<T> Reply<T> {
-    /// Whether nobody waits for it any more.
+    /// Whether the caller has stopped waiting.
     pub(crate) fn is_unwanted(&self) -> bool {
         self.to.is_closed()
     }
 
     pub(crate) fn send(self, answer: T) {
-        // Whoever does not wait for it any more need not have it.
+        // A caller that has stopped waiting gets no answer.
         let _ = self.to.send(answer);
     }
 }
@@ -52,8 +52,8 @@ impl BlockingPool {
         BlockingPool { places: semaphore(CALLS_MAX + WAITING_MAX), turns: semaphore(CALLS_MAX) }
     }
 
-    /// Returns when `work` has replied, or when the asker is `gone`. Work that has begun goes on to its end, and may
-    /// have more to do after its reply.
+    /// Returns when `work` has replied, or when the caller is `gone`. Work that has begun runs to its end, and may
+    /// continue after its reply.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         gone: impl Future<Output = ()>,

@@ -1,7 +1,7 @@
-//! Which text is a message for the server; what other text is answered.
+//! Separates messages for the server from other text, and answers the latter.
 //!
-//! rmcp ignores broken JSON and long lines, ends at a notification that comes too early, and mixes up answers when an id
-//! is used again; over HTTP it takes broken JSON for another type of content.
+//! rmcp ignores broken JSON and long lines, ends at a notification that comes too early, and mixes up answers when an
+//! id is used again; over HTTP it takes broken JSON for another type of content.
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
@@ -26,7 +26,7 @@ impl Verdict {
     }
 }
 
-/// The answer to a body that is no message, for who has no conversation to keep.
+/// Returns the answer to a body that is no message, for a transport without a session.
 pub(crate) fn refuse(body: &[u8]) -> Option<Value> {
     let open = OpenRequests::default();
     match (Gate { open: &open, is_begun: true }).judge(body) {
@@ -91,7 +91,7 @@ impl Gate<'_> {
             return answer(Some(id), error);
         }
         if !self.open.begin(&id) {
-            // Not as an answer to that id: who waits would take it for that of the request at work.
+            // Without that id: the client would take it for the answer to the running request.
             let data = Some(json!({ "id": id }));
             let error = ErrorData::new(ErrorCode::INVALID_REQUEST, "the id is in use", data);
             return answer(None, error);
@@ -124,7 +124,7 @@ fn is_greeting(message: &ClientJsonRpcMessage) -> bool {
         if matches!(request.request, ClientRequest::InitializeRequest(_)))
 }
 
-/// What rmcp knows no parameters for, it takes for a method of somebody else's.
+/// Whether rmcp could not read the parameters: it treats such a request as a custom one.
 fn is_unread(message: &ClientJsonRpcMessage) -> bool {
     matches!(message, JsonRpcMessage::Request(request)
         if matches!(request.request, ClientRequest::CustomRequest(_)))
@@ -151,7 +151,7 @@ fn answer(id: Option<RequestId>, error: ErrorData) -> Verdict {
 mod tests {
     use super::*;
 
-    /// What becomes of lines, one after the other: passed, ignored, or the code of an error and its id.
+    /// Returns the results of lines, one after the other: passed, ignored, or the code of an error and its id.
     #[track_caller]
     fn check(lines: &[(&str, &str)]) {
         let open = OpenRequests::default();

@@ -1,4 +1,4 @@
-//! Where answers come from: the project, opened when it is first needed, asked on threads that may block.
+//! Opens the project when a call first needs it, and again when its configuration changes.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -17,13 +17,13 @@ use super::refusal::Refusal;
 use crate::environment::{directory, state_home, surroundings, user_name};
 use crate::error::CliError;
 
-/// The way to a project, which need not be there yet.
+/// Opens a project, which need not exist yet.
 #[derive(Debug)]
 pub(crate) struct ProjectOpener {
     directory: Option<PathBuf>,
     trust: Option<String>,
     bound: Option<Bound>,
-    /// Agents that come this way may go without a word.
+    /// Whether the agents may disconnect without ending their sessions.
     is_shared: bool,
     opened: Mutex<Option<Opened>>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct ProjectOpener {
 #[derive(Debug)]
 struct Opened {
     desk: Desk,
-    /// Of what the project was read from.
+    /// The stamps of the files that configure the project.
     stamps: [FileStamp; 3],
 }
 
@@ -40,7 +40,7 @@ impl ProjectOpener {
         ProjectOpener { directory, trust, bound: None, is_shared: false, opened: Mutex::new(None) }
     }
 
-    /// For agents that are not this program's parents.
+    /// For agents that did not start this program.
     pub(crate) fn shared(self) -> ProjectOpener {
         ProjectOpener { is_shared: true, ..self }
     }
@@ -50,7 +50,7 @@ impl ProjectOpener {
         ProjectOpener { bound, ..self }
     }
 
-    /// The desk of the project as it is configured now. Blocks.
+    /// Returns the tools of the project with its current configuration. Blocks.
     pub(super) fn desk(&self) -> Result<Desk, Refusal> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let place = Place::find(&directory(self.directory.as_deref())?, &state_home()?);
@@ -66,14 +66,14 @@ impl ProjectOpener {
             surroundings.user_file.as_deref().map_or(FileStamp::none(), FileStamp::of),
             FileStamp::of(&trust::file(&place.state)),
         ];
-        // A server stays for hours; rules that were changed meanwhile hold from the next call on.
+        // A server runs for hours; changed rules apply from the next call on.
         if let Some(opened) = opened.as_ref().filter(|opened| opened.stamps == stamps) {
             return Ok(opened.desk.clone());
         }
         let project =
             Project::open(&place, self.caller(), &surroundings).map_err(CliError::from)?;
         let desk = match opened.as_ref() {
-            // What is under way goes on under the new rules.
+            // Running work continues under the new rules.
             Some(before) => before.desk.reopened(project),
             None => {
                 let desk = Desk::new(project, self.bound.clone()).map_err(CliError::from)?;
@@ -92,7 +92,7 @@ impl ProjectOpener {
         }
     }
 
-    /// Calls are an agent's, whoever started this program.
+    /// Returns the caller: an agent, even if a person started this program.
     fn caller(&self) -> Caller {
         match &self.bound {
             Some(bound) => {
@@ -107,18 +107,19 @@ impl ProjectOpener {
     }
 }
 
-/// What tells a file from what it was.
+/// The identity of a file's content: it changes when the file changes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp(Option<(u64, u64, i64, i64)>);
 
 impl FileStamp {
-    /// Of no file.
+    /// The stamp of a missing file.
     pub(crate) fn none() -> FileStamp {
         FileStamp(None)
     }
 
     pub(crate) fn of(path: &Path) -> FileStamp {
         let stamp = |file: Metadata| (file.ino(), file.len(), file.mtime(), file.mtime_nsec());
+        // A file that can't be read has the stamp of no file; opening the project reports it.
         FileStamp(std::fs::metadata(path).ok().map(stamp))
     }
 }

@@ -1,4 +1,4 @@
-//! Why an agent does not get what it asked for, and what it can do instead.
+//! Errors for agents: the reason, and the next step.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub(crate) struct Refusal {
     /// For programs; docs/mcp.md has the list.
     pub(crate) code: &'static str,
     pub(crate) message: Cow<'static, str>,
-    /// What the agent can do.
+    /// The next step of the agent.
     pub(crate) next: Cow<'static, str>,
 }
 

@@ -1,4 +1,4 @@
-//! What can be read without a tool: documents of the work at hand.
+//! Resources: documents about the current work.
 
 use hookloop_engine::guest::desk::{Desk, Document};
 use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents};

@@ -14,16 +14,16 @@ use super::project_opener::ProjectOpener;
 use super::refusal::Refusal;
 use crate::error::CliError;
 
-/// How long it may take to leave the store.
+/// The longest time that closing the store may take.
 const LEAVE_MAX: Duration = Duration::from_millis(200);
 
-/// Takes calls to the desk.
+/// Runs the calls of agents.
 #[derive(Debug)]
 pub(crate) struct ToolService {
     opener: ProjectOpener,
     pool: BlockingPool,
     tending: Mutex<()>,
-    /// Something was written since reactions were last looked for, here or by a process that died.
+    /// Whether reactions may be due: after a write, and at the start because of processes that died.
     is_due: AtomicBool,
 }
 
@@ -37,7 +37,7 @@ impl ToolService {
         })
     }
 
-    /// Answers when the work is done, or when the caller is `gone`.
+    /// Returns when the work is done, or when the caller is `gone`.
     pub(super) async fn ask<T: Send + 'static>(
         self: &Arc<ToolService>,
         gone: impl Future<Output = ()>,
@@ -48,7 +48,7 @@ impl ToolService {
         let stop = Stop::new().map_err(CliError::from)?;
         let of_call = stop.clone();
         let work = move |reply: Reply<_>| {
-            // Who has gone while it waited wants nothing any more.
+            // A caller that left while the call waited needs no answer.
             if reply.is_unwanted() {
                 return;
             }
@@ -62,13 +62,13 @@ impl ToolService {
         };
         let answered = self.pool.run(gone, work).await;
         if answered.is_err() {
-            // What it has begun is called off.
+            // Work that the call has started is cancelled.
             stop.by_user();
         }
         answered.unwrap_or_else(|unanswered| Err(unanswered.into()))
     }
 
-    /// Looks at the project, and does nothing in it; none if that can't be done now.
+    /// Reads the project without a change; none if that is not possible now.
     pub(crate) async fn look<T: Send + 'static>(
         self: &Arc<ToolService>,
         work: impl FnOnce(&Project) -> Option<T> + Send + 'static,
@@ -76,35 +76,38 @@ impl ToolService {
         let service = Arc::clone(self);
         let work = move |reply: Reply<_>| {
             if !reply.is_unwanted() {
+                // The caller answers that the service is not available.
                 reply.send(service.opener.desk().ok().and_then(|desk| work(desk.project())));
             }
         };
         self.pool.run(std::future::pending(), work).await.ok().flatten()
     }
 
-    /// Does the reactions that calls led to, after their answers, on one thread at a time.
+    /// Runs the reactions to calls, after their answers, on one thread at a time.
     fn tend(&self, project: &Project) {
         while self.is_due.load(Ordering::Acquire) {
             let Ok(_turn) = self.tending.try_lock() else { return };
             while self.is_due.swap(false, Ordering::AcqRel) {
-                // What stays undone is told by the next command that a person types.
+                // The next command of a person reports reactions that failed.
                 let _ = settle(project);
             }
         }
     }
 
-    /// Before the process ends. A call that still runs may have the store, and is not waited for.
+    /// Closes the project before the process ends. A call that still runs is not waited for.
     pub(crate) fn leave(self: Arc<ToolService>) {
         let (left, is_left) = mpsc::channel();
         thread::spawn(move || {
             self.opener.leave();
+            // The receiver may have stopped waiting.
             let _ = left.send(());
         });
+        // After the limit the process ends, and the store recovers as after a crash.
         let _ = is_left.recv_timeout(LEAVE_MAX);
     }
 }
 
-/// Does the reactions and workflows that calls led to.
+/// Runs the reactions and workflows that calls caused.
 fn settle(project: &Project) -> Result<(), EngineError> {
     if project.has_pending()? {
         project.react_here(&mut Done::default())?;

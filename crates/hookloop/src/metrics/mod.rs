@@ -1,19 +1,17 @@
-//! Figures for Prometheus, made when they are asked for.
+//! Metrics for Prometheus, computed for each request.
 //!
-//! - [`table`]: every metric there is
-//! - [`project`]: what the view of a project says
-//! - [`worker`]: what a worker has done since it began
+//! - [`table`]: every metric
+//! - [`project`]: the metrics of a project, from its view
+//! - [`worker`]: the metrics of a worker since its start
 //!
-//! Labels are names that a configuration has, never ids: what is asked every few seconds must not grow with the work.
+//! Labels are names from the configuration, never ids: the size of an answer must not grow with the work.
 
 mod project;
 mod table;
 mod worker;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
-
 use hookloop_engine::project::Project;
+use std::collections::{BTreeMap, BTreeSet};
 
 use table::{Kind, METRICS, Metric};
 
@@ -23,7 +21,7 @@ pub(crate) use worker::Tally;
 pub(crate) const PATH: &str = "/metrics";
 /// The text format of Prometheus.
 pub(crate) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// Different values of one label; those that come after are added up as [`OTHER`].
+/// Values of one label; further ones are added up as [`OTHER`].
 const VALUES_MAX: usize = 100;
 const OTHER: &str = "other";
 /// The longest value of a label.
@@ -50,7 +48,7 @@ impl Page {
         self.add(metric, labels, value as f64);
     }
 
-    /// The samples of a histogram; each bucket has what is in those before it, too.
+    /// Adds the samples of a histogram; the buckets are cumulative.
     fn histogram(
         &mut self,
         metric: &Metric,
@@ -79,7 +77,7 @@ impl Page {
         *samples.entry(format!("{}{part}{labels}", metric.name)).or_default() += value;
     }
 
-    /// A label's value as it is written, or what stands for those that are too many.
+    /// Returns a label's value, escaped, or `other` if there are too many values.
     fn value(&mut self, metric: &Metric, label: &'static str, value: &str) -> String {
         let value: String = value.chars().take(VALUE_MAX).collect();
         let seen = self.values.entry((metric.name, label)).or_default();
@@ -91,7 +89,7 @@ impl Page {
         written
     }
 
-    /// The answer, with every metric's name whether it has samples or not.
+    /// Returns the page, with every metric, even one without samples.
     fn render(&self) -> String {
         let mut text = String::new();
         for Metric { name, kind, help } in METRICS {
@@ -100,8 +98,7 @@ impl Page {
                 Kind::Gauge => "gauge",
                 Kind::Histogram => "histogram",
             };
-            // Writing to a text does not fail.
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+            text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
             let samples = self.samples.get(name).into_iter().flatten();
             let mut samples: Vec<(&String, &f64)> = samples.collect();
             samples.sort_by(|one, other| {
@@ -110,14 +107,14 @@ impl Page {
                 one.cmp(other).then(first.total_cmp(&second))
             });
             for (sample, value) in samples {
-                let _ = writeln!(text, "{sample} {value}");
+                text.push_str(&format!("{sample} {value}\n"));
             }
         }
         text
     }
 }
 
-/// What a sample is sorted by: its labels, then what a bucket holds; the rest of a histogram is behind its buckets.
+/// Returns the sort key of a sample: its labels, then its bucket; sum and count follow the buckets.
 fn order(sample: &str) -> (&str, f64) {
     let labels = sample.split_once('{').map_or("", |(_, labels)| labels.trim_end_matches('}'));
     match labels.rsplit_once(",le=\"") {

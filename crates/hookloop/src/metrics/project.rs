@@ -1,4 +1,4 @@
-//! What the view of a project says.
+//! The metrics of a project, from its view.
 
 use std::time::Instant;
 

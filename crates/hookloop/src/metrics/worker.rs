@@ -1,4 +1,4 @@
-//! What a worker has done since it began, as it tells it.
+//! The metrics of a worker since its start.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -73,7 +73,7 @@ impl Tally {
     pub(crate) fn page(&self) -> String {
         let mut page = Page::default();
         for (name, project) in &self.projects {
-            // One that can't be read now has no figures now.
+            // A project that can't be read now has no metrics in this answer.
             let _ = add_project(&mut page, name, project);
         }
         self.add(&mut page);

@@ -1,14 +1,13 @@
-//! The agents that have hooks of their own: where their settings are, what they call things, what they can be held to.
+//! The agents with native hooks: the places of their settings, their names for events, their guarantees.
 
 use std::path::{Path, PathBuf};
 
 use super::command_line::{SUBCOMMAND, quoted};
 use super::settings::Entry;
 
-/// Gates may run a project's whole test suite; what ends them is hookloop's own limits, each with a name. The agent's
-/// limit is only for a hookloop that hangs.
+/// Gates may run a whole test suite, within hookloop's own limits. The agent's limit is only for a hookloop that hangs.
 const TIMEOUT_S: u64 = 3600;
-/// Codex gives the end of a session no more, and complains about hooks that ask for it.
+/// Codex allows no more at the end of a session, and warns about hooks with more.
 const CODEX_END_TIMEOUT_S: u64 = 3;
 const MS_PER_S: u64 = 1000;
 
@@ -35,7 +34,7 @@ impl Scope {
     }
 }
 
-/// What the environment says about where agents keep their settings.
+/// The directories of the agents' settings, from the environment.
 #[derive(Debug)]
 pub(crate) struct Homes {
     pub(crate) home: Option<PathBuf>,
@@ -69,12 +68,12 @@ impl Agent {
         Agent::ALL.into_iter().find(|agent| agent.name() == name)
     }
 
-    /// Where it looks for the settings of a project.
+    /// Returns the directory of a project's settings.
     pub(crate) fn project_directory(self, root: &Path) -> PathBuf {
         root.join(format!(".{}", self.name()))
     }
 
-    /// Where it looks for those of a user.
+    /// Returns the directory of a user's settings.
     pub(crate) fn user_directory(self, homes: &Homes) -> Option<PathBuf> {
         let home = || homes.home.as_ref().map(|home| self.project_directory(home));
         match self {
@@ -93,7 +92,7 @@ impl Agent {
         }
     }
 
-    /// What hookloop has to know of, by the agent's own names.
+    /// Returns the events that hookloop needs, by the agent's names.
     fn events(self) -> [&'static str; 4] {
         match self {
             Agent::Claude | Agent::Codex => {
@@ -103,7 +102,7 @@ impl Agent {
         }
     }
 
-    /// The entries for a hookloop that is started by `program`.
+    /// Returns the entries for a hookloop that `program` starts.
     pub(crate) fn entries(self, program: &str) -> Vec<Entry> {
         let entry = |event| Entry {
             event,
@@ -117,7 +116,7 @@ impl Agent {
         let line = format!("{} {SUBCOMMAND} {event} --agent {}", quoted(program), self.name());
         match self {
             Agent::Claude | Agent::Codex => line,
-            // It takes every exit code above 1 for a refusal: also a shell's 127 when hookloop is gone.
+            // Gemini reads every exit code above 1 as a refusal, even a shell's 127 if hookloop is missing.
             Agent::Gemini => format!("{line} || exit 1"),
         }
     }
@@ -130,7 +129,7 @@ impl Agent {
         }
     }
 
-    /// What its user types to give it hookloop's tools.
+    /// Returns the command that gives the agent hookloop's tools.
     pub(crate) fn mcp_line(self) -> &'static str {
         match self {
             Agent::Claude => "claude mcp add hookloop -- hookloop mcp",
@@ -139,7 +138,7 @@ impl Agent {
         }
     }
 
-    /// What hooks in it come to.
+    /// Returns the guarantees of hooks in the agent.
     pub(crate) fn terms(self) -> &'static [(Force, &'static str)] {
         match self {
             Agent::Claude => &[

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-/// The program's name, by which its entries are known again.
+/// The program's name, which identifies its entries.
 const PROGRAM: &str = "hookloop";
 /// The command that an entry runs.
 pub(super) const SUBCOMMAND: &str = "hook";
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%=:,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -17,7 +17,7 @@ pub(crate) fn quoted(word: &str) -> String {
     }
 }
 
-/// The program of a command that is one of our entries.
+/// Returns the program of a command that is one of hookloop's entries.
 pub(crate) fn program_of(command: &str) -> Option<String> {
     let (program, rest) = first_word(command)?;
     let mut rest = rest.split_ascii_whitespace();
@@ -27,7 +27,7 @@ pub(crate) fn program_of(command: &str) -> Option<String> {
     is_ours.then_some(program)
 }
 
-/// A shell's first word, and what is behind it.
+/// Splits a command line into its first word and the rest.
 fn first_word(line: &str) -> Option<(String, &str)> {
     let mut word = String::new();
     let mut rest = line.trim_start();

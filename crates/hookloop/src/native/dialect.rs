@@ -1,11 +1,11 @@
-//! What agents say to their hooks, and what they understand: JSON in, JSON out, each in its own way.
+//! The JSON that agents send to their hooks, and the JSON that they expect back.
 
 use hookloop_engine::guest::native::{Moment, Reply};
 use serde_json::{Value, json};
 
 use super::agent::Agent;
 
-/// The beginning of what a gate has an agent told. Gemini hands it to its own hooks as if its user had asked it.
+/// The start of a message from a gate to an agent. Gemini hands it to its own hooks as if its user had asked it.
 const FEEDBACK: &str = "hookloop: not done yet.";
 
 /// An event as hookloop understands it.
@@ -33,7 +33,7 @@ impl Event {
     }
 }
 
-/// What an agent's hook was given.
+/// The input of an agent's hook.
 #[derive(Debug)]
 pub(crate) struct Payload {
     fields: Value,
@@ -63,7 +63,7 @@ impl Payload {
         self.text("session_id")
     }
 
-    /// Whose payload this is, by what only one of them has.
+    /// Returns the agent of a payload, by fields that only one agent has.
     pub(crate) fn agent(&self) -> Agent {
         let has = |field: &str| self.fields.get(field).is_some();
         let is_gemini = matches!(self.text("hook_event_name"), "AfterAgent" | "BeforeAgent");
@@ -75,7 +75,7 @@ impl Payload {
         }
     }
 
-    /// What has happened.
+    /// Returns the event of the payload.
     pub(crate) fn moment(&self, event: Event) -> Option<Moment<'_>> {
         match event {
             Event::Start => Some(Moment::Start),
@@ -103,7 +103,7 @@ impl Payload {
     }
 }
 
-/// What the agent is answered; nothing if there is nothing to say.
+/// Returns the answer to the agent; none if there is nothing to report.
 pub(crate) fn answer(agent: Agent, payload: &Payload, named: &str, reply: Reply) -> Option<Value> {
     match reply {
         Reply::Nothing | Reply::Pass { note: None } => None,
@@ -176,7 +176,7 @@ mod tests {
         let context = json!({"hookEventName": "BeforeAgent", "additionalContext": "t"});
         let said = say(Agent::Gemini, Reply::Context("t".to_owned())).unwrap();
         assert_eq!(said, json!({"hookSpecificOutput": context}));
-        // What a gate had an agent told is nothing that its user asks for.
+        // A gate's message to an agent is not a prompt of its user.
         let told = json!({"hook_event_name": "BeforeAgent", "prompt": reason}).to_string();
         assert_eq!(Payload::read(told.as_bytes()).unwrap().moment(Event::Prompt), None);
     }

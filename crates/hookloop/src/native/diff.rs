@@ -1,4 +1,4 @@
-//! What a change of a file looks like: the lines that differ, with a few around them.
+//! The diff of a file: the changed lines, with a few lines of context.
 
 /// Lines that are shown around a change.
 const CONTEXT: usize = 3;

@@ -1,7 +1,7 @@
 //! Where the parts of a settings file are: JSON as people write it, with comments and trailing commas.
 //!
-//! Whether it is JSON is `serde_json`'s to say; here are only places, so that what is changed is spliced and everything
-//! else stays as it is, byte for byte.
+//! Whether it is JSON is `serde_json`'s decision; this module only finds places, so that a change is a splice and all
+//! other bytes stay.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// What is wrong with what stands at `at`.
+    /// The mistake at `at`.
     pub(crate) fn at(text: &str, at: usize, message: impl Into<String>) -> Fault {
         let before = &text[..at];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -74,7 +74,7 @@ pub(crate) enum Kind {
     /// A bracket, a colon or a comma.
     Mark(u8),
     Text,
-    /// A number or a name, or what should be one.
+    /// A number or a name, valid or not.
     Word,
     LineComment,
     BlockComment,
@@ -154,7 +154,7 @@ impl<'t> Document<'t> {
     }
 }
 
-/// Cuts the text into tokens. What is no JSON comes out as something that is none either.
+/// Cuts the text into tokens. Invalid JSON stays invalid.
 fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
@@ -173,7 +173,7 @@ fn tokens(text: &str) -> Vec<Token> {
                 (Kind::LineComment, line.trim_end_matches('\r').len())
             }
             b'/' if rest.starts_with("/*") => {
-                // One without an end goes on as a word, which is no JSON.
+                // A string without an end becomes a word, which is not JSON.
                 match rest[2..].find("*/") {
                     Some(end) => (Kind::BlockComment, end + 4),
                     None => (Kind::Word, rest.len()),

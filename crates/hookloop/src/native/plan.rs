@@ -1,4 +1,4 @@
-//! What installing or uninstalling comes to, file by file, before anything is done.
+//! Plans an installation or removal, file by file, before anything changes.
 
 use std::path::{Path, PathBuf};
 
@@ -89,7 +89,7 @@ impl Found {
     }
 }
 
-/// What is to become of a file.
+/// The planned change of a file.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) path: PathBuf,
@@ -117,14 +117,14 @@ fn text_of(bytes: Option<&[u8]>) -> String {
     String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
 }
 
-/// What is to be done, and what was found that is nobody's to touch.
+/// The planned changes, and the entries that hookloop must not touch.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) changes: Vec<Change>,
     pub(crate) left: Vec<PathBuf>,
 }
 
-/// What puts hookloop into an agent.
+/// Plans the installation into an agent.
 pub(crate) fn install(
     ground: &Ground,
     program: &str,
@@ -174,7 +174,7 @@ fn settings_in(ground: &Ground, program: &str) -> Result<Option<Change>, PlanErr
     }))
 }
 
-/// What takes it out again.
+/// Plans the removal from an agent.
 pub(crate) fn uninstall(ground: &Ground, records: &Records) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     // Last what the others are below of: a directory that was made for it goes when it is empty.
@@ -214,7 +214,7 @@ fn removal(found: Found, after: Option<Vec<u8>>) -> Option<Change> {
     (before != after).then_some(Change { path, before, after, inserted, created: false })
 }
 
-/// Does what is planned, and remembers it.
+/// Performs the plan, and records it.
 pub(crate) fn perform(
     plan: &Plan,
     records: &mut Records,

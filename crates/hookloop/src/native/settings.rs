@@ -1,7 +1,7 @@
 //! hookloop's entries in an agent's settings: put in, found again, taken out, with everything else as it was.
 //!
-//! What was there is never written anew, only spliced. Whether a list or an object was there before, the text itself
-//! tells later: one that we made has blanks behind its bracket, into one that was empty the first entry is put without.
+//! Existing text is never rewritten, only spliced. Whether a list or an object was there before, the text itself tells
+//! later: one that we made has blanks behind its bracket, into one that was empty the first entry is put without.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::jsonc::{Document, Fault, Kind, Node, Parts};
 
-/// An event of an agent's, and what is to run for it.
+/// An event of an agent, and the command that runs for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) event: &'static str,
@@ -19,7 +19,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// What stands in the list of the event.
+    /// The item in the list of the event.
     fn group(&self) -> String {
         let command = Value::from(self.command.as_str());
         let hook = format!(
@@ -297,7 +297,7 @@ fn our_command(entry: &Value) -> Option<&str> {
     entry["command"].as_str().filter(|command| super::command_line::program_of(command).is_some())
 }
 
-/// What is left of a file.
+/// The text that is left of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     Text(String),
@@ -305,7 +305,7 @@ pub(crate) enum Rest {
     Nothing,
 }
 
-/// Takes all our entries out, and what was made for them.
+/// Removes all entries of hookloop, and the containers that were created for them.
 pub(crate) fn uninstall(text: &str) -> Result<Rest, Fault> {
     let mut text = text.to_owned();
     loop {
@@ -336,7 +336,7 @@ enum Removal {
     Item(Range<usize>),
 }
 
-/// The last first: what is left of a container looks as it did before.
+/// The last first, so that the containers look as before.
 fn next_removal(document: &Document<'_>) -> Option<Removal> {
     let root = document.root.as_ref()?;
     let hooks = root.member("hooks")?;
@@ -392,7 +392,7 @@ fn is_ours(document: &Document<'_>, entry: &Node) -> bool {
     our_command(&document.value(&entry.range)).is_some()
 }
 
-/// What goes with an item, last part first: the blanks before it, and a comma.
+/// Returns the parts that belong to an item, the last first: the blanks before it, and a comma.
 fn cuts(document: &Document<'_>, item: &Range<usize>) -> Vec<Range<usize>> {
     let is_comma = |kind: Kind| kind == Kind::Mark(b',');
     let lead = document.token_before(item.start).map_or(0, |token| token.range.end);

@@ -12,7 +12,7 @@ use crate::sanitize::plain;
 /// The next step after a session that no gate could prove.
 const ADD_GATE: &str = "add a `stop` hook to hookloop.yaml, such as your tests";
 
-/// What a session came to, in a line, and what to type next.
+/// Returns the result of a session in a line, and the next command.
 pub(crate) fn conclusion(id: &str, session: &Session) -> (Severity, String, Option<String>) {
     let iterations = counted(session.iteration, "iteration", "iterations");
     let count = format!("{iterations}, {}", duration(session.active_ms));
@@ -72,9 +72,11 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Severity, String, Opti
     }
 }
 
-/// Describes the outputs and messages that no prompt had when the session ended; none if no later turn needs them.
+/// Describes the outputs and messages that no prompt contained when the session ended; none if no later turn needs
+/// them.
 ///
-/// A session that can be resumed keeps them. A session that is complete needs them no more, unless its final turn failed.
+/// A session that can be resumed keeps them. A session that is complete needs them no more, unless its final turn
+/// failed.
 pub(crate) fn outputs_left(session: &Session) -> Option<String> {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     if session.lost_outputs > 0 {
@@ -98,7 +100,7 @@ pub(crate) fn is_unpriced_limit(session: &Session) -> bool {
         && session.unpriced_turns >= limits.unpriced_turns
 }
 
-/// Why a complete session is not proven.
+/// Returns the reason why a complete session is not proven.
 pub(crate) fn why_unproven(session: &Session) -> String {
     if !session.tasks_unproven.is_empty() {
         let names: Vec<String> = session.tasks_unproven.iter().map(ToString::to_string).collect();
@@ -112,7 +114,7 @@ pub(crate) fn why_unproven(session: &Session) -> String {
     }
 }
 
-/// The gates that were skipped or failed without blocking, by name.
+/// Names the gates that were skipped or failed without blocking.
 fn results_of_gates(judged: &GatesJudged) -> String {
     let kinds = [(&judged.skipped, "skipped"), (&judged.failed, "failed without blocking")];
     let named = kinds.into_iter().filter(|(names, _)| !names.is_empty());
@@ -121,7 +123,7 @@ fn results_of_gates(judged: &GatesJudged) -> String {
     if named.is_empty() { String::new() } else { format!(" ({})", named.join("; ")) }
 }
 
-/// What a session ended as, in a few words.
+/// Returns the outcome of a session in a few words.
 pub(crate) fn outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Complete { unproven: false } => "complete".to_owned(),

@@ -7,7 +7,7 @@ use hookloop_engine::store::SessionRow;
 
 use crate::sanitize::plain;
 
-/// What a session takes for the end of its work, in words.
+/// Returns the stop conditions of a session in words.
 pub(crate) fn stop_when(plan: &Plan) -> String {
     let way = |way: &StopWhen| match way {
         StopWhen::Default | StopWhen::Promise => "it says so and the gates pass".to_owned(),
@@ -19,7 +19,7 @@ pub(crate) fn stop_when(plan: &Plan) -> String {
     plan.stop_when.iter().map(way).collect::<Vec<_>>().join(", ")
 }
 
-/// What a session is for.
+/// Returns the work of a session.
 pub(crate) fn work(work: &Work) -> String {
     match work {
         Work::Prompt(prompt) => plain(prompt.lines().next().unwrap_or_default()).into_owned(),
@@ -31,7 +31,7 @@ pub(crate) fn work(work: &Work) -> String {
     }
 }
 
-/// The state of a session as a list shows it: one of this machine that nobody performs is not running.
+/// Returns the state of a session; a session of this machine that no process runs is interrupted.
 pub(crate) fn state<'r>(row: &'r SessionRow, is_running: bool, machine: &str) -> &'r str {
     let is_there = is_running || row.machine != machine || open::is_of_guest(row);
     match (row.state.as_str(), is_there) {

@@ -1,7 +1,5 @@
 //! The page of commands, from the parser.
 
-use std::fmt::Write;
-
 use clap::{Arg, Command};
 
 use super::{cell, list};
@@ -33,24 +31,24 @@ fn section(text: &mut String, command: &Command, level: usize) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
     let about = command.get_long_about().or_else(|| command.get_about());
     let about = about.map(ToString::to_string).unwrap_or_default();
-    let _ = write!(text, "\n{} {name}\n\n{}\n", "#".repeat(level), sentences(&about));
+    text.push_str(&format!("\n{} {name}\n\n{}\n", "#".repeat(level), sentences(&about)));
     if command.has_subcommands() {
         let names: Vec<&str> = visible(command).map(Command::get_name).collect();
-        let _ = write!(text, "\nHas {}.\n", list(names));
+        text.push_str(&format!("\nHas {}.\n", list(names)));
         for below in visible(command) {
             section(text, below, level + 1);
         }
         return;
     }
     let usage = command.clone().render_usage().to_string();
-    let _ = write!(text, "\n```text\n{}\n```\n", usage.trim_start_matches("Usage: "));
+    text.push_str(&format!("\n```text\n{}\n```\n", usage.trim_start_matches("Usage: ")));
     let is_own = |arg: &&Arg| {
         let is_help = matches!(arg.get_id().as_str(), "help" | "version");
         !is_help && !arg.is_global_set() && !arg.is_hide_set()
     };
     let own: Vec<&Arg> = command.get_arguments().filter(is_own).collect();
     if !own.is_empty() {
-        let _ = write!(text, "\n{}", table(&own));
+        text.push_str(&format!("\n{}", table(&own)));
     }
 }
 
@@ -71,7 +69,7 @@ fn stopped(text: &str) -> String {
 fn table(args: &[&Arg]) -> String {
     let mut text = "| | |\n|---|---|\n".to_owned();
     for arg in args {
-        let _ = writeln!(text, "| `{}` | {} |", cell(&spelling(arg)), cell(&meaning(arg)));
+        text.push_str(&format!("| `{}` | {} |\n", cell(&spelling(arg)), cell(&meaning(arg))));
     }
     text
 }

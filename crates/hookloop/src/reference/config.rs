@@ -1,7 +1,5 @@
 //! The page of the configuration, from the schemas that editors use.
 
-use std::fmt::Write;
-
 use serde_json::Value;
 
 use super::cell;
@@ -31,7 +29,7 @@ pub(super) fn page() -> String {
     let mut told: Vec<&str> = Vec::new();
     for (name, about, schema) in &files {
         let shape = Shape::linked(schema);
-        let _ = write!(text, "\n## {name}\n\n{about}\n");
+        text.push_str(&format!("\n## {name}\n\n{about}\n"));
         text.push_str(&table(shape, schema));
         for (name, found) in shape.sections() {
             // The files have most of them in common.
@@ -40,9 +38,9 @@ pub(super) fn page() -> String {
             }
             told.push(name);
             let about = found["description"].as_str().unwrap_or_default();
-            let _ = write!(text, "\n### {}\n", title(name));
+            text.push_str(&format!("\n### {}\n", title(name)));
             if !about.is_empty() {
-                let _ = write!(text, "\n{about}\n");
+                text.push_str(&format!("\n{about}\n"));
             }
             text.push_str(&table(shape, found));
         }
@@ -56,7 +54,7 @@ fn table(shape: Shape<'_>, node: &Value) -> String {
         let required = if row.is_required { ", required" } else { "" };
         let kind = cell(&row.kind);
         let meaning = cell(&row.meaning);
-        let _ = writeln!(text, "| `{}` | {kind}{required} | {meaning} |", row.name);
+        text.push_str(&format!("| `{}` | {kind}{required} | {meaning} |\n", row.name));
     }
     text
 }

@@ -1,7 +1,5 @@
 //! The page of events, from the types that are stored.
 
-use std::fmt::Write;
-
 use hookloop_core::event::EventBody;
 
 use super::cell;
@@ -22,9 +20,9 @@ pub(super) fn page() -> String {
     for event in EventBody::types() {
         if event.about != about {
             about = event.about;
-            let _ = write!(text, "\n## {about}\n");
+            text.push_str(&format!("\n## {about}\n"));
         }
-        let _ = write!(text, "\n### {}\n\n{}\n", event.name, event.meaning);
+        text.push_str(&format!("\n### {}\n\n{}\n", event.name, event.meaning));
         let rows = Shape::spelled_out(&event.schema).rows(&event.schema);
         if rows.is_empty() {
             text.push_str("\nNo data.\n");
@@ -35,7 +33,7 @@ pub(super) fn page() -> String {
             let optional = if row.is_required { "" } else { ", optional" };
             let kind = cell(&row.kind);
             let meaning = cell(&row.meaning);
-            let _ = writeln!(text, "| `{}` | {kind}{optional} | {meaning} |", row.name);
+            text.push_str(&format!("| `{}` | {kind}{optional} | {meaning} |\n", row.name));
         }
     }
     text

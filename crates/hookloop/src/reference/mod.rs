@@ -1,4 +1,4 @@
-//! Pages of the book that are made from the program: what they say is what it does.
+//! Pages of the book that are generated from the program, so they can't differ from it.
 
 mod commands;
 mod config;

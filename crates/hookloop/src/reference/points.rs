@@ -1,7 +1,5 @@
 //! The page of hook points.
 
-use std::fmt::Write;
-
 use hookloop_core::options::Options;
 use hookloop_core::point::{Kind, Point};
 
@@ -32,15 +30,14 @@ pub(super) fn page() -> String {
         let seconds = Options::default().timeout_at(point.kind()) / 1_000;
         let told = point.event_name();
         let variables = list(point.variables().iter().copied());
-        let _ = writeln!(
-            text,
-            "| [`{name}`](../points/{name}.md) | {kind} | `{told}` | {seconds} s | {variables} |"
-        );
+        text.push_str(&format!(
+            "| [`{name}`](../points/{name}.md) | {kind} | `{told}` | {seconds} s | {variables} |\n"
+        ));
     }
     let other = Point::names().into_iter().filter_map(|name| {
         let point: Point = name.parse().ok()?;
         (point.name() != name).then(|| format!("`{name}` is `{point}`."))
     });
-    let _ = write!(text, "\n{}\n", other.collect::<Vec<_>>().join(" "));
+    text.push_str(&format!("\n{}\n", other.collect::<Vec<_>>().join(" ")));
     text
 }

@@ -81,7 +81,7 @@ impl<'a> Shape<'a> {
         let meaning = fields.iter().find_map(|field| field["description"].as_str());
         let meaning = meaning.unwrap_or_default().to_owned();
         rows.push(Row { name: name.clone(), kind, is_required, meaning });
-        // What differs from variant to variant is not spelled out.
+        // Differences between variants are left out.
         let inner = match fields {
             [only] if !self.links && depth < DEPTH_MAX => self.inner_object(only),
             _ => None,
@@ -106,7 +106,7 @@ impl<'a> Shape<'a> {
         is_object.then_some((found, ""))
     }
 
-    /// What a value is, in words.
+    /// Returns the type of a value in words.
     pub(super) fn kind(self, node: &Value) -> String {
         let node = without_null(node);
         if let Some((name, found)) = self.definition(node) {
@@ -221,7 +221,7 @@ fn is_tagged(node: &Value) -> bool {
     properties(node).iter().any(|(_, field)| field.get("const").is_some())
 }
 
-/// What it may be, one of these.
+/// Returns the allowed values.
 fn variants(node: &Value) -> Vec<&Value> {
     let lists = ["oneOf", "anyOf"].into_iter().filter_map(|key| node.get(key)?.as_array());
     lists.flatten().filter(|variant| variant["type"] != "null").collect()

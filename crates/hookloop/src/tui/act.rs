@@ -1,4 +1,4 @@
-//! Does what the keys ask for, through the same doors as the commands.
+//! Performs effects with the functions that commands use.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ fn act(project: &Project, effect: Effect) -> Result<String, CliError> {
     }
 }
 
-/// What follows from a decision is done, as after a command.
+/// Runs the reactions to a decision, as after a command.
 fn follow(project: &Project, settled: Settled, what: &str) -> Result<String, CliError> {
     let Settled { mut done, next } = settled;
     if done.pending {
@@ -72,7 +72,7 @@ fn follow(project: &Project, settled: Settled, what: &str) -> Result<String, Cli
     Ok(format!("{what}{next}"))
 }
 
-/// An error in one line, with what to type.
+/// Returns an error in one line, with the next command.
 fn words(error: &CliError) -> String {
     match error.tip() {
         Some(tip) => format!("{}; try: {tip}", error.message()),

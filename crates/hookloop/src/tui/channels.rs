@@ -1,4 +1,4 @@
-//! What the threads of a screen share: the loop, who reads, who acts, and the session that asks.
+//! The state that the threads of a screen share: main loop, reader, worker, and the session that asks.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -12,37 +12,37 @@ use hookloop_engine::session::real::Stop;
 use super::data::{News, Wish};
 use super::message::{Effect, Input, Question, Reply};
 
-/// Orders that wait to be done, and results that wait to be seen: who types faster is told so.
+/// Effects and results that may wait; a further effect is refused with a message.
 const WAITING_MAX: usize = 16;
-/// How often who asks looks whether the session is to end, and whether somebody has answered elsewhere.
+/// How often a waiting question checks for the end of the session, and for an answer elsewhere.
 const LOOK: Duration = Duration::from_millis(100);
 pub(crate) const HEAR: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
 struct Inner {
     wish: Wish,
-    /// The latest; what was not seen is replaced by it.
+    /// The latest news; it replaces news that was not read.
     news: Option<News>,
     done: VecDeque<Input>,
     orders: VecDeque<Effect>,
-    /// What is asked, and whether the loop knows.
+    /// The question, and whether the main loop has it.
     question: (Option<Question>, bool),
     answer: Option<Answer>,
-    /// The session is over.
+    /// Whether the session is over.
     is_over: bool,
-    /// The screen is.
+    /// Whether the screen is closed.
     is_closed: bool,
 }
 
 pub(super) struct ScreenChannels {
     inner: Mutex<Inner>,
     changed: Condvar,
-    /// A byte wakes the loop; one that does not fit is not needed.
+    /// A byte wakes the main loop.
     waker: UnixStream,
 }
 
 impl ScreenChannels {
-    /// A channels, and what is readable when there is something for the loop.
+    /// Returns the channels, and a socket that is readable when the main loop has something to do.
     pub(super) fn new() -> std::io::Result<(ScreenChannels, UnixStream)> {
         let (waker, wakes) = UnixStream::pair()?;
         waker.set_nonblocking(true)?;
@@ -55,18 +55,20 @@ impl ScreenChannels {
     }
 
     fn wake(&self) {
+        // If the socket is full, the main loop wakes anyway.
         let _ = (&self.waker).write(&[0]);
     }
 
-    /// What signals write to.
+    /// Returns the socket that signals write to.
     pub(super) fn waker(&self) -> std::io::Result<UnixStream> {
         self.waker.try_clone()
     }
 
-    // The loop.
+    // Called by the main loop.
 
-    /// What happened since the last time.
+    /// Returns the inputs since the last call.
     pub(super) fn take(&self, mut wakes: &UnixStream) -> Vec<Input> {
+        // The bytes only wake the loop; the inputs are taken below, whether there was a byte or not.
         let _ = wakes.read(&mut [0; 64]);
         let mut inner = self.lock();
         let mut inputs: Vec<Input> = inner.news.take().map(Input::News).into_iter().collect();
@@ -87,7 +89,7 @@ impl ScreenChannels {
         self.changed.notify_all();
     }
 
-    /// Has something done, unless too much waits.
+    /// Queues an effect, unless too many wait.
     pub(super) fn order(&self, effect: Effect) -> Result<(), String> {
         let mut inner = self.lock();
         if inner.orders.len() >= WAITING_MAX {
@@ -103,26 +105,26 @@ impl ScreenChannels {
         self.changed.notify_all();
     }
 
-    /// The screen is gone: everybody else may go, too.
+    /// Closes the screen: the other threads end.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    // Who reads.
+    // Called by the reader.
 
     pub(super) fn publish(&self, news: News) {
         self.lock().news = Some(news);
         self.wake();
     }
 
-    /// What is looked at; none if nobody looks any more.
+    /// Returns the content that is shown; none after the screen is closed.
     pub(super) fn wish(&self) -> Option<Wish> {
         let inner = self.lock();
         (!inner.is_closed).then(|| inner.wish.clone())
     }
 
-    /// Waits, but not if something else is looked at.
+    /// Waits, unless other content is shown.
     pub(super) fn rest(&self, known: &Wish, pause: Duration) {
         let end = Instant::now() + pause;
         let mut inner = self.lock();
@@ -136,14 +138,14 @@ impl ScreenChannels {
         }
     }
 
-    // Who acts.
+    // Called by the thread of effects.
 
-    /// The next thing to do; none if the screen is gone.
+    /// Returns the next effect; none after the screen is closed.
     pub(super) fn next_order(&self) -> Option<Effect> {
         let waits = |inner: &mut Inner| inner.orders.is_empty() && !inner.is_closed;
         let inner = self.changed.wait_while(self.lock(), waits);
         let mut inner = inner.unwrap_or_else(PoisonError::into_inner);
-        // What was asked for before it closed is done.
+        // Effects that were requested before the close are performed.
         inner.orders.pop_front()
     }
 
@@ -157,9 +159,9 @@ impl ScreenChannels {
         self.wake();
     }
 
-    // The session.
+    // Called by the session.
 
-    /// Asks who is at the screen, until there is an answer, here or elsewhere, or the session is to end.
+    /// Asks the user, until there is an answer here or elsewhere, or the session ends.
     pub(super) fn ask(
         &self,
         question: Question,
@@ -186,7 +188,7 @@ impl ScreenChannels {
             if heard_at.elapsed() < HEAR {
                 continue;
             }
-            // The screen is drawn meanwhile.
+            // The lock is released, so that the screen can be drawn.
             drop(inner);
             let is_over = is_answered();
             inner = self.lock();
@@ -201,7 +203,7 @@ impl ScreenChannels {
         heard
     }
 
-    /// The session is over: there is nothing to show any more.
+    /// Ends the screen, because the session is over.
     pub(super) fn end(&self) {
         self.lock().is_over = true;
         self.wake();

@@ -1,4 +1,4 @@
-//! What is shown of a project, as it was at one moment.
+//! The content that a screen shows of a project, at one moment.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const SAID_MAX: usize = 500;
 /// The most of a line that is not over yet.
 const OPEN_LINE_MAX: usize = 16 * 1024;
 
-/// What somebody looks at: only that is read.
+/// The content that the user looks at: only that is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wish {
     pub(super) session: Option<SessionId>,
@@ -34,7 +34,7 @@ pub(super) enum WhichTasks {
     All,
 }
 
-/// What was found. What nobody looks at is not in it.
+/// The content that was read. Other views have no content.
 #[derive(Clone, Debug, Default)]
 pub(super) struct News {
     pub(super) overview: Option<Arc<Overview>>,
@@ -45,7 +45,7 @@ pub(super) struct News {
     pub(super) trouble: Option<String>,
 }
 
-/// What every screen has some of.
+/// The content that several views use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overview {
     pub(super) project: String,
@@ -60,7 +60,7 @@ pub(super) struct Overview {
     pub(super) stuck: u64,
 }
 
-/// What a line of the problems is about.
+/// The subject of a line of the problems.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Matter {
     /// As the inbox has it.
@@ -108,14 +108,14 @@ pub(super) struct SessionLine {
     pub(super) state: String,
 }
 
-/// What is known about the problem that is looked at.
+/// The details of the selected problem.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     pub(super) matter: Matter,
     pub(super) details: Vec<String>,
     /// The session that ran into it.
     pub(super) session: Option<SessionId>,
-    /// What can be typed.
+    /// The commands for the problem.
     pub(super) next: Vec<String>,
 }
 
@@ -131,7 +131,7 @@ pub(super) struct Tasks {
 pub(super) struct TaskLine {
     /// The lines of the graph before it.
     pub(super) graph: String,
-    /// None where the graph only goes on.
+    /// None on lines that only continue the graph.
     pub(super) task: Option<TaskFacts>,
 }
 
@@ -160,10 +160,10 @@ pub(super) struct Shown {
     pub(super) now: Option<NowRecord>,
 }
 
-/// What the agent says in the turn that is under way.
+/// The output of the agent in the current turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// No turn is under way.
+    /// No turn is running.
     Nothing,
     /// It is taken there, and its output with it.
     Elsewhere(String),
@@ -172,11 +172,11 @@ pub(super) enum Heard {
     Here(Said),
 }
 
-/// The end of what was said, in lines.
+/// The last lines of the output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     lines: VecDeque<String>,
-    /// What came of a line that is not over.
+    /// The unfinished last line.
     open: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! What is asked in a box above the screen, and what the answers lead to.
+//! Dialogs above the screen.
 
 use hookloop_core::id::SessionId;
 use hookloop_core::inbox::Key;
@@ -10,28 +10,28 @@ use super::message::Effect;
 #[derive(Clone, Debug)]
 pub(super) enum Dialog {
     Help,
-    /// Something that can't be taken back, or that surprises.
+    /// A confirmation of an effect that can't be undone.
     Sure {
         question: String,
         yes: Effect,
     },
-    /// Text for somebody.
+    /// A text to type.
     Say {
         to: To,
         editor: Editor,
     },
-    /// At the limit of retries; see [`State::question`].
+    /// The question of this session at the retry limit; see `State::question`.
     Retry,
-    /// At that of a session that runs elsewhere.
+    /// The question at the retry limit of a session that runs elsewhere.
     Settle {
         key: Key,
         reason: String,
     },
-    /// What becomes of the session that runs here.
+    /// The decision about the session that runs here.
     Leave,
 }
 
-/// Who hears what is typed.
+/// The receiver of a typed text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum To {
     Agent(SessionId),
@@ -47,7 +47,7 @@ impl To {
     }
 }
 
-/// What a key does to text that is typed.
+/// Applies a key to a typed text.
 pub(super) fn edit(editor: &mut Editor, key: KeyEvent) {
     let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {

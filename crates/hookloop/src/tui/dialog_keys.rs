@@ -9,9 +9,9 @@ use super::message::{Effect, Parting};
 use super::state::State;
 
 impl State {
-    /// A key while something is asked.
+    /// Handles a key while a dialog is open.
     pub(super) fn key_in_dialog(&mut self, dialog: Dialog, key: KeyEvent) -> Vec<Effect> {
-        // It is put back if it stays.
+        // The caller has taken the dialog; `stay` puts it back.
         match dialog {
             Dialog::Help => Vec::new(),
             Dialog::Sure { question, yes } => match key.code {

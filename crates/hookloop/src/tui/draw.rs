@@ -1,4 +1,4 @@
-//! A state as cells. Pure: the same state is the same picture.
+//! Draws a state. Pure: the same state gives the same picture.
 
 mod boxes;
 mod problems;
@@ -38,12 +38,12 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
     }
 }
 
-/// A line in the first row of an area.
+/// Draws a line in the first row of an area.
 fn put(frame: &mut Frame<'_>, area: Rect, line: Line<'_>) {
     frame.render_widget(line, area.intersection(frame.area()));
 }
 
-/// Lines from the top of an area; what does not fit is left out.
+/// Draws lines from the top of an area; lines that do not fit are left out.
 fn put_all<'l>(frame: &mut Frame<'_>, area: Rect, lines: impl IntoIterator<Item = Line<'l>>) {
     for (row, line) in area.rows().zip(lines) {
         put(frame, row, line);
@@ -55,17 +55,17 @@ fn choose(frame: &mut Frame<'_>, row: Rect) {
     frame.buffer_mut().set_style(row, CHOSEN);
 }
 
-/// Text from outside.
+/// Returns text from outside, sanitized.
 fn said(text: &str, style: Style) -> Span<'static> {
     Span::styled(screen_line(text), style)
 }
 
-/// The first line of it.
+/// Returns the first line of a text from outside, sanitized.
 fn first(text: &str, style: Style) -> Span<'static> {
     said(text.lines().next().unwrap_or_default(), style)
 }
 
-/// Text cut or filled to a width.
+/// Truncates or pads a text to a width.
 fn cell(text: &str, width: usize) -> String {
     let text = screen_line(text);
     let cut = crate::output::cut(&text, width);
@@ -73,7 +73,7 @@ fn cell(text: &str, width: usize) -> String {
     format!("{cut}{}", " ".repeat(missing))
 }
 
-/// Long text in lines of at most `width` columns, broken between words where that is possible.
+/// Wraps a text to `width` columns, between words if possible.
 fn wrapped(text: &str, width: usize, most: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
@@ -150,7 +150,7 @@ fn names(state: &State) -> Line<'static> {
     Line::from(spans)
 }
 
-/// The last row: what is typed, what was said, or which keys there are.
+/// Draws the last row: the typed text, a message, or the keys.
 fn footer(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if let Some(seeking) = &state.seeking {
         let (lines, (row, column)) = seeking.editor.wrapped(usize::MAX);

@@ -1,4 +1,4 @@
-//! A line that is typed, or a few: what a person says.
+//! An editor for a line, or a few.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
@@ -51,7 +51,7 @@ impl Editor {
         }
     }
 
-    /// What is pasted may be anything: what acts on a terminal is left out, lines stay.
+    /// Pasted text may contain anything: control characters are removed, lines stay.
     fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n").replace('\t', "    ");
         let is_shown =
@@ -63,7 +63,7 @@ impl Editor {
         };
         let text: String = text.chars().filter(is_shown).take_while(fits).collect();
         self.text.insert_str(self.at, &text);
-        // What is typed may join the character before it.
+        // A typed mark may join the character before it.
         self.at = self.border_from(self.at + text.len());
     }
 

@@ -1,4 +1,4 @@
-//! What keys do.
+//! Handles keys.
 
 use hookloop_core::id::SessionId;
 use hookloop_core::session::timeline::What;
@@ -41,7 +41,7 @@ impl State {
         self.key_in_view(key)
     }
 
-    /// What runs here is asked to end; what only looks ends.
+    /// A screen of a running session asks it to end; a screen that only watches closes.
     fn interrupt(&self) -> Effect {
         match self.own {
             Some(_) => Effect::Interrupt,
@@ -305,7 +305,7 @@ impl State {
                 self.step = None;
             }
             KeyCode::Right | KeyCode::Char('l') => {
-                // Who is at the end goes along with it.
+                // At the end, the selection follows new steps.
                 self.part = (part + 1 < last_part).then_some(part + 1 + dropped);
                 self.step = None;
             }
@@ -378,7 +378,7 @@ impl State {
     }
 }
 
-/// What a session is called whose program died.
+/// The state of a session whose program died.
 const INTERRUPTED: &str = "interrupted";
 
 fn is_open(state: &str) -> bool {
@@ -399,7 +399,7 @@ fn motion(code: KeyCode, page: usize) -> Option<Motion> {
     })
 }
 
-/// What there is to read of a step.
+/// Returns the text of a step for the pager.
 fn leaf_of(what: &What) -> Option<Leaf> {
     let title = steps::title(what);
     Some(match what {

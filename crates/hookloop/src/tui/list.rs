@@ -1,9 +1,9 @@
 //! Which line of a list is chosen, and which lines there are.
 
-/// A list whose lines have keys. What is chosen stays chosen while others come and go.
+/// A list whose lines have keys. The selected line stays selected while others come and go.
 #[derive(Clone, Debug, Default)]
 pub(super) struct List {
-    /// What lines have to have in them.
+    /// The text that lines must contain.
     pub(super) filter: String,
     /// Lines that are shown, by their place in all of them.
     lines: Vec<usize>,
@@ -20,7 +20,8 @@ pub(super) enum Motion {
 }
 
 impl List {
-    /// Takes in what there is now: the key of each line (none for what can't be chosen) and what a filter looks at.
+    /// Replaces the lines: the key of each (none for a line that can't be selected), and the text that a filter
+    /// searches.
     pub(super) fn fill<'t>(
         &mut self,
         lines: impl Iterator<Item = (Option<String>, &'t str, &'t str)>,
@@ -46,7 +47,7 @@ impl List {
         self.settle(1);
     }
 
-    /// Goes on to a line that can be chosen, if it is not on one.
+    /// Moves to a line that can be selected, if the current one can't.
     fn settle(&mut self, direction: isize) {
         let is_free = |at: &usize| self.keys.get(*at).is_some_and(Option::is_some);
         let forth = (self.at..self.keys.len()).find(is_free);

@@ -9,7 +9,7 @@ use ratatui::crossterm::event::KeyEvent;
 use super::data::{News, Wish};
 use super::pager::{Leaf, Pager};
 
-/// What comes in.
+/// Inputs of the state.
 #[derive(Debug)]
 pub(super) enum Input {
     Key(KeyEvent),
@@ -20,19 +20,19 @@ pub(super) enum Input {
     },
     Tick(Timestamp),
     News(News),
-    /// The session that runs here wants to know what to do.
+    /// The session that runs here asks at the retry limit; none if the question is gone.
     Asked(Option<Question>),
-    /// What came of an effect: what to say, or why not.
+    /// The result of an effect: a message, or an error.
     Done(Result<String, String>),
     Opened(Pager),
 }
 
-/// What is to be done outside.
+/// Effects that the state requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// The screen ends.
+    /// Closes the screen.
     Part(Parting),
-    /// As ctrl-c on a terminal.
+    /// Does the same as ctrl-c on a terminal.
     Interrupt,
     Suspend,
     Look(Wish),
@@ -48,42 +48,42 @@ pub(super) enum Effect {
     },
     Approve(Key),
     Dismiss(Key),
-    /// At the limit of retries, of the session that runs here.
+    /// Answers the question of the session that runs here.
     Decide(Answer),
-    /// Of one that runs elsewhere.
+    /// Answers the question of a session that runs elsewhere.
     Settle {
         key: Key,
         answer: Answer,
     },
     Open(Leaf),
-    /// To read in the user's own pager.
+    /// Shows a text in the user's own pager.
     Lend(String),
 }
 
-/// Why the screen ended.
+/// The reason why the screen closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Parting {
-    /// The user wants lines, or nothing.
+    /// The user closed the screen.
     Left,
-    /// The user wants to go on with this session, here.
+    /// The user wants to resume this session here.
     Resume(SessionId),
-    /// There is no terminal any more, or the session is over.
+    /// The terminal is gone, or the session is over.
     Closed,
 }
 
-/// What a session asks at the limit of retries.
+/// The question of a session at the retry limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) failing: Vec<String>,
     pub(crate) retries: u32,
 }
 
-/// What came of asking.
+/// The result of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Answer(Answer),
-    /// Somebody has answered, but not here.
+    /// The question was answered elsewhere.
     Elsewhere,
-    /// The screen is gone.
+    /// The screen is closed.
     Nobody,
 }

@@ -39,13 +39,13 @@ pub(crate) use message::{Parting, Question, Reply};
 pub(crate) use screen::{Screen, Showing, watch};
 pub(crate) use terminal::{is_lent, restore};
 
-/// Whether there is a terminal that can show a screen.
+/// Whether standard input and output are a terminal that can show a screen.
 pub(crate) fn is_possible() -> bool {
     let is_dumb = env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !is_dumb
 }
 
-/// Whether who did not ask for a screen has use for one: what builds software may have a terminal, and nobody at it.
+/// Whether to open a screen that nobody asked for: a CI system may have a terminal without a person.
 pub(crate) fn is_wanted() -> bool {
     is_possible() && env::var_os("CI").is_none_or(|value| value.is_empty())
 }

@@ -18,11 +18,11 @@ const LINES_MAX: usize = 100_000;
 /// Columns that a step to the side takes.
 const STEP: usize = 20;
 
-/// What can be read.
+/// A text that the pager can open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Leaf {
     pub(super) title: String,
-    /// What is known without looking.
+    /// Text that needs no read.
     pub(super) text: String,
     /// Where a machine keeps the rest.
     pub(super) artifact: Option<String>,
@@ -62,7 +62,7 @@ impl Pager {
         };
     }
 
-    /// Goes to the next line that has what is sought, or the one before; whether there is one.
+    /// Moves to the next or previous line that contains the searched text; returns whether there is one.
     pub(super) fn seek(&mut self, is_back: bool) -> bool {
         let wanted = self.sought.to_lowercase();
         let count = self.lines.len();
@@ -120,8 +120,7 @@ fn section(directory: &Path, stream: Stream) -> String {
     }
 }
 
-/// The end of an output, and how long all of it is.
-/// The last lines of a stream, and what stands before them.
+/// The end of an output, and how long all of it is. Returns the last lines of a stream, after a heading.
 fn end_of(directory: &Path, stream: Stream) -> std::io::Result<(String, Option<LeftOut>)> {
     let (mut file, length) = artifacts::open(directory, stream)?;
     let from = length.saturating_sub(BYTES_MAX);

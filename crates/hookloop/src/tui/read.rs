@@ -28,7 +28,7 @@ const SESSIONS_MAX: usize = 1_000;
 const TASKS_MAX: usize = 10_000;
 /// Between two looks at whether something is new.
 const POLL: Duration = Duration::from_millis(100);
-/// Who reads rests so many times as long as it took: a flood of events must not keep a processor from who makes them.
+/// The reader rests this many times as long as it read, so that a flood of events does not slow the sessions.
 const REST: u32 = 6;
 /// Between two attempts while the log can't be read.
 const TROUBLE_POLL: Duration = Duration::from_secs(1);
@@ -36,9 +36,9 @@ const TROUBLE_POLL: Duration = Duration::from_secs(1);
 const LIVENESS: Duration = Duration::from_secs(2);
 /// Sessions that are looked at for that.
 const LIVENESS_MAX: usize = 50;
-/// Lines of a task in the graph: its own, and what leads on, if something does.
+/// Lines of a task in the graph: its own, and those that lead to the next.
 const ROW_HEIGHT: usize = 2;
-/// What who holds a task for a session is called.
+/// The prefix of a claimant that is a session.
 const SESSION: &str = "session:";
 
 pub(super) struct Reader {

@@ -1,4 +1,4 @@
-//! The loop that has a screen: waits for keys and news, shows the state, does what it asks for.
+//! The main loop of a screen: waits for keys and news, draws the state, performs its effects.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -31,7 +31,7 @@ const FRAME: Duration = Duration::from_millis(50);
 const KEYS_MAX: usize = 256;
 const SECOND: u64 = 1_000;
 
-/// What is shown, and how.
+/// The content of a screen, and its colours.
 pub(crate) struct Showing {
     /// Of its own: nobody else waits for it.
     pub(crate) project: Project,
@@ -55,7 +55,7 @@ impl Screen {
         let of_thread = Arc::clone(&channels);
         let thread = std::thread::Builder::new().name("screen".to_owned()).spawn(move || {
             let _closing = Closing(&of_thread);
-            // A terminal that is gone ends the showing alone.
+            // A terminal that is gone closes the screen only; the session continues.
             let _ = Loop::new(terminal, state, Arc::clone(&of_thread), wakes, Signals::Others)
                 .and_then(|looping| looping.run(showing));
         })?;
@@ -82,6 +82,7 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.channels.end();
         if let Some(thread) = self.thread.take() {
+            // A panic of this thread is printed by the panic hook; the session continues without a screen.
             let _ = thread.join();
         }
         super::restore();
@@ -97,7 +98,7 @@ impl Drop for Closing<'_> {
     }
 }
 
-/// Shows what runs, until the user leaves.
+/// Shows a screen until the user closes it.
 pub(crate) fn watch(showing: Showing, session: Option<SessionId>) -> io::Result<Parting> {
     let (channels, wakes) = ScreenChannels::new()?;
     let channels = Arc::new(channels);
@@ -112,7 +113,7 @@ pub(crate) fn watch(showing: Showing, session: Option<SessionId>) -> io::Result<
     Loop::new(terminal, state, Arc::clone(&channels), wakes, Signals::Ours)?.run(showing)
 }
 
-/// Who heeds signals that want the program to end.
+/// The handler of signals that end the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Signals {
     /// The session, which has something to do first.
@@ -126,7 +127,7 @@ struct Loop {
     channels: Arc<ScreenChannels>,
     wakes: UnixStream,
     heeded: Vec<SigId>,
-    /// The program is to end; it was told so by ctrl-c; it was stopped and goes on.
+    /// Signals: end, ctrl-c, and continue after a stop.
     is_ended: Arc<AtomicBool>,
     is_interrupted: Arc<AtomicBool>,
     is_continued: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! One session, from its events, and on as they come.
+//! A session as its events tell it, updated with new events.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use hookloop_engine::store::{Seq, SessionRow, StoredEvent};
 
 use super::data::{Heard, Said, Shown};
 
-/// Events that are asked for at once to go on; more if these do not reach back far enough.
+/// Events that an update reads first; more if these do not reach back to the known ones.
 const NEW_EVENTS: usize = 64;
 const MORE: usize = 16;
 
@@ -29,7 +29,7 @@ pub(super) struct SessionView {
 }
 
 impl SessionView {
-    /// None if there is no such session.
+    /// Reads a session; none if the log has no such session.
     pub(super) fn open(
         project: &Project,
         id: &SessionId,
@@ -49,7 +49,7 @@ impl SessionView {
         Ok(Some(view))
     }
 
-    /// Takes in what is new. What it costs depends on that alone.
+    /// Applies the new events. The cost depends on their number alone.
     pub(super) fn catch_up(&mut self, project: &Project) -> Result<(), EngineError> {
         let subject = Subject::Session(self.id.clone());
         let mut most = NEW_EVENTS;

@@ -1,4 +1,4 @@
-//! All that is on the screen: a plain value. Inputs change it, and say what is to be done outside.
+//! The content of the screen: a plain value. Inputs change it and request effects.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::message::{Effect, Input, Question};
 use super::pager::Pager;
 use super::theme::{FRAME_LINES, Theme};
 
-/// How long something that was said stays.
+/// How long a message stays.
 const TOLD_MS: i64 = 6_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl View {
     }
 }
 
-/// Where a filter or a search is typed.
+/// The input of a filter or a search.
 #[derive(Clone, Debug)]
 pub(super) struct Seeking {
     pub(super) editor: Editor,
@@ -122,11 +122,11 @@ impl State {
         self.at_session(id)
     }
 
-    /// Takes in what happened; answers what is to be done.
+    /// Applies an input, and returns the requested effects.
     pub(super) fn update(&mut self, input: Input) -> Vec<Effect> {
         let mut effects = match input {
             Input::Key(key) => {
-                // What was said is read.
+                // The user has read the message.
                 self.told = None;
                 self.key(key)
             }
@@ -196,7 +196,7 @@ impl State {
             self.tasks = Some(tasks);
             self.fill_tasks();
         }
-        // What was asked for before may come after something else was.
+        // An older answer may arrive after a newer request.
         if let Some(shown) = news.shown.filter(|shown| Some(&shown.id) == self.session.as_ref()) {
             self.shown = Some(shown);
         }
@@ -230,7 +230,7 @@ impl State {
 
     fn ask(&mut self, question: Option<Question>) -> Vec<Effect> {
         self.dialog.take_if(|dialog| question.is_none() && matches!(dialog, Dialog::Retry));
-        // Who is typing something is not interrupted.
+        // A dialog that is open is not replaced.
         if question.is_some() && self.dialog.is_none() {
             self.dialog = Some(Dialog::Retry);
         }
@@ -297,7 +297,7 @@ impl State {
         self.tasks.as_ref()?.lines.get(self.task_list.place()?)?.task.as_ref()
     }
 
-    /// What is known of the problem that is chosen.
+    /// Returns the details of the selected problem.
     pub(super) fn facts_of(&self, matter: &Matter) -> Option<&Facts> {
         self.facts.as_deref().filter(|facts| facts.matter == *matter)
     }
@@ -349,7 +349,7 @@ impl State {
         }
     }
 
-    /// Begins to type a filter, or what to look for.
+    /// Opens the input of a filter or a search.
     pub(super) fn seek(&mut self) {
         let known = match &self.pager {
             Some(pager) => pager.sought.clone(),
@@ -378,7 +378,7 @@ impl State {
         self.seeking.take_if(|_| !goes_on);
     }
 
-    /// What is typed is what is looked for.
+    /// Applies the typed text as filter or search.
     fn sought(&mut self) {
         let Some(seeking) = &self.seeking else { return };
         let text = seeking.editor.text().to_owned();
@@ -403,7 +403,7 @@ impl State {
     }
 }
 
-/// Whether something was read anew: what is the same need not be gone through again.
+/// Whether the content has changed; equal content is not processed again.
 fn is_other<T>(new: &Arc<T>, known: Option<&Arc<T>>) -> bool {
     known.is_none_or(|known| !Arc::ptr_eq(new, known))
 }

@@ -47,7 +47,7 @@ fn took(step: &Step, now: Timestamp) -> String {
     }
 }
 
-/// What a step is called above its whole output.
+/// Returns the title of a step above its whole output.
 pub(super) fn title(what: &What) -> String {
     match what {
         What::Hook(ran) => format!("{} {}: {}", ran.point, ran.hook_name, ran.status),
@@ -60,7 +60,7 @@ pub(super) fn title(what: &What) -> String {
     }
 }
 
-/// A part in a list: its sign, its name, and how it went.
+/// Returns a part for a list: its sign, its name and its duration.
 pub(super) fn part(part: &Part, now: Timestamp) -> (Severity, String) {
     let name = match part.kind {
         PartKind::Start => "start".to_owned(),
@@ -81,7 +81,7 @@ pub(super) fn part(part: &Part, now: Timestamp) -> (Severity, String) {
     (weight, format!("{sign} {name} {took}"))
 }
 
-/// What the gates said in it last, or whether its turn failed.
+/// Whether the gates passed last in this part; false if its turn failed.
 fn verdict(part: &Part) -> Option<bool> {
     part.steps.iter().rev().find_map(|step| match &step.what {
         What::Judged(judged) => Some(judged.verdict == Verdict::Pass),
@@ -93,7 +93,7 @@ fn verdict(part: &Part) -> Option<bool> {
     })
 }
 
-/// What goes on now, by the session's own state.
+/// Returns the current activity, by the session's phase.
 pub(super) fn phase(session: &Session) -> &'static str {
     match &session.phase {
         Phase::Starting => "session_start hooks",
@@ -123,7 +123,7 @@ fn short(ms: i64) -> String {
     }
 }
 
-/// How long ago something was.
+/// Returns an age in its largest unit.
 pub(super) fn ago(ms: i64) -> String {
     let seconds = ms.max(0) / 1_000;
     match seconds {

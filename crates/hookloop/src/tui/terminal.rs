@@ -23,7 +23,7 @@ use rustix::process::{Signal, kill_current_process_group};
 use super::draw::draw;
 use super::state::State;
 
-/// What a picture is gathered in before it goes out in one piece.
+/// The buffer of a picture, which is written in one piece.
 const BUFFER: usize = 64 * 1024;
 /// How long who leaves waits for a picture that is on its way out.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -120,7 +120,7 @@ fn page(text: &str) -> io::Result<()> {
     command.args(["-c", &pager]).stdin(Stdio::piped());
     let mut child = command.spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // It need not read all of it.
+        // A pager need not read all of the text.
         let _ = input.write_all(text.as_bytes());
     }
     match child.wait()?.code() {
@@ -155,9 +155,9 @@ pub(crate) fn is_lent() -> bool {
     LENT.load(Ordering::SeqCst) || returned.is_some_and(|at| at.elapsed() < GRACE)
 }
 
-/// Leaves the terminal as it was, if there is a screen on it. Whoever ends the program calls this.
+/// Leaves the terminal as it was, if there is a screen on it. Code that ends the program must call this.
 pub(crate) fn restore() {
-    // Who panics while a picture goes out has this lock, and who writes to a terminal that hangs.
+    // A thread that panics while it draws holds this lock, and so does one that writes to a terminal that hangs.
     let end = Instant::now() + PATIENCE;
     let mut drawing = DRAWING.try_lock();
     while matches!(drawing, Err(TryLockError::WouldBlock)) && Instant::now() < end {
@@ -168,13 +168,15 @@ pub(crate) fn restore() {
         return;
     }
     if let Ok(mut out) = stdout() {
+        // A terminal that is gone can't be restored, and needs no restoring.
         let _ =
             execute!(out, EndSynchronizedUpdate, DisableBracketedPaste, LeaveAlternateScreen, Show);
     }
+    // Nothing else could restore the terminal.
     let _ = disable_raw_mode();
 }
 
-/// What a panic has to say is said on the terminal as it was.
+/// A panic's message is printed on the restored terminal.
 fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

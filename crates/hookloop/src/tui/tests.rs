@@ -1,6 +1,6 @@
-//! What a person sees and what keys lead to, without a terminal.
+//! Tests of pictures and keys, without a terminal.
 //!
-//! Pictures are in `pictures/`. After a change that is meant, `HOOKLOOP_PICTURES=write` writes them anew: look at the
+//! Pictures are in `pictures/`. After a change that is meant, `HOOKLOOP_PICTURES=write` rewrites them: review the
 //! difference.
 
 mod made_up;
@@ -32,7 +32,7 @@ fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
     state.update(Input::Key(KeyEvent::new(code, KeyModifiers::NONE)))
 }
 
-/// Presses one key after the other; answers what the last one led to, but for what is looked at.
+/// Presses one key after the other; returns the effects of the last one, except `Look`.
 fn press(state: &mut State, keys: &str) -> Vec<Effect> {
     let mut effects = Vec::new();
     for c in keys.chars() {
@@ -387,7 +387,7 @@ fn thread_time() -> std::time::Duration {
     std::time::Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap())
 }
 
-/// Ten thousand tasks and a thousand sessions: what a key costs is far below what anybody notices.
+/// With ten thousand tasks and a thousand sessions, a key takes an unnoticeable time.
 #[test]
 fn keys_are_answered_at_any_size() {
     let mut overview = overview();

@@ -1,4 +1,4 @@
-//! What people decide on a page: by the same functions as the command line, answered with what came of it.
+//! Decisions that people take on a page, performed by the same functions as commands.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -22,10 +22,10 @@ use crate::error::{CliError, FailureKind, Result};
 /// How long a session may take to be taken on until who asked is answered, and how often it is looked.
 const RESUME_MAX: Duration = Duration::from_secs(10);
 const RESUME_POLL: Duration = Duration::from_millis(50);
-/// What is read of a program's last words.
+/// Bytes that are read of a program's last output.
 const WORDS_MAX: u64 = 16 * 1024;
 
-/// What can be asked for.
+/// The actions of a page.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 enum Action {
@@ -40,7 +40,7 @@ enum Action {
     Message { session: SessionId, text: String },
 }
 
-/// Does what a body asks for. Blocks.
+/// Performs the action that a body requests. Blocks.
 pub(super) fn act(site: &Site, body: &[u8]) -> (StatusCode, Value) {
     let action = serde_json::from_slice(body)
         .map_err(|error| CliError::usage(format!("this can't be asked for: {error}")));
@@ -57,7 +57,7 @@ pub(super) fn act(site: &Site, body: &[u8]) -> (StatusCode, Value) {
     }
 }
 
-/// What came of it, and what there is to type.
+/// The result, and the next command.
 struct Outcome {
     said: String,
     next: Option<String>,
@@ -113,14 +113,15 @@ fn parse(key: &str) -> Result<Key> {
     key.parse().map_err(CliError::usage)
 }
 
-/// After a decision: what its task is now, and what follows from it.
+/// Returns the state of the task after a decision, and runs the reactions.
 fn settled(project: &Project, word: &str, settled: Settled) -> Result<Outcome> {
     let Settled { mut done, next } = settled;
     if done.pending {
         project.react_here(&mut done)?;
     }
     if done.pending {
-        // What is left takes as long as it takes, and who asked is answered. If it can't be begun, the next command does it.
+        // The remaining reactions may take long, so the answer does not wait for them. If the thread can't start or
+        // fails, the next command runs them.
         let project = project.clone();
         let tender = std::thread::Builder::new();
         let _ = tender.name("reactions".to_owned()).spawn(move || project.tend().map(drop));
@@ -131,7 +132,7 @@ fn settled(project: &Project, word: &str, settled: Settled) -> Result<Outcome> {
     Ok(Outcome { said, next })
 }
 
-/// Starts a program that goes on with a session: this one serves pages. It stays when this one ends.
+/// Starts another process that resumes a session. It stays when this one ends.
 fn resume(site: &Site, id: &SessionId) -> Result<Outcome> {
     site.project.authorize(ControlledAction::ResumeSession)?;
     let before = version(&site.project, id)?;
@@ -170,22 +171,25 @@ fn version(project: &Project, id: &SessionId) -> Result<u64> {
     Ok(project.read(|view| view.version(&Subject::Session(id.clone())))?)
 }
 
-/// Waits for a program's end, so that nothing is left of it, and takes what it says meanwhile.
+/// Reaps a process, and drains its standard error.
 fn tend(mut child: Child) -> Result {
     let tender = std::thread::Builder::new().name("resumed".to_owned());
     tender.spawn(move || {
         if let Some(mut words) = child.stderr.take() {
+            // The pipe is read so that the program does not block; the text is not used.
             let _ = std::io::copy(&mut words, &mut std::io::sink());
         }
+        // The program records its own result in the log.
         let _ = child.wait();
     })?;
     Ok(())
 }
 
-/// Why a program has ended at once, in its own words.
+/// Returns the error of a process that has ended at once, from its output.
 fn last_words(child: &mut Child) -> CliError {
     let mut words = String::new();
     if let Some(stderr) = child.stderr.take() {
+        // The bytes that were read before a failure are shown.
         let _ = stderr.take(WORDS_MAX).read_to_string(&mut words);
     }
     let said: Value = serde_json::from_str(words.trim()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Files that pages need, each under a name that its content has a part in: what has another content has another name.
+//! Files that pages need, each under a name that contains a hash of its content.
 
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};

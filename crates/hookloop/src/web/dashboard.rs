@@ -27,7 +27,7 @@ use crate::mcp::{BlockingPool, Reply, Unanswered};
 
 type Names = Path<HashMap<String, String>>;
 
-/// What pages are made from.
+/// The state that pages are made from.
 pub(super) struct Dashboard {
     templates: Templates,
     assets: Assets,
@@ -49,7 +49,7 @@ impl Dashboard {
         Ok(Dashboard { templates, assets, sites, places: Places::new(), pool: BlockingPool::new() })
     }
 
-    /// Does what may block, where that does not hold up the others.
+    /// Runs blocking work on its own threads.
     async fn ask<T: Send + 'static>(
         self: &Arc<Dashboard>,
         work: impl FnOnce(&Dashboard) -> Result<T> + Send + 'static,
@@ -98,7 +98,7 @@ impl Dashboard {
         self.ask(made).await.map_or_else(|response| response, |html| Html(html).into_response())
     }
 
-    /// What a run printed.
+    /// Returns the output of a run.
     pub(super) async fn output(self: Arc<Dashboard>, Path(names): Names) -> Response {
         let made = move |dashboard: &Dashboard| {
             let site = dashboard.site(&names)?;
@@ -121,7 +121,7 @@ impl Dashboard {
     ) -> Response {
         let Some(place) = self.places.take() else { return Places::refusal() };
         let query = Query::parse(request.uri().query().unwrap_or_default());
-        // A browser that comes back says itself what it heard last.
+        // A browser that reconnects names the last event that it has received.
         let heard =
             request.headers().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
         let known = heard.or_else(|| query.number("since")).unwrap_or(0);
@@ -192,7 +192,7 @@ fn name<'n>(names: &'n HashMap<String, String>, name: &str) -> &'n str {
     names.get(name).map_or("", String::as_str)
 }
 
-/// What the login page sends.
+/// Handles the form of the login page.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Shown {
@@ -207,7 +207,7 @@ impl Dashboard {
         request: Request,
     ) -> Response {
         let query = Query::parse(request.uri().query().unwrap_or_default());
-        // Who only wants to know what the link leads to has not used it.
+        // A HEAD request does not use up the link.
         let code = query.get("code").filter(|_| request.method() == Method::GET);
         let Some(code) = code else { return self.login_page(StatusCode::OK, "") };
         match guard.logins.by_code(code).await {

@@ -1,9 +1,9 @@
-//! Who may ask. Decided from the head of a request alone, before its body is read.
+//! Decides whether a request is allowed. Decided from the head of a request alone, before its body is read.
 //!
-//! A page in a browser reaches loopback too, also under a name of its own that leads there. So the
-//! names that are answered to are few, and an origin has to be the same as the name. Agents show their token;
-//! people are logged in, or show theirs. A browser sends a cookie along unasked, so who has nothing else to show
-//! has to have been asked by one of our own pages.
+//! A page in a browser reaches loopback too, also under a name of its own that leads there. So the names that are
+//! answered to are few, and an origin has to be the same as the name. Agents show their token; people are logged in, or
+//! show theirs. A browser sends a cookie along unasked, so who has nothing else to show has to have been asked by one
+//! of our own pages.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -32,21 +32,21 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 /// Where who is not logged in is sent.
 pub(super) const LOGIN: &str = "/login";
 
-/// Who something is for.
+/// The clients that a route is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Agents,
     People,
-    /// Agents and people: that there is nothing is for who may know what there is.
+    /// Agents and people: only clients with access learn that a path does not exist.
     Either,
     Anyone,
 }
 
 #[derive(Debug)]
 pub(super) struct Guard {
-    /// What a client may call this server.
+    /// The host names of this server.
     hosts: [String; 3],
-    /// Servers of one machine share the cookies of a browser, whatever their ports are.
+    /// A browser shares cookies between all ports of a machine.
     cookie: String,
     token: Token,
     pub(super) logins: Logins,
@@ -171,7 +171,7 @@ fn wants_page(headers: &HeaderMap) -> bool {
 enum Only<'a> {
     None,
     One(&'a [u8]),
-    /// Who says two things may mean either.
+    /// A header that is given twice is ambiguous.
     Many,
 }
 
@@ -191,7 +191,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 impl IntoResponse for Denied {
-    /// Who was denied has to come again: what it sent along is not looked at.
+    /// A denied client has to connect again: the rest of its request is not read.
     fn into_response(self) -> Response {
         let mut response = match self {
             Denied::Host => (StatusCode::FORBIDDEN, "not a name of this server\n").into_response(),

@@ -1,8 +1,8 @@
 //! Pages that follow what happens: each is told which of its parts have changed, a few times a second at most, and asks
 //! for those.
 //!
-//! One thread a project follows the log while somebody looks. What it finds is in one place, where the next
-//! thing takes the place of the last: a page that does not listen misses nothing but the steps in between.
+//! One thread a project follows the log while somebody looks. The latest change replaces the one before: a page that
+//! does not listen misses only intermediate steps.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,7 +58,7 @@ impl Places {
     }
 }
 
-/// What follows a project's log.
+/// The thread that follows a project's log.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     /// None while nobody looks.
@@ -66,7 +66,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// From now on what happens in the project is told. Blocks.
+    /// Starts to report the events of the project. Blocks.
     pub(super) fn follow(&self, project: &Project) -> Result<watch::Receiver<Marks>, EngineError> {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         // Its thread has not ended. If it is about to, the page is told the end, and comes again.
@@ -90,7 +90,7 @@ impl Live {
 fn look(project: &Project, tell: &watch::Sender<Marks>) {
     while tell.receiver_count() > 1 {
         let known = tell.borrow().seq;
-        // What can't be read now is told when it can: pages have said what they last knew.
+        // Events that can't be read now are reported later: pages send the last event that they know.
         let Ok(head) = project.store().wait_for_news(known, NEWS_WAIT) else {
             std::thread::sleep(NEWS_WAIT);
             continue;
@@ -114,7 +114,7 @@ fn look(project: &Project, tell: &watch::Sender<Marks>) {
 /// A page that follows.
 pub(super) struct Follower {
     told: watch::Receiver<Marks>,
-    /// What it has heard of.
+    /// The last event that the page knows.
     known: Seq,
     subject: Option<Subject>,
     places: Places,
@@ -128,7 +128,7 @@ impl Places {
         Arc::clone(&self.free).try_acquire_owned().ok()
     }
 
-    /// What is said where there is none.
+    /// The answer if all places are taken.
     pub(super) fn refusal() -> Response {
         let headers = [(RETRY_AFTER, RETRY_SECONDS)];
         (StatusCode::SERVICE_UNAVAILABLE, headers, NO_PLACE).into_response()

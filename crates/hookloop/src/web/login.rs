@@ -1,7 +1,7 @@
-//! Who has logged in. A link that works once, or a token that a person pastes, becomes a cookie; all of it is in memory
+//! Logins of people. A link that works once, or a token that a person pastes, becomes a cookie; all of it is in memory
 //! and over with the program.
 //!
-//! Agents are given a token too, for MCP. It opens no page: what is decided here is for people to decide.
+//! Agents are given a token too, for MCP. The agents' token opens no page: decisions on pages are for people.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const LINK_LIFE: Duration = Duration::from_secs(10 * 60);
 pub(super) const LOGIN_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
 /// Logins at a time; with one more the oldest is over.
 const LOGINS_MAX: usize = 32;
-/// How long who was wrong waits for the answer, and how many wait at once. Who is right does not wait.
+/// How long a wrong login waits for the answer, and how many wait at once. A correct token does not wait.
 const WRONG_PAUSE: Duration = Duration::from_secs(1);
 const WRONG_MAX: usize = 4;
 /// 128 bits for the link, 256 for the cookie.
@@ -41,7 +41,7 @@ struct Link {
 }
 
 struct Login {
-    /// What a cookie's value comes to: memory that leaks has none.
+    /// The hash of a cookie's value, so that leaked memory does not contain it.
     cookie: Sha,
     made: Instant,
 }
@@ -76,7 +76,7 @@ impl Logins {
         Ok((logins, code))
     }
 
-    /// A cookie for who has the link's code, which is used up by it.
+    /// Returns a cookie for the code of a link, which is used up.
     pub(super) async fn by_code(&self, shown: &str) -> Result<String, NotLoggedIn> {
         let is_right = self.take_link(shown, Instant::now());
         self.answer(is_right).await

@@ -1,4 +1,4 @@
-//! Where a worker is asked for its figures: one path, with a token, on a thread of its own.
+//! Serves the metrics of a worker with a token, and those of a project for `serve`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,17 +19,17 @@ use crate::metrics::{PATH, TEXT, Tally, project_page};
 
 const BEARER: &str = "Bearer ";
 
-/// An endpoint that has its port.
+/// An endpoint that is bound to its port.
 pub(crate) struct MetricsEndpoint {
     listener: std::net::TcpListener,
     token: Token,
-    /// Where that is to be found.
+    /// The file of the token.
     pub(crate) token_file: PathBuf,
     pub(crate) address: SocketAddr,
 }
 
 impl MetricsEndpoint {
-    /// Has the port; the token is in `state`, and made there the first time.
+    /// Binds the port; the token is in `state`, and is created there the first time.
     pub(crate) fn bind(address: SocketAddr, state: &std::path::Path) -> Result<MetricsEndpoint> {
         let failed = |error: std::io::Error| {
             let hint = format!("hookloop worker … --metrics {}:0", address.ip());
@@ -46,7 +46,7 @@ impl MetricsEndpoint {
         format!("http://{}{PATH}", self.address)
     }
 
-    /// Answers until the program ends.
+    /// Serves until the program ends.
     pub(crate) fn serve(self, tally: Arc<Tally>) -> Result {
         let token = Arc::new(self.token);
         let ask = move |headers: HeaderMap| {
@@ -77,7 +77,7 @@ async fn figures(headers: &HeaderMap, token: &Token, tally: Arc<Tally>) -> Respo
         let how = [(WWW_AUTHENTICATE, "Bearer realm=\"hookloop\"")];
         return (StatusCode::UNAUTHORIZED, how, "the token is missing or wrong\n").into_response();
     }
-    // The store blocks.
+    // Reading the store blocks.
     match tokio::task::spawn_blocking(move || tally.page()).await {
         Ok(text) => answer(text),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

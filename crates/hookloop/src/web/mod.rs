@@ -1,14 +1,14 @@
-//! The HTTP server: loopback alone, for agents by MCP with a token, and for people by pages that they log in to.
+//! The HTTP server on the loopback interface: MCP for agents with a token, pages for people with a login.
 //!
-//! - [`guard`]: who may ask, decided before anything else is looked at
-//! - [`token`]: the files with tokens; [`login`]: who has logged in
-//! - [`routes`]: every path there is; [`headers`]: what browsers are told with each answer
-//! - [`listen`]: connections, and how many, how long
-//! - [`dashboard`]: pages found and answered; [`pages`]: what each shows; [`page`]: how one is put together
-//! - [`sites`]: the projects that are shown; [`records`]: sessions of theirs that are looked at
-//! - [`topics`]: what events change; [`live`]: pages that are told of it
-//! - [`actions`]: what people decide on pages
-//! - [`assets`], [`query`], [`words`]: files of pages, their addresses, how they say things
+//! - [`guard`]: decides whether a request is allowed, before anything else
+//! - [`token`]: the files with tokens; [`login`]: logins of people
+//! - [`routes`]: every path; [`headers`]: security headers
+//! - [`listen`]: connections, with limits
+//! - [`dashboard`]: finds and renders pages; [`pages`]: the content of each page; [`page`]: builds a page of its parts
+//! - [`sites`]: the projects that are shown; [`records`]: their sessions that are open in a page
+//! - [`topics`]: the topics that events change; [`live`]: reports changes to pages
+//! - [`actions`]: decisions on pages
+//! - [`assets`], [`query`], [`words`]: files, addresses, times and states of pages
 
 mod actions;
 mod assets;
@@ -46,16 +46,16 @@ pub(crate) use routes::MCP;
 pub(crate) use sites::Sites;
 pub(crate) use token::{AGENTS, PEOPLE, Token};
 
-/// A server that has its port.
+/// A server that is bound to its port.
 pub(crate) struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    /// What logs in once.
+    /// The code that logs in once.
     code: String,
     parts: Parts,
 }
 
-/// What agents show, and what people log in with.
+/// The tokens of agents and of people.
 pub(crate) struct Tokens {
     pub(crate) agents: Token,
     pub(crate) people: Token,
@@ -84,18 +84,18 @@ impl Server {
         self.address
     }
 
-    /// A link that logs in, once.
+    /// Returns a link that logs in once.
     pub(crate) fn link(&self) -> String {
         format!("http://{}{LOGIN}?code={}", self.address, self.code)
     }
 
-    /// Serves until `stop`, then finishes what was begun, within bounds.
+    /// Serves until `stop`, then finishes running requests within a limit.
     pub(crate) async fn run(self, stop: impl Future<Output = ()>) {
         let router = routes::router(&self.parts);
         let places = self.parts.dashboard.places.clone();
         let stop = async {
             stop.await;
-            // Pages that follow would do so for ever.
+            // Live connections would stay open for ever.
             places.close();
         };
         listen::serve(self.listener, router, stop).await;

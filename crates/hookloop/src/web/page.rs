@@ -1,8 +1,7 @@
 //! A page: parts under one heading, each made of a template of its own, so that one part can be asked for again when
 //! what it is about has changed.
 //!
-//! All text reaches a page through [`Templates`], where it is escaped, and what would act on a reader or hide from
-//! one is spelled out.
+//! All text reaches a page through [`Templates`], where HTML, control characters and invisible characters are escaped.
 
 use hookloop_core::id::Subject;
 use minijinja::syntax::SyntaxConfig;
@@ -89,7 +88,7 @@ impl Templates {
         self.framed(name, values, context! { title, is_known => true })
     }
 
-    /// One for who is not logged in.
+    /// A page for a client without a login.
     pub(super) fn outside(&self, name: &str, title: &str, values: Value) -> Result<String, Error> {
         self.framed(name, values, context! { title, is_known => false })
     }
@@ -116,7 +115,7 @@ pub(super) fn value_of(value: impl Serialize) -> Value {
     Value::from(Serde(value))
 }
 
-/// What would act on a reader or hide from one; lines stay lines.
+/// Escapes control characters and invisible characters; lines stay lines.
 fn is_hidden(c: char) -> bool {
     is_harmful(c) && !matches!(c, '\n' | '\t')
 }
@@ -148,7 +147,7 @@ pub(super) struct Page<'t> {
     parts: Vec<String>,
 }
 
-/// What a page is besides its parts.
+/// The properties of a page beside its parts.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     pub(super) title: &'a str,
@@ -156,7 +155,7 @@ pub(super) struct Frame<'a> {
     pub(super) section: &'a str,
     pub(super) heading: &'a Heading,
     pub(super) seq: u64,
-    /// What it is about, if that is one thing.
+    /// The subject of the page, if it has one.
     pub(super) subject: Option<&'a Subject>,
 }
 
@@ -167,7 +166,7 @@ pub(super) struct Part {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) topics: &'static [Topic],
-    /// Where time passes, or what is shown is in no log: seconds.
+    /// The seconds between updates, for content that changes without events.
     pub(super) every: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! What follows the `?` of an address: read once, and written when a page leads to its next.
+//! The part after the `?` of an address: read once, and written into links to other pages.
 
 use hookloop_core::id::Subject;
 

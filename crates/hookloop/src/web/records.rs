@@ -15,7 +15,7 @@ const KEPT_MAX: usize = 32;
 const STEP: usize = 64;
 const STEP_GROWTH: usize = 8;
 
-/// What happened in a session, and what it amounts to.
+/// The events of a session, and its state.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) timeline: Timeline,

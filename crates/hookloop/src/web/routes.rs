@@ -1,4 +1,4 @@
-//! Every path that is served. A router is made of this table alone, and the tests go over it.
+//! Every path that is served. The router is built from this table, and the tests check each entry.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::metrics;
 
 pub(crate) const MCP: &str = "/mcp";
 
-/// What routes answer from.
+/// The state that routes answer from.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) service: Arc<ToolService>,
@@ -124,8 +124,7 @@ fn logout(parts: &Parts) -> MethodRouter {
     post(move |headers: HeaderMap| Arc::clone(&dashboard).log_out(Arc::clone(&guard), headers))
 }
 
-/// Each request stands for itself: all state is the project's, so there is no session to lose when the
-/// server is started again, to expire, or to steal.
+/// Requests are independent: all state is in the project, so no MCP session can be lost, expire or be stolen.
 fn mcp(parts: &Parts) -> MethodRouter {
     let handler = Handler::new(Arc::clone(&parts.service));
     let hosts = parts.guard.hosts();
@@ -140,10 +139,10 @@ fn mcp(parts: &Parts) -> MethodRouter {
     any_service(service).layer(from_fn(messages))
 }
 
-/// Answers what is no message, as over stdio.
+/// Answers bodies that are no messages, as over stdio.
 async fn messages(request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
-    // The guard has read it; it is in memory.
+    // The guard has read the body into memory.
     let Ok(body) = to_bytes(body, BODY_MAX).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };

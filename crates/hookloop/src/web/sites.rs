@@ -1,4 +1,4 @@
-//! The projects that are shown: the one that is served, and the user's others.
+//! The projects of the dashboard: the served one, and the user's others.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -17,9 +17,9 @@ use crate::environment::caller;
 use crate::error::{CliError, Result};
 use crate::mcp::FileStamp;
 
-/// Projects that are listed.
+/// Projects that are listed at most.
 const LISTED_MAX: usize = 50;
-/// Projects that are open at the same time; with one more those that nobody looks at are closed.
+/// Projects that are open at the same time; above it, projects without a viewer are closed.
 const OPEN_MAX: usize = 64;
 
 #[derive(Debug)]
@@ -30,25 +30,25 @@ pub(crate) struct Sites {
     open: Mutex<HashMap<String, Arc<Site>>>,
 }
 
-/// A project that is looked at.
+/// An open project.
 #[derive(Debug)]
 pub(super) struct Site {
     /// Its name in addresses.
     pub(super) key: String,
     pub(super) place: Place,
     pub(super) project: Project,
-    /// Why nothing but its log could be opened.
+    /// The error, if only its log could be opened.
     pub(super) trouble: Option<String>,
     pub(super) live: Arc<Live>,
     pub(super) records: Records,
-    /// Opened when it is first looked at.
+    /// Opened at the first view.
     pub(super) fleet: Mutex<Option<Fleet>>,
-    /// Of what it was read from.
+    /// The stamps of the files that configure the project.
     stamps: [FileStamp; 3],
 }
 
 impl Sites {
-    /// The project at `here`, and others that have their state in `home`.
+    /// Returns the project at `here`, and the others with state in `home`.
     pub(crate) fn new(here: Place, home: PathBuf, surroundings: Surroundings) -> Sites {
         let surroundings = Surroundings { stays: Some(Links::default()), ..surroundings };
         Sites { here, home, surroundings, open: Mutex::default() }
@@ -59,14 +59,14 @@ impl Sites {
         key(&self.here)
     }
 
-    /// All of them, the one that is served first.
+    /// Lists all projects, the served one first.
     pub(super) fn list(&self) -> Vec<Place> {
         let others = Place::all(&self.home, LISTED_MAX).into_iter();
         let others = others.filter(|place| place.root != self.here.root);
         [self.here.clone()].into_iter().chain(others).collect()
     }
 
-    /// The project of that key, under what its files say now. Blocks.
+    /// Returns the project of a key, with its current configuration. Blocks.
     pub(super) fn get(&self, wanted: &str) -> Result<Option<Arc<Site>>> {
         let known = self.lock().get(wanted).map(|site| site.place.clone());
         let find = || self.list().into_iter().find(|place| key(place) == wanted);
@@ -100,12 +100,12 @@ impl Sites {
         Ok(site)
     }
 
-    /// Whether a project is on this machine, so that a look at it costs little.
+    /// Whether a project's log is on this machine, so that reading it is cheap.
     pub(super) fn is_near(&self, place: &Place) -> bool {
         place.database().is_file() || self.lock().contains_key(&key(place))
     }
 
-    /// A project whose files are wrong can still be looked at.
+    /// Opens a project; if its configuration is invalid, only its log.
     fn open(&self, place: &Place, known: Option<&Site>) -> Result<(Project, Option<String>)> {
         let opened = match known.filter(|site| site.trouble.is_none()) {
             Some(site) => site.project.renewed(place, &self.surroundings),
@@ -154,7 +154,7 @@ impl Sites {
     }
 }
 
-/// The name of a project's state, which no other has.
+/// Returns the unique name of a project's state directory.
 pub(super) fn key(place: &Place) -> String {
     place.state.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -68,7 +68,7 @@ fn code(answer: &str) -> u16 {
     answer.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
-/// What a browser keeps after the login.
+/// Returns the cookie of a login.
 fn cookie(answer: &str) -> String {
     let line = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
     line.split(';').next().unwrap().to_owned()
@@ -169,7 +169,7 @@ fn a_login_by_the_link_works_once() {
         let json = "Content-Type: application/json\r\n";
         let own = "Origin: http://localhost:PORT\r\n";
         let out = |more: &str| status(port, "POST", "/logout", &with(more));
-        // What a page of others can send along.
+        // Requests that a foreign page can send.
         assert_eq!(out(""), 403);
         assert_eq!(out(json), 403);
         assert_eq!(out(&format!("{json}Origin: http://localhost:1\r\n")), 403);

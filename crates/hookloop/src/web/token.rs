@@ -1,4 +1,4 @@
-//! Tokens, each in a file of the user's alone: one that agents show, one for people to log in with.
+//! Tokens, each in a file that only the user can read: one for agents, one for the login of people.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -10,12 +10,12 @@ use subtle::ConstantTimeEq;
 
 use crate::error::{CliError, Result};
 
-/// What agents are given.
+/// The file of the token for agents.
 pub(crate) const AGENTS: &str = "serve.token";
-/// What agents are not given.
+/// The file of the token for people, which agents do not get.
 pub(crate) const PEOPLE: &str = "dashboard.token";
 const BYTES: usize = 32;
-/// What is read of a file: a token and the end of its line, and one to see that there is more.
+/// Bytes that are read of a file: a token, the end of its line, and one more to detect a longer file.
 const READ_MAX: u64 = BYTES as u64 * 2 + 2;
 
 pub(crate) struct Token(String);
@@ -40,7 +40,7 @@ impl Token {
         Ok((token, path))
     }
 
-    /// Takes as long for one that is nearly right as for one that is not.
+    /// Compares in constant time.
     pub(crate) fn is(&self, shown: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(shown).into()
     }
@@ -55,12 +55,13 @@ fn make(path: &Path) -> std::io::Result<Token> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    // It has its name when it is whole: another server may read it at once.
+    // The file gets its name when it is complete: another server may read it at once.
     let whole = path.with_extension(format!("new-{}", std::process::id()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&whole)?;
     let made = writeln!(file, "{token}")
         .and_then(|()| file.sync_all())
         .and_then(|()| std::fs::hard_link(&whole, path));
+    // The temporary file has the mode 0600; one that stays does no harm.
     let _ = std::fs::remove_file(&whole);
     made.map(|()| Token(token))
 }
@@ -81,7 +82,7 @@ fn read(path: &Path) -> Result<Token> {
     }
 }
 
-/// What others may read is no secret; what others may write is theirs.
+/// Fails if other users may read or write the file.
 fn check(file: &File, path: &Path) -> Result {
     let found = file.metadata().map_err(|error| failed(path, &error))?;
     let shown = path.display();

@@ -1,4 +1,4 @@
-//! What a page may be about, and which events change that.
+//! Topics of pages, and the events that change them.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub(super) enum Topic {
     Usage,
     Hooks,
     Log,
-    /// What the page is about alone.
+    /// The subject of the page.
     This,
 }
 
@@ -73,7 +73,7 @@ impl Marks {
         self.subjects.insert(subject.clone(), seq);
     }
 
-    /// What has changed since event `seq`, for a page that is about `subject`.
+    /// Returns the topics that have changed since event `seq`, for a page about `subject`.
     pub(super) fn since(&self, seq: Seq, subject: Option<&Subject>) -> Vec<Topic> {
         let shared = SHARED.into_iter().filter(|topic| self.topics[*topic as usize] > seq);
         let is_changed =
@@ -83,7 +83,7 @@ impl Marks {
     }
 }
 
-/// What an event has to do with. Problems come and go by what happens to tasks and sessions.
+/// Returns the topics of an event. Events of tasks and sessions also change problems.
 fn changed(subject: &Subject, body: &EventBody) -> &'static [Topic] {
     use Topic::{Hooks, Log, Problems, Sessions, Tasks, Usage};
     match (subject, body) {

@@ -1,4 +1,4 @@
-//! Times, amounts and states as pages say them.
+//! Times, states and links of pages.
 
 use hookloop_core::time::Timestamp;
 use minijinja::value::Value;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::page::value_of;
 use crate::present;
 
-/// A moment, for readers and for programs.
+/// A moment as text and as a machine-readable time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct When {
     iso: String,
@@ -29,7 +29,7 @@ impl From<When> for Value {
     }
 }
 
-/// How a state looks: what is good, bad, at work, or neither.
+/// Returns the CSS class of a state: good, bad, busy or calm.
 pub(super) fn class(state: &str) -> &'static str {
     match state {
         "running" | "active" | "working" => "busy",
@@ -40,7 +40,7 @@ pub(super) fn class(state: &str) -> &'static str {
     }
 }
 
-/// An address that is safe to follow.
+/// Returns an address if it is a safe link.
 pub(super) fn address(url: &str) -> Option<&str> {
     let is_web = url.starts_with("https://") || url.starts_with("http://");
     (is_web && !url.chars().any(|c| c.is_control() || c.is_whitespace())).then_some(url)

@@ -35,6 +35,7 @@ impl Args {
             let all: Vec<_> = lines
                 .iter()
                 .map(|(name, settings, fit)| {
+                    // `fit` has the error of settings that are wrong.
                     let settings = settings.as_ref().ok();
                     json!({
                         "name": name,

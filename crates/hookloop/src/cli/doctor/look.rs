@@ -1,4 +1,4 @@
-//! Where `hookloop doctor` looks, and what it goes on with when something is broken.
+//! Where `hookloop doctor` looks, and how it continues when something is broken.
 
 use std::env;
 use std::io::IsTerminal;
@@ -26,7 +26,7 @@ use crate::error::CliError;
 /// A store that has not answered by then is told as one that does not.
 const STORE_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is known before anything is asked.
+/// The facts that need no check.
 struct Known {
     directory: PathBuf,
     around: Surroundings,
@@ -36,7 +36,7 @@ struct Known {
     settings: Option<Settings>,
 }
 
-/// Everything that was looked at: what keeps the rest from working first, then group by group.
+/// Returns all findings: those that stop the rest first, then group by group.
 pub(super) fn all(context: &Context) -> Vec<Finding> {
     let mut first = Vec::new();
     let known = know(context, &mut first);
@@ -67,7 +67,7 @@ pub(super) fn all(context: &Context) -> Vec<Finding> {
     rest.extend(store);
     rest.extend(agents);
     rest.extend(known.user.iter().flat_map(|user| people(&user.channels, runner.as_ref())));
-    // What keeps the rest from working may be found again there.
+    // A finding that stops the rest may appear in its group again.
     rest.retain(|finding| {
         !first.iter().any(|known| known.about == finding.about && known.group == finding.group)
     });
@@ -125,7 +125,7 @@ fn user(around: &Surroundings, place: Option<&Place>, first: &mut Vec<Finding>) 
     Some(own.ok()?.under(policies))
 }
 
-/// What a command would say, as a finding.
+/// Returns the error of a command as a finding.
 fn failed(group: Group, about: &str, error: &CliError) -> Finding {
     let finding = group.error(about, error.message());
     match error.tip() {
@@ -215,7 +215,7 @@ impl Known {
         }
     }
 
-    /// What is found of the store and the fleet, and the hooks as they were switched.
+    /// The findings about the store and the fleet, and the hooks with their switches.
     fn store(&self) -> (Vec<Finding>, Option<Registry>) {
         let (Some(place), Some(settings)) = (&self.place, &self.settings) else {
             return (Vec::new(), None);
@@ -234,7 +234,7 @@ impl Known {
         let place = place.clone();
         let around = self.around.clone();
         let state_home = self.state_home.clone();
-        // Who does not answer is not waited for: the thread ends with the program.
+        // A server that does not answer is not waited for: the thread ends with the program.
         std::thread::spawn(move || sender.send(ask_store(&place, &around, state_home.as_deref())));
         match answer.recv_timeout(STORE_WITHIN) {
             Ok((found, hooks)) => {
@@ -288,7 +288,7 @@ fn ask_store(
     (findings, hooks)
 }
 
-/// What was ordered, and who has fallen silent.
+/// Returns the orders in force, and the workers that miss their heartbeats.
 fn fleet(
     project: &Project,
     state_home: &Path,
@@ -319,7 +319,7 @@ fn fleet(
     Ok(findings)
 }
 
-/// What is wrong with a worker, by when it was last seen.
+/// Returns the problem of a worker, by the time of its last heartbeat.
 fn about_worker(worker: &Presence, now: Timestamp) -> Option<Finding> {
     let name = &worker.name;
     let machine = &worker.machine;

@@ -127,7 +127,7 @@ fn is_process(handler: &Handler) -> bool {
     matches!(handler, Handler::Command(_) | Handler::Http { .. })
 }
 
-/// What a hook does, in a line.
+/// Describes a hook's handler in a line.
 pub(super) fn what(hook: &Hook) -> String {
     match &hook.handler {
         Handler::Command(CommandText::Shell(line)) => line.clone(),

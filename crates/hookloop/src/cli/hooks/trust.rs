@@ -257,7 +257,8 @@ fn bounded(mut lines: Vec<String>, name: &str) -> Vec<String> {
     lines
 }
 
-/// What there is to agree to, beside what was agreed to; `details` are further lines of one that is not trusted.
+/// Prints the definitions to trust, beside the trusted ones; `details` are further lines of a definition that is not
+/// trusted.
 pub(crate) fn compare(
     out: &mut Output,
     agreed: &[Definition],

@@ -226,7 +226,7 @@ fn hook(
             found = found.with("answers", "json");
         }
     } else if point != "session_end" {
-        // What such a hook prints is for the agent.
+        // The output of such a hook goes to the agent.
         found = found.with("pipe_output", true);
     }
     if point == "pre_iteration" {

@@ -1,4 +1,4 @@
-//! Beads: issues as lines of JSON, with what they wait for.
+//! Beads: issues as lines of JSON, with their dependencies.
 
 use hookloop_core::task::{Obstacle, TaskState};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ pub(super) const TOOL: Tool = Tool {
     read,
 };
 
-/// What is known of an issue and has no place here.
+/// Fields of an issue that have no equivalent.
 const NOWHERE: [(&str, &str); 36] = [
     ("source_repo", "of Beads itself"),
     ("source_repo_path", "of Beads itself"),
@@ -130,7 +130,7 @@ fn issue(mut issue: SourceFields, report: &mut ImportReport) -> Result<(), Strin
     Ok(())
 }
 
-/// The state of an issue here, and what it is blocked by if it is.
+/// Returns the state of an issue's task, and the obstacle of a blocked one.
 fn state(
     status: &str,
     issue: &mut SourceFields,

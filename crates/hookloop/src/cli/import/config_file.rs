@@ -13,29 +13,29 @@ use crate::cli::install::show_change;
 use crate::error::{CliError, Result};
 use crate::native::file;
 
-/// What became of the configuration.
+/// The result for the configuration.
 pub(super) enum ConfigOutcome {
-    /// There was none to take over.
+    /// The source has no configuration.
     Nothing,
     Written {
         path: PathBuf,
         text: String,
     },
-    /// There was a file, and what was not in it is now.
+    /// The file existed, and the missing parts were added.
     Merged {
         path: PathBuf,
         text: String,
         is_changed: bool,
     },
-    /// There is a file: what to put into it.
+    /// The file exists, and the text is printed for the user to paste.
     Shown {
         path: PathBuf,
         text: String,
     },
 }
 
-/// Makes what was taken over the project's file if there is none. Else merges it into that file if it is to be written,
-/// or has it shown to be put there by hand.
+/// Writes the imported configuration to a new file. If the file exists, merges into it with `--write`, else returns the
+/// text to paste.
 pub(super) fn write_or_show(
     context: &mut Context,
     report: &ImportReport,
@@ -50,7 +50,7 @@ pub(super) fn write_or_show(
         Err(_) => context.directory()?.join(FILE_NAME),
     };
     let text = yaml::text(&report.config);
-    // A mistake in the source is said now, and before anything is written.
+    // A mistake in the source is reported before anything is written.
     if let Err(error) = settings_from(&path, text.as_bytes()) {
         return Err(CliError::usage(format!("{names}: {}", error.message)));
     }
@@ -64,7 +64,7 @@ pub(super) fn write_or_show(
     Ok(ConfigOutcome::Written { path, text })
 }
 
-/// Shows what changes in the file, then writes it.
+/// Prints the changes of the file, then writes them.
 fn merge_into(
     context: &mut Context,
     path: PathBuf,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::import_report::ImportReport;
 
-/// The fields of an object, each asked for once: what nobody asked for is unknown.
+/// The fields of an object, each read once: fields that nothing read are unknown.
 pub(super) struct SourceFields {
     place: String,
     fields: Map<String, Value>,
@@ -13,7 +13,7 @@ pub(super) struct SourceFields {
 }
 
 impl SourceFields {
-    /// The fields of `value`; `place` is what it is called in rows.
+    /// The fields of `value`; `place` is its name in rows.
     pub(super) fn of(place: impl Into<String>, value: Value) -> Result<SourceFields, String> {
         let place = place.into();
         match value {
@@ -147,7 +147,7 @@ impl SourceFields {
         SourceFields::of(place, self.take(key).unwrap_or(Value::Null))
     }
 
-    /// What is left, with names.
+    /// Returns the remaining fields with their names.
     pub(super) fn each(self) -> impl Iterator<Item = (String, Value)> {
         self.fields.into_iter()
     }
@@ -156,7 +156,7 @@ impl SourceFields {
         if self.place.is_empty() { key.to_owned() } else { format!("{}.{key}", self.place) }
     }
 
-    /// SourceFields that have no equivalent, each with why.
+    /// SourceReports fields that have no equivalent, each with its reason.
     pub(super) fn lose(&mut self, report: &mut ImportReport, known: &[(&str, &str)]) {
         for (key, why) in known {
             if self.take(key).is_some() {

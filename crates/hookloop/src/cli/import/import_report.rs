@@ -1,4 +1,4 @@
-//! What was taken over of another tool, and a row for everything that was found.
+//! The imported configuration and tasks, and a row for everything that was found.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,18 +11,18 @@ use serde_json::{Map, Value, json};
 
 use super::yaml;
 
-/// Rows that are told at most; the others are counted.
+/// Rows that are printed at most; the others are counted.
 const ROWS_MAX: usize = 1_000;
-/// Hooks that a file of ours takes.
+/// Hooks that hookloop.yaml can have.
 const HOOKS_MAX: usize = 256;
-/// Hooks of one name, told apart by a number.
+/// Hooks of one name, distinguished by a number.
 const NAMES_MAX: u32 = 20;
 /// The longest name of a hook.
 const NAME_MAX: usize = 64;
-/// Of a text in a row.
+/// Characters of a text in a row.
 const SHOWN_MAX: usize = 80;
 
-/// What became of something.
+/// The result for something that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mapping {
     Kept,
@@ -40,17 +40,17 @@ impl Mapping {
     }
 }
 
-/// Something that was found, and what became of it.
+/// Something that was found, and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReportRow {
     pub(super) what: String,
     pub(super) fate: Mapping,
     pub(super) why: String,
-    /// How often it was found.
+    /// How often the same row was found.
     pub(super) count: u64,
 }
 
-/// What was taken over.
+/// The result of an import.
 pub(super) struct ImportReport {
     pub(super) tool: &'static str,
     /// Sections of a project's file.
@@ -59,7 +59,7 @@ pub(super) struct ImportReport {
     /// Ids of the tasks.
     pub(super) ids: BTreeSet<TaskId>,
     pub(super) rows: Vec<ReportRow>,
-    /// Rows that were too many.
+    /// Rows above the maximum.
     pub(super) more: u64,
     /// Hooks in the configuration.
     hooks: usize,
@@ -110,7 +110,7 @@ impl ImportReport {
         self.rows.iter().filter(|row| row.fate == Mapping::Lost)
     }
 
-    /// What the rows say, for an error.
+    /// Returns the rows in one line, for an error.
     pub(super) fn in_a_line(&self) -> String {
         let rows: Vec<String> = self.rows.iter().map(ReportRow::in_words).collect();
         rows.join("; ")
@@ -121,7 +121,7 @@ impl ImportReport {
         rows.join("; ")
     }
 
-    /// Takes over a hook, if it could run here; `changes` is what is different from before. Returns whether it could.
+    /// Imports a hook, if it can run here; `changes` are the differences from the other tool. Returns whether it could.
     pub(super) fn hook(&mut self, point: &str, found: FoundHook, changes: &[String]) -> bool {
         let FoundHook { what, mut entry } = found;
         let mut changes = changes.to_vec();
@@ -167,7 +167,7 @@ impl ImportReport {
         true
     }
 
-    /// The hooks with one more, and the name that it has to have for that.
+    /// Returns the hooks with one more, and its new name if its own is taken.
     fn with_hook(
         &self,
         point: &str,
@@ -193,14 +193,14 @@ impl ImportReport {
         Err(why)
     }
 
-    /// Whether a hook could be at a point, alone in a file.
+    /// Fails if a hook is invalid at a point, alone in a file.
     pub(super) fn check(&self, point: &str, entry: &Map<String, Value>) -> Result<(), String> {
         self.check_all(&json!({ point: [entry.clone()] }))
     }
 
     fn check_all(&self, hooks: &Value) -> Result<(), String> {
         let mut sections = Map::from_iter([("hooks".to_owned(), hooks.clone())]);
-        // Agents that review are defined beside the hooks.
+        // Reviewing agents are defined beside the hooks.
         if let Some(gatekeepers) = self.config.get("gatekeepers") {
             sections.insert("gatekeepers".to_owned(), gatekeepers.clone());
         }
@@ -250,15 +250,15 @@ impl ImportReport {
         }
     }
 
-    /// A key that nobody knows here.
+    /// Reports a key that has no meaning here.
     pub(super) fn unknown(&mut self, key: &str) {
         self.lose(key, "not known here");
     }
 }
 
-/// A hook as it was found.
+/// A hook of another tool.
 pub(super) struct FoundHook {
-    /// Where, and what: for the report.
+    /// The place and the text of the hook, for the report.
     pub(super) what: String,
     pub(super) entry: Map<String, Value>,
 }
@@ -280,7 +280,7 @@ impl ReportRow {
     }
 }
 
-/// A name that hooks can have in place of one that they can't; none if the name fits.
+/// Returns a valid name in place of an invalid one; none if the name is valid.
 fn fitting_name(name: &str) -> Option<String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     if name.chars().all(fits) && (1..=NAME_MAX).contains(&name.len()) {
@@ -291,7 +291,7 @@ fn fitting_name(name: &str) -> Option<String> {
     Some(if name.is_empty() { "imported".to_owned() } else { name.to_owned() })
 }
 
-/// The first line of a text, as far as it is shown.
+/// Returns the first line of a text, truncated.
 fn shown(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     match line.char_indices().nth(SHOWN_MAX) {

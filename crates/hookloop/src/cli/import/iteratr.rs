@@ -10,7 +10,7 @@ use crate::cli::import::import_report::{FoundHook, ImportReport};
 pub(super) const TOOL: Tool =
     Tool { name: "iteratr", files: &[".iteratr.hooks.yml", "iteratr.yml"], read };
 
-/// Its points, and what they are called here.
+/// Its points, and their names here.
 const POINTS: [(&str, &str); 6] = [
     ("session_start", "session_start"),
     ("pre_iteration", "pre_iteration"),
@@ -19,7 +19,7 @@ const POINTS: [(&str, &str); 6] = [
     ("on_task_complete", "task_completed"),
     ("on_error", "on_error"),
 ];
-/// What a hook has there that says nothing.
+/// The timeout of a hook that sets none.
 const TIMEOUT_SECONDS: u64 = 30;
 
 fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! lefthook: what has to pass before a commit or a push has to pass before an agent is done.
+//! lefthook: checks before a commit or a push become gates.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub(super) const TOOL: Tool = Tool {
     read,
 };
 
-/// Git hooks that ask whether the work is good; what else there is belongs to git.
+/// Git hooks that check the work; the others concern git only.
 const GATES: [&str; 3] = ["pre-commit", "pre-push", "pre-merge-commit"];
 /// Files that a template stands for, which are there while git commits or pushes.
 const TEMPLATES: [&str; 6] =
@@ -33,7 +33,7 @@ const TEMPLATES: [&str; 6] =
 /// Arguments that git hands to a hook: `{1}` is the first, `{0}` all of them.
 const ARGUMENTS: [&str; 5] = ["{0}", "{1}", "{2}", "{3}", "{4}"];
 const GROUP_DEPTH_MAX: usize = 8;
-/// What stays with lefthook.
+/// Settings that stay with lefthook.
 const OF_LEFTHOOK: [&str; 16] = [
     "$schema",
     "assert_lefthook_installed",
@@ -106,7 +106,7 @@ fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
     let mut file = SourceFields::of("", value)?;
     let source_dir = file.text("source_dir").unwrap_or_else(|| ".lefthook".to_owned());
     let source_dir = source_dir.trim_end_matches('/').to_owned();
-    // Hooks that agents are told to run when they stop are gates, whatever they are called.
+    // Hooks that agents run when they stop are gates, under any name.
     let mut gates: Vec<String> = GATES.map(str::to_owned).to_vec();
     for (agent, events) in file.object("ai")?.each() {
         for (event, hook) in SourceFields::of(format!("ai.{agent}"), events)?.each() {
@@ -231,19 +231,9 @@ fn one(
     kind: &str,
     report: &mut ImportReport,
 ) {
-    let run = entry.text("run");
-    let script = entry.text("script");
-    let runner = entry.text("runner");
-    let args = entry.text("args");
-    let line = match (run, script) {
-        (Some(run), _) => run,
-        (None, Some(script)) => {
-            let file = format!("{}/{}/{script}", hook.source_dir, hook.name);
-            runner.map_or(file.clone(), |runner| format!("{runner} {file}"))
-        }
-        (None, None) => return report.lose(entry.place_of("run"), "nothing to run"),
+    let Some(line) = line_of(hook, &mut entry) else {
+        return report.lose(entry.place_of("run"), "nothing to run");
     };
-    let line = args.map_or(line.clone(), |args| format!("{line} {args}"));
     let place = format!("{}.{}", hook.name, name.unwrap_or(kind));
     let Some(hook) = hook.narrowed(&mut entry, &format!("{place}: {line}"), report) else { return };
     let mut changes = vec!["asked when an agent is done, not when git commits".to_owned()];
@@ -272,22 +262,7 @@ fn one(
     if let Some(name) = name {
         found = found.with("name", name);
     }
-    found = found.with("command", command);
-    if let Some(timeout) = entry.text("timeout") {
-        match timeout.parse::<Length>() {
-            Ok(_) => found = found.with("timeout", timeout),
-            Err(error) => report.lose(entry.place_of("timeout"), error.to_string()),
-        }
-    }
-    if let Some(root) = entry.text("root") {
-        found = found.with("cwd", root.trim_end_matches('/'));
-    }
-    if let Some(env) = entry.variables("env") {
-        found = found.with("env", env);
-    }
-    if let Some(priority) = entry.number("priority") {
-        found = found.with("priority", priority);
-    }
+    found = with_options(found.with("command", command), &mut entry, report);
     if hook.is_parallel {
         found = found.with("parallel", true);
     }
@@ -317,6 +292,47 @@ fn one(
     );
     entry.finish(report);
     report.hook("stop", found, &changes);
+}
+
+/// Returns the command line of an entry: its `run`, or its `script` with the runner; none if it has neither.
+fn line_of(hook: &Hook<'_>, entry: &mut SourceFields) -> Option<String> {
+    let run = entry.text("run");
+    let script = entry.text("script");
+    let runner = entry.text("runner");
+    let args = entry.text("args");
+    let line = match (run, script) {
+        (Some(run), _) => run,
+        (None, Some(script)) => {
+            let file = format!("{}/{}/{script}", hook.source_dir, hook.name);
+            runner.map_or(file.clone(), |runner| format!("{runner} {file}"))
+        }
+        (None, None) => return None,
+    };
+    Some(args.map_or(line.clone(), |args| format!("{line} {args}")))
+}
+
+/// Adds the timeout, directory, environment and priority of an entry.
+fn with_options(
+    mut found: FoundHook,
+    entry: &mut SourceFields,
+    report: &mut ImportReport,
+) -> FoundHook {
+    if let Some(timeout) = entry.text("timeout") {
+        match timeout.parse::<Length>() {
+            Ok(_) => found = found.with("timeout", timeout),
+            Err(error) => report.lose(entry.place_of("timeout"), error.to_string()),
+        }
+    }
+    if let Some(root) = entry.text("root") {
+        found = found.with("cwd", root.trim_end_matches('/'));
+    }
+    if let Some(env) = entry.variables("env") {
+        found = found.with("env", env);
+    }
+    if let Some(priority) = entry.number("priority") {
+        found = found.with("priority", priority);
+    }
+    found
 }
 
 /// Settings that pick files.

@@ -1,11 +1,11 @@
-//! `hookloop import …`: what was written for something else.
+//! `hookloop import …`: imports the configuration and the tasks of other tools.
 //!
-//! Each tool has a file that reads its own files into [`ImportReport`]: sections of a configuration, tasks, and a row for
-//! everything that was found, with what became of it. What is not known is a row too: nothing is dropped without a
-//! word. Files are data: nothing in them is run.
+//! Each tool has a module that reads its files into [`ImportReport`]: sections of a configuration, tasks, and a row for
+//! everything that was found, with its result. Unknown keys get a row too. Files are data: nothing in them is executed.
 //!
 //! - `source`: files as they are read, within limits
-//! - `report`: what was taken over, and the report; `yaml`: how a configuration is written, `merge`: into a file that is there; `tasks`: how tasks are added
+//! - `report`: the result of an import; `yaml`: how a configuration is written, `merge`: into a file that is there;
+//!   `tasks`: how tasks are added
 //! - the others: a tool each
 
 mod agent;
@@ -20,6 +20,7 @@ mod lefthook;
 mod lefthook_occasion;
 mod merge;
 mod octopoid;
+mod octopoid_tasks;
 mod print_report;
 mod ralph;
 mod script_command;
@@ -37,7 +38,7 @@ use crate::error::{CliError, Result};
 use import_report::ImportReport;
 use source::Source;
 
-/// What every kind of import takes.
+/// The arguments of every import.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The files to read; if none is named, those that the tool has in this directory

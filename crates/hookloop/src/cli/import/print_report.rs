@@ -1,4 +1,4 @@
-//! What an import tells: what it wrote and added, and what became of everything.
+//! Prints the result of an import: files, tasks, and a row for everything that was found.
 
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ pub(super) fn print(context: &mut Context, report: &ImportReport, done: &Done) -
             let path = path.display();
             context.out.line(format_args!("Nothing to write: {path} has all of it"))?;
         }
-        // All of it can be put into a file.
+        // The whole output can be saved as a file.
         ConfigOutcome::Shown { path, text } => {
             let note = format!("# {} exists: put this into it, or add --write.", path.display());
             context.out.line(format_args!("{note}\n{}", text.trim_end()))?;
@@ -80,7 +80,7 @@ pub(super) fn print(context: &mut Context, report: &ImportReport, done: &Done) -
         return Ok(());
     }
     let needs_gate = matches!(done.configured, ConfigOutcome::Written { .. }) && !has_gate(report);
-    // Files that can't be looked at now are looked at by `hooks trust`, which says why.
+    // If the files can't be read now, `hooks trust` reports why.
     let needs_trust = needs_trust(context).unwrap_or(true);
     if needs_gate {
         let why = "work that no gate proves waits for a person";
@@ -94,7 +94,7 @@ pub(super) fn print(context: &mut Context, report: &ImportReport, done: &Done) -
     }
 }
 
-/// Whether the project has hooks or gates that a person has to agree to. Built-in hooks run without that.
+/// Whether the project has hooks or gates that a person has to trust. Built-in hooks need no trust.
 fn needs_trust(context: &mut Context) -> Result<bool> {
     let place = context.place()?;
     let user = context.user()?;

@@ -42,7 +42,7 @@ const PHASES: [(&str, &str); 8] = [
 ];
 /// Shells whose `-c` takes a line.
 const SHELLS: [&str; 4] = ["sh", "/bin/sh", "bash", "/bin/bash"];
-/// What a gate may take there that says nothing, and a hook.
+/// The timeout of a gate that sets none, and of a hook.
 const GATE_TIMEOUT: &str = "10m";
 
 fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {

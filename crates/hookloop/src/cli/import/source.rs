@@ -1,4 +1,4 @@
-//! A file of another tool, read within limits: what is too large, no text, or a way out of the directory is refused.
+//! Reads a file of another tool; it rejects files that are too large, not text, or outside the directory.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// The longest file that is read.
 const FILE_MAX: u64 = 64 * 1024 * 1024;
-/// The longest that is one document: what is longer is lines.
+/// The largest file that is one document; larger files must be lines.
 const DOCUMENT_MAX: usize = 4 * 1024 * 1024;
 /// Of a document in YAML.
 const NODES_MAX: usize = 100_000;

@@ -50,7 +50,7 @@ pub(super) fn add(context: &mut Context, report: &mut ImportReport) -> Result<Op
     Ok(Some(Added { added: imported.added, present: present + imported.present }))
 }
 
-/// Tasks that the project does not have yet. What is there stays as it is here, whatever became of it elsewhere.
+/// Tasks that the project does not have yet. Tasks that exist stay as they are, even if the source has changed.
 fn without_present(project: &Project, report: &mut ImportReport) -> Result<(Vec<Line>, u64)> {
     let lines = std::mem::take(&mut report.tasks);
     let mut fresh = Vec::new();
@@ -255,7 +255,7 @@ fn instant(what: &str, text: Option<String>, report: &mut ImportReport) -> Optio
     read.ok()
 }
 
-/// An id as tasks have it here: the same each time, whatever the id is there.
+/// Returns a valid id for a task: the same for the same source id.
 pub(super) fn task_id(text: &str, report: &mut ImportReport) -> TaskId {
     if let Ok(id) = text.parse() {
         return id;
@@ -263,7 +263,7 @@ pub(super) fn task_id(text: &str, report: &mut ImportReport) -> TaskId {
     let fits = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let word: String = text.chars().map(fits).collect();
     let digest = digest(text);
-    // Two that differ only in what does not fit stay two.
+    // Two ids that differ only in invalid characters stay different.
     let start: String = word.trim_start_matches(['_', '-']).chars().take(TASK_ID_MAX - 9).collect();
     let id = if start.is_empty() { format!("t-{digest}") } else { format!("{start}-{digest}") };
     report.changed(

@@ -1,10 +1,8 @@
-//! How a configuration that was taken over is written.
-
-use std::fmt::Write as _;
+//! Writes an imported configuration as YAML.
 
 use serde_json::{Map, Value};
 
-/// Words that YAML takes for something else than a text.
+/// Words that YAML does not read as text.
 const NOT_TEXT: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan"];
 
 /// A project's file with these sections.
@@ -16,12 +14,12 @@ pub(super) fn text(sections: &Map<String, Value>) -> String {
 
 pub(super) fn members(text: &mut String, fields: &Map<String, Value>, indent: usize) {
     for (key, value) in fields {
-        let _ = write!(text, "{:indent$}{}:", "", scalar(key));
+        text.push_str(&format!("{:indent$}{}:", "", scalar(key)));
         put(text, value, indent + 2);
     }
 }
 
-/// What follows a key.
+/// Writes the value of a key.
 fn put(text: &mut String, value: &Value, indent: usize) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
@@ -34,10 +32,10 @@ fn put(text: &mut String, value: &Value, indent: usize) {
         }
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(flow).collect();
-            let _ = writeln!(text, " [{}]", items.join(", "));
+            text.push_str(&format!(" [{}]\n", items.join(", ")));
         }
         value => {
-            let _ = writeln!(text, " {}", flow(value));
+            text.push_str(&format!(" {}\n", flow(value)));
         }
     }
 }
@@ -48,10 +46,10 @@ pub(super) fn put_item(text: &mut String, item: &Value, indent: usize) {
             let mut block = String::new();
             members(&mut block, fields, indent + 2);
             // The first field is on the line of the dash.
-            let _ = write!(text, "{:indent$}- {}", "", block.trim_start());
+            text.push_str(&format!("{:indent$}- {}", "", block.trim_start()));
         }
         item => {
-            let _ = writeln!(text, "{:indent$}- {}", "", flow(item));
+            text.push_str(&format!("{:indent$}- {}\n", "", flow(item)));
         }
     }
 }
@@ -64,7 +62,7 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// A text as YAML takes it for one: as it is where that is plain, else as JSON writes it.
+/// Returns a text as a YAML string: plain if that is unambiguous, else quoted.
 fn scalar(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./$".contains(c);
     // `.inf` is a number; a path is not.
@@ -80,13 +78,13 @@ fn scalar(text: &str) -> String {
     if fits { text.to_owned() } else { quoted(text) }
 }
 
-/// As JSON writes it; and what JSON leaves as it is and YAML does not take, by its number.
+/// Quotes like JSON, and escapes the characters that JSON allows and YAML does not.
 fn quoted(text: &str) -> String {
     let mut quoted = String::new();
     for c in Value::from(text).to_string().chars() {
         match c {
             '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+                quoted.push_str(&format!("\\u{:04x}", u32::from(c)));
             }
             c => quoted.push(c),
         }
@@ -100,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// Whatever a text holds, it is read as it was.
+    /// Any text is read back unchanged.
     #[test]
     fn what_is_written_is_read_as_it_was() {
         let texts = [

@@ -76,7 +76,7 @@ impl Dismiss {
     }
 }
 
-/// Has a person's decision about the problem that `wanted` names carried out, and says what came of it.
+/// Performs a person's decision about the problem that `wanted` names, and prints the result.
 fn decide(
     context: &mut Context,
     wanted: &str,

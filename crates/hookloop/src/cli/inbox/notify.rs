@@ -5,7 +5,7 @@ use super::Context;
 use crate::error::{CliError, Result};
 use crate::sanitize::plain;
 
-/// What scripts can rely on: a message could not be sent.
+/// The exit code if a message could not be sent.
 const FAILED: u8 = 1;
 
 /// Send what your channels were not told of yet, once: for cron
@@ -45,7 +45,7 @@ impl Args {
     }
 }
 
-/// Says what a round came to: a line for each message.
+/// Prints the result of a round: a line for each message.
 pub(in crate::cli) fn tell(context: &mut Context, report: &Report) -> Result {
     let out = &mut context.out;
     for sent in &report.sent {

@@ -27,7 +27,7 @@ struct ShownJson {
     #[serde(flatten)]
     problem: ProblemJson,
     details: Vec<String>,
-    /// What can be typed.
+    /// The commands for the problem.
     next: Vec<String>,
     /// The effect of each command in `next`.
     effects: Vec<&'static str>,

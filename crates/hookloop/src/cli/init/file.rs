@@ -1,6 +1,4 @@
-//! The file that `hookloop init` writes: short, and with what else there is as comments.
-
-use std::fmt::Write as _;
+//! The file that `hookloop init` writes: short, with further settings as comments.
 
 use hookloop_core::environment::EnvironmentGap;
 use hookloop_engine::survey::MissingProgram;
@@ -67,7 +65,7 @@ pub(super) fn text(plan: &Plan) -> String {
         text.push_str(NO_GATES)
     }
     for tried in plan.gates.iter().filter(|tried| !tried.is_written()) {
-        let _ = writeln!(text, "    # Left out: {}", comment(&why_not(tried)));
+        text.push_str(&format!("    # Left out: {}\n", comment(&why_not(tried))));
         gate(&mut text, tried, "    # ");
     }
     if !plan.survey.ci.is_empty() {
@@ -75,20 +73,20 @@ pub(super) fn text(plan: &Plan) -> String {
         for step in &plan.survey.ci {
             let place = step.cwd.as_ref().map_or(String::new(), |cwd| format!("in {cwd}, "));
             let place = comment(&format!("{place}{}", step.file));
-            let _ = writeln!(text, "#   {}  ({place})", comment(&step.command));
+            text.push_str(&format!("#   {}  ({place})\n", comment(&step.command)));
         }
     }
     if !plan.survey.tools.is_empty() {
         text.push_str("\n# What other tools have here, and what takes it over:\n");
         for tool in &plan.survey.tools {
             let command = tool.command.as_deref().unwrap_or("by hand");
-            let _ = writeln!(text, "#   {}: {}", comment(tool.what), comment(command));
+            text.push_str(&format!("#   {}: {}\n", comment(tool.what), comment(command)));
         }
     }
     if !plan.allowed.is_empty() {
         text.push_str(ALLOWED);
         for rule in &plan.allowed {
-            let _ = writeln!(text, "      - {}", serde_json::Value::from(rule.as_str()));
+            text.push_str(&format!("      - {}\n", serde_json::Value::from(rule.as_str())));
         }
     }
     let agent = plan.agents.first().map_or(SOME_AGENT, String::as_str);
@@ -109,12 +107,12 @@ fn gate(text: &mut String, tried: &Tried, indent: &str) {
     if let Trial::Failed { why, .. } = &tried.trial
         && tried.is_written()
     {
-        let _ = writeln!(text, "{indent}# Fails now ({}): work for an agent.", comment(why));
+        text.push_str(&format!("{indent}# Fails now ({}): work for an agent.\n", comment(why)));
     }
     if let Trial::NotReady { gap, .. } = &tried.trial
         && tried.is_written()
     {
-        let _ = writeln!(text, "{indent}# {}", comment(&not_ready(gap, &tried.gate)));
+        text.push_str(&format!("{indent}# {}\n", comment(&not_ready(gap, &tried.gate))));
     }
     entry(text, &tried.gate, tried.trial.timeout(), indent);
 }
@@ -142,14 +140,14 @@ pub(super) fn in_directory(command: &str, gate: &super::Gate) -> String {
 }
 
 fn entry(text: &mut String, gate: &super::Gate, timeout: &str, indent: &str) {
-    let _ = writeln!(text, "{indent}- name: {}", gate.name);
-    let _ = writeln!(text, "{indent}  command: {}", gate.command);
+    text.push_str(&format!("{indent}- name: {}\n", gate.name));
+    text.push_str(&format!("{indent}  command: {}\n", gate.command));
     if let Some(cwd) = &gate.cwd {
-        let _ = writeln!(text, "{indent}  cwd: {}", serde_json::Value::from(cwd.as_str()));
+        text.push_str(&format!("{indent}  cwd: {}\n", serde_json::Value::from(cwd.as_str())));
     }
-    let _ = writeln!(text, "{indent}  timeout: {timeout}");
+    text.push_str(&format!("{indent}  timeout: {timeout}\n"));
     if !gate.env.is_empty() {
-        let _ = writeln!(text, "{indent}  env: [{}]", gate.env.join(", "));
+        text.push_str(&format!("{indent}  env: [{}]\n", gate.env.join(", ")));
     }
 }
 
@@ -167,7 +165,7 @@ pub(super) fn why_not(tried: &Tried) -> String {
     }
 }
 
-/// Text of the repository on one line of a comment, whatever it holds.
+/// Returns text of the repository for one line of a comment.
 fn comment(text: &str) -> String {
     plain(text).into_owned()
 }
@@ -221,7 +219,7 @@ mod tests {
         ]
     }
 
-    /// Whatever became of a gate and whatever the repository is called, the file is read, and says no more than it should.
+    /// For any result of a gate and any name of the repository, the file is valid and has only the expected keys.
     #[test]
     fn every_file_is_read_and_has_the_gates_that_it_shows() {
         for kind in [GateKind::Tests, GateKind::Check] {
@@ -248,7 +246,7 @@ mod tests {
         assert!(text.contains("# Left out: `cargo` is not installed"), "{text}");
     }
 
-    /// What is in comments can be taken out of them as it is.
+    /// Settings in comments are valid when they are uncommented.
     #[test]
     fn the_examples_are_read_too() {
         let plan = plan(Vec::new());

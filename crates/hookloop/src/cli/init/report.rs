@@ -1,4 +1,4 @@
-//! What `hookloop init` tells: what it found, how gates do, what it wrote and what to type next.
+//! The output of `hookloop init`: findings, results of gates, written files and next commands.
 
 use std::io::{IsTerminal, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +29,7 @@ const TICK: Duration = Duration::from_millis(250);
 /// Back to the start of the line, and empty it.
 const CLEAR: &str = "\r\x1b[K";
 
-/// What came of it.
+/// The result.
 pub(super) struct Done<'a> {
     pub(super) place: &'a Place,
     pub(super) written: bool,
@@ -131,6 +131,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         if let Some(over) = &self.over {
             *over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            // A terminal that is gone needs no clearing.
             let _ = write!(std::io::stderr(), "{CLEAR}");
         }
     }
@@ -235,6 +236,7 @@ pub(super) fn done(context: &mut Context, plan: &Plan, done: &Done<'_>) -> Resul
 /// The commands that each installed agent may run in this project.
 fn accesses(plan: &Plan) -> Vec<(&str, CommandAccess)> {
     let access = |agent: &String| {
+        // The plan names known agents; an unknown one has no rules to show.
         let mut settings = Settings::of_name(agent).ok()?;
         if agent == CLAUDE {
             settings.allow.clone_from(&plan.allowed);
@@ -244,7 +246,7 @@ fn accesses(plan: &Plan) -> Vec<(&str, CommandAccess)> {
     plan.agents.iter().filter_map(|agent| Some((agent.as_str(), access(agent)?))).collect()
 }
 
-/// What to type next, in order.
+/// Prints the next commands, in order.
 fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
     let mut steps = Vec::new();
     let mut written = plan.gates.iter().filter(|tried| tried.is_written());

@@ -1,12 +1,8 @@
-//! A session while it runs: lines as things happen, and on a terminal a last line that moves.
+//! Prints a running session: a line for each event, and on a terminal a status line.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{BufRead, IsTerminal, Write};
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anstyle::{AnsiColor, Style};
 use hookloop_core::event::EventBody;
@@ -14,12 +10,13 @@ use hookloop_core::purse::Purse;
 use hookloop_core::session::plan::{CostFigure, Count};
 use hookloop_core::session::{Answer, Limits, Session, Usage};
 use hookloop_core::time::Timestamp;
-use hookloop_engine::session::now::{NowBoard, NowRecord, NowStep, RunningHook};
+use hookloop_engine::session::now::NowBoard;
 use hookloop_engine::session::real::{Onlooker, Stop, Waited};
 use hookloop_engine::session::world::PauseReason;
 use hookloop_engine::session::{Notice, Opened};
 use hookloop_engine::store::StoredEvent;
 
+use super::status_line::{StatusLine, status_line};
 use crate::error::Result;
 use crate::json_output::EventJson;
 use crate::output::{BOLD, DIM, Output};
@@ -30,22 +27,15 @@ use crate::tui::{HEAR, Question, Reply, Screen};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
-/// Between two drawings of the last line.
-const TICK: Duration = Duration::from_millis(250);
-/// In a pipe, a hook has a line of its own once it has run for so long, and another one so often.
-const TOLD_AFTER_MS: i64 = 1_000;
-const TOLD_EVERY_MS: i64 = 10_000;
-/// Back to the start of the line, and empty it.
-const CLEAR: &str = "\r\x1b[K";
-/// Answers that are not understood before nobody is asked any more.
+/// Invalid answers before the question is dropped.
 const QUESTIONS_MAX: usize = 5;
-/// Lines that are written when a screen is gone.
+/// Lines that are kept to print after a screen closes.
 const UNSAID_MAX: usize = 50;
 
-/// What is said before a session begins, beside its plan.
+/// Texts that are printed before a session begins, beside its plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Heading<'a> {
-    /// What its agents may do.
+    /// The permissions of its agents.
     pub(crate) powers: &'a [String],
     pub(crate) purse: &'a Purse,
 }
@@ -61,12 +51,12 @@ pub(crate) struct Live<'o> {
     began: Instant,
     /// The step that the session is at.
     board: NowBoard,
-    status: Option<Status>,
-    /// While there is one, no lines are written.
+    status: Option<StatusLine>,
+    /// While there is a screen, no lines are printed.
     screen: Option<Screen>,
-    /// The lines of the last iteration that the screen stood in for: it takes with it what was on it.
+    /// The lines of the last iteration while a screen was open: closing the screen clears it.
     unsaid: VecDeque<String>,
-    /// The first thing that could not be written ends the showing, not the session.
+    /// After a failed write nothing more is printed; the session continues.
     has_failed: bool,
 }
 
@@ -78,7 +68,7 @@ impl<'o> Live<'o> {
         stop: Stop,
     ) -> Live<'o> {
         let board = NowBoard::default();
-        let status = status(out, &board);
+        let status = status_line(out, &board);
         let id = opened.id.to_string();
         let limits = opened.plan.limits;
         let used = Usage::default();
@@ -125,17 +115,17 @@ impl<'o> Live<'o> {
         live
     }
 
-    /// Puts a screen in the place of lines, for as long as somebody looks at it. Where there can be none, lines go on.
+    /// Opens a screen in place of lines. If no screen can be opened, lines continue.
     pub(crate) fn show(&mut self, open: impl FnOnce() -> std::io::Result<Screen>) {
-        // Nothing else writes to the terminal while there is one.
+        // Nothing else may write to the terminal while there is a screen.
         self.status = None;
         match open() {
             Ok(screen) => self.screen = Some(screen),
-            Err(_) => self.status = status(self.out, &self.board),
+            Err(_) => self.status = status_line(self.out, &self.board),
         }
     }
 
-    /// Whether there is a screen. Who left it has lines from then on.
+    /// Whether there is a screen. After the user closes it, lines are printed.
     fn has_screen(&mut self) -> bool {
         match &self.screen {
             None => false,
@@ -143,7 +133,7 @@ impl<'o> Live<'o> {
             Some(_) => {
                 self.screen = None;
                 self.unsaid.clear();
-                self.status = status(self.out, &self.board);
+                self.status = status_line(self.out, &self.board);
                 let id = &self.id;
                 self.line(format!("{DIM}the session goes on; try: hookloop watch {id}{DIM:#}"));
                 false
@@ -196,7 +186,7 @@ impl<'o> Live<'o> {
         }
     }
 
-    /// Says what the session came to.
+    /// Prints the result of the session.
     pub(crate) fn conclude(&mut self, session: &Session) -> Result {
         self.status = None;
         self.screen = None;
@@ -274,7 +264,7 @@ impl Onlooker for Live<'_> {
     fn watch(&mut self, board: &NowBoard) {
         self.board = board.clone();
         if self.status.is_some() {
-            self.status = status(self.out, &self.board);
+            self.status = status_line(self.out, &self.board);
         }
     }
 
@@ -298,13 +288,13 @@ impl Onlooker for Live<'_> {
         }
         self.status.take();
         let answer = self.question(session, is_answered);
-        self.status = status(self.out, &self.board);
+        self.status = status_line(self.out, &self.board);
         answer
     }
 }
 
 impl Live<'_> {
-    /// What is used of what there is.
+    /// Returns the usage against the limits.
     fn budget(&self, iteration: u32) -> String {
         let Limits { iterations, duration_ms, tokens, cost_micros, .. } = self.limits;
         let ran_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -360,6 +350,7 @@ impl Live<'_> {
         ));
         for _ in 0..QUESTIONS_MAX {
             let mut terminal = std::io::stderr();
+            // If standard error is closed, the answer is still read.
             let _ = write!(terminal, "[c]ontinue, [a]ccept the work as it is, [q]uit: ");
             let _ = terminal.flush();
             loop {
@@ -374,6 +365,7 @@ impl Live<'_> {
                 }
             }
             let mut answer = String::new();
+            // Input that can't be read counts as no answer, as the end of input does.
             if std::io::stdin().lock().read_line(&mut answer).ok()? == 0 {
                 return None;
             }
@@ -385,162 +377,5 @@ impl Live<'_> {
             }
         }
         None
-    }
-}
-
-/// The display of a running session's step; none where the output is JSON.
-fn status(out: &Output, board: &NowBoard) -> Option<Status> {
-    match (out.json, out.terminal) {
-        (true, _) => None,
-        (false, true) => Some(Status::start(Place::Terminal, board)),
-        (false, false) => {
-            let stdout = std::io::stdout().as_fd().try_clone_to_owned().ok()?;
-            let file = File::from(stdout);
-            let told = Vec::new();
-            Some(Status::start(Place::Pipe(PipeLines { file, told }), board))
-        }
-    }
-}
-
-/// The display of a running session's step: the last line of a terminal, which is redrawn, or a few lines in a pipe.
-struct Status {
-    shared: Arc<Mutex<Shown>>,
-    over: Arc<AtomicBool>,
-}
-
-struct Shown {
-    what: String,
-    since: Instant,
-    said: String,
-    board: NowBoard,
-    place: Place,
-}
-
-enum Place {
-    Terminal,
-    Pipe(PipeLines),
-}
-
-/// Lines about hooks that take long.
-struct PipeLines {
-    file: File,
-    /// The hooks that were told of, and when.
-    told: Vec<(String, Timestamp, Timestamp)>,
-}
-
-impl Status {
-    fn start(place: Place, board: &NowBoard) -> Status {
-        let what = String::new();
-        let said = String::new();
-        let shown = Shown { what, since: Instant::now(), said, board: board.clone(), place };
-        let shared = Arc::new(Mutex::new(shown));
-        let over = Arc::new(AtomicBool::new(false));
-        let of_thread = Arc::clone(&shared);
-        let is_over = Arc::clone(&over);
-        // Without a thread there is no such line.
-        let _ = std::thread::Builder::new().name("status".to_owned()).spawn(move || {
-            loop {
-                std::thread::sleep(TICK);
-                let mut shown = of_thread.lock().unwrap_or_else(PoisonError::into_inner);
-                if is_over.load(Ordering::SeqCst) {
-                    return;
-                }
-                shown.draw();
-            }
-        });
-        Status { shared, over }
-    }
-
-    fn now(&self, what: String) {
-        let mut shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.what = what;
-        shown.since = Instant::now();
-        shown.said = String::new();
-    }
-
-    fn say(&self, line: &str) {
-        let mut shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.said = now::shown(line);
-    }
-
-    /// Writes something else, with the line out of its way.
-    fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
-        let shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.clear();
-        let written = write();
-        drop(shown);
-        written
-    }
-}
-
-impl Drop for Status {
-    fn drop(&mut self) {
-        let shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        self.over.store(true, Ordering::SeqCst);
-        shown.clear();
-    }
-}
-
-impl Shown {
-    fn clear(&self) {
-        if let Place::Terminal = self.place {
-            let _ = write!(std::io::stderr(), "{CLEAR}");
-        }
-    }
-
-    fn draw(&mut self) {
-        let record = self.board.record();
-        let at = crate::environment::now();
-        match &mut self.place {
-            Place::Pipe(lines) => lines.tell(&record, at),
-            Place::Terminal => {
-                let text = match record.hooks.first() {
-                    Some(hook) => {
-                        format!("{}  {}", now::line(&record, at), now::last_output(hook, at))
-                    }
-                    None if self.what.is_empty() => return,
-                    None => {
-                        let seconds = self.since.elapsed().as_secs();
-                        format!("{} {seconds} s  {}", self.what, self.said)
-                    }
-                };
-                let line = crate::output::cut_to_terminal(&format!("  {text}"));
-                let _ = write!(anstream::stderr(), "{CLEAR}{DIM}{line}{DIM:#}");
-            }
-        }
-    }
-}
-
-impl PipeLines {
-    fn tell(&mut self, record: &NowRecord, at: Timestamp) {
-        let NowStep::Hooks { point, .. } = &record.step else { return };
-        let is_running = |name: &str, since: Timestamp| {
-            record.hooks.iter().any(|hook| hook.name == name && hook.since == since)
-        };
-        self.told.retain(|(name, since, _)| is_running(name, *since));
-        for hook in &record.hooks {
-            let RunningHook { name, since, .. } = hook;
-            let own = |(known, began, _): &&mut (String, Timestamp, Timestamp)| {
-                known == name && began == since
-            };
-            let shown_name = now::shown(name);
-            let line = match self.told.iter_mut().find(own) {
-                None if at.millis_since(*since) < TOLD_AFTER_MS => continue,
-                None => {
-                    self.told.push((name.clone(), *since, at));
-                    let command = now::shown(&hook.command);
-                    format!("  {point:<14} {shown_name:<24} started: {command}")
-                }
-                Some((.., last)) if at.millis_since(*last) < TOLD_EVERY_MS => continue,
-                Some((.., last)) => {
-                    *last = at;
-                    let took = now::elapsed(*since, at);
-                    let output = now::last_output(hook, at);
-                    format!("  {point:<14} {shown_name:<24} running {took}, {output}")
-                }
-            };
-            // A reader that is gone is noticed when the next event is shown.
-            let _ = self.file.write_all(format!("{line}\n").as_bytes());
-        }
     }
 }

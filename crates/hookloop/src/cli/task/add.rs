@@ -8,7 +8,7 @@ use super::{Context, give};
 use crate::error::Result;
 use crate::ids;
 
-/// What a task is asked for beside its goal.
+/// The fields of a task beside its goal.
 #[derive(clap::Args)]
 pub(crate) struct SpecArgs {
     /// More about it

@@ -78,7 +78,7 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Whether it changes a task whoever holds it.
+    /// Whether the command changes a task that another agent has claimed.
     pub(in crate::cli) fn forces(&self) -> bool {
         self.right.forces()
     }

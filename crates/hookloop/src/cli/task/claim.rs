@@ -62,7 +62,7 @@ impl Args {
     }
 }
 
-/// Says what is now in whose hands, and lets follow what follows.
+/// Prints the claim, then runs the reactions.
 pub(super) fn show(
     context: &mut Context,
     project: &Project,

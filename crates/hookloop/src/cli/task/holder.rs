@@ -1,4 +1,4 @@
-//! Who asks for a task and for how long, and by what right a claimed one is changed.
+//! The claimant of a task, the length of its lease, and the right to change a claimed task.
 
 use std::env;
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl Holder {
     }
 }
 
-/// By what right a task that may be claimed is changed.
+/// The right by which a command changes a task that may be claimed.
 #[derive(clap::Args)]
 pub(super) struct Right {
     #[command(flatten)]
@@ -62,8 +62,8 @@ pub(super) struct Epoch {
 }
 
 impl Epoch {
-    /// The epoch that is named for `id`. The environment counts for one task alone: who holds it may
-    /// change others as anyone may.
+    /// The epoch that is named for `id`. The environment names one task; for other tasks its claimant has no special
+    /// right.
     pub(super) fn of(&self, id: &TaskId) -> Result<Option<u64>> {
         let task = env::var("HOOKLOOP_TASK").is_ok_and(|task| task == id.as_str());
         match (self.epoch, env::var("HOOKLOOP_EPOCH")) {

@@ -114,7 +114,7 @@ fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
     out.table(&["id", "prio", "state", "", "labels", "goal"], &cells)
 }
 
-/// Who holds a task, and by which claim.
+/// Returns the claimant of a task, and the number of the claim.
 fn held(task: &Task) -> String {
     match &task.claim {
         Some(claim) => format!("held by {}, epoch {}", claim.agent, claim.epoch),

@@ -83,7 +83,7 @@ impl Command {
     }
 }
 
-/// Gives a command, shows what came of it, and lets follow what follows.
+/// Gives a command, prints its result, and runs the reactions.
 fn give(context: &mut Context, project: &Project, verb: &str, ask: &Ask) -> Result<Done> {
     let mut done = project.execute(ask)?;
     if done.pending {
@@ -98,12 +98,12 @@ fn give(context: &mut Context, project: &Project, verb: &str, ask: &Ask) -> Resu
     Ok(done)
 }
 
-/// After a command's answer: what it left to do.
+/// Runs the reactions after the answer is printed.
 fn follow_up(context: &mut Context, project: &Project, done: &Done) -> Result {
     if done.pending { context.finish(project) } else { Ok(()) }
 }
 
-/// What a task that is not ready waits for, in a few words.
+/// Names the obstacle of a task that is not ready.
 fn waits(task: &Task) -> String {
     match task.waits_until() {
         Some(time) => format!("from {}", time.brief()),

@@ -22,7 +22,7 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
-        // Who holds it loses nothing by what a person says.
+        // A note does not change the claim of the task.
         let remark = Remark::Note(self.text);
         let fence = Fence::Override;
         give(context, &project, "Noted", &Command::RemarkTask { id, remark, fence })?;

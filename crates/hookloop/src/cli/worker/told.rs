@@ -1,4 +1,4 @@
-//! What a worker tells, in the forms that it is told in.
+//! The events of a worker as text, JSON and log lines.
 
 use hookloop_core::session::Outcome;
 use hookloop_core::trace::Names;

@@ -22,7 +22,7 @@ impl<R: BufRead> Lines<R> {
         Lines { from, line: Vec::new() }
     }
 
-    /// None at the end, and where reading fails. What the last line lacks an end for is a line too.
+    /// None at the end, and where reading fails. A last line without an end is a line too.
     pub(super) fn next(&mut self) -> Option<Line<'_>> {
         self.line.clear();
         let mut is_too_long = false;

@@ -31,8 +31,8 @@ use lines::{LINE_MAX, Line, Lines};
 
 /// Messages between the threads and the server.
 const QUEUE: usize = 64;
-/// At the end of input: how long calls may take to be answered, and answers to be written. With what it takes to leave
-/// the store, less than a second.
+/// At the end of input: how long calls may take to be answered, and answers to be written. With the time to close the
+/// store, less than a second.
 const ANSWER_MAX: Duration = Duration::from_millis(400);
 const WRITE_MAX: Duration = Duration::from_millis(150);
 
@@ -40,7 +40,7 @@ const WRITE_MAX: Duration = Duration::from_millis(150);
 pub(crate) fn serve(service: Arc<ToolService>) -> Result {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(talk(Handler::new(Arc::clone(&service))));
-    // Calls that still run end with the process, and what they started does.
+    // Calls that still run, and the processes that they started, end with this process.
     runtime.shutdown_background();
     service.leave();
     ended
@@ -76,6 +76,7 @@ async fn talk(handler: Handler) -> Result {
     let wire = Wire { messages, outgoing: outgoing.clone() };
     let served = tokio::spawn(async move {
         if let Ok(service) = handler.serve(wire).await {
+            // Either result means that the client is gone.
             let _ = service.waiting().await;
         }
     });
@@ -86,12 +87,15 @@ async fn talk(handler: Handler) -> Result {
         _ = served => End::Input,
     };
     if end == End::Input {
+        // Answers that take longer are not sent.
         let _ = timeout(ANSWER_MAX, open.is_empty()).await;
         let (written, is_written) = oneshot::channel();
         let flush = async {
+            // A writer that has ended has nothing left to write.
             let _ = outgoing.send(Out::Flush(written)).await;
             let _ = is_written.await;
         };
+        // Output that nobody reads is given up.
         let _ = timeout(WRITE_MAX, flush).await;
     }
     Ok(())
@@ -117,17 +121,19 @@ impl Writer {
         while let Some(out) = to_write.blocking_recv() {
             let written = match out {
                 Out::Message(message) => {
-                    // Before it is out: who has the answer may use the id again at once.
+                    // Before the answer is written: the client may use the id again at once.
                     self.open.close(answered(&message));
                     self.write(&message)
                 }
                 Out::Refused(answer) => self.write(&answer),
                 Out::Flush(written) => {
+                    // The receiver may have stopped waiting.
                     let _ = written.send(());
                     Ok(())
                 }
             };
             if written.is_err() {
+                // The server may be ending already.
                 let _ = self.ends.blocking_send(End::Output);
                 return;
             }
@@ -175,6 +181,7 @@ impl Reader {
                 break;
             }
         }
+        // The server may be ending already.
         let _ = self.ends.blocking_send(End::Input);
     }
 }

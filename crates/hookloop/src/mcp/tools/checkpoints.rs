@@ -1,4 +1,4 @@
-//! What an agent wants to find again, after a restart or by another agent.
+//! Checkpoints: data that an agent stores for itself or for another agent.
 
 use hookloop_engine::guest::desk::{Checkpoint, Desk, KeptCheckpoint};
 use serde::Deserialize;

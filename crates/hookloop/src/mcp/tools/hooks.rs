@@ -138,7 +138,7 @@ fn list(desk: &Desk, arguments: Arguments) -> Answer {
 
 fn listed(hook: Registered) -> Value {
     let mut metadata = hook.metadata;
-    // What the hook is, not what its metadata calls it.
+    // The hook's own type, not the type in its metadata.
     metadata.insert("type".to_owned(), json!(hook.preset.name()));
     json!({ "id": hook.id, "enabled": hook.enabled, "metadata": metadata })
 }

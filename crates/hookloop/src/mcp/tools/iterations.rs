@@ -21,7 +21,7 @@ pub(super) const START: Tool = Tool {
             .about("which of COMPLETE, BLOCKED, ESCALATE end the loop; all by default"),
         optional("circuitBreakerThreshold", Kind::Positive).about("iterations without progress"),
     ],
-    // Rules are shell text, and what a shell runs is for people to say.
+    // Rules are shell text, and only people may set shell commands.
     never: Some(Never {
         field: "validationRules",
         message: "rules are the project's: an agent can't bring its own",
@@ -45,7 +45,7 @@ pub(super) const NEXT: Tool = Tool {
     about: "Go on to the next iteration after CONTINUE.",
     fields: &[
         needed("iterationId", Kind::Text),
-        // What agents that know the original send along; what was validated is known here.
+        // Arguments of the original tool; hookloop knows the validation results itself.
         optional("validationResult", Kind::Anything),
         optional("agentContext", Kind::Anything),
     ],

@@ -39,7 +39,7 @@ pub(super) struct Tool {
     /// Static: nothing of a repository is ever in it.
     about: &'static str,
     fields: &'static [Field],
-    /// What agents know from elsewhere and can't have here.
+    /// An argument of the original tool that is refused.
     never: Option<Never>,
     /// It can lead to reactions.
     pub(super) writes: bool,
@@ -110,7 +110,7 @@ impl Field {
         schema
     }
 
-    /// What the value should have been, if it is not.
+    /// Returns the expected type if the value has another.
     fn mismatch(&self, value: &Value) -> Option<String> {
         let is_texts = |list: &Vec<Value>| list.iter().all(Value::is_string);
         let (fits, kind) = match self.kind {
@@ -206,7 +206,7 @@ impl Tool {
 /// Characters of a name nobody knows that are said again.
 const NAME_SHOWN: usize = 64;
 
-/// Arguments that were checked, as what the tool takes.
+/// Converts checked arguments to the tool's type.
 fn read<T: DeserializeOwned>(checked: Arguments) -> Result<T, Refusal> {
     serde_json::from_value(Value::Object(checked))
         .map_err(|error| Refusal::argument(error.to_string()))

@@ -40,7 +40,7 @@ fn samples(tool: &Tool, wanted: impl Fn(&Field) -> bool) -> Arguments {
     fields.map(|field| (field.name.to_owned(), sample(field))).collect()
 }
 
-/// What a call comes to: nothing, or the code of its error.
+/// Returns the result of a call: nothing, or the code of its error.
 fn outcome(tool: &Tool, desk: &Desk, arguments: Arguments) -> Option<&'static str> {
     let answer = tool.check(arguments).and_then(|checked| tool.call(desk, checked));
     answer.err().map(|refusal| refusal.code)

@@ -1,4 +1,4 @@
-//! Whatever a settings file looks like: what was put in comes out, and nothing else changes.
+//! For any settings file: installing and removing changes nothing.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::super::agent::Agent;
 use super::super::jsonc::Document;
 use super::*;
 
-/// Makes settings of bytes, so that what fails can be made smaller.
+/// Builds settings from bytes, so that a failing case can shrink.
 struct Maker<'b> {
     bytes: std::slice::Iter<'b, u8>,
     newline: &'static str,
@@ -177,7 +177,7 @@ proptest! {
         prop_assert_eq!(uninstall(&write(&installed.text)).unwrap(), Rest::Text(write(&original)));
     }
 
-    /// A user's entry in a list that we made, or in our own group, stays with what holds it.
+    /// A user's entry in a list or group that hookloop created stays with its container.
     #[test]
     fn what_a_user_wrote_among_ours_stays(bytes in prop::collection::vec(any::<u8>(), 0..300), entries in entries()) {
         let original = made(&bytes);

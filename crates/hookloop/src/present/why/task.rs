@@ -149,6 +149,7 @@ fn given_back(project: &Project, id: &TaskId) -> Result<Option<(String, Option<S
     }
     let session = actor.strip_prefix("session:").and_then(|id| id.parse::<SessionId>().ok());
     let next = session.as_ref().and_then(|session_id| {
+        // A session whose events can't be read is named without a command; `hookloop verify` reports the damage.
         let session = open::session(project, session_id).ok()?;
         let options = session.is_over().then(|| resume_options(&session, false)).flatten()?;
         Some(format!("hookloop resume {session_id}{options}"))

@@ -1,4 +1,4 @@
-//! Boxes above a view: help, questions, what is typed.
+//! Boxes above a view: help, questions, typed texts.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;

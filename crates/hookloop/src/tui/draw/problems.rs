@@ -1,4 +1,4 @@
-//! What needs a human, and what is known about the one that is chosen.
+//! The problems, and the details of the selected one.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};

@@ -1,4 +1,4 @@
-//! One session: its iterations, the steps of one of them, what the agent says, what waits.
+//! One session: its iterations, the steps of one of them, the agent's output, the waiting outputs.
 
 use hookloop_core::session::plan::Count;
 use hookloop_core::session::timeline::What;
@@ -199,13 +199,13 @@ fn running_hooks(shown: &Shown) -> &[RunningHook] {
     shown.now.as_ref().map_or(&[], |record| &record.hooks)
 }
 
-/// Whether what is looked at is what happens now.
+/// Whether the selected part is the current one.
 fn is_now(state: &State) -> bool {
     let last = state.shown.as_ref().map(|shown| shown.timeline.parts.len());
     state.part_at().map(|part| part + 1) == last
 }
 
-/// What the agent says, or said in the part that is looked at.
+/// Returns the agent's output in the selected part.
 fn speech(state: &State, shown: &Shown, area: Rect) -> Vec<Line<'static>> {
     let height = usize::from(area.height);
     let width = usize::from(area.width);

@@ -12,13 +12,13 @@ use crate::tui::state::State;
 use crate::tui::steps::ago;
 use crate::tui::theme::{BOLD, DIM, PLAIN, sign};
 
-/// What columns take, each with the space after it.
+/// Widths of the columns, each with the space after it.
 const ID: usize = 14;
 const STATE: usize = 13;
 const TURNS: usize = 5;
 const AGE: usize = 5;
 const COST: usize = 10;
-/// A narrower screen does without what was used and who does it.
+/// Narrower screens leave out usage and agent.
 const WIDE: u16 = 100;
 const AGENT: usize = 16;
 

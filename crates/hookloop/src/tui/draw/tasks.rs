@@ -68,7 +68,7 @@ fn task(state: &State, line: &TaskLine) -> Line<'static> {
         return Line::from(Span::styled(cut(&line.graph, GRAPH_MAX), DIM));
     };
     let style = state.theme.task(task.state);
-    // What is picked out by a filter has lost its neighbours.
+    // Tasks that a filter selects are drawn without a graph.
     let place = if state.filter().is_empty() {
         cut(&line.graph, GRAPH_MAX)
     } else {

@@ -1,4 +1,4 @@
-//! All workers that share the project's store: who works on what, what was ordered, what may be spent.
+//! The fleet: workers and their tasks, orders, and the budget.
 
 use hookloop_core::id::TaskId;
 use hookloop_core::session::plan::Dollars;
@@ -17,7 +17,7 @@ use crate::error::Result;
 /// Workers that are shown.
 const WORKERS_MAX: usize = 500;
 
-/// Who is there is in no log.
+/// Updates by time: the log does not have the heartbeats of workers.
 const STATUS: Part = Part::new("status", "Fleet", &[]).every(5);
 
 pub(in super::super) fn fleet(visit: &Visit<'_>) -> Result<String> {

@@ -1,4 +1,4 @@
-//! Tasks and what they wait for, as a picture: those that are open, or those around one.
+//! The graph of open tasks, or of the tasks around one.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;
@@ -34,7 +34,7 @@ pub(in super::super) fn graph(visit: &Visit<'_>) -> Result<String> {
     visit.finish(page, &Titled::new("Graph", "graph"))
 }
 
-/// Tasks by number, with what each needs.
+/// Tasks by number, with their dependencies.
 #[derive(Default)]
 struct Chosen {
     tasks: BTreeMap<u64, Task>,
@@ -141,7 +141,7 @@ fn around(view: View<'_>, start: &TaskId) -> std::result::Result<Chosen, LogErro
     Ok(chosen)
 }
 
-/// Lines between those that are shown, from what is needed to what needs it, by their places.
+/// Returns the lines between shown tasks, from dependency to dependent.
 fn lines(view: View<'_>, chosen: &Chosen) -> std::result::Result<Vec<(usize, usize)>, LogError> {
     let places: HashMap<u64, usize> =
         chosen.tasks.keys().enumerate().map(|(place, num)| (*num, place)).collect();

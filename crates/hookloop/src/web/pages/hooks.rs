@@ -1,4 +1,4 @@
-//! Hooks: what they are, whether they may run, and what their runs came to.
+//! Hooks, their trust, and the results of their runs.
 
 use hookloop_core::point::Point;
 use hookloop_engine::store::HookRuns;

@@ -1,5 +1,5 @@
 //! Where the boxes of a graph are drawn: in layers, each right of all that it needs, in an order that lets few lines
-//! cross. What a line passes on its way has a place of its own in each layer, so that lines go around boxes.
+//! cross. A line has a place in each layer that it crosses, so that lines go around boxes.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ const SWEEPS: usize = 6;
 /// Places that lines have on their way, at most; lines that find none are drawn straight.
 const WAYPOINTS_MAX: usize = 2_000;
 
-/// The sizes of what is placed.
+/// The sizes of boxes and gaps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub(super) width: u64,
@@ -28,8 +28,8 @@ pub(super) struct Placed {
     pub(super) height: u64,
 }
 
-/// Places `count` boxes with lines from what is needed to what needs it. Lines that lead back are left out: there are none
-/// in a graph without cycles.
+/// Places `count` boxes with lines from dependency to dependent. Lines that lead back are left out: there are none in a
+/// graph without cycles.
 pub(super) fn place(count: usize, lines: &[(usize, usize)], sizes: Sizes) -> Placed {
     let layer = layers(count, lines);
     let depth = layer.iter().copied().max().map_or(0, |last| last + 1);
@@ -151,7 +151,7 @@ impl Graph {
                     let places = neighbours[*node].iter().filter_map(|near| place.get(near));
                     let (sum, count) =
                         places.fold((0, 0), |(sum, count), place| (sum + place, count + 1));
-                    // Who has none stays about where it is. In thousandths: a place is a whole number.
+                    // A box without neighbours keeps its position. In thousandths: a place is a whole number.
                     (sum * 1_000_usize).checked_div(count).unwrap_or(place[node] * 1_000)
                 };
                 let mut nodes = self.layers[layer].clone();
@@ -232,7 +232,7 @@ mod tests {
         check(120, &lines);
     }
 
-    /// What is no graph of ours is drawn somehow, and in time.
+    /// Any graph is drawn, in bounded time.
     #[test]
     fn a_cycle_hurts_nobody() {
         let placed = place(2, &[(0, 1), (1, 0)], SIZES);

@@ -1,4 +1,4 @@
-//! What happened, the latest first.
+//! The events of the project, the latest first.
 
 use hookloop_core::id::Subject;
 use hookloop_engine::store::{Seq, StoredEvent};
@@ -13,7 +13,7 @@ use crate::error::Result;
 
 /// Events on a page.
 const ON_A_PAGE: usize = 100;
-/// Places of the log that are read at once, and how often, to find as many: places are not dense on every engine.
+/// Positions of the log that one read covers, and reads of one page: positions are not dense on every engine.
 const READ_AT_ONCE: Seq = 400;
 const READS_MAX: usize = 50;
 /// Characters of an event's data.
@@ -41,7 +41,7 @@ fn list(visit: &Visit<'_>) -> Result<Value> {
     })
 }
 
-/// The last events before place `end`, the latest first, and where those before them end.
+/// Returns the last events before position `end`, the latest first, and the end of the page before.
 fn latest(
     visit: &Visit<'_>,
     mut end: Seq,
@@ -72,7 +72,7 @@ fn latest(
     Ok((found, Some(end)))
 }
 
-/// An event in a line.
+/// Returns an event for a line of a table.
 pub(super) fn event_line(visit: &Visit<'_>, stored: &StoredEvent) -> Value {
     let event = &stored.event;
     let data = match event.body.data() {

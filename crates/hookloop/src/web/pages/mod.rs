@@ -1,7 +1,7 @@
-//! What each page shows.
+//! The content of each page.
 //!
-//! - [`projects`]: all of the user's
-//! - [`overview`]: what needs a human, what runs, where tasks are, what was used today
+//! - [`projects`]: all projects of the user
+//! - [`overview`]: problems, running sessions, tasks by state, today's usage
 //! - [`sessions`], [`session`]: runs of the loop; what happened in one, drawn to scale by [`scale`]
 //! - [`tasks`], [`task`]: the list; one with its neighbours and history
 //! - [`graph`]: tasks and what they wait for, placed by [`layers`]
@@ -47,7 +47,7 @@ pub(super) struct Visit<'v> {
     pub(super) templates: &'v Templates,
     pub(super) sites: &'v Sites,
     pub(super) site: &'v Site,
-    /// What of it, if that is one thing.
+    /// The id of the subject, if the page has one.
     pub(super) id: &'v str,
     pub(super) query: &'v Query,
     pub(super) now: Timestamp,
@@ -92,7 +92,7 @@ impl<'v> Visit<'v> {
     }
 }
 
-/// What stands over a page, and where in the project it is.
+/// The title of a page, and its address in the project.
 struct Titled<'t> {
     title: &'t str,
     section: &'t str,

@@ -1,4 +1,4 @@
-//! The first look: what needs a human comes first.
+//! The overview: problems come first.
 
 use hookloop_core::inbox::{About, Kind, Problem};
 use hookloop_core::session::plan::{CostFigure, Count};
@@ -40,7 +40,7 @@ pub(in super::super) fn overview(visit: &Visit<'_>) -> Result<String> {
     visit.finish(page, &Titled::new("Overview", ""))
 }
 
-/// Something that needs a human, with what can be done about it from a page.
+/// A problem, with the actions of the page.
 #[derive(Clone, Debug, Serialize)]
 struct ProblemRow {
     key: String,
@@ -172,7 +172,7 @@ impl SessionLine {
     }
 }
 
-/// How long a session took; by now, and no more exactly than that stands still, if it is under way.
+/// Returns the duration of a session, in whole seconds while it runs.
 pub(super) fn took(visit: &Visit<'_>, row: &SessionRow) -> String {
     let ms = |ended: Timestamp| u64::try_from(ended.millis_since(row.started_at)).unwrap_or(0);
     match row.ended_at {
@@ -181,7 +181,7 @@ pub(super) fn took(visit: &Visit<'_>, row: &SessionRow) -> String {
     }
 }
 
-/// What a session is at: one of this machine that nobody performs is not running.
+/// Returns the state of a session; a session of this machine that no process runs is interrupted.
 pub(super) fn state(visit: &Visit<'_>, row: &SessionRow) -> String {
     let is_running = !row.is_over()
         && visit.project().runner().is_some_and(|runner| open::is_running(runner, &row.id));

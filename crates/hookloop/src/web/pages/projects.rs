@@ -52,6 +52,7 @@ pub(in super::super) fn projects(
 
 fn row(sites: &Sites, place: &Place, here: &str) -> Row {
     let key = key(place);
+    // A project that can't be opened is listed without figures; its own page says why.
     let site = if sites.is_near(place) { sites.at(place).ok() } else { None };
     let directory = || place.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = site.as_ref().map(|site| site.project.name().to_owned());

@@ -1,4 +1,4 @@
-//! A session drawn to scale: when the agent had the turn, when hooks ran, what gates said.
+//! A session drawn to scale: turns, hooks and verdicts of gates.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::present::duration;
 /// The picture's width in its own units, and where its bars begin.
 const WIDTH: u64 = 1_000;
 const LEFT: u64 = 70;
-/// What is shorter is drawn this wide.
+/// The smallest width of a bar.
 const BAR_MIN: u64 = 2;
 /// Bars that are drawn, the latest.
 const BARS_MAX: usize = 2_000;

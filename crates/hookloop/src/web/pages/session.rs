@@ -1,4 +1,4 @@
-//! A session: what it is at and why, what happened in it, what waits for its next prompt.
+//! A session: its state with reasons, its iterations, and the outputs for its next prompt.
 
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::session::plan::Count;
@@ -167,7 +167,7 @@ impl Window {
 }
 
 fn iterations(visit: &Visit<'_>, record: &Record, window: &Window) -> Value {
-    // The last two: an end says less than what was before it.
+    // The last two parts are open: the end alone has little content.
     let open = record.timeline.parts.len().saturating_sub(2);
     let shown = record.timeline.parts.range(window.shown.clone()).enumerate();
     let rows: Vec<Value> = shown

@@ -1,4 +1,4 @@
-//! The steps of an iteration in words, each with what it printed where this machine has that.
+//! The steps of an iteration, with links to their output if this machine has it.
 
 use hookloop_core::session::plan::{CostFigure, Count};
 use hookloop_core::session::timeline::{Part, PartKind, Step, What};
@@ -13,13 +13,13 @@ use super::super::words::{When, class};
 use super::Visit;
 use crate::present::{self, Severity, StepText, duration};
 
-/// Steps of a part that are shown, and characters of a text.
+/// Steps of a part, and characters of a text, that are shown.
 const STEPS_MAX: usize = 100;
 const TEXT_CHARS: usize = 4_000;
 /// The longest text that stands in the line of its step.
 const LINE_CHARS: usize = 120;
 
-/// Where a part is, and whether it is unfolded.
+/// The number of a part, and whether it is unfolded.
 pub(super) struct Shown {
     pub(super) key: usize,
     pub(super) is_open: bool,
@@ -27,17 +27,17 @@ pub(super) struct Shown {
 
 #[derive(Clone, Debug, Default, Serialize)]
 struct Line {
-    /// How it looks.
+    /// The CSS class.
     class: &'static str,
-    /// What sort of thing it is.
+    /// The kind of step.
     kind: &'static str,
     name: String,
     said: String,
-    /// More of it, which is folded.
+    /// A long text, which is folded.
     text: Option<String>,
     is_cut: bool,
     took: Option<String>,
-    /// What it printed.
+    /// Links to its output.
     outputs: Vec<Output>,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn title(kind: PartKind) -> String {
     }
 }
 
-/// What the gates said last.
+/// Returns the last verdict of the gates.
 fn verdict(part: &Part) -> Option<Value> {
     let verdict = part.steps.iter().rev().find_map(|step| match &step.what {
         What::Judged(judged) => Some(&judged.verdict),
@@ -180,7 +180,7 @@ fn turn(visit: &Visit<'_>, line: Line, attempt: u32, ended: Option<&TurnEnded>) 
     }
 }
 
-/// Links to what a run printed, if this machine has it.
+/// Returns links to the output of a run, if this machine has it.
 fn outputs(visit: &Visit<'_>, artifact: Option<&str>) -> Vec<Output> {
     let Some((path, run)) = artifact.and_then(|path| Some((path, run_of(path)?))) else {
         return Vec::new();

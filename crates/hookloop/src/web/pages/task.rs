@@ -1,4 +1,4 @@
-//! A task: where it stands and why, its neighbours, what was said about it, and all that happened to it.
+//! A task: its state with reasons, its neighbours, its notes and its history.
 
 use hookloop_core::delivery::Delivery;
 use hookloop_core::id::{SessionId, Subject, TaskId};
@@ -91,7 +91,7 @@ fn delivered(delivery: &Delivery) -> Option<Value> {
     })
 }
 
-/// What a person can decide about it now.
+/// The decisions that are possible now.
 fn problem(visit: &Visit<'_>, task: &Task) -> Result<Option<Value>> {
     let about = hookloop_core::inbox::About::Task(task.id.clone());
     let (problem, delivery) =

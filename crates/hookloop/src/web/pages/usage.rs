@@ -1,4 +1,4 @@
-//! What turns used: by day and agent as bars, by agent, task and session as figures, and how the purse stands.
+//! Usage by day and agent as bars, by agent, task and session as figures, and the state of the purse.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -115,7 +115,7 @@ fn figures(row: &UsageRow) -> Value {
     }
 }
 
-/// A bar a day, of money; of tokens where nobody says what they cost.
+/// Draws one bar a day: cost, or tokens if the cost is unknown.
 fn picture(rows: &[UsageOfDay], since: Day, days: i64, colours: &HashMap<String, usize>) -> Value {
     let has_cost = rows.iter().any(|row| row.usage.cost_micros > 0);
     let size = |usage: &Usage| if has_cost { usage.cost_micros } else { usage.tokens() };
@@ -169,7 +169,7 @@ fn scaled(size: u64, most: u64) -> u64 {
     u64::try_from(u128::from(size) * u128::from(HEIGHT) / u128::from(most)).unwrap_or(HEIGHT)
 }
 
-/// How the purse of all sessions stands.
+/// Returns the state of the purse.
 pub(super) fn purse(visit: &Visit<'_>) -> Result<Value> {
     let bounds = visit.project().rules().limits.purse;
     let today = Day::from(visit.now);
@@ -199,7 +199,7 @@ pub(super) fn purse(visit: &Visit<'_>) -> Result<Value> {
     Ok(context! { periods, holders, reserved => reserved.to_string() })
 }
 
-/// How much of what is bounded is gone, of a hundred: of what there is least left.
+/// Returns the used percentage of the bound with the least left.
 fn share(bounds: Bounds, gone: Amount) -> u64 {
     let share = |bound: Option<u64>, gone: u64| {
         let bound = u128::from(bound?.max(1));

@@ -47,7 +47,7 @@ pub(crate) struct TaskJson<'a> {
 pub(crate) struct SessionJson<'a> {
     id: &'a str,
     name: &'a str,
-    /// `running`, `paused`, `interrupted` (nobody performs it), `complete`, `needs_human`, `limit`, `cancelled`.
+    /// `running`, `paused`, `interrupted` (no process runs it), `complete`, `needs_human`, `limit`, `cancelled`.
     state: String,
     reason: Option<&'a str>,
     work: &'a str,
@@ -162,7 +162,7 @@ impl<'a> From<&'a Done> for DoneJson<'a> {
     }
 }
 
-/// `task claim` and `task steal`: the task, which says its epoch, and how long its holder may be silent.
+/// `task claim` and `task steal`: the task with its epoch, and the length of the lease.
 #[derive(Serialize)]
 pub(crate) struct ClaimedJson<'a> {
     #[serde(flatten)]

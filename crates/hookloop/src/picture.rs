@@ -37,7 +37,7 @@ impl Picture {
         Ok(Picture { tasks, needs, cut })
     }
 
-    /// Each task with one that it needs.
+    /// Pairs of a task and one of its dependencies.
     pub(crate) fn edges(&self) -> impl Iterator<Item = (&Task, &Task)> {
         self.tasks.iter().flat_map(move |(num, task)| {
             self.needs_of(*num).iter().filter_map(move |need| Some((task, self.tasks.get(need)?)))

@@ -1,7 +1,6 @@
 //! Progress of long work: one line on a terminal, nothing in a pipe.
 //!
-//! Drawn by hand: a library for it would make every command, however short, load the mathematics
-//! that its estimates need.
+//! Drawn without a library: the usual one makes the start of every command slower.
 
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(500);
 const BETWEEN_DRAWS: Duration = Duration::from_millis(100);
 const WIDTH: u64 = 30;
-/// Events between two looks at the clock.
+/// Events between two readings of the clock.
 const STEP: u64 = 4_096;
 /// Back to the start of the line, and empty it.
 const CLEAR: &str = "\r\x1b[K";

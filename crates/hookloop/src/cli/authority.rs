@@ -1,7 +1,7 @@
 //! The controlled action that each command is: a command without a row here does not compile.
 //!
-//! It is asked before a command does anything, so a refusal does not tell whether what the command names exists. The
-//! engine asks again where the decision is made.
+//! The check runs before a command does anything, so a refusal does not reveal whether a name exists. The engine checks
+//! again at the decision.
 
 use hookloop_core::authority::ControlledAction as Action;
 
@@ -20,7 +20,7 @@ impl Cli {
 impl Command {
     fn controlled(&self) -> Option<Action> {
         match self {
-            // Init trusts nothing and runs nothing for an agent; the demo has a project and a state of its own.
+            // Init trusts nothing and runs nothing for an agent; the demo has its own project and state.
             Command::Init(_) | Command::Demo(_) => None,
             Command::Run(_) => Some(Action::StartSession),
             Command::Resume(args) => Some(args.controlled()),
@@ -45,7 +45,7 @@ impl Command {
             Command::Agents(command) => command.controlled(),
             Command::Nats(command) => command.controlled(),
             Command::Import(command) => command.controlled(),
-            // The TUI asks where a key decides something; the MCP server and native hooks are an agent's.
+            // The TUI checks at each deciding key; the MCP server and native hooks act for an agent.
             Command::Watch(_) | Command::Mcp(_) | Command::Hook(_) => None,
             Command::Why(_)
             | Command::Usage(_)

@@ -112,7 +112,7 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
     Ok(())
 }
 
-/// The demo's hooks are ours.
+/// The demo's hooks are part of hookloop.
 fn trust(place: &Place, around: &Surroundings) -> Result {
     let user = around.user()?;
     let settings = hookloop_engine::config::settings(&place.config(), &user)?;

@@ -14,7 +14,7 @@ use crate::error::{CliError, Result};
 use crate::native::agent::Agent;
 use crate::native::dialect::{Event, Payload, answer, message};
 
-/// No agent says more at once; it is mostly its last message.
+/// The largest input of a hook; most of it is the agent's last message.
 const PAYLOAD_MAX: u64 = 8 * 1024 * 1024;
 
 /// Answer an agent's own hook
@@ -89,8 +89,8 @@ impl Args {
         Agent::of_name(name).ok_or_else(unknown)
     }
 
-    /// Something of ours does not work. Blocking here would hold the agent for ever, for a reason that it can't fix; so
-    /// it may stop, and its user is told that nothing was checked.
+    /// Reports a failure of hookloop itself. Blocking here would hold the agent for ever, for a reason that it can't
+    /// fix; so it may stop, and its user is told that nothing was checked.
     fn admit(&self, context: &mut Context, error: &CliError) -> Result {
         let what = match Event::of_name(&self.event) {
             Event::Stop => "the stop gates did NOT run",
@@ -120,7 +120,7 @@ fn read_input() -> Result<Vec<u8>> {
 enum Whereabouts {
     Project,
     Elsewhere,
-    /// There was a project, and its file is gone.
+    /// Whether there was a project whose file is gone.
     Deserted(PathBuf),
 }
 

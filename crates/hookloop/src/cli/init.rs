@@ -142,7 +142,7 @@ impl Args {
         report::done(context, &plan, &report::Done { place: &place, written, trusted })
     }
 
-    /// Runs each gate once, if the user says so.
+    /// Runs each gate once, if the user agrees.
     fn try_gates(
         &self,
         context: &mut Context,
@@ -212,8 +212,8 @@ impl Args {
         Ok(if is_wanted { rules } else { Vec::new() })
     }
 
-    /// Agrees to the gates that were just written, by content, if the user says so. `--yes` is that for gates
-    /// which it had run; answers their digest.
+    /// Trusts the written gates by content, if the user agrees, and returns their digest. `--yes` covers gates that
+    /// were run.
     fn trust(
         &self,
         context: &mut Context,
@@ -250,7 +250,7 @@ impl Tried {
         matches!(self.trial, Trial::NotReady { .. })
     }
 
-    /// Whether it becomes a gate, rather than a comment that says why it did not.
+    /// Whether the check becomes a gate, rather than a comment with the reason.
     pub(super) fn is_written(&self) -> bool {
         use hookloop_engine::survey::GateKind::{Check, Tests};
         match (&self.trial, self.gate.kind) {
@@ -321,7 +321,7 @@ fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
     })
 }
 
-/// Whether the user wants a project of its own inside of another one.
+/// Whether the user wants a separate project inside of another one.
 fn is_wanted_inside(context: &mut Context, place: &Place) -> Result<bool> {
     let Some(outer) = outer_project(place) else { return Ok(true) };
     let question = format!(

@@ -18,7 +18,7 @@ use crate::native::settings;
 use crate::output::{BOLD, Cell, DIM, Output};
 use crate::sanitize::plain;
 
-/// The name that a shell looks for.
+/// The name of the program on the PATH.
 const PROGRAM: &str = "hookloop";
 
 /// Have an agent that you start yourself ask hookloop before it stops
@@ -51,7 +51,7 @@ pub(super) struct ScopeArgs {
 }
 
 impl ScopeArgs {
-    /// The files that are meant.
+    /// The settings files that the options name.
     pub(super) fn ground(&self, context: &Context, agent: Agent) -> Result<Ground> {
         if self.user {
             return Ok(Ground::of_user(agent, &homes())?);
@@ -113,7 +113,7 @@ fn agreed(out: &mut Output, agent: Agent, hint: &str) -> Result<bool> {
     ask(out, &format!("these changes for {}", agent.name()), "Write this?", hint)
 }
 
-/// Where the environment says that agents keep their settings.
+/// Returns the directories of the agents' settings, from the environment.
 pub(super) fn homes() -> Homes {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     Homes {

@@ -13,9 +13,9 @@ use crate::sanitize::plain;
 
 /// Events read at once.
 const PAGE: usize = 1_000;
-/// Events shown on a terminal when nothing else is asked for.
+/// Events that a terminal shows by default.
 const LATEST: usize = 100;
-/// How long `--follow` waits before it looks for Ctrl-C again.
+/// How long `--follow` waits before it checks for Ctrl-C again.
 const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 
 /// Print what happened, oldest first

@@ -84,7 +84,7 @@ struct Page {
     text: String,
 }
 
-/// The command line with everything that help leaves out to be short.
+/// Returns the command line with the texts that short help leaves out.
 fn program() -> Command {
     let mut program = Cli::command().mut_args(|argument| argument.hide_short_help(false));
     program.build();

@@ -22,7 +22,7 @@ pub(crate) struct Args {
     run: Option<u32>,
 }
 
-/// The session whose agent has started this by itself.
+/// Returns the session whose agent has started this server by itself.
 fn around() -> Option<(SessionId, u32)> {
     let variable = |name| std::env::var(name).ok();
     let session = variable("HOOKLOOP_SESSION")?.parse().ok()?;

@@ -24,10 +24,10 @@ const NEEDS_HUMAN: u8 = 3;
 const STILL_WAITING: u8 = 4;
 /// The longest `--wait`.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// Pauses between looks while it waits: the first, and the longest.
+/// Pauses between checks while it waits: the first, and the longest.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How often a pause looks for a signal.
+/// How often a pause checks for a signal.
 const SIGNAL_POLL: Duration = Duration::from_millis(100);
 
 /// Merge submitted tasks, one after the other, each tested on top of those before it
@@ -89,7 +89,7 @@ impl Args {
         let project = context.project()?;
         let runner = runner(&project)?;
         let stop = heed_signals()?;
-        // A review whose program died has something set aside that others may need.
+        // A review whose program died may hold a reservation that others need.
         super::resume::end_interrupted(context, &project, &stop)?;
         let until = self.wait.map(|time| Instant::now() + time);
         let mut looks = MergeLooks::default();

@@ -137,7 +137,7 @@ impl Home {
 
     /// Returns the process that `up` started, if it still runs.
     fn pid(&self) -> Option<rustix::process::Pid> {
-        // Without a readable pid file, no server of ours is known to run.
+        // Without a readable pid file, no server that `up` started is known to run.
         let text = std::fs::read_to_string(self.file("pid")).ok()?;
         let pid = rustix::process::Pid::from_raw(text.trim().parse().ok()?)?;
         program_of(pid)?.file_name().is_some_and(|name| name == "nats-server").then_some(pid)
@@ -225,7 +225,7 @@ jetstream {{
     }
 }
 
-/// Writes a file that nobody else may read, in the place of one that is there.
+/// Writes a file that only the user may read; it replaces an existing one.
 fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
     let draft = path.with_extension("new");
     let mut options = std::fs::File::options();
@@ -238,7 +238,7 @@ fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
 /// The file that a process runs.
 #[cfg(target_os = "linux")]
 fn program_of(pid: rustix::process::Pid) -> Option<PathBuf> {
-    // A process that has ended, or that another user owns, is not ours.
+    // A process that has ended, or that another user owns, is not the server of `up`.
     std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()
 }
 

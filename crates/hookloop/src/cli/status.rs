@@ -277,7 +277,7 @@ impl WaitingMerge {
     }
 }
 
-/// Submitted tasks for which it is known what the forge waits for.
+/// Returns submitted tasks with the condition that the forge waits for.
 fn merging(project: &Project) -> Result<Vec<WaitingMerge>> {
     let waiting = project.read(|view| view.waiting(MERGING_MAX))?;
     let awaited = waiting.into_iter().filter_map(|waiting| {

@@ -14,7 +14,7 @@ use crate::environment::machine;
 use crate::error::Result;
 use crate::output::DIM;
 
-/// How long the command waits until the session has stopped, and how often it looks.
+/// How long the command waits until the session has stopped, and how often it checks.
 const WAIT_MAX: Duration = Duration::from_secs(15);
 const WAIT_POLL: Duration = Duration::from_millis(50);
 

@@ -41,7 +41,7 @@ use crate::sanitize::plain;
 use crate::web::MetricsEndpoint;
 use told::{ToldJson, json_of, line_of, log_line};
 
-/// A lease has to outlast an election of servers, with signs of life to spare.
+/// A lease has to outlast an election of the store's servers, with time for heartbeats.
 const LEASE_MIN_MS: u64 = 5_000;
 const CANCELLED: i32 = 130;
 
@@ -238,7 +238,7 @@ impl Args {
     }
 }
 
-/// A project that somebody wants to be worked on.
+/// A project to work on.
 enum Wanted<'a> {
     There(Place),
     Known(&'a str, &'a ProjectRules),
@@ -330,8 +330,7 @@ fn tell_beginning(context: &mut Context, plan: &WorkerPlan, posts: &[Post]) -> R
     Ok(())
 }
 
-/// A project whose sessions are shown to a collector, if there is one. Each is a trace of its own, wherever the worker was
-/// started.
+/// Returns a project whose sessions are sent to a collector, if there is one. Each session is its own trace.
 fn shown(site: Site, exporter: Option<&Exporter>) -> Site {
     match exporter.cloned() {
         Some(exporter) => {

@@ -43,7 +43,7 @@ pub(crate) struct WorktreeJson<'a> {
     task: &'a str,
     /// The session whose worktree it is; none for a task.
     session: Option<&'a str>,
-    /// Of the task or the session; none if there is no such task or session.
+    /// The state of the task or the session; none if it does not exist.
     state: Option<String>,
     path: &'a std::path::Path,
     branch: &'a str,
@@ -146,7 +146,7 @@ impl<'a> From<&'a Cleaned> for CleanedJson<'a> {
     }
 }
 
-/// The task whose worktree is meant, or the name of a session's worktree.
+/// The task of a worktree, or the name of a session's worktree.
 fn find_worktree(project: &Project, name: &str) -> Result<TaskId> {
     match name.parse::<TaskId>() {
         Ok(name) if is_of_session(&name) => Ok(name),

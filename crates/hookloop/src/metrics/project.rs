@@ -13,7 +13,7 @@ use super::table as of;
 /// Powers of two of a millisecond that are ends of buckets: 16 ms to 17 minutes. Times are counted by sizes that end there.
 const BUCKETS: [u32; 9] = [4, 6, 8, 10, 12, 14, 16, 18, 20];
 
-/// Adds what there is to know of a project, under the name that people call it.
+/// Adds the metrics of a project, under its name.
 pub(crate) fn add_project(
     page: &mut Page,
     name: &str,

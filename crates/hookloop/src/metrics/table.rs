@@ -1,4 +1,4 @@
-//! Every metric there is. docs/operators.md has the same table.
+//! Every metric. docs/operators.md has the same table.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -20,7 +20,7 @@ macro_rules! metrics {
         $(pub(super) const $id: Metric =
             Metric { name: $name, kind: Kind::$kind, help: $help };)*
 
-        /// In the order in which they are told.
+        /// All metrics, in the order of the page.
         pub(super) const METRICS: &[Metric] = &[$($id),*];
     };
 }

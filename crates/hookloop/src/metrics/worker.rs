@@ -69,7 +69,7 @@ impl Tally {
         }
     }
 
-    /// All there is to say now.
+    /// Returns the page of metrics.
     pub(crate) fn page(&self) -> String {
         let mut page = Page::default();
         for (name, project) in &self.projects {

@@ -11,7 +11,7 @@ const DEPTH_MAX: usize = 3;
 #[derive(Clone, Copy)]
 pub(super) struct Shape<'a> {
     root: &'a Value,
-    /// Whether an object has a section of its own, and is linked to, or is spelled out where it stands.
+    /// Whether an object has its own section and is linked, or is described in place.
     links: bool,
 }
 
@@ -216,7 +216,7 @@ fn is_required(node: &Value, name: &str) -> bool {
     all.is_some_and(|all| all.iter().any(|known| known == name))
 }
 
-/// Whether it is told from others by a field of its own.
+/// Whether a field distinguishes the variant from others.
 fn is_tagged(node: &Value) -> bool {
     properties(node).iter().any(|(_, field)| field.get("const").is_some())
 }

@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::tui::channels::ScreenChannels;
 use crate::tui::message::{Effect, Input};
 
-/// Does one thing after the other, until the screen is gone.
+/// Performs one effect after the other, until the screen is closed.
 pub(super) fn run(project: &Project, channels: &Arc<ScreenChannels>) {
     while let Some(effect) = channels.next_order() {
         let input = match (effect, project.runner()) {

@@ -50,13 +50,13 @@ pub(super) struct News {
 pub(super) struct Overview {
     pub(super) project: String,
     pub(super) problems: Vec<ProblemLine>,
-    /// Also those that are not listed.
+    /// The number of all, listed or not.
     pub(super) problem_count: u64,
     pub(super) sessions: Vec<SessionLine>,
     pub(super) running: usize,
     pub(super) cost_today: CostFigure,
     pub(super) tasks: Vec<(TaskState, u64)>,
-    /// Tasks that wait for one that is blocked.
+    /// Tasks that wait for a blocked task.
     pub(super) stuck: u64,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct ProblemLine {
     pub(super) can_answer: bool,
     pub(super) can_approve: bool,
     pub(super) can_resume: bool,
-    /// A session waits to be told what to do.
+    /// A session that waits for a decision.
     pub(super) asks: bool,
 }
 
@@ -140,13 +140,13 @@ pub(super) struct TaskFacts {
     pub(super) id: String,
     pub(super) state: TaskState,
     pub(super) goal: String,
-    /// All that is known of it, in lines.
+    /// The details, in lines.
     pub(super) details: Vec<String>,
     /// The session that has it.
     pub(super) session: Option<SessionId>,
 }
 
-/// The session that is looked at.
+/// The session that is shown.
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
     pub(super) id: SessionId,
@@ -165,9 +165,9 @@ pub(super) struct Shown {
 pub(super) enum Heard {
     /// No turn is running.
     Nothing,
-    /// It is taken there, and its output with it.
+    /// The turn runs on another machine, which has its output.
     Elsewhere(String),
-    /// By an agent that came by itself: its user sees it.
+    /// The turn of an external session: its user sees the output.
     Guest,
     Here(Said),
 }

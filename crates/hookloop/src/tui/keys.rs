@@ -119,7 +119,7 @@ impl State {
     fn go_to(&mut self, place: usize) {
         self.view = View::ALL[place];
         if self.view == View::Session && self.session.is_none() {
-            // The one that is chosen, or runs.
+            // The selected step, or the running one.
             let chosen = self.session_line().map(|line| line.row.id.clone());
             match chosen {
                 Some(id) => self.look_at(id),
@@ -354,7 +354,7 @@ impl State {
     }
 
     fn key_in_pager(&mut self, key: KeyEvent) -> Vec<Effect> {
-        // The title takes a line.
+        // The title needs a line.
         let page = self.page().saturating_sub(1).max(1);
         let Some(pager) = &mut self.pager else { return Vec::new() };
         if let Some(motion) = motion(key.code, page) {

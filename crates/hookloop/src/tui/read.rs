@@ -1,5 +1,5 @@
-//! Reads what is looked at from the view and the log, again whenever that changes. On a thread of its own: a store that
-//! takes long to answer holds up nobody who types.
+//! Reads the shown content from the view and the log, again after each change. It has its own thread, so that a slow
+//! store does not delay keys.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,15 +26,15 @@ use crate::tui::session_view::SessionView;
 const PROBLEMS_MAX: usize = 200;
 const SESSIONS_MAX: usize = 1_000;
 const TASKS_MAX: usize = 10_000;
-/// Between two looks at whether something is new.
+/// The time between two checks for changes.
 const POLL: Duration = Duration::from_millis(100);
 /// The reader rests this many times as long as it read, so that a flood of events does not slow the sessions.
 const REST: u32 = 6;
 /// Between two attempts while the log can't be read.
 const TROUBLE_POLL: Duration = Duration::from_secs(1);
-/// Whether programs of this machine are alive is not in the log, and looked at so often.
+/// How often processes are checked: the log does not say whether they live.
 const LIVENESS: Duration = Duration::from_secs(2);
-/// Sessions that are looked at for that.
+/// Sessions whose processes are checked.
 const LIVENESS_MAX: usize = 50;
 /// Lines of a task in the graph: its own, and those that lead to the next.
 const ROW_HEIGHT: usize = 2;
@@ -73,7 +73,7 @@ impl Reader {
         }
     }
 
-    /// Reads until nobody looks any more.
+    /// Reads until the screen is closed.
     pub(super) fn run(mut self) {
         let mut is_live = false;
         while let Some(wish) = self.channels.wish() {
@@ -103,7 +103,7 @@ impl Reader {
         }
     }
 
-    /// Brings what is known up to date; whether something is new.
+    /// Updates the content, and returns whether it has changed.
     fn look(&mut self, wish: &Wish) -> Result<bool, EngineError> {
         let head = self.project.read(|view| Ok(view.totals()?.head))?;
         let is_time = self.looked.is_none_or(|looked| looked.elapsed() >= LIVENESS);
@@ -172,7 +172,7 @@ impl Reader {
         self.alive = ours.map(|row| (row.id.clone(), open::is_running(runner, &row.id))).collect();
     }
 
-    /// One that was not looked at yet is as the log has it.
+    /// A session that was not checked yet has the state of the log.
     fn session_line(&self, row: SessionRow) -> SessionLine {
         let is_running = self.alive.get(&row.id).copied().unwrap_or(true);
         let state = present::state(&row, is_running, &self.machine).to_owned();
@@ -243,7 +243,7 @@ impl Reader {
         Ok(Tasks { lines: graph(&picture), cut: picture.cut })
     }
 
-    /// Follows the session that is looked at; whether its agent said something.
+    /// Follows the shown session, and returns whether its agent printed something.
     fn session_view(&mut self, wish: &Wish, is_new: bool) -> Result<bool, EngineError> {
         let Some(id) = &wish.session else {
             self.session_view = None;

@@ -27,19 +27,19 @@ use crate::tui::message::{Question, Reply};
 
 /// The shortest time between two pictures.
 const FRAME: Duration = Duration::from_millis(50);
-/// Keys that are taken before a picture is due: a flood of them is no reason to show nothing.
+/// Keys that are handled before the next drawing, so that a flood of keys does not stop it.
 const KEYS_MAX: usize = 256;
 const SECOND: u64 = 1_000;
 
 /// The content of a screen, and its colours.
 pub(crate) struct Showing {
-    /// Of its own: nobody else waits for it.
+    /// A project that only the screen uses.
     pub(crate) project: Project,
     pub(crate) machine: String,
     pub(crate) has_colours: bool,
 }
 
-/// A screen on a thread of its own, beside the session that it shows.
+/// A screen on its own thread, beside the session that it shows.
 pub(crate) struct Screen {
     channels: Arc<ScreenChannels>,
     thread: Option<JoinHandle<()>>,
@@ -62,7 +62,7 @@ impl Screen {
         Ok(Screen { channels, thread: Some(thread) })
     }
 
-    /// Whether somebody still looks at it.
+    /// Whether the screen is still open.
     pub(crate) fn is_open(&self) -> bool {
         !self.channels.is_closed()
     }
@@ -89,7 +89,7 @@ impl Drop for Screen {
     }
 }
 
-/// Says that the screen is gone, also when its thread panics.
+/// Closes the channels when the thread ends, even by a panic.
 struct Closing<'l>(&'l ScreenChannels);
 
 impl Drop for Closing<'_> {

@@ -61,7 +61,7 @@ pub(super) struct State {
     pub(super) session_list: List,
     pub(super) task_list: List,
     pub(super) which_tasks: WhichTasks,
-    /// The session that is looked at.
+    /// The session that is shown.
     pub(super) session: Option<SessionId>,
     /// The part of it, by its number from the start; none: the latest.
     pub(super) part: Option<usize>,
@@ -275,7 +275,7 @@ impl State {
         self.overview.as_ref()?.problems.get(self.problem_list.place()?)
     }
 
-    /// The question of a session that is looked at and runs elsewhere.
+    /// Returns the question of the shown session, if it runs elsewhere.
     pub(super) fn asking(&self) -> Option<&ProblemLine> {
         let line = match self.view {
             View::Problems => self.problem(),
@@ -302,8 +302,7 @@ impl State {
         self.facts.as_deref().filter(|facts| facts.matter == *matter)
     }
 
-    /// The place in the timeline of the part that is looked at. Parts that were dropped are counted, so that a place
-    /// is the same one later.
+    /// Returns the position of the selected part in the timeline. Dropped parts count, so that positions stay the same.
     pub(super) fn part_at(&self) -> Option<usize> {
         let timeline = &self.shown.as_ref()?.timeline;
         let last = timeline.parts.len().checked_sub(1)?;

@@ -25,7 +25,7 @@ use super::state::State;
 
 /// The buffer of a picture, which is written in one piece.
 const BUFFER: usize = 64 * 1024;
-/// How long who leaves waits for a picture that is on its way out.
+/// How long leaving waits for a picture that is being written.
 const PATIENCE: Duration = Duration::from_millis(200);
 const PAGER: &str = "less";
 /// A ctrl-c that ends a pager is sent to this program at the same time, and may be noticed when the pager is gone.
@@ -61,7 +61,7 @@ impl Terminal {
         }
     }
 
-    /// Shows a state; fails if the terminal is not there any more, or was taken away.
+    /// Draws a state; fails if the terminal is gone or was restored.
     pub(super) fn draw(&mut self, state: &State) -> io::Result<()> {
         let _drawing = DRAWING.lock();
         if !TAKEN.load(Ordering::SeqCst) {
@@ -81,14 +81,14 @@ impl Terminal {
         self.size
     }
 
-    /// Stops the program as ctrl-z does, and comes back when it is told to go on.
+    /// Stops the program like ctrl-z, and redraws when it continues.
     pub(super) fn suspend(&mut self) -> io::Result<()> {
         restore();
         kill_current_process_group(Signal::TSTP)?;
         self.come_back()
     }
 
-    /// The modes of the terminal may be others after the program was stopped; the picture may be gone.
+    /// Restores the modes and the picture after a stop: both may have changed.
     pub(super) fn come_back(&mut self) -> io::Result<()> {
         enter()?;
         self.inner = empty(self.size)?;
@@ -129,8 +129,8 @@ fn page(text: &str) -> io::Result<()> {
     }
 }
 
-/// A picture with nothing in it. Of one that keeps up with the size by itself the terminal is asked where its cursor is,
-/// through standard output, which is not ours.
+/// An empty picture of a fixed size. One that tracks the size would query the cursor through standard output, which is
+/// not the terminal here.
 fn empty((width, height): (u16, u16)) -> io::Result<Inner> {
     execute!(stdout()?, Clear(ClearType::All))?;
     let out = BufWriter::with_capacity(BUFFER, stdout()?);

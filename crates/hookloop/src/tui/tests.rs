@@ -1,6 +1,6 @@
 //! Tests of pictures and keys, without a terminal.
 //!
-//! Pictures are in `pictures/`. After a change that is meant, `HOOKLOOP_PICTURES=write` rewrites them: review the
+//! Pictures are in `pictures/`. After an intended change, `HOOKLOOP_PICTURES=write` rewrites them: review the
 //! difference.
 
 mod made_up;
@@ -133,7 +133,7 @@ fn help() {
     check("help", &mut state);
 }
 
-/// The screen of a program that runs a session which asks.
+/// The screen of a session that asks at the retry limit.
 fn running() -> State {
     let mut state = State::new(Theme { has_colours: false }, at(0)).of_run("s7".parse().unwrap());
     state.update(Input::News(news()));
@@ -274,7 +274,7 @@ fn who_is_asked_may_look_around_first() {
     for (answer, decided) in [("c", Answer::Continue), ("q", Answer::Abort)] {
         assert_eq!(press(&mut running(), answer), [Effect::Decide(decided)]);
     }
-    // The session ended, or somebody pressed ctrl-c.
+    // The session ended, or the user pressed ctrl-c.
     let mut state = running();
     state.update(Input::Asked(None));
     assert!(state.dialog.is_none() && state.question.is_none());

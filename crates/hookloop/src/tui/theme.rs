@@ -1,4 +1,4 @@
-//! How things look. Colours only repeat what words and signs say.
+//! Colours and styles. Colours only repeat the meaning of words and signs.
 
 use hookloop_core::task::TaskState;
 use ratatui::style::{Color, Modifier, Style};

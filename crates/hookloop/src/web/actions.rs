@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::sites::Site;
 use crate::error::{CliError, FailureKind, Result};
 
-/// How long a session may take to be taken on until who asked is answered, and how often it is looked.
+/// How long the answer waits for a session to resume, and how often that is checked.
 const RESUME_MAX: Duration = Duration::from_secs(10);
 const RESUME_POLL: Duration = Duration::from_millis(50);
 /// Bytes that are read of a program's last output.

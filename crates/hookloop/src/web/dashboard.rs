@@ -113,7 +113,7 @@ impl Dashboard {
         self.ask(made).await.map_or_else(|response| response, plain)
     }
 
-    /// News of a project, for as long as somebody listens.
+    /// Streams the changes of a project to a page.
     pub(super) async fn live(
         self: Arc<Dashboard>,
         Path(names): Names,
@@ -211,8 +211,8 @@ impl Dashboard {
         let code = query.get("code").filter(|_| request.method() == Method::GET);
         let Some(code) = code else { return self.login_page(StatusCode::OK, "") };
         match guard.logins.by_code(code).await {
-            // Not sent on at once: to a browser that came from elsewhere that would be one request with
-            // this, and it would keep its cookie to itself.
+            // No redirect: for a browser that follows a link from another site, it would be part of a cross-site
+            // request, without the cookie.
             Ok(cookie) => {
                 let values = context! { is_in => true, said => "" };
                 let html = self.templates.passing("login.html", "Logged in", values);
@@ -237,7 +237,7 @@ impl Dashboard {
         }
     }
 
-    /// The login by the token that somebody pastes.
+    /// Logs in with a pasted token.
     pub(super) async fn log_in(
         self: Arc<Dashboard>,
         guard: Arc<Guard>,

@@ -1,9 +1,8 @@
-//! Decides whether a request is allowed. Decided from the head of a request alone, before its body is read.
+//! Decides whether a request is allowed. The head of a request decides, before its body is read.
 //!
-//! A page in a browser reaches loopback too, also under a name of its own that leads there. So the names that are
-//! answered to are few, and an origin has to be the same as the name. Agents show their token; people are logged in, or
-//! show theirs. A browser sends a cookie along unasked, so who has nothing else to show has to have been asked by one
-//! of our own pages.
+//! A foreign page can reach loopback too, even under its own host name. So the server accepts few host names, and the
+//! origin must equal the host. Agents send their token; people are logged in, or send theirs. A browser sends cookies
+//! with foreign requests, so a request with only a cookie must come from one of the server's own pages.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -29,7 +28,7 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long an answer may take: gates run for as long as they are allowed to.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// Where who is not logged in is sent.
+/// The page for clients without a login.
 pub(super) const LOGIN: &str = "/login";
 
 /// The clients that a route is for.
@@ -57,7 +56,7 @@ enum Denied {
     Host,
     Origin,
     Token,
-    /// By nobody who is logged in.
+    /// The client is not logged in.
     Stranger,
     /// The same, by a browser that shows a page.
     Visitor,
@@ -95,7 +94,7 @@ impl Guard {
             Access::Agents => return Err(Denied::Token),
             Access::People | Access::Either => self.judge_person(head, has_origin)?,
         }
-        // A form, or a script that asked nobody, can't send this type.
+        // A form, or a script without a CORS preflight, can't send this type.
         if head.method == Method::POST && !is_json(&head.headers) {
             return Err(Denied::ContentType);
         }
@@ -106,7 +105,7 @@ impl Guard {
         }
     }
 
-    /// The name that the client used, if it is one of ours to the letter.
+    /// Returns the host name that the client used, if it is exactly one of the server's.
     fn host(&self, head: &Parts) -> Option<&String> {
         let Only::One(host) = only(&head.headers, &HOST) else { return None };
         // A whole address as the path is for proxies.
@@ -126,7 +125,7 @@ impl Guard {
                 matches!(head.method, Method::GET | Method::HEAD) && wants_page(&head.headers);
             return Err(if is_page { Denied::Visitor } else { Denied::Stranger });
         }
-        // Another server of this machine is another origin, and the same site: its pages have our cookie sent.
+        // Another server of this machine is another origin but the same site: requests from its pages carry the cookie.
         let is_ours = match only(&head.headers, &FETCH_SITE) {
             Only::None => true,
             Only::One(b"same-origin" | b"none") => true,

@@ -24,7 +24,7 @@ const CONNECTIONS_MAX: usize = 64 + FOLLOWERS_MAX;
 const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long a head may be.
 const HEAD_MAX: usize = 32 * 1024;
-/// How long requests that are worked on may take when the server is asked to stop.
+/// How long running requests may take after a stop.
 const STOP_MAX: Duration = Duration::from_secs(5);
 /// How long a client may read nothing while output waits for it.
 const TAKE_TIME_MAX: Duration = Duration::from_secs(20);

@@ -1,7 +1,6 @@
-//! Pages that follow what happens: each is told which of its parts have changed, a few times a second at most, and asks
-//! for those.
+//! Live pages: the server reports the changed parts a few times a second at most, and the page requests those.
 //!
-//! One thread a project follows the log while somebody looks. The latest change replaces the one before: a page that
+//! One thread a project follows the log while a page is open. The latest change replaces the one before: a page that
 //! does not listen misses only intermediate steps.
 
 use std::convert::Infallible;
@@ -21,17 +20,17 @@ use tokio::time::sleep;
 
 use super::topics::{Marks, Topic};
 
-/// Pages that follow at the same time.
+/// Live pages at the same time.
 pub(super) const FOLLOWERS_MAX: usize = 64;
 /// Between two words to a page.
 const TELL_EVERY: Duration = Duration::from_millis(250);
-/// Between two looks at the log while it grows.
+/// The time between two reads of a growing log.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A page that there is no news for is told that it is still heard of.
+/// The time between two keep-alive messages to a page.
 const HUSH_MAX: Duration = Duration::from_secs(15);
-/// How long a thread waits for news before it looks whether anybody is left who wants them.
+/// How long a thread waits for events before it checks for open pages.
 const NEWS_WAIT: Duration = Duration::from_secs(1);
-/// Events that are looked at one by one; with more, everything has changed.
+/// Events that are examined one by one; with more, all topics count as changed.
 const LOOKED_AT_MAX: usize = 2_000;
 /// When a page may ask again that found no place, in seconds.
 const RETRY_SECONDS: &str = "15";
@@ -51,7 +50,7 @@ impl Places {
         Places { free, closing: Arc::default() }
     }
 
-    /// No more of them: those that follow are told no more.
+    /// Ends all live connections.
     pub(super) fn close(&self) {
         self.free.close();
         self.closing.notify_waiters();
@@ -61,7 +60,7 @@ impl Places {
 /// The thread that follows a project's log.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    /// None while nobody looks.
+    /// None while no page is open.
     marks: Mutex<Option<watch::Receiver<Marks>>>,
 }
 
@@ -69,14 +68,14 @@ impl Live {
     /// Starts to report the events of the project. Blocks.
     pub(super) fn follow(&self, project: &Project) -> Result<watch::Receiver<Marks>, EngineError> {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        // Its thread has not ended. If it is about to, the page is told the end, and comes again.
+        // The thread still runs. If it is about to end, the page gets the end of the stream and reconnects.
         if let Some(known) = marks.as_ref().filter(|known| known.has_changed().is_ok()) {
             return Ok(known.clone());
         }
         project.store().go_live()?;
         let head = project.read(|view| Ok(view.totals()?.head))?;
         let (tell, told) = watch::channel(Marks::all(head));
-        // Before its thread looks whether anybody listens.
+        // Subscribed before the thread checks for listeners.
         *marks = Some(told.clone());
         let project = project.clone();
         let follower = std::thread::Builder::new().name("hookloop-live".to_owned());
@@ -86,7 +85,7 @@ impl Live {
     }
 }
 
-/// Ends when nobody listens but the one who may hand it on.
+/// Ends when the only listener left is the one that hands out subscriptions.
 fn look(project: &Project, tell: &watch::Sender<Marks>) {
     while tell.receiver_count() > 1 {
         let known = tell.borrow().seq;
@@ -134,7 +133,7 @@ impl Places {
         (StatusCode::SERVICE_UNAVAILABLE, headers, NO_PLACE).into_response()
     }
 
-    /// All that a page hears from event `known` on.
+    /// Returns the stream of changes after event `known`.
     pub(super) fn tell(
         &self,
         place: OwnedSemaphorePermit,
@@ -155,10 +154,10 @@ impl Places {
 }
 
 impl Follower {
-    /// The next thing to say, when there is one; none at the end.
+    /// Returns the next message; none at the end.
     async fn next(&mut self) -> Option<String> {
         if !std::mem::replace(&mut self.is_greeted, true) {
-            // A browser knows by it that somebody is there.
+            // A keep-alive shows the browser that the server still runs.
             return Some("retry: 2000\n: hello\n\n".to_owned());
         }
         sleep(TELL_EVERY).await;

@@ -46,11 +46,11 @@ struct Login {
     made: Instant,
 }
 
-/// Why somebody is not logged in.
+/// The reason of a refused login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotLoggedIn {
     Wrong,
-    /// Too many are wrong at the same time.
+    /// Too many wrong logins at the same time.
     Busy,
     /// There is nothing to make a secret of.
     NoRandomness,
@@ -133,7 +133,7 @@ impl Logins {
         let cookie = sha(cookie);
         let mut logins = lock(&self.logins);
         logins.retain(|login| now.duration_since(login.made) < LOGIN_LIFE);
-        // All of them are looked at, whichever it is.
+        // All logins are compared, so that the time does not depend on the match.
         let found = logins.iter().map(|login| login.cookie.ct_eq(&cookie));
         found.fold(Choice::from(0), |any, one| any | one).into()
     }

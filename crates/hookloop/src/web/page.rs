@@ -1,5 +1,4 @@
-//! A page: parts under one heading, each made of a template of its own, so that one part can be asked for again when
-//! what it is about has changed.
+//! A page: parts under one heading, each with its own template, so that one part can be requested again after a change.
 //!
 //! All text reaches a page through [`Templates`], where HTML, control characters and invisible characters are escaped.
 

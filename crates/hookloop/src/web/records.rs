@@ -1,4 +1,4 @@
-//! Sessions that are looked at, each folded from its events once: a look at one that has grown reads what is new.
+//! Sessions of open pages, each folded from its events once; later requests read only new events.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ pub(super) struct Record {
 pub(super) struct Records(Mutex<HashMap<SessionId, Arc<Mutex<Record>>>>);
 
 impl Records {
-    /// The session as it is now; none if there is no such.
+    /// Returns the session in its current state; none if the log has no such session.
     pub(super) fn get(
         &self,
         project: &Project,

@@ -163,7 +163,7 @@ fn a_login_by_the_link_works_once() {
         let cookie = cookie(&first);
         let with = |more: &str| format!("{host}Cookie: other=1; {cookie}\r\n{more}");
         assert_eq!(status(port, "GET", "/", &with("")), 200);
-        // A cookie that is there twice is nobody's.
+        // A cookie that is sent twice is refused.
         assert_eq!(status(port, "GET", "/", &format!("{host}Cookie: {cookie}; {cookie}\r\n")), 401);
         assert_eq!(status(port, "GET", "/mcp", &with("")), 401);
         let json = "Content-Type: application/json\r\n";

@@ -6,7 +6,7 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::Subject;
 use hookloop_engine::store::{Seq, StoredEvent};
 
-/// Subjects that are told apart. When there are more, all of those before count as changed.
+/// Subjects that are tracked. With more, all earlier ones count as changed.
 const SUBJECTS_MAX: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) struct Marks {
     pub(super) seq: Seq,
     topics: [Seq; SHARED.len()],
     subjects: HashMap<Subject, Seq>,
-    /// Of subjects that are not known: none has an event after this.
+    /// No subject that is not tracked has an event after this one.
     before: Seq,
 }
 

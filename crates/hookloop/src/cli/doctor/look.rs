@@ -23,7 +23,7 @@ use crate::cli::context::Context;
 use crate::environment::{caller, state_home};
 use crate::error::CliError;
 
-/// A store that has not answered by then is told as one that does not.
+/// How long a store may take to answer before it counts as unreachable.
 const STORE_WITHIN: Duration = Duration::from_secs(5);
 
 /// The facts that need no check.
@@ -342,7 +342,7 @@ fn about_worker(worker: &Presence, now: Timestamp) -> Option<Finding> {
     None
 }
 
-/// How people are told.
+/// Checks the notification channels.
 fn people(channels: &[Channel], runner: Option<&Runner>) -> Vec<Finding> {
     if channels.is_empty() {
         let message = "no channel: what needs a human waits in `hookloop inbox list`";

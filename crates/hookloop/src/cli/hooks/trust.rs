@@ -167,7 +167,7 @@ fn screen(out: &mut Output, consent: &HookConsent, digest: &str) -> Result {
     Ok(())
 }
 
-/// The scripts that hooks run, as they are to be agreed to.
+/// Returns the scripts of hooks, with the content to trust.
 struct ScriptView<'c> {
     consent: &'c HookConsent,
     /// Digests of scripts that were shown: several hooks may name one.

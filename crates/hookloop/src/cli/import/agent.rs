@@ -13,8 +13,7 @@ pub(super) const CLAUDE: Tool =
 pub(super) const CODEMIE: Tool =
     Tool { name: "codemie", files: &[".codemie/codemie-cli.config.json"], read: codemie };
 
-/// A timeout that is longer is in milliseconds: both are written, and nobody waits a quarter of an hour
-/// for a hook.
+/// A larger timeout is in milliseconds: both units occur, and no hook takes a quarter of an hour.
 const SECONDS_MAX: u64 = 900;
 /// The moments of `SessionStart` and `SessionEnd` that a session has here, as a matcher names them.
 const SESSION_MATCHERS: [&str; 4] = ["", "*", "startup", "other"];
@@ -35,7 +34,7 @@ const OF_CLAUDE: [&str; 11] = [
     "statusLine",
     "sandbox",
 ];
-/// Settings of CodeMie that say who one is and which model is asked.
+/// Settings of CodeMie about the user and the model.
 const OF_CODEMIE: [&str; 17] = [
     "activeProfile",
     "apiKey",
@@ -64,7 +63,7 @@ enum Unit {
     Milliseconds,
 }
 
-/// How a file is to be understood.
+/// The rules for reading a file.
 #[derive(Clone, Copy)]
 struct Dialect {
     unit: Unit,

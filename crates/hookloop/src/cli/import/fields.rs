@@ -8,7 +8,7 @@ use super::import_report::ImportReport;
 pub(super) struct SourceFields {
     place: String,
     fields: Map<String, Value>,
-    /// SourceFields whose value has another type than the one that was asked for, with the reason. `finish` reports them.
+    /// Fields whose value has another type than the reader expects, with the reason. `finish` reports them.
     refused: Vec<(String, &'static str)>,
 }
 

@@ -1,4 +1,4 @@
-//! iteratr: `.iteratr.hooks.yml`, whose points are ours, and `iteratr.yml`.
+//! iteratr: `.iteratr.hooks.yml`, with the hook points of hookloop, and `iteratr.yml`.
 
 use serde_json::json;
 

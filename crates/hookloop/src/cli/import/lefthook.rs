@@ -30,7 +30,7 @@ const GATES: [&str; 3] = ["pre-commit", "pre-push", "pre-merge-commit"];
 /// Files that a template stands for, which are there while git commits or pushes.
 const TEMPLATES: [&str; 6] =
     ["{staged_files}", "{push_files}", "{files}", "{all_files}", "{lefthook_job_name}", "{cmd}"];
-/// Arguments that git hands to a hook: `{1}` is the first, `{0}` all of them.
+/// Arguments that git passes to a hook: `{1}` is the first, `{0}` all of them.
 const ARGUMENTS: [&str; 5] = ["{0}", "{1}", "{2}", "{3}", "{4}"];
 const GROUP_DEPTH_MAX: usize = 8;
 /// Settings that stay with lefthook.
@@ -78,8 +78,8 @@ impl<'a> Hook<'a> {
         }
     }
 
-    /// The hook as it is for one of its groups or jobs, which has conditions of its own. None if lefthook runs that one
-    /// only in states of git that a session does not have; the row says so.
+    /// Returns the hook for one of its groups or jobs, with their conditions. None if lefthook runs it only in states
+    /// of git that a session does not have; a row reports that.
     fn narrowed(
         &self,
         entry: &mut SourceFields,

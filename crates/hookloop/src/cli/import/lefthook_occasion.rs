@@ -22,7 +22,7 @@ pub(super) enum Occasion {
     Never,
     /// Only in these states of git, which no session is in when its gates run.
     GitStates(String),
-    /// If all of these hold; always if there is none.
+    /// The conditions that must all hold; empty means always.
     If(Vec<Condition>),
 }
 

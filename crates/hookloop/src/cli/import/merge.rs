@@ -1,6 +1,6 @@
-//! How an import is merged into a file that is there: lines are inserted.
+//! Merges an import into an existing file by inserting lines.
 //!
-//! A line that was there stays as it is, with one exception: an empty value such as `{}` makes room for a block.
+//! Existing lines stay, with one exception: an empty value such as `{}` makes room for a block.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::yaml;
 
 /// Sections whose members are lists of hooks.
 const HOOKS: &str = "hooks";
-/// Hooks of one name, told apart by a number.
+/// Hooks of one name, distinguished by a number.
 const NAMES_MAX: u32 = 20;
 /// How far a member stands behind its section.
 const STEP: usize = 2;
@@ -175,8 +175,7 @@ impl NamedHooks {
         other.map(|(_, other)| other)
     }
 
-    /// The hook as it can be beside the others: one that has no name of its own may need one. None if another hook of
-    /// its name is in the way.
+    /// Returns the hook with a name that is free, if it has none of its own. None if another hook has its name.
     fn fit(&self, point: &str, entry: &Value) -> Option<Value> {
         let Some(name) = name_of(point, entry) else { return Some(entry.clone()) };
         let Some(other) = self.other(&name, entry) else { return Some(entry.clone()) };
@@ -197,7 +196,7 @@ impl NamedHooks {
     }
 }
 
-/// The hooks of a point that are not there yet. One of the same name has to be the same.
+/// Adds the missing hooks of a point. A hook of the same name must be equal.
 fn add_hooks(
     (section, point): (&str, &str),
     known: Option<&Value>,
@@ -344,7 +343,7 @@ fn without_empty_value(text: &str, insertion: &Insertion) -> Option<String> {
     Some([&lines[..at].concat(), key, ":", comment, &lines[at + 1..].concat()].concat())
 }
 
-/// The lines of a key's block: its own, and those that are further in.
+/// Returns the lines of a key's block: its own, and the indented ones below.
 fn block_of(
     lines: &[&str],
     within: Extent,

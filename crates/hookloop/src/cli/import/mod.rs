@@ -3,9 +3,10 @@
 //! Each tool has a module that reads its files into [`ImportReport`]: sections of a configuration, tasks, and a row for
 //! everything that was found, with its result. Unknown keys get a row too. Files are data: nothing in them is executed.
 //!
-//! - `source`: files as they are read, within limits
-//! - `report`: the result of an import; `yaml`: how a configuration is written, `merge`: into a file that is there;
-//!   `tasks`: how tasks are added
+//! - `source`: reads files, within limits
+//! - `import_report`: the result of an import; `fields`: the fields of an object; `config_file`: writes the
+//!   configuration; `yaml`: formats it; `merge`: merges it into an existing file; `tasks`: adds tasks; `print_report`:
+//!   prints the result
 //! - the others: a tool each
 
 mod agent;

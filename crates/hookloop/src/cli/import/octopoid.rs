@@ -16,7 +16,7 @@ pub(super) const TOOL: Tool = Tool {
     read,
 };
 
-/// Its points, which are ours.
+/// Its points, which hookloop has too.
 const POINTS: [&str; 4] = ["before_submit", "after_submit", "before_merge", "after_merge"];
 /// Transitions of a flow that have steps here, and where.
 const TRANSITIONS: [(&str, &str); 2] =
@@ -220,7 +220,7 @@ fn choose_agent(name: &str, report: &mut ImportReport) {
     }
 }
 
-/// The agents of a type by role. A list without roles has those that implement.
+/// Returns the agents of a type by role. A list without roles names implementers.
 fn roles(
     place: &str,
     value: Option<Value>,
@@ -244,7 +244,7 @@ fn roles(
     Ok(roles)
 }
 
-/// Defines the agents that a type names: a type whose agents nobody defines is worked on by none.
+/// Defines the agents that a type names: without definitions no agent works on the type.
 fn define_agents(roles: &[RoleAgents], report: &mut ImportReport) {
     for (role, names) in roles {
         for name in names.iter().filter(|name| known(name).is_none()) {

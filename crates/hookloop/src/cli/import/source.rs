@@ -30,7 +30,7 @@ impl Source {
         if found.is_symlink() && leads_out(path) {
             return Err("this is a link that leads out of its directory".to_owned());
         }
-        // It could be a pipe that nobody writes to.
+        // The path could be a pipe without a writer.
         let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
         let file = File::options().read(true).custom_flags(flags).open(path).map_err(said)?;
         if !file.metadata().map_err(said)?.is_file() {

@@ -11,7 +11,7 @@ use crate::sanitize::plain;
 /// How often a question is asked whose answer can't be read.
 const ATTEMPTS_MAX: usize = 3;
 
-/// The user's choice, as far as the command line tells it.
+/// The user's choice on the command line.
 pub(super) struct Wanted<'a> {
     /// Directories from `--only`.
     pub(super) only: &'a [String],

@@ -102,7 +102,7 @@ impl Running {
         let board = board.clone();
         let began = Instant::now();
         let what = format!("running {}: {}", gate.name, plain(&gate.command));
-        // Without a thread there is no such line.
+        // Without a thread there is no status line; the trial runs anyway.
         let _ = std::thread::Builder::new().name("status".to_owned()).spawn(move || {
             loop {
                 let is_over = is_over.lock().unwrap_or_else(PoisonError::into_inner);
@@ -378,7 +378,7 @@ fn gate(tried: &Tried) -> Value {
 }
 
 impl Plan {
-    /// Of a project that is not looked at.
+    /// A project that is left out.
     fn none() -> Plan {
         let name = String::new();
         let survey = Default::default();

@@ -89,7 +89,7 @@ fn parse_lease(text: &str) -> std::result::Result<Duration, String> {
     }
 }
 
-/// A length of time as people say it.
+/// Returns a length of time for people.
 pub(super) fn said(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{} ms", time.as_millis()),

@@ -111,7 +111,7 @@ fn waits(task: &Task) -> String {
     }
 }
 
-/// Failures of hooks that are told with a command's answer.
+/// Failures of hooks that are printed with a command's result.
 const FAILURES_SHOWN: usize = 5;
 
 fn show_done(
@@ -126,7 +126,7 @@ fn show_done(
         (Some(task), _) => {
             let style = state_style(task.state);
             let goal = plain(&task.spec.goal);
-            // "Completed x" says it all; "Added x" does not.
+            // "Completed x" is enough; "Added x" is not.
             let state = match (task.state, task.open_dependencies) {
                 (TaskState::Active | TaskState::Completed | TaskState::Blocked, _) => String::new(),
                 (TaskState::Created, 0) => format!("  {style}{}{style:#}", waits(task)),
@@ -163,7 +163,7 @@ fn show_done(
         out.line(format_args!("  … and {more} more: hookloop log"))?;
     }
     match &done.left {
-        // The agent or hook that gave the command needs not know.
+        // An agent or a hook needs no such line.
         None | Some(ReactionsLeft::Above) => Ok(()),
         Some(left) => out.line(format_args!("  {left}")),
     }

@@ -12,7 +12,7 @@ use crate::error::{CliError, Result};
 use crate::progress::Progress;
 use crate::sanitize::plain;
 
-/// How often a holder is looked at in one lease, and the longest time between two looks.
+/// How often a claimant is checked in one lease, and the longest time between two checks.
 const LOOKS: u32 = 20;
 const BETWEEN_LOOKS_MAX: Duration = Duration::from_millis(500);
 

@@ -13,7 +13,7 @@ use crate::tui::theme::{BOLD, DIM, PLAIN};
 
 /// Lines about the task that is chosen.
 const DETAILS: u16 = 4;
-/// The most of a line that the graph takes.
+/// Columns of a line that the graph may use.
 const GRAPH_MAX: usize = 40;
 
 pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {

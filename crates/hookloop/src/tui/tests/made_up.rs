@@ -16,7 +16,7 @@ use crate::tui::data::{
     TaskLine, Tasks,
 };
 
-/// When all of this is looked at.
+/// The time of the test data.
 const NOW: i64 = 1_800_000_000_000;
 
 pub(super) fn at(seconds_ago: i64) -> Timestamp {

@@ -29,7 +29,7 @@ pub(in super::super) fn fleet(visit: &Visit<'_>) -> Result<String> {
     visit.finish(page, &Titled::new("Fleet", "fleet"))
 }
 
-/// The fleet, if there ever was one: a look makes none.
+/// Returns the fleet, if it exists: reading creates none.
 fn open(visit: &Visit<'_>) -> Result<Option<Fleet>> {
     let project = visit.project();
     let home = visit.sites.home();

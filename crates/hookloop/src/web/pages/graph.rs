@@ -19,7 +19,7 @@ use crate::error::{CliError, Result};
 
 /// Tasks in a picture.
 const TASKS_MAX: usize = 80;
-/// Dependents of one task that are looked at.
+/// Dependents of one task that are read.
 const DEPENDENTS_MAX: usize = 20;
 /// Characters of a goal that have room in a box.
 const GOAL_CHARS: usize = 30;
@@ -105,7 +105,7 @@ fn boxed(visit: &Visit<'_>, task: &Task, (x, y): (u64, u64), start: Option<&Task
     }
 }
 
-/// The newest that are not done, those that something is done about first.
+/// Returns the newest open tasks, active ones first.
 fn open(view: View<'_>) -> std::result::Result<Chosen, LogError> {
     use TaskState::{Active, Blocked, Created, Ready, Submitted};
     let mut chosen = Chosen::default();

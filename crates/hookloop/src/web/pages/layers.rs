@@ -162,7 +162,7 @@ impl Graph {
         }
     }
 
-    /// How far down each is: beside what it needs, below who is above it.
+    /// Returns the vertical position of each box: near its dependencies, below the box above it.
     fn heights(&self, sizes: Sizes) -> Vec<u64> {
         let mut y = vec![0; self.layer_of.len()];
         for layer in &self.layers {

@@ -42,7 +42,7 @@ pub(super) use task::task;
 pub(super) use tasks::tasks;
 pub(super) use usage::usage;
 
-/// Somebody who looks at something of a project.
+/// A request for a page of a project.
 pub(super) struct Visit<'v> {
     pub(super) templates: &'v Templates,
     pub(super) sites: &'v Sites,

@@ -52,9 +52,9 @@ struct ProblemRow {
     link: Option<String>,
     can_approve: bool,
     can_answer: bool,
-    /// A session that can go on.
+    /// A session that can be resumed.
     paused: Option<String>,
-    /// A session that waits to be told what to do.
+    /// A session that waits for a decision.
     asks: bool,
     /// The facts as they were when the item was raised.
     details: Vec<String>,
@@ -138,7 +138,7 @@ pub(super) struct SessionLine {
     tokens: String,
     cost: String,
     started: When,
-    /// How long it took, or takes by now.
+    /// The duration so far.
     took: String,
     reason: Option<String>,
     /// The step that it is at.

@@ -23,7 +23,7 @@ struct Row {
     name: String,
     root: String,
     is_here: bool,
-    /// None where a look would have to ask other machines, or can't be had.
+    /// None if the project is on other machines, or can't be read.
     figures: Option<Figures>,
 }
 

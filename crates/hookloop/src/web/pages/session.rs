@@ -154,7 +154,7 @@ struct Window {
 }
 
 impl Window {
-    /// The last ones, or those before the one that is asked for.
+    /// Returns the last parts, or those before the requested one.
     fn of(visit: &Visit<'_>, record: &Record) -> Window {
         let kept = record.timeline.parts.len();
         let dropped = record.timeline.parts_dropped;

@@ -14,7 +14,7 @@ use crate::error::Result;
 const ON_A_PAGE: usize = 50;
 const PAGES_MAX: usize = 100_000;
 
-/// States that can be asked for.
+/// States of the filter.
 const STATES: [&str; 7] =
     ["running", "paused", "complete", "needs_human", "limit", "cancelled", "interrupted"];
 

@@ -16,7 +16,7 @@ use super::super::topics::Topic;
 use super::{Titled, Visit};
 use crate::error::Result;
 
-/// Days that bars are drawn for: so many by default, and at most.
+/// Days of the bars: the default, and the maximum.
 const DAYS: i64 = 30;
 const DAYS_MAX: i64 = 90;
 /// Agents that have a colour of their own.
@@ -79,7 +79,7 @@ fn bars(visit: &Visit<'_>) -> Result<Value> {
     })
 }
 
-/// Those who cost most have the first colours.
+/// The agents with the highest cost get the first colours.
 fn colours(agents: &[UsageRow]) -> HashMap<String, usize> {
     let mut order: Vec<&UsageRow> = agents.iter().collect();
     order.sort_by_key(|row| std::cmp::Reverse((row.usage.cost_micros, row.usage.tokens())));

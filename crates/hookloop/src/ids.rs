@@ -5,7 +5,7 @@ use hookloop_engine::project::Project;
 use hookloop_engine::store::{LogError, View};
 
 use crate::error::{CliError, Result};
-use crate::output::Cell;
+use crate::output::TableCell;
 
 /// The fewest characters of an id that are highlighted.
 const SHORT_MIN: usize = 4;
@@ -42,9 +42,9 @@ pub(crate) fn cell(
     view: View<'_>,
     id: &TaskId,
     terminal: bool,
-) -> std::result::Result<Cell, LogError> {
+) -> std::result::Result<TableCell, LogError> {
     if !terminal {
-        return Ok(Cell::new(id));
+        return Ok(TableCell::new(id));
     }
     let shared = |other: &Option<String>| match other {
         Some(other) => id.as_str().bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count(),
@@ -52,5 +52,5 @@ pub(crate) fn cell(
     };
     let unique = view.neighbours(id)?.iter().map(shared).max().unwrap_or(0) + 1;
     let lead = unique.max(SHORT_MIN).min(id.as_str().len());
-    Ok(Cell::new(id).lead(lead))
+    Ok(TableCell::new(id).lead(lead))
 }

@@ -14,7 +14,7 @@ use hookloop_engine::telemetry::News;
 use serde_json::{Map, Value, json};
 
 use crate::error::{CliError, Result};
-use crate::output::Output;
+use crate::output::CommandOutput;
 use crate::present;
 use crate::present::Severity;
 use crate::sanitize::plain;
@@ -27,39 +27,39 @@ const LEVEL_VARIABLE: &str = "HOOKLOOP_LOG_LEVEL";
 pub(crate) struct LogArgs {
     /// Tell what happens by log lines on standard error, and nothing on standard output
     #[arg(long, value_name = "FORMAT")]
-    log_format: Option<Format>,
+    log_format: Option<LogFormat>,
 
     /// The least that is told so
     #[arg(long, value_name = "LEVEL")]
-    log_level: Option<Level>,
+    log_level: Option<LogLevel>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum LogFormat {
     Text,
     Json,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Level {
+pub(crate) enum LogLevel {
     Error,
     Warn,
     Info,
 }
 
-impl Level {
+impl LogLevel {
     fn name(self) -> &'static str {
         match self {
-            Level::Error => "error",
-            Level::Warn => "warn",
-            Level::Info => "info",
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
         }
     }
 }
 
 impl LogArgs {
     /// Returns the logger that the options or the environment ask for; none if there is none.
-    pub(crate) fn logger(self, out: &Output) -> Result<Option<Logger>> {
+    pub(crate) fn logger(self, out: &CommandOutput) -> Result<Option<Logger>> {
         if self.log_format.is_some() && out.json {
             let message = "--json and --log-format both say how what happens is told";
             return Err(CliError::usage(message).hint("--log-format json, or --json"));
@@ -72,7 +72,7 @@ impl LogArgs {
             Some(level) => Some(level),
             None => variable(LEVEL_VARIABLE)?,
         };
-        let level = level.unwrap_or(Level::Info);
+        let level = level.unwrap_or(LogLevel::Info);
         Ok(format.filter(|_| !out.json).map(|format| Logger { format, level }))
     }
 }
@@ -91,23 +91,27 @@ fn variable<T: ValueEnum>(name: &str) -> Result<Option<T>> {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Logger {
-    format: Format,
-    level: Level,
+    format: LogFormat,
+    level: LogLevel,
 }
 
 /// One line of a log.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
-    level: Level,
+pub(crate) struct LogLine {
+    level: LogLevel,
     /// The part of the program that writes the line.
     target: &'static str,
     message: String,
     fields: Map<String, Value>,
 }
 
-impl Line {
-    pub(crate) fn new(level: Level, target: &'static str, message: impl Into<String>) -> Line {
-        Line { level, target, message: message.into(), fields: Map::new() }
+impl LogLine {
+    pub(crate) fn new(
+        level: LogLevel,
+        target: &'static str,
+        message: impl Into<String>,
+    ) -> LogLine {
+        LogLine { level, target, message: message.into(), fields: Map::new() }
     }
 
     pub(crate) fn message(&self) -> &str {
@@ -115,7 +119,7 @@ impl Line {
     }
 
     /// Adds a field, unless its value is null.
-    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Line {
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> LogLine {
         let value = value.into();
         if !value.is_null() {
             self.fields.insert(name.to_owned(), value);
@@ -127,18 +131,18 @@ impl Line {
 impl Logger {
     /// Writes an error as a log line and returns its exit code.
     pub(crate) fn error(&self, error: &CliError) -> u8 {
-        let line = Line::new(Level::Error, "hookloop", error.message());
+        let line = LogLine::new(LogLevel::Error, "hookloop", error.message());
         self.say(line.with("kind", error.kind().name()).with("hint", error.tip()));
         error.kind().exit_code()
     }
 
-    pub(crate) fn say(&self, line: Line) {
+    pub(crate) fn say(&self, line: LogLine) {
         if line.level > self.level {
             return;
         }
         let now = time();
         let text = match self.format {
-            Format::Json => {
+            LogFormat::Json => {
                 let mut all = Map::from_iter([
                     ("time".to_owned(), json!(now)),
                     ("level".to_owned(), json!(line.level.name())),
@@ -148,7 +152,7 @@ impl Logger {
                 all.extend(line.fields);
                 Value::Object(all).to_string()
             }
-            Format::Text => {
+            LogFormat::Text => {
                 let level = line.level.name();
                 let field = |(name, value): (&String, &Value)| match value {
                     Value::String(text) => format!(" {name}={}", plain(text)),
@@ -170,21 +174,23 @@ fn time() -> String {
 }
 
 /// Returns a notice of the trace exporter as a log line.
-pub(crate) fn of_news(news: &News) -> Line {
+pub(crate) fn of_news(news: &News) -> LogLine {
     match news {
-        News::Failing { why } => {
-            Line::new(Level::Warn, "telemetry", format!("spans do not get there for now: {why}"))
-        }
-        News::Working => Line::new(Level::Info, "telemetry", "spans get there again"),
+        News::Failing { why } => LogLine::new(
+            LogLevel::Warn,
+            "telemetry",
+            format!("spans do not get there for now: {why}"),
+        ),
+        News::Working => LogLine::new(LogLevel::Info, "telemetry", "spans get there again"),
         News::Lost { spans, why } => {
             let text = format!("{spans} spans are given up: {why}");
-            Line::new(Level::Warn, "telemetry", text).with("spans", *spans)
+            LogLine::new(LogLevel::Warn, "telemetry", text).with("spans", *spans)
         }
     }
 }
 
 /// Writes the events of a session as log lines.
-pub(crate) struct Logged<'a> {
+pub(crate) struct SessionLog<'a> {
     logger: Logger,
     project: &'a Project,
     opened: &'a Opened,
@@ -192,11 +198,12 @@ pub(crate) struct Logged<'a> {
     task: Option<String>,
 }
 
-impl<'a> Logged<'a> {
-    pub(crate) fn new(logger: Logger, project: &'a Project, opened: &'a Opened) -> Logged<'a> {
-        let logged = Logged { logger, project, opened, trace: opened.trace(project), task: None };
+impl<'a> SessionLog<'a> {
+    pub(crate) fn new(logger: Logger, project: &'a Project, opened: &'a Opened) -> SessionLog<'a> {
+        let logged =
+            SessionLog { logger, project, opened, trace: opened.trace(project), task: None };
         let work = present::work(&opened.plan.work);
-        logged.say(Level::Info, format!("session {}: {work}", opened.id), "session_opened");
+        logged.say(LogLevel::Info, format!("session {}: {work}", opened.id), "session_opened");
         logged
     }
 
@@ -205,8 +212,8 @@ impl<'a> Logged<'a> {
         self.say(level(weight), text, "session_concluded");
     }
 
-    fn say(&self, level: Level, message: String, event: &str) {
-        let line = Line::new(level, "session", message)
+    fn say(&self, level: LogLevel, message: String, event: &str) {
+        let line = LogLine::new(level, "session", message)
             .with("event", event)
             .with("project", self.project.name())
             .with("session", self.opened.id.as_str())
@@ -216,14 +223,14 @@ impl<'a> Logged<'a> {
     }
 }
 
-fn level(weight: Severity) -> Level {
+fn level(weight: Severity) -> LogLevel {
     match weight {
-        Severity::Bad => Level::Warn,
-        Severity::Heading | Severity::Good | Severity::Plain => Level::Info,
+        Severity::Bad => LogLevel::Warn,
+        Severity::Heading | Severity::Good | Severity::Plain => LogLevel::Info,
     }
 }
 
-impl Onlooker for Logged<'_> {
+impl Onlooker for SessionLog<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         use hookloop_core::event::EventBody;
         let Notice::Stored(events) = notice else { return };

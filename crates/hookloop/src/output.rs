@@ -20,15 +20,15 @@ pub(crate) const BOLD: Style = Style::new().bold();
 /// Output is written in pieces of this size.
 const BUFFER: usize = 64 * 1024;
 
-pub(crate) struct Output {
+pub(crate) struct CommandOutput {
     stdout: AutoStream<std::io::StdoutLock<'static>>,
     buffer: Vec<u8>,
     pub(crate) json: bool,
     pub(crate) terminal: bool,
 }
 
-impl Output {
-    pub(crate) fn new(json: bool, colour: anstream::ColorChoice) -> Output {
+impl CommandOutput {
+    pub(crate) fn new(json: bool, colour: anstream::ColorChoice) -> CommandOutput {
         let stdout = std::io::stdout();
         let terminal = stdout.is_terminal();
         let choice = match colour {
@@ -36,7 +36,7 @@ impl Output {
             choice => choice,
         };
         let stdout = AutoStream::new(stdout.lock(), choice);
-        Output { stdout, buffer: Vec::new(), json, terminal }
+        CommandOutput { stdout, buffer: Vec::new(), json, terminal }
     }
 
     pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result {
@@ -45,7 +45,7 @@ impl Output {
     }
 
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result {
-        self.line(Output::json_line(value)?)
+        self.line(CommandOutput::json_line(value)?)
     }
 
     /// Returns a value as one line of JSON.
@@ -76,7 +76,7 @@ impl Output {
 
     /// Prints rows under headings; the last column ends at the terminal's edge. In a pipe, tabs separate the cells and
     /// nothing is truncated.
-    pub(crate) fn table(&mut self, headings: &[&str], rows: &[Vec<Cell>]) -> Result {
+    pub(crate) fn table(&mut self, headings: &[&str], rows: &[Vec<TableCell>]) -> Result {
         if !self.terminal {
             for row in rows {
                 let cells: Vec<&str> = row.iter().map(|cell| cell.text.as_str()).collect();
@@ -140,24 +140,24 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
 }
 
 /// A cell of a row. Its text has no terminal control characters.
-pub(crate) struct Cell {
+pub(crate) struct TableCell {
     text: String,
     style: Style,
     /// Bytes at the start that are highlighted: the part of an id that is enough to type.
     lead: usize,
 }
 
-impl Cell {
-    pub(crate) fn new(text: impl ToString) -> Cell {
-        Cell { text: plain(&text.to_string()).into_owned(), style: Style::new(), lead: 0 }
+impl TableCell {
+    pub(crate) fn new(text: impl ToString) -> TableCell {
+        TableCell { text: plain(&text.to_string()).into_owned(), style: Style::new(), lead: 0 }
     }
 
-    pub(crate) fn style(mut self, style: Style) -> Cell {
+    pub(crate) fn style(mut self, style: Style) -> TableCell {
         self.style = style;
         self
     }
 
-    pub(crate) fn lead(mut self, bytes: usize) -> Cell {
+    pub(crate) fn lead(mut self, bytes: usize) -> TableCell {
         self.lead = bytes;
         self
     }

@@ -16,17 +16,17 @@ const STEP: u64 = 4_096;
 const CLEAR: &str = "\r\x1b[K";
 
 /// A bar on standard error, if that is a terminal and the work takes a while.
-pub(crate) struct Progress {
+pub(crate) struct ProgressBar {
     what: &'static str,
     started: Instant,
     drawn: Cell<Option<Instant>>,
     terminal: bool,
 }
 
-impl Progress {
-    pub(crate) fn new(what: &'static str) -> Progress {
+impl ProgressBar {
+    pub(crate) fn new(what: &'static str) -> ProgressBar {
         let terminal = std::io::stderr().is_terminal();
-        Progress { what, started: Instant::now(), drawn: Cell::new(None), terminal }
+        ProgressBar { what, started: Instant::now(), drawn: Cell::new(None), terminal }
     }
 
     pub(crate) fn at(&self, done: u64, all: u64) {
@@ -45,7 +45,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressBar {
     fn drop(&mut self) {
         if self.drawn.get().is_some() {
             // A terminal that is gone needs no clearing.
@@ -65,7 +65,7 @@ fn line(what: &str, done: u64, all: u64, elapsed: Duration) -> String {
 
 /// Returns a progress bar for a walk over the project's `all` events, as a function to call for each of them.
 pub(crate) fn over_events(what: &'static str, all: u64) -> impl FnMut(u64) {
-    let progress = Progress::new(what);
+    let progress = ProgressBar::new(what);
     move |seq| {
         if seq.is_multiple_of(STEP) {
             progress.at(seq, all);

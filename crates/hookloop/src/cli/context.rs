@@ -11,17 +11,17 @@ use hookloop_engine::telemetry::Exporter;
 use hookloop_engine::user::User;
 
 use super::trace_notices::{TraceNotices, conclude};
-use super::{Colour, Global};
+use super::{ColourChoice, GlobalArgs};
 use crate::environment::{caller, directory, machine, scope, state_home, surroundings};
 use crate::error::{CliError, Result};
 use crate::logs::Logger;
 use crate::mcp::ProjectOpener;
-use crate::output::Output;
-use crate::tui::Showing;
+use crate::output::CommandOutput;
+use crate::tui::ScreenContent;
 
 /// The state that every command starts from.
-pub(crate) struct Context {
-    pub(crate) out: Output,
+pub(crate) struct CommandContext {
+    pub(crate) out: CommandOutput,
     pub(super) directory: Option<PathBuf>,
     trust: Option<String>,
     /// The exit code of a command that succeeds.
@@ -34,7 +34,7 @@ pub(crate) struct Context {
     pub(super) exporter: Option<Exporter>,
 }
 
-impl Drop for Context {
+impl Drop for CommandContext {
     fn drop(&mut self) {
         // The answer is printed before the slower closing of the project. `Cli::run` reports a failed flush; here it
         // would be the second one.
@@ -48,23 +48,23 @@ impl Drop for Context {
     }
 }
 
-impl Context {
-    pub(super) fn new(global: Global) -> Context {
+impl CommandContext {
+    pub(super) fn new(global: GlobalArgs) -> CommandContext {
         let colour = match global.color {
-            Colour::Auto => anstream::ColorChoice::Auto,
-            Colour::Always => anstream::ColorChoice::Always,
-            Colour::Never => anstream::ColorChoice::Never,
+            ColourChoice::Auto => anstream::ColorChoice::Auto,
+            ColourChoice::Always => anstream::ColorChoice::Always,
+            ColourChoice::Never => anstream::ColorChoice::Never,
         };
         // Standard error, for errors and questions, uses this setting too.
         colour.write_global();
-        let out = Output::new(global.json, colour);
+        let out = CommandOutput::new(global.json, colour);
         let directory = global.project;
         let trust = global.trust;
         let exit = 0;
         let opened = None;
         let log = None;
         let exporter = None;
-        Context { out, directory, trust, exit, opened, log, exporter }
+        CommandContext { out, directory, trust, exit, opened, log, exporter }
     }
 
     /// Fails if the actor of this command may not take a decision.
@@ -124,12 +124,12 @@ impl Context {
     }
 
     /// Opens the project a second time for a screen, so that its reads do not delay the session.
-    pub(super) fn showing(&self) -> Result<Showing> {
+    pub(super) fn showing(&self) -> Result<ScreenContent> {
         let place = self.place()?;
         let project = Project::open(&place, caller(&place), &self.surroundings()?)?;
         let choice = anstream::AutoStream::choice(&std::io::stdout());
         let has_colours = choice != anstream::ColorChoice::Never;
-        Ok(Showing { project, machine: machine(), has_colours })
+        Ok(ScreenContent { project, machine: machine(), has_colours })
     }
 
     /// Opens the project later, and again.

@@ -13,8 +13,8 @@ use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};
 use hookloop_engine::session::real::Stop;
 
-use super::session::{self, Stage, runner};
-use crate::cli::context::Context;
+use super::session::{self, SessionStage, runner};
+use crate::cli::context::CommandContext;
 use crate::environment::{machine, surroundings};
 use crate::error::Result;
 use crate::output::{BOLD, DIM};
@@ -32,14 +32,14 @@ const FILES: [(&str, &str); 4] = [
 /// A scripted agent says that it is done while tests fail. The gate rejects the work, the agent fixes the failure, and
 /// the gate passes.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DemoArgs {
     /// Leave the directory there, to look around
     #[arg(long)]
     keep: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl DemoArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let directory = tempfile::Builder::new().prefix("hookloop-demo-").tempdir()?;
         let root = directory.path().join("project");
         fs::create_dir(&root)?;
@@ -65,7 +65,7 @@ fn prepare(root: &Path) -> Result {
     Ok(())
 }
 
-fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
+fn show(context: &mut CommandContext, root: &Path, state: &Path) -> Result {
     let place = Place::at(root, state);
     place.prepare()?;
     let around = Surroundings { store: None, user_file: None, ..surroundings()? };
@@ -99,7 +99,7 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
         checkout: CheckoutUse::default(),
     };
     let opened = open::start(&project, runner(&project)?, wish)?;
-    let stage = Stage { config: &place.config(), stop: Stop::new()?, showing: None };
+    let stage = SessionStage { config: &place.config(), stop: Stop::new()?, showing: None };
     let session = session::drive(context, &project, &opened, stage)?;
     context.exit = session::exit_code(&session);
     if !context.out.json {

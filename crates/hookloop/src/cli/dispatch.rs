@@ -6,7 +6,7 @@ use hookloop_engine::project::Done;
 use serde_json::json;
 
 use super::inbox;
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::environment::{machine, user_name};
 use crate::error::{CliError, Result};
 
@@ -17,14 +17,14 @@ use crate::error::{CliError, Result};
 /// takes over within seconds of its last sign of life. It also makes tasks ready again whose holders
 /// have shown no life for their lease, and tells you what needs a human (see `hookloop inbox`).
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DispatchArgs {
     /// Stay, and do those that come
     #[arg(long)]
     stay: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl DispatchArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let dispatcher = CallerIdentity::service(ActorKind::Dispatcher);
         let project = context.project()?.for_caller(Caller::known(&user_name(), dispatcher));
         if let Some(left) = project.reactions_left() {
@@ -57,7 +57,7 @@ impl Args {
     }
 }
 
-fn say(context: &mut Context, round: Round) -> Result {
+fn say(context: &mut CommandContext, round: Round) -> Result {
     let out = &mut context.out;
     let (word, text) = match round {
         Round::Leading => ("leading", "Dispatching"),

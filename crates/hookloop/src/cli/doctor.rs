@@ -6,9 +6,9 @@ use anstyle::{AnsiColor, Style};
 use hookloop_engine::doctor::{Finding, FindingStatus, Group, Mend};
 use serde_json::json;
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
-use crate::output::{BOLD, DIM, Output};
+use crate::output::{BOLD, CommandOutput, DIM};
 use crate::sanitize::plain;
 
 /// Look for what is likely to go wrong, and say what mends it
@@ -17,10 +17,10 @@ use crate::sanitize::plain;
 /// project, and with a file that is broken, as far as that goes. Runs nothing of the repository; asks git and
 /// installed agents for their versions. Ends with 1 if something will not work as it is.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct DoctorArgs {}
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl DoctorArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let findings = look::all(context);
         let errors = findings.iter().filter(|f| f.status == FindingStatus::Error).count();
         let out = &mut context.out;
@@ -51,7 +51,7 @@ fn value(finding: &Finding) -> serde_json::Value {
 }
 
 /// Findings that stop everything come first, then each group in its order.
-fn screen(out: &mut Output, findings: &[Finding]) -> Result {
+fn screen(out: &mut CommandOutput, findings: &[Finding]) -> Result {
     let mut group: Option<Group> = None;
     for finding in findings {
         if group != Some(finding.group) {

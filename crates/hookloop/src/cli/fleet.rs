@@ -8,17 +8,17 @@ use hookloop_engine::fleet::{Fleet, GONE_AFTER_MS, Presence, Running, Served};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::environment::state_home;
 use crate::error::{CliError, Result};
-use crate::output::{BOLD, DIM, Output};
+use crate::output::{BOLD, CommandOutput, DIM};
 use crate::sanitize::plain;
 
 /// Characters of an agent in a line of the status.
 const AGENT_MAX: usize = 32;
 
 #[derive(clap::Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum FleetCommand {
     Status(StatusArgs),
     Pause(PauseArgs),
     Stop(StopArgs),
@@ -116,31 +116,31 @@ fn period(text: &str) -> std::result::Result<Period, String> {
         .ok_or_else(|| "`day` or `ever`".to_owned())
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl FleetCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let fleet = open(context)?;
         match self {
-            Command::Status(_) => status(context, &fleet),
-            Command::Pause(args) => order(context, &fleet, Order::Pause, args.order),
-            Command::Stop(args) => order(context, &fleet, Order::Stop, args.order),
-            Command::Resume(args) => resume(context, &fleet, args.scope),
-            Command::Drain(DrainArgs { worker, reason }) => {
+            FleetCommand::Status(_) => status(context, &fleet),
+            FleetCommand::Pause(args) => order(context, &fleet, Order::Pause, args.order),
+            FleetCommand::Stop(args) => order(context, &fleet, Order::Stop, args.order),
+            FleetCommand::Resume(args) => resume(context, &fleet, args.scope),
+            FleetCommand::Drain(DrainArgs { worker, reason }) => {
                 let scope = Scope::Worker(worker.to_string());
                 order(context, &fleet, Order::Drain, OrderArgs { scope, reason })
             }
-            Command::Budget(args) => args.run(context, &fleet),
+            FleetCommand::Budget(args) => args.run(context, &fleet),
         }
     }
 }
 
-pub(super) fn open(context: &mut Context) -> Result<Fleet> {
+pub(super) fn open(context: &mut CommandContext) -> Result<Fleet> {
     let project = context.project_to_read()?;
     let fleet = Fleet::beside(&project, &state_home()?, &context.surroundings()?)?;
     fleet.log().store().hold_still()?;
     Ok(fleet)
 }
 
-fn order(context: &mut Context, fleet: &Fleet, order: Order, args: OrderArgs) -> Result {
+fn order(context: &mut CommandContext, fleet: &Fleet, order: Order, args: OrderArgs) -> Result {
     let OrderArgs { scope, reason } = args;
     if let Some(reason) = &reason
         && reason.len() > REASON_MAX
@@ -159,7 +159,7 @@ fn order(context: &mut Context, fleet: &Fleet, order: Order, args: OrderArgs) ->
     context.out.line(format_args!("{scope} {word}. {DIM}hookloop fleet resume {scope}{DIM:#}"))
 }
 
-fn resume(context: &mut Context, fleet: &Fleet, scope: Scope) -> Result {
+fn resume(context: &mut CommandContext, fleet: &Fleet, scope: Scope) -> Result {
     let was_there = fleet.lift(scope.clone())?;
     let left = fleet.orders()?.0;
     if context.out.json {
@@ -184,7 +184,7 @@ impl BudgetArgs {
         self.none || self.cost.is_some() || self.tokens.is_some() || self.turns.is_some()
     }
 
-    fn run(self, context: &mut Context, fleet: &Fleet) -> Result {
+    fn run(self, context: &mut CommandContext, fleet: &Fleet) -> Result {
         let bounds =
             Bounds { cost_micros: micros(self.cost)?, tokens: self.tokens, turns: self.turns };
         if self.sets() {
@@ -277,7 +277,7 @@ fn state_of(worker: &Presence, now: Timestamp) -> &'static str {
     if now.millis_since(worker.seen) > GONE_AFTER_MS { "gone" } else { worker.state.name() }
 }
 
-fn status(context: &mut Context, fleet: &Fleet) -> Result {
+fn status(context: &mut CommandContext, fleet: &Fleet) -> Result {
     let now = fleet.log().now();
     let workers = fleet.workers()?;
     let orders = fleet.orders()?.0;
@@ -361,7 +361,7 @@ impl From<Standing> for OrderJson {
 
 /// Prints a worker, its sessions, and the projects that it can't serve.
 fn print_worker(
-    out: &mut Output,
+    out: &mut CommandOutput,
     worker: &Presence,
     newest: Option<&str>,
     now: Timestamp,

@@ -9,10 +9,10 @@ use hookloop_engine::guest::native::{Visit, visit};
 use hookloop_engine::place::{Place, PlaceError};
 use hookloop_engine::session::real::Stop;
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
-use crate::native::agent::Agent;
-use crate::native::dialect::{Event, Payload, answer, message};
+use crate::native::agent::NativeAgent;
+use crate::native::dialect::{HookPayload, NativeEvent, answer, message};
 
 /// The largest input of a hook; most of it is the agent's last message.
 const PAYLOAD_MAX: u64 = 8 * 1024 * 1024;
@@ -23,7 +23,7 @@ const PAYLOAD_MAX: u64 = 8 * 1024 * 1024;
 /// standard input, an answer in the agent's own dialect on standard output. It does nothing where there is no
 /// project, and where `hookloop run` started the agent and runs the gates itself.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct HookArgs {
     /// The event by the agent's name for it, such as Stop or AfterAgent; others than hookloop knows are ignored
     event: String,
 
@@ -32,9 +32,9 @@ pub(crate) struct Args {
     agent: Option<String>,
 }
 
-impl Args {
+impl HookArgs {
     /// Always exits with 0 or 1: agents read 2, and Gemini every code above 1, as "continue".
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         if std::io::stdin().is_terminal() {
             return Err(CliError::usage("an agent's hook runs this, with JSON on standard input")
                 .hint("hookloop install claude"));
@@ -43,7 +43,7 @@ impl Args {
         if std::env::var_os("HOOKLOOP_SESSION").is_some() {
             return Ok(());
         }
-        let payload = Payload::read(&payload)
+        let payload = HookPayload::read(&payload)
             .map_err(|error| CliError::refused(format!("the input of this hook: {error}")))?;
         match self.reply(context, &payload) {
             Ok(()) => Ok(()),
@@ -51,9 +51,9 @@ impl Args {
         }
     }
 
-    fn reply(&self, context: &mut Context, payload: &Payload) -> Result {
+    fn reply(&self, context: &mut CommandContext, payload: &HookPayload) -> Result {
         let agent = self.agent(payload)?;
-        let event = Event::of_name(&self.event);
+        let event = NativeEvent::of_name(&self.event);
         let Some(moment) = payload.moment(event) else { return Ok(()) };
         // The directory that the agent was started in; its working directory may have changed since.
         let started = agent.directory_variable().and_then(|name| std::env::var(name).ok());
@@ -62,13 +62,13 @@ impl Args {
             context.enter(Path::new(directory));
         }
         match whereabouts(context)? {
-            Whereabouts::Project => {}
-            Whereabouts::Elsewhere => return Ok(()),
-            Whereabouts::Deserted(root) if event == Event::Stop => {
+            HookPlace::Project => {}
+            HookPlace::Elsewhere => return Ok(()),
+            HookPlace::Deserted(root) if event == NativeEvent::Stop => {
                 let message = format!("hookloop.yaml is gone from {}", root.display());
                 return Err(CliError::usage(message).hint("git checkout hookloop.yaml"));
             }
-            Whereabouts::Deserted(_) => return Ok(()),
+            HookPlace::Deserted(_) => return Ok(()),
         }
         record_agent(&crate::environment::state_home()?, agent.name());
         let external = CallerIdentity::agent(ActorKind::ExternalSession);
@@ -83,20 +83,20 @@ impl Args {
         }
     }
 
-    fn agent(&self, payload: &Payload) -> Result<Agent> {
+    fn agent(&self, payload: &HookPayload) -> Result<NativeAgent> {
         let Some(name) = &self.agent else { return Ok(payload.agent()) };
         let unknown = || CliError::refused(format!("`{name}` is no agent that has hooks"));
-        Agent::of_name(name).ok_or_else(unknown)
+        NativeAgent::of_name(name).ok_or_else(unknown)
     }
 
     /// Reports a failure of hookloop itself. Blocking here would hold the agent for ever, for a reason that it can't
     /// fix; so it may stop, and its user is told that nothing was checked.
-    fn admit(&self, context: &mut Context, error: &CliError) -> Result {
-        let what = match Event::of_name(&self.event) {
-            Event::Stop => "the stop gates did NOT run",
-            Event::Start | Event::Prompt => "the agent was not told what is pending",
+    fn admit(&self, context: &mut CommandContext, error: &CliError) -> Result {
+        let what = match NativeEvent::of_name(&self.event) {
+            NativeEvent::Stop => "the stop gates did NOT run",
+            NativeEvent::Start | NativeEvent::Prompt => "the agent was not told what is pending",
             // Nobody reads an answer to these.
-            Event::End | Event::Other => return Err(CliError::refused(error.told())),
+            NativeEvent::End | NativeEvent::Other => return Err(CliError::refused(error.told())),
         };
         context.out.json(&message(&format!("hookloop: {what}: {}", error.told())))
     }
@@ -117,7 +117,7 @@ fn read_input() -> Result<Vec<u8>> {
     }
 }
 
-enum Whereabouts {
+enum HookPlace {
     Project,
     Elsewhere,
     /// Whether there was a project whose file is gone.
@@ -125,15 +125,15 @@ enum Whereabouts {
 }
 
 /// Where the agent works.
-fn whereabouts(context: &Context) -> Result<Whereabouts> {
+fn whereabouts(context: &CommandContext) -> Result<HookPlace> {
     let directory = context.directory()?;
     let state = crate::environment::state_home()?;
     match Place::find(&directory, &state) {
-        Ok(_) => Ok(Whereabouts::Project),
+        Ok(_) => Ok(HookPlace::Project),
         Err(PlaceError::NoProject(real)) => {
             let was_project = |root: &&Path| Place::at(root, &state).state.is_dir();
             let root = real.ancestors().find(was_project).map(Path::to_owned);
-            Ok(root.map_or(Whereabouts::Elsewhere, Whereabouts::Deserted))
+            Ok(root.map_or(HookPlace::Elsewhere, HookPlace::Deserted))
         }
         Err(error) => Err(error.into()),
     }

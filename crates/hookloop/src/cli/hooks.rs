@@ -16,24 +16,24 @@ use hookloop_engine::project::Project;
 use hookloop_engine::store::HookRuns;
 use hookloop_engine::trust::Standing;
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 use crate::ids;
 use crate::json_output::{HookJson, HookLine, handler_name};
-use crate::output::{BOLD, Cell, DIM, Output};
+use crate::output::{BOLD, CommandOutput, DIM, TableCell};
 use crate::sanitize::plain;
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum HooksCommand {
     /// List hooks in the order they run
     List,
     /// Show one hook
     Show {
         name: String,
     },
-    Explain(explain::Args),
-    Trust(trust::Args),
-    Run(run::Args),
+    Explain(explain::HookExplainArgs),
+    Trust(trust::HookTrustArgs),
+    Run(run::HookRunArgs),
     /// Switch a hook on, whatever the configuration says
     Enable {
         name: String,
@@ -44,21 +44,21 @@ pub(crate) enum Command {
     },
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl HooksCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         match self {
-            Command::List => list(context),
-            Command::Show { name } => show(context, &name),
-            Command::Explain(args) => args.run(context),
-            Command::Trust(args) => args.run(context),
-            Command::Run(args) => args.run(context),
-            Command::Enable { name } => switch(context, name, true),
-            Command::Disable { name } => switch(context, name, false),
+            HooksCommand::List => list(context),
+            HooksCommand::Show { name } => show(context, &name),
+            HooksCommand::Explain(args) => args.run(context),
+            HooksCommand::Trust(args) => args.run(context),
+            HooksCommand::Run(args) => args.run(context),
+            HooksCommand::Enable { name } => switch(context, name, true),
+            HooksCommand::Disable { name } => switch(context, name, false),
         }
     }
 }
 
-fn list(context: &mut Context) -> Result {
+fn list(context: &mut CommandContext) -> Result {
     let project = context.project_to_read()?;
     let registry = project.hooks()?;
     let runs = project.read(|view| view.hook_runs())?;
@@ -88,12 +88,12 @@ fn list(context: &mut Context) -> Result {
             ),
         };
         vec![
-            Cell::new(hook.priority),
-            Cell::new(state),
-            Cell::new(name).style(BOLD),
-            Cell::new(handler_name(&hook.handler)).style(DIM),
-            Cell::new(points(hook)),
-            Cell::new(runs).style(DIM),
+            TableCell::new(hook.priority),
+            TableCell::new(state),
+            TableCell::new(name).style(BOLD),
+            TableCell::new(handler_name(&hook.handler)).style(DIM),
+            TableCell::new(points(hook)),
+            TableCell::new(runs).style(DIM),
         ]
     };
     let rows: Vec<_> = lines.iter().map(row).collect();
@@ -119,7 +119,7 @@ fn points(hook: &Hook) -> String {
     hook.points.iter().map(Point::name).collect::<Vec<_>>().join(", ")
 }
 
-fn show(context: &mut Context, name: &str) -> Result {
+fn show(context: &mut CommandContext, name: &str) -> Result {
     let project = context.project_to_read()?;
     let registry = project.hooks()?;
     let Some(hook) = registry.get(name) else {
@@ -134,7 +134,7 @@ fn show(context: &mut Context, name: &str) -> Result {
     }
 }
 
-fn print(out: &mut Output, hook: &Hook) -> Result {
+fn print(out: &mut CommandOutput, hook: &Hook) -> Result {
     out.line(format_args!("{BOLD}{}{BOLD:#}", hook.name))?;
     let state = if hook.enabled { "on" } else { "off" };
     let mut field = |name: &str, value: &str| {
@@ -156,7 +156,7 @@ fn print(out: &mut Output, hook: &Hook) -> Result {
     field("version", hook.metadata.version.as_deref().unwrap_or(""))
 }
 
-fn switch(context: &mut Context, name: String, enabled: bool) -> Result {
+fn switch(context: &mut CommandContext, name: String, enabled: bool) -> Result {
     let project = context.project()?;
     project.execute(&Ask::SwitchHook { name: name.clone(), enabled })?;
     if context.out.json {

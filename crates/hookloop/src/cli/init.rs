@@ -25,10 +25,10 @@ use hookloop_engine::survey::trial::{Trial, Trials};
 use hookloop_engine::survey::{Gate, Ground, Survey, survey};
 use hookloop_engine::trust::{Definition, Trust};
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::environment::{caller, is_person, state_home, surroundings};
 use crate::error::{CliError, Result};
-use skip::Skipper;
+use skip::GateSkipper;
 
 /// Make this directory a project
 ///
@@ -40,7 +40,7 @@ use skip::Skipper;
 /// The project's state lives in your state directory ($XDG_STATE_HOME or ~/.local/state), never in the
 /// repository.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InitArgs {
     /// Do not ask: run the commands that are found, write the file, and agree to the gates that were run
     #[arg(short, long)]
     yes: bool,
@@ -69,7 +69,7 @@ pub(crate) struct Args {
 pub(super) const CLAUDE: &str = "claude";
 
 /// A gate that could be, and how it did.
-pub(super) struct Tried {
+pub(super) struct TriedGate {
     pub(super) gate: Gate,
     pub(super) trial: Trial,
 }
@@ -83,12 +83,12 @@ pub(super) struct FoundDirectory {
 }
 
 /// The configuration to write, and the findings to print.
-pub(super) struct Plan {
+pub(super) struct InitPlan {
     pub(super) name: String,
     pub(super) survey: Survey,
     /// Directories that gates were found in.
     pub(super) directories: Vec<FoundDirectory>,
-    pub(super) gates: Vec<Tried>,
+    pub(super) gates: Vec<TriedGate>,
     /// Agents that are installed.
     pub(super) agents: Vec<String>,
     /// Why the first of them can't work yet.
@@ -99,8 +99,8 @@ pub(super) struct Plan {
     pub(super) allowed: Vec<String>,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl InitArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let directory = context.directory()?;
         let root = directory
             .canonicalize()
@@ -122,7 +122,11 @@ impl Args {
             return Err(not_written());
         }
         let mut plan = look(&root, &around, &place)?;
-        choice::choose(context, &mut plan, &choice::Wanted { only: &self.only, yes: self.yes })?;
+        choice::choose(
+            context,
+            &mut plan,
+            &choice::WantedDirectories { only: &self.only, yes: self.yes },
+        )?;
         report::found(context, &plan)?;
         self.try_gates(context, &mut plan, &place, &around)?;
         plan.allowed = self.allowed_commands(context, &plan, &place)?;
@@ -139,14 +143,14 @@ impl Args {
         if written && !plan.allowed.is_empty() {
             agree_to_commands(context, &place, &text)?;
         }
-        report::done(context, &plan, &report::Done { place: &place, written, trusted })
+        report::done(context, &plan, &report::InitResult { place: &place, written, trusted })
     }
 
     /// Runs each gate once, if the user agrees.
     fn try_gates(
         &self,
-        context: &mut Context,
-        plan: &mut Plan,
+        context: &mut CommandContext,
+        plan: &mut InitPlan,
         place: &Place,
         around: &Surroundings,
     ) -> Result {
@@ -165,11 +169,11 @@ impl Args {
         }
         let trials = Trials::new(place, &file::for_trial(plan), around)?;
         report::begun(context)?;
-        let skipper = Skipper::start()?;
+        let skipper = GateSkipper::start()?;
         for tried in plan.gates.iter_mut().filter(|tried| tried.gate.missing.is_none()) {
             let board = NowBoard::default();
             let cancel = skipper.begin()?;
-            let running = report::Running::new(&tried.gate, &board);
+            let running = report::RunningGate::new(&tried.gate, &board);
             tried.trial = trials.run(&tried.gate.name, &board, &cancel);
             drop(running);
             skipper.end();
@@ -185,8 +189,8 @@ impl Args {
     /// The rules for the gates' own commands, if the user wants Claude Code to run them.
     fn allowed_commands(
         &self,
-        context: &mut Context,
-        plan: &Plan,
+        context: &mut CommandContext,
+        plan: &InitPlan,
         place: &Place,
     ) -> Result<Vec<String>> {
         let written = plan.gates.iter().filter(|tried| tried.is_written());
@@ -216,13 +220,13 @@ impl Args {
     /// were run.
     fn trust(
         &self,
-        context: &mut Context,
-        plan: &Plan,
+        context: &mut CommandContext,
+        plan: &InitPlan,
         place: &Place,
         text: &str,
     ) -> Result<Option<String>> {
-        let gates: Vec<&Tried> = plan.gates.iter().filter(|tried| tried.is_written()).collect();
-        let was_run = |tried: &&Tried| tried.trial != Trial::NotTried;
+        let gates: Vec<&TriedGate> = plan.gates.iter().filter(|tried| tried.is_written()).collect();
+        let was_run = |tried: &&TriedGate| tried.trial != Trial::NotTried;
         if gates.is_empty() || !is_person(place) || (self.yes && !gates.iter().all(was_run)) {
             return Ok(None);
         }
@@ -244,7 +248,7 @@ impl Args {
     }
 }
 
-impl Tried {
+impl TriedGate {
     /// Whether it could not run because the environment is not prepared.
     pub(super) fn is_unready(&self) -> bool {
         matches!(self.trial, Trial::NotReady { .. })
@@ -271,7 +275,7 @@ impl Tried {
 }
 
 /// Agrees to the definition of Claude Code that was just written, and to nothing else that the repository has.
-fn agree_to_commands(context: &mut Context, place: &Place, text: &str) -> Result {
+fn agree_to_commands(context: &mut CommandContext, place: &Place, text: &str) -> Result {
     let settings = settings_from(&place.config(), text.as_bytes())?;
     let mut trust = Trust::load(&place.state)?;
     let found = repository::all(&place.root, &settings.rules)?;
@@ -296,7 +300,7 @@ fn already_written(place: &Place, is_about_commands: bool) -> CliError {
     error.hint("add `agents: {claude: {allow: [\"Bash(npm test)\"]}}` with the commands of your gates, then type `hookloop agents trust`")
 }
 
-fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
+fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<InitPlan> {
     let name = |(name, _): &(std::ffi::OsString, _)| name.to_str().map(str::to_owned);
     let variables: BTreeSet<String> = around.environment.iter().filter_map(name).collect();
     let path = around.environment.iter().find(|(name, _)| name == "PATH");
@@ -309,7 +313,7 @@ fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
     // A directory of that name may be empty; a file leads to a repository.
     let is_git = |git: std::path::PathBuf| git.is_file() || git.join("HEAD").exists();
     let has_git = root.ancestors().any(|directory| is_git(directory.join(".git")));
-    Ok(Plan {
+    Ok(InitPlan {
         name: new_project_name(&directory).to_string(),
         survey,
         directories: Vec::new(),
@@ -322,7 +326,7 @@ fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
 }
 
 /// Whether the user wants a separate project inside of another one.
-fn is_wanted_inside(context: &mut Context, place: &Place) -> Result<bool> {
+fn is_wanted_inside(context: &mut CommandContext, place: &Place) -> Result<bool> {
     let Some(outer) = outer_project(place) else { return Ok(true) };
     let question = format!(
         "This directory is inside the project {}. Make a project of its own here?",
@@ -338,7 +342,7 @@ pub(super) fn outer_project(place: &Place) -> Option<Place> {
 }
 
 /// Why the agent that `init` proposes can't work yet, if it can't.
-fn why_unready(plan: &Plan, runner: &Runner) -> Option<NotReady> {
+fn why_unready(plan: &InitPlan, runner: &Runner) -> Option<NotReady> {
     // The plan names known agents; an unknown one has no login to check.
     let settings = Settings::of_name(plan.agents.first()?).ok()?;
     check_ready(&settings, runner).err()
@@ -361,13 +365,13 @@ fn write(path: &Path, text: &str) -> Result<bool> {
 }
 
 /// Asks on a terminal; Enter alone means yes.
-fn agreed(context: &mut Context, question: &str) -> Result<bool> {
+fn agreed(context: &mut CommandContext, question: &str) -> Result<bool> {
     let answer = ask(context, &format!("{question} [Y/n] "))?;
     Ok(answer.is_some_and(|answer| matches!(answer.as_str(), "" | "y" | "Y" | "yes")))
 }
 
 /// The line that the user types; none at the end of the input.
-pub(super) fn ask(context: &mut Context, question: &str) -> Result<Option<String>> {
+pub(super) fn ask(context: &mut CommandContext, question: &str) -> Result<Option<String>> {
     context.out.flush()?;
     let mut stderr = anstream::stderr();
     write!(stderr, "{question}")?;

@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::hooks::trust::ask;
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::environment::state_home;
 use crate::error::{CliError, Result};
-use crate::native::agent::{Agent, Homes, Scope};
+use crate::native::agent::{AgentHomes, InstallScope, NativeAgent};
 use crate::native::command_line::program_of;
-use crate::native::diff::{Sign, hunks};
-use crate::native::plan::{self, Change, Ground, Plan, PlanError};
-use crate::native::record::Records;
+use crate::native::diff::{DiffSign, hunks};
+use crate::native::plan::{self, InstallPlan, PlanError, PlannedChange, SettingsScope};
+use crate::native::record::InstallRecords;
 use crate::native::settings;
-use crate::output::{BOLD, Cell, DIM, Output};
+use crate::output::{BOLD, CommandOutput, DIM, TableCell};
 use crate::sanitize::plain;
 
 /// The name of the program on the PATH.
@@ -26,7 +26,7 @@ const PROGRAM: &str = "hookloop";
 /// Adds hookloop's hooks to the settings of Claude Code, Codex or Gemini, and a skill that teaches the agent the
 /// loop's rules. Shows what changes and asks first; `hookloop uninstall` takes it back byte for byte.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InstallArgs {
     /// claude, codex or gemini
     #[arg(required_unless_present = "list")]
     agent: Option<String>,
@@ -52,12 +52,16 @@ pub(super) struct ScopeArgs {
 
 impl ScopeArgs {
     /// The settings files that the options name.
-    pub(super) fn ground(&self, context: &Context, agent: Agent) -> Result<Ground> {
+    pub(super) fn ground(
+        &self,
+        context: &CommandContext,
+        agent: NativeAgent,
+    ) -> Result<SettingsScope> {
         if self.user {
-            return Ok(Ground::of_user(agent, &homes())?);
+            return Ok(SettingsScope::of_user(agent, &homes())?);
         }
         match context.place() {
-            Ok(place) => Ok(Ground::of_project(agent, &place.root)),
+            Ok(place) => Ok(SettingsScope::of_project(agent, &place.root)),
             Err(error) if context.directory.is_some() => Err(error),
             Err(_) => Err(CliError::usage("this is no project; name the settings that are meant")
                 .hint(format!("hookloop install {} --user, or hookloop init", agent.name()))),
@@ -65,17 +69,17 @@ impl ScopeArgs {
     }
 }
 
-impl Args {
+impl InstallArgs {
     /// Whether it changes the settings of an agent.
     pub(super) fn changes_settings(&self) -> bool {
         !self.list
     }
 
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let Some(name) = &self.agent else { return list(context) };
         let agent = agent_of(name)?;
         let ground = self.scope.ground(context, agent)?;
-        let mut records = Records::load(&state_home()?);
+        let mut records = InstallRecords::load(&state_home()?);
         let plan = plan::install(&ground, &program()?, &records)?;
         let out = &mut context.out;
         screen(out, &plan)?;
@@ -95,8 +99,8 @@ impl Args {
     }
 }
 
-pub(super) fn agent_of(name: &str) -> Result<Agent> {
-    if let Some(agent) = Agent::of_name(name) {
+pub(super) fn agent_of(name: &str) -> Result<NativeAgent> {
+    if let Some(agent) = NativeAgent::of_name(name) {
         return Ok(agent);
     }
     Err(match name {
@@ -109,14 +113,14 @@ pub(super) fn agent_of(name: &str) -> Result<Agent> {
     })
 }
 
-fn agreed(out: &mut Output, agent: Agent, hint: &str) -> Result<bool> {
+fn agreed(out: &mut CommandOutput, agent: NativeAgent, hint: &str) -> Result<bool> {
     ask(out, &format!("these changes for {}", agent.name()), "Write this?", hint)
 }
 
 /// Returns the directories of the agents' settings, from the environment.
-pub(super) fn homes() -> Homes {
+pub(super) fn homes() -> AgentHomes {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    Homes {
+    AgentHomes {
         home: variable("HOME"),
         claude: variable("CLAUDE_CONFIG_DIR"),
         codex: variable("CODEX_HOME"),
@@ -151,7 +155,7 @@ fn place_of(path: &Path) -> String {
 }
 
 /// Prints the changes.
-pub(super) fn screen(out: &mut Output, plan: &Plan) -> Result {
+pub(super) fn screen(out: &mut CommandOutput, plan: &InstallPlan) -> Result {
     if out.json {
         return Ok(());
     }
@@ -161,7 +165,7 @@ pub(super) fn screen(out: &mut Output, plan: &Plan) -> Result {
     Ok(())
 }
 
-fn show(out: &mut Output, change: &Change) -> Result {
+fn show(out: &mut CommandOutput, change: &PlannedChange) -> Result {
     let old = change.old_text();
     let new = change.new_text();
     let path = place_of(&change.path);
@@ -175,7 +179,7 @@ fn show(out: &mut Output, change: &Change) -> Result {
 
 /// Prints the changed lines of a file, under its name and the kind of change.
 pub(super) fn show_change(
-    out: &mut Output,
+    out: &mut CommandOutput,
     (path, verb): (&str, &str),
     old: &str,
     new: &str,
@@ -185,14 +189,14 @@ pub(super) fn show_change(
         out.line(format_args!("{DIM}{}{DIM:#}", hunk.heading()))?;
         for line in &hunk.lines {
             let style = match line.sign {
-                Sign::Same => anstyle::Style::new(),
-                Sign::Gone => anstyle::AnsiColor::Red.on_default(),
-                Sign::New => anstyle::AnsiColor::Green.on_default(),
+                DiffSign::Same => anstyle::Style::new(),
+                DiffSign::Gone => anstyle::AnsiColor::Red.on_default(),
+                DiffSign::New => anstyle::AnsiColor::Green.on_default(),
             };
             let sign = match line.sign {
-                Sign::Same => ' ',
-                Sign::Gone => '-',
-                Sign::New => '+',
+                DiffSign::Same => ' ',
+                DiffSign::Gone => '-',
+                DiffSign::New => '+',
             };
             let text = line.text.trim_end_matches('\n').trim_end_matches('\r');
             out.line(format_args!("{style}{sign}{}{style:#}", plain(text)))?;
@@ -202,7 +206,7 @@ pub(super) fn show_change(
 }
 
 /// Prints the result.
-pub(super) fn conclude(out: &mut Output, plan: &Plan) -> Result {
+pub(super) fn conclude(out: &mut CommandOutput, plan: &InstallPlan) -> Result {
     for change in &plan.changes {
         let verb = if change.removes() { "Removed" } else { "Wrote" };
         out.line(format_args!("{verb} {}", place_of(&change.path)))?;
@@ -213,8 +217,8 @@ pub(super) fn conclude(out: &mut Output, plan: &Plan) -> Result {
     Ok(())
 }
 
-pub(super) fn outcome(ground: &Ground, plan: &Plan) -> serde_json::Value {
-    let removed = |change: &&Change| change.removes();
+pub(super) fn outcome(ground: &SettingsScope, plan: &InstallPlan) -> serde_json::Value {
+    let removed = |change: &&PlannedChange| change.removes();
     let written: Vec<_> =
         plan.changes.iter().filter(|it| !it.removes()).map(|it| &it.path).collect();
     let removed: Vec<_> = plan.changes.iter().filter(removed).map(|it| &it.path).collect();
@@ -223,14 +227,14 @@ pub(super) fn outcome(ground: &Ground, plan: &Plan) -> serde_json::Value {
 }
 
 /// Prints the guarantees that the agent's hooks give, and the parts that remain with its user.
-fn terms(out: &mut Output, ground: &Ground) -> Result {
+fn terms(out: &mut CommandOutput, ground: &SettingsScope) -> Result {
     let agent = ground.agent;
     out.line("")?;
     for (force, text) in agent.terms() {
         out.line(format_args!("{BOLD}{:<10}{BOLD:#}  {text}", force.name()))?;
     }
     out.line("")?;
-    if ground.scope == Scope::Project {
+    if ground.scope == InstallScope::Project {
         out.line(format_args!(
             "`hookloop run --agent {}` here heeds these files after: hookloop agents trust",
             agent.name()
@@ -240,18 +244,18 @@ fn terms(out: &mut Output, ground: &Ground) -> Result {
 }
 
 /// Prints the installed entries and their places.
-fn list(context: &mut Context) -> Result {
+fn list(context: &mut CommandContext) -> Result {
     let mut grounds = Vec::new();
-    for agent in Agent::ALL {
+    for agent in NativeAgent::ALL {
         if let Ok(place) = context.place() {
-            grounds.push(Ground::of_project(agent, &place.root));
+            grounds.push(SettingsScope::of_project(agent, &place.root));
         }
         // Without a home directory the user has no settings to look at.
-        grounds.extend(Ground::of_user(agent, &homes()).ok());
+        grounds.extend(SettingsScope::of_user(agent, &homes()).ok());
     }
     let mut rows = Vec::new();
     for ground in &grounds {
-        rows.extend(Standing::of(ground)?);
+        rows.extend(InstalledEntry::of(ground)?);
     }
     let out = &mut context.out;
     if out.json {
@@ -267,12 +271,12 @@ fn list(context: &mut Context) -> Result {
     if rows.is_empty() {
         return out.line("Nothing is installed. Try: hookloop install claude");
     }
-    let cells = |row: &Standing| {
+    let cells = |row: &InstalledEntry| {
         vec![
-            Cell::new(row.agent.name()),
-            Cell::new(row.scope.name()),
-            Cell::new(&row.state),
-            Cell::new(row.file.display()),
+            TableCell::new(row.agent.name()),
+            TableCell::new(row.scope.name()),
+            TableCell::new(&row.state),
+            TableCell::new(row.file.display()),
         ]
     };
     let rows: Vec<_> = rows.iter().map(cells).collect();
@@ -280,17 +284,17 @@ fn list(context: &mut Context) -> Result {
 }
 
 /// hookloop's entries in one file.
-struct Standing {
-    agent: Agent,
-    scope: Scope,
+struct InstalledEntry {
+    agent: NativeAgent,
+    scope: InstallScope,
     file: PathBuf,
     events: Vec<String>,
     state: String,
 }
 
-impl Standing {
+impl InstalledEntry {
     /// None if there are none.
-    fn of(ground: &Ground) -> Result<Option<Standing>> {
+    fn of(ground: &SettingsScope) -> Result<Option<InstalledEntry>> {
         let file = ground.settings();
         let Some(text) = ground.settings_text()? else { return Ok(None) };
         let at = |fault| PlanError::Fault { path: file.clone(), fault };
@@ -309,6 +313,6 @@ impl Standing {
             (true, true) => "installed".to_owned(),
         };
         let events = found.into_iter().map(|found| found.event).collect();
-        Ok(Some(Standing { agent: ground.agent, scope: ground.scope, file, events, state }))
+        Ok(Some(InstalledEntry { agent: ground.agent, scope: ground.scope, file, events, state }))
     }
 }

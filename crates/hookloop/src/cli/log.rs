@@ -4,11 +4,11 @@ use hookloop_core::id::Subject;
 use hookloop_engine::project::Project;
 use hookloop_engine::store::{Seq, StoredEvent};
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::error::Result;
 use crate::ids;
 use crate::json_output::EventJson;
-use crate::output::{BOLD, DIM, Output};
+use crate::output::{BOLD, CommandOutput, DIM};
 use crate::sanitize::plain;
 
 /// Events read at once.
@@ -22,7 +22,7 @@ const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 ///
 /// On a terminal the latest 100 events, else all of them; one JSON object a line with --json.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct EventLogArgs {
     /// Only events about this task
     #[arg(short, long, value_name = "TASK")]
     task: Option<String>,
@@ -52,8 +52,8 @@ pub(crate) struct Args {
     fleet: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl EventLogArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = if self.fleet {
             super::fleet::open(context)?.log().clone()
         } else {
@@ -91,7 +91,7 @@ impl Args {
         project: &Project,
         subject: &Subject,
         limit: usize,
-        out: &mut Output,
+        out: &mut CommandOutput,
     ) -> Result<Seq> {
         let next = project.read(|view| Ok(view.totals()?.head + 1))?;
         let mut events = project.log().history(subject, usize::MAX)?;
@@ -101,7 +101,12 @@ impl Args {
         Ok(next)
     }
 
-    fn print_from_start(&self, project: &Project, limit: usize, out: &mut Output) -> Result<Seq> {
+    fn print_from_start(
+        &self,
+        project: &Project,
+        limit: usize,
+        out: &mut CommandOutput,
+    ) -> Result<Seq> {
         let from = match limit {
             usize::MAX => self.from.unwrap_or(1),
             limit => self.start_of_latest(project, limit)?,
@@ -142,7 +147,7 @@ impl Args {
         project: &Project,
         subject: Option<&Subject>,
         next: Seq,
-        out: &mut Output,
+        out: &mut CommandOutput,
     ) -> Result {
         let mut follower = project.log().follow(next)?;
         loop {
@@ -168,7 +173,7 @@ fn subject(project: &Project, text: &str) -> Result<Subject> {
     ids::resolve(project, text).map(Subject::Task)
 }
 
-fn print(stored: &StoredEvent, out: &mut Output) -> Result {
+fn print(stored: &StoredEvent, out: &mut CommandOutput) -> Result {
     if out.json {
         return out.json(&EventJson::from(stored));
     }

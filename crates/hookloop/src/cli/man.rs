@@ -8,7 +8,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 use serde_json::json;
 
 use super::Cli;
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 
 /// Sections of the program's own page that its help does not have: headings with terms.
@@ -51,7 +51,7 @@ const MORE: &[(&str, &[(&str, &str)])] = &[
 ///
 /// To read one: hookloop man task add | man -l -
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ManArgs {
     /// The command as it is typed, for example `task add`; the program itself if none is named
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
     command: Vec<String>,
@@ -61,8 +61,8 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl ManArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let program = program();
         let Some(dir) = self.dir else {
             let command = find(&program, &self.command)?;
@@ -78,7 +78,7 @@ impl Args {
     }
 }
 
-struct Page {
+struct ManPage {
     /// Of its file.
     name: String,
     text: String,
@@ -103,7 +103,7 @@ fn find<'a>(program: &'a Command, words: &[String]) -> Result<&'a Command> {
 }
 
 /// A page for the command, and those of all below it.
-fn pages(command: &Command) -> Result<Vec<Page>> {
+fn pages(command: &Command) -> Result<Vec<ManPage>> {
     let mut pages = vec![page(command)?];
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         pages.extend(self::pages(below)?);
@@ -111,7 +111,7 @@ fn pages(command: &Command) -> Result<Vec<Page>> {
     Ok(pages)
 }
 
-fn page(command: &Command) -> Result<Page> {
+fn page(command: &Command) -> Result<ManPage> {
     let man = Man::new(command.clone());
     let name = man.get_filename();
     let title = name.trim_end_matches(".1");
@@ -131,7 +131,7 @@ fn page(command: &Command) -> Result<Page> {
         None => MORE.iter().for_each(|(heading, terms)| section(&mut more, heading, terms)),
     }
     more.to_writer(&mut text)?;
-    Ok(Page { name, text: String::from_utf8_lossy(&text).into_owned() })
+    Ok(ManPage { name, text: String::from_utf8_lossy(&text).into_owned() })
 }
 
 /// The page of the command that this one belongs to.
@@ -153,7 +153,7 @@ fn see_also(page: &mut Roff, above: &str) {
     page.text([bold(above), roman("(1)")]);
 }
 
-fn write(pages: &[Page], dir: &Path) -> Result {
+fn write(pages: &[ManPage], dir: &Path) -> Result {
     let failed = |path: &Path, error: std::io::Error| {
         CliError::system(format!("{}: {error}", path.display()))
     };

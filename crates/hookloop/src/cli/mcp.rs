@@ -2,7 +2,7 @@ use hookloop_core::id::SessionId;
 use hookloop_engine::caller::record_agent;
 use hookloop_engine::guest::desk::Bound;
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::environment::state_home;
 use crate::error::Result;
 use crate::mcp::{ToolService, serve};
@@ -12,7 +12,7 @@ use crate::mcp::{ToolService, serve};
 /// An agent starts it by itself: add it with `claude mcp add hookloop -- hookloop mcp`, or
 /// `codex mcp add hookloop -- hookloop mcp`. docs/mcp.md has the tools.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct McpArgs {
     /// The session that started the agent
     #[arg(long, value_name = "ID", requires = "run", hide = true)]
     session: Option<SessionId>,
@@ -29,8 +29,8 @@ fn around() -> Option<(SessionId, u32)> {
     Some((session, variable("HOOKLOOP_RUN")?.parse().ok()?))
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl McpArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let bound = self.session.zip(self.run).or_else(around);
         let bound = bound.map(|(session, run)| Bound { session, run });
         if let (None, Ok(state)) = (&bound, state_home()) {

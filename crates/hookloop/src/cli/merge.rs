@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use super::session::{heed_signals, runner};
 use super::value_parsers::length;
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::error::Result;
-use crate::output::{DIM, Output};
+use crate::output::{CommandOutput, DIM};
 use crate::sanitize::plain;
 
 /// The exit code if a task needs a person.
@@ -36,7 +36,7 @@ const SIGNAL_POLL: Duration = Duration::from_millis(100);
 /// is done in your checkout. If the base has a merge queue on GitHub, tested tasks are put into it. Exit code: 0; 3 if a human
 /// is needed for one of them; 4 if tasks still wait when the time of --wait is over.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct MergeArgs {
     /// Time to wait for the forge, such as `30m`: its checks and its merge queue [default: no time; at most 24h]
     #[arg(long, value_name = "TIME", value_parser = wait_time)]
     wait: Option<Duration>,
@@ -84,8 +84,8 @@ impl<'a> From<&'a Arrival> for ArrivalJson<'a> {
     }
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl MergeArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let runner = runner(&project)?;
         let stop = heed_signals()?;
@@ -131,7 +131,7 @@ impl MergeLooks {
         project: &Project,
         runner: &Runner,
         cancel: &Cancel,
-        out: &mut Output,
+        out: &mut CommandOutput,
     ) -> Result<usize> {
         let mut shown = Ok(());
         let mut show = |arrival: &Arrival| {

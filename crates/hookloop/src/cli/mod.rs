@@ -50,7 +50,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::error::Result;
-use context::Context;
+use context::CommandContext;
 
 /// The command that agents' own hooks run.
 pub(crate) const HOOK: &str = "hook";
@@ -60,14 +60,14 @@ pub(crate) const HOOK: &str = "hook";
 #[command(name = "hookloop", version, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
 
     #[command(subcommand)]
-    command: Command,
+    command: TopCommand,
 }
 
 #[derive(clap::Args)]
-struct Global {
+struct GlobalArgs {
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
@@ -83,75 +83,75 @@ struct Global {
 
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    color: Colour,
+    color: ColourChoice,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Colour {
+enum ColourChoice {
     Auto,
     Always,
     Never,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    Init(init::Args),
-    Demo(demo::Args),
-    Run(run::Args),
-    Resume(resume::Args),
-    Watch(watch::Args),
-    Pause(pause::Args),
-    Stop(stop::Args),
-    Message(message::Args),
+enum TopCommand {
+    Init(init::InitArgs),
+    Demo(demo::DemoArgs),
+    Run(run::RunArgs),
+    Resume(resume::ResumeArgs),
+    Watch(watch::WatchArgs),
+    Pause(pause::PauseArgs),
+    Stop(stop::StopArgs),
+    Message(message::MessageArgs),
     /// What sessions there are, and what happened in them
     #[command(subcommand)]
-    Sessions(sessions::Command),
-    Merge(merge::Args),
-    Worker(worker::Args),
+    Sessions(sessions::SessionsCommand),
+    Merge(merge::MergeArgs),
+    Worker(worker::WorkerArgs),
     /// See and steer all workers that share a store
     #[command(subcommand)]
-    Fleet(fleet::Command),
+    Fleet(fleet::FleetCommand),
     /// The worktrees that tasks are worked on in
     #[command(subcommand)]
-    Worktrees(worktrees::Command),
+    Worktrees(worktrees::WorktreesCommand),
     Inbox(inbox::InboxArgs),
-    Why(why::Args),
-    Usage(usage::Args),
+    Why(why::WhyArgs),
+    Usage(usage::UsageArgs),
     /// Add tasks, move them along, look at them
     #[command(subcommand)]
-    Task(task::Command),
+    Task(task::TaskCommand),
     /// Tasks that come again
     #[command(subcommand)]
-    Schedule(schedule::Command),
+    Schedule(schedule::ScheduleCommand),
     /// See and switch the hooks that follow events
     #[command(subcommand)]
-    Hooks(hooks::Command),
+    Hooks(hooks::HooksCommand),
     /// See the agents that can do the work, and agree to what a repository has for them
     #[command(subcommand)]
-    Agents(agents::Command),
-    Install(install::Args),
-    Uninstall(uninstall::Args),
-    Hook(hook::Args),
-    Mcp(mcp::Args),
-    Serve(serve::Args),
-    Log(log::Args),
-    Dispatch(dispatch::Args),
+    Agents(agents::AgentsCommand),
+    Install(install::InstallArgs),
+    Uninstall(uninstall::UninstallArgs),
+    Hook(hook::HookArgs),
+    Mcp(mcp::McpArgs),
+    Serve(serve::ServeArgs),
+    Log(log::EventLogArgs),
+    Dispatch(dispatch::DispatchArgs),
     /// A server to try a shared store with; keys and permissions for one
     #[command(subcommand)]
-    Nats(nats::Command),
-    Status(status::Args),
+    Nats(nats::NatsCommand),
+    Status(status::StatusArgs),
     /// Take over another tool's configuration
     #[command(subcommand)]
-    Import(import::Command),
-    Policy(policy::Args),
-    Doctor(doctor::Args),
-    Verify(verify::Args),
-    Rebuild(rebuild::Args),
-    Schema(schema::Args),
+    Import(import::ImportCommand),
+    Policy(policy::PolicyArgs),
+    Doctor(doctor::DoctorArgs),
+    Verify(verify::VerifyArgs),
+    Rebuild(rebuild::RebuildArgs),
+    Schema(schema::SchemaArgs),
     #[command(hide = true)]
-    Reference(reference::Args),
-    Completions(completions::Args),
-    Man(man::Args),
+    Reference(reference::ReferenceArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 /// Tools for git hooks that are not imported: a gate runs them.
@@ -189,50 +189,50 @@ impl Cli {
     /// Runs the command and returns the exit code.
     pub(crate) fn run(self) -> Result<u8> {
         let decisions: Vec<_> = self.controlled().collect();
-        let mut context = Context::new(self.global);
+        let mut context = CommandContext::new(self.global);
         let context = &mut context;
         for action in decisions {
             context.authorize(action)?;
         }
         let done = match self.command {
-            Command::Init(args) => args.run(context),
-            Command::Demo(args) => args.run(context),
-            Command::Run(args) => args.run(context),
-            Command::Resume(args) => args.run(context),
-            Command::Watch(args) => args.run(context),
-            Command::Pause(args) => args.run(context),
-            Command::Stop(args) => args.run(context),
-            Command::Message(args) => args.run(context),
-            Command::Sessions(command) => command.run(context),
-            Command::Merge(args) => args.run(context),
-            Command::Worker(args) => args.run(context),
-            Command::Fleet(command) => command.run(context),
-            Command::Worktrees(command) => command.run(context),
-            Command::Inbox(args) => args.run(context),
-            Command::Why(args) => args.run(context),
-            Command::Usage(args) => args.run(context),
-            Command::Task(command) => command.run(context),
-            Command::Schedule(command) => command.run(context),
-            Command::Hooks(command) => command.run(context),
-            Command::Agents(command) => command.run(context),
-            Command::Install(args) => args.run(context),
-            Command::Uninstall(args) => args.run(context),
-            Command::Hook(args) => args.run(context),
-            Command::Mcp(args) => args.run(context),
-            Command::Serve(args) => args.run(context),
-            Command::Log(args) => args.run(context),
-            Command::Dispatch(args) => args.run(context),
-            Command::Nats(command) => command.run(context),
-            Command::Status(args) => args.run(context),
-            Command::Import(command) => command.run(context),
-            Command::Policy(args) => args.run(context),
-            Command::Doctor(args) => args.run(context),
-            Command::Verify(args) => args.run(context),
-            Command::Rebuild(args) => args.run(context),
-            Command::Schema(args) => args.run(context),
-            Command::Reference(args) => args.run(context),
-            Command::Completions(args) => args.run(context),
-            Command::Man(args) => args.run(context),
+            TopCommand::Init(args) => args.run(context),
+            TopCommand::Demo(args) => args.run(context),
+            TopCommand::Run(args) => args.run(context),
+            TopCommand::Resume(args) => args.run(context),
+            TopCommand::Watch(args) => args.run(context),
+            TopCommand::Pause(args) => args.run(context),
+            TopCommand::Stop(args) => args.run(context),
+            TopCommand::Message(args) => args.run(context),
+            TopCommand::Sessions(command) => command.run(context),
+            TopCommand::Merge(args) => args.run(context),
+            TopCommand::Worker(args) => args.run(context),
+            TopCommand::Fleet(command) => command.run(context),
+            TopCommand::Worktrees(command) => command.run(context),
+            TopCommand::Inbox(args) => args.run(context),
+            TopCommand::Why(args) => args.run(context),
+            TopCommand::Usage(args) => args.run(context),
+            TopCommand::Task(command) => command.run(context),
+            TopCommand::Schedule(command) => command.run(context),
+            TopCommand::Hooks(command) => command.run(context),
+            TopCommand::Agents(command) => command.run(context),
+            TopCommand::Install(args) => args.run(context),
+            TopCommand::Uninstall(args) => args.run(context),
+            TopCommand::Hook(args) => args.run(context),
+            TopCommand::Mcp(args) => args.run(context),
+            TopCommand::Serve(args) => args.run(context),
+            TopCommand::Log(args) => args.run(context),
+            TopCommand::Dispatch(args) => args.run(context),
+            TopCommand::Nats(command) => command.run(context),
+            TopCommand::Status(args) => args.run(context),
+            TopCommand::Import(command) => command.run(context),
+            TopCommand::Policy(args) => args.run(context),
+            TopCommand::Doctor(args) => args.run(context),
+            TopCommand::Verify(args) => args.run(context),
+            TopCommand::Rebuild(args) => args.run(context),
+            TopCommand::Schema(args) => args.run(context),
+            TopCommand::Reference(args) => args.run(context),
+            TopCommand::Completions(args) => args.run(context),
+            TopCommand::Man(args) => args.run(context),
         };
         let done = done.map_err(|error| context.with_log_path(error));
         // With a log, the error is a log line too: other lines would break its format.

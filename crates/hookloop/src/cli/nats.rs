@@ -16,7 +16,7 @@ use hookloop_engine::kept::{TOKEN_FILE, local_server};
 use hookloop_engine::store::MONITOR_PORT_ABOVE;
 use serde_json::json;
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::environment::state_home;
 use crate::error::{CliError, Result};
 
@@ -28,20 +28,20 @@ const POLL: Duration = Duration::from_millis(20);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(clap::Subcommand)]
-pub(crate) enum Command {
-    Up(Up),
-    Down(Down),
-    Key(key::Args),
-    Permissions(permissions::Args),
+pub(crate) enum NatsCommand {
+    Up(NatsUp),
+    Down(NatsDown),
+    Key(key::NatsKeyArgs),
+    Permissions(permissions::NatsPermissionsArgs),
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl NatsCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         match self {
-            Command::Up(args) => args.run(context),
-            Command::Down(args) => args.run(context),
-            Command::Key(args) => args.run(context),
-            Command::Permissions(args) => args.run(context),
+            NatsCommand::Up(args) => args.run(context),
+            NatsCommand::Down(args) => args.run(context),
+            NatsCommand::Key(args) => args.run(context),
+            NatsCommand::Permissions(args) => args.run(context),
         }
     }
 }
@@ -51,7 +51,7 @@ impl Command {
 /// One server, on the loopback address, that has synced what it acknowledges. It lets in only those who have its
 /// token, which your own commands find by themselves. It is as safe as this machine's disk; docs/nats.md has the three servers that a team should have.
 #[derive(clap::Args)]
-pub(crate) struct Up {
+pub(crate) struct NatsUp {
     /// The port for clients
     #[arg(long, default_value_t = 4222, value_parser = clap::value_parser!(u16).range(1..=61535))]
     port: u16,
@@ -59,15 +59,15 @@ pub(crate) struct Up {
 
 /// Stop the server that `nats up` started; its data stays
 #[derive(clap::Args)]
-pub(crate) struct Down {
+pub(crate) struct NatsDown {
     /// The port for clients
     #[arg(long, default_value_t = 4222)]
     port: u16,
 }
 
-impl Up {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
-        let home = Home::new(self.port)?;
+impl NatsUp {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+        let home = NatsHome::new(self.port)?;
         let url = format!("nats://127.0.0.1:{}", self.port);
         let started = match home.is_answering() {
             true if home.pid().is_some() => false,
@@ -94,9 +94,9 @@ impl Up {
     }
 }
 
-impl Down {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
-        let home = Home::new(self.port)?;
+impl NatsDown {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+        let home = NatsHome::new(self.port)?;
         let Some(pid) = home.pid().filter(|_| home.is_answering()) else {
             return Err(CliError::refused(format!("no server of ours runs on port {}", self.port))
                 .hint("hookloop nats up"));
@@ -109,14 +109,14 @@ impl Down {
 }
 
 /// Where the server keeps what it has.
-struct Home {
+struct NatsHome {
     dir: PathBuf,
     port: u16,
 }
 
-impl Home {
-    fn new(port: u16) -> Result<Home> {
-        Ok(Home { dir: local_server(&state_home()?, port), port })
+impl NatsHome {
+    fn new(port: u16) -> Result<NatsHome> {
+        Ok(NatsHome { dir: local_server(&state_home()?, port), port })
     }
 
     fn file(&self, name: &str) -> PathBuf {

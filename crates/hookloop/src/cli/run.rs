@@ -10,10 +10,10 @@ use hookloop_engine::rules::Rules;
 use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};
 
-use super::session::{self, Look, runner};
+use super::session::{self, SessionDisplay, runner};
 use super::traces;
 use super::value_parsers::{length, permissions};
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::environment::machine;
 use crate::error::{CliError, Result};
 use crate::ids;
@@ -32,7 +32,7 @@ const PROMPT_EXAMPLE: &str = "hookloop run \"Make the tests pass\"";
 /// Ctrl-C ends the session in order (session_end hooks run), twice at once.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("work").required(true).args(["prompt", "spec", "task", "tasks"])))]
-pub(crate) struct Args {
+pub(crate) struct RunArgs {
     /// What the agent is to do
     prompt: Option<String>,
 
@@ -162,13 +162,13 @@ impl LimitArgs {
     }
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl RunArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         if self.prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
             let message = "the prompt is empty, so the agent has nothing to do";
             return Err(CliError::usage(message).hint(PROMPT_EXAMPLE));
         }
-        let look = Look::new(self.plain);
+        let look = SessionDisplay::new(self.plain);
         context.log = self.log.logger(&context.out)?;
         let project = context.project()?;
         let project = traces::begin(context, project)?;

@@ -9,48 +9,48 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::project::{Done, Project};
 use serde::Serialize;
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 use crate::json_output::DoneJson;
-use crate::output::{BOLD, Cell, DIM, Output};
+use crate::output::{BOLD, CommandOutput, DIM, TableCell};
 use crate::sanitize::{plain, plain_lines};
 
 /// Slots ahead that `show` names.
 const AHEAD: usize = 3;
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
-    Add(add::Args),
+pub(crate) enum ScheduleCommand {
+    Add(add::ScheduleAddArgs),
     #[command(visible_alias = "ls")]
-    List(List),
-    Show(Show),
-    Pause(Pause),
-    Resume(Resume),
-    Remove(Remove),
-    Run(Run),
+    List(ScheduleList),
+    Show(ScheduleShow),
+    Pause(SchedulePause),
+    Resume(ScheduleResume),
+    Remove(ScheduleRemove),
+    Run(ScheduleRun),
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl ScheduleCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         match self {
-            Command::Add(args) => args.run(context),
-            Command::List(args) => args.run(context),
-            Command::Show(args) => args.run(context),
-            Command::Pause(args) => args.run(context),
-            Command::Resume(args) => args.run(context),
-            Command::Remove(args) => args.run(context),
-            Command::Run(args) => args.run(context),
+            ScheduleCommand::Add(args) => args.run(context),
+            ScheduleCommand::List(args) => args.run(context),
+            ScheduleCommand::Show(args) => args.run(context),
+            ScheduleCommand::Pause(args) => args.run(context),
+            ScheduleCommand::Resume(args) => args.run(context),
+            ScheduleCommand::Remove(args) => args.run(context),
+            ScheduleCommand::Run(args) => args.run(context),
         }
     }
 }
 
 /// List the schedules, and when they are due
 #[derive(clap::Args)]
-pub(crate) struct List {}
+pub(crate) struct ScheduleList {}
 
 /// Show a schedule, what it makes, and when
 #[derive(clap::Args)]
-pub(crate) struct Show {
+pub(crate) struct ScheduleShow {
     name: ScheduleName,
 }
 
@@ -58,25 +58,25 @@ pub(crate) struct Show {
 ///
 /// What is due while it rests is not made up for.
 #[derive(clap::Args)]
-pub(crate) struct Pause {
+pub(crate) struct SchedulePause {
     name: ScheduleName,
 }
 
 /// Let a schedule go on
 #[derive(clap::Args)]
-pub(crate) struct Resume {
+pub(crate) struct ScheduleResume {
     name: ScheduleName,
 }
 
 /// Remove a schedule; the tasks that it made stay
 #[derive(clap::Args)]
-pub(crate) struct Remove {
+pub(crate) struct ScheduleRemove {
     name: ScheduleName,
 }
 
 /// Make a schedule's task now, whether or not it is due, paused or has an open task
 #[derive(clap::Args)]
-pub(crate) struct Run {
+pub(crate) struct ScheduleRun {
     name: ScheduleName,
 }
 
@@ -141,8 +141,8 @@ impl<'a> From<&'a Standing> for ScheduleJson<'a> {
     }
 }
 
-impl List {
-    fn run(self, context: &mut Context) -> Result {
+impl ScheduleList {
+    fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let schedules = project.read(|view| view.schedules())?;
         let out = &mut context.out;
@@ -155,14 +155,14 @@ impl List {
         }
         let cells = schedules.iter().map(|standing| {
             vec![
-                Cell::new(&standing.name),
-                Cell::new(&standing.schedule.timetable),
-                Cell::new(due(standing)),
-                Cell::new(last(standing)).style(DIM),
-                Cell::new(&standing.schedule.task.goal),
+                TableCell::new(&standing.name),
+                TableCell::new(&standing.schedule.timetable),
+                TableCell::new(due(standing)),
+                TableCell::new(last(standing)).style(DIM),
+                TableCell::new(&standing.schedule.task.goal),
             ]
         });
-        let cells: Vec<Vec<Cell>> = cells.collect();
+        let cells: Vec<Vec<TableCell>> = cells.collect();
         out.table(&["name", "when", "next", "last", "goal"], &cells)
     }
 }
@@ -184,8 +184,8 @@ fn last(standing: &Standing) -> String {
     }
 }
 
-impl Show {
-    fn run(self, context: &mut Context) -> Result {
+impl ScheduleShow {
+    fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let standing = existing(&project, &self.name)?;
         if context.out.json {
@@ -196,7 +196,7 @@ impl Show {
     }
 }
 
-fn print(standing: &Standing, out: &mut Output) -> Result {
+fn print(standing: &Standing, out: &mut CommandOutput) -> Result {
     let task = &standing.schedule.task;
     out.line(format_args!("{BOLD}{}{BOLD:#}", plain(&task.goal)))?;
     out.line(format_args!(
@@ -204,7 +204,7 @@ fn print(standing: &Standing, out: &mut Output) -> Result {
         standing.name,
         plain(&standing.schedule.timetable.to_string())
     ))?;
-    let field = |out: &mut Output, name: &str, value: &str| {
+    let field = |out: &mut CommandOutput, name: &str, value: &str| {
         if value.is_empty() {
             Ok(())
         } else {
@@ -238,7 +238,7 @@ fn existing(project: &Project, name: &ScheduleName) -> Result<Standing> {
 }
 
 /// Gives an order about a schedule, and shows how it stands.
-fn order(context: &mut Context, name: ScheduleName, verb: &str, ask: Ask) -> Result {
+fn order(context: &mut CommandContext, name: ScheduleName, verb: &str, ask: Ask) -> Result {
     let project = context.project()?;
     project.execute(&Order::Schedule { name: name.clone(), ask })?;
     let standing = existing(&project, &name)?;
@@ -252,20 +252,20 @@ fn order(context: &mut Context, name: ScheduleName, verb: &str, ask: Ask) -> Res
     }
 }
 
-impl Pause {
-    fn run(self, context: &mut Context) -> Result {
+impl SchedulePause {
+    fn run(self, context: &mut CommandContext) -> Result {
         order(context, self.name, "Paused", Ask::Pause)
     }
 }
 
-impl Resume {
-    fn run(self, context: &mut Context) -> Result {
+impl ScheduleResume {
+    fn run(self, context: &mut CommandContext) -> Result {
         order(context, self.name, "Resumed", Ask::Resume)
     }
 }
 
-impl Remove {
-    fn run(self, context: &mut Context) -> Result {
+impl ScheduleRemove {
+    fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let standing = existing(&project, &self.name)?;
         project.execute(&Order::Schedule { name: self.name, ask: Ask::Remove })?;
@@ -277,8 +277,8 @@ impl Remove {
     }
 }
 
-impl Run {
-    fn run(self, context: &mut Context) -> Result {
+impl ScheduleRun {
+    fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let ask = Ask::Run { task: project.new_task_id() };
         let mut done: Done = project.execute(&Order::Schedule { name: self.name, ask })?;

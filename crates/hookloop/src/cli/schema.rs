@@ -1,6 +1,6 @@
 //! `hookloop schema`
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::error::Result;
 
 /// Print the JSON Schema of hookloop.yaml, of your own config.yaml, or of a policy
@@ -8,7 +8,7 @@ use crate::error::Result;
 /// Editors complete and check the file with it: put `# yaml-language-server: $schema=PATH` on the
 /// first line.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SchemaArgs {
     /// Of an operator's policy.yaml
     #[arg(long, conflicts_with = "user")]
     policy: bool,
@@ -18,8 +18,8 @@ pub(crate) struct Args {
     user: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl SchemaArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let schema = match (self.policy, self.user) {
             (true, _) => hookloop_engine::config::policy_schema(),
             (_, true) => hookloop_engine::user::schema(),

@@ -26,14 +26,14 @@ use hookloop_engine::session::{Attendance, Opened, perform as perform_session};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 use crate::json_output::EventJson;
-use crate::logs::Logged;
+use crate::logs::SessionLog;
 use crate::present;
 use crate::sanitize::plain;
-use crate::tui::{self, Screen, Showing};
-use live::{Heading, Live};
+use crate::tui::{self, Screen, ScreenContent};
+use live::{LiveSession, SessionHeading};
 
 /// Exit codes that scripts can rely on.
 const NEEDS_HUMAN: u8 = 3;
@@ -44,32 +44,32 @@ const CANCELLED: u8 = 130;
 
 /// The display of a session on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum SessionDisplay {
     Screen,
     Lines,
 }
 
-impl Look {
-    pub(super) fn new(is_plain: bool) -> Look {
-        if is_plain { Look::Lines } else { Look::Screen }
+impl SessionDisplay {
+    pub(super) fn new(is_plain: bool) -> SessionDisplay {
+        if is_plain { SessionDisplay::Lines } else { SessionDisplay::Screen }
     }
 }
 
 /// The options of a session's run.
-pub(super) struct Stage<'a> {
+pub(super) struct SessionStage<'a> {
     pub(super) config: &'a Path,
     pub(super) stop: Stop,
     /// The content of a screen; none for lines.
-    pub(super) showing: Option<Showing>,
+    pub(super) showing: Option<ScreenContent>,
 }
 
 /// Runs a session to its end, and sets the exit code by its result.
 pub(super) fn perform(
-    context: &mut Context,
+    context: &mut CommandContext,
     project: &Project,
     opened: &Opened,
     stop: Stop,
-    look: Look,
+    look: SessionDisplay,
 ) -> Result {
     if context.out.json {
         // The event that started or resumed the session.
@@ -78,12 +78,12 @@ pub(super) fn perform(
         }
     }
     let place = context.place()?;
-    let showing = if look == Look::Screen && !context.out.json && tui::is_wanted() {
+    let showing = if look == SessionDisplay::Screen && !context.out.json && tui::is_wanted() {
         Some(context.showing()?)
     } else {
         None
     };
-    let stage = Stage { config: &place.config(), stop, showing };
+    let stage = SessionStage { config: &place.config(), stop, showing };
     let session = drive(context, project, opened, stage)?;
     context.exit = exit_code(&session);
     Ok(())
@@ -91,14 +91,14 @@ pub(super) fn perform(
 
 /// Runs a session to its end, without an exit code.
 pub(super) fn drive(
-    context: &mut Context,
+    context: &mut CommandContext,
     project: &Project,
     opened: &Opened,
-    stage: Stage<'_>,
+    stage: SessionStage<'_>,
 ) -> Result<Session> {
-    let Stage { config, stop, showing } = stage;
+    let SessionStage { config, stop, showing } = stage;
     if let Some(logger) = context.log {
-        let mut logged = Logged::new(logger, project, opened);
+        let mut logged = SessionLog::new(logger, project, opened);
         let around = Attendance { onlooker: &mut logged, stop, rest: Rest::default(), config };
         let session = perform_session(project, opened, around)?;
         logged.conclude(&session);
@@ -118,8 +118,8 @@ pub(super) fn drive(
         }
         powers.push(line);
     }
-    let heading = Heading { powers: &powers, purse: &rules.limits.purse };
-    let mut live = Live::new(&mut context.out, opened, heading, stop.clone());
+    let heading = SessionHeading { powers: &powers, purse: &rules.limits.purse };
+    let mut live = LiveSession::new(&mut context.out, opened, heading, stop.clone());
     if let Some(showing) = showing {
         live.show(|| Screen::open(showing, opened.id.clone()));
     }
@@ -219,7 +219,7 @@ pub(super) fn heed_signals() -> Result<Stop> {
         for signal in signals {
             signal_hook::low_level::pipe::register(*signal, OwnedFd::from(writes.try_clone()?))?;
         }
-        let heed = Heed { reads, asked: Arc::clone(&asked), stop: stop.clone() };
+        let heed = SignalHandler { reads, asked: Arc::clone(&asked), stop: stop.clone() };
         let is_key = signals == [SIGINT];
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || heed.run(is_key))?;
     }
@@ -227,7 +227,7 @@ pub(super) fn heed_signals() -> Result<Stop> {
 }
 
 /// Waits for signals.
-struct Heed {
+struct SignalHandler {
     /// Receives one byte for each signal.
     reads: UnixStream,
     /// Whether there was a signal before.
@@ -235,7 +235,7 @@ struct Heed {
     stop: Stop,
 }
 
-impl Heed {
+impl SignalHandler {
     fn run(mut self, is_key: bool) {
         let mut byte = [0];
         while self.reads.read(&mut byte).is_ok_and(|read| read > 0) {

@@ -6,41 +6,41 @@ use hookloop_engine::store::SessionRow;
 
 use super::session::runner;
 use super::traces;
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::environment::machine;
 use crate::error::Result;
 use crate::json_output::{EventJson, SessionJson};
-use crate::output::{BOLD, Cell, DIM};
+use crate::output::{BOLD, DIM, TableCell};
 use crate::present;
 use crate::sanitize::plain;
 
 #[derive(clap::Subcommand)]
-pub(crate) enum Command {
-    List(List),
-    Show(Show),
-    Trace(traces::Args),
+pub(crate) enum SessionsCommand {
+    List(SessionList),
+    Show(SessionShow),
+    Trace(traces::SessionTraceArgs),
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl SessionsCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         match self {
-            Command::List(args) => args.run(context),
-            Command::Show(args) => args.run(context),
-            Command::Trace(args) => args.run(context),
+            SessionsCommand::List(args) => args.run(context),
+            SessionsCommand::Show(args) => args.run(context),
+            SessionsCommand::Trace(args) => args.run(context),
         }
     }
 }
 
 /// The latest sessions, newest first
 #[derive(clap::Args)]
-pub(crate) struct List {
+pub(crate) struct SessionList {
     /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
 }
 
-impl List {
-    fn run(self, context: &mut Context) -> Result {
+impl SessionList {
+    fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let runner = runner(&project)?;
         let rows = project.read(|view| view.sessions(self.limit))?;
@@ -66,15 +66,15 @@ impl List {
                 row.started_at.to_string()
             }
         };
-        let cells: Vec<Vec<Cell>> = rows
+        let cells: Vec<Vec<TableCell>> = rows
             .iter()
             .map(|row| {
                 vec![
-                    Cell::new(&row.id),
-                    Cell::new(state(row)),
-                    Cell::new(row.iteration),
-                    Cell::new(started(row)),
-                    Cell::new(plain(&row.work)),
+                    TableCell::new(&row.id),
+                    TableCell::new(state(row)),
+                    TableCell::new(row.iteration),
+                    TableCell::new(started(row)),
+                    TableCell::new(plain(&row.work)),
                 ]
             })
             .collect();
@@ -84,13 +84,13 @@ impl List {
 
 /// What happened in a session
 #[derive(clap::Args)]
-pub(crate) struct Show {
+pub(crate) struct SessionShow {
     /// Its id, the start of it, or its name
     session: String,
 }
 
-impl Show {
-    fn run(self, context: &mut Context) -> Result {
+impl SessionShow {
+    fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let row = open::find(&project, &self.session)?;
         let session = open::session(&project, &row.id)?;

@@ -11,9 +11,9 @@ use hookloop_engine::store::{Early, Seq};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::error::Result;
-use crate::output::{DIM, Output, state_style};
+use crate::output::{CommandOutput, DIM, state_style};
 use crate::present;
 use crate::present::now;
 use crate::sanitize::plain;
@@ -26,10 +26,10 @@ const RUNNING_MAX: usize = 20;
 
 /// Say how the project stands
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct StatusArgs {}
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl StatusArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let place = context.place()?;
         let project = context.project_to_read()?;
         let status = ProjectStatus::read(&project)?;
@@ -127,7 +127,7 @@ impl ProjectStatus {
         })
     }
 
-    fn print_warnings(&self, out: &mut Output) -> Result {
+    fn print_warnings(&self, out: &mut CommandOutput) -> Result {
         let red = AnsiColor::Red.on_default().bold();
         if !self.weakened.is_empty() {
             let text = "fewer or weaker than you agreed to: hookloop hooks trust";
@@ -148,7 +148,7 @@ impl ProjectStatus {
         Ok(())
     }
 
-    fn print_tasks(&self, out: &mut Output) -> Result {
+    fn print_tasks(&self, out: &mut CommandOutput) -> Result {
         out.line(format_args!("{DIM} events{DIM:#}  {}", self.events))?;
         out.line(format_args!("{DIM}  tasks{DIM:#}  {}", self.tasks))?;
         for (state, count) in self.counts.iter().filter(|(_, count)| *count > 0) {
@@ -162,7 +162,7 @@ impl ProjectStatus {
         Ok(())
     }
 
-    fn print_sessions(&self, out: &mut Output, at: Timestamp) -> Result {
+    fn print_sessions(&self, out: &mut CommandOutput, at: Timestamp) -> Result {
         for session in &self.sessions {
             let task = session.task.as_ref().map_or(String::new(), |task| format!(" task {task},"));
             let text = format!("{}{task} {}", session.id, now::line(&session.now, at));
@@ -182,7 +182,7 @@ impl ProjectStatus {
         Ok(())
     }
 
-    fn print_notes(&self, out: &mut Output) -> Result {
+    fn print_notes(&self, out: &mut CommandOutput) -> Result {
         let notes = [
             (self.problems, "waiting for you: hookloop inbox list"),
             (self.claimed, "claimed: hookloop task list --state active"),
@@ -197,7 +197,7 @@ impl ProjectStatus {
     }
 }
 
-fn print_store(out: &mut Output, place: &Place, kept: &Kept) -> Result {
+fn print_store(out: &mut CommandOutput, place: &Place, kept: &Kept) -> Result {
     out.line(format_args!("{DIM}project{DIM:#}  {}", place.root.display()))?;
     match kept {
         Kept::Here => out.line(format_args!("{DIM}kept in{DIM:#}  {}", place.state.display())),

@@ -9,7 +9,7 @@ use hookloop_engine::session::open::{self, StopRequest};
 use serde_json::json;
 
 use super::session::runner;
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::environment::machine;
 use crate::error::Result;
 use crate::output::DIM;
@@ -23,13 +23,13 @@ const WAIT_POLL: Duration = Duration::from_millis(50);
 /// Ends the agent and its hooks, in another terminal, too. `session_end` hooks run. The session can continue later:
 /// `hookloop resume`.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct StopArgs {
     /// Id, start of the id, or name [default: the session that runs in this directory]
     session: Option<String>,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl StopArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let runner = runner(&project)?;
         let request = open::stop(&project, runner, self.session.as_deref(), &machine())?;

@@ -5,7 +5,7 @@ use std::io::Write;
 use hookloop_engine::telemetry::{Exporter, Figures, News};
 use serde_json::json;
 
-use crate::logs::{self, Level, Line, Logger};
+use crate::logs::{self, LogLevel, LogLine, Logger};
 use crate::sanitize::plain;
 
 /// Sends the remaining spans, and warns about spans that could not be sent.
@@ -47,7 +47,8 @@ impl TraceNotices {
 
     pub(super) fn warn(self, message: &str, hint: Option<&str>) {
         if let Some(logger) = self.log {
-            return logger.say(Line::new(Level::Warn, "telemetry", message).with("hint", hint));
+            return logger
+                .say(LogLine::new(LogLevel::Warn, "telemetry", message).with("hint", hint));
         }
         let mut stderr = anstream::stderr().lock();
         let yellow = anstyle::AnsiColor::Yellow.on_default().bold();

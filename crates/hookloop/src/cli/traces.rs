@@ -8,14 +8,14 @@ use hookloop_engine::telemetry::{Exporter, Figures, Misfit, Target, Tracing, set
 use serde_json::json;
 
 use super::trace_notices::TraceNotices;
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::environment::machine;
 use crate::error::{CliError, Result};
 use crate::sanitize::plain;
 
 /// Returns the project, with its sessions sent to the user's collector, if there is one. New ones are part of the trace
 /// that this program was started in.
-pub(super) fn begin(context: &mut Context, project: Project) -> Result<Project> {
+pub(super) fn begin(context: &mut CommandContext, project: Project) -> Result<Project> {
     let parent = settings::parent(&context.surroundings()?.environment);
     // Without a log, failures are reported at the end of the session.
     let at_once = context.log.is_some();
@@ -24,7 +24,7 @@ pub(super) fn begin(context: &mut Context, project: Project) -> Result<Project> 
 }
 
 /// Starts the exporter of spans, if the user has a collector. A collector that can't be used does not stop the work.
-pub(super) fn start(context: &mut Context, at_once: bool) -> Result<Option<Exporter>> {
+pub(super) fn start(context: &mut CommandContext, at_once: bool) -> Result<Option<Exporter>> {
     let notices = TraceNotices::new(context.log, context.out.json);
     let listener: Listener = Box::new(move |news| {
         if at_once {
@@ -43,7 +43,7 @@ pub(super) fn start(context: &mut Context, at_once: bool) -> Result<Option<Expor
     Ok(exporter)
 }
 
-fn target(context: &Context) -> Result<std::result::Result<Option<Target>, Misfit>> {
+fn target(context: &CommandContext) -> Result<std::result::Result<Option<Target>, Misfit>> {
     let environment = context.surroundings()?.environment;
     Ok(Target::of(&context.user()?, &environment, &machine()))
 }
@@ -53,13 +53,13 @@ fn target(context: &Context) -> Result<std::result::Result<Option<Target>, Misfi
 /// It is the trace that was sent while the session ran, span for span: what is there already is the same. docs/operators.md
 /// says how a collector is named.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SessionTraceArgs {
     /// Its id, the start of it, or its name
     session: String,
 }
 
-impl Args {
-    pub(super) fn run(self, context: &mut Context) -> Result {
+impl SessionTraceArgs {
+    pub(super) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.log_to_read()?;
         let row = open::find(&project, &self.session)?;
         let plan = open::session(&project, &row.id)?.plan;

@@ -11,19 +11,19 @@ use hookloop_engine::session::open;
 use hookloop_engine::store::{Reservation, Spent, UsageBy, UsageRow};
 use serde_json::{Value, json};
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::error::Result;
-use crate::output::{BOLD, Cell, DIM};
+use crate::output::{BOLD, DIM, TableCell};
 use crate::sanitize::plain;
 
 /// What turns used, and how the purse stands
 ///
 /// Days are those of the calendar in UTC. What is shown is what agents told.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct UsageArgs {
     /// What to add up by
     #[arg(long, value_name = "WHAT", default_value = "day")]
-    by: By,
+    by: UsageGrouping,
 
     /// From this day on, such as 2026-11-01
     #[arg(long, value_name = "DAY", value_parser = day)]
@@ -35,20 +35,20 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum By {
+enum UsageGrouping {
     Day,
     Session,
     Task,
     Agent,
 }
 
-impl From<By> for UsageBy {
-    fn from(by: By) -> UsageBy {
+impl From<UsageGrouping> for UsageBy {
+    fn from(by: UsageGrouping) -> UsageBy {
         match by {
-            By::Day => UsageBy::Day,
-            By::Session => UsageBy::Session,
-            By::Task => UsageBy::Task,
-            By::Agent => UsageBy::Agent,
+            UsageGrouping::Day => UsageBy::Day,
+            UsageGrouping::Session => UsageBy::Session,
+            UsageGrouping::Task => UsageBy::Task,
+            UsageGrouping::Agent => UsageBy::Agent,
         }
     }
 }
@@ -58,22 +58,22 @@ fn day(text: &str) -> std::result::Result<Day, String> {
 }
 
 /// The state of the purse at one moment.
-struct Standing {
+struct PurseReport {
     bounds: Purse,
     today: Day,
     spent_today: Spent,
     spent_ever: Spent,
-    reservations: Vec<Held>,
+    reservations: Vec<HeldReservation>,
 }
 
-struct Held {
+struct HeldReservation {
     reservation: Reservation,
     /// A process of this machine runs the session; processes of other machines are unknown here.
     is_running: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl UsageArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let (project, bounds) = if self.fleet {
             let fleet = super::fleet::open(context)?;
             (fleet.log().clone(), fleet.budget()?)
@@ -101,7 +101,7 @@ impl Args {
                 None => "No turn has ended yet.".to_owned(),
             })?;
         } else {
-            let mut cells: Vec<Vec<Cell>> = rows.iter().map(cells).collect();
+            let mut cells: Vec<Vec<TableCell>> = rows.iter().map(cells).collect();
             cells.push(self::cells(&total));
             let headings = ["cost", "turns", "input", "cached", "output", self.heading()];
             out.table(&headings, &cells)?;
@@ -111,25 +111,26 @@ impl Args {
 
     fn heading(&self) -> &'static str {
         match self.by {
-            By::Day => "day",
-            By::Session => "session",
-            By::Task => "task",
-            By::Agent => "agent",
+            UsageGrouping::Day => "day",
+            UsageGrouping::Session => "session",
+            UsageGrouping::Task => "task",
+            UsageGrouping::Agent => "agent",
         }
     }
 }
 
-fn standing(project: &Project, bounds: Purse) -> Result<Standing> {
+fn standing(project: &Project, bounds: Purse) -> Result<PurseReport> {
     let today = Day::from(project.now());
     let (spent_today, spent_ever, held) = project
         .read(|view| Ok((view.spent(Some(today))?, view.spent(None)?, view.reservations()?)))?;
     let is_running = |session: &SessionId| {
         project.runner().is_some_and(|runner| open::is_running(runner, session))
     };
-    let held = held
-        .into_iter()
-        .map(|reservation| Held { is_running: is_running(&reservation.session), reservation });
-    Ok(Standing { bounds, today, spent_today, spent_ever, reservations: held.collect() })
+    let held = held.into_iter().map(|reservation| HeldReservation {
+        is_running: is_running(&reservation.session),
+        reservation,
+    });
+    Ok(PurseReport { bounds, today, spent_today, spent_ever, reservations: held.collect() })
 }
 
 fn total(rows: &[UsageRow]) -> UsageRow {
@@ -140,29 +141,29 @@ fn total(rows: &[UsageRow]) -> UsageRow {
     total
 }
 
-fn cells(row: &UsageRow) -> Vec<Cell> {
+fn cells(row: &UsageRow) -> Vec<TableCell> {
     let key = match row.key.as_str() {
         "" => "no task",
         key => key,
     };
     let usage = &row.usage;
     vec![
-        Cell::new(row.cost()),
-        Cell::new(row.turns),
-        Cell::new(Count(usage.input_tokens)),
-        Cell::new(Count(usage.cached_tokens)),
-        Cell::new(Count(usage.output_tokens)),
-        Cell::new(plain(key)),
+        TableCell::new(row.cost()),
+        TableCell::new(row.turns),
+        TableCell::new(Count(usage.input_tokens)),
+        TableCell::new(Count(usage.cached_tokens)),
+        TableCell::new(Count(usage.output_tokens)),
+        TableCell::new(plain(key)),
     ]
 }
 
-fn line_json(by: By, row: &UsageRow) -> Value {
+fn line_json(by: UsageGrouping, row: &UsageRow) -> Value {
     let mut line = usage_json(row);
     let key = match by {
-        By::Day => "day",
-        By::Session => "session",
-        By::Task => "task",
-        By::Agent => "agent",
+        UsageGrouping::Day => "day",
+        UsageGrouping::Session => "session",
+        UsageGrouping::Task => "task",
+        UsageGrouping::Agent => "agent",
     };
     line[key] = match row.key.as_str() {
         "" => Value::Null,
@@ -183,7 +184,7 @@ fn usage_json(row: &UsageRow) -> Value {
     })
 }
 
-impl Standing {
+impl PurseReport {
     fn reserved(&self) -> Amount {
         let held = self.reservations.iter().map(|held| held.reservation.amount);
         held.fold(Amount::default(), Amount::plus)
@@ -211,7 +212,7 @@ impl Standing {
                 "left": bounds(left),
             })
         };
-        let holder = |held: &Held| {
+        let holder = |held: &HeldReservation| {
             json!({
                 "session": held.reservation.session.as_str(),
                 "since": held.reservation.since.to_string(),

@@ -6,7 +6,7 @@ use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
 use serde_json::json;
 
-use super::context::Context;
+use super::context::CommandContext;
 use super::session::runner;
 use crate::error::{CliError, Result};
 use crate::ids;
@@ -19,7 +19,7 @@ use crate::sanitize::plain;
 
 /// Why a session or a task is where it is, and what to do about it
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WhyArgs {
     /// A session or a task: its id, or the start of it
     what: String,
 }
@@ -50,8 +50,8 @@ fn named(project: &Project, text: &str) -> Result<WhyTarget> {
     }
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl WhyArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let (id, reason, record) = match named(&project, &self.what)? {
             WhyTarget::Session(row) => {

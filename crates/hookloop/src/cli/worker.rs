@@ -31,12 +31,12 @@ use signal_hook::iterator::Signals;
 use super::run::AGENT_VARIABLE;
 use super::traces;
 use super::value_parsers::{length, permissions};
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::environment::{machine, state_home, user_name};
 use crate::error::{CliError, Result};
-use crate::logs::{Level, Line, LogArgs};
-use crate::metrics::Tally;
-use crate::output::Output;
+use crate::logs::{LogArgs, LogLevel, LogLine};
+use crate::metrics::WorkerTally;
+use crate::output::CommandOutput;
 use crate::sanitize::plain;
 use crate::web::MetricsEndpoint;
 use told::{ToldJson, json_of, line_of, log_line};
@@ -51,7 +51,7 @@ const CANCELLED: i32 = 130;
 /// is taken, what is under way is finished or handed back within --drain; a second time: handed back now. What a worker
 /// had in hands when it was killed it goes on with when it starts again; others take it after --lease.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WorkerArgs {
     /// Directories of the projects to work on, or names of `projects:` in your own configuration; if none is given the
     /// project of the current directory, else all of those
     #[arg(value_name = "PROJECT")]
@@ -117,8 +117,8 @@ pub(crate) struct Args {
     log: LogArgs,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl WorkerArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         context.log = self.log.logger(&context.out)?;
         let surroundings =
             Surroundings { stays: Some(Links::default()), ..context.surroundings()? };
@@ -150,7 +150,7 @@ impl Args {
         let sites = sites.into_iter().map(|site| shown(site, exporter.as_ref()));
         let posts: Vec<Post> = sites.map(|site| Post::open(site, &fleet)).collect();
         let projects = posts.iter().map(|post| (post.name().to_owned(), post.clone_project()));
-        let tally = Arc::new(Tally::new(projects.collect(), plan.slots, exporter));
+        let tally = Arc::new(WorkerTally::new(projects.collect(), plan.slots, exporter));
         tell_beginning(context, &plan, &posts)?;
         if let Some(endpoint) = endpoint {
             tell_endpoint(context, &endpoint)?;
@@ -162,23 +162,23 @@ impl Args {
     /// The projects to work on, each opened.
     fn sites(
         &self,
-        context: &Context,
+        context: &CommandContext,
         home: &Path,
         surroundings: &Surroundings,
     ) -> Result<Vec<Site>> {
         let known = context.user()?.projects;
-        let wanted: Vec<Wanted> = match self.projects.as_slice() {
+        let wanted: Vec<WantedProject> = match self.projects.as_slice() {
             [] => match context.place() {
-                Ok(place) => vec![Wanted::There(place)],
+                Ok(place) => vec![WantedProject::There(place)],
                 Err(_) if !known.is_empty() => {
-                    known.iter().map(|(name, rules)| Wanted::Known(name, rules)).collect()
+                    known.iter().map(|(name, rules)| WantedProject::Known(name, rules)).collect()
                 }
                 Err(error) => return Err(error),
             },
             named => {
                 let find = |named: &'_ String| match known.get_key_value(named) {
-                    Some((name, rules)) => Ok(Wanted::Known(name, rules)),
-                    None => Ok(Wanted::There(Place::find(Path::new(named), home)?)),
+                    Some((name, rules)) => Ok(WantedProject::Known(name, rules)),
+                    None => Ok(WantedProject::There(Place::find(Path::new(named), home)?)),
                 };
                 named.iter().map(find).collect::<Result<_>>()?
             }
@@ -239,25 +239,26 @@ impl Args {
 }
 
 /// A project to work on.
-enum Wanted<'a> {
+enum WantedProject<'a> {
     There(Place),
     Known(&'a str, &'a ProjectRules),
 }
 
-impl Wanted<'_> {
+impl WantedProject<'_> {
     fn open(self, home: &Path, surroundings: &Surroundings) -> Result<Site> {
         let name = match self {
-            Wanted::There(_) => "",
-            Wanted::Known(name, _) => name,
+            WantedProject::There(_) => "",
+            WantedProject::Known(name, _) => name,
         };
         let (place, weight, source) = match self {
-            Wanted::There(place) => (place, 1, None),
-            Wanted::Known(_, ProjectRules { home: ProjectHome::Here(path), weight }) => {
+            WantedProject::There(place) => (place, 1, None),
+            WantedProject::Known(_, ProjectRules { home: ProjectHome::Here(path), weight }) => {
                 (Place::find(path, home)?, *weight, None)
             }
-            Wanted::Known(name, ProjectRules { home: ProjectHome::Repository(source), weight }) => {
-                (Place::of_copy(home, name), *weight, Some(source.clone()))
-            }
+            WantedProject::Known(
+                name,
+                ProjectRules { home: ProjectHome::Repository(source), weight },
+            ) => (Place::of_copy(home, name), *weight, Some(source.clone())),
         };
         let mut surroundings = surroundings.clone();
         if let Some(source) = &source {
@@ -279,7 +280,7 @@ impl Wanted<'_> {
 }
 
 /// Runs the worker, and prints its events.
-fn work(context: &mut Context, worker: &Worker, quit: &Quit, tally: &Tally) -> Result {
+fn work(context: &mut CommandContext, worker: &Worker, quit: &Quit, tally: &WorkerTally) -> Result {
     let log = context.log;
     let out = &mut context.out;
     let (says, said) = mpsc::channel();
@@ -294,7 +295,7 @@ fn work(context: &mut Context, worker: &Worker, quit: &Quit, tally: &Tally) -> R
                     return logger.say(log_line(told, tally.exporter.is_some()));
                 }
                 let line = if is_json {
-                    Output::json_line(&json_of(told)).unwrap_or_default()
+                    CommandOutput::json_line(&json_of(told)).unwrap_or_default()
                 } else {
                     line_of(told)
                 };
@@ -313,14 +314,16 @@ fn work(context: &mut Context, worker: &Worker, quit: &Quit, tally: &Tally) -> R
 }
 
 /// Prints the running tasks and their sessions.
-fn tell_beginning(context: &mut Context, plan: &WorkerPlan, posts: &[Post]) -> Result {
+fn tell_beginning(context: &mut CommandContext, plan: &WorkerPlan, posts: &[Post]) -> Result {
     let names: Vec<&str> = posts.iter().map(Post::name).collect();
     let name = &plan.name;
     let slots = plan.slots;
     let agent = plain(&plan.agent);
     let text = format!("worker {name}: {slots} at once by {agent} on {}", plain(&names.join(", ")));
     match context.log {
-        Some(logger) => logger.say(Line::new(Level::Info, "worker", text).with("event", "started")),
+        Some(logger) => {
+            logger.say(LogLine::new(LogLevel::Info, "worker", text).with("event", "started"))
+        }
         None if context.out.json => {}
         None => {
             context.out.line(text)?;
@@ -341,11 +344,11 @@ fn shown(site: Site, exporter: Option<&Exporter>) -> Site {
     }
 }
 
-fn tell_endpoint(context: &mut Context, endpoint: &MetricsEndpoint) -> Result {
+fn tell_endpoint(context: &mut CommandContext, endpoint: &MetricsEndpoint) -> Result {
     let url = endpoint.url();
     let file = endpoint.token_file.to_string_lossy().into_owned();
     if let Some(logger) = context.log {
-        let line = Line::new(Level::Info, "worker", format!("metrics at {url}"));
+        let line = LogLine::new(LogLevel::Info, "worker", format!("metrics at {url}"));
         logger.say(line.with("event", "metrics").with("url", url).with("token_file", file));
         return Ok(());
     }

@@ -28,13 +28,13 @@ pub(crate) enum Unanswered {
 }
 
 /// Sends the answer, and frees the place for the next piece.
-pub(crate) struct Reply<T> {
+pub(crate) struct WorkReply<T> {
     to: oneshot::Sender<T>,
     _place: OwnedSemaphorePermit,
     _turn: OwnedSemaphorePermit,
 }
 
-impl<T> Reply<T> {
+impl<T> WorkReply<T> {
     /// Whether the caller has stopped waiting.
     pub(crate) fn is_unwanted(&self) -> bool {
         self.to.is_closed()
@@ -57,7 +57,7 @@ impl BlockingPool {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         gone: impl Future<Output = ()>,
-        work: impl FnOnce(Reply<T>) + Send + 'static,
+        work: impl FnOnce(WorkReply<T>) + Send + 'static,
     ) -> Result<T, Unanswered> {
         let mut gone = pin!(gone);
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| Unanswered::Busy)?;
@@ -66,7 +66,7 @@ impl BlockingPool {
             () = &mut gone => return Err(Unanswered::Gone),
         };
         let (to, answered) = oneshot::channel();
-        tokio::task::spawn_blocking(move || work(Reply { to, _place: place, _turn: turn }));
+        tokio::task::spawn_blocking(move || work(WorkReply { to, _place: place, _turn: turn }));
         tokio::select! {
             answer = answered => answer.map_err(|_| Unanswered::Lost),
             () = &mut gone => Err(Unanswered::Gone),
@@ -93,7 +93,7 @@ mod tests {
             let pool = Arc::clone(&pool);
             let waits = Arc::clone(&waits);
             asked.spawn(async move {
-                let work = move |reply: Reply<usize>| {
+                let work = move |reply: WorkReply<usize>| {
                     let _ = waits.lock().unwrap().recv();
                     reply.send(i);
                 };
@@ -117,13 +117,13 @@ mod tests {
     async fn who_has_gone_holds_nobody_up() {
         let pool = BlockingPool::new();
         let (go, waits) = channel::<()>();
-        let work = move |reply: Reply<()>| {
+        let work = move |reply: WorkReply<()>| {
             let _ = waits.recv();
             reply.send(());
         };
         assert_eq!(pool.run(ready(()), work).await, Err(Unanswered::Gone));
         assert_eq!(pool.run(pending(), |reply| reply.send(2)).await, Ok(2));
         drop(go);
-        assert_eq!(pool.run(pending(), drop::<Reply<()>>).await, Err(Unanswered::Lost));
+        assert_eq!(pool.run(pending(), drop::<WorkReply<()>>).await, Err(Unanswered::Lost));
     }
 }

@@ -12,15 +12,15 @@ use super::handler::unknown_method;
 use crate::mcp::open_requests::OpenRequests;
 
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum GateDecision {
     Pass(Box<ClientJsonRpcMessage>),
     /// As it goes out.
     Answer(Value),
     Ignore,
 }
 
-impl Verdict {
-    pub(super) fn too_long(max: usize) -> Verdict {
+impl GateDecision {
+    pub(super) fn too_long(max: usize) -> GateDecision {
         let message = format!("a line has at most {max} bytes");
         answer(None, ErrorData::new(ErrorCode::INVALID_REQUEST, message, None))
     }
@@ -29,25 +29,25 @@ impl Verdict {
 /// Returns the answer to a body that is no message, for a transport without a session.
 pub(crate) fn refuse(body: &[u8]) -> Option<Value> {
     let open = OpenRequests::default();
-    match (Gate { open: &open, is_begun: true }).judge(body) {
-        Verdict::Answer(answer) => Some(answer),
-        Verdict::Pass(_) | Verdict::Ignore => None,
+    match (MessageGate { open: &open, is_begun: true }).judge(body) {
+        GateDecision::Answer(answer) => Some(answer),
+        GateDecision::Pass(_) | GateDecision::Ignore => None,
     }
 }
 
-pub(super) struct Gate<'a> {
+pub(super) struct MessageGate<'a> {
     open: &'a OpenRequests,
     is_begun: bool,
 }
 
-impl Gate<'_> {
-    pub(super) fn new(open: &OpenRequests) -> Gate<'_> {
-        Gate { open, is_begun: false }
+impl MessageGate<'_> {
+    pub(super) fn new(open: &OpenRequests) -> MessageGate<'_> {
+        MessageGate { open, is_begun: false }
     }
 
-    pub(super) fn judge(&mut self, line: &[u8]) -> Verdict {
+    pub(super) fn judge(&mut self, line: &[u8]) -> GateDecision {
         if line.trim_ascii().is_empty() {
-            return Verdict::Ignore;
+            return GateDecision::Ignore;
         }
         let message = match serde_json::from_slice(line) {
             Ok(Value::Object(message)) => message,
@@ -68,12 +68,12 @@ impl Gate<'_> {
             (Some(Value::String(_)), None) => self.notification(message),
             (Some(_), _) => invalid(None, "a method is a text"),
             // An answer: nothing was asked.
-            (None, Some(_)) => Verdict::Ignore,
+            (None, Some(_)) => GateDecision::Ignore,
             (None, None) => invalid(None, "a message has a method"),
         }
     }
 
-    fn request(&mut self, id: RequestId, message: Map<String, Value>) -> Verdict {
+    fn request(&mut self, id: RequestId, message: Map<String, Value>) -> GateDecision {
         let method = message.get("method").and_then(Value::as_str).unwrap_or_default();
         if method == "server/discover" {
             return answer(Some(id), unknown_method("server/discover"));
@@ -97,11 +97,11 @@ impl Gate<'_> {
             return answer(None, error);
         }
         self.is_begun |= is_greeting;
-        Verdict::Pass(Box::new(message))
+        GateDecision::Pass(Box::new(message))
     }
 
     /// The server has use for two of them.
-    fn notification(&mut self, message: Map<String, Value>) -> Verdict {
+    fn notification(&mut self, message: Map<String, Value>) -> GateDecision {
         let is_wanted = match message.get("method").and_then(Value::as_str) {
             Some("notifications/initialized") => true,
             Some("notifications/cancelled") => {
@@ -113,8 +113,8 @@ impl Gate<'_> {
             _ => false,
         };
         match serde_json::from_value(Value::Object(message)) {
-            Ok(message) if is_wanted && self.is_begun => Verdict::Pass(Box::new(message)),
-            _ => Verdict::Ignore,
+            Ok(message) if is_wanted && self.is_begun => GateDecision::Pass(Box::new(message)),
+            _ => GateDecision::Ignore,
         }
     }
 }
@@ -138,13 +138,13 @@ fn request_id(id: &Value) -> Option<RequestId> {
     }
 }
 
-fn invalid(id: Option<RequestId>, message: &'static str) -> Verdict {
+fn invalid(id: Option<RequestId>, message: &'static str) -> GateDecision {
     answer(id, ErrorData::new(ErrorCode::INVALID_REQUEST, message, None))
 }
 
 /// Not as a message of rmcp's, which has no id where there is none to name; JSON-RPC wants it to be null.
-fn answer(id: Option<RequestId>, error: ErrorData) -> Verdict {
-    Verdict::Answer(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+fn answer(id: Option<RequestId>, error: ErrorData) -> GateDecision {
+    GateDecision::Answer(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
 }
 
 #[cfg(test)]
@@ -155,12 +155,14 @@ mod tests {
     #[track_caller]
     fn check(lines: &[(&str, &str)]) {
         let open = OpenRequests::default();
-        let mut gate = Gate::new(&open);
+        let mut gate = MessageGate::new(&open);
         for (line, expected) in lines {
             let found = match gate.judge(line.as_bytes()) {
-                Verdict::Pass(_) => "pass".to_owned(),
-                Verdict::Ignore => "ignore".to_owned(),
-                Verdict::Answer(answer) => format!("{} {}", answer["error"]["code"], answer["id"]),
+                GateDecision::Pass(_) => "pass".to_owned(),
+                GateDecision::Ignore => "ignore".to_owned(),
+                GateDecision::Answer(answer) => {
+                    format!("{} {}", answer["error"]["code"], answer["id"])
+                }
             };
             assert_eq!(found, *expected, "{line}");
         }

@@ -13,9 +13,9 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
-use super::refusal::Refusal;
+use super::refusal::ToolRefusal;
 use super::resources;
-use super::tools::{TOOLS, Tool};
+use super::tools::{AgentTool, TOOLS};
 use crate::mcp::tool_service::ToolService;
 
 const INSTRUCTIONS: &str = "\
@@ -32,17 +32,17 @@ const METHODS: [&str; 5] =
     ["initialize", "tools/call", "tools/list", "resources/list", "resources/read"];
 
 #[derive(Clone, Debug)]
-pub(crate) struct Handler {
+pub(crate) struct McpHandler {
     service: Arc<ToolService>,
 }
 
-impl Handler {
-    pub(crate) fn new(service: Arc<ToolService>) -> Handler {
-        Handler { service }
+impl McpHandler {
+    pub(crate) fn new(service: Arc<ToolService>) -> McpHandler {
+        McpHandler { service }
     }
 }
 
-impl ServerHandler for Handler {
+impl ServerHandler for McpHandler {
     fn get_info(&self) -> InitializeResult {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
         InitializeResult::new(capabilities)
@@ -68,7 +68,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(TOOLS.map(Tool::listed).into()))
+        Ok(ListToolsResult::with_all_items(TOOLS.map(AgentTool::listed).into()))
     }
 
     async fn call_tool(
@@ -76,7 +76,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = Tool::named(&request.name) else {
+        let Some(tool) = AgentTool::named(&request.name) else {
             let names = TOOLS.map(|tool| tool.name).join(", ");
             return Err(ErrorData::invalid_params(
                 format!("unknown tool; there are {names}"),
@@ -134,7 +134,7 @@ pub(super) fn unknown_method(message: &'static str) -> ErrorData {
 }
 
 /// An error that an agent can act on is a result: protocol errors don't reach it.
-fn result(answer: Result<Value, Refusal>) -> CallToolResult {
+fn result(answer: Result<Value, ToolRefusal>) -> CallToolResult {
     match answer {
         Ok(value) => CallToolResult::structured(value),
         Err(refusal) => CallToolResult::structured_error(refusal.json()),

@@ -20,9 +20,9 @@ mod stdio;
 mod tool_service;
 mod tools;
 
-pub(crate) use blocking_pool::{BlockingPool, Reply, Unanswered};
+pub(crate) use blocking_pool::{BlockingPool, Unanswered, WorkReply};
 pub(crate) use gate::refuse;
-pub(crate) use handler::Handler;
+pub(crate) use handler::McpHandler;
 pub(crate) use project_opener::{FileStamp, ProjectOpener};
 pub(crate) use stdio::serve;
 pub(crate) use tool_service::ToolService;

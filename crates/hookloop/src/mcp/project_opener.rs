@@ -13,7 +13,7 @@ use hookloop_engine::place::{Place, PlaceError};
 use hookloop_engine::project::Project;
 use hookloop_engine::trust;
 
-use super::refusal::Refusal;
+use super::refusal::ToolRefusal;
 use crate::environment::{directory, state_home, surroundings, user_name};
 use crate::error::CliError;
 
@@ -25,11 +25,11 @@ pub(crate) struct ProjectOpener {
     bound: Option<Bound>,
     /// Whether the agents may disconnect without ending their sessions.
     is_shared: bool,
-    opened: Mutex<Option<Opened>>,
+    opened: Mutex<Option<OpenedProject>>,
 }
 
 #[derive(Debug)]
-struct Opened {
+struct OpenedProject {
     desk: Desk,
     /// The stamps of the files that configure the project.
     stamps: [FileStamp; 3],
@@ -51,13 +51,15 @@ impl ProjectOpener {
     }
 
     /// Returns the tools of the project with its current configuration. Blocks.
-    pub(super) fn desk(&self) -> Result<Desk, Refusal> {
+    pub(super) fn desk(&self) -> Result<Desk, ToolRefusal> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let place = Place::find(&directory(self.directory.as_deref())?, &state_home()?);
         let place = place.map_err(|error| match error {
-            PlaceError::NoProject(_) => {
-                Refusal::new("no_project", error.to_string(), "ask your user to run: hookloop init")
-            }
+            PlaceError::NoProject(_) => ToolRefusal::new(
+                "no_project",
+                error.to_string(),
+                "ask your user to run: hookloop init",
+            ),
             error => CliError::from(error).into(),
         })?;
         let surroundings = Surroundings { trust: self.trust.clone(), ..surroundings()? };
@@ -80,7 +82,7 @@ impl ProjectOpener {
                 if self.is_shared { desk.shared() } else { desk }
             }
         };
-        *opened = Some(Opened { desk: desk.clone(), stamps });
+        *opened = Some(OpenedProject { desk: desk.clone(), stamps });
         Ok(desk)
     }
 

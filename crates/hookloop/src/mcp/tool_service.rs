@@ -9,9 +9,9 @@ use hookloop_engine::guest::desk::Desk;
 use hookloop_engine::project::{Done, EngineError, Project};
 use hookloop_engine::session::real::Stop;
 
-use super::blocking_pool::{BlockingPool, Reply};
+use super::blocking_pool::{BlockingPool, WorkReply};
 use super::project_opener::ProjectOpener;
-use super::refusal::Refusal;
+use super::refusal::ToolRefusal;
 use crate::error::CliError;
 
 /// The longest time that closing the store may take.
@@ -42,12 +42,12 @@ impl ToolService {
         self: &Arc<ToolService>,
         gone: impl Future<Output = ()>,
         writes: bool,
-        work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
+        work: impl FnOnce(&Desk) -> Result<T, ToolRefusal> + Send + 'static,
+    ) -> Result<T, ToolRefusal> {
         let service = Arc::clone(self);
         let stop = Stop::new().map_err(CliError::from)?;
         let of_call = stop.clone();
-        let work = move |reply: Reply<_>| {
+        let work = move |reply: WorkReply<_>| {
             // A caller that left while the call waited needs no answer.
             if reply.is_unwanted() {
                 return;
@@ -74,7 +74,7 @@ impl ToolService {
         work: impl FnOnce(&Project) -> Option<T> + Send + 'static,
     ) -> Option<T> {
         let service = Arc::clone(self);
-        let work = move |reply: Reply<_>| {
+        let work = move |reply: WorkReply<_>| {
             if !reply.is_unwanted() {
                 // The caller answers that the service is not available.
                 reply.send(service.opener.desk().ok().and_then(|desk| work(desk.project())));

@@ -13,10 +13,10 @@ mod worker;
 use hookloop_engine::project::Project;
 use std::collections::{BTreeMap, BTreeSet};
 
-use table::{Kind, METRICS, Metric};
+use table::{METRICS, MetricInfo, MetricKind};
 
 pub(crate) use project::add_project;
-pub(crate) use worker::Tally;
+pub(crate) use worker::WorkerTally;
 
 pub(crate) const PATH: &str = "/metrics";
 /// The text format of Prometheus.
@@ -32,26 +32,26 @@ type Labels<'a> = &'a [(&'static str, &'a str)];
 
 /// All samples of one answer.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct MetricsPage {
     /// By metric, then by labels as they are written: equal ones are added up.
     samples: BTreeMap<&'static str, BTreeMap<String, f64>>,
     /// Values of labels that have been seen, by metric and label.
     values: BTreeMap<(&'static str, &'static str), BTreeSet<String>>,
 }
 
-impl Page {
-    fn add(&mut self, metric: &Metric, labels: Labels<'_>, value: f64) {
+impl MetricsPage {
+    fn add(&mut self, metric: &MetricInfo, labels: Labels<'_>, value: f64) {
         self.add_as(metric, "", labels, value);
     }
 
-    fn count(&mut self, metric: &Metric, labels: Labels<'_>, value: u64) {
+    fn count(&mut self, metric: &MetricInfo, labels: Labels<'_>, value: u64) {
         self.add(metric, labels, value as f64);
     }
 
     /// Adds the samples of a histogram; the buckets are cumulative.
     fn histogram(
         &mut self,
-        metric: &Metric,
+        metric: &MetricInfo,
         labels: Labels<'_>,
         buckets: &[(f64, u64)],
         (sum, count): (f64, u64),
@@ -66,7 +66,7 @@ impl Page {
         self.add_as(metric, "_count", labels, count as f64);
     }
 
-    fn add_as(&mut self, metric: &Metric, part: &str, labels: Labels<'_>, value: f64) {
+    fn add_as(&mut self, metric: &MetricInfo, part: &str, labels: Labels<'_>, value: f64) {
         let labels: Vec<String> = labels
             .iter()
             .map(|(label, value)| format!("{label}=\"{}\"", self.value(metric, label, value)))
@@ -78,7 +78,7 @@ impl Page {
     }
 
     /// Returns a label's value, escaped, or `other` if there are too many values.
-    fn value(&mut self, metric: &Metric, label: &'static str, value: &str) -> String {
+    fn value(&mut self, metric: &MetricInfo, label: &'static str, value: &str) -> String {
         let value: String = value.chars().take(VALUE_MAX).collect();
         let seen = self.values.entry((metric.name, label)).or_default();
         if !seen.contains(&value) && seen.len() >= VALUES_MAX && label != "le" {
@@ -92,11 +92,11 @@ impl Page {
     /// Returns the page, with every metric, even one without samples.
     fn render(&self) -> String {
         let mut text = String::new();
-        for Metric { name, kind, help } in METRICS {
+        for MetricInfo { name, kind, help } in METRICS {
             let kind = match kind {
-                Kind::Counter => "counter",
-                Kind::Gauge => "gauge",
-                Kind::Histogram => "histogram",
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
+                MetricKind::Histogram => "histogram",
             };
             text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
             let samples = self.samples.get(name).into_iter().flatten();
@@ -126,7 +126,7 @@ fn order(sample: &str) -> (&str, f64) {
 
 /// Returns the metrics of a project as text; none if they can't be read now.
 pub(crate) fn project_page(project: &Project) -> Option<String> {
-    let mut page = Page::default();
+    let mut page = MetricsPage::default();
     // The caller answers that the service is not available; the next scrape asks again.
     add_project(&mut page, project.name(), project).ok()?;
     Some(page.render())
@@ -136,7 +136,7 @@ pub(crate) fn project_page(project: &Project) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn lines(page: &Page, metric: &Metric) -> Vec<String> {
+    fn lines(page: &MetricsPage, metric: &MetricInfo) -> Vec<String> {
         let text = page.render();
         let is_its = |line: &&str| line.starts_with(metric.name);
         text.lines().filter(is_its).map(str::to_owned).collect()
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn text_of_others_stays_inside_of_its_quotes() {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         page.count(&table::TASKS, &[("project", "a\"} 1\nb\\"), ("state", "ready")], 2);
         assert_eq!(
             lines(&page, &table::TASKS),
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn so_many_names_and_no_more() {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         for number in 0..250 {
             let agent = format!("agent-{number}");
             page.count(&table::TURNS, &[("project", "p"), ("agent", &agent)], 1);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_histogram_is_in_order() {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         let labels = [("project", "p"), ("hook", "h")];
         page.histogram(
             &table::HOOK_DURATION,

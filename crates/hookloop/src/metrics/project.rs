@@ -7,7 +7,7 @@ use hookloop_core::time::Day;
 use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::store::{HookTimes, LogError, UsageBy, View};
 
-use super::Page;
+use super::MetricsPage;
 use super::table as of;
 
 /// Powers of two of a millisecond that are ends of buckets: 16 ms to 17 minutes. Times are counted by sizes that end there.
@@ -15,7 +15,7 @@ const BUCKETS: [u32; 9] = [4, 6, 8, 10, 12, 14, 16, 18, 20];
 
 /// Adds the metrics of a project, under its name.
 pub(crate) fn add_project(
-    page: &mut Page,
+    page: &mut MetricsPage,
     name: &str,
     project: &Project,
 ) -> Result<(), EngineError> {
@@ -24,7 +24,7 @@ pub(crate) fn add_project(
     if page.samples.is_empty() {
         page.count(&of::BUILD, &[("version", version)], 1);
     }
-    let mut figures = Figures { page, name, project };
+    let mut figures = ProjectMetrics { page, name, project };
     project.read(|view| figures.all(&view))?;
     let head = project.log().head()?;
     page.count(&of::LOG_HEAD, &[("project", name)], head);
@@ -32,13 +32,13 @@ pub(crate) fn add_project(
     Ok(())
 }
 
-struct Figures<'a> {
-    page: &'a mut Page,
+struct ProjectMetrics<'a> {
+    page: &'a mut MetricsPage,
     name: &'a str,
     project: &'a Project,
 }
 
-impl Figures<'_> {
+impl ProjectMetrics<'_> {
     fn all(&mut self, view: &View<'_>) -> Result<(), LogError> {
         self.tasks(view)?;
         self.sessions(view)?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::command_line::{SUBCOMMAND, quoted};
-use super::settings::Entry;
+use super::settings::SettingsEntry;
 
 /// Gates may run a whole test suite, within hookloop's own limits. The agent's limit is only for a hookloop that hangs.
 const TIMEOUT_S: u64 = 3600;
@@ -12,7 +12,7 @@ const CODEX_END_TIMEOUT_S: u64 = 3;
 const MS_PER_S: u64 = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Agent {
+pub(crate) enum NativeAgent {
     Claude,
     Codex,
     Gemini,
@@ -20,23 +20,23 @@ pub(crate) enum Agent {
 
 /// Whose sessions the hooks are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum InstallScope {
     Project,
     User,
 }
 
-impl Scope {
+impl InstallScope {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Scope::Project => "project",
-            Scope::User => "user",
+            InstallScope::Project => "project",
+            InstallScope::User => "user",
         }
     }
 }
 
 /// The directories of the agents' settings, from the environment.
 #[derive(Debug)]
-pub(crate) struct Homes {
+pub(crate) struct AgentHomes {
     pub(crate) home: Option<PathBuf>,
     pub(crate) claude: Option<PathBuf>,
     pub(crate) codex: Option<PathBuf>,
@@ -44,28 +44,29 @@ pub(crate) struct Homes {
     pub(crate) gemini: Option<PathBuf>,
 }
 
-impl Agent {
+impl NativeAgent {
     /// In a hook's environment: the directory that the agent was started in.
     pub(crate) fn directory_variable(self) -> Option<&'static str> {
         match self {
-            Agent::Claude => Some("CLAUDE_PROJECT_DIR"),
-            Agent::Gemini => Some("GEMINI_PROJECT_DIR"),
-            Agent::Codex => None,
+            NativeAgent::Claude => Some("CLAUDE_PROJECT_DIR"),
+            NativeAgent::Gemini => Some("GEMINI_PROJECT_DIR"),
+            NativeAgent::Codex => None,
         }
     }
 
-    pub(crate) const ALL: [Agent; 3] = [Agent::Claude, Agent::Codex, Agent::Gemini];
+    pub(crate) const ALL: [NativeAgent; 3] =
+        [NativeAgent::Claude, NativeAgent::Codex, NativeAgent::Gemini];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Agent::Claude => "claude",
-            Agent::Codex => "codex",
-            Agent::Gemini => "gemini",
+            NativeAgent::Claude => "claude",
+            NativeAgent::Codex => "codex",
+            NativeAgent::Gemini => "gemini",
         }
     }
 
-    pub(crate) fn of_name(name: &str) -> Option<Agent> {
-        Agent::ALL.into_iter().find(|agent| agent.name() == name)
+    pub(crate) fn of_name(name: &str) -> Option<NativeAgent> {
+        NativeAgent::ALL.into_iter().find(|agent| agent.name() == name)
     }
 
     /// Returns the directory of a project's settings.
@@ -74,12 +75,12 @@ impl Agent {
     }
 
     /// Returns the directory of a user's settings.
-    pub(crate) fn user_directory(self, homes: &Homes) -> Option<PathBuf> {
+    pub(crate) fn user_directory(self, homes: &AgentHomes) -> Option<PathBuf> {
         let home = || homes.home.as_ref().map(|home| self.project_directory(home));
         match self {
-            Agent::Claude => homes.claude.clone().or_else(home),
-            Agent::Codex => homes.codex.clone().or_else(home),
-            Agent::Gemini => {
+            NativeAgent::Claude => homes.claude.clone().or_else(home),
+            NativeAgent::Codex => homes.codex.clone().or_else(home),
+            NativeAgent::Gemini => {
                 homes.gemini.as_ref().map(|home| self.project_directory(home)).or_else(home)
             }
         }
@@ -87,24 +88,24 @@ impl Agent {
 
     pub(crate) fn settings_file(self) -> &'static str {
         match self {
-            Agent::Claude | Agent::Gemini => "settings.json",
-            Agent::Codex => "hooks.json",
+            NativeAgent::Claude | NativeAgent::Gemini => "settings.json",
+            NativeAgent::Codex => "hooks.json",
         }
     }
 
     /// Returns the events that hookloop needs, by the agent's names.
     fn events(self) -> [&'static str; 4] {
         match self {
-            Agent::Claude | Agent::Codex => {
+            NativeAgent::Claude | NativeAgent::Codex => {
                 ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"]
             }
-            Agent::Gemini => ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"],
+            NativeAgent::Gemini => ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"],
         }
     }
 
     /// Returns the entries for a hookloop that `program` starts.
-    pub(crate) fn entries(self, program: &str) -> Vec<Entry> {
-        let entry = |event| Entry {
+    pub(crate) fn entries(self, program: &str) -> Vec<SettingsEntry> {
+        let entry = |event| SettingsEntry {
             event,
             command: self.command(program, event),
             timeout: self.timeout(event),
@@ -115,16 +116,16 @@ impl Agent {
     fn command(self, program: &str, event: &str) -> String {
         let line = format!("{} {SUBCOMMAND} {event} --agent {}", quoted(program), self.name());
         match self {
-            Agent::Claude | Agent::Codex => line,
+            NativeAgent::Claude | NativeAgent::Codex => line,
             // Gemini reads every exit code above 1 as a refusal, even a shell's 127 if hookloop is missing.
-            Agent::Gemini => format!("{line} || exit 1"),
+            NativeAgent::Gemini => format!("{line} || exit 1"),
         }
     }
 
     fn timeout(self, event: &str) -> u64 {
         match (self, event) {
-            (Agent::Codex, "SessionEnd") => CODEX_END_TIMEOUT_S,
-            (Agent::Gemini, _) => TIMEOUT_S * MS_PER_S,
+            (NativeAgent::Codex, "SessionEnd") => CODEX_END_TIMEOUT_S,
+            (NativeAgent::Gemini, _) => TIMEOUT_S * MS_PER_S,
             _ => TIMEOUT_S,
         }
     }
@@ -132,76 +133,82 @@ impl Agent {
     /// Returns the command that gives the agent hookloop's tools.
     pub(crate) fn mcp_line(self) -> &'static str {
         match self {
-            Agent::Claude => "claude mcp add hookloop -- hookloop mcp",
-            Agent::Codex => "codex mcp add hookloop -- hookloop mcp",
-            Agent::Gemini => "gemini mcp add hookloop hookloop mcp",
+            NativeAgent::Claude => "claude mcp add hookloop -- hookloop mcp",
+            NativeAgent::Codex => "codex mcp add hookloop -- hookloop mcp",
+            NativeAgent::Gemini => "gemini mcp add hookloop hookloop mcp",
         }
     }
 
     /// Returns the guarantees of hooks in the agent.
-    pub(crate) fn terms(self) -> &'static [(Force, &'static str)] {
+    pub(crate) fn terms(self) -> &'static [(HookForce, &'static str)] {
         match self {
-            Agent::Claude => &[
+            NativeAgent::Claude => &[
                 (
-                    Force::Enforced,
+                    HookForce::Enforced,
                     "stop gates: it can't end its turn while one blocks. Our limit (hook_retries, 5) ends \
                     that before its own, 8 blocks in a row",
                 ),
                 (
-                    Force::Enforced,
+                    HookForce::Enforced,
                     "pending output and the current task, at the start and with each prompt",
                 ),
                 (
-                    Force::Advisory,
+                    HookForce::Advisory,
                     "in a project's file: interactive sessions run no hooks until the folder is trusted there; \
                     `claude -p` asks nobody",
                 ),
                 (
-                    Force::Advisory,
+                    HookForce::Advisory,
                     "session_end: it gets 60 s, and is not run when the agent is killed",
                 ),
-                (Force::Impossible, "holding a user who interrupts it, or sets `disableAllHooks`"),
-            ],
-            Agent::Codex => &[
                 (
-                    Force::Enforced,
+                    HookForce::Impossible,
+                    "holding a user who interrupts it, or sets `disableAllHooks`",
+                ),
+            ],
+            NativeAgent::Codex => &[
+                (
+                    HookForce::Enforced,
                     "stop gates, once the hooks are trusted: it has no limit of its own, ours (hook_retries, 5) \
                     ends it",
                 ),
                 (
-                    Force::Enforced,
+                    HookForce::Enforced,
                     "pending output and the current task, at the start and with each prompt",
                 ),
                 (
-                    Force::Advisory,
+                    HookForce::Advisory,
                     "hooks that nobody trusted are skipped without a word: start `codex` here, choose `Trust all` \
                     or look at `/hooks`; `codex exec` takes --dangerously-bypass-hook-trust. Each change of an entry asks again",
                 ),
                 (
-                    Force::Advisory,
+                    HookForce::Advisory,
                     "in a project's file: the folder has to be trusted too (`projects.\"…\".trust_level`)",
                 ),
-                (Force::Advisory, "session_end: it gets 3 s, then it is ended"),
-                (Force::Impossible, "holding a user who interrupts it, or takes the trust back"),
-            ],
-            Agent::Gemini => &[
+                (HookForce::Advisory, "session_end: it gets 3 s, then it is ended"),
                 (
-                    Force::Enforced,
+                    HookForce::Impossible,
+                    "holding a user who interrupts it, or takes the trust back",
+                ),
+            ],
+            NativeAgent::Gemini => &[
+                (
+                    HookForce::Enforced,
                     "stop gates, as AfterAgent hooks: our limit (hook_retries, 5) comes before its loop detector, \
                     which ends a turn of equal answers",
                 ),
                 (
-                    Force::Enforced,
+                    HookForce::Enforced,
                     "pending output and the current task, at the start and with each prompt; it writes < and > \
                     of such text as &lt; and &gt;",
                 ),
                 (
-                    Force::Advisory,
+                    HookForce::Advisory,
                     "in a project's file: with folder trust on, none of it is read until the folder is trusted",
                 ),
-                (Force::Advisory, "session_end: it is not run when the agent is killed"),
+                (HookForce::Advisory, "session_end: it is not run when the agent is killed"),
                 (
-                    Force::Impossible,
+                    HookForce::Impossible,
                     "holding a user who interrupts it, or sets `hooksConfig.enabled: false`",
                 ),
             ],
@@ -211,18 +218,18 @@ impl Agent {
 
 /// How far hooks reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Force {
+pub(crate) enum HookForce {
     Enforced,
     Advisory,
     Impossible,
 }
 
-impl Force {
+impl HookForce {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Force::Enforced => "enforced",
-            Force::Advisory => "advisory",
-            Force::Impossible => "impossible",
+            HookForce::Enforced => "enforced",
+            HookForce::Advisory => "advisory",
+            HookForce::Impossible => "impossible",
         }
     }
 }
@@ -234,7 +241,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_known_again_by_its_command() {
-        for agent in Agent::ALL {
+        for agent in NativeAgent::ALL {
             for program in
                 ["hookloop", "/opt/h/hookloop", "/home/a b/it's/hookloop", "/x/$y;`z`\"/hookloop"]
             {

@@ -17,13 +17,13 @@ const FILE_NAME: &str = "installed.json";
 const FILES_MAX: usize = 1000;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Records {
-    files: Vec<Record>,
+pub(crate) struct InstallRecords {
+    files: Vec<InstallRecord>,
 }
 
 /// The change of a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct InstallRecord {
     pub(crate) path: PathBuf,
     /// Of the file as it was left.
     pub(crate) digest: String,
@@ -39,15 +39,15 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Records {
+impl InstallRecords {
     /// Loads the records; an unreadable file counts as empty, since removal works without records.
-    pub(crate) fn load(state_home: &Path) -> Records {
+    pub(crate) fn load(state_home: &Path) -> InstallRecords {
         let text = file::read(&state_home.join(FILE_NAME)).ok().flatten().unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
     /// Returns the record of a file that has not changed since.
-    pub(crate) fn of(&self, path: &Path, bytes: &[u8]) -> Option<&Record> {
+    pub(crate) fn of(&self, path: &Path, bytes: &[u8]) -> Option<&InstallRecord> {
         let found = self.files.iter().find(|record| record.path == path)?;
         (found.digest == digest(bytes)).then_some(found)
     }
@@ -59,7 +59,7 @@ impl Records {
     }
 
     /// Replaces the record of a file.
-    pub(crate) fn put(&mut self, mut record: Record) {
+    pub(crate) fn put(&mut self, mut record: InstallRecord) {
         let before = self.directories(&record.path);
         record.directories = before.into_iter().chain(record.directories).collect();
         self.forget(&record.path);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::cell;
-use super::shape::{Shape, title};
+use super::shape::{SchemaShape, title};
 
 const HEAD: &str = "# Configuration
 
@@ -28,7 +28,7 @@ pub(super) fn page() -> String {
     let mut text = HEAD.to_owned();
     let mut told: Vec<&str> = Vec::new();
     for (name, about, schema) in &files {
-        let shape = Shape::linked(schema);
+        let shape = SchemaShape::linked(schema);
         text.push_str(&format!("\n## {name}\n\n{about}\n"));
         text.push_str(&table(shape, schema));
         for (name, found) in shape.sections() {
@@ -48,7 +48,7 @@ pub(super) fn page() -> String {
     text
 }
 
-fn table(shape: Shape<'_>, node: &Value) -> String {
+fn table(shape: SchemaShape<'_>, node: &Value) -> String {
     let mut text = "\n| key | value | meaning |\n|---|---|---|\n".to_owned();
     for row in shape.rows(node) {
         let required = if row.is_required { ", required" } else { "" };

@@ -3,7 +3,7 @@
 use hookloop_core::event::EventBody;
 
 use super::cell;
-use super::shape::Shape;
+use super::shape::SchemaShape;
 
 const HEAD: &str = "# Events
 
@@ -23,7 +23,7 @@ pub(super) fn page() -> String {
             text.push_str(&format!("\n## {about}\n"));
         }
         text.push_str(&format!("\n### {}\n\n{}\n", event.name, event.meaning));
-        let rows = Shape::spelled_out(&event.schema).rows(&event.schema);
+        let rows = SchemaShape::spelled_out(&event.schema).rows(&event.schema);
         if rows.is_empty() {
             text.push_str("\nNo data.\n");
             continue;

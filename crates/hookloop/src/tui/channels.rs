@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use hookloop_core::session::Answer;
 use hookloop_engine::session::real::Stop;
 
-use super::data::{News, Wish};
-use super::message::{Effect, Input, Question, Reply};
+use super::data::{ScreenNews, ScreenRequest};
+use super::message::{QuestionReply, RetryQuestion, ScreenEffect, ScreenInput};
 
 /// Effects and results that may wait; a further effect is refused with a message.
 const WAITING_MAX: usize = 16;
@@ -19,14 +19,14 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) const HEAR: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
-struct Inner {
-    wish: Wish,
+struct ChannelState {
+    wish: ScreenRequest,
     /// The latest news; it replaces news that was not read.
-    news: Option<News>,
-    done: VecDeque<Input>,
-    orders: VecDeque<Effect>,
+    news: Option<ScreenNews>,
+    done: VecDeque<ScreenInput>,
+    orders: VecDeque<ScreenEffect>,
     /// The question, and whether the main loop has it.
-    question: (Option<Question>, bool),
+    question: (Option<RetryQuestion>, bool),
     answer: Option<Answer>,
     /// Whether the session is over.
     is_over: bool,
@@ -35,7 +35,7 @@ struct Inner {
 }
 
 pub(super) struct ScreenChannels {
-    inner: Mutex<Inner>,
+    inner: Mutex<ChannelState>,
     changed: Condvar,
     /// A byte wakes the main loop.
     waker: UnixStream,
@@ -50,7 +50,7 @@ impl ScreenChannels {
         Ok((ScreenChannels { inner: Mutex::default(), changed: Condvar::new(), waker }, wakes))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, ChannelState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -67,15 +67,16 @@ impl ScreenChannels {
     // Called by the main loop.
 
     /// Returns the inputs since the last call.
-    pub(super) fn take(&self, mut wakes: &UnixStream) -> Vec<Input> {
+    pub(super) fn take(&self, mut wakes: &UnixStream) -> Vec<ScreenInput> {
         // The bytes only wake the loop; the inputs are taken below, whether there was a byte or not.
         let _ = wakes.read(&mut [0; 64]);
         let mut inner = self.lock();
-        let mut inputs: Vec<Input> = inner.news.take().map(Input::News).into_iter().collect();
+        let mut inputs: Vec<ScreenInput> =
+            inner.news.take().map(ScreenInput::News).into_iter().collect();
         inputs.extend(inner.done.drain(..));
         if let (question, is_known @ false) = &mut inner.question {
             *is_known = true;
-            inputs.push(Input::Asked(question.clone()));
+            inputs.push(ScreenInput::Asked(question.clone()));
         }
         inputs
     }
@@ -84,13 +85,13 @@ impl ScreenChannels {
         self.lock().is_over
     }
 
-    pub(super) fn look(&self, wish: Wish) {
+    pub(super) fn look(&self, wish: ScreenRequest) {
         self.lock().wish = wish;
         self.changed.notify_all();
     }
 
     /// Queues an effect, unless too many wait.
-    pub(super) fn order(&self, effect: Effect) -> Result<(), String> {
+    pub(super) fn order(&self, effect: ScreenEffect) -> Result<(), String> {
         let mut inner = self.lock();
         if inner.orders.len() >= WAITING_MAX {
             return Err("too much is waiting to be done".to_owned());
@@ -113,19 +114,19 @@ impl ScreenChannels {
 
     // Called by the reader.
 
-    pub(super) fn publish(&self, news: News) {
+    pub(super) fn publish(&self, news: ScreenNews) {
         self.lock().news = Some(news);
         self.wake();
     }
 
     /// Returns the content that is shown; none after the screen is closed.
-    pub(super) fn wish(&self) -> Option<Wish> {
+    pub(super) fn wish(&self) -> Option<ScreenRequest> {
         let inner = self.lock();
         (!inner.is_closed).then(|| inner.wish.clone())
     }
 
     /// Waits, unless other content is shown.
-    pub(super) fn rest(&self, known: &Wish, pause: Duration) {
+    pub(super) fn rest(&self, known: &ScreenRequest, pause: Duration) {
         let end = Instant::now() + pause;
         let mut inner = self.lock();
         loop {
@@ -141,15 +142,15 @@ impl ScreenChannels {
     // Called by the thread of effects.
 
     /// Returns the next effect; none after the screen is closed.
-    pub(super) fn next_order(&self) -> Option<Effect> {
-        let waits = |inner: &mut Inner| inner.orders.is_empty() && !inner.is_closed;
+    pub(super) fn next_order(&self) -> Option<ScreenEffect> {
+        let waits = |inner: &mut ChannelState| inner.orders.is_empty() && !inner.is_closed;
         let inner = self.changed.wait_while(self.lock(), waits);
         let mut inner = inner.unwrap_or_else(PoisonError::into_inner);
         // Effects that were requested before the close are performed.
         inner.orders.pop_front()
     }
 
-    pub(super) fn done(&self, input: Input) {
+    pub(super) fn done(&self, input: ScreenInput) {
         let mut inner = self.lock();
         if inner.done.len() >= WAITING_MAX {
             inner.done.pop_front();
@@ -164,10 +165,10 @@ impl ScreenChannels {
     /// Asks the user, until there is an answer here or elsewhere, or the session ends.
     pub(super) fn ask(
         &self,
-        question: Question,
+        question: RetryQuestion,
         stop: &Stop,
         is_answered: &mut dyn FnMut() -> bool,
-    ) -> Reply {
+    ) -> QuestionReply {
         let mut heard_at = Instant::now();
         let mut inner = self.lock();
         inner.answer = None;
@@ -177,13 +178,13 @@ impl ScreenChannels {
             let waited = self.changed.wait_timeout(inner, LOOK);
             inner = waited.unwrap_or_else(PoisonError::into_inner).0;
             if let Some(answer) = inner.answer.take() {
-                break Reply::Answer(answer);
+                break QuestionReply::Answer(answer);
             }
             if inner.is_closed {
-                break Reply::Nobody;
+                break QuestionReply::Nobody;
             }
             if stop.cancel().is_triggered() {
-                break Reply::Answer(Answer::Abort);
+                break QuestionReply::Answer(Answer::Abort);
             }
             if heard_at.elapsed() < HEAR {
                 continue;
@@ -194,7 +195,7 @@ impl ScreenChannels {
             inner = self.lock();
             heard_at = Instant::now();
             if is_over {
-                break Reply::Elsewhere;
+                break QuestionReply::Elsewhere;
             }
         };
         inner.question = (None, false);
@@ -222,10 +223,11 @@ mod tests {
     fn news_that_nobody_saw_are_replaced() {
         let (channels, wakes) = ScreenChannels::new().unwrap();
         for trouble in ["old", "new"] {
-            channels.publish(News { trouble: Some(trouble.to_owned()), ..News::default() });
+            channels
+                .publish(ScreenNews { trouble: Some(trouble.to_owned()), ..ScreenNews::default() });
         }
         let inputs = channels.take(&wakes);
-        let [Input::News(news), Input::Asked(None)] = inputs.as_slice() else {
+        let [ScreenInput::News(news), ScreenInput::Asked(None)] = inputs.as_slice() else {
             panic!("{inputs:?}")
         };
         assert_eq!(news.trouble.as_deref(), Some("new"));
@@ -235,39 +237,45 @@ mod tests {
     #[test]
     fn a_question_is_answered_or_ends_with_the_session() {
         let (channels, wakes) = ScreenChannels::new().unwrap();
-        let question = || Question { failing: vec!["tests".into()], retries: 2 };
+        let question = || RetryQuestion { failing: vec!["tests".into()], retries: 2 };
         let stop = Stop::new().unwrap();
         std::thread::scope(|scope| {
             let asking = scope.spawn(|| channels.ask(question(), &stop, &mut || false));
             let end = Instant::now() + Duration::from_secs(20);
-            while !channels.take(&wakes).iter().any(|input| matches!(input, Input::Asked(Some(_))))
+            while !channels
+                .take(&wakes)
+                .iter()
+                .any(|input| matches!(input, ScreenInput::Asked(Some(_))))
             {
                 assert!(Instant::now() < end, "the question did not come");
                 std::thread::yield_now();
             }
             channels.answer(Answer::Continue);
-            assert_eq!(asking.join().unwrap(), Reply::Answer(Answer::Continue));
+            assert_eq!(asking.join().unwrap(), QuestionReply::Answer(Answer::Continue));
         });
         let stopped = Stop::new().unwrap();
         stopped.by_user();
         let mut never = || false;
-        assert_eq!(channels.ask(question(), &stopped, &mut never), Reply::Answer(Answer::Abort));
+        assert_eq!(
+            channels.ask(question(), &stopped, &mut never),
+            QuestionReply::Answer(Answer::Abort)
+        );
         let mut looks = 0;
         let mut at_last = || {
             looks += 1;
             looks == 2
         };
-        assert_eq!(channels.ask(question(), &stop, &mut at_last), Reply::Elsewhere);
-        assert!(matches!(channels.take(&wakes).as_slice(), [Input::Asked(None)]));
+        assert_eq!(channels.ask(question(), &stop, &mut at_last), QuestionReply::Elsewhere);
+        assert!(matches!(channels.take(&wakes).as_slice(), [ScreenInput::Asked(None)]));
         channels.close();
-        assert_eq!(channels.ask(question(), &stop, &mut never), Reply::Nobody);
+        assert_eq!(channels.ask(question(), &stop, &mut never), QuestionReply::Nobody);
     }
 
     #[test]
     fn who_orders_too_much_is_told() {
         let (channels, _wakes) = ScreenChannels::new().unwrap();
         let ordered = (0..=WAITING_MAX)
-            .map(|_| channels.order(Effect::Suspend))
+            .map(|_| channels.order(ScreenEffect::Suspend))
             .filter(Result::is_ok)
             .count();
         assert_eq!(ordered, WAITING_MAX);

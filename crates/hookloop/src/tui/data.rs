@@ -22,9 +22,9 @@ const OPEN_LINE_MAX: usize = 16 * 1024;
 
 /// The content that the user looks at: only that is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct ScreenRequest {
     pub(super) session: Option<SessionId>,
-    pub(super) problem: Option<Matter>,
+    pub(super) problem: Option<ProblemMatter>,
     pub(super) tasks: Option<WhichTasks>,
 }
 
@@ -36,18 +36,18 @@ pub(super) enum WhichTasks {
 
 /// The content that was read. Other views have no content.
 #[derive(Clone, Debug, Default)]
-pub(super) struct News {
-    pub(super) overview: Option<Arc<Overview>>,
-    pub(super) tasks: Option<Arc<Tasks>>,
-    pub(super) shown: Option<Arc<Shown>>,
-    pub(super) facts: Option<Arc<Facts>>,
+pub(super) struct ScreenNews {
+    pub(super) overview: Option<Arc<ProjectOverview>>,
+    pub(super) tasks: Option<Arc<TaskContent>>,
+    pub(super) shown: Option<Arc<SessionContent>>,
+    pub(super) facts: Option<Arc<ProblemFacts>>,
     /// Why the log can't be read.
     pub(super) trouble: Option<String>,
 }
 
 /// The content that several views use.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Overview {
+pub(super) struct ProjectOverview {
     pub(super) project: String,
     pub(super) problems: Vec<ProblemLine>,
     /// The number of all, listed or not.
@@ -62,35 +62,34 @@ pub(super) struct Overview {
 
 /// The subject of a line of the problems.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Matter {
+pub(super) enum ProblemMatter {
     /// As the inbox has it.
     Problem(Key),
     /// A session of this machine whose program died.
     Interrupted(SessionId),
 }
 
-impl Matter {
+impl ProblemMatter {
     pub(super) fn name(&self) -> String {
         match self {
-            Matter::Problem(key) => key.to_string(),
-            Matter::Interrupted(id) => format!("session:{id}"),
+            ProblemMatter::Problem(key) => key.to_string(),
+            ProblemMatter::Interrupted(id) => format!("session:{id}"),
         }
     }
 
     /// The session that it is about, if it is about one.
     pub(super) fn session(&self) -> Option<&SessionId> {
         match self {
-            Matter::Problem(Key { about: About::Session(id), .. }) | Matter::Interrupted(id) => {
-                Some(id)
-            }
-            Matter::Problem(_) => None,
+            ProblemMatter::Problem(Key { about: About::Session(id), .. })
+            | ProblemMatter::Interrupted(id) => Some(id),
+            ProblemMatter::Problem(_) => None,
         }
     }
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct ProblemLine {
-    pub(super) matter: Matter,
+    pub(super) matter: ProblemMatter,
     pub(super) title: String,
     pub(super) reason: String,
     pub(super) since: Timestamp,
@@ -110,8 +109,8 @@ pub(super) struct SessionLine {
 
 /// The details of the selected problem.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
-    pub(super) matter: Matter,
+pub(super) struct ProblemFacts {
+    pub(super) matter: ProblemMatter,
     pub(super) details: Vec<String>,
     /// The session that ran into it.
     pub(super) session: Option<SessionId>,
@@ -121,7 +120,7 @@ pub(super) struct Facts {
 
 /// The graph of tasks, line by line.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tasks {
+pub(super) struct TaskContent {
     pub(super) lines: Vec<TaskLine>,
     /// There are more.
     pub(super) cut: bool,
@@ -148,39 +147,39 @@ pub(super) struct TaskFacts {
 
 /// The session that is shown.
 #[derive(Clone, Debug)]
-pub(super) struct Shown {
+pub(super) struct SessionContent {
     pub(super) id: SessionId,
     /// As lists show it.
     pub(super) state: String,
     pub(super) machine: String,
     pub(super) timeline: Arc<Timeline>,
     pub(super) session: Arc<Session>,
-    pub(super) heard: Heard,
+    pub(super) heard: AgentOutput,
     /// The step that it is at, if a process of this machine performs it.
     pub(super) now: Option<NowRecord>,
 }
 
 /// The output of the agent in the current turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum AgentOutput {
     /// No turn is running.
     Nothing,
     /// The turn runs on another machine, which has its output.
     Elsewhere(String),
     /// The turn of an external session: its user sees the output.
     Guest,
-    Here(Said),
+    Here(OutputTail),
 }
 
 /// The last lines of the output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct OutputTail {
     lines: VecDeque<String>,
     /// The unfinished last line.
     open: Vec<u8>,
 }
 
-impl Said {
+impl OutputTail {
     pub(super) fn push(&mut self, mut text: &[u8]) {
         while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
             self.open.extend_from_slice(&text[..end]);
@@ -216,7 +215,7 @@ mod tests {
 
     #[test]
     fn pieces_become_lines() {
-        let mut said = Said::default();
+        let mut said = OutputTail::default();
         said.push(b"one\ntw");
         assert_eq!(said.last(9), ["one", "tw"]);
         said.push("o ✓".as_bytes().get(..3).unwrap());
@@ -228,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_flood_leaves_the_last_lines() {
-        let mut said = Said::default();
+        let mut said = OutputTail::default();
         (0..2 * SAID_MAX).for_each(|number| said.push(format!("{number}\n").as_bytes()));
         said.push(&vec![b'x'; 10 * OPEN_LINE_MAX]);
         assert_eq!(said.lines.len(), SAID_MAX);

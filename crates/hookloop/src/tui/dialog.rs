@@ -4,21 +4,21 @@ use hookloop_core::id::SessionId;
 use hookloop_core::inbox::Key;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::editor::{Edit, Editor};
-use super::message::Effect;
+use super::editor::{TextEdit, TextEditor};
+use super::message::ScreenEffect;
 
 #[derive(Clone, Debug)]
-pub(super) enum Dialog {
+pub(super) enum ScreenDialog {
     Help,
     /// A confirmation of an effect that can't be undone.
     Sure {
         question: String,
-        yes: Effect,
+        yes: ScreenEffect,
     },
     /// A text to type.
     Say {
-        to: To,
-        editor: Editor,
+        to: TextReceiver,
+        editor: TextEditor,
     },
     /// The question of this session at the retry limit; see `State::question`.
     Retry,
@@ -33,35 +33,39 @@ pub(super) enum Dialog {
 
 /// The receiver of a typed text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum To {
+pub(super) enum TextReceiver {
     Agent(SessionId),
     Problem(Key),
 }
 
-impl To {
+impl TextReceiver {
     pub(super) fn title(&self) -> String {
         match self {
-            To::Agent(id) => format!("Message to the agent of {id}: its next prompt has it"),
-            To::Problem(key) => format!("Answer to {key}: the work goes on with it"),
+            TextReceiver::Agent(id) => {
+                format!("Message to the agent of {id}: its next prompt has it")
+            }
+            TextReceiver::Problem(key) => format!("Answer to {key}: the work goes on with it"),
         }
     }
 }
 
 /// Applies a key to a typed text.
-pub(super) fn edit(editor: &mut Editor, key: KeyEvent) {
+pub(super) fn edit(editor: &mut TextEditor, key: KeyEvent) {
     let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
-        KeyCode::Char('u') if is_control => editor.edit(Edit::DeleteToStart),
-        KeyCode::Char('w') if is_control => editor.edit(Edit::DeleteWord),
-        KeyCode::Char('a') if is_control => editor.edit(Edit::Home),
-        KeyCode::Char('e') if is_control => editor.edit(Edit::End),
-        KeyCode::Char(c) if !is_control => editor.edit(Edit::Insert(c.encode_utf8(&mut [0; 4]))),
-        KeyCode::Backspace => editor.edit(Edit::Backspace),
-        KeyCode::Delete => editor.edit(Edit::Delete),
-        KeyCode::Left => editor.edit(Edit::Left),
-        KeyCode::Right => editor.edit(Edit::Right),
-        KeyCode::Home => editor.edit(Edit::Home),
-        KeyCode::End => editor.edit(Edit::End),
+        KeyCode::Char('u') if is_control => editor.edit(TextEdit::DeleteToStart),
+        KeyCode::Char('w') if is_control => editor.edit(TextEdit::DeleteWord),
+        KeyCode::Char('a') if is_control => editor.edit(TextEdit::Home),
+        KeyCode::Char('e') if is_control => editor.edit(TextEdit::End),
+        KeyCode::Char(c) if !is_control => {
+            editor.edit(TextEdit::Insert(c.encode_utf8(&mut [0; 4])))
+        }
+        KeyCode::Backspace => editor.edit(TextEdit::Backspace),
+        KeyCode::Delete => editor.edit(TextEdit::Delete),
+        KeyCode::Left => editor.edit(TextEdit::Left),
+        KeyCode::Right => editor.edit(TextEdit::Right),
+        KeyCode::Home => editor.edit(TextEdit::Home),
+        KeyCode::End => editor.edit(TextEdit::End),
         _ => {}
     }
 }

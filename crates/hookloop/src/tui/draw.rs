@@ -13,11 +13,11 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use super::state::{State, View};
+use super::state::{ScreenState, ScreenView};
 use super::theme::{BOLD, CHOSEN, DIM, PLAIN};
 use crate::sanitize::screen_line;
 
-pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
+pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>) {
     let rows =
         [Constraint::Length(1), Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)];
     let [header, names, body, footer] = Layout::vertical(rows).areas(frame.area());
@@ -27,10 +27,10 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
         Rect { y: body.y + body.height.min(1), height: body.height.saturating_sub(1), ..body };
     match (&state.pager, state.view) {
         (Some(pager), _) => reading::draw(state, pager, frame, body),
-        (None, View::Problems) => problems::draw(state, frame, body),
-        (None, View::Sessions) => sessions::draw(state, frame, body),
-        (None, View::Tasks) => tasks::draw(state, frame, body),
-        (None, View::Session) => session::draw(state, frame, body),
+        (None, ScreenView::Problems) => problems::draw(state, frame, body),
+        (None, ScreenView::Sessions) => sessions::draw(state, frame, body),
+        (None, ScreenView::Tasks) => tasks::draw(state, frame, body),
+        (None, ScreenView::Session) => session::draw(state, frame, body),
     }
     self::footer(state, frame, footer);
     if let Some(dialog) = &state.dialog {
@@ -98,7 +98,7 @@ fn wrapped(text: &str, width: usize, most: usize) -> Vec<String> {
     lines
 }
 
-fn header(state: &State) -> Line<'static> {
+fn header(state: &ScreenState) -> Line<'static> {
     let Some(overview) = &state.overview else {
         return Line::from(vec![
             Span::styled("hookloop", BOLD),
@@ -135,9 +135,9 @@ fn header(state: &State) -> Line<'static> {
     Line::from(spans)
 }
 
-fn names(state: &State) -> Line<'static> {
+fn names(state: &ScreenState) -> Line<'static> {
     let mut spans = Vec::new();
-    for (place, view) in View::ALL.into_iter().enumerate() {
+    for (place, view) in ScreenView::ALL.into_iter().enumerate() {
         let style = if view == state.view { CHOSEN } else { PLAIN };
         spans.push(Span::styled(format!(" {} {} ", place + 1, view.name()), style));
     }
@@ -151,7 +151,7 @@ fn names(state: &State) -> Line<'static> {
 }
 
 /// Draws the last row: the typed text, a message, or the keys.
-fn footer(state: &State, frame: &mut Frame<'_>, area: Rect) {
+fn footer(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     if let Some(seeking) = &state.seeking {
         let (lines, (row, column)) = seeking.editor.wrapped(usize::MAX);
         let line = lines.get(row).cloned().unwrap_or_default();

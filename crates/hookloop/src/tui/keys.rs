@@ -5,23 +5,23 @@ use hookloop_core::session::timeline::What;
 use hookloop_engine::store::{PAUSED, RUNNING};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::data::{Matter, ProblemLine, WhichTasks};
-use super::dialog::{Dialog, To};
-use super::list::Motion;
-use super::pager::{Leaf, Pager};
-use super::state::{State, View};
+use super::data::{ProblemLine, ProblemMatter, WhichTasks};
+use super::dialog::{ScreenDialog, TextReceiver};
+use super::list::ListMotion;
+use super::pager::{PagerSource, TextPager};
+use super::state::{ScreenState, ScreenView};
 use super::steps;
-use crate::tui::message::{Effect, Parting};
+use crate::tui::message::{ScreenEffect, ScreenParting};
 
 /// Lines of a page that the next one has, too.
 const OVERLAP: usize = 2;
 
-impl State {
-    pub(super) fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
+impl ScreenState {
+    pub(super) fn key(&mut self, key: KeyEvent) -> Vec<ScreenEffect> {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             match key.code {
                 KeyCode::Char('c') => return vec![self.interrupt()],
-                KeyCode::Char('z') => return vec![Effect::Suspend],
+                KeyCode::Char('z') => return vec![ScreenEffect::Suspend],
                 _ => {}
             }
         }
@@ -42,22 +42,22 @@ impl State {
     }
 
     /// A screen of a running session asks it to end; a screen that only watches closes.
-    fn interrupt(&self) -> Effect {
+    fn interrupt(&self) -> ScreenEffect {
         match self.own {
-            Some(_) => Effect::Interrupt,
-            None => Effect::Part(Parting::Left),
+            Some(_) => ScreenEffect::Interrupt,
+            None => ScreenEffect::Part(ScreenParting::Left),
         }
     }
 
-    fn key_in_view(&mut self, key: KeyEvent) -> Vec<Effect> {
+    fn key_in_view(&mut self, key: KeyEvent) -> Vec<ScreenEffect> {
         match key.code {
             KeyCode::Char('q') => return self.quit(),
-            KeyCode::Char('?') => self.dialog = Some(Dialog::Help),
+            KeyCode::Char('?') => self.dialog = Some(ScreenDialog::Help),
             KeyCode::Char('!') => self.decide(),
             KeyCode::Char(digit @ '1'..='4') => self.go_to(digit as usize - '1' as usize),
             KeyCode::Tab => self.turn(1),
-            KeyCode::BackTab => self.turn(View::ALL.len() - 1),
-            KeyCode::Char('/') if self.view != View::Session => self.seek(),
+            KeyCode::BackTab => self.turn(ScreenView::ALL.len() - 1),
+            KeyCode::Char('/') if self.view != ScreenView::Session => self.seek(),
             KeyCode::Esc => self.back(),
             KeyCode::Char('m') => self.say(),
             KeyCode::Char('p') => return self.pause(),
@@ -68,8 +68,8 @@ impl State {
         Vec::new()
     }
 
-    fn key_of_view(&mut self, code: KeyCode) -> Vec<Effect> {
-        if self.view == View::Session {
+    fn key_of_view(&mut self, code: KeyCode) -> Vec<ScreenEffect> {
+        if self.view == ScreenView::Session {
             return self.key_in_session(code);
         }
         let page = self.page();
@@ -78,16 +78,16 @@ impl State {
             return Vec::new();
         }
         match (self.view, code) {
-            (View::Problems, KeyCode::Enter) => self.open_problem(),
-            (View::Problems, KeyCode::Char('a')) => self.approve(),
-            (View::Problems, KeyCode::Char('d')) => self.dismiss(),
-            (View::Sessions, KeyCode::Enter) => {
+            (ScreenView::Problems, KeyCode::Enter) => self.open_problem(),
+            (ScreenView::Problems, KeyCode::Char('a')) => self.approve(),
+            (ScreenView::Problems, KeyCode::Char('d')) => self.dismiss(),
+            (ScreenView::Sessions, KeyCode::Enter) => {
                 if let Some(id) = self.session_line().map(|line| line.row.id.clone()) {
                     self.look_at(id);
                 }
             }
-            (View::Tasks, KeyCode::Enter) => self.open_task(),
-            (View::Tasks, KeyCode::Char('c')) => {
+            (ScreenView::Tasks, KeyCode::Enter) => self.open_task(),
+            (ScreenView::Tasks, KeyCode::Char('c')) => {
                 self.which_tasks = match self.which_tasks {
                     WhichTasks::Open => WhichTasks::All,
                     WhichTasks::All => WhichTasks::Open,
@@ -99,26 +99,27 @@ impl State {
     }
 
     fn decide(&mut self) {
-        if let Some(ProblemLine { matter: Matter::Problem(key), reason, .. }) = self.asking() {
-            self.dialog = Some(Dialog::Settle { key: key.clone(), reason: reason.clone() });
+        if let Some(ProblemLine { matter: ProblemMatter::Problem(key), reason, .. }) = self.asking()
+        {
+            self.dialog = Some(ScreenDialog::Settle { key: key.clone(), reason: reason.clone() });
         } else if self.question.is_some() {
-            self.dialog = Some(Dialog::Retry);
+            self.dialog = Some(ScreenDialog::Retry);
         }
     }
 
-    fn quit(&mut self) -> Vec<Effect> {
+    fn quit(&mut self) -> Vec<ScreenEffect> {
         match self.own {
             Some(_) => {
-                self.dialog = Some(Dialog::Leave);
+                self.dialog = Some(ScreenDialog::Leave);
                 Vec::new()
             }
-            None => vec![Effect::Part(Parting::Left)],
+            None => vec![ScreenEffect::Part(ScreenParting::Left)],
         }
     }
 
     fn go_to(&mut self, place: usize) {
-        self.view = View::ALL[place];
-        if self.view == View::Session && self.session.is_none() {
+        self.view = ScreenView::ALL[place];
+        if self.view == ScreenView::Session && self.session.is_none() {
             // The selected step, or the running one.
             let chosen = self.session_line().map(|line| line.row.id.clone());
             match chosen {
@@ -129,18 +130,18 @@ impl State {
     }
 
     fn turn(&mut self, by: usize) {
-        let at = View::ALL.iter().position(|view| *view == self.view).unwrap_or(0);
-        self.go_to((at + by) % View::ALL.len());
+        let at = ScreenView::ALL.iter().position(|view| *view == self.view).unwrap_or(0);
+        self.go_to((at + by) % ScreenView::ALL.len());
     }
 
     fn back(&mut self) {
         let has_filter = !self.filter().is_empty();
         match (self.view, has_filter) {
-            (View::Session, _) if self.part.is_some() || self.step.is_some() => {
+            (ScreenView::Session, _) if self.part.is_some() || self.step.is_some() => {
                 self.part = None;
                 self.step = None;
             }
-            (View::Session, _) => self.view = View::Sessions,
+            (ScreenView::Session, _) => self.view = ScreenView::Sessions,
             (_, true) => {
                 if let Some(list) = self.list() {
                     list.filter.clear();
@@ -161,24 +162,24 @@ impl State {
             Some((id.clone(), line.state.clone()))
         };
         match self.view {
-            View::Session => {
+            ScreenView::Session => {
                 let shown = self.shown.as_ref()?;
                 Some((shown.id.clone(), shown.state.clone()))
             }
-            View::Sessions => {
+            ScreenView::Sessions => {
                 self.session_line().map(|line| (line.row.id.clone(), line.state.clone()))
             }
-            View::Tasks => of_list(self.task()?.session.as_ref()?),
-            View::Problems => of_list(self.problem()?.matter.session()?),
+            ScreenView::Tasks => of_list(self.task()?.session.as_ref()?),
+            ScreenView::Problems => of_list(self.problem()?.matter.session()?),
         }
     }
 
     fn say(&mut self) {
-        if let (View::Problems, Some(line)) = (self.view, self.problem()) {
+        if let (ScreenView::Problems, Some(line)) = (self.view, self.problem()) {
             match &line.matter {
-                Matter::Problem(key) if line.can_answer => {
-                    let to = To::Problem(key.clone());
-                    self.dialog = Some(Dialog::Say { to, editor: Default::default() });
+                ProblemMatter::Problem(key) if line.can_answer => {
+                    let to = TextReceiver::Problem(key.clone());
+                    self.dialog = Some(ScreenDialog::Say { to, editor: Default::default() });
                 }
                 _ => self.tell("this takes no answer: what can be done is below"),
             }
@@ -186,8 +187,8 @@ impl State {
         }
         match self.subject() {
             Some((id, state)) if is_open(&state) => {
-                let to = To::Agent(id);
-                self.dialog = Some(Dialog::Say { to, editor: Default::default() });
+                let to = TextReceiver::Agent(id);
+                self.dialog = Some(ScreenDialog::Say { to, editor: Default::default() });
             }
             Some((id, state)) => {
                 self.tell(&format!("session {id} is over ({state}): nobody would read it"))
@@ -196,9 +197,9 @@ impl State {
         }
     }
 
-    fn pause(&mut self) -> Vec<Effect> {
+    fn pause(&mut self) -> Vec<ScreenEffect> {
         match self.subject() {
-            Some((id, state)) if state == RUNNING => return vec![Effect::Pause(id)],
+            Some((id, state)) if state == RUNNING => return vec![ScreenEffect::Pause(id)],
             Some((id, state)) => self.tell(&format!("session {id} is not running: {state}")),
             None => self.tell("there is no session here to pause"),
         }
@@ -210,14 +211,14 @@ impl State {
             Some((id, state)) if state == RUNNING => {
                 let question =
                     format!("Stop session {id} now? Its agent is ended. It can be resumed later.");
-                self.dialog = Some(Dialog::Sure { question, yes: Effect::Stop(id) });
+                self.dialog = Some(ScreenDialog::Sure { question, yes: ScreenEffect::Stop(id) });
             }
             Some((id, state)) => self.tell(&format!("session {id} is not running: {state}")),
             None => self.tell("there is no session here to stop"),
         }
     }
 
-    fn resume(&mut self) -> Vec<Effect> {
+    fn resume(&mut self) -> Vec<ScreenEffect> {
         match self.subject() {
             Some((id, state)) if state == PAUSED || state == INTERRUPTED => match self.own {
                 // This program has a session already.
@@ -226,8 +227,8 @@ impl State {
                     let question = format!(
                         "Go on with session {id} in this terminal? Elsewhere: hookloop resume {id}"
                     );
-                    let yes = Effect::Part(Parting::Resume(id));
-                    self.dialog = Some(Dialog::Sure { question, yes });
+                    let yes = ScreenEffect::Part(ScreenParting::Resume(id));
+                    self.dialog = Some(ScreenDialog::Sure { question, yes });
                 }
             },
             Some((id, state)) => self.tell(&format!("session {id} can't be resumed: {state}")),
@@ -248,14 +249,14 @@ impl State {
     fn approve(&mut self) {
         let Some(line) = self.problem() else { return };
         match &line.matter {
-            Matter::Problem(key) if line.can_approve => {
+            ProblemMatter::Problem(key) if line.can_approve => {
                 let question = if line.asks {
                     format!("Take the work of {} as it is, without proof?", key.about)
                 } else {
                     format!("Take what {} has submitted as it is?", key.about)
                 };
-                let yes = Effect::Approve(key.clone());
-                self.dialog = Some(Dialog::Sure { question, yes });
+                let yes = ScreenEffect::Approve(key.clone());
+                self.dialog = Some(ScreenDialog::Sure { question, yes });
             }
             _ => self.tell("there is nothing to approve: only what a task has submitted is"),
         }
@@ -264,12 +265,12 @@ impl State {
     fn dismiss(&mut self) {
         let Some(line) = self.problem() else { return };
         match &line.matter {
-            Matter::Problem(key) => {
+            ProblemMatter::Problem(key) => {
                 let question = format!("Hear no more of {key}? Everything stays as it is.");
-                let yes = Effect::Dismiss(key.clone());
-                self.dialog = Some(Dialog::Sure { question, yes });
+                let yes = ScreenEffect::Dismiss(key.clone());
+                self.dialog = Some(ScreenDialog::Sure { question, yes });
             }
-            Matter::Interrupted(id) => {
+            ProblemMatter::Interrupted(id) => {
                 let text = format!(
                     "it ends when the next session begins, or goes on: hookloop resume {id}"
                 );
@@ -284,12 +285,12 @@ impl State {
             Some(id) => self.look_at(id),
             None => {
                 let text = task.details.join("\n");
-                self.pager = Some(Pager::new(format!("task {}", task.id), &text));
+                self.pager = Some(TextPager::new(format!("task {}", task.id), &text));
             }
         }
     }
 
-    fn key_in_session(&mut self, code: KeyCode) -> Vec<Effect> {
+    fn key_in_session(&mut self, code: KeyCode) -> Vec<ScreenEffect> {
         let Some(dropped) = self.shown.as_ref().map(|shown| shown.timeline.parts_dropped) else {
             return Vec::new();
         };
@@ -328,10 +329,10 @@ impl State {
         Vec::new()
     }
 
-    fn open_step(&mut self) -> Vec<Effect> {
+    fn open_step(&mut self) -> Vec<ScreenEffect> {
         let leaf = self.current_step().and_then(|step| leaf_of(&step.what));
         match leaf {
-            Some(leaf) => vec![Effect::Open(leaf)],
+            Some(leaf) => vec![ScreenEffect::Open(leaf)],
             None => {
                 self.tell("there is no more to this than what is shown");
                 Vec::new()
@@ -350,10 +351,10 @@ impl State {
             .iter()
             .map(|piped| format!("── {} ({}) ──\n{}\n", piped.from, piped.point, piped.text))
             .collect();
-        self.pager = Some(Pager::new("what the next prompt has".to_owned(), &text));
+        self.pager = Some(TextPager::new("what the next prompt has".to_owned(), &text));
     }
 
-    fn key_in_pager(&mut self, key: KeyEvent) -> Vec<Effect> {
+    fn key_in_pager(&mut self, key: KeyEvent) -> Vec<ScreenEffect> {
         // The title needs a line.
         let page = self.page().saturating_sub(1).max(1);
         let Some(pager) = &mut self.pager else { return Vec::new() };
@@ -365,13 +366,13 @@ impl State {
             KeyCode::Esc | KeyCode::Char('q') => self.pager = None,
             KeyCode::Left | KeyCode::Char('h') => pager.shift(false),
             KeyCode::Right | KeyCode::Char('l') => pager.shift(true),
-            KeyCode::Char(' ') => pager.go(Motion::By(page as isize), page),
+            KeyCode::Char(' ') => pager.go(ListMotion::By(page as isize), page),
             KeyCode::Char('/') => self.seek(),
             KeyCode::Char(c @ ('n' | 'N')) if !pager.sought.is_empty() && !pager.seek(c == 'N') => {
                 self.tell("not found");
             }
-            KeyCode::Char('o') => return vec![Effect::Lend(pager.text())],
-            KeyCode::Char('?') => self.dialog = Some(Dialog::Help),
+            KeyCode::Char('o') => return vec![ScreenEffect::Lend(pager.text())],
+            KeyCode::Char('?') => self.dialog = Some(ScreenDialog::Help),
             _ => {}
         }
         Vec::new()
@@ -386,21 +387,21 @@ fn is_open(state: &str) -> bool {
 }
 
 /// How far a key moves in lines.
-fn motion(code: KeyCode, page: usize) -> Option<Motion> {
+fn motion(code: KeyCode, page: usize) -> Option<ListMotion> {
     let page = isize::try_from(page.saturating_sub(OVERLAP).max(1)).unwrap_or(1);
     Some(match code {
-        KeyCode::Up | KeyCode::Char('k') => Motion::By(-1),
-        KeyCode::Down | KeyCode::Char('j') => Motion::By(1),
-        KeyCode::PageUp => Motion::By(-page),
-        KeyCode::PageDown => Motion::By(page),
-        KeyCode::Home | KeyCode::Char('g') => Motion::First,
-        KeyCode::End | KeyCode::Char('G') => Motion::Last,
+        KeyCode::Up | KeyCode::Char('k') => ListMotion::By(-1),
+        KeyCode::Down | KeyCode::Char('j') => ListMotion::By(1),
+        KeyCode::PageUp => ListMotion::By(-page),
+        KeyCode::PageDown => ListMotion::By(page),
+        KeyCode::Home | KeyCode::Char('g') => ListMotion::First,
+        KeyCode::End | KeyCode::Char('G') => ListMotion::Last,
         _ => return None,
     })
 }
 
 /// Returns the text of a step for the pager.
-fn leaf_of(what: &What) -> Option<Leaf> {
+fn leaf_of(what: &What) -> Option<PagerSource> {
     let title = steps::title(what);
     Some(match what {
         What::Hook(ran) => {
@@ -410,23 +411,23 @@ fn leaf_of(what: &What) -> Option<Leaf> {
                 Some(_) => String::new(),
                 None => ran.output_tail.join("\n"),
             };
-            Leaf { title, text: format!("{reason}{tail}"), artifact: ran.artifact.clone() }
+            PagerSource { title, text: format!("{reason}{tail}"), artifact: ran.artifact.clone() }
         }
         What::Turn { ended: Some(ended), .. } => {
             let text = format!("── final message ──\n{}\n", ended.message);
-            Leaf { title, text, artifact: ended.artifact.clone() }
+            PagerSource { title, text, artifact: ended.artifact.clone() }
         }
-        What::Piped(piped) => Leaf { title, text: piped.text.clone(), artifact: None },
+        What::Piped(piped) => PagerSource { title, text: piped.text.clone(), artifact: None },
         What::Receipt(receipt) => {
             let text = serde_json::to_string_pretty(receipt).unwrap_or_default();
-            Leaf { title, text, artifact: None }
+            PagerSource { title, text, artifact: None }
         }
         What::ReactionFailed(failed) => {
             let text = format!("{}\n{}", failed.error, failed.output_tail.join("\n"));
-            Leaf { title, text, artifact: None }
+            PagerSource { title, text, artifact: None }
         }
         What::Judged(judged) if !judged.failing.is_empty() => {
-            Leaf { title, text: judged.failing.join("\n"), artifact: None }
+            PagerSource { title, text: judged.failing.join("\n"), artifact: None }
         }
         _ => return None,
     })

@@ -2,7 +2,7 @@
 
 /// A list whose lines have keys. The selected line stays selected while others come and go.
 #[derive(Clone, Debug, Default)]
-pub(super) struct List {
+pub(super) struct SelectList {
     /// The text that lines must contain.
     pub(super) filter: String,
     /// Lines that are shown, by their place in all of them.
@@ -13,13 +13,13 @@ pub(super) struct List {
 
 /// How far to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Motion {
+pub(super) enum ListMotion {
     By(isize),
     First,
     Last,
 }
 
-impl List {
+impl SelectList {
     /// Replaces the lines: the key of each (none for a line that can't be selected), and the text that a filter
     /// searches.
     pub(super) fn fill<'t>(
@@ -58,12 +58,12 @@ impl List {
         }
     }
 
-    pub(super) fn go(&mut self, motion: Motion) {
+    pub(super) fn go(&mut self, motion: ListMotion) {
         let last = self.keys.len().saturating_sub(1);
         let (to, direction) = match motion {
-            Motion::By(by) => (self.at.saturating_add_signed(by).min(last), by),
-            Motion::First => (0, 1),
-            Motion::Last => (last, -1),
+            ListMotion::By(by) => (self.at.saturating_add_signed(by).min(last), by),
+            ListMotion::First => (0, 1),
+            ListMotion::Last => (last, -1),
         };
         self.at = to;
         self.settle(direction);
@@ -115,7 +115,7 @@ fn has(text: &str, wanted: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn filled(list: &mut List, keys: &[&str]) {
+    fn filled(list: &mut SelectList, keys: &[&str]) {
         // One that begins with `-` can't be chosen.
         let key = |key: &str| (!key.starts_with('-')).then(|| key.to_owned());
         list.fill(keys.iter().map(|name| (key(name), *name, "")));
@@ -123,37 +123,37 @@ mod tests {
 
     #[test]
     fn what_is_chosen_stays_chosen() {
-        let mut list = List::default();
+        let mut list = SelectList::default();
         filled(&mut list, &["a", "b", "c"]);
-        list.go(Motion::By(1));
+        list.go(ListMotion::By(1));
         filled(&mut list, &["new", "a", "b", "c"]);
         assert_eq!((list.key(), list.place()), (Some("b"), Some(2)));
         filled(&mut list, &["a"]);
         assert_eq!(list.key(), Some("a"));
         filled(&mut list, &[]);
         assert_eq!(list.key(), None);
-        list.go(Motion::Last);
+        list.go(ListMotion::Last);
     }
 
     #[test]
     fn what_can_not_be_chosen_is_passed_over() {
-        let mut list = List::default();
+        let mut list = SelectList::default();
         filled(&mut list, &["-", "a", "-", "-", "b", "-"]);
         let mut went = |motion| {
             list.go(motion);
             list.key().map(str::to_owned).unwrap()
         };
-        assert_eq!(went(Motion::First), "a");
-        assert_eq!(went(Motion::By(1)), "b");
-        assert_eq!(went(Motion::By(1)), "b");
-        assert_eq!(went(Motion::By(-1)), "a");
-        assert_eq!(went(Motion::Last), "b");
+        assert_eq!(went(ListMotion::First), "a");
+        assert_eq!(went(ListMotion::By(1)), "b");
+        assert_eq!(went(ListMotion::By(1)), "b");
+        assert_eq!(went(ListMotion::By(-1)), "a");
+        assert_eq!(went(ListMotion::Last), "b");
         assert_eq!(list.count(), (2, 2));
     }
 
     #[test]
     fn a_filter_leaves_what_has_it() {
-        let mut list = List { filter: "Ä".to_owned(), ..List::default() };
+        let mut list = SelectList { filter: "Ä".to_owned(), ..SelectList::default() };
         filled(&mut list, &["one", "-x", "äh"]);
         assert_eq!((list.key(), list.count()), (Some("äh"), (1, 1)));
         list.filter = "ON".to_owned();
@@ -165,10 +165,10 @@ mod tests {
     fn the_chosen_line_is_in_the_window() {
         let names: Vec<String> = (0..100).map(|number| number.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut list = List::default();
+        let mut list = SelectList::default();
         filled(&mut list, &names);
         for height in [0, 1, 5, 100, 1_000] {
-            for motion in [Motion::First, Motion::By(50), Motion::Last] {
+            for motion in [ListMotion::First, ListMotion::By(50), ListMotion::Last] {
                 list.go(motion);
                 let chosen = list.window(height).filter(|(_, is_chosen)| *is_chosen).count();
                 assert_eq!(chosen, usize::from(height > 0), "{height}");

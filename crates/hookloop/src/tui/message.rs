@@ -6,12 +6,12 @@ use hookloop_core::session::Answer;
 use hookloop_core::time::Timestamp;
 use ratatui::crossterm::event::KeyEvent;
 
-use super::data::{News, Wish};
-use super::pager::{Leaf, Pager};
+use super::data::{ScreenNews, ScreenRequest};
+use super::pager::{PagerSource, TextPager};
 
 /// Inputs of the state.
 #[derive(Debug)]
-pub(super) enum Input {
+pub(super) enum ScreenInput {
     Key(KeyEvent),
     Paste(String),
     Size {
@@ -19,23 +19,23 @@ pub(super) enum Input {
         height: u16,
     },
     Tick(Timestamp),
-    News(News),
+    News(ScreenNews),
     /// The session that runs here asks at the retry limit; none if the question is gone.
-    Asked(Option<Question>),
+    Asked(Option<RetryQuestion>),
     /// The result of an effect: a message, or an error.
     Done(Result<String, String>),
-    Opened(Pager),
+    Opened(TextPager),
 }
 
 /// Effects that the state requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum ScreenEffect {
     /// Closes the screen.
-    Part(Parting),
+    Part(ScreenParting),
     /// Does the same as ctrl-c on a terminal.
     Interrupt,
     Suspend,
-    Look(Wish),
+    Look(ScreenRequest),
     Message {
         session: SessionId,
         text: String,
@@ -55,14 +55,14 @@ pub(super) enum Effect {
         key: Key,
         answer: Answer,
     },
-    Open(Leaf),
+    Open(PagerSource),
     /// Shows a text in the user's own pager.
     Lend(String),
 }
 
 /// The reason why the screen closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Parting {
+pub(crate) enum ScreenParting {
     /// The user closed the screen.
     Left,
     /// The user wants to resume this session here.
@@ -73,14 +73,14 @@ pub(crate) enum Parting {
 
 /// The question of a session at the retry limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Question {
+pub(crate) struct RetryQuestion {
     pub(crate) failing: Vec<String>,
     pub(crate) retries: u32,
 }
 
 /// The result of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub(crate) enum QuestionReply {
     Answer(Answer),
     /// The question was answered elsewhere.
     Elsewhere,

@@ -35,8 +35,8 @@ use std::env;
 use std::io::IsTerminal;
 
 pub(crate) use channels::HEAR;
-pub(crate) use message::{Parting, Question, Reply};
-pub(crate) use screen::{Screen, Showing, watch};
+pub(crate) use message::{QuestionReply, RetryQuestion, ScreenParting};
+pub(crate) use screen::{Screen, ScreenContent, watch};
 pub(crate) use terminal::{is_lent, restore};
 
 /// Whether standard input and output are a terminal that can show a screen.

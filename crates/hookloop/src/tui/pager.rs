@@ -8,7 +8,7 @@ use hookloop_core::excerpt::LeftOut;
 use hookloop_engine::artifacts::{self, Stream};
 use hookloop_engine::runner::Runner;
 
-use super::list::Motion;
+use super::list::ListMotion;
 use crate::sanitize::screen_line;
 
 /// The most of a file that is shown: its end, where what went wrong is.
@@ -20,7 +20,7 @@ const STEP: usize = 20;
 
 /// A text that the pager can open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Leaf {
+pub(super) struct PagerSource {
     pub(super) title: String,
     /// Text that needs no read.
     pub(super) text: String,
@@ -29,7 +29,7 @@ pub(super) struct Leaf {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pager {
+pub(super) struct TextPager {
     pub(super) title: String,
     /// Nothing in them acts on a terminal.
     pub(super) lines: Arc<Vec<String>>,
@@ -38,18 +38,18 @@ pub(super) struct Pager {
     pub(super) sought: String,
 }
 
-impl Pager {
-    pub(super) fn new(title: String, text: &str) -> Pager {
+impl TextPager {
+    pub(super) fn new(title: String, text: &str) -> TextPager {
         let lines = text.lines().take(LINES_MAX).map(screen_line).collect();
-        Pager { title, lines: Arc::new(lines), ..Pager::default() }
+        TextPager { title, lines: Arc::new(lines), ..TextPager::default() }
     }
 
-    pub(super) fn go(&mut self, motion: Motion, height: usize) {
+    pub(super) fn go(&mut self, motion: ListMotion, height: usize) {
         let last = self.lines.len().saturating_sub(height);
         self.top = match motion {
-            Motion::By(by) => self.top.saturating_add_signed(by).min(last),
-            Motion::First => 0,
-            Motion::Last => last,
+            ListMotion::By(by) => self.top.saturating_add_signed(by).min(last),
+            ListMotion::First => 0,
+            ListMotion::Last => last,
         };
     }
 
@@ -88,7 +88,7 @@ impl Pager {
 }
 
 /// Reads what there is of a leaf.
-pub(super) fn open(leaf: &Leaf, runner: &Runner) -> Pager {
+pub(super) fn open(leaf: &PagerSource, runner: &Runner) -> TextPager {
     let mut text = leaf.text.clone();
     if let Some(artifact) = &leaf.artifact {
         match runner.artifacts_of(artifact) {
@@ -102,7 +102,7 @@ pub(super) fn open(leaf: &Leaf, runner: &Runner) -> Pager {
             )),
         }
     }
-    Pager::new(leaf.title.clone(), &text)
+    TextPager::new(leaf.title.clone(), &text)
 }
 
 fn section(directory: &Path, stream: Stream) -> String {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_search_goes_round() {
-        let mut pager = Pager::new(String::new(), "one\ntwo\nONE more\nend");
+        let mut pager = TextPager::new(String::new(), "one\ntwo\nONE more\nend");
         pager.sought = "one".to_owned();
         let mut went = |is_back| (pager.seek(is_back), pager.top);
         assert_eq!(went(false), (true, 2));
@@ -152,20 +152,20 @@ mod tests {
         assert_eq!(went(true), (true, 2));
         pager.sought = "none".to_owned();
         assert!(!pager.seek(false));
-        assert!(!Pager::default().seek(false));
+        assert!(!TextPager::default().seek(false));
     }
 
     #[test]
     fn motions_stay_in_the_text() {
         let text: String = (0..100).map(|number| format!("{number}\n")).collect();
-        let mut pager = Pager::new(String::new(), &text);
-        pager.go(Motion::Last, 10);
+        let mut pager = TextPager::new(String::new(), &text);
+        pager.go(ListMotion::Last, 10);
         assert_eq!(pager.top, 90);
-        pager.go(Motion::By(5), 10);
+        pager.go(ListMotion::By(5), 10);
         assert_eq!(pager.top, 90);
-        pager.go(Motion::By(-1_000), 10);
+        pager.go(ListMotion::By(-1_000), 10);
         assert_eq!(pager.top, 0);
-        pager.go(Motion::Last, 1_000);
+        pager.go(ListMotion::Last, 1_000);
         pager.shift(true);
         assert_eq!((pager.top, pager.left), (0, 0));
     }

@@ -16,9 +16,12 @@ use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::session::open;
 use hookloop_engine::store::{RUNNING, Seq, SessionRow, TaskFilter, UsageBy};
 
-use super::data::{Facts, Matter, News, Overview, ProblemLine, SessionLine, TaskFacts, TaskLine};
-use super::data::{Tasks, WhichTasks, Wish};
-use crate::picture::Picture;
+use super::data::{
+    ProblemFacts, ProblemLine, ProblemMatter, ProjectOverview, ScreenNews, SessionLine, TaskFacts,
+    TaskLine,
+};
+use super::data::{ScreenRequest, TaskContent, WhichTasks};
+use crate::picture::TaskPicture;
 use crate::present;
 use crate::tui::channels::ScreenChannels;
 use crate::tui::session_view::SessionView;
@@ -41,26 +44,30 @@ const ROW_HEIGHT: usize = 2;
 /// The prefix of a claimant that is a session.
 const SESSION: &str = "session:";
 
-pub(super) struct Reader {
+pub(super) struct ContentReader {
     project: Project,
     channels: Arc<ScreenChannels>,
     machine: String,
     head: Option<Seq>,
-    known: Wish,
+    known: ScreenRequest,
     session_view: Option<SessionView>,
     /// Whether a program of this machine has a session.
     alive: HashMap<SessionId, bool>,
     looked: Option<Instant>,
-    news: News,
+    news: ScreenNews,
 }
 
-impl Reader {
-    pub(super) fn new(project: Project, channels: Arc<ScreenChannels>, machine: String) -> Reader {
-        let known = Wish::default();
-        let news = News::default();
+impl ContentReader {
+    pub(super) fn new(
+        project: Project,
+        channels: Arc<ScreenChannels>,
+        machine: String,
+    ) -> ContentReader {
+        let known = ScreenRequest::default();
+        let news = ScreenNews::default();
         let alive = HashMap::new();
         let session_view = None;
-        Reader {
+        ContentReader {
             project,
             channels,
             machine,
@@ -104,7 +111,7 @@ impl Reader {
     }
 
     /// Updates the content, and returns whether it has changed.
-    fn look(&mut self, wish: &Wish) -> Result<bool, EngineError> {
+    fn look(&mut self, wish: &ScreenRequest) -> Result<bool, EngineError> {
         let head = self.project.read(|view| Ok(view.totals()?.head))?;
         let is_time = self.looked.is_none_or(|looked| looked.elapsed() >= LIVENESS);
         let is_other = self.known != *wish;
@@ -123,7 +130,7 @@ impl Reader {
         Ok(is_new || is_time || is_other || has_said)
     }
 
-    fn overview(&mut self, looks_for_life: bool) -> Result<Overview, EngineError> {
+    fn overview(&mut self, looks_for_life: bool) -> Result<ProjectOverview, EngineError> {
         let now = crate::environment::now();
         let today = Day::from(now);
         let (problems, problem_count, rows, usage, tasks, stuck) = self.project.read(|view| {
@@ -146,7 +153,7 @@ impl Reader {
             lines.push(self.problem_line(problem)?);
         }
         lines.sort_by_key(|line| line.since);
-        Ok(Overview {
+        Ok(ProjectOverview {
             project: ProjectName::readable(self.project.name()).to_owned(),
             problems: lines,
             problem_count: problem_count + dead,
@@ -192,32 +199,32 @@ impl Reader {
             can_resume || asks || has_ended || matches!(problem.key.about, About::Task(_));
         let reason = problem.reason;
         let since = problem.since;
-        let matter = Matter::Problem(problem.key);
+        let matter = ProblemMatter::Problem(problem.key);
         Ok(ProblemLine { matter, title, reason, since, can_answer, can_approve, can_resume, asks })
     }
 
-    fn facts(&self, matter: &Matter) -> Result<Option<Facts>, EngineError> {
+    fn facts(&self, matter: &ProblemMatter) -> Result<Option<ProblemFacts>, EngineError> {
         let key = match matter {
-            Matter::Problem(key) => key,
-            Matter::Interrupted(id) => {
+            ProblemMatter::Problem(key) => key,
+            ProblemMatter::Interrupted(id) => {
                 let next = vec![format!("hookloop resume {id}")];
                 let details = Vec::new();
                 let session = Some(id.clone());
-                return Ok(Some(Facts { matter: matter.clone(), details, session, next }));
+                return Ok(Some(ProblemFacts { matter: matter.clone(), details, session, next }));
             }
         };
         let found = self.project.read(|view| view.problem_of(&key.about))?;
         let Some(problem) = found.filter(|problem| problem.key == *key) else { return Ok(None) };
         match inbox::evidence(&self.project, &problem) {
             Ok(inbox::Evidence { details, session, next, .. }) => {
-                Ok(Some(Facts { matter: matter.clone(), details, session, next }))
+                Ok(Some(ProblemFacts { matter: matter.clone(), details, session, next }))
             }
             Err(InboxError::Engine(error)) => Err(error),
             Err(_) => Ok(None),
         }
     }
 
-    fn tasks(&self, which: WhichTasks) -> Result<Tasks, EngineError> {
+    fn tasks(&self, which: WhichTasks) -> Result<TaskContent, EngineError> {
         use TaskState::{Active, Blocked, Completed, Created, Ready, Submitted};
         let states: &[TaskState] = match which {
             WhichTasks::Open => &[Active, Blocked, Submitted, Ready, Created],
@@ -238,13 +245,13 @@ impl Reader {
             }
             let cut = rows.len() > TASKS_MAX;
             rows.truncate(TASKS_MAX);
-            Picture::new(view, rows, cut)
+            TaskPicture::new(view, rows, cut)
         })?;
-        Ok(Tasks { lines: graph(&picture), cut: picture.cut })
+        Ok(TaskContent { lines: graph(&picture), cut: picture.cut })
     }
 
     /// Follows the shown session, and returns whether its agent printed something.
-    fn session_view(&mut self, wish: &Wish, is_new: bool) -> Result<bool, EngineError> {
+    fn session_view(&mut self, wish: &ScreenRequest, is_new: bool) -> Result<bool, EngineError> {
         let Some(id) = &wish.session else {
             self.session_view = None;
             self.news.shown = None;
@@ -273,7 +280,7 @@ impl Reader {
 
 fn interrupted(row: &SessionRow) -> ProblemLine {
     ProblemLine {
-        matter: Matter::Interrupted(row.id.clone()),
+        matter: ProblemMatter::Interrupted(row.id.clone()),
         title: format!("session {} was interrupted: {}", row.id, row.work),
         reason: "its program died: it can go on where it was".to_owned(),
         since: row.started_at,
@@ -285,7 +292,7 @@ fn interrupted(row: &SessionRow) -> ProblemLine {
 }
 
 /// The picture line by line.
-fn graph(picture: &Picture) -> Vec<TaskLine> {
+fn graph(picture: &TaskPicture) -> Vec<TaskLine> {
     let mut lines = Vec::new();
     for row in picture.draw(ROW_HEIGHT, |_| String::new()) {
         let mut drawn = row.lines.lines();

@@ -17,13 +17,13 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGWINCH};
 
 use super::act;
-use super::read::Reader;
-use super::state::State;
-use super::terminal::{Terminal, is_lent};
-use super::theme::Theme;
+use super::read::ContentReader;
+use super::state::ScreenState;
+use super::terminal::{ScreenTerminal, is_lent};
+use super::theme::ScreenTheme;
 use crate::tui::channels::ScreenChannels;
-use crate::tui::message::{Effect, Input, Parting};
-use crate::tui::message::{Question, Reply};
+use crate::tui::message::{QuestionReply, RetryQuestion};
+use crate::tui::message::{ScreenEffect, ScreenInput, ScreenParting};
 
 /// The shortest time between two pictures.
 const FRAME: Duration = Duration::from_millis(50);
@@ -32,7 +32,7 @@ const KEYS_MAX: usize = 256;
 const SECOND: u64 = 1_000;
 
 /// The content of a screen, and its colours.
-pub(crate) struct Showing {
+pub(crate) struct ScreenContent {
     /// A project that only the screen uses.
     pub(crate) project: Project,
     pub(crate) machine: String,
@@ -46,18 +46,24 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    pub(crate) fn open(showing: Showing, own: SessionId) -> io::Result<Screen> {
+    pub(crate) fn open(showing: ScreenContent, own: SessionId) -> io::Result<Screen> {
         let (channels, wakes) = ScreenChannels::new()?;
         let channels = Arc::new(channels);
-        let theme = Theme { has_colours: showing.has_colours };
-        let state = State::new(theme, crate::environment::now()).of_run(own);
-        let terminal = Terminal::take()?;
+        let theme = ScreenTheme { has_colours: showing.has_colours };
+        let state = ScreenState::new(theme, crate::environment::now()).of_run(own);
+        let terminal = ScreenTerminal::take()?;
         let of_thread = Arc::clone(&channels);
         let thread = std::thread::Builder::new().name("screen".to_owned()).spawn(move || {
-            let _closing = Closing(&of_thread);
+            let _closing = CloseOnDrop(&of_thread);
             // A terminal that is gone closes the screen only; the session continues.
-            let _ = Loop::new(terminal, state, Arc::clone(&of_thread), wakes, Signals::Others)
-                .and_then(|looping| looping.run(showing));
+            let _ = ScreenLoop::new(
+                terminal,
+                state,
+                Arc::clone(&of_thread),
+                wakes,
+                SignalSource::Others,
+            )
+            .and_then(|looping| looping.run(showing));
         })?;
         Ok(Screen { channels, thread: Some(thread) })
     }
@@ -69,10 +75,10 @@ impl Screen {
 
     pub(crate) fn ask(
         &self,
-        question: Question,
+        question: RetryQuestion,
         stop: &Stop,
         is_answered: &mut dyn FnMut() -> bool,
-    ) -> Reply {
+    ) -> QuestionReply {
         self.channels.ask(question, stop, is_answered)
     }
 }
@@ -90,40 +96,43 @@ impl Drop for Screen {
 }
 
 /// Closes the channels when the thread ends, even by a panic.
-struct Closing<'l>(&'l ScreenChannels);
+struct CloseOnDrop<'l>(&'l ScreenChannels);
 
-impl Drop for Closing<'_> {
+impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
 /// Shows a screen until the user closes it.
-pub(crate) fn watch(showing: Showing, session: Option<SessionId>) -> io::Result<Parting> {
+pub(crate) fn watch(
+    showing: ScreenContent,
+    session: Option<SessionId>,
+) -> io::Result<ScreenParting> {
     let (channels, wakes) = ScreenChannels::new()?;
     let channels = Arc::new(channels);
-    let theme = Theme { has_colours: showing.has_colours };
-    let state = State::new(theme, crate::environment::now());
+    let theme = ScreenTheme { has_colours: showing.has_colours };
+    let state = ScreenState::new(theme, crate::environment::now());
     let state = match session {
         Some(id) => state.at_session(id),
         None => state,
     };
-    let terminal = Terminal::take()?;
-    let _closing = Closing(&channels);
-    Loop::new(terminal, state, Arc::clone(&channels), wakes, Signals::Ours)?.run(showing)
+    let terminal = ScreenTerminal::take()?;
+    let _closing = CloseOnDrop(&channels);
+    ScreenLoop::new(terminal, state, Arc::clone(&channels), wakes, SignalSource::Ours)?.run(showing)
 }
 
 /// The handler of signals that end the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Signals {
+enum SignalSource {
     /// The session, which has something to do first.
     Others,
     Ours,
 }
 
-struct Loop {
-    terminal: Terminal,
-    state: State,
+struct ScreenLoop {
+    terminal: ScreenTerminal,
+    state: ScreenState,
     channels: Arc<ScreenChannels>,
     wakes: UnixStream,
     heeded: Vec<SigId>,
@@ -133,19 +142,19 @@ struct Loop {
     is_continued: Arc<AtomicBool>,
 }
 
-impl Loop {
+impl ScreenLoop {
     fn new(
-        terminal: Terminal,
-        state: State,
+        terminal: ScreenTerminal,
+        state: ScreenState,
         channels: Arc<ScreenChannels>,
         wakes: UnixStream,
-        signals: Signals,
-    ) -> io::Result<Loop> {
+        signals: SignalSource,
+    ) -> io::Result<ScreenLoop> {
         let flag = || Arc::new(AtomicBool::new(false));
         let is_ended = flag();
         let is_interrupted = flag();
         let is_continued = flag();
-        let mut looping = Loop {
+        let mut looping = ScreenLoop {
             terminal,
             state,
             channels,
@@ -157,7 +166,7 @@ impl Loop {
         };
         looping.heed(SIGWINCH, None)?;
         looping.heed(SIGCONT, Some(is_continued))?;
-        if signals == Signals::Ours {
+        if signals == SignalSource::Ours {
             looping.heed(SIGINT, Some(is_interrupted))?;
             looping.heed(SIGTERM, Some(Arc::clone(&is_ended)))?;
             looping.heed(SIGHUP, Some(is_ended))?;
@@ -175,18 +184,18 @@ impl Loop {
         Ok(())
     }
 
-    fn run(mut self, showing: Showing) -> io::Result<Parting> {
-        let Showing { project, machine, .. } = showing;
-        let reader = Reader::new(project.clone(), Arc::clone(&self.channels), machine);
+    fn run(mut self, showing: ScreenContent) -> io::Result<ScreenParting> {
+        let ScreenContent { project, machine, .. } = showing;
+        let reader = ContentReader::new(project.clone(), Arc::clone(&self.channels), machine);
         let channels = Arc::clone(&self.channels);
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
         thread("screen-reads").spawn(move || reader.run())?;
         thread("screen-acts").spawn(move || act::run(&project, &channels))?;
         let (width, height) = self.terminal.size();
-        self.turn(Input::Size { width, height })
+        self.turn(ScreenInput::Size { width, height })
     }
 
-    fn turn(&mut self, first: Input) -> io::Result<Parting> {
+    fn turn(&mut self, first: ScreenInput) -> io::Result<ScreenParting> {
         for effect in self.state.update(first) {
             self.perform(effect)?;
         }
@@ -205,7 +214,7 @@ impl Loop {
             };
             self.wait(left)?;
             if self.channels.is_over() || self.is_ended.load(Ordering::SeqCst) {
-                return Ok(Parting::Closed);
+                return Ok(ScreenParting::Closed);
             }
             let inputs = self.inputs()?;
             is_dirty |= !inputs.is_empty();
@@ -235,7 +244,7 @@ impl Loop {
         }
     }
 
-    fn inputs(&mut self) -> io::Result<Vec<Input>> {
+    fn inputs(&mut self) -> io::Result<Vec<ScreenInput>> {
         let mut inputs = self.channels.take(&self.wakes);
         for _ in 0..KEYS_MAX {
             if !event::poll(Duration::ZERO)? {
@@ -243,15 +252,15 @@ impl Loop {
             }
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
-                    inputs.push(Input::Key(key))
+                    inputs.push(ScreenInput::Key(key))
                 }
-                Event::Paste(text) => inputs.push(Input::Paste(text)),
-                Event::Resize(width, height) => inputs.push(Input::Size { width, height }),
+                Event::Paste(text) => inputs.push(ScreenInput::Paste(text)),
+                Event::Resize(width, height) => inputs.push(ScreenInput::Size { width, height }),
                 _ => {}
             }
         }
         if self.is_interrupted.swap(false, Ordering::SeqCst) && !is_lent() {
-            inputs.push(Input::Key(event::KeyEvent::new(
+            inputs.push(ScreenInput::Key(event::KeyEvent::new(
                 event::KeyCode::Char('c'),
                 event::KeyModifiers::CONTROL,
             )));
@@ -261,28 +270,28 @@ impl Loop {
         }
         let now = crate::environment::now();
         if now.0 / SECOND as i64 != self.state.now.0 / SECOND as i64 {
-            inputs.push(Input::Tick(now));
+            inputs.push(ScreenInput::Tick(now));
         }
         Ok(inputs)
     }
 
     /// Does something outside; answers why the screen ends, if it does.
-    fn perform(&mut self, effect: Effect) -> io::Result<Option<Parting>> {
+    fn perform(&mut self, effect: ScreenEffect) -> io::Result<Option<ScreenParting>> {
         match effect {
-            Effect::Part(parting) => return Ok(Some(parting)),
+            ScreenEffect::Part(parting) => return Ok(Some(parting)),
             // The terminal does not do it while there is a screen on it.
-            Effect::Interrupt => signal_hook::low_level::raise(SIGINT)?,
-            Effect::Suspend => self.terminal.suspend()?,
-            Effect::Look(wish) => self.channels.look(wish),
-            Effect::Decide(answer) => self.channels.answer(answer),
-            Effect::Lend(text) => {
+            ScreenEffect::Interrupt => signal_hook::low_level::raise(SIGINT)?,
+            ScreenEffect::Suspend => self.terminal.suspend()?,
+            ScreenEffect::Look(wish) => self.channels.look(wish),
+            ScreenEffect::Decide(answer) => self.channels.answer(answer),
+            ScreenEffect::Lend(text) => {
                 if let Err(error) = self.terminal.lend(&text) {
-                    self.state.update(Input::Done(Err(error.to_string())));
+                    self.state.update(ScreenInput::Done(Err(error.to_string())));
                 }
             }
             other => {
                 if let Err(why) = self.channels.order(other) {
-                    self.state.update(Input::Done(Err(why)));
+                    self.state.update(ScreenInput::Done(Err(why)));
                 }
             }
         }
@@ -290,7 +299,7 @@ impl Loop {
     }
 }
 
-impl Drop for Loop {
+impl Drop for ScreenLoop {
     fn drop(&mut self) {
         for id in self.heeded.drain(..) {
             signal_hook::low_level::unregister(id);

@@ -13,7 +13,7 @@ use hookloop_engine::session::open;
 use hookloop_engine::session::said::Hearing;
 use hookloop_engine::store::{Seq, SessionRow, StoredEvent};
 
-use super::data::{Heard, Said, Shown};
+use super::data::{AgentOutput, OutputTail, SessionContent};
 
 /// Events that an update reads first; more if these do not reach back to the known ones.
 const NEW_EVENTS: usize = 64;
@@ -24,7 +24,7 @@ pub(super) struct SessionView {
     session: Arc<Session>,
     timeline: Arc<Timeline>,
     version: Seq,
-    hearing: Option<(Hearing, Said)>,
+    hearing: Option<(Hearing, OutputTail)>,
     now: Option<NowRecord>,
 }
 
@@ -97,21 +97,23 @@ impl SessionView {
         }
         self.hearing.take_if(|(hearing, _)| !hearing.is_of(&self.session));
         let (hearing, said) = self.hearing.get_or_insert_with(|| {
-            (Hearing::new(runner, &self.id, &self.session), Said::default())
+            (Hearing::new(runner, &self.id, &self.session), OutputTail::default())
         });
         let more = hearing.more().unwrap_or_default();
         said.push(&more);
         !more.is_empty()
     }
 
-    pub(super) fn shown(&self, row: &SessionRow, state: String, machine: &str) -> Shown {
+    pub(super) fn shown(&self, row: &SessionRow, state: String, machine: &str) -> SessionContent {
         let heard = match (&self.hearing, self.session.phase.clone()) {
-            (_, Phase::Turn(_)) if open::is_of_guest(row) => Heard::Guest,
-            (_, Phase::Turn(_)) if row.machine != machine => Heard::Elsewhere(row.machine.clone()),
-            (Some((_, said)), _) => Heard::Here(said.clone()),
-            (None, _) => Heard::Nothing,
+            (_, Phase::Turn(_)) if open::is_of_guest(row) => AgentOutput::Guest,
+            (_, Phase::Turn(_)) if row.machine != machine => {
+                AgentOutput::Elsewhere(row.machine.clone())
+            }
+            (Some((_, said)), _) => AgentOutput::Here(said.clone()),
+            (None, _) => AgentOutput::Nothing,
         };
-        Shown {
+        SessionContent {
             id: self.id.clone(),
             state,
             machine: row.machine.clone(),

@@ -7,59 +7,63 @@ use hookloop_core::session::timeline::{Part, Step};
 use hookloop_core::time::Timestamp;
 use ratatui::crossterm::event::KeyEvent;
 
-use super::data::{Facts, Matter, News, Overview, ProblemLine, SessionLine, Shown, TaskFacts};
-use super::data::{Tasks, WhichTasks, Wish};
-use super::dialog::{Dialog, edit};
-use super::editor::{Edit, Editor};
-use super::list::List;
-use super::message::{Effect, Input, Question};
-use super::pager::Pager;
-use super::theme::{FRAME_LINES, Theme};
+use super::data::{
+    ProblemFacts, ProblemLine, ProblemMatter, ProjectOverview, ScreenNews, SessionContent,
+    SessionLine, TaskFacts,
+};
+use super::data::{ScreenRequest, TaskContent, WhichTasks};
+use super::dialog::{ScreenDialog, edit};
+use super::editor::{TextEdit, TextEditor};
+use super::list::SelectList;
+use super::message::{RetryQuestion, ScreenEffect, ScreenInput};
+use super::pager::TextPager;
+use super::theme::{FRAME_LINES, ScreenTheme};
 
 /// How long a message stays.
 const TOLD_MS: i64 = 6_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum View {
+pub(super) enum ScreenView {
     Problems,
     Sessions,
     Tasks,
     Session,
 }
 
-impl View {
-    pub(super) const ALL: [View; 4] = [View::Problems, View::Sessions, View::Tasks, View::Session];
+impl ScreenView {
+    pub(super) const ALL: [ScreenView; 4] =
+        [ScreenView::Problems, ScreenView::Sessions, ScreenView::Tasks, ScreenView::Session];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            View::Problems => "Problems",
-            View::Sessions => "Sessions",
-            View::Tasks => "Tasks",
-            View::Session => "Session",
+            ScreenView::Problems => "Problems",
+            ScreenView::Sessions => "Sessions",
+            ScreenView::Tasks => "Tasks",
+            ScreenView::Session => "Session",
         }
     }
 }
 
 /// The input of a filter or a search.
 #[derive(Clone, Debug)]
-pub(super) struct Seeking {
-    pub(super) editor: Editor,
+pub(super) struct SearchInput {
+    pub(super) editor: TextEditor,
 }
 
-pub(super) struct State {
-    pub(super) theme: Theme,
+pub(super) struct ScreenState {
+    pub(super) theme: ScreenTheme,
     pub(super) now: Timestamp,
     pub(super) width: u16,
     pub(super) height: u16,
-    pub(super) view: View,
-    pub(super) overview: Option<Arc<Overview>>,
-    pub(super) tasks: Option<Arc<Tasks>>,
-    pub(super) shown: Option<Arc<Shown>>,
-    pub(super) facts: Option<Arc<Facts>>,
+    pub(super) view: ScreenView,
+    pub(super) overview: Option<Arc<ProjectOverview>>,
+    pub(super) tasks: Option<Arc<TaskContent>>,
+    pub(super) shown: Option<Arc<SessionContent>>,
+    pub(super) facts: Option<Arc<ProblemFacts>>,
     pub(super) trouble: Option<String>,
-    pub(super) problem_list: List,
-    pub(super) session_list: List,
-    pub(super) task_list: List,
+    pub(super) problem_list: SelectList,
+    pub(super) session_list: SelectList,
+    pub(super) task_list: SelectList,
     pub(super) which_tasks: WhichTasks,
     /// The session that is shown.
     pub(super) session: Option<SessionId>,
@@ -67,34 +71,34 @@ pub(super) struct State {
     pub(super) part: Option<usize>,
     /// The step of that; none: the latest.
     pub(super) step: Option<usize>,
-    pub(super) pager: Option<Pager>,
-    pub(super) dialog: Option<Dialog>,
-    pub(super) seeking: Option<Seeking>,
-    pub(super) question: Option<Question>,
+    pub(super) pager: Option<TextPager>,
+    pub(super) dialog: Option<ScreenDialog>,
+    pub(super) seeking: Option<SearchInput>,
+    pub(super) question: Option<RetryQuestion>,
     told: Option<(String, Timestamp)>,
     /// The session that this program runs.
     pub(super) own: Option<SessionId>,
     /// Nobody has chosen a view yet.
     is_fresh: bool,
-    asked: Wish,
+    asked: ScreenRequest,
 }
 
-impl State {
-    pub(super) fn new(theme: Theme, now: Timestamp) -> State {
-        State {
+impl ScreenState {
+    pub(super) fn new(theme: ScreenTheme, now: Timestamp) -> ScreenState {
+        ScreenState {
             theme,
             now,
             width: 80,
             height: 24,
-            view: View::Problems,
+            view: ScreenView::Problems,
             overview: None,
             tasks: None,
             shown: None,
             facts: None,
             trouble: None,
-            problem_list: List::default(),
-            session_list: List::default(),
-            task_list: List::default(),
+            problem_list: SelectList::default(),
+            session_list: SelectList::default(),
+            task_list: SelectList::default(),
             which_tasks: WhichTasks::Open,
             session: None,
             part: None,
@@ -106,49 +110,49 @@ impl State {
             told: None,
             own: None,
             is_fresh: true,
-            asked: Wish::default(),
+            asked: ScreenRequest::default(),
         }
     }
 
     /// Begins with a session.
-    pub(super) fn at_session(mut self, id: SessionId) -> State {
+    pub(super) fn at_session(mut self, id: SessionId) -> ScreenState {
         self.look_at(id);
         self
     }
 
     /// Whose program this is.
-    pub(super) fn of_run(mut self, id: SessionId) -> State {
+    pub(super) fn of_run(mut self, id: SessionId) -> ScreenState {
         self.own = Some(id.clone());
         self.at_session(id)
     }
 
     /// Applies an input, and returns the requested effects.
-    pub(super) fn update(&mut self, input: Input) -> Vec<Effect> {
+    pub(super) fn update(&mut self, input: ScreenInput) -> Vec<ScreenEffect> {
         let mut effects = match input {
-            Input::Key(key) => {
+            ScreenInput::Key(key) => {
                 // The user has read the message.
                 self.told = None;
                 self.key(key)
             }
-            Input::Paste(text) => self.paste(&text),
-            Input::Size { width, height } => {
+            ScreenInput::Paste(text) => self.paste(&text),
+            ScreenInput::Size { width, height } => {
                 self.width = width;
                 self.height = height;
                 Vec::new()
             }
-            Input::Tick(now) => {
+            ScreenInput::Tick(now) => {
                 self.now = now;
                 self.told.take_if(|(_, until)| *until <= now);
                 Vec::new()
             }
-            Input::News(news) => self.take(news),
-            Input::Asked(question) => self.ask(question),
-            Input::Done(said) => {
+            ScreenInput::News(news) => self.take(news),
+            ScreenInput::Asked(question) => self.ask(question),
+            ScreenInput::Done(said) => {
                 let text = said.unwrap_or_else(|why| format!("! {why}"));
                 self.tell(&text);
                 Vec::new()
             }
-            Input::Opened(pager) => {
+            ScreenInput::Opened(pager) => {
                 self.pager = Some(pager);
                 Vec::new()
             }
@@ -156,29 +160,29 @@ impl State {
         let wish = self.wish();
         if wish != self.asked {
             self.asked = wish.clone();
-            effects.push(Effect::Look(wish));
+            effects.push(ScreenEffect::Look(wish));
         }
         effects
     }
 
-    fn wish(&self) -> Wish {
-        let is_at = |view: View| self.view == view;
-        Wish {
-            session: self.session.clone().filter(|_| is_at(View::Session)),
+    fn wish(&self) -> ScreenRequest {
+        let is_at = |view: ScreenView| self.view == view;
+        ScreenRequest {
+            session: self.session.clone().filter(|_| is_at(ScreenView::Session)),
             problem: self
                 .problem()
                 .map(|line| line.matter.clone())
-                .filter(|_| is_at(View::Problems)),
-            tasks: is_at(View::Tasks).then_some(self.which_tasks),
+                .filter(|_| is_at(ScreenView::Problems)),
+            tasks: is_at(ScreenView::Tasks).then_some(self.which_tasks),
         }
     }
 
-    fn take(&mut self, news: News) -> Vec<Effect> {
+    fn take(&mut self, news: ScreenNews) -> Vec<ScreenEffect> {
         self.trouble = news.trouble;
         if let Some(overview) = news.overview.filter(|new| is_other(new, self.overview.as_ref())) {
-            let is_gone = |dialog: &mut Dialog| match dialog {
-                Dialog::Settle { key, .. } => {
-                    let matter = Matter::Problem(key.clone());
+            let is_gone = |dialog: &mut ScreenDialog| match dialog {
+                ScreenDialog::Settle { key, .. } => {
+                    let matter = ProblemMatter::Problem(key.clone());
                     !overview.problems.iter().any(|line| line.matter == matter)
                 }
                 _ => false,
@@ -188,8 +192,8 @@ impl State {
             self.fill_problems();
             self.fill_sessions();
             let is_quiet = self.problem_list.is_empty();
-            if std::mem::take(&mut self.is_fresh) && is_quiet && self.view == View::Problems {
-                self.view = View::Sessions;
+            if std::mem::take(&mut self.is_fresh) && is_quiet && self.view == ScreenView::Problems {
+                self.view = ScreenView::Sessions;
             }
         }
         if let Some(tasks) = news.tasks.filter(|new| is_other(new, self.tasks.as_ref())) {
@@ -228,21 +232,21 @@ impl State {
         }));
     }
 
-    fn ask(&mut self, question: Option<Question>) -> Vec<Effect> {
-        self.dialog.take_if(|dialog| question.is_none() && matches!(dialog, Dialog::Retry));
+    fn ask(&mut self, question: Option<RetryQuestion>) -> Vec<ScreenEffect> {
+        self.dialog.take_if(|dialog| question.is_none() && matches!(dialog, ScreenDialog::Retry));
         // A dialog that is open is not replaced.
         if question.is_some() && self.dialog.is_none() {
-            self.dialog = Some(Dialog::Retry);
+            self.dialog = Some(ScreenDialog::Retry);
         }
         self.question = question;
         Vec::new()
     }
 
-    fn paste(&mut self, text: &str) -> Vec<Effect> {
+    fn paste(&mut self, text: &str) -> Vec<ScreenEffect> {
         match (&mut self.dialog, &mut self.seeking) {
-            (Some(Dialog::Say { editor, .. }), _) => editor.edit(Edit::Insert(text)),
+            (Some(ScreenDialog::Say { editor, .. }), _) => editor.edit(TextEdit::Insert(text)),
             (None, Some(seeking)) => {
-                seeking.editor.edit(Edit::Insert(text.lines().next().unwrap_or_default()));
+                seeking.editor.edit(TextEdit::Insert(text.lines().next().unwrap_or_default()));
                 self.sought();
             }
             _ => {}
@@ -262,7 +266,7 @@ impl State {
 
     pub(super) fn look_at(&mut self, id: SessionId) {
         self.is_fresh = false;
-        self.view = View::Session;
+        self.view = ScreenView::Session;
         if self.session.as_ref() != Some(&id) {
             self.shown = None;
             self.part = None;
@@ -278,13 +282,13 @@ impl State {
     /// Returns the question of the shown session, if it runs elsewhere.
     pub(super) fn asking(&self) -> Option<&ProblemLine> {
         let line = match self.view {
-            View::Problems => self.problem(),
-            View::Session => {
+            ScreenView::Problems => self.problem(),
+            ScreenView::Session => {
                 let id = self.session.as_ref()?;
                 let problems = &self.overview.as_ref()?.problems;
                 problems.iter().find(|line| line.asks && line.matter.session() == Some(id))
             }
-            View::Sessions | View::Tasks => None,
+            ScreenView::Sessions | ScreenView::Tasks => None,
         };
         line.filter(|line| line.asks && line.matter.session() != self.own.as_ref())
     }
@@ -298,7 +302,7 @@ impl State {
     }
 
     /// Returns the details of the selected problem.
-    pub(super) fn facts_of(&self, matter: &Matter) -> Option<&Facts> {
+    pub(super) fn facts_of(&self, matter: &ProblemMatter) -> Option<&ProblemFacts> {
         self.facts.as_deref().filter(|facts| facts.matter == *matter)
     }
 
@@ -330,21 +334,21 @@ impl State {
     }
 
     /// The list of the view that is shown.
-    pub(super) fn list(&mut self) -> Option<&mut List> {
+    pub(super) fn list(&mut self) -> Option<&mut SelectList> {
         match self.view {
-            View::Problems => Some(&mut self.problem_list),
-            View::Sessions => Some(&mut self.session_list),
-            View::Tasks => Some(&mut self.task_list),
-            View::Session => None,
+            ScreenView::Problems => Some(&mut self.problem_list),
+            ScreenView::Sessions => Some(&mut self.session_list),
+            ScreenView::Tasks => Some(&mut self.task_list),
+            ScreenView::Session => None,
         }
     }
 
     pub(super) fn filter(&self) -> &str {
         match self.view {
-            View::Problems => &self.problem_list.filter,
-            View::Sessions => &self.session_list.filter,
-            View::Tasks => &self.task_list.filter,
-            View::Session => "",
+            ScreenView::Problems => &self.problem_list.filter,
+            ScreenView::Sessions => &self.session_list.filter,
+            ScreenView::Tasks => &self.task_list.filter,
+            ScreenView::Session => "",
         }
     }
 
@@ -354,11 +358,11 @@ impl State {
             Some(pager) => pager.sought.clone(),
             None => self.filter().to_owned(),
         };
-        self.seeking = Some(Seeking { editor: Editor::with(&known) });
+        self.seeking = Some(SearchInput { editor: TextEditor::with(&known) });
     }
 
     /// A key while a filter or a search is typed.
-    pub(super) fn key_in_seeking(&mut self, mut seeking: Seeking, key: KeyEvent) {
+    pub(super) fn key_in_seeking(&mut self, mut seeking: SearchInput, key: KeyEvent) {
         use ratatui::crossterm::event::KeyCode;
         match key.code {
             KeyCode::Enter => {
@@ -368,7 +372,7 @@ impl State {
                 }
                 return;
             }
-            KeyCode::Esc => seeking.editor = Editor::default(),
+            KeyCode::Esc => seeking.editor = TextEditor::default(),
             _ => edit(&mut seeking.editor, key),
         }
         let goes_on = key.code != KeyCode::Esc;
@@ -389,10 +393,10 @@ impl State {
             list.filter = text;
         }
         match self.view {
-            View::Problems => self.fill_problems(),
-            View::Sessions => self.fill_sessions(),
-            View::Tasks => self.fill_tasks(),
-            View::Session => {}
+            ScreenView::Problems => self.fill_problems(),
+            ScreenView::Sessions => self.fill_sessions(),
+            ScreenView::Tasks => self.fill_tasks(),
+            ScreenView::Session => {}
         }
     }
 

@@ -21,7 +21,7 @@ use ratatui::{TerminalOptions, Viewport};
 use rustix::process::{Signal, kill_current_process_group};
 
 use super::draw::draw;
-use super::state::State;
+use super::state::ScreenState;
 
 /// The buffer of a picture, which is written in one piece.
 const BUFFER: usize = 64 * 1024;
@@ -40,20 +40,20 @@ static RETURNED: Mutex<Option<Instant>> = Mutex::new(None);
 /// Held while a picture goes out: nothing of it may come after the terminal was left.
 static DRAWING: Mutex<()> = Mutex::new(());
 
-type Inner = ratatui::Terminal<CrosstermBackend<BufWriter<File>>>;
+type TerminalState = ratatui::Terminal<CrosstermBackend<BufWriter<File>>>;
 
-pub(super) struct Terminal {
-    inner: Inner,
+pub(super) struct ScreenTerminal {
+    inner: TerminalState,
     size: (u16, u16),
 }
 
-impl Terminal {
+impl ScreenTerminal {
     /// Puts a screen on the terminal.
-    pub(super) fn take() -> io::Result<Terminal> {
+    pub(super) fn take() -> io::Result<ScreenTerminal> {
         restore_on_panic();
         enter()?;
         match size().and_then(|size| Ok((empty(size)?, size))) {
-            Ok((inner, size)) => Ok(Terminal { inner, size }),
+            Ok((inner, size)) => Ok(ScreenTerminal { inner, size }),
             Err(error) => {
                 restore();
                 Err(error)
@@ -62,7 +62,7 @@ impl Terminal {
     }
 
     /// Draws a state; fails if the terminal is gone or was restored.
-    pub(super) fn draw(&mut self, state: &State) -> io::Result<()> {
+    pub(super) fn draw(&mut self, state: &ScreenState) -> io::Result<()> {
         let _drawing = DRAWING.lock();
         if !TAKEN.load(Ordering::SeqCst) {
             return Err(io::Error::other("the terminal was left"));
@@ -107,7 +107,7 @@ impl Terminal {
     }
 }
 
-impl Drop for Terminal {
+impl Drop for ScreenTerminal {
     fn drop(&mut self) {
         restore();
     }
@@ -131,7 +131,7 @@ fn page(text: &str) -> io::Result<()> {
 
 /// An empty picture of a fixed size. One that tracks the size would query the cursor through standard output, which is
 /// not the terminal here.
-fn empty((width, height): (u16, u16)) -> io::Result<Inner> {
+fn empty((width, height): (u16, u16)) -> io::Result<TerminalState> {
     execute!(stdout()?, Clear(ClearType::All))?;
     let out = BufWriter::with_capacity(BUFFER, stdout()?);
     let viewport = Viewport::Fixed(Rect { x: 0, y: 0, width, height });
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     #[ignore = "the test below runs it, on a terminal"]
     fn takes_the_terminal_and_panics() {
-        let _terminal = Terminal::take().unwrap();
+        let _terminal = ScreenTerminal::take().unwrap();
         panic!("on purpose");
     }
 

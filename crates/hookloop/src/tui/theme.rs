@@ -9,7 +9,7 @@ pub(super) const FRAME_LINES: usize = 4;
 use crate::present::Severity;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Theme {
+pub(crate) struct ScreenTheme {
     pub(crate) has_colours: bool,
 }
 
@@ -18,7 +18,7 @@ pub(super) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 pub(super) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 pub(super) const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 
-impl Theme {
+impl ScreenTheme {
     pub(super) fn colour(self, colour: Color) -> Style {
         if self.has_colours { PLAIN.fg(colour) } else { PLAIN }
     }

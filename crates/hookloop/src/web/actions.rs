@@ -16,7 +16,7 @@ use hookloop_engine::session::open;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::sites::Site;
+use super::sites::ProjectSite;
 use crate::error::{CliError, FailureKind, Result};
 
 /// How long the answer waits for a session to resume, and how often that is checked.
@@ -28,7 +28,7 @@ const WORDS_MAX: u64 = 16 * 1024;
 /// The actions of a page.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-enum Action {
+enum PageAction {
     Approve { key: String },
     Answer { key: String, text: String },
     Continue { key: String },
@@ -41,11 +41,11 @@ enum Action {
 }
 
 /// Performs the action that a body requests. Blocks.
-pub(super) fn act(site: &Site, body: &[u8]) -> (StatusCode, Value) {
+pub(super) fn act(site: &ProjectSite, body: &[u8]) -> (StatusCode, Value) {
     let action = serde_json::from_slice(body)
         .map_err(|error| CliError::usage(format!("this can't be asked for: {error}")));
     match action.and_then(|action| perform(site, &action)) {
-        Ok(Outcome { said, next }) => (StatusCode::OK, json!({ "said": said, "next": next })),
+        Ok(ActionOutcome { said, next }) => (StatusCode::OK, json!({ "said": said, "next": next })),
         Err(error) => {
             let status = match error.kind() {
                 FailureKind::Refused | FailureKind::Untrusted => StatusCode::CONFLICT,
@@ -58,54 +58,60 @@ pub(super) fn act(site: &Site, body: &[u8]) -> (StatusCode, Value) {
 }
 
 /// The result, and the next command.
-struct Outcome {
+struct ActionOutcome {
     said: String,
     next: Option<String>,
 }
 
-fn perform(site: &Site, action: &Action) -> Result<Outcome> {
+fn perform(site: &ProjectSite, action: &PageAction) -> Result<ActionOutcome> {
     if let Some(trouble) = &site.trouble {
         return Err(CliError::refused(format!("nothing can be decided here: {trouble}")));
     }
     let project = &site.project;
     match action {
-        Action::Approve { key } => {
+        PageAction::Approve { key } => {
             settled(project, "Approved", inbox::approve(project, &parse(key)?)?)
         }
-        Action::Answer { key, text } => {
+        PageAction::Answer { key, text } => {
             settled(project, "Answered", inbox::answer(project, &parse(key)?, text)?)
         }
-        Action::Continue { key } => {
+        PageAction::Continue { key } => {
             settled(project, "Continued", inbox::settle(project, &parse(key)?, Answer::Continue)?)
         }
-        Action::Quit { key } => {
+        PageAction::Quit { key } => {
             settled(project, "Given up", inbox::settle(project, &parse(key)?, Answer::Abort)?)
         }
-        Action::Dismiss { key } => {
+        PageAction::Dismiss { key } => {
             inbox::dismiss(project, &parse(key)?)?;
             settled(project, "Dismissed", Settled { done: Done::default(), next: None })
         }
-        Action::Pause { session } => {
+        PageAction::Pause { session } => {
             let id = open::pause(project, Some(session.as_str()))?;
-            Ok(Outcome { said: format!("Session {id} pauses when its turn is over"), next: None })
+            Ok(ActionOutcome {
+                said: format!("Session {id} pauses when its turn is over"),
+                next: None,
+            })
         }
-        Action::Stop { session } => {
+        PageAction::Stop { session } => {
             let runner = project.runner();
             let runner =
                 runner.ok_or_else(|| CliError::system("there is no directory to work in"))?;
             let machine = open::machine();
             let id = open::stop(project, runner, Some(session.as_str()), &machine)?.id;
             let next = Some(format!("hookloop resume {id}"));
-            Ok(Outcome { said: format!("Session {id} is stopping"), next })
+            Ok(ActionOutcome { said: format!("Session {id} is stopping"), next })
         }
-        Action::Message { session, text } => {
+        PageAction::Message { session, text } => {
             if text.trim().is_empty() {
                 return Err(CliError::usage("there is nothing to say"));
             }
             let id = open::message(project, Some(session.as_str()), text)?;
-            Ok(Outcome { said: format!("The next prompt of session {id} has it"), next: None })
+            Ok(ActionOutcome {
+                said: format!("The next prompt of session {id} has it"),
+                next: None,
+            })
         }
-        Action::Resume { session } => resume(site, session),
+        PageAction::Resume { session } => resume(site, session),
     }
 }
 
@@ -114,7 +120,7 @@ fn parse(key: &str) -> Result<Key> {
 }
 
 /// Returns the state of the task after a decision, and runs the reactions.
-fn settled(project: &Project, word: &str, settled: Settled) -> Result<Outcome> {
+fn settled(project: &Project, word: &str, settled: Settled) -> Result<ActionOutcome> {
     let Settled { mut done, next } = settled;
     if done.pending {
         project.react_here(&mut done)?;
@@ -129,11 +135,11 @@ fn settled(project: &Project, word: &str, settled: Settled) -> Result<Outcome> {
     let state = done.task.map(|task| format!(": task {} is {}", task.id, task.state));
     let failures = done.failures.iter().map(|failure| format!("; {failure}"));
     let said = [word.to_owned(), state.unwrap_or_default()].into_iter().chain(failures).collect();
-    Ok(Outcome { said, next })
+    Ok(ActionOutcome { said, next })
 }
 
 /// Starts another process that resumes a session. It stays when this one ends.
-fn resume(site: &Site, id: &SessionId) -> Result<Outcome> {
+fn resume(site: &ProjectSite, id: &SessionId) -> Result<ActionOutcome> {
     site.project.authorize(ControlledAction::ResumeSession)?;
     let before = version(&site.project, id)?;
     let mut child = Command::new(std::env::current_exe()?)
@@ -149,19 +155,19 @@ fn resume(site: &Site, id: &SessionId) -> Result<Outcome> {
     while began.elapsed() < RESUME_MAX {
         if let Some(status) = child.try_wait()? {
             return if status.success() || version(&site.project, id)? > before {
-                Ok(Outcome { said: format!("Session {id} went on, and is over"), next: None })
+                Ok(ActionOutcome { said: format!("Session {id} went on, and is over"), next: None })
             } else {
                 Err(last_words(&mut child))
             };
         }
         if version(&site.project, id)? > before {
             tend(child)?;
-            return Ok(Outcome { said: format!("Session {id} goes on"), next: None });
+            return Ok(ActionOutcome { said: format!("Session {id} goes on"), next: None });
         }
         std::thread::sleep(RESUME_POLL);
     }
     tend(child)?;
-    Ok(Outcome {
+    Ok(ActionOutcome {
         said: format!("Session {id} is about to go on"),
         next: Some(format!("hookloop why {id}")),
     })

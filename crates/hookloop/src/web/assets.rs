@@ -8,33 +8,33 @@ use sha2::{Digest, Sha256};
 
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
-struct File {
+struct AssetFile {
     stem: &'static str,
     extension: &'static str,
     kind: &'static str,
     text: &'static str,
 }
 
-const STYLE: File = File {
+const STYLE: AssetFile = AssetFile {
     stem: "style",
     extension: "css",
     kind: "text/css; charset=utf-8",
     text: include_str!("assets/style.css"),
 };
-const MODULE: File = File {
+const MODULE: AssetFile = AssetFile {
     stem: "page",
     extension: "js",
     kind: "text/javascript; charset=utf-8",
     text: include_str!("assets/page.js"),
 };
-const ICON: File = File {
+const ICON: AssetFile = AssetFile {
     stem: "icon",
     extension: "svg",
     kind: "image/svg+xml",
     text: include_str!("assets/icon.svg"),
 };
 
-impl File {
+impl AssetFile {
     fn name(&self) -> String {
         let digest = Sha256::digest(self.text);
         let key: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -58,7 +58,7 @@ impl Assets {
     pub(super) fn answer(&self, name: &str) -> Response {
         let all = [(&self.style, STYLE), (&self.module, MODULE), (&self.icon, ICON)];
         match all.into_iter().find(|(known, _)| *known == name) {
-            Some((_, File { kind, text, .. })) => {
+            Some((_, AssetFile { kind, text, .. })) => {
                 ([(CONTENT_TYPE, kind), (CACHE_CONTROL, FOR_EVER)], text).into_response()
             }
             None => StatusCode::NOT_FOUND.into_response(),

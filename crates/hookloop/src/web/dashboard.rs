@@ -15,15 +15,15 @@ use serde::Deserialize;
 
 use super::actions::act;
 use super::assets::Assets;
-use super::guard::{BODY_MAX, Guard, LOGIN};
-use super::live::Places;
+use super::guard::{BODY_MAX, LOGIN, RequestGuard};
+use super::live::FollowerPlaces;
 use super::login::NotLoggedIn;
 use super::page::Templates;
-use super::pages::{self, Make, Visit};
-use super::query::Query;
-use super::sites::{Site, Sites};
+use super::pages::{self, Make, PageVisit};
+use super::query::PageQuery;
+use super::sites::{ProjectSite, ProjectSites};
 use crate::error::{CliError, FailureKind, Result};
-use crate::mcp::{BlockingPool, Reply, Unanswered};
+use crate::mcp::{BlockingPool, Unanswered, WorkReply};
 
 type Names = Path<HashMap<String, String>>;
 
@@ -31,8 +31,8 @@ type Names = Path<HashMap<String, String>>;
 pub(super) struct Dashboard {
     templates: Templates,
     assets: Assets,
-    sites: Sites,
-    pub(super) places: Places,
+    sites: ProjectSites,
+    pub(super) places: FollowerPlaces,
     pool: BlockingPool,
 }
 
@@ -43,10 +43,16 @@ impl std::fmt::Debug for Dashboard {
 }
 
 impl Dashboard {
-    pub(super) fn new(sites: Sites) -> Result<Dashboard> {
+    pub(super) fn new(sites: ProjectSites) -> Result<Dashboard> {
         let assets = Assets::new();
         let templates = Templates::new(assets.clone())?;
-        Ok(Dashboard { templates, assets, sites, places: Places::new(), pool: BlockingPool::new() })
+        Ok(Dashboard {
+            templates,
+            assets,
+            sites,
+            places: FollowerPlaces::new(),
+            pool: BlockingPool::new(),
+        })
     }
 
     /// Runs blocking work on its own threads.
@@ -55,7 +61,7 @@ impl Dashboard {
         work: impl FnOnce(&Dashboard) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, Response> {
         let dashboard = Arc::clone(self);
-        let work = move |reply: Reply<Result<T>>| {
+        let work = move |reply: WorkReply<Result<T>>| {
             let answer = work(&dashboard);
             reply.send(answer);
         };
@@ -74,7 +80,7 @@ impl Dashboard {
     }
 
     pub(super) async fn projects(self: Arc<Dashboard>, request: Request) -> Response {
-        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let query = PageQuery::parse(request.uri().query().unwrap_or_default());
         let made = move |dashboard: &Dashboard| {
             pages::projects(&dashboard.templates, &dashboard.sites, &query)
         };
@@ -87,13 +93,13 @@ impl Dashboard {
         Path(names): Names,
         request: Request,
     ) -> Response {
-        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let query = PageQuery::parse(request.uri().query().unwrap_or_default());
         let made = move |dashboard: &Dashboard| {
             let site = dashboard.site(&names)?;
             let Dashboard { templates, sites, .. } = dashboard;
             let id = name(&names, "id");
             let now = site.project.now();
-            make(&Visit { templates, sites, site: &site, id, query: &query, now })
+            make(&PageVisit { templates, sites, site: &site, id, query: &query, now })
         };
         self.ask(made).await.map_or_else(|response| response, |html| Html(html).into_response())
     }
@@ -119,8 +125,8 @@ impl Dashboard {
         Path(names): Names,
         request: Request,
     ) -> Response {
-        let Some(place) = self.places.take() else { return Places::refusal() };
-        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let Some(place) = self.places.take() else { return FollowerPlaces::refusal() };
+        let query = PageQuery::parse(request.uri().query().unwrap_or_default());
         // A browser that reconnects names the last event that it has received.
         let heard =
             request.headers().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
@@ -151,7 +157,7 @@ impl Dashboard {
         }
     }
 
-    fn site(&self, names: &HashMap<String, String>) -> Result<Arc<Site>> {
+    fn site(&self, names: &HashMap<String, String>) -> Result<Arc<ProjectSite>> {
         let wanted = name(names, "project");
         let none = || CliError::refused(format!("there is no project `{wanted}`"));
         self.sites.get(wanted)?.ok_or_else(none)
@@ -203,10 +209,10 @@ impl Dashboard {
     /// The page to log in on, or the login by the link that was printed.
     pub(super) async fn login(
         self: Arc<Dashboard>,
-        guard: Arc<Guard>,
+        guard: Arc<RequestGuard>,
         request: Request,
     ) -> Response {
-        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let query = PageQuery::parse(request.uri().query().unwrap_or_default());
         // A HEAD request does not use up the link.
         let code = query.get("code").filter(|_| request.method() == Method::GET);
         let Some(code) = code else { return self.login_page(StatusCode::OK, "") };
@@ -240,7 +246,7 @@ impl Dashboard {
     /// Logs in with a pasted token.
     pub(super) async fn log_in(
         self: Arc<Dashboard>,
-        guard: Arc<Guard>,
+        guard: Arc<RequestGuard>,
         request: Request,
     ) -> Response {
         let Ok(body) = to_bytes(request.into_body(), BODY_MAX).await else {
@@ -267,7 +273,7 @@ impl Dashboard {
 
     pub(super) async fn log_out(
         self: Arc<Dashboard>,
-        guard: Arc<Guard>,
+        guard: Arc<RequestGuard>,
         headers: HeaderMap,
     ) -> Response {
         if let Some(cookie) = guard.cookie(&headers) {

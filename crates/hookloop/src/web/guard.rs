@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-use super::login::{LOGIN_LIFE, Logins};
-use super::token::Token;
+use super::login::{LOGIN_LIFE, LoginTable};
+use super::token::AccessToken;
 
 /// The longest body.
 pub(super) const BODY_MAX: usize = 4 * 1024 * 1024;
@@ -33,7 +33,7 @@ pub(super) const LOGIN: &str = "/login";
 
 /// The clients that a route is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum RouteAccess {
     Agents,
     People,
     /// Agents and people: only clients with access learn that a path does not exist.
@@ -42,17 +42,17 @@ pub(super) enum Access {
 }
 
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct RequestGuard {
     /// The host names of this server.
     hosts: [String; 3],
     /// A browser shares cookies between all ports of a machine.
     cookie: String,
-    token: Token,
-    pub(super) logins: Logins,
+    token: AccessToken,
+    pub(super) logins: LoginTable,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Denied {
+enum AccessDenied {
     Host,
     Origin,
     Token,
@@ -64,10 +64,10 @@ enum Denied {
     TooLarge,
 }
 
-impl Guard {
-    pub(super) fn new(port: u16, token: Token, logins: Logins) -> Guard {
+impl RequestGuard {
+    pub(super) fn new(port: u16, token: AccessToken, logins: LoginTable) -> RequestGuard {
         let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
-        Guard { hosts, cookie: format!("hookloop-{port}"), token, logins }
+        RequestGuard { hosts, cookie: format!("hookloop-{port}"), token, logins }
     }
 
     pub(super) fn hosts(&self) -> &[String] {
@@ -80,27 +80,27 @@ impl Guard {
         format!("{}={value}; Max-Age={age}; Path=/; HttpOnly; SameSite=Strict", self.cookie)
     }
 
-    fn judge(&self, head: &Parts, access: Access) -> Result<(), Denied> {
-        let host = self.host(head).ok_or(Denied::Host)?;
+    fn judge(&self, head: &Parts, access: RouteAccess) -> Result<(), AccessDenied> {
+        let host = self.host(head).ok_or(AccessDenied::Host)?;
         let has_origin = match only(&head.headers, &ORIGIN) {
             Only::None => false,
             Only::One(origin) if origin.strip_prefix(b"http://") == Some(host.as_bytes()) => true,
-            Only::One(_) | Only::Many => return Err(Denied::Origin),
+            Only::One(_) | Only::Many => return Err(AccessDenied::Origin),
         };
         let is_agent = || self.token.is(bearer(&head.headers).unwrap_or_default());
         match access {
-            Access::Anyone => {}
-            Access::Agents | Access::Either if is_agent() => {}
-            Access::Agents => return Err(Denied::Token),
-            Access::People | Access::Either => self.judge_person(head, has_origin)?,
+            RouteAccess::Anyone => {}
+            RouteAccess::Agents | RouteAccess::Either if is_agent() => {}
+            RouteAccess::Agents => return Err(AccessDenied::Token),
+            RouteAccess::People | RouteAccess::Either => self.judge_person(head, has_origin)?,
         }
         // A form, or a script without a CORS preflight, can't send this type.
         if head.method == Method::POST && !is_json(&head.headers) {
-            return Err(Denied::ContentType);
+            return Err(AccessDenied::ContentType);
         }
         let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
         match length.and_then(|length| length.parse::<u64>().ok()) {
-            Some(length) if length > BODY_MAX as u64 => Err(Denied::TooLarge),
+            Some(length) if length > BODY_MAX as u64 => Err(AccessDenied::TooLarge),
             _ => Ok(()),
         }
     }
@@ -115,7 +115,7 @@ impl Guard {
         self.hosts.iter().find(|name| name.as_bytes() == host)
     }
 
-    fn judge_person(&self, head: &Parts, has_origin: bool) -> Result<(), Denied> {
+    fn judge_person(&self, head: &Parts, has_origin: bool) -> Result<(), AccessDenied> {
         if bearer(&head.headers).is_some_and(|shown| self.logins.is_token(shown)) {
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl Guard {
         if !cookie.is_some_and(|cookie| self.logins.knows(cookie)) {
             let is_page =
                 matches!(head.method, Method::GET | Method::HEAD) && wants_page(&head.headers);
-            return Err(if is_page { Denied::Visitor } else { Denied::Stranger });
+            return Err(if is_page { AccessDenied::Visitor } else { AccessDenied::Stranger });
         }
         // Another server of this machine is another origin but the same site: requests from its pages carry the cookie.
         let is_ours = match only(&head.headers, &FETCH_SITE) {
@@ -136,7 +136,7 @@ impl Guard {
             Only::Many => false,
         };
         let changes = !matches!(head.method, Method::GET | Method::HEAD);
-        if is_ours && (has_origin || !changes) { Ok(()) } else { Err(Denied::Origin) }
+        if is_ours && (has_origin || !changes) { Ok(()) } else { Err(AccessDenied::Origin) }
     }
 
     /// The value of our cookie, if a request has one of that name.
@@ -189,22 +189,26 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.trim_ascii().eq_ignore_ascii_case(b"application/json")
 }
 
-impl IntoResponse for Denied {
+impl IntoResponse for AccessDenied {
     /// A denied client has to connect again: the rest of its request is not read.
     fn into_response(self) -> Response {
         let mut response = match self {
-            Denied::Host => (StatusCode::FORBIDDEN, "not a name of this server\n").into_response(),
-            Denied::Origin => (StatusCode::FORBIDDEN, "not for pages of others\n").into_response(),
-            Denied::Token => {
+            AccessDenied::Host => {
+                (StatusCode::FORBIDDEN, "not a name of this server\n").into_response()
+            }
+            AccessDenied::Origin => {
+                (StatusCode::FORBIDDEN, "not for pages of others\n").into_response()
+            }
+            AccessDenied::Token => {
                 let how = [(WWW_AUTHENTICATE, "Bearer realm=\"hookloop\"")];
                 (StatusCode::UNAUTHORIZED, how, "the token is missing or wrong\n").into_response()
             }
-            Denied::Stranger => (StatusCode::UNAUTHORIZED, "log in first\n").into_response(),
-            Denied::Visitor => (StatusCode::SEE_OTHER, [(LOCATION, LOGIN)]).into_response(),
-            Denied::ContentType => {
+            AccessDenied::Stranger => (StatusCode::UNAUTHORIZED, "log in first\n").into_response(),
+            AccessDenied::Visitor => (StatusCode::SEE_OTHER, [(LOCATION, LOGIN)]).into_response(),
+            AccessDenied::ContentType => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json\n").into_response()
             }
-            Denied::TooLarge => StatusCode::PAYLOAD_TOO_LARGE.into_response(),
+            AccessDenied::TooLarge => StatusCode::PAYLOAD_TOO_LARGE.into_response(),
         };
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         response
@@ -213,7 +217,7 @@ impl IntoResponse for Denied {
 
 /// Around every route, and around what is none.
 pub(super) async fn guard(
-    State((guard, access)): State<(Arc<Guard>, Access)>,
+    State((guard, access)): State<(Arc<RequestGuard>, RouteAccess)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -223,7 +227,7 @@ pub(super) async fn guard(
     }
     let body = match timeout(BODY_TIME_MAX, axum::body::to_bytes(body, BODY_MAX)).await {
         Ok(Ok(body)) => body,
-        Ok(Err(_)) => return Denied::TooLarge.into_response(),
+        Ok(Err(_)) => return AccessDenied::TooLarge.into_response(),
         Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
     };
     let answer = next.run(Request::from_parts(head, Body::from(body)));

@@ -39,15 +39,15 @@ const NO_PLACE: &str =
 
 /// Places for pages that follow, of whichever project.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
+pub(super) struct FollowerPlaces {
     free: Arc<Semaphore>,
     closing: Arc<Notify>,
 }
 
-impl Places {
-    pub(super) fn new() -> Places {
+impl FollowerPlaces {
+    pub(super) fn new() -> FollowerPlaces {
         let free = Arc::new(Semaphore::new(FOLLOWERS_MAX));
-        Places { free, closing: Arc::default() }
+        FollowerPlaces { free, closing: Arc::default() }
     }
 
     /// Ends all live connections.
@@ -59,12 +59,12 @@ impl Places {
 
 /// The thread that follows a project's log.
 #[derive(Debug, Default)]
-pub(super) struct Live {
+pub(super) struct LiveUpdates {
     /// None while no page is open.
     marks: Mutex<Option<watch::Receiver<Marks>>>,
 }
 
-impl Live {
+impl LiveUpdates {
     /// Starts to report the events of the project. Blocks.
     pub(super) fn follow(&self, project: &Project) -> Result<watch::Receiver<Marks>, EngineError> {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,17 +111,17 @@ fn look(project: &Project, tell: &watch::Sender<Marks>) {
 }
 
 /// A page that follows.
-pub(super) struct Follower {
+pub(super) struct PageFollower {
     told: watch::Receiver<Marks>,
     /// The last event that the page knows.
     known: Seq,
     subject: Option<Subject>,
-    places: Places,
+    places: FollowerPlaces,
     is_greeted: bool,
     _place: OwnedSemaphorePermit,
 }
 
-impl Places {
+impl FollowerPlaces {
     /// A place to follow from, if there is one.
     pub(super) fn take(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.free).try_acquire_owned().ok()
@@ -143,7 +143,7 @@ impl Places {
     ) -> Response {
         let places = self.clone();
         let is_greeted = false;
-        let follower = Follower { told, known, subject, places, is_greeted, _place: place };
+        let follower = PageFollower { told, known, subject, places, is_greeted, _place: place };
         let words = stream::unfold(follower, |mut follower| async move {
             let word = follower.next().await?;
             Some((Ok::<_, Infallible>(Bytes::from(word)), follower))
@@ -153,7 +153,7 @@ impl Places {
     }
 }
 
-impl Follower {
+impl PageFollower {
     /// Returns the next message; none at the end.
     async fn next(&mut self) -> Option<String> {
         if !std::mem::replace(&mut self.is_greeted, true) {

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 use tokio::sync::Semaphore;
 
-use super::token::Token;
+use super::token::AccessToken;
 
 /// How long the link can be used.
 const LINK_LIFE: Duration = Duration::from_secs(10 * 60);
@@ -27,20 +27,20 @@ const COOKIE_BYTES: usize = 32;
 
 type Sha = [u8; 32];
 
-pub(super) struct Logins {
-    token: Token,
-    link: Mutex<Option<Link>>,
+pub(super) struct LoginTable {
+    token: AccessToken,
+    link: Mutex<Option<LoginLink>>,
     /// The oldest first.
-    logins: Mutex<Vec<Login>>,
+    logins: Mutex<Vec<PersonLogin>>,
     wrong: Semaphore,
 }
 
-struct Link {
+struct LoginLink {
     code: Sha,
     made: Instant,
 }
 
-struct Login {
+struct PersonLogin {
     /// The hash of a cookie's value, so that leaked memory does not contain it.
     cookie: Sha,
     made: Instant,
@@ -56,18 +56,18 @@ pub(super) enum NotLoggedIn {
     NoRandomness,
 }
 
-impl std::fmt::Debug for Logins {
+impl std::fmt::Debug for LoginTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Logins(…)")
     }
 }
 
-impl Logins {
+impl LoginTable {
     /// With the code of the link.
-    pub(super) fn new(token: Token) -> std::io::Result<(Logins, String)> {
+    pub(super) fn new(token: AccessToken) -> std::io::Result<(LoginTable, String)> {
         let code = random::<CODE_BYTES>()?;
-        let link = Link { code: sha(code.as_bytes()), made: Instant::now() };
-        let logins = Logins {
+        let link = LoginLink { code: sha(code.as_bytes()), made: Instant::now() };
+        let logins = LoginTable {
             token,
             link: Mutex::new(Some(link)),
             logins: Mutex::default(),
@@ -102,8 +102,8 @@ impl Logins {
 
     fn take_link(&self, shown: &str, now: Instant) -> bool {
         let mut link = lock(&self.link);
-        let is_fresh = |link: &Link| now.duration_since(link.made) < LINK_LIFE;
-        let is_it = |link: &Link| bool::from(link.code.ct_eq(&sha(shown.as_bytes())));
+        let is_fresh = |link: &LoginLink| now.duration_since(link.made) < LINK_LIFE;
+        let is_it = |link: &LoginLink| bool::from(link.code.ct_eq(&sha(shown.as_bytes())));
         match link.as_ref() {
             Some(known) if is_it(known) => link.take().is_some_and(|link| is_fresh(&link)),
             _ => false,
@@ -125,7 +125,7 @@ impl Logins {
         if logins.len() == LOGINS_MAX {
             logins.remove(0);
         }
-        logins.push(Login { cookie: sha(cookie.as_bytes()), made: now });
+        logins.push(PersonLogin { cookie: sha(cookie.as_bytes()), made: now });
         Ok(cookie)
     }
 
@@ -157,8 +157,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn logins() -> (Logins, String) {
-        Logins::new(Token::new("0123")).unwrap()
+    fn logins() -> (LoginTable, String) {
+        LoginTable::new(AccessToken::new("0123")).unwrap()
     }
 
     #[test]

@@ -12,17 +12,17 @@ use axum::routing::{MethodRouter, get};
 use tokio::net::TcpListener;
 
 use super::listen::serve;
-use super::token::{AGENTS, Token};
+use super::token::{AGENTS, AccessToken};
 use crate::error::{CliError, Result};
 use crate::mcp::ToolService;
-use crate::metrics::{PATH, TEXT, Tally, project_page};
+use crate::metrics::{PATH, TEXT, WorkerTally, project_page};
 
 const BEARER: &str = "Bearer ";
 
 /// An endpoint that is bound to its port.
 pub(crate) struct MetricsEndpoint {
     listener: std::net::TcpListener,
-    token: Token,
+    token: AccessToken,
     /// The file of the token.
     pub(crate) token_file: PathBuf,
     pub(crate) address: SocketAddr,
@@ -38,7 +38,7 @@ impl MetricsEndpoint {
         let listener = std::net::TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let (token, token_file) = Token::of(state, AGENTS)?;
+        let (token, token_file) = AccessToken::of(state, AGENTS)?;
         Ok(MetricsEndpoint { listener, token, token_file, address })
     }
 
@@ -47,7 +47,7 @@ impl MetricsEndpoint {
     }
 
     /// Serves until the program ends.
-    pub(crate) fn serve(self, tally: Arc<Tally>) -> Result {
+    pub(crate) fn serve(self, tally: Arc<WorkerTally>) -> Result {
         let token = Arc::new(self.token);
         let ask = move |headers: HeaderMap| {
             let token = Arc::clone(&token);
@@ -68,7 +68,7 @@ impl MetricsEndpoint {
     }
 }
 
-async fn figures(headers: &HeaderMap, token: &Token, tally: Arc<Tally>) -> Response {
+async fn figures(headers: &HeaderMap, token: &AccessToken, tally: Arc<WorkerTally>) -> Response {
     let shown = headers.get(AUTHORIZATION).and_then(|shown| shown.to_str().ok());
     let is_let_in = shown.and_then(|shown| shown.split_at_checked(BEARER.len())).is_some_and(
         |(scheme, shown)| scheme.eq_ignore_ascii_case(BEARER) && token.is(shown.as_bytes()),

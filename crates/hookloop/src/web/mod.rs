@@ -37,47 +37,47 @@ use tokio::net::TcpListener;
 use crate::error::{CliError, Result};
 use crate::mcp::ToolService;
 use dashboard::Dashboard;
-use guard::{Guard, LOGIN};
-use login::Logins;
-use routes::Parts;
+use guard::{LOGIN, RequestGuard};
+use login::LoginTable;
+use routes::ServerParts;
 
 pub(crate) use metrics_endpoint::MetricsEndpoint;
 pub(crate) use routes::MCP;
-pub(crate) use sites::Sites;
-pub(crate) use token::{AGENTS, PEOPLE, Token};
+pub(crate) use sites::ProjectSites;
+pub(crate) use token::{AGENTS, AccessToken, PEOPLE};
 
 /// A server that is bound to its port.
-pub(crate) struct Server {
+pub(crate) struct WebServer {
     listener: TcpListener,
     address: SocketAddr,
     /// The code that logs in once.
     code: String,
-    parts: Parts,
+    parts: ServerParts,
 }
 
 /// The tokens of agents and of people.
-pub(crate) struct Tokens {
-    pub(crate) agents: Token,
-    pub(crate) people: Token,
+pub(crate) struct ServerTokens {
+    pub(crate) agents: AccessToken,
+    pub(crate) people: AccessToken,
 }
 
-impl Server {
+impl WebServer {
     pub(crate) async fn bind(
         (host, port): (IpAddr, u16),
-        tokens: Tokens,
+        tokens: ServerTokens,
         service: Arc<ToolService>,
-        sites: Sites,
-    ) -> Result<Server> {
+        sites: ProjectSites,
+    ) -> Result<WebServer> {
         let busy = |error| {
             let failed = CliError::system(format!("{host}:{port}: {error}"));
             failed.hint("hookloop serve --port 0")
         };
         let listener = TcpListener::bind((host, port)).await.map_err(busy)?;
         let address = listener.local_addr()?;
-        let (logins, code) = Logins::new(tokens.people)?;
-        let guard = Arc::new(Guard::new(address.port(), tokens.agents, logins));
+        let (logins, code) = LoginTable::new(tokens.people)?;
+        let guard = Arc::new(RequestGuard::new(address.port(), tokens.agents, logins));
         let dashboard = Arc::new(Dashboard::new(sites)?);
-        Ok(Server { listener, address, code, parts: Parts { service, dashboard, guard } })
+        Ok(WebServer { listener, address, code, parts: ServerParts { service, dashboard, guard } })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

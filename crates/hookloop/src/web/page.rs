@@ -129,7 +129,7 @@ fn spelled(text: &str) -> String {
 
 /// The project that a page is of.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Heading {
+pub(super) struct PageHeading {
     pub(super) key: String,
     pub(super) name: String,
     pub(super) root: String,
@@ -139,7 +139,7 @@ pub(super) struct Heading {
 
 /// A page in the making.
 #[derive(Debug)]
-pub(super) struct Page<'t> {
+pub(super) struct WebPage<'t> {
     templates: &'t Templates,
     /// Which parts are wanted; all of them if none is named.
     wanted: Vec<String>,
@@ -152,7 +152,7 @@ pub(super) struct Frame<'a> {
     pub(super) title: &'a str,
     /// Which of the project's pages it is.
     pub(super) section: &'a str,
-    pub(super) heading: &'a Heading,
+    pub(super) heading: &'a PageHeading,
     pub(super) seq: u64,
     /// The subject of the page, if it has one.
     pub(super) subject: Option<&'a Subject>,
@@ -160,7 +160,7 @@ pub(super) struct Frame<'a> {
 
 /// How a part is kept up to date.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct PagePart {
     /// As addresses and the document have it.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
@@ -169,29 +169,29 @@ pub(super) struct Part {
     pub(super) every: Option<u32>,
 }
 
-impl Part {
+impl PagePart {
     pub(super) const fn new(
         name: &'static str,
         title: &'static str,
         topics: &'static [Topic],
-    ) -> Part {
-        Part { name, title, topics, every: None }
+    ) -> PagePart {
+        PagePart { name, title, topics, every: None }
     }
 
-    pub(super) const fn every(self, seconds: u32) -> Part {
-        Part { every: Some(seconds), ..self }
+    pub(super) const fn every(self, seconds: u32) -> PagePart {
+        PagePart { every: Some(seconds), ..self }
     }
 }
 
-impl<'t> Page<'t> {
-    pub(super) fn new(templates: &'t Templates, wanted: Vec<String>) -> Page<'t> {
-        Page { templates, wanted, parts: Vec::new() }
+impl<'t> WebPage<'t> {
+    pub(super) fn new(templates: &'t Templates, wanted: Vec<String>) -> WebPage<'t> {
+        WebPage { templates, wanted, parts: Vec::new() }
     }
 
     /// Adds a part, if it is wanted.
     pub(super) fn part<E: From<Error>>(
         &mut self,
-        part: Part,
+        part: PagePart,
         template: &str,
         values: impl FnOnce() -> Result<Value, E>,
     ) -> Result<(), E> {
@@ -269,8 +269,8 @@ mod tests {
     #[test]
     fn a_part_that_is_not_wanted_is_not_made() {
         let templates = Templates::new(Assets::new()).unwrap();
-        let mut page = Page::new(&templates, vec!["b".to_owned()]);
-        let part = |name| Part::new(name, "Title", &[Topic::Log]);
+        let mut page = WebPage::new(&templates, vec!["b".to_owned()]);
+        let part = |name| PagePart::new(name, "Title", &[Topic::Log]);
         let values = || Ok::<_, Error>(context! { title => "t", text => "x", next => "" });
         page.part(part("a"), "message.html", || -> Result<Value, Error> { panic!("not wanted") })
             .unwrap();

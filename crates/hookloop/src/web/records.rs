@@ -17,7 +17,7 @@ const STEP_GROWTH: usize = 8;
 
 /// The events of a session, and its state.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct SessionRecord {
     pub(super) timeline: Timeline,
     pub(super) session: Session,
     /// Its last event.
@@ -25,21 +25,21 @@ pub(super) struct Record {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Records(Mutex<HashMap<SessionId, Arc<Mutex<Record>>>>);
+pub(super) struct SessionRecords(Mutex<HashMap<SessionId, Arc<Mutex<SessionRecord>>>>);
 
-impl Records {
+impl SessionRecords {
     /// Returns the session in its current state; none if the log has no such session.
     pub(super) fn get(
         &self,
         project: &Project,
         id: &SessionId,
-    ) -> Result<Option<Arc<Mutex<Record>>>, EngineError> {
+    ) -> Result<Option<Arc<Mutex<SessionRecord>>>, EngineError> {
         let known = lock(&self.0).get(id).cloned();
         if let Some(known) = known {
             lock(&known).grow(project, id)?;
             return Ok(Some(known));
         }
-        let Some(read) = Record::read(project, id)? else { return Ok(None) };
+        let Some(read) = SessionRecord::read(project, id)? else { return Ok(None) };
         let read = Arc::new(Mutex::new(read));
         let mut kept = lock(&self.0);
         if kept.len() >= KEPT_MAX {
@@ -50,14 +50,18 @@ impl Records {
     }
 }
 
-impl Record {
-    fn read(project: &Project, id: &SessionId) -> Result<Option<Record>, EngineError> {
+impl SessionRecord {
+    fn read(project: &Project, id: &SessionId) -> Result<Option<SessionRecord>, EngineError> {
         let events = project.log().history(&Subject::Session(id.clone()), usize::MAX)?;
         let timed = events.iter().map(|stored| (stored.event.at, &stored.event.body));
         let timeline = Timeline::of(timed);
         let session = Session::of(events.iter().map(|stored| &stored.event.body));
         let version = events.last().map_or(0, |last| last.seq);
-        Ok(timeline.zip(session).map(|(timeline, session)| Record { timeline, session, version }))
+        Ok(timeline.zip(session).map(|(timeline, session)| SessionRecord {
+            timeline,
+            session,
+            version,
+        }))
     }
 
     fn grow(&mut self, project: &Project, id: &SessionId) -> Result<(), EngineError> {

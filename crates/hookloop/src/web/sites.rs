@@ -11,8 +11,8 @@ use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::store::Links;
 use hookloop_engine::trust;
 
-use super::live::Live;
-use super::records::Records;
+use super::live::LiveUpdates;
+use super::records::SessionRecords;
 use crate::environment::caller;
 use crate::error::{CliError, Result};
 use crate::mcp::FileStamp;
@@ -23,35 +23,35 @@ const LISTED_MAX: usize = 50;
 const OPEN_MAX: usize = 64;
 
 #[derive(Debug)]
-pub(crate) struct Sites {
+pub(crate) struct ProjectSites {
     here: Place,
     home: PathBuf,
     surroundings: Surroundings,
-    open: Mutex<HashMap<String, Arc<Site>>>,
+    open: Mutex<HashMap<String, Arc<ProjectSite>>>,
 }
 
 /// An open project.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct ProjectSite {
     /// Its name in addresses.
     pub(super) key: String,
     pub(super) place: Place,
     pub(super) project: Project,
     /// The error, if only its log could be opened.
     pub(super) trouble: Option<String>,
-    pub(super) live: Arc<Live>,
-    pub(super) records: Records,
+    pub(super) live: Arc<LiveUpdates>,
+    pub(super) records: SessionRecords,
     /// Opened at the first view.
     pub(super) fleet: Mutex<Option<Fleet>>,
     /// The stamps of the files that configure the project.
     stamps: [FileStamp; 3],
 }
 
-impl Sites {
+impl ProjectSites {
     /// Returns the project at `here`, and the others with state in `home`.
-    pub(crate) fn new(here: Place, home: PathBuf, surroundings: Surroundings) -> Sites {
+    pub(crate) fn new(here: Place, home: PathBuf, surroundings: Surroundings) -> ProjectSites {
         let surroundings = Surroundings { stays: Some(Links::default()), ..surroundings };
-        Sites { here, home, surroundings, open: Mutex::default() }
+        ProjectSites { here, home, surroundings, open: Mutex::default() }
     }
 
     /// The key of the project that is served.
@@ -67,14 +67,14 @@ impl Sites {
     }
 
     /// Returns the project of a key, with its current configuration. Blocks.
-    pub(super) fn get(&self, wanted: &str) -> Result<Option<Arc<Site>>> {
+    pub(super) fn get(&self, wanted: &str) -> Result<Option<Arc<ProjectSite>>> {
         let known = self.lock().get(wanted).map(|site| site.place.clone());
         let find = || self.list().into_iter().find(|place| key(place) == wanted);
         known.or_else(find).map(|place| self.at(&place)).transpose()
     }
 
     /// The project at a place.
-    pub(super) fn at(&self, place: &Place) -> Result<Arc<Site>> {
+    pub(super) fn at(&self, place: &Place) -> Result<Arc<ProjectSite>> {
         let key = key(place);
         let stamps = self.stamps(place);
         let known = self.lock().get(&key).cloned();
@@ -82,13 +82,13 @@ impl Sites {
             return Ok(Arc::clone(site));
         }
         let (project, trouble) = self.open(place, known.as_deref())?;
-        let site = Arc::new(Site {
+        let site = Arc::new(ProjectSite {
             key: key.clone(),
             place: place.clone(),
             project,
             trouble,
             live: known.map(|site| Arc::clone(&site.live)).unwrap_or_default(),
-            records: Records::default(),
+            records: SessionRecords::default(),
             fleet: Mutex::default(),
             stamps,
         });
@@ -106,7 +106,11 @@ impl Sites {
     }
 
     /// Opens a project; if its configuration is invalid, only its log.
-    fn open(&self, place: &Place, known: Option<&Site>) -> Result<(Project, Option<String>)> {
+    fn open(
+        &self,
+        place: &Place,
+        known: Option<&ProjectSite>,
+    ) -> Result<(Project, Option<String>)> {
         let opened = match known.filter(|site| site.trouble.is_none()) {
             Some(site) => site.project.renewed(place, &self.surroundings),
             None => Project::open(place, caller(place), &self.surroundings),
@@ -141,7 +145,7 @@ impl Sites {
         ]
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Site>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<ProjectSite>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -7,7 +7,7 @@ use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::Place;
 use tokio::sync::oneshot;
 
-use super::guard::Access;
+use super::guard::RouteAccess;
 use super::routes::ROUTES;
 use super::*;
 use crate::mcp::ProjectOpener;
@@ -30,9 +30,10 @@ fn with_server(ask: impl FnOnce(At) + Send + 'static) {
     runtime.block_on(async {
         let service = ToolService::new(ProjectOpener::new(None, None));
         let at = (IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-        let tokens = Tokens { agents: Token::new(TOKEN), people: Token::new(OWN) };
-        let sites = Sites::new(place, home.path().to_owned(), Surroundings::default());
-        let server = Server::bind(at, tokens, service, sites).await.unwrap();
+        let tokens =
+            ServerTokens { agents: AccessToken::new(TOKEN), people: AccessToken::new(OWN) };
+        let sites = ProjectSites::new(place, home.path().to_owned(), Surroundings::default());
+        let server = WebServer::bind(at, tokens, service, sites).await.unwrap();
         let at = At { port: server.address().port(), code: server.code.clone() };
         let (done, is_done) = oneshot::channel();
         let asked = std::thread::spawn(move || {
@@ -78,13 +79,13 @@ fn cookie(answer: &str) -> String {
 #[test]
 fn no_route_answers_who_may_not_ask() {
     with_server(|At { port, .. }| {
-        let nothing = ("/nothing", Access::Either);
+        let nothing = ("/nothing", RouteAccess::Either);
         let routes = ROUTES.iter().map(|route| (route.path, route.access)).chain([nothing]);
         for (path, access) in routes {
             let (right, other) = match access {
-                Access::Agents => (TOKEN, OWN),
-                Access::People | Access::Anyone => (OWN, TOKEN),
-                Access::Either => (OWN, "0124"),
+                RouteAccess::Agents => (TOKEN, OWN),
+                RouteAccess::People | RouteAccess::Anyone => (OWN, TOKEN),
+                RouteAccess::Either => (OWN, "0124"),
             };
             for method in METHODS {
                 let check = |head: &str, expected: u16| {
@@ -98,7 +99,7 @@ fn no_route_answers_who_may_not_ask() {
                     "Host: localhost:PORT\r\nOrigin: http://127.0.0.1:PORT\r\nAuthorization: Bearer RIGHT\r\n",
                     403,
                 );
-                if access == Access::Anyone {
+                if access == RouteAccess::Anyone {
                     continue;
                 }
                 for stranger in [

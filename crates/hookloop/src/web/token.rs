@@ -18,17 +18,17 @@ const BYTES: usize = 32;
 /// Bytes that are read of a file: a token, the end of its line, and one more to detect a longer file.
 const READ_MAX: u64 = BYTES as u64 * 2 + 2;
 
-pub(crate) struct Token(String);
+pub(crate) struct AccessToken(String);
 
-impl std::fmt::Debug for Token {
+impl std::fmt::Debug for AccessToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Token(…)")
     }
 }
 
-impl Token {
+impl AccessToken {
     /// The token in a file of that name in a directory of state, which is made there the first time.
-    pub(crate) fn of(state: &Path, file_name: &str) -> Result<(Token, PathBuf)> {
+    pub(crate) fn of(state: &Path, file_name: &str) -> Result<(AccessToken, PathBuf)> {
         let path = state.join(file_name);
         let token = match path.symlink_metadata() {
             Ok(_) => read(&path)?,
@@ -46,12 +46,12 @@ impl Token {
     }
 
     #[cfg(test)]
-    pub(super) fn new(text: &str) -> Token {
-        Token(text.to_owned())
+    pub(super) fn new(text: &str) -> AccessToken {
+        AccessToken(text.to_owned())
     }
 }
 
-fn make(path: &Path) -> std::io::Result<Token> {
+fn make(path: &Path) -> std::io::Result<AccessToken> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -63,10 +63,10 @@ fn make(path: &Path) -> std::io::Result<Token> {
         .and_then(|()| std::fs::hard_link(&whole, path));
     // The temporary file has the mode 0600; one that stays does no harm.
     let _ = std::fs::remove_file(&whole);
-    made.map(|()| Token(token))
+    made.map(|()| AccessToken(token))
 }
 
-fn read(path: &Path) -> Result<Token> {
+fn read(path: &Path) -> Result<AccessToken> {
     let flags = OFlags::NOFOLLOW.bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
     let file = file.map_err(|error| failed(path, &error))?;
@@ -75,7 +75,7 @@ fn read(path: &Path) -> Result<Token> {
     file.take(READ_MAX).read_to_string(&mut text).map_err(|error| failed(path, &error))?;
     let token = text.strip_suffix('\n').unwrap_or(&text);
     if token.len() == BYTES * 2 && token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        Ok(Token(token.to_owned()))
+        Ok(AccessToken(token.to_owned()))
     } else {
         Err(CliError::system(format!("{} holds no token", path.display()))
             .hint(format!("rm {}", path.display())))

@@ -9,22 +9,22 @@ use crate::present;
 
 /// A moment as text and as a machine-readable time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct When {
+pub(super) struct PageTime {
     iso: String,
     text: String,
     ago: String,
 }
 
-impl When {
-    pub(super) fn new(at: Timestamp, now: Timestamp) -> When {
+impl PageTime {
+    pub(super) fn new(at: Timestamp, now: Timestamp) -> PageTime {
         let iso = at.to_string();
         let text = iso.get(..19).unwrap_or(&iso).replace('T', " ");
-        When { text, ago: present::ago(now.millis_since(at)), iso }
+        PageTime { text, ago: present::ago(now.millis_since(at)), iso }
     }
 }
 
-impl From<When> for Value {
-    fn from(when: When) -> Value {
+impl From<PageTime> for Value {
+    fn from(when: PageTime) -> Value {
         value_of(when)
     }
 }
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn moments_are_said_in_order() {
         let at = "2026-01-17T10:00:00Z".parse().unwrap();
-        assert_eq!(When::new(at, at).text, "2026-01-17 10:00:00");
+        assert_eq!(PageTime::new(at, at).text, "2026-01-17 10:00:00");
     }
 
     #[test]

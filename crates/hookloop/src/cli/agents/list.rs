@@ -6,17 +6,17 @@ use hookloop_engine::agents::{Settings, known::KNOWN};
 use serde_json::json;
 
 use super::super::session::runner;
-use super::Context;
+use crate::cli::context::CommandContext;
 use crate::error::Result;
-use crate::output::{BOLD, Cell, DIM};
+use crate::output::{BOLD, DIM, TableCell};
 use crate::sanitize::plain;
 
 /// Which agents there are, which of them are installed, and what each may do
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct AgentListArgs {}
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl AgentListArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let rules = project.rules();
         let runner = runner(&project)?;
@@ -68,10 +68,10 @@ impl Args {
                     (Err(why), Ok(_)) => why.to_string(),
                 };
                 vec![
-                    Cell::new(plain(name)).style(BOLD),
-                    Cell::new(settings.as_ref().map_or("", source)),
-                    Cell::new(state),
-                    Cell::new(plain(&powers)).style(DIM),
+                    TableCell::new(plain(name)).style(BOLD),
+                    TableCell::new(settings.as_ref().map_or("", source)),
+                    TableCell::new(state),
+                    TableCell::new(plain(&powers)).style(DIM),
                 ]
             })
             .collect();

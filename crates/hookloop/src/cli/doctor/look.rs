@@ -19,7 +19,7 @@ use hookloop_engine::runner::Runner;
 use hookloop_engine::user::{StoreName, User};
 use hookloop_http::HttpClient;
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::environment::{caller, state_home};
 use crate::error::CliError;
 
@@ -27,7 +27,7 @@ use crate::error::CliError;
 const STORE_WITHIN: Duration = Duration::from_secs(5);
 
 /// The facts that need no check.
-struct Known {
+struct KnownFacts {
     directory: PathBuf,
     around: Surroundings,
     state_home: Option<PathBuf>,
@@ -37,7 +37,7 @@ struct Known {
 }
 
 /// Returns all findings: those that stop the rest first, then group by group.
-pub(super) fn all(context: &Context) -> Vec<Finding> {
+pub(super) fn all(context: &CommandContext) -> Vec<Finding> {
     let mut first = Vec::new();
     let known = know(context, &mut first);
     let runner = known.runner(&mut first);
@@ -75,7 +75,7 @@ pub(super) fn all(context: &Context) -> Vec<Finding> {
     first.into_iter().chain(rest).collect()
 }
 
-fn know(context: &Context, first: &mut Vec<Finding>) -> Known {
+fn know(context: &CommandContext, first: &mut Vec<Finding>) -> KnownFacts {
     let directory = context.directory().unwrap_or_else(|_| PathBuf::from("."));
     let around = context.surroundings().unwrap_or_else(|error| {
         first.push(failed(Group::Store, "store", &error));
@@ -105,7 +105,7 @@ fn know(context: &Context, first: &mut Vec<Finding>) -> Known {
     };
     // Errors come before what is only missing.
     first.sort_by_key(|finding| finding.status != FindingStatus::Error);
-    Known { directory, around, state_home, place, user, settings }
+    KnownFacts { directory, around, state_home, place, user, settings }
 }
 
 /// The user's own file under the policy, as far as both can be read.
@@ -167,7 +167,7 @@ fn machine() -> Vec<Finding> {
     findings
 }
 
-impl Known {
+impl KnownFacts {
     fn state(&self) -> Vec<Finding> {
         let Some(home) = &self.state_home else { return Vec::new() };
         let mut findings = doctor::examine_state(home);

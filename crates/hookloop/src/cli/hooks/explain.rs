@@ -11,15 +11,16 @@ use hookloop_engine::sandbox::in_words;
 use hookloop_engine::trust::Standing;
 use serde_json::{Value, json};
 
-use super::{Context, find_task};
+use super::find_task;
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 use crate::json_output::{handler_name, source_name};
-use crate::output::{BOLD, DIM, Output};
+use crate::output::{BOLD, CommandOutput, DIM};
 use crate::sanitize::plain;
 
 /// Print what would run at a point, in order, and why
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct HookExplainArgs {
     /// The hook point, such as `stop` or `task_completed`
     point: String,
 
@@ -28,8 +29,8 @@ pub(crate) struct Args {
     task: Option<String>,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl HookExplainArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let point: Point =
             self.point.parse().map_err(|error: NoSuchPoint| CliError::usage(error))?;
         let project = context.project_to_read()?;
@@ -63,7 +64,7 @@ impl Args {
 }
 
 fn print(
-    out: &mut Output,
+    out: &mut CommandOutput,
     one: &Explained,
     standing: Standing,
     (point, number, policy): (&Point, usize, &Policies),

@@ -7,7 +7,8 @@ use hookloop_engine::project::Project;
 use hookloop_engine::run::HookRun;
 use serde_json::json;
 
-use super::{Context, find_task};
+use super::find_task;
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 use crate::output::{BOLD, DIM};
 use crate::sanitize::{plain, plain_output};
@@ -20,7 +21,7 @@ const NOT_PASSED: u8 = 1;
 /// The command prints the hook's result. It records nothing and takes no action. Exit code: 0 if the hook passed or had
 /// nothing to do; 1 if it blocks, fails or asks for a human; 3 if it is not trusted, and so did not run.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct HookRunArgs {
     /// The hook
     name: String,
 
@@ -37,8 +38,8 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl HookRunArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let registry = project.hooks()?;
         let task = self.task.as_deref().map(|id| find_task(&project, id)).transpose()?;
@@ -90,7 +91,7 @@ fn has_passed(run: &HookRun) -> bool {
     is_good && run.outcome.verdict == Verdict::Pass
 }
 
-fn dry_run(context: &mut Context, project: &Project, hook: &Hook, point: &Point) -> Result {
+fn dry_run(context: &mut CommandContext, project: &Project, hook: &Hook, point: &Point) -> Result {
     let standing = project.runner().map(|runner| runner.standing(hook).name());
     let what = super::explain::what(hook);
     let out = &mut context.out;
@@ -102,7 +103,7 @@ fn dry_run(context: &mut Context, project: &Project, hook: &Hook, point: &Point)
     out.line(format_args!("  {DIM}{}{DIM:#}", standing.unwrap_or("own")))
 }
 
-fn print(context: &mut Context, point: &Point, run: &HookRun) -> Result {
+fn print(context: &mut CommandContext, point: &Point, run: &HookRun) -> Result {
     let out = &mut context.out;
     let status = run.outcome.status.name();
     let (verdict, feedback) = match &run.outcome.verdict {

@@ -12,10 +12,10 @@ use hookloop_engine::trust::{Definition, Seen, Standing};
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
-use super::Context;
 use super::visible::visible;
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
-use crate::output::{BOLD, DIM, Output};
+use crate::output::{BOLD, CommandOutput, DIM};
 
 /// Lines of a script, and characters of each, that are shown.
 const SCRIPT_LINES_MAX: usize = 200;
@@ -34,7 +34,7 @@ const DIFF_TIME: Duration = Duration::from_secs(1);
 /// You also agree to the gates. If gates are gone or weaker than those that you agreed to before, the
 /// difference is shown, and no session starts until you agree to it.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct HookTrustArgs {
     /// Agree without a question
     #[arg(long, conflicts_with = "show")]
     yes: bool,
@@ -44,13 +44,13 @@ pub(crate) struct Args {
     show: bool,
 }
 
-impl Args {
+impl HookTrustArgs {
     /// Whether it may agree to something.
     pub(in crate::cli) fn trusts(&self) -> bool {
         !self.show
     }
 
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let place = context.place()?;
         place.prepare()?;
         let user = context.user()?;
@@ -112,7 +112,7 @@ impl Args {
 }
 
 /// Asks whether the user agrees to `what`.
-pub(crate) fn ask(out: &mut Output, what: &str, question: &str, hint: &str) -> Result<bool> {
+pub(crate) fn ask(out: &mut CommandOutput, what: &str, question: &str, hint: &str) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
         return Err(CliError::untrusted(format!("nobody is here to agree to {what}")).hint(hint));
     }
@@ -125,7 +125,7 @@ pub(crate) fn ask(out: &mut Output, what: &str, question: &str, hint: &str) -> R
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn screen(out: &mut Output, consent: &HookConsent, digest: &str) -> Result {
+fn screen(out: &mut CommandOutput, consent: &HookConsent, digest: &str) -> Result {
     let seen = &consent.offer.seen;
     if seen.is_empty() {
         out.line("This repository brings no hooks that run something.")?;
@@ -260,7 +260,7 @@ fn bounded(mut lines: Vec<String>, name: &str) -> Vec<String> {
 /// Prints the definitions to trust, beside the trusted ones; `details` are further lines of a definition that is not
 /// trusted.
 pub(crate) fn compare(
-    out: &mut Output,
+    out: &mut CommandOutput,
     agreed: &[Definition],
     found: &[&Definition],
     details: &mut dyn FnMut(&Definition, Option<&Definition>) -> Vec<String>,

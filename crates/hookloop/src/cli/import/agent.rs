@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::Tool;
+use super::ImportTool;
 use super::script_command::is_script;
-use super::source::Source;
+use super::source::SourceFile;
 use crate::cli::import::fields::SourceFields;
 use crate::cli::import::import_report::{FoundHook, ImportReport};
 
-pub(super) const CLAUDE: Tool =
-    Tool { name: "claude", files: &[".claude/settings.json"], read: claude };
-pub(super) const CODEMIE: Tool =
-    Tool { name: "codemie", files: &[".codemie/codemie-cli.config.json"], read: codemie };
+pub(super) const CLAUDE: ImportTool =
+    ImportTool { name: "claude", files: &[".claude/settings.json"], read: claude };
+pub(super) const CODEMIE: ImportTool =
+    ImportTool { name: "codemie", files: &[".codemie/codemie-cli.config.json"], read: codemie };
 
 /// A larger timeout is in milliseconds: both units occur, and no hook takes a quarter of an hour.
 const SECONDS_MAX: u64 = 900;
@@ -57,7 +57,7 @@ const OF_CODEMIE: [&str; 17] = [
 
 /// How a file writes lengths of time.
 #[derive(Clone, Copy)]
-enum Unit {
+enum TimeoutUnit {
     /// Seconds, or milliseconds where they are many.
     Either,
     Milliseconds,
@@ -65,25 +65,26 @@ enum Unit {
 
 /// The rules for reading a file.
 #[derive(Clone, Copy)]
-struct Dialect {
-    unit: Unit,
+struct HookDialect {
+    unit: TimeoutUnit,
     /// The file switches all of its hooks off.
     is_off: bool,
 }
 
-const OF_CODEMIE_HOOKS: Dialect = Dialect { unit: Unit::Milliseconds, is_off: false };
+const OF_CODEMIE_HOOKS: HookDialect =
+    HookDialect { unit: TimeoutUnit::Milliseconds, is_off: false };
 
-fn claude(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+fn claude(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     let mut file = SourceFields::of("", source.json()?)?;
     let is_off = file.is_true("disableAllHooks");
-    events(file.object("hooks")?, Dialect { unit: Unit::Either, is_off }, report)?;
+    events(file.object("hooks")?, HookDialect { unit: TimeoutUnit::Either, is_off }, report)?;
     retries(&mut file, report);
     of_the_agent(&mut file, &OF_CLAUDE, report);
     file.finish(report);
     Ok(())
 }
 
-fn codemie(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+fn codemie(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     let mut file = SourceFields::of("", source.json()?)?;
     let active = file.text("activeProfile");
     file.take("version");
@@ -119,7 +120,11 @@ fn of_the_agent(file: &mut SourceFields, names: &[&str], report: &mut ImportRepo
     }
 }
 
-fn events(hooks: SourceFields, dialect: Dialect, report: &mut ImportReport) -> Result<(), String> {
+fn events(
+    hooks: SourceFields,
+    dialect: HookDialect,
+    report: &mut ImportReport,
+) -> Result<(), String> {
     for (event, groups) in hooks.each() {
         let Some((point, is_gate)) = point(&event) else {
             let why = match event.as_str() {
@@ -192,7 +197,7 @@ fn hook(
     event: &str,
     point: &str,
     is_gate: bool,
-    dialect: Dialect,
+    dialect: HookDialect,
     mut entry: SourceFields,
     report: &mut ImportReport,
 ) {
@@ -211,7 +216,7 @@ fn hook(
     let mut changes = Vec::new();
     if let Some(timeout) = entry.number("timeout") {
         let timeout = match dialect.unit {
-            Unit::Either if timeout <= SECONDS_MAX => format!("{timeout}s"),
+            TimeoutUnit::Either if timeout <= SECONDS_MAX => format!("{timeout}s"),
             _ => format!("{timeout}ms"),
         };
         found = found.with("timeout", timeout);

@@ -3,12 +3,12 @@
 use hookloop_core::builtin::Builtin;
 use serde::Deserialize;
 
-use super::Tool;
-use super::source::Source;
+use super::ImportTool;
+use super::source::SourceFile;
 use crate::cli::import::import_report::{FoundHook, ImportReport};
 
-pub(super) const TOOL: Tool =
-    Tool { name: "automation-hooks", files: &["data/automation-hooks.json"], read };
+pub(super) const TOOL: ImportTool =
+    ImportTool { name: "automation-hooks", files: &["data/automation-hooks.json"], read };
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -26,7 +26,7 @@ struct AutomationHook {
     event_types: Option<Vec<String>>,
 }
 
-fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     let file: AutomationFile =
         serde_json::from_str(&source.text).map_err(|error| error.to_string())?;
     if file.version != "1.0" {

@@ -3,13 +3,13 @@
 use hookloop_core::task::{Obstacle, TaskState};
 use serde_json::{Value, json};
 
-use super::Tool;
-use super::source::Source;
-use super::tasks::Draft;
+use super::ImportTool;
+use super::source::SourceFile;
+use super::tasks::TaskDraft;
 use crate::cli::import::fields::SourceFields;
 use crate::cli::import::import_report::ImportReport;
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ImportTool = ImportTool {
     name: "beads",
     files: &[".beads/issues.jsonl", ".beads/beads.jsonl", "issues.jsonl"],
     read,
@@ -57,7 +57,7 @@ const NOWHERE: [(&str, &str); 36] = [
 /// Issues that are none.
 const NO_WORK: [&str; 4] = ["ephemeral", "is_template", "pinned", "event_kind"];
 
-fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     for line in source.json_lines() {
         let (number, value) = line?;
         let at = |error: String| format!("line {number}: {error}");
@@ -86,7 +86,7 @@ fn issue(mut issue: SourceFields, report: &mut ImportReport) -> Result<(), Strin
         return Ok(());
     }
     let (state, reason) = state(&status, &mut issue, report);
-    let mut draft = Draft {
+    let mut draft = TaskDraft {
         goal: issue.text("title").unwrap_or_default(),
         description: vec![
             ("", issue.text("description").unwrap_or_default()),
@@ -103,7 +103,7 @@ fn issue(mut issue: SourceFields, report: &mut ImportReport) -> Result<(), Strin
         created_at: issue.text("created_at"),
         completed_at: issue.text("closed_at"),
         id,
-        ..Draft::default()
+        ..TaskDraft::default()
     };
     for dependency in issue.list("dependencies") {
         let dependency = match dependency {
@@ -160,7 +160,7 @@ fn state(
     }
 }
 
-fn depend(draft: &mut Draft, mut dependency: SourceFields, report: &mut ImportReport) {
+fn depend(draft: &mut TaskDraft, mut dependency: SourceFields, report: &mut ImportReport) {
     let kind = dependency.text("type").unwrap_or_else(|| "blocks".to_owned());
     let Some(on) = dependency.text("depends_on_id") else {
         return report.lose("a dependency", "it has no `depends_on_id`");

@@ -8,7 +8,7 @@ use hookloop_engine::config::{FILE_NAME, settings_from};
 use super::import_report::ImportReport;
 use super::merge::{MergeError, merge};
 use super::yaml;
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::cli::install::show_change;
 use crate::error::{CliError, Result};
 use crate::native::file;
@@ -37,7 +37,7 @@ pub(super) enum ConfigOutcome {
 /// Writes the imported configuration to a new file. If the file exists, merges into it with `--write`, else returns the
 /// text to paste.
 pub(super) fn write_or_show(
-    context: &mut Context,
+    context: &mut CommandContext,
     report: &ImportReport,
     names: &str,
     writes: bool,
@@ -66,7 +66,7 @@ pub(super) fn write_or_show(
 
 /// Prints the changes of the file, then writes them.
 fn merge_into(
-    context: &mut Context,
+    context: &mut CommandContext,
     path: PathBuf,
     report: &ImportReport,
 ) -> Result<ConfigOutcome> {

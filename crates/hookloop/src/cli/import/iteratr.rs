@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::Tool;
-use super::source::Source;
+use super::ImportTool;
+use super::source::SourceFile;
 use crate::cli::import::fields::SourceFields;
 use crate::cli::import::import_report::{FoundHook, ImportReport};
 
-pub(super) const TOOL: Tool =
-    Tool { name: "iteratr", files: &[".iteratr.hooks.yml", "iteratr.yml"], read };
+pub(super) const TOOL: ImportTool =
+    ImportTool { name: "iteratr", files: &[".iteratr.hooks.yml", "iteratr.yml"], read };
 
 /// Its points, and their names here.
 const POINTS: [(&str, &str); 6] = [
@@ -22,7 +22,7 @@ const POINTS: [(&str, &str); 6] = [
 /// The timeout of a hook that sets none.
 const TIMEOUT_SECONDS: u64 = 30;
 
-fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     let mut file = SourceFields::of("", source.yaml()?)?;
     if source.name().contains("hooks") {
         hooks(&mut file, report)?

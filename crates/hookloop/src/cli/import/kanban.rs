@@ -3,14 +3,14 @@
 use hookloop_core::task::TaskState;
 use serde_json::{Map, Value};
 
-use super::Tool;
-use super::source::Source;
-use super::tasks::Draft;
+use super::ImportTool;
+use super::source::SourceFile;
+use super::tasks::TaskDraft;
 use crate::cli::import::fields::SourceFields;
 use crate::cli::import::import_report::ImportReport;
 
-pub(super) const TOOL: Tool =
-    Tool { name: "vibe-kanban", files: &["issues.csv", "tasks.json"], read };
+pub(super) const TOOL: ImportTool =
+    ImportTool { name: "vibe-kanban", files: &["issues.csv", "tasks.json"], read };
 
 /// The columns of the export, and the fields of a task, that are one thing here.
 const NAMES: [(&str, &str); 10] = [
@@ -37,7 +37,7 @@ const NOWHERE: [(&str, &str); 9] = [
     ("shared_task_id", "a shared store is `store: nats://…`"),
 ];
 
-fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     let tasks =
         if source.ends_with(&[".json"]) { listed(source.json()?)? } else { rows(&source.text)? };
     for task in tasks {
@@ -110,7 +110,7 @@ fn one(mut task: SourceFields, report: &mut ImportReport) {
         report.lose(format!("priority {urgency}"), "left out: it is not a priority that is known");
     }
     let project = task.text("project");
-    Draft {
+    TaskDraft {
         id: task.text("id").unwrap_or_default(),
         goal: task.text("title").unwrap_or_default(),
         description: vec![("", task.text("description").unwrap_or_default())],
@@ -121,7 +121,7 @@ fn one(mut task: SourceFields, report: &mut ImportReport) {
         state,
         created_at: task.text("created_at"),
         completed_at: task.text("completed_at"),
-        ..Draft::default()
+        ..TaskDraft::default()
     }
     .take(report);
     report.kept("issues");

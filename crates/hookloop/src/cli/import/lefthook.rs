@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use hookloop_core::options::Length;
 use serde_json::Value;
 
-use super::Tool;
-use super::lefthook_occasion::{Condition, Occasion};
-use super::source::Source;
+use super::ImportTool;
+use super::lefthook_occasion::{GitOccasion, HookCondition};
+use super::source::SourceFile;
 use crate::cli::import::fields::SourceFields;
 use crate::cli::import::import_report::{FoundHook, ImportReport};
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ImportTool = ImportTool {
     name: "lefthook",
     files: &[
         "lefthook.yml",
@@ -54,7 +54,7 @@ const OF_LEFTHOOK: [&str; 16] = [
 ];
 
 /// A git hook that is read, or a group of its jobs.
-struct Hook<'a> {
+struct GitHook<'a> {
     name: &'a str,
     source_dir: &'a str,
     /// Names of the file's own templates.
@@ -63,12 +63,12 @@ struct Hook<'a> {
     /// lefthook never runs it.
     is_off: bool,
     /// Conditions of the hook and of the groups around a job.
-    conditions: Vec<Condition>,
+    conditions: Vec<HookCondition>,
 }
 
-impl<'a> Hook<'a> {
-    fn new(name: &'a str, source_dir: &'a str, templates: &'a [String]) -> Hook<'a> {
-        Hook {
+impl<'a> GitHook<'a> {
+    fn new(name: &'a str, source_dir: &'a str, templates: &'a [String]) -> GitHook<'a> {
+        GitHook {
             name,
             source_dir,
             templates,
@@ -88,20 +88,20 @@ impl<'a> Hook<'a> {
     ) -> Option<Self> {
         let mut is_off = self.is_off;
         let mut conditions = self.conditions.clone();
-        match Occasion::of(entry) {
-            Occasion::Never => is_off = true,
-            Occasion::GitStates(states) => {
+        match GitOccasion::of(entry) {
+            GitOccasion::Never => is_off = true,
+            GitOccasion::GitStates(states) => {
                 let why = format!("git runs it still, during a {states} only; no gate runs then");
                 report.lose(what, why);
                 return None;
             }
-            Occasion::If(own) => conditions.extend(own),
+            GitOccasion::If(own) => conditions.extend(own),
         }
-        Some(Hook { is_off, conditions, ..*self })
+        Some(GitHook { is_off, conditions, ..*self })
     }
 }
 
-fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     let value = if source.ends_with(&[".json"]) { source.json()? } else { source.yaml()? };
     let mut file = SourceFields::of("", value)?;
     let source_dir = file.text("source_dir").unwrap_or_else(|| ".lefthook".to_owned());
@@ -134,7 +134,7 @@ fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
             report.unknown(&name);
         } else if gates.contains(&name) {
             let fields = SourceFields::of(name.as_str(), hook)?;
-            read_hook(Hook::new(&name, &source_dir, &templates), fields, report)?;
+            read_hook(GitHook::new(&name, &source_dir, &templates), fields, report)?;
         } else {
             report.lose(name, "git runs it still; nothing here happens at that moment");
         }
@@ -143,14 +143,14 @@ fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
 }
 
 fn read_hook(
-    hook: Hook<'_>,
+    hook: GitHook<'_>,
     mut fields: SourceFields,
     report: &mut ImportReport,
 ) -> Result<(), String> {
     let is_parallel = fields.is_true("parallel");
     let name = hook.name;
     let Some(hook) = hook.narrowed(&mut fields, name, report) else { return Ok(()) };
-    let hook = Hook { is_parallel, ..hook };
+    let hook = GitHook { is_parallel, ..hook };
     for (job, entry) in fields.object("commands")?.each() {
         let entry = SourceFields::of(format!("{name}.commands.{job}"), entry)?;
         one(&hook, Some(&job), entry, "command", report);
@@ -179,7 +179,7 @@ fn read_hook(
 }
 
 fn jobs(
-    hook: &Hook<'_>,
+    hook: &GitHook<'_>,
     list: Vec<Value>,
     depth: usize,
     report: &mut ImportReport,
@@ -200,7 +200,7 @@ fn jobs(
         let what = format!("{}.jobs: group{name}", hook.name);
         let Some(hook) = hook.narrowed(&mut entry, &what, report) else { continue };
         let is_parallel = group.is_true("parallel");
-        jobs(&Hook { is_parallel, ..hook }, inside, depth - 1, report)?;
+        jobs(&GitHook { is_parallel, ..hook }, inside, depth - 1, report)?;
         group.lose(
             report,
             &[
@@ -225,7 +225,7 @@ fn jobs(
 
 /// One command, script or job as a gate.
 fn one(
-    hook: &Hook<'_>,
+    hook: &GitHook<'_>,
     name: Option<&str>,
     mut entry: SourceFields,
     kind: &str,
@@ -275,7 +275,7 @@ fn one(
         let keys = keys.join(" and ");
         changes.push(format!("lefthook applies {keys}: a run that it skips counts as passed"));
     } else {
-        for Condition { place, why, .. } in &hook.conditions {
+        for HookCondition { place, why, .. } in &hook.conditions {
             report.lose(place.as_str(), why.as_str());
         }
     }
@@ -295,7 +295,7 @@ fn one(
 }
 
 /// Returns the command line of an entry: its `run`, or its `script` with the runner; none if it has neither.
-fn line_of(hook: &Hook<'_>, entry: &mut SourceFields) -> Option<String> {
+fn line_of(hook: &GitHook<'_>, entry: &mut SourceFields) -> Option<String> {
     let run = entry.text("run");
     let script = entry.text("script");
     let runner = entry.text("runner");

@@ -8,7 +8,7 @@ use hookloop_core::hook::Source as HookSource;
 use hookloop_engine::config::{FILE_NAME, settings_from};
 use serde_json::{Map, Value, json};
 
-use super::source::Source;
+use super::source::SourceFile;
 use super::yaml;
 
 /// Sections whose members are lists of hooks.
@@ -34,7 +34,7 @@ pub(super) enum MergeError {
 }
 
 /// Something that the file gets.
-enum Insertion {
+enum YamlInsertion {
     Section(String, Value),
     Member { section: String, key: String, value: Value },
     Item { section: String, key: String, item: Value },
@@ -67,7 +67,7 @@ pub(super) fn merge(before: &str, sections: &Map<String, Value>) -> Result<Strin
         let Value::Object(members) = value else { continue };
         match there.get(section) {
             None => {
-                insertions.push(Insertion::Section(section.clone(), value.clone()));
+                insertions.push(YamlInsertion::Section(section.clone(), value.clone()));
                 expected.insert(section.clone(), value.clone());
             }
             Some(known) => {
@@ -130,7 +130,7 @@ fn closed(text: &str, end: &str) -> String {
 }
 
 fn read(text: &str) -> Result<Map<String, Value>, MergeError> {
-    let source = Source { path: PathBuf::from(FILE_NAME), text: text.to_owned() };
+    let source = SourceFile { path: PathBuf::from(FILE_NAME), text: text.to_owned() };
     match source.yaml().map_err(MergeError::Layout)? {
         Value::Object(sections) => Ok(sections),
         Value::Null => Ok(Map::new()),
@@ -143,9 +143,9 @@ fn add_member(
     known: Option<&Value>,
     value: &Value,
     conflicts: &mut Vec<String>,
-) -> Vec<Insertion> {
+) -> Vec<YamlInsertion> {
     match known.filter(|known| !known.is_null()) {
-        None => vec![Insertion::Member {
+        None => vec![YamlInsertion::Member {
             section: section.to_owned(),
             key: key.to_owned(),
             value: value.clone(),
@@ -203,7 +203,7 @@ fn add_hooks(
     value: &Value,
     named: &mut NamedHooks,
     conflicts: &mut Vec<String>,
-) -> Vec<Insertion> {
+) -> Vec<YamlInsertion> {
     let section = section.to_owned();
     let key = point.to_owned();
     let known = known.filter(|known| !known.is_null());
@@ -226,9 +226,9 @@ fn add_hooks(
         }
     }
     if known.is_none() && !added.is_empty() {
-        return vec![Insertion::Member { section, key, value: Value::Array(added) }];
+        return vec![YamlInsertion::Member { section, key, value: Value::Array(added) }];
     }
-    let item = |item| Insertion::Item { section: section.clone(), key: key.clone(), item };
+    let item = |item| YamlInsertion::Item { section: section.clone(), key: key.clone(), item };
     added.into_iter().map(item).collect()
 }
 
@@ -262,13 +262,13 @@ fn name_of(point: &str, entry: &Value) -> Option<String> {
 }
 
 /// Applies an insertion to the expected section.
-fn expect(section: &mut Map<String, Value>, insertion: &Insertion) {
+fn expect(section: &mut Map<String, Value>, insertion: &YamlInsertion) {
     match insertion {
-        Insertion::Section(..) => {}
-        Insertion::Member { key, value, .. } => {
+        YamlInsertion::Section(..) => {}
+        YamlInsertion::Member { key, value, .. } => {
             section.insert(key.clone(), value.clone());
         }
-        Insertion::Item { key, item, .. } => match section.get_mut(key) {
+        YamlInsertion::Item { key, item, .. } => match section.get_mut(key) {
             Some(Value::Array(items)) => items.push(item.clone()),
             _ => {
                 section.insert(key.clone(), json!([item]));
@@ -279,33 +279,33 @@ fn expect(section: &mut Map<String, Value>, insertion: &Insertion) {
 
 /// Lines of a text from `first` on, up to `end`, which is not one of them.
 #[derive(Clone, Copy)]
-struct Extent {
+struct LineExtent {
     first: usize,
     end: usize,
 }
 
-fn insert(text: &str, insertion: &Insertion, end: &str) -> Result<String, MergeError> {
+fn insert(text: &str, insertion: &YamlInsertion, end: &str) -> Result<String, MergeError> {
     let emptied = without_empty_value(text, insertion);
     let text = emptied.as_deref().unwrap_or(text);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let whole = Extent { first: 0, end: lines.len() };
+    let whole = LineExtent { first: 0, end: lines.len() };
     let (at, block) = match insertion {
-        Insertion::Section(name, value) => {
+        YamlInsertion::Section(name, value) => {
             let mut block = String::new();
             yaml::members(&mut block, &Map::from_iter([(name.clone(), value.clone())]), 0);
             (lines.len(), block)
         }
-        Insertion::Member { section, key, value } => {
+        YamlInsertion::Member { section, key, value } => {
             let extent = block_of(&lines, whole, 0, section)?;
             let indent = first_indent(&lines, extent).unwrap_or(STEP);
             let mut block = String::new();
             yaml::members(&mut block, &Map::from_iter([(key.clone(), value.clone())]), indent);
             (extent.end, block)
         }
-        Insertion::Item { section, key, item } => {
+        YamlInsertion::Item { section, key, item } => {
             let outer = block_of(&lines, whole, 0, section)?;
             let indent = first_indent(&lines, outer).unwrap_or(STEP);
-            let inner = Extent { first: outer.first + 1, end: outer.end };
+            let inner = LineExtent { first: outer.first + 1, end: outer.end };
             let extent = block_of(&lines, inner, indent, key)?;
             let indent = first_indent(&lines, extent).unwrap_or(indent + STEP);
             let mut block = String::new();
@@ -318,17 +318,17 @@ fn insert(text: &str, insertion: &Insertion, end: &str) -> Result<String, MergeE
 }
 
 /// The text without the empty value that stands where the insertion belongs, if one does: `hooks: {}` or `stop: []`.
-fn without_empty_value(text: &str, insertion: &Insertion) -> Option<String> {
+fn without_empty_value(text: &str, insertion: &YamlInsertion) -> Option<String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let whole = Extent { first: 0, end: lines.len() };
+    let whole = LineExtent { first: 0, end: lines.len() };
     let at = match insertion {
-        Insertion::Section(..) => return None,
-        Insertion::Member { section, .. } => line_of(&lines, whole, 0, section)?,
-        Insertion::Item { section, key, .. } => {
+        YamlInsertion::Section(..) => return None,
+        YamlInsertion::Member { section, .. } => line_of(&lines, whole, 0, section)?,
+        YamlInsertion::Item { section, key, .. } => {
             // A layout that can't be edited is reported by the insertion itself.
             let outer = block_of(&lines, whole, 0, section).ok()?;
             let indent = first_indent(&lines, outer)?;
-            line_of(&lines, Extent { first: outer.first + 1, end: outer.end }, indent, key)?
+            line_of(&lines, LineExtent { first: outer.first + 1, end: outer.end }, indent, key)?
         }
     };
     let line = lines[at];
@@ -346,10 +346,10 @@ fn without_empty_value(text: &str, insertion: &Insertion) -> Option<String> {
 /// Returns the lines of a key's block: its own, and the indented ones below.
 fn block_of(
     lines: &[&str],
-    within: Extent,
+    within: LineExtent,
     indent: usize,
     key: &str,
-) -> Result<Extent, MergeError> {
+) -> Result<LineExtent, MergeError> {
     let missing = || MergeError::Layout(format!("`{key}` is not on a line of its own"));
     let first = line_of(lines, within, indent, key).ok_or_else(missing)?;
     let (_, value) = lines[first].split_once(':').ok_or_else(missing)?;
@@ -374,11 +374,11 @@ fn block_of(
     while end > first + 1 && is_between(lines[end - 1]) {
         end -= 1;
     }
-    Ok(Extent { first, end })
+    Ok(LineExtent { first, end })
 }
 
 /// The line of a key that stands `indent` characters in.
-fn line_of(lines: &[&str], within: Extent, indent: usize, key: &str) -> Option<usize> {
+fn line_of(lines: &[&str], within: LineExtent, indent: usize, key: &str) -> Option<usize> {
     let is_key = |line: &str| {
         let rest = line.trim_start().trim_start_matches(['"', '\'']).strip_prefix(key);
         let rest = rest.map(|rest| rest.trim_start_matches(['"', '\'']));
@@ -396,7 +396,7 @@ fn indent_of(line: &str) -> Option<usize> {
 }
 
 /// How far in the lines below a key begin.
-fn first_indent(lines: &[&str], block: Extent) -> Option<usize> {
+fn first_indent(lines: &[&str], block: LineExtent) -> Option<usize> {
     lines[block.first + 1..block.end].iter().find_map(|line| indent_of(line))
 }
 

@@ -4,13 +4,13 @@ use hookloop_engine::agents::known::known;
 use hookloop_engine::rules::IMPLEMENTER;
 use serde_json::{Map, Value, json};
 
-use super::Tool;
+use super::ImportTool;
 use super::octopoid_tasks::{task, tasks};
-use super::source::Source;
+use super::source::SourceFile;
 use crate::cli::import::fields::SourceFields;
 use crate::cli::import::import_report::{FoundHook, ImportReport};
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ImportTool = ImportTool {
     name: "octopoid",
     files: &[".octopoid/config.yaml", ".octopoid/agents.yaml", ".octopoid/flows/default.yaml"],
     read,
@@ -29,28 +29,30 @@ type RoleAgents = (String, Vec<String>);
 const IMPLEMENTERS: [&str; 2] = ["implement", IMPLEMENTER];
 
 /// The equivalent of one of its steps.
-enum Step {
+enum FlowStep {
     Same(&'static str),
     Another(&'static str, &'static str),
     /// The step has no equivalent, or happens anyway.
     None(&'static str),
 }
 
-fn step(name: &str) -> Step {
+fn step(name: &str) -> FlowStep {
     match name {
-        "rebase_on_main" => Step::Same("rebase_on_main"),
-        "run_tests" => Step::Same("run_tests"),
-        "create_pr" => Step::Same("create_pr"),
-        "rebase_on_base" => Step::Another("rebase_on_main", "`rebase_on_main` is for any base"),
-        "push_branch" => Step::None("`create_pr` pushes the branch"),
-        "merge_pr" => Step::None("`hookloop merge` merges what has passed its gates"),
-        "check_ci" => Step::None("`delivery: {wait_for_checks: true}` is the default"),
-        "post_review_comment" => Step::None("a gatekeeper's findings are in the request already"),
-        _ => Step::None("there is no built-in of this name; write `command: …`"),
+        "rebase_on_main" => FlowStep::Same("rebase_on_main"),
+        "run_tests" => FlowStep::Same("run_tests"),
+        "create_pr" => FlowStep::Same("create_pr"),
+        "rebase_on_base" => FlowStep::Another("rebase_on_main", "`rebase_on_main` is for any base"),
+        "push_branch" => FlowStep::None("`create_pr` pushes the branch"),
+        "merge_pr" => FlowStep::None("`hookloop merge` merges what has passed its gates"),
+        "check_ci" => FlowStep::None("`delivery: {wait_for_checks: true}` is the default"),
+        "post_review_comment" => {
+            FlowStep::None("a gatekeeper's findings are in the request already")
+        }
+        _ => FlowStep::None("there is no built-in of this name; write `command: …`"),
     }
 }
 
-fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     if source.ends_with(&[".md"]) {
         return task(source, report);
     }
@@ -311,9 +313,9 @@ fn entry_of(
 fn named(place: &str, point: &str, name: &str, report: &mut ImportReport) -> Option<Value> {
     let what = format!("{place}: {name}");
     let (ours, change) = match step(name) {
-        Step::Same(ours) => (ours, None),
-        Step::Another(ours, why) => (ours, Some(why)),
-        Step::None(why) => {
+        FlowStep::Same(ours) => (ours, None),
+        FlowStep::Another(ours, why) => (ours, Some(why)),
+        FlowStep::None(why) => {
             report.lose(what, why);
             return None;
         }

@@ -5,17 +5,18 @@ use serde_json::Value;
 
 use super::fields::SourceFields;
 use super::import_report::ImportReport;
-use super::source::Source;
-use super::tasks::Draft;
+use super::source::SourceFile;
+use super::tasks::TaskDraft;
 
 /// A task as it is written to a file: a title, lines of `KEY: value`, and text.
-pub(super) fn task(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+pub(super) fn task(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     let mut lines = source.text.lines();
     let title = lines.next().unwrap_or_default().trim_start_matches('#').trim();
     let Some((id, title)) = title.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
         return Err("its first line is not `# [TASK-…] title`".to_owned());
     };
-    let mut draft = Draft { id: id.to_owned(), goal: title.trim().to_owned(), ..Draft::default() };
+    let mut draft =
+        TaskDraft { id: id.to_owned(), goal: title.trim().to_owned(), ..TaskDraft::default() };
     let mut rest: Vec<&str> = Vec::new();
     for line in lines {
         let key = line.split_once(": ").filter(|(key, _)| {
@@ -45,7 +46,7 @@ pub(super) fn task(source: &Source, report: &mut ImportReport) -> Result<(), Str
 }
 
 /// Tasks as its server lists them.
-pub(super) fn tasks(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+pub(super) fn tasks(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     let list = match source.json()? {
         Value::Object(mut answer) => answer.shift_remove("tasks").unwrap_or(Value::Null),
         list => list,
@@ -65,7 +66,7 @@ pub(super) fn tasks(source: &Source, report: &mut ImportReport) -> Result<(), St
         let title =
             task.text("title").or_else(|| task.text("file_path")).unwrap_or_else(|| id.clone());
         let blocked_by = task.text("blocked_by").unwrap_or_default();
-        Draft {
+        TaskDraft {
             goal: title,
             labels: task.text("role").into_iter().collect(),
             priority: task.text("priority").and_then(|text| level(&text, report)),
@@ -76,7 +77,7 @@ pub(super) fn tasks(source: &Source, report: &mut ImportReport) -> Result<(), St
             created_at: task.text("created_at"),
             completed_at: task.text("completed_at"),
             id,
-            ..Draft::default()
+            ..TaskDraft::default()
         }
         .take(report);
         report.kept("tasks");

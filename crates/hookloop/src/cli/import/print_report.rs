@@ -6,21 +6,25 @@ use anstyle::{AnsiColor, Style};
 use hookloop_engine::gate_agreement::HookConsent;
 use serde_json::json;
 
-use super::tasks::Added;
-use crate::cli::context::Context;
+use super::tasks::AddedTasks;
+use crate::cli::context::CommandContext;
 use crate::cli::import::config_file::ConfigOutcome;
 use crate::cli::import::import_report::{ImportReport, Mapping, ReportRow};
 use crate::error::Result;
-use crate::output::{Cell, DIM};
+use crate::output::{DIM, TableCell};
 use crate::sanitize::plain;
 
-pub(super) struct Done {
+pub(super) struct ImportResult {
     pub(super) files: Vec<PathBuf>,
     pub(super) configured: ConfigOutcome,
-    pub(super) added: Option<Added>,
+    pub(super) added: Option<AddedTasks>,
 }
 
-pub(super) fn print(context: &mut Context, report: &ImportReport, done: &Done) -> Result {
+pub(super) fn print(
+    context: &mut CommandContext,
+    report: &ImportReport,
+    done: &ImportResult,
+) -> Result {
     if context.out.json {
         return print_json(context, report, done);
     }
@@ -48,7 +52,7 @@ pub(super) fn print(context: &mut Context, report: &ImportReport, done: &Done) -
         }
     }
     told_tasks(context, done)?;
-    let rows: Vec<Vec<Cell>> = report
+    let rows: Vec<Vec<TableCell>> = report
         .rows
         .iter()
         .map(|row| {
@@ -59,10 +63,10 @@ pub(super) fn print(context: &mut Context, report: &ImportReport, done: &Done) -
             };
             let times =
                 if row.count > 1 { format!(" ({} times)", row.count) } else { String::new() };
-            let cell = |text: &str| Cell::new(text).style(Style::new());
-            let why = Cell::new(&row.why).style(DIM);
+            let cell = |text: &str| TableCell::new(text).style(Style::new());
+            let why = TableCell::new(&row.why).style(DIM);
             vec![
-                Cell::new(row.fate.name()).style(style),
+                TableCell::new(row.fate.name()).style(style),
                 cell(&format!("{}{times}", row.what)),
                 why,
             ]
@@ -95,7 +99,7 @@ pub(super) fn print(context: &mut Context, report: &ImportReport, done: &Done) -
 }
 
 /// Whether the project has hooks or gates that a person has to trust. Built-in hooks need no trust.
-fn needs_trust(context: &mut Context) -> Result<bool> {
+fn needs_trust(context: &mut CommandContext) -> Result<bool> {
     let place = context.place()?;
     let user = context.user()?;
     let settings = hookloop_engine::config::settings(&place.config(), &user)?;
@@ -108,8 +112,8 @@ fn has_gate(report: &ImportReport) -> bool {
     ["stop", "validation"].iter().any(|point| hooks.is_some_and(|hooks| hooks.get(point).is_some()))
 }
 
-fn told_tasks(context: &mut Context, done: &Done) -> Result {
-    let Some(Added { added, present, .. }) = done.added else { return Ok(()) };
+fn told_tasks(context: &mut CommandContext, done: &ImportResult) -> Result {
+    let Some(AddedTasks { added, present, .. }) = done.added else { return Ok(()) };
     let sign = if matches!(done.configured, ConfigOutcome::Shown { .. }) { "# " } else { "" };
     let added = match added {
         1 => "one task".to_owned(),
@@ -127,7 +131,7 @@ fn in_words(row: &ReportRow) -> String {
     if row.why.is_empty() { row.what.clone() } else { format!("{} ({})", row.what, row.why) }
 }
 
-fn print_json(context: &mut Context, report: &ImportReport, done: &Done) -> Result {
+fn print_json(context: &mut CommandContext, report: &ImportReport, done: &ImportResult) -> Result {
     let (written, config) = match &done.configured {
         ConfigOutcome::Nothing => (None, None),
         ConfigOutcome::Written { path, text } => (Some(path), Some(text)),

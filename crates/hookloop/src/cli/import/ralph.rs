@@ -8,13 +8,13 @@ use hookloop_core::task::TaskState;
 use hookloop_engine::agents::known::known;
 use serde_json::json;
 
-use super::Tool;
-use super::source::Source;
-use super::tasks::{Draft, id_of};
+use super::ImportTool;
+use super::source::SourceFile;
+use super::tasks::{TaskDraft, id_of};
 use crate::cli::import::fields::SourceFields;
 use crate::cli::import::import_report::{FoundHook, ImportReport};
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ImportTool = ImportTool {
     name: "ralph",
     files: &[
         "ralph.yml",
@@ -45,7 +45,7 @@ const SHELLS: [&str; 4] = ["sh", "/bin/sh", "bash", "/bin/bash"];
 /// The timeout of a gate that sets none, and of a hook.
 const GATE_TIMEOUT: &str = "10m";
 
-fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     if source.ends_with(&[".jsonl"]) {
         tasks(source, report)
     } else if source.ends_with(&[".json"]) {
@@ -58,7 +58,7 @@ fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
     }
 }
 
-fn config(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+fn config(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     let mut file = SourceFields::of("", source.yaml()?)?;
     let mut looping = file.object("event_loop")?;
     limits(&mut looping, report);
@@ -266,7 +266,7 @@ fn hooks(file: &mut SourceFields, report: &mut ImportReport) -> Result<(), Strin
 }
 
 /// Tasks of the orchestrator, one a line.
-fn tasks(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+fn tasks(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     for line in source.json_lines() {
         let (_, value) = line?;
         let mut task = SourceFields::of("tasks", value)?;
@@ -276,7 +276,7 @@ fn tasks(source: &Source, report: &mut ImportReport) -> Result<(), String> {
         } else if !["", "open", "closed"].contains(&status.as_str()) {
             report.changed(format!("status {status}"), "ready here: nobody works on it yet");
         }
-        Draft {
+        TaskDraft {
             id: task.text("id").unwrap_or_default(),
             goal: task.text("title").unwrap_or_default(),
             description: vec![("", task.text("description").unwrap_or_default())],
@@ -286,7 +286,7 @@ fn tasks(source: &Source, report: &mut ImportReport) -> Result<(), String> {
             state: (status == "closed").then_some(TaskState::Completed),
             created_at: task.text("created"),
             completed_at: task.text("closed"),
-            ..Draft::default()
+            ..TaskDraft::default()
         }
         .take(report);
         report.kept("tasks");
@@ -304,13 +304,13 @@ fn tasks(source: &Source, report: &mut ImportReport) -> Result<(), String> {
 }
 
 /// Stories of a product, as `prd.json` has them.
-fn stories(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+fn stories(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     let mut file = SourceFields::of("", source.json()?)?;
     let product = file.text("description").unwrap_or_default();
     for story in file.list("userStories") {
         let mut story = SourceFields::of("userStories", story)?;
         let has_passed = story.is_true("passes");
-        Draft {
+        TaskDraft {
             id: story.text("id").unwrap_or_default(),
             goal: story.text("title").unwrap_or_default(),
             description: vec![
@@ -321,7 +321,7 @@ fn stories(source: &Source, report: &mut ImportReport) -> Result<(), String> {
             deliverables: story.texts("acceptanceCriteria"),
             priority: story.number("priority").map(|n| n.saturating_sub(1)),
             state: has_passed.then_some(TaskState::Completed),
-            ..Draft::default()
+            ..TaskDraft::default()
         }
         .take(report);
         report.kept("userStories");
@@ -339,7 +339,7 @@ fn stories(source: &Source, report: &mut ImportReport) -> Result<(), String> {
 }
 
 /// A plan: each line that can be ticked off is a task, under the heading it stands below.
-fn plan(source: &Source, report: &mut ImportReport) {
+fn plan(source: &SourceFile, report: &mut ImportReport) {
     let mut heading = String::new();
     let mut seen = BTreeMap::new();
     let mut is_code = false;
@@ -363,12 +363,12 @@ fn plan(source: &Source, report: &mut ImportReport) {
             report.changed(format!("the mark [{mark}]"), "ready here: nobody works on it yet");
         }
         let goal = goal.trim().to_owned();
-        Draft {
+        TaskDraft {
             id: id_of("plan", &goal, &mut seen),
             description: vec![("Part of", heading.clone())],
             state: matches!(mark.trim(), "x" | "X").then_some(TaskState::Completed),
             goal,
-            ..Draft::default()
+            ..TaskDraft::default()
         }
         .take(report);
         report.kept("lines that can be ticked off");

@@ -18,13 +18,13 @@ const ANCHORS_MAX: usize = 100;
 const ALIASES_MAX: usize = 1_000;
 
 /// A file that was read.
-pub(super) struct Source {
+pub(super) struct SourceFile {
     pub(super) path: PathBuf,
     pub(super) text: String,
 }
 
-impl Source {
-    pub(super) fn read(path: &Path) -> Result<Source, String> {
+impl SourceFile {
+    pub(super) fn read(path: &Path) -> Result<SourceFile, String> {
         let said = |error: std::io::Error| error.to_string();
         let found = fs::symlink_metadata(path).map_err(said)?;
         if found.is_symlink() && leads_out(path) {
@@ -46,7 +46,7 @@ impl Source {
             format!("line {} is not UTF-8", line.count())
         })?;
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
-        Ok(Source { path: path.to_owned(), text })
+        Ok(SourceFile { path: path.to_owned(), text })
     }
 
     /// The name of the file, without its directory.

@@ -3,13 +3,13 @@
 use hookloop_core::task::{Obstacle, TaskState};
 use serde_json::{Value, json};
 
-use super::Tool;
-use super::source::Source;
-use super::tasks::Draft;
+use super::ImportTool;
+use super::source::SourceFile;
+use super::tasks::TaskDraft;
 use crate::cli::import::fields::SourceFields;
 use crate::cli::import::import_report::ImportReport;
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ImportTool = ImportTool {
     name: "task-copilot",
     files: &[".mcp.json", ".claude/settings.json", "task-copilot.json"],
     read,
@@ -18,7 +18,7 @@ pub(super) const TOOL: Tool = Tool {
 /// How its server is called where it is configured.
 const SERVER: &str = "task-copilot";
 
-fn read(source: &Source, report: &mut ImportReport) -> Result<(), String> {
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     let value = source.json()?;
     if value.is_array() || value.get("tasks").is_some() {
         return tasks(value, report);
@@ -73,7 +73,7 @@ fn tasks(value: Value, report: &mut ImportReport) -> Result<(), String> {
             }
         };
         let mut metadata = task.object("metadata")?;
-        let draft = Draft {
+        let draft = TaskDraft {
             id: task.text("id").unwrap_or_default(),
             goal: task.text("title").unwrap_or_default(),
             description: vec![
@@ -84,7 +84,7 @@ fn tasks(value: Value, report: &mut ImportReport) -> Result<(), String> {
             depends_on: metadata.texts("dependencies"),
             state,
             created_at: task.text("createdAt"),
-            ..Draft::default()
+            ..TaskDraft::default()
         };
         task.take("updatedAt");
         task.lose(

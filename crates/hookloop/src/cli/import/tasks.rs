@@ -11,21 +11,24 @@ use hookloop_engine::bulk::{self, Line};
 use hookloop_engine::project::{Done, Project};
 use sha2::{Digest, Sha256};
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::cli::import::import_report::ImportReport;
 use crate::error::{CliError, Result};
-use crate::progress::Progress;
+use crate::progress::ProgressBar;
 
 /// Tasks of one import; more come by `hookloop task import`.
 pub(super) const TASKS_MAX: usize = 200_000;
 
-pub(super) struct Added {
+pub(super) struct AddedTasks {
     pub(super) added: u64,
     pub(super) present: u64,
 }
 
 /// Adds the tasks that were taken over, and passes over those that are there.
-pub(super) fn add(context: &mut Context, report: &mut ImportReport) -> Result<Option<Added>> {
+pub(super) fn add(
+    context: &mut CommandContext,
+    report: &mut ImportReport,
+) -> Result<Option<AddedTasks>> {
     if report.tasks.is_empty() {
         return Ok(None);
     }
@@ -40,14 +43,14 @@ pub(super) fn add(context: &mut Context, report: &mut ImportReport) -> Result<Op
         serde_json::to_writer(&mut lines, line)?;
         lines.push(b'\n');
     }
-    let progress = Progress::new("importing");
+    let progress = ProgressBar::new("importing");
     let imported =
         bulk::import(&project, Cursor::new(lines), &mut |done, all| progress.at(done, all));
     drop(progress);
     let imported = imported?;
     project.react_here(&mut Done::default())?;
     context.finish(&project)?;
-    Ok(Some(Added { added: imported.added, present: present + imported.present }))
+    Ok(Some(AddedTasks { added: imported.added, present: present + imported.present }))
 }
 
 /// Tasks that the project does not have yet. Tasks that exist stay as they are, even if the source has changed.
@@ -150,7 +153,7 @@ fn order(lines: &[Line]) -> Vec<usize> {
 
 /// A task as another tool has it.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct TaskDraft {
     pub(super) id: String,
     pub(super) goal: String,
     pub(super) description: Vec<(&'static str, String)>,
@@ -167,7 +170,7 @@ pub(super) struct Draft {
     pub(super) completed_at: Option<String>,
 }
 
-impl Draft {
+impl TaskDraft {
     /// Takes the task over, within the limits of tasks here.
     pub(super) fn take(self, report: &mut ImportReport) {
         let id = if self.id.trim().is_empty() {

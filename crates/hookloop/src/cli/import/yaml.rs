@@ -144,7 +144,7 @@ mod tests {
             let Value::Object(sections) = sections else { panic!() };
             let written = text(&sections);
             let source =
-                super::super::Source { path: std::path::PathBuf::new(), text: written.clone() };
+                super::super::SourceFile { path: std::path::PathBuf::new(), text: written.clone() };
             let read = source.yaml().unwrap_or_else(|error| panic!("{said:?}: {error}\n{written}"));
             let Value::Object(mut read) = read else { panic!("{written}") };
             assert_eq!(read.shift_remove("version"), Some(json!(1)));

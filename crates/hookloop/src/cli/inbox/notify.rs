@@ -1,7 +1,7 @@
 use hookloop_engine::notify::{self, Channel, Moment, Report};
 use serde_json::json;
 
-use super::Context;
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 use crate::sanitize::plain;
 
@@ -14,17 +14,17 @@ const FAILED: u8 = 1;
 /// channel, however many machines look. `hookloop dispatch --stay` does the same every few seconds. Exit code: 0, or 1
 /// if something could not be sent; it is tried again later.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct InboxNotifyArgs {}
 
 /// Send a test message by one of your channels
 #[derive(clap::Args)]
-pub(crate) struct Test {
+pub(crate) struct NotifyTest {
     /// The channel's name
     channel: String,
 }
 
-impl Args {
-    pub(super) fn run(self, context: &mut Context) -> Result {
+impl InboxNotifyArgs {
+    pub(super) fn run(self, context: &mut CommandContext) -> Result {
         let channels = context.user()?.channels;
         let project = context.project_to_read()?;
         let report = notify::round(&project, &channels, Moment::now())?;
@@ -46,7 +46,7 @@ impl Args {
 }
 
 /// Prints the result of a round: a line for each message.
-pub(in crate::cli) fn tell(context: &mut Context, report: &Report) -> Result {
+pub(in crate::cli) fn tell(context: &mut CommandContext, report: &Report) -> Result {
     let out = &mut context.out;
     for sent in &report.sent {
         let keys: Vec<String> = sent.problems.iter().map(ToString::to_string).collect();
@@ -70,8 +70,8 @@ pub(in crate::cli) fn tell(context: &mut Context, report: &Report) -> Result {
     Ok(())
 }
 
-impl Test {
-    pub(super) fn run(self, context: &mut Context) -> Result {
+impl NotifyTest {
+    pub(super) fn run(self, context: &mut CommandContext) -> Result {
         let user = context.user()?;
         let channel = user.channels.iter().find(|channel| channel.name == self.channel);
         let channel = channel.ok_or_else(|| none(&self.channel, &user.channels, &user.path))?;

@@ -4,9 +4,10 @@ use hookloop_engine::inbox::{self, Evidence};
 use hookloop_engine::project::Project;
 use serde::Serialize;
 
-use super::{Context, ProblemJson};
+use super::ProblemJson;
+use crate::cli::context::CommandContext;
 use crate::error::Result;
-use crate::output::{BOLD, DIM, Output};
+use crate::output::{BOLD, CommandOutput, DIM};
 use crate::present;
 use crate::sanitize::{plain, plain_lines};
 
@@ -17,7 +18,7 @@ const SHOWN_MAX: usize = 20;
 ///
 /// Without a key, shows all items, the oldest first.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InboxShowArgs {
     /// Key, start of the key, or start of the id of the task or session [default: all items]
     key: Option<String>,
 }
@@ -44,8 +45,8 @@ impl ShownJson {
     }
 }
 
-impl Args {
-    pub(super) fn run(self, context: &mut Context) -> Result {
+impl InboxShowArgs {
+    pub(super) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         if let Some(key) = &self.key {
             let problem = inbox::find(&project, key)?;
@@ -82,7 +83,7 @@ fn ago(project: &Project, problem: &Problem) -> String {
     present::ago(project.now().millis_since(problem.since))
 }
 
-fn show(out: &mut Output, shown: &ShownJson, ago: &str) -> Result {
+fn show(out: &mut CommandOutput, shown: &ShownJson, ago: &str) -> Result {
     let line = &shown.problem;
     out.line(format_args!("{BOLD}{}{BOLD:#}  {}", line.key, plain(&line.title)))?;
     let origin = shown.record.origin().unwrap_or_else(|| format!("by {}", line.by));

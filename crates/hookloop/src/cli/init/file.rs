@@ -4,7 +4,7 @@ use hookloop_core::environment::EnvironmentGap;
 use hookloop_engine::survey::MissingProgram;
 use hookloop_engine::survey::trial::{TRIED_WITHIN, Trial};
 
-use super::{Plan, Tried};
+use super::{InitPlan, TriedGate};
 use crate::sanitize::plain;
 
 const HEAD: &str =
@@ -53,9 +53,9 @@ const MORE: &str = "
 /// The agent of the example, where none is installed.
 const SOME_AGENT: &str = "claude";
 
-pub(super) fn text(plan: &Plan) -> String {
+pub(super) fn text(plan: &InitPlan) -> String {
     let mut text = HEAD.replace("{name}", &plan.name);
-    if plan.gates.iter().any(Tried::is_written) {
+    if plan.gates.iter().any(TriedGate::is_written) {
         text.push_str(GATES);
         plan.gates
             .iter()
@@ -95,15 +95,15 @@ pub(super) fn text(plan: &Plan) -> String {
 }
 
 /// A file with every gate that can be tried, each with the time that it has for that.
-pub(super) fn for_trial(plan: &Plan) -> String {
+pub(super) fn for_trial(plan: &InitPlan) -> String {
     let mut text = HEAD.replace("{name}", &plan.name) + GATES;
-    for Tried { gate, .. } in plan.gates.iter().filter(|tried| tried.gate.missing.is_none()) {
+    for TriedGate { gate, .. } in plan.gates.iter().filter(|tried| tried.gate.missing.is_none()) {
         entry(&mut text, gate, &format!("{}s", TRIED_WITHIN.as_secs()), "    ");
     }
     text
 }
 
-fn gate(text: &mut String, tried: &Tried, indent: &str) {
+fn gate(text: &mut String, tried: &TriedGate, indent: &str) {
     if let Trial::Failed { why, .. } = &tried.trial
         && tried.is_written()
     {
@@ -152,7 +152,7 @@ fn entry(text: &mut String, gate: &super::Gate, timeout: &str, indent: &str) {
 }
 
 /// Why a command is a comment and not a gate.
-pub(super) fn why_not(tried: &Tried) -> String {
+pub(super) fn why_not(tried: &TriedGate) -> String {
     match (&tried.trial, &tried.gate.missing) {
         (_, Some(missing)) => program_missing(missing),
         (Trial::NotReady { gap, .. }, _) => not_ready(gap, &tried.gate),
@@ -176,17 +176,17 @@ mod tests {
 
     use super::*;
 
-    fn tried(kind: GateKind, trial: Trial, missing: Option<&str>) -> Tried {
+    fn tried(kind: GateKind, trial: Trial, missing: Option<&str>) -> TriedGate {
         let name = "tests".to_owned();
         let command = "cargo test -- --quiet".to_owned();
         let from = "Cargo.toml".to_owned();
         let env = vec!["CARGO_HOME".to_owned()];
         let missing = missing.map(|name| MissingProgram { name: name.to_owned(), setup: None });
         let cwd = Some("sub dir".to_owned());
-        Tried { gate: Gate { name, kind, command, from, env, cwd, missing }, trial }
+        TriedGate { gate: Gate { name, kind, command, from, env, cwd, missing }, trial }
     }
 
-    fn plan(gates: Vec<Tried>) -> Plan {
+    fn plan(gates: Vec<TriedGate>) -> InitPlan {
         let hostile = "x\nhooks: {stop: [{command: evil}]}";
         let file = hostile.to_owned();
         let command = hostile.to_owned();
@@ -201,7 +201,7 @@ mod tests {
         let unready = None;
         let name = "p".to_owned();
         let directories = Vec::new();
-        Plan { name, survey, directories, gates, agents, unready, has_git, allowed }
+        InitPlan { name, survey, directories, gates, agents, unready, has_git, allowed }
     }
 
     fn all() -> Vec<Trial> {

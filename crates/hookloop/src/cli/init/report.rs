@@ -14,7 +14,8 @@ use hookloop_engine::survey::{Gate, GateKind};
 use serde_json::{Value, json};
 
 use super::file::{in_directory, not_ready, program_missing, why_not};
-use super::{CLAUDE, Context, Plan, Tried, outer_project};
+use super::{CLAUDE, InitPlan, TriedGate, outer_project};
+use crate::cli::context::CommandContext;
 use crate::error::Result;
 use crate::output::{BOLD, DIM, cut_to_terminal};
 use crate::present::now;
@@ -30,14 +31,14 @@ const TICK: Duration = Duration::from_millis(250);
 const CLEAR: &str = "\r\x1b[K";
 
 /// The result.
-pub(super) struct Done<'a> {
+pub(super) struct InitResult<'a> {
     pub(super) place: &'a Place,
     pub(super) written: bool,
     pub(super) trusted: Option<String>,
 }
 
 /// The gates that could be.
-pub(super) fn found(context: &mut Context, plan: &Plan) -> Result {
+pub(super) fn found(context: &mut CommandContext, plan: &InitPlan) -> Result {
     let out = &mut context.out;
     if out.json {
         return Ok(());
@@ -64,7 +65,7 @@ pub(super) fn found(context: &mut Context, plan: &Plan) -> Result {
     }
     out.line("Gates that were found:")?;
     let width = plan.gates.iter().map(|tried| tried.gate.name.len()).max().unwrap_or(0);
-    for Tried { gate, .. } in &plan.gates {
+    for TriedGate { gate, .. } in &plan.gates {
         let note = match &gate.missing {
             Some(missing) => program_missing(missing),
             None => gate.from.clone(),
@@ -82,20 +83,20 @@ pub(super) fn found(context: &mut Context, plan: &Plan) -> Result {
 }
 
 /// From here on commands of the repository are run.
-pub(super) fn begun(context: &mut Context) -> Result {
+pub(super) fn begun(context: &mut CommandContext) -> Result {
     if context.out.json { Ok(()) } else { context.out.line("Run once, they do this now:") }
 }
 
 /// A line on a terminal while a gate runs: its time, and the last line that it printed.
-pub(super) struct Running {
+pub(super) struct RunningGate {
     /// None where there is no terminal.
     over: Option<Arc<Mutex<bool>>>,
 }
 
-impl Running {
-    pub(super) fn new(gate: &Gate, board: &NowBoard) -> Running {
+impl RunningGate {
+    pub(super) fn new(gate: &Gate, board: &NowBoard) -> RunningGate {
         if !std::io::stderr().is_terminal() {
-            return Running { over: None };
+            return RunningGate { over: None };
         }
         let over: Arc<Mutex<bool>> = Arc::default();
         let is_over = Arc::clone(&over);
@@ -123,11 +124,11 @@ impl Running {
                 std::thread::sleep(TICK);
             }
         });
-        Running { over: Some(over) }
+        RunningGate { over: Some(over) }
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningGate {
     fn drop(&mut self) {
         if let Some(over) = &self.over {
             *over.lock().unwrap_or_else(PoisonError::into_inner) = true;
@@ -138,7 +139,7 @@ impl Drop for Running {
 }
 
 /// A gate whose trial the user skipped.
-pub(super) fn skipped(context: &mut Context, tried: &Tried) -> Result {
+pub(super) fn skipped(context: &mut CommandContext, tried: &TriedGate) -> Result {
     let out = &mut context.out;
     if out.json {
         return Ok(());
@@ -151,7 +152,7 @@ pub(super) fn skipped(context: &mut Context, tried: &Tried) -> Result {
 }
 
 /// How a gate did.
-pub(super) fn tried(context: &mut Context, tried: &Tried) -> Result {
+pub(super) fn tried(context: &mut CommandContext, tried: &TriedGate) -> Result {
     let out = &mut context.out;
     if out.json {
         return Ok(());
@@ -183,23 +184,23 @@ pub(super) fn tried(context: &mut Context, tried: &Tried) -> Result {
 }
 
 /// A project that is one already.
-pub(super) fn kept(context: &mut Context, place: &Place) -> Result {
+pub(super) fn kept(context: &mut CommandContext, place: &Place) -> Result {
     let out = &mut context.out;
     if out.json {
-        let plan = Plan::none();
-        return out.json(&value(&plan, &Done { place, written: false, trusted: None }));
+        let plan = InitPlan::none();
+        return out.json(&value(&plan, &InitResult { place, written: false, trusted: None }));
     }
     out.line(format_args!("Kept {}", place.config().display()))?;
     out.line(format_args!("State is in {}", place.state.display()))?;
     out.line(format_args!("Next: hookloop doctor  {DIM}# whether everything works{DIM:#}"))
 }
 
-pub(super) fn done(context: &mut Context, plan: &Plan, done: &Done<'_>) -> Result {
+pub(super) fn done(context: &mut CommandContext, plan: &InitPlan, done: &InitResult<'_>) -> Result {
     let out = &mut context.out;
     if out.json {
         return out.json(&value(plan, done));
     }
-    let Done { place, written, trusted } = done;
+    let InitResult { place, written, trusted } = done;
     if let Some(outer) = outer_project(place) {
         out.line(format_args!("A project of its own inside {}", outer.root.display()))?;
     }
@@ -234,7 +235,7 @@ pub(super) fn done(context: &mut Context, plan: &Plan, done: &Done<'_>) -> Resul
 }
 
 /// The commands that each installed agent may run in this project.
-fn accesses(plan: &Plan) -> Vec<(&str, CommandAccess)> {
+fn accesses(plan: &InitPlan) -> Vec<(&str, CommandAccess)> {
     let access = |agent: &String| {
         // The plan names known agents; an unknown one has no rules to show.
         let mut settings = Settings::of_name(agent).ok()?;
@@ -247,7 +248,7 @@ fn accesses(plan: &Plan) -> Vec<(&str, CommandAccess)> {
 }
 
 /// Prints the next commands, in order.
-fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
+fn next(plan: &InitPlan, is_trusted: bool) -> Vec<String> {
     let mut steps = Vec::new();
     let mut written = plan.gates.iter().filter(|tried| tried.is_written());
     match (written.next().is_some(), is_trusted) {
@@ -272,7 +273,7 @@ fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
     if let Some(why) = &plan.unready {
         steps.push(format!("{}  # {why}", why.hint()));
     }
-    let is_red = |tried: &Tried| {
+    let is_red = |tried: &TriedGate| {
         tried.gate.kind == GateKind::Tests && matches!(tried.trial, Trial::Failed { .. })
     };
     // No agent is sent to work before its gates can judge the work.
@@ -287,7 +288,7 @@ fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
 }
 
 /// The commands that prepare the environment of the gates in the file, each once.
-fn setups(plan: &Plan) -> Vec<String> {
+fn setups(plan: &InitPlan) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for tried in plan.gates.iter().filter(|tried| tried.is_written()) {
         let Trial::NotReady { gap, .. } = &tried.trial else { continue };
@@ -302,7 +303,7 @@ fn setups(plan: &Plan) -> Vec<String> {
     found
 }
 
-fn value(plan: &Plan, done: &Done<'_>) -> Value {
+fn value(plan: &InitPlan, done: &InitResult<'_>) -> Value {
     let gates: Vec<Value> = plan.gates.iter().map(gate).collect();
     let ci = plan.survey.ci.iter();
     let ci: Vec<Value> = ci
@@ -338,8 +339,8 @@ fn value(plan: &Plan, done: &Done<'_>) -> Value {
     })
 }
 
-fn gate(tried: &Tried) -> Value {
-    let Tried { gate, trial } = tried;
+fn gate(tried: &TriedGate) -> Value {
+    let TriedGate { gate, trial } = tried;
     let (ms, output) = match trial {
         Trial::Passed { ms } => (Some(ms), None),
         Trial::Failed { ms, output, .. } => (Some(ms), Some(output)),
@@ -377,15 +378,15 @@ fn gate(tried: &Tried) -> Value {
     })
 }
 
-impl Plan {
+impl InitPlan {
     /// A project that is left out.
-    fn none() -> Plan {
+    fn none() -> InitPlan {
         let name = String::new();
         let survey = Default::default();
         let gates = Vec::new();
         let agents = Vec::new();
         let allowed = Vec::new();
         let directories = Vec::new();
-        Plan { name, survey, directories, gates, agents, unready: None, has_git: true, allowed }
+        InitPlan { name, survey, directories, gates, agents, unready: None, has_git: true, allowed }
     }
 }

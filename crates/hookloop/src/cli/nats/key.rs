@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use nkeys::KeyPair;
 use serde_json::json;
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 
 /// Make a key that a NATS server can know a user by
@@ -14,13 +14,13 @@ use crate::error::{CliError, Result};
 /// into the server's configuration. The seed never leaves this machine: a server only ever sees
 /// signatures.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct NatsKeyArgs {
     /// The file to write the seed to; it must not be there yet
     file: PathBuf,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl NatsKeyArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let failed = |reason: &dyn std::fmt::Display| {
             CliError::system(format!("{}: {reason}", self.file.display()))
         };

@@ -4,7 +4,7 @@ use hookloop_engine::project::EngineError;
 use hookloop_engine::store::{JetStream, Permissions, Role};
 use serde_json::json;
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 
 /// Print what a NATS server must allow a user, for its configuration
@@ -12,7 +12,7 @@ use crate::error::{CliError, Result};
 /// The least that works: a user with these permissions reads and writes the projects that are named
 /// and no others. Asks no server.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct NatsPermissionsArgs {
     /// The names of projects; that of this directory's if none is given
     projects: Vec<ProjectName>,
 
@@ -37,8 +37,8 @@ fn inbox(text: &str) -> std::result::Result<String, String> {
     }
 }
 
-impl Args {
-    pub(crate) fn run(mut self, context: &mut Context) -> Result {
+impl NatsPermissionsArgs {
+    pub(crate) fn run(mut self, context: &mut CommandContext) -> Result {
         if self.projects.is_empty() {
             self.projects.push(this_project(context)?);
         }
@@ -67,7 +67,7 @@ impl Args {
     }
 }
 
-fn this_project(context: &Context) -> Result<ProjectName> {
+fn this_project(context: &CommandContext) -> Result<ProjectName> {
     let path = context.place()?.config();
     let settings = config::settings(&path, &context.user()?).map_err(EngineError::from)?;
     settings.project.ok_or_else(|| CliError::from(EngineError::NoProjectName { path }))

@@ -19,11 +19,11 @@ use hookloop_engine::store::StoredEvent;
 use super::status_line::{StatusLine, status_line};
 use crate::error::Result;
 use crate::json_output::EventJson;
-use crate::output::{BOLD, DIM, Output};
+use crate::output::{BOLD, CommandOutput, DIM};
 use crate::present;
 use crate::present::{Severity, now};
 use crate::sanitize::plain;
-use crate::tui::{HEAR, Question, Reply, Screen};
+use crate::tui::{HEAR, QuestionReply, RetryQuestion, Screen};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
@@ -34,15 +34,15 @@ const UNSAID_MAX: usize = 50;
 
 /// Texts that are printed before a session begins, beside its plan.
 #[derive(Clone, Copy)]
-pub(crate) struct Heading<'a> {
+pub(crate) struct SessionHeading<'a> {
     /// The permissions of its agents.
     pub(crate) powers: &'a [String],
     pub(crate) purse: &'a Purse,
 }
 
 /// Shows a session.
-pub(crate) struct Live<'o> {
-    out: &'o mut Output,
+pub(crate) struct LiveSession<'o> {
+    out: &'o mut CommandOutput,
     id: String,
     stop: Stop,
     limits: Limits,
@@ -60,13 +60,13 @@ pub(crate) struct Live<'o> {
     has_failed: bool,
 }
 
-impl<'o> Live<'o> {
+impl<'o> LiveSession<'o> {
     pub(crate) fn new(
-        out: &'o mut Output,
+        out: &'o mut CommandOutput,
         opened: &Opened,
-        heading: Heading<'_>,
+        heading: SessionHeading<'_>,
         stop: Stop,
-    ) -> Live<'o> {
+    ) -> LiveSession<'o> {
         let board = NowBoard::default();
         let status = status_line(out, &board);
         let id = opened.id.to_string();
@@ -77,7 +77,7 @@ impl<'o> Live<'o> {
         let screen = None;
         let unsaid = VecDeque::new();
         let has_failed = false;
-        let mut live = Live {
+        let mut live = LiveSession {
             out,
             id,
             stop,
@@ -222,7 +222,7 @@ impl<'o> Live<'o> {
     }
 }
 
-impl Onlooker for Live<'_> {
+impl Onlooker for LiveSession<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         if self.has_failed {
             return;
@@ -278,11 +278,11 @@ impl Onlooker for Live<'_> {
         }
         if let Some(screen) = &self.screen {
             let failing = session.failing.iter().flatten().cloned().collect();
-            let question = Question { failing, retries: self.limits.hook_retries };
+            let question = RetryQuestion { failing, retries: self.limits.hook_retries };
             match screen.ask(question, &self.stop, is_answered) {
-                Reply::Answer(answer) => return Some(answer),
-                Reply::Elsewhere => return None,
-                Reply::Nobody => {}
+                QuestionReply::Answer(answer) => return Some(answer),
+                QuestionReply::Elsewhere => return None,
+                QuestionReply::Nobody => {}
             }
             self.has_screen();
         }
@@ -293,7 +293,7 @@ impl Onlooker for Live<'_> {
     }
 }
 
-impl Live<'_> {
+impl LiveSession<'_> {
     /// Returns the usage against the limits.
     fn budget(&self, iteration: u32) -> String {
         let Limits { iterations, duration_ms, tokens, cost_micros, .. } = self.limits;

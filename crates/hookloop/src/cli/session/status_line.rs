@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::session::now::{NowBoard, NowRecord, NowStep, RunningHook};
 
-use crate::output::{DIM, Output, cut_to_terminal};
+use crate::output::{CommandOutput, DIM, cut_to_terminal};
 use crate::present::now;
 
 /// The time between two drawings of the status line.
@@ -22,7 +22,7 @@ const TOLD_EVERY_MS: i64 = 10_000;
 const CLEAR: &str = "\r\x1b[K";
 
 /// Starts the display of a running session's step; none if the output is JSON.
-pub(super) fn status_line(out: &Output, board: &NowBoard) -> Option<StatusLine> {
+pub(super) fn status_line(out: &CommandOutput, board: &NowBoard) -> Option<StatusLine> {
     match (out.json, out.terminal) {
         (true, _) => None,
         (false, true) => Some(StatusLine::start(StatusPlace::Terminal, board)),

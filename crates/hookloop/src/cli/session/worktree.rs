@@ -9,19 +9,19 @@ use hookloop_engine::session::open::{self, Opened, Wish};
 use hookloop_engine::session::real::Stop;
 use serde_json::json;
 
-use super::{Look, perform, runner};
-use crate::cli::context::Context;
+use super::{SessionDisplay, perform, runner};
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 use crate::output::DIM;
 use crate::sanitize::plain;
 
 /// Makes a worktree and runs a new session there.
 pub(in crate::cli) fn run(
-    context: &mut Context,
+    context: &mut CommandContext,
     project: &Project,
     wish: Wish,
     stop: Stop,
-    look: Look,
+    look: SessionDisplay,
 ) -> Result {
     let runner = runner(project)?;
     let id = open::fresh_session();
@@ -41,11 +41,11 @@ pub(in crate::cli) fn run(
 
 /// Performs a session in its own worktree, if it has one, else in the project's directory.
 pub(in crate::cli) fn perform_where_it_works(
-    context: &mut Context,
+    context: &mut CommandContext,
     project: &Project,
     opened: &Opened,
     stop: Stop,
-    look: Look,
+    look: SessionDisplay,
 ) -> Result {
     let moved = checkout::in_worktree(project, runner(project)?, opened, stop.cancel());
     let Some((project, worktree)) = moved.map_err(failed)? else {
@@ -56,7 +56,7 @@ pub(in crate::cli) fn perform_where_it_works(
 }
 
 /// Prints where the work is, and the commands that merge and remove it.
-fn tell(context: &mut Context, worktree: &SessionWorktree) -> Result {
+fn tell(context: &mut CommandContext, worktree: &SessionWorktree) -> Result {
     let SessionWorktree { path, branch, name, base, .. } = worktree;
     if context.out.json || context.log.is_some() {
         let worktree = json!({ "path": path, "branch": branch, "base": base, "name": name });

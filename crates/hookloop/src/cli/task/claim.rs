@@ -1,8 +1,9 @@
 use hookloop_engine::claim::{ClaimRequest, Claimed, Wanted, WhyNone};
 use hookloop_engine::project::Project;
 
-use super::holder::{self, Holder};
-use super::{Context, follow_up, show_done};
+use super::holder::{self, ClaimantArgs};
+use super::{follow_up, show_done};
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 use crate::ids;
 use crate::json_output::ClaimedJson;
@@ -13,7 +14,7 @@ use crate::json_output::ClaimedJson;
 /// `block`, `release` and `heartbeat` take it as --epoch, and are refused once someone else has the
 /// task. A heartbeat now and then, well within the lease, shows that the work goes on.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskClaimArgs {
     /// This task, or the start of its id; without it, the first that is ready
     task: Option<String>,
 
@@ -22,11 +23,11 @@ pub(crate) struct Args {
     types: Vec<String>,
 
     #[command(flatten)]
-    holder: Holder,
+    holder: ClaimantArgs,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskClaimArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let nothing = match self.types.as_slice() {
             [] => "no task is ready".to_owned(),
@@ -64,10 +65,10 @@ impl Args {
 
 /// Prints the claim, then runs the reactions.
 pub(super) fn show(
-    context: &mut Context,
+    context: &mut CommandContext,
     project: &Project,
     verb: &str,
-    holder: &Holder,
+    holder: &ClaimantArgs,
     claimed: &Claimed,
 ) -> Result {
     let mut claimed = claimed.clone();

@@ -4,11 +4,11 @@ use clap::ValueEnum;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::project::Project;
 
-use super::Context;
+use crate::cli::context::CommandContext;
 use crate::error::Result;
 use crate::ids;
-use crate::output::{DIM, Output, state_style};
-use crate::picture::Picture;
+use crate::output::{CommandOutput, DIM, state_style};
+use crate::picture::TaskPicture;
 use crate::sanitize::plain;
 
 /// Lines that a task has at least: one to breathe.
@@ -16,13 +16,13 @@ const ROW_HEIGHT: usize = 2;
 
 /// Draw the graph of tasks, dependencies above what depends on them
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskGraphArgs {
     /// Only this task and what it is connected to
     task: Option<String>,
 
     /// How to draw it
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    format: GraphFormat,
 
     /// Completed tasks too
     #[arg(short, long)]
@@ -34,26 +34,26 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+enum GraphFormat {
     Text,
     Dot,
     Mermaid,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskGraphArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let picture = self.picture(&project)?;
         let out = &mut context.out;
         match (out.json, self.format) {
             (true, _) => out.json(&json(&picture)),
-            (false, Format::Text) => text(&picture, out),
-            (false, Format::Dot) => dot(&picture, out),
-            (false, Format::Mermaid) => mermaid(&picture, out),
+            (false, GraphFormat::Text) => text(&picture, out),
+            (false, GraphFormat::Dot) => dot(&picture, out),
+            (false, GraphFormat::Mermaid) => mermaid(&picture, out),
         }
     }
 
-    fn picture(&self, project: &Project) -> Result<Picture> {
+    fn picture(&self, project: &Project) -> Result<TaskPicture> {
         let start = self.task.as_ref().map(|task| ids::resolve(project, task)).transpose()?;
         let picture = project.read(|view| {
             let mut rows = BTreeMap::new();
@@ -81,13 +81,13 @@ impl Args {
                     }
                 }
             }
-            Picture::new(view, rows.into_values(), cut)
+            TaskPicture::new(view, rows.into_values(), cut)
         })?;
         Ok(picture)
     }
 }
 
-fn text(picture: &Picture, out: &mut Output) -> Result {
+fn text(picture: &TaskPicture, out: &mut CommandOutput) -> Result {
     let label = |task: &Task| {
         let style = state_style(task.state);
         format!("{} {style}{}{style:#} {}", task.id, task.state, plain(&task.spec.goal))
@@ -102,7 +102,7 @@ fn text(picture: &Picture, out: &mut Output) -> Result {
     }
 }
 
-fn dot(picture: &Picture, out: &mut Output) -> Result {
+fn dot(picture: &TaskPicture, out: &mut CommandOutput) -> Result {
     let quoted =
         |text: &str| format!("\"{}\"", plain(text).replace('\\', "\\\\").replace('"', "\\\""));
     out.line("digraph tasks {\n  rankdir=TB;\n  node [shape=box, style=rounded];")?;
@@ -116,7 +116,7 @@ fn dot(picture: &Picture, out: &mut Output) -> Result {
     out.line("}")
 }
 
-fn mermaid(picture: &Picture, out: &mut Output) -> Result {
+fn mermaid(picture: &TaskPicture, out: &mut CommandOutput) -> Result {
     out.line("flowchart TD")?;
     // Mermaid reads markup in labels; everything but letters and digits goes as a number.
     let quoted = |text: &str| -> String {
@@ -141,7 +141,7 @@ fn mermaid(picture: &Picture, out: &mut Output) -> Result {
     Ok(())
 }
 
-fn json(picture: &Picture) -> serde_json::Value {
+fn json(picture: &TaskPicture) -> serde_json::Value {
     let task = |task: &Task| serde_json::json!({"id": task.id, "state": task.state, "goal": task.spec.goal});
     let edge =
         |(task, need): (&Task, &Task)| serde_json::json!({"task": task.id, "needs": need.id});

@@ -1,7 +1,7 @@
 use serde_json::json;
 
-use super::Context;
-use super::holder::Epoch;
+use super::holder::EpochArg;
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 use crate::ids;
 
@@ -9,16 +9,16 @@ use crate::ids;
 ///
 /// Refused once the claim is over: someone else may have the task now.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskHeartbeatArgs {
     /// The task, or the start of its id
     task: String,
 
     #[command(flatten)]
-    epoch: Epoch,
+    epoch: EpochArg,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskHeartbeatArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let Some(epoch) = self.epoch.of(&id)? else {

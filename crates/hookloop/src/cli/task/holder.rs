@@ -11,7 +11,7 @@ use crate::error::{CliError, Result};
 
 /// What a claimant says of itself.
 #[derive(clap::Args)]
-pub(super) struct Holder {
+pub(super) struct ClaimantArgs {
     /// Who takes it; $HOOKLOOP_AGENT, else you on this machine
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     agent: Option<String>,
@@ -21,7 +21,7 @@ pub(super) struct Holder {
     pub(super) lease: Duration,
 }
 
-impl Holder {
+impl ClaimantArgs {
     pub(super) fn agent(&self) -> String {
         let named = self.agent.clone().or_else(|| env::var("HOOKLOOP_AGENT").ok());
         named.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| {
@@ -32,16 +32,16 @@ impl Holder {
 
 /// The right by which a command changes a task that may be claimed.
 #[derive(clap::Args)]
-pub(super) struct Right {
+pub(super) struct ClaimRight {
     #[command(flatten)]
-    epoch: Epoch,
+    epoch: EpochArg,
 
     /// Even if an agent has claimed it, which then is refused
     #[arg(long, conflicts_with = "epoch")]
     force: bool,
 }
 
-impl Right {
+impl ClaimRight {
     pub(super) fn forces(&self) -> bool {
         self.force
     }
@@ -55,13 +55,13 @@ impl Right {
 }
 
 #[derive(clap::Args)]
-pub(super) struct Epoch {
+pub(super) struct EpochArg {
     /// The epoch of your claim; $HOOKLOOP_EPOCH, for the task that $HOOKLOOP_TASK names
     #[arg(long, value_name = "N")]
     epoch: Option<u64>,
 }
 
-impl Epoch {
+impl EpochArg {
     /// The epoch that is named for `id`. The environment names one task; for other tasks its claimant has no special
     /// right.
     pub(super) fn of(&self, id: &TaskId) -> Result<Option<u64>> {

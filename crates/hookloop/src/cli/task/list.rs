@@ -4,11 +4,12 @@ use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::project::Project;
 use hookloop_engine::store::{TaskFilter, TaskRow};
 
-use super::{Context, waits};
+use super::waits;
+use crate::cli::context::CommandContext;
 use crate::error::Result;
 use crate::ids;
 use crate::json_output::TaskJson;
-use crate::output::{Cell, DIM, state_style};
+use crate::output::{DIM, TableCell, state_style};
 
 /// List tasks, newest first
 #[derive(clap::Args)]
@@ -31,7 +32,7 @@ pub(crate) struct ListArgs {
 }
 
 impl ListArgs {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let filter = TaskFilter {
             state: self.state,
@@ -68,7 +69,7 @@ pub(crate) struct ReadyArgs {
 }
 
 impl ReadyArgs {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
         let ageing = project.rules().scheduling.ageing;
@@ -80,7 +81,7 @@ impl ReadyArgs {
     }
 }
 
-fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
+fn print(context: &mut CommandContext, project: &Project, rows: &[TaskRow]) -> Result {
     let out = &mut context.out;
     if out.json {
         let tasks: Vec<TaskJson<'_>> = rows.iter().map(|row| TaskJson::from(&row.task)).collect();
@@ -90,7 +91,7 @@ fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
         return if out.terminal { out.line(format_args!("{DIM}none{DIM:#}")) } else { Ok(()) };
     }
     let terminal = out.terminal;
-    let cells: Vec<Vec<Cell>> = project.read(|view| {
+    let cells: Vec<Vec<TableCell>> = project.read(|view| {
         rows.iter()
             .map(|TaskRow { task, num, .. }| {
                 let note = match task.state {
@@ -102,11 +103,11 @@ fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
                 };
                 Ok(vec![
                     ids::cell(view, &task.id, terminal)?,
-                    Cell::new(format!("P{}", task.spec.priority.get())),
-                    Cell::new(task.state).style(state_style(task.state)),
-                    Cell::new(note).style(DIM),
-                    Cell::new(task.spec.labels.join(",")).style(DIM),
-                    Cell::new(&task.spec.goal),
+                    TableCell::new(format!("P{}", task.spec.priority.get())),
+                    TableCell::new(task.state).style(state_style(task.state)),
+                    TableCell::new(note).style(DIM),
+                    TableCell::new(task.spec.labels.join(",")).style(DIM),
+                    TableCell::new(&task.spec.goal),
                 ])
             })
             .collect()

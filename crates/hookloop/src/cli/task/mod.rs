@@ -25,66 +25,66 @@ use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::project::{Done, Project};
 use hookloop_engine::reactions::ReactionsLeft;
 
-use crate::cli::context::Context;
+use crate::cli::context::CommandContext;
 use crate::error::Result;
 use crate::json_output::DoneJson;
 use crate::output::state_style;
 use crate::sanitize::plain;
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
-    Add(add::Args),
-    Show(show::Args),
+pub(crate) enum TaskCommand {
+    Add(add::TaskAddArgs),
+    Show(show::TaskShowArgs),
     #[command(visible_alias = "ls")]
     List(list::ListArgs),
     Ready(list::ReadyArgs),
-    Start(change::Start),
-    Claim(claim::Args),
-    Heartbeat(heartbeat::Args),
-    Release(release::Args),
-    Requeue(requeue::Args),
-    Steal(steal::Args),
-    Complete(change::Complete),
-    Block(change::Block),
-    Unblock(change::Unblock),
-    Delete(change::Delete),
-    Note(note::Args),
-    Depend(dependency::Depend),
-    Undepend(dependency::Undepend),
-    Import(import::Args),
-    Export(export::Args),
-    Graph(graph::Args),
+    Start(change::TaskStart),
+    Claim(claim::TaskClaimArgs),
+    Heartbeat(heartbeat::TaskHeartbeatArgs),
+    Release(release::TaskReleaseArgs),
+    Requeue(requeue::TaskRequeueArgs),
+    Steal(steal::TaskStealArgs),
+    Complete(change::TaskComplete),
+    Block(change::TaskBlock),
+    Unblock(change::TaskUnblock),
+    Delete(change::TaskDelete),
+    Note(note::TaskNoteArgs),
+    Depend(dependency::TaskDepend),
+    Undepend(dependency::TaskUndepend),
+    Import(import::TaskImportArgs),
+    Export(export::TaskExportArgs),
+    Graph(graph::TaskGraphArgs),
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         match self {
-            Command::Add(args) => args.run(context),
-            Command::Show(args) => args.run(context),
-            Command::List(args) => args.run(context),
-            Command::Ready(args) => args.run(context),
-            Command::Start(args) => args.run(context),
-            Command::Note(args) => args.run(context),
-            Command::Claim(args) => args.run(context),
-            Command::Heartbeat(args) => args.run(context),
-            Command::Release(args) => args.run(context),
-            Command::Requeue(args) => args.run(context),
-            Command::Steal(args) => args.run(context),
-            Command::Complete(args) => args.run(context),
-            Command::Block(args) => args.run(context),
-            Command::Unblock(args) => args.run(context),
-            Command::Delete(args) => args.run(context),
-            Command::Depend(args) => args.run(context),
-            Command::Undepend(args) => args.run(context),
-            Command::Import(args) => args.run(context),
-            Command::Export(args) => args.run(context),
-            Command::Graph(args) => args.run(context),
+            TaskCommand::Add(args) => args.run(context),
+            TaskCommand::Show(args) => args.run(context),
+            TaskCommand::List(args) => args.run(context),
+            TaskCommand::Ready(args) => args.run(context),
+            TaskCommand::Start(args) => args.run(context),
+            TaskCommand::Note(args) => args.run(context),
+            TaskCommand::Claim(args) => args.run(context),
+            TaskCommand::Heartbeat(args) => args.run(context),
+            TaskCommand::Release(args) => args.run(context),
+            TaskCommand::Requeue(args) => args.run(context),
+            TaskCommand::Steal(args) => args.run(context),
+            TaskCommand::Complete(args) => args.run(context),
+            TaskCommand::Block(args) => args.run(context),
+            TaskCommand::Unblock(args) => args.run(context),
+            TaskCommand::Delete(args) => args.run(context),
+            TaskCommand::Depend(args) => args.run(context),
+            TaskCommand::Undepend(args) => args.run(context),
+            TaskCommand::Import(args) => args.run(context),
+            TaskCommand::Export(args) => args.run(context),
+            TaskCommand::Graph(args) => args.run(context),
         }
     }
 }
 
 /// Gives a command, prints its result, and runs the reactions.
-fn give(context: &mut Context, project: &Project, verb: &str, ask: &Ask) -> Result<Done> {
+fn give(context: &mut CommandContext, project: &Project, verb: &str, ask: &Ask) -> Result<Done> {
     let mut done = project.execute(ask)?;
     if done.pending {
         project.react_here(&mut done)?;
@@ -99,7 +99,7 @@ fn give(context: &mut Context, project: &Project, verb: &str, ask: &Ask) -> Resu
 }
 
 /// Runs the reactions after the answer is printed.
-fn follow_up(context: &mut Context, project: &Project, done: &Done) -> Result {
+fn follow_up(context: &mut CommandContext, project: &Project, done: &Done) -> Result {
     if done.pending { context.finish(project) } else { Ok(()) }
 }
 
@@ -115,7 +115,7 @@ fn waits(task: &Task) -> String {
 const FAILURES_SHOWN: usize = 5;
 
 fn show_done(
-    context: &mut Context,
+    context: &mut CommandContext,
     project: &Project,
     verb: &str,
     id: Option<&TaskId>,

@@ -2,7 +2,8 @@ use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::remark::Remark;
 
-use super::{Context, give};
+use super::give;
+use crate::cli::context::CommandContext;
 use crate::error::Result;
 use crate::ids;
 
@@ -10,7 +11,7 @@ use crate::ids;
 ///
 /// Agents read it with the task; `task show` has the last ones, the log has all.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskNoteArgs {
     /// The task, or the start of its id
     task: String,
 
@@ -18,8 +19,8 @@ pub(crate) struct Args {
     text: String,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskNoteArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         // A note does not change the claim of the task.

@@ -1,7 +1,8 @@
 use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
 
-use super::{Context, give, silence};
+use super::{give, silence};
+use crate::cli::context::CommandContext;
 use crate::error::Result;
 use crate::ids;
 
@@ -9,7 +10,7 @@ use crate::ids;
 ///
 /// Watches the holder for the whole of its lease. A heartbeat in that time, and it is refused.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskRequeueArgs {
     /// The task, or the start of its id
     task: String,
 
@@ -18,8 +19,8 @@ pub(crate) struct Args {
     force: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskRequeueArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let fence = if self.force {

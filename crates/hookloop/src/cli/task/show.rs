@@ -6,12 +6,12 @@ use hookloop_core::remark::Noted;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::store::{LogError, Remarked, TaskRow};
 
-use super::Context;
 use super::holder::said;
+use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 use crate::ids;
 use crate::json_output::{DeliveryJson, NeighbourJson, NoteJson, TaskDetailJson, TaskJson};
-use crate::output::{BOLD, DIM, Output, state_style};
+use crate::output::{BOLD, CommandOutput, DIM, state_style};
 use crate::sanitize::{plain, plain_lines};
 
 /// Neighbours that are shown.
@@ -19,12 +19,12 @@ const SHOWN: usize = 50;
 
 /// Show a task, what it waits for, and what waits for it
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskShowArgs {
     /// The task, or the start of its id
     task: String,
 }
 
-struct Detail {
+struct TaskDetail {
     task: Task,
     depends_on: Vec<Task>,
     dependents: Vec<Task>,
@@ -33,14 +33,14 @@ struct Detail {
     delivery: Delivery,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskShowArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let id = ids::resolve(&project, &self.task)?;
         let tasks = |rows: Vec<TaskRow>| rows.into_iter().map(|row| row.task).collect();
         let detail = project.read(|view| -> std::result::Result<_, LogError> {
             let Some(row) = view.task(&id)? else { return Ok(None) };
-            Ok(Some(Detail {
+            Ok(Some(TaskDetail {
                 task: row.task,
                 depends_on: tasks(view.dependencies(&id)?),
                 dependents: tasks(view.dependents(&id, 0, SHOWN)?),
@@ -58,7 +58,7 @@ impl Args {
     }
 }
 
-impl Detail {
+impl TaskDetail {
     fn json(&self) -> TaskDetailJson<'_> {
         TaskDetailJson {
             task: TaskJson::from(&self.task),
@@ -70,7 +70,7 @@ impl Detail {
         }
     }
 
-    fn print(&self, out: &mut Output) -> Result {
+    fn print(&self, out: &mut CommandOutput) -> Result {
         let Task { id, spec, state, .. } = &self.task;
         let style = state_style(*state);
         out.line(format_args!("{BOLD}{}{BOLD:#}", plain(&spec.goal)))?;
@@ -78,7 +78,7 @@ impl Detail {
         if !spec.description.is_empty() {
             out.line(format_args!("\n{}\n", plain_lines(&spec.description, 0)))?;
         }
-        let field = |out: &mut Output, name: &str, value: &str| {
+        let field = |out: &mut CommandOutput, name: &str, value: &str| {
             if value.is_empty() {
                 Ok(())
             } else {
@@ -128,7 +128,7 @@ impl Detail {
         self.print_neighbours(out)
     }
 
-    fn print_neighbours(&self, out: &mut Output) -> Result {
+    fn print_neighbours(&self, out: &mut CommandOutput) -> Result {
         let groups = [
             ("depends on", &self.depends_on),
             ("needed by", &self.dependents),

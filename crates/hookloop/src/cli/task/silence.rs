@@ -9,7 +9,7 @@ use hookloop_engine::project::Project;
 
 use super::holder::said;
 use crate::error::{CliError, Result};
-use crate::progress::Progress;
+use crate::progress::ProgressBar;
 use crate::sanitize::plain;
 
 /// How often a claimant is checked in one lease, and the longest time between two checks.
@@ -21,7 +21,7 @@ const BETWEEN_LOOKS_MAX: Duration = Duration::from_millis(500);
 pub(super) fn wait_for(project: &Project, id: &TaskId) -> Result<Claim> {
     project.store().keep_up();
     let mut watch = Watch::default();
-    let progress = Progress::new("waiting");
+    let progress = ProgressBar::new("waiting");
     loop {
         let sighting = project.look_at(id, &mut watch)?;
         let over = sighting.is_over();

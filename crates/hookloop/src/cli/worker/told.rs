@@ -7,7 +7,7 @@ use hookloop_engine::worker::{End, Told};
 use serde::Serialize;
 
 use crate::cli::merge::ArrivalJson;
-use crate::logs::{Level, Line};
+use crate::logs::{LogLevel, LogLine};
 use crate::output::DIM;
 use crate::sanitize::plain;
 
@@ -97,20 +97,20 @@ pub(super) fn json_of<'a>(told: &'a Told<'a>) -> ToldJson<'a> {
 }
 
 /// The same as a line of a log.
-pub(super) fn log_line(told: &Told<'_>, is_traced: bool) -> Line {
+pub(super) fn log_line(told: &Told<'_>, is_traced: bool) -> LogLine {
     let level = match told {
         Told::Took { .. }
         | Told::Arrived { .. }
         | Told::State(_)
-        | Told::Unfit { why: None, .. } => Level::Info,
+        | Told::Unfit { why: None, .. } => LogLevel::Info,
         Told::Ended {
             end: End::Outcome(Outcome::Complete { .. } | Outcome::Cancelled), ..
-        } => Level::Info,
+        } => LogLevel::Info,
         Told::Ended { .. } | Told::Expired { .. } | Told::Unfit { .. } | Told::Trouble { .. } => {
-            Level::Warn
+            LogLevel::Warn
         }
     };
-    let mut line = Line::new(level, "worker", words_of(told));
+    let mut line = LogLine::new(level, "worker", words_of(told));
     // The fields are those of `--json`.
     if let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(json_of(told)) {
         for (name, value) in fields {

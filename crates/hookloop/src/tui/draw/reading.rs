@@ -5,11 +5,11 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 use super::{put, said};
-use crate::tui::pager::Pager;
-use crate::tui::state::State;
+use crate::tui::pager::TextPager;
+use crate::tui::state::ScreenState;
 use crate::tui::theme::{BOLD, CHOSEN, DIM, PLAIN};
 
-pub(super) fn draw(_state: &State, pager: &Pager, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn draw(_state: &ScreenState, pager: &TextPager, frame: &mut Frame<'_>, area: Rect) {
     let rows = [Constraint::Length(1), Constraint::Fill(1)];
     let [title, text] = Layout::vertical(rows).areas(area);
     let from = pager.top;

@@ -12,8 +12,8 @@ use super::{cell, choose, first, put, put_all, said, wrapped};
 use crate::output::cut;
 use crate::present;
 use crate::present::{Severity, clock, now};
-use crate::tui::data::{Heard, Shown};
-use crate::tui::state::State;
+use crate::tui::data::{AgentOutput, SessionContent};
+use crate::tui::state::ScreenState;
 use crate::tui::steps;
 use crate::tui::theme::{BOLD, DIM, PLAIN, sign};
 
@@ -22,7 +22,7 @@ const PARTS: u16 = 24;
 /// A narrower screen has no room for it.
 const PARTS_FROM: u16 = 60;
 
-pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     let Some(shown) = &state.shown else {
         let text = match &state.session {
             Some(id) => format!("reads session {id} …"),
@@ -50,7 +50,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put_all(frame, said_area, speech(state, shown, said_area));
 }
 
-fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
+fn heading(state: &ScreenState, shown: &SessionContent) -> Vec<Line<'static>> {
     let session = &shown.session;
     let plan = &shown.session.plan;
     let limits = &plan.limits;
@@ -95,7 +95,7 @@ fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
     vec![Line::from(first_line), Line::from(first(&facts, DIM))]
 }
 
-fn titles(state: &State, parts_width: u16) -> Line<'static> {
+fn titles(state: &ScreenState, parts_width: u16) -> Line<'static> {
     let follows = state.part.is_none() && state.step.is_none();
     let steps = if follows { "WHAT HAPPENED" } else { "WHAT HAPPENED  (esc: back to now)" };
     let parts =
@@ -103,7 +103,7 @@ fn titles(state: &State, parts_width: u16) -> Line<'static> {
     Line::from(Span::styled(format!("{parts}{steps}"), DIM))
 }
 
-fn draw_parts(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
+fn draw_parts(state: &ScreenState, shown: &SessionContent, frame: &mut Frame<'_>, area: Rect) {
     let parts = &shown.timeline.parts;
     let at = state.part_at().unwrap_or(0);
     let height = usize::from(area.height);
@@ -118,7 +118,7 @@ fn draw_parts(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
     }
 }
 
-fn draw_steps(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
+fn draw_steps(state: &ScreenState, shown: &SessionContent, frame: &mut Frame<'_>, area: Rect) {
     let Some(part) = state.current_part() else { return };
     let at = state.step_at().unwrap_or(0);
     let limits = &shown.session.plan.limits;
@@ -167,7 +167,7 @@ fn draw_steps(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
     }
 }
 
-fn waiting(state: &State, shown: &Shown) -> Line<'static> {
+fn waiting(state: &ScreenState, shown: &SessionContent) -> Line<'static> {
     let pending = &shown.session.pending;
     let mut spans = vec![match (running_hooks(shown).first(), is_now(state)) {
         (Some(hook), true) => {
@@ -195,18 +195,18 @@ fn waiting(state: &State, shown: &Shown) -> Line<'static> {
 }
 
 /// The hooks that run in the session.
-fn running_hooks(shown: &Shown) -> &[RunningHook] {
+fn running_hooks(shown: &SessionContent) -> &[RunningHook] {
     shown.now.as_ref().map_or(&[], |record| &record.hooks)
 }
 
 /// Whether the selected part is the current one.
-fn is_now(state: &State) -> bool {
+fn is_now(state: &ScreenState) -> bool {
     let last = state.shown.as_ref().map(|shown| shown.timeline.parts.len());
     state.part_at().map(|part| part + 1) == last
 }
 
 /// Returns the agent's output in the selected part.
-fn speech(state: &State, shown: &Shown, area: Rect) -> Vec<Line<'static>> {
+fn speech(state: &ScreenState, shown: &SessionContent, area: Rect) -> Vec<Line<'static>> {
     let height = usize::from(area.height);
     let width = usize::from(area.width);
     let is_at_work = state.current_part().is_some_and(|part| {
@@ -223,20 +223,20 @@ fn speech(state: &State, shown: &Shown, area: Rect) -> Vec<Line<'static>> {
         return lines.chain(quiet).skip(skipped).collect();
     }
     match (&shown.heard, is_at_work) {
-        (Heard::Here(heard), true) => {
+        (AgentOutput::Here(heard), true) => {
             let lines = heard.last(height);
             if lines.is_empty() {
                 return notice("it has not said anything yet".to_owned());
             }
             lines.into_iter().map(|line| Line::from(said(&line, PLAIN))).collect()
         }
-        (Heard::Elsewhere(machine), true) => notice(format!(
+        (AgentOutput::Elsewhere(machine), true) => notice(format!(
             "it is at work on {machine}: what it says can be seen there, and here when its turn is over"
         )),
-        (Heard::Guest, true) => {
+        (AgentOutput::Guest, true) => {
             notice("it was started by its user, who sees what it says".to_owned())
         }
-        (Heard::Nothing, true) => notice("it has not said anything yet".to_owned()),
+        (AgentOutput::Nothing, true) => notice("it has not said anything yet".to_owned()),
         (_, false) => {
             let last = state.current_part().and_then(|part| part.turns().last());
             let message = last.map(|ended| ended.message.clone()).unwrap_or_default();

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 
 use super::{cell, choose, put, said};
 use crate::tui::data::SessionLine;
-use crate::tui::state::State;
+use crate::tui::state::ScreenState;
 use crate::tui::steps::ago;
 use crate::tui::theme::{BOLD, DIM, PLAIN, sign};
 
@@ -22,7 +22,7 @@ const COST: usize = 10;
 const WIDE: u16 = 100;
 const AGENT: usize = 16;
 
-pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     let Some(overview) = &state.overview else { return };
     if state.session_list.is_empty() {
         let text = if state.filter().is_empty() {
@@ -71,7 +71,7 @@ fn cost_cell(row: &SessionRow) -> String {
     }
 }
 
-fn session(state: &State, line: &SessionLine, width: u16) -> Line<'static> {
+fn session(state: &ScreenState, line: &SessionLine, width: u16) -> Line<'static> {
     let row = &line.row;
     let style = state.theme.session(&line.state);
     let age = ago(state.now.millis_since(row.started_at));

@@ -10,7 +10,7 @@ const WAYPOINTS_MAX: usize = 2_000;
 
 /// The sizes of boxes and gaps.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
+pub(super) struct BoxSizes {
     pub(super) width: u64,
     pub(super) height: u64,
     /// Between two layers, and between two boxes of one.
@@ -19,7 +19,7 @@ pub(super) struct Sizes {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct PlacedGraph {
     /// The upper left corner of each box.
     pub(super) boxes: Vec<(u64, u64)>,
     /// For each line the points that it goes through: from a box's right side to another's left.
@@ -30,10 +30,10 @@ pub(super) struct Placed {
 
 /// Places `count` boxes with lines from dependency to dependent. Lines that lead back are left out: there are none in a
 /// graph without cycles.
-pub(super) fn place(count: usize, lines: &[(usize, usize)], sizes: Sizes) -> Placed {
+pub(super) fn place(count: usize, lines: &[(usize, usize)], sizes: BoxSizes) -> PlacedGraph {
     let layer = layers(count, lines);
     let depth = layer.iter().copied().max().map_or(0, |last| last + 1);
-    let mut graph = Graph::new(count, depth, &layer);
+    let mut graph = LayeredGraph::new(count, depth, &layer);
     let ways: Vec<Vec<usize>> = lines.iter().map(|line| graph.lead(*line, &layer)).collect();
     graph.put_in_order();
     let y = graph.heights(sizes);
@@ -54,7 +54,7 @@ pub(super) fn place(count: usize, lines: &[(usize, usize)], sizes: Sizes) -> Pla
         }
         points
     };
-    Placed {
+    PlacedGraph {
         boxes: (0..count).map(|node| (x(layer[node]), top(node))).collect(),
         lines: ways.iter().map(line).collect(),
         width: (depth as u64 * (sizes.width + sizes.across)).saturating_sub(sizes.across),
@@ -85,7 +85,7 @@ fn layers(count: usize, lines: &[(usize, usize)]) -> Vec<usize> {
 }
 
 /// Boxes and the places of lines, in layers.
-struct Graph {
+struct LayeredGraph {
     layers: Vec<Vec<usize>>,
     layer_of: Vec<usize>,
     /// Neighbours in the layer before, and in the one after.
@@ -94,14 +94,20 @@ struct Graph {
     waypoints: usize,
 }
 
-impl Graph {
-    fn new(count: usize, depth: usize, layer: &[usize]) -> Graph {
+impl LayeredGraph {
+    fn new(count: usize, depth: usize, layer: &[usize]) -> LayeredGraph {
         let mut layers = vec![Vec::new(); depth];
         for (node, layer) in layer.iter().enumerate() {
             layers[*layer].push(node);
         }
         let none = || vec![Vec::new(); count];
-        Graph { layers, layer_of: layer.to_vec(), before: none(), after: none(), waypoints: 0 }
+        LayeredGraph {
+            layers,
+            layer_of: layer.to_vec(),
+            before: none(),
+            after: none(),
+            waypoints: 0,
+        }
     }
 
     /// The way of a line, by a place in each layer between its ends.
@@ -163,7 +169,7 @@ impl Graph {
     }
 
     /// Returns the vertical position of each box: near its dependencies, below the box above it.
-    fn heights(&self, sizes: Sizes) -> Vec<u64> {
+    fn heights(&self, sizes: BoxSizes) -> Vec<u64> {
         let mut y = vec![0; self.layer_of.len()];
         for layer in &self.layers {
             let mut free = 0;
@@ -183,10 +189,10 @@ impl Graph {
 mod tests {
     use super::*;
 
-    const SIZES: Sizes = Sizes { width: 100, height: 20, across: 50, down: 10 };
+    const SIZES: BoxSizes = BoxSizes { width: 100, height: 20, across: 50, down: 10 };
 
     /// No two boxes share a place, and every line goes to the right.
-    fn check(count: usize, lines: &[(usize, usize)]) -> Placed {
+    fn check(count: usize, lines: &[(usize, usize)]) -> PlacedGraph {
         let placed = place(count, lines, SIZES);
         assert_eq!((placed.boxes.len(), placed.lines.len()), (count, lines.len()));
         for (i, one) in placed.boxes.iter().enumerate() {
@@ -203,7 +209,7 @@ mod tests {
 
     #[test]
     fn boxes_are_right_of_what_they_need() {
-        assert_eq!(check(0, &[]), Placed::default());
+        assert_eq!(check(0, &[]), PlacedGraph::default());
         let placed = check(4, &[(0, 1), (1, 2), (0, 2), (3, 2)]);
         let columns: Vec<u64> = placed.boxes.iter().map(|(x, _)| x / 150).collect();
         assert_eq!(columns, [0, 1, 2, 0]);

@@ -25,9 +25,9 @@ mod usage;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::project::Project;
 
-use super::page::{Frame, Heading, Page, Templates};
-use super::query::Query;
-use super::sites::{Site, Sites};
+use super::page::{Frame, PageHeading, Templates, WebPage};
+use super::query::PageQuery;
+use super::sites::{ProjectSite, ProjectSites};
 use crate::error::Result;
 
 pub(super) use fleet::fleet;
@@ -43,26 +43,26 @@ pub(super) use tasks::tasks;
 pub(super) use usage::usage;
 
 /// A request for a page of a project.
-pub(super) struct Visit<'v> {
+pub(super) struct PageVisit<'v> {
     pub(super) templates: &'v Templates,
-    pub(super) sites: &'v Sites,
-    pub(super) site: &'v Site,
+    pub(super) sites: &'v ProjectSites,
+    pub(super) site: &'v ProjectSite,
     /// The id of the subject, if the page has one.
     pub(super) id: &'v str,
-    pub(super) query: &'v Query,
+    pub(super) query: &'v PageQuery,
     pub(super) now: Timestamp,
 }
 
 /// Makes a page.
-pub(super) type Make = fn(&Visit<'_>) -> Result<String>;
+pub(super) type Make = fn(&PageVisit<'_>) -> Result<String>;
 
-impl<'v> Visit<'v> {
+impl<'v> PageVisit<'v> {
     fn project(&self) -> &'v Project {
         &self.site.project
     }
 
-    fn page(&self) -> Page<'v> {
-        Page::new(self.templates, self.query.parts())
+    fn page(&self) -> WebPage<'v> {
+        WebPage::new(self.templates, self.query.parts())
     }
 
     /// Where something of the project is.
@@ -71,36 +71,36 @@ impl<'v> Visit<'v> {
     }
 
     /// Puts the parts together under a title.
-    fn finish(&self, page: Page<'_>, titled: &Titled<'_>) -> Result<String> {
+    fn finish(&self, page: WebPage<'_>, titled: &PageTitle<'_>) -> Result<String> {
         let (problems, seq) =
             self.project().read(|view| Ok((view.count_problems()?, view.totals()?.head)))?;
-        let Site { key, place, trouble, .. } = self.site;
+        let ProjectSite { key, place, trouble, .. } = self.site;
         let name = match self.project().name() {
             "" => place.root.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             name => name.to_owned(),
         };
-        let heading = Heading {
+        let heading = PageHeading {
             key: key.clone(),
             name,
             root: place.root.display().to_string(),
             trouble: trouble.clone(),
             problems,
         };
-        let Titled { title, section, subject } = titled;
+        let PageTitle { title, section, subject } = titled;
         let frame = Frame { title, section, heading: &heading, seq, subject: subject.as_ref() };
         Ok(page.html(&frame)?)
     }
 }
 
 /// The title of a page, and its address in the project.
-struct Titled<'t> {
+struct PageTitle<'t> {
     title: &'t str,
     section: &'t str,
     subject: Option<hookloop_core::id::Subject>,
 }
 
-impl<'t> Titled<'t> {
-    fn new(title: &'t str, section: &'t str) -> Titled<'t> {
-        Titled { title, section, subject: None }
+impl<'t> PageTitle<'t> {
+    fn new(title: &'t str, section: &'t str) -> PageTitle<'t> {
+        PageTitle { title, section, subject: None }
     }
 }

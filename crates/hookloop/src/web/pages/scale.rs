@@ -26,7 +26,7 @@ const TICKS: u64 = 6;
 const LABEL_MIN: u64 = 22;
 
 #[derive(Clone, Debug, Serialize)]
-struct Bar {
+struct ScaleBar {
     lane: usize,
     x: u64,
     width: u64,
@@ -37,7 +37,7 @@ struct Bar {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Band {
+struct ScaleBand {
     x: u64,
     width: u64,
     label: String,
@@ -78,7 +78,7 @@ pub(super) fn draw(timeline: &Timeline, shown: Range<usize>, now: Timestamp) -> 
             PartKind::Iteration { number, .. } if width >= LABEL_MIN => number.to_string(),
             _ => String::new(),
         };
-        bands.push(Band { x, width, label, part: key, is_odd: key % 2 == 1 });
+        bands.push(ScaleBand { x, width, label, part: key, is_odd: key % 2 == 1 });
         bars.extend(part.steps.iter().filter_map(|step| bar(&scale, step, key, now)));
     }
     bars.drain(..bars.len().saturating_sub(BARS_MAX));
@@ -87,7 +87,7 @@ pub(super) fn draw(timeline: &Timeline, shown: Range<usize>, now: Timestamp) -> 
     context! { bands => value_of(bands), bars => value_of(bars), ticks => ticks(&scale), total, count, width => WIDTH, left => LEFT }
 }
 
-fn bar(scale: &Scale, step: &Step, part: usize, now: Timestamp) -> Option<Bar> {
+fn bar(scale: &Scale, step: &Step, part: usize, now: Timestamp) -> Option<ScaleBar> {
     let (lane, class, name) = match &step.what {
         What::Turn { ended, .. } => {
             let class = match ended.as_ref().map(|ended| &ended.result) {
@@ -111,7 +111,7 @@ fn bar(scale: &Scale, step: &Step, part: usize, now: Timestamp) -> Option<Bar> {
     };
     let (x, width) = scale.extent(step.began, step.ended.unwrap_or(now));
     let took = step.duration_ms().map_or("under way".to_owned(), duration);
-    Some(Bar { lane, x, width, class, title: format!("{name}, {took}"), part })
+    Some(ScaleBar { lane, x, width, class, title: format!("{name}, {took}"), part })
 }
 
 /// Round lengths of time, with where they are.

@@ -7,12 +7,12 @@ use hookloop_engine::store::{PAUSED, SessionRow};
 use minijinja::context;
 use minijinja::value::Value;
 
-use super::super::page::Part;
-use super::super::records::{Record, lock};
+use super::super::page::PagePart;
+use super::super::records::{SessionRecord, lock};
 use super::super::topics::Topic;
-use super::super::words::{When, class};
+use super::super::words::{PageTime, class};
 use super::overview::{state, took};
-use super::{Titled, Visit, scale, steps};
+use super::{PageTitle, PageVisit, scale, steps};
 use crate::error::{CliError, Result};
 use crate::present;
 use crate::present::{now, why};
@@ -23,14 +23,14 @@ const ON_A_PAGE: usize = 20;
 const WAITING_MAX: usize = 20;
 const WAITING_CHARS: usize = 2_000;
 
-const FACTS: Part = Part::new("facts", "Now", &[Topic::This]).every(10);
+const FACTS: PagePart = PagePart::new("facts", "Now", &[Topic::This]).every(10);
 /// The step changes without an event.
-const NOW: Part = Part::new("now", "Running now", &[Topic::This]).every(2);
-const TIMELINE: Part = Part::new("timeline", "Timeline", &[Topic::This]).every(10);
-const WAITING: Part = Part::new("waiting", "Waits for the next prompt", &[Topic::This]);
-const ITERATIONS: Part = Part::new("iterations", "What happened", &[Topic::This]);
+const NOW: PagePart = PagePart::new("now", "Running now", &[Topic::This]).every(2);
+const TIMELINE: PagePart = PagePart::new("timeline", "Timeline", &[Topic::This]).every(10);
+const WAITING: PagePart = PagePart::new("waiting", "Waits for the next prompt", &[Topic::This]);
+const ITERATIONS: PagePart = PagePart::new("iterations", "What happened", &[Topic::This]);
 
-pub(in super::super) fn session(visit: &Visit<'_>) -> Result<String> {
+pub(in super::super) fn session(visit: &PageVisit<'_>) -> Result<String> {
     let none = || {
         let message = format!("there is no session `{}`", visit.id);
         CliError::refused(message).hint("hookloop sessions list")
@@ -39,7 +39,7 @@ pub(in super::super) fn session(visit: &Visit<'_>) -> Result<String> {
     let row = visit.project().read(|view| view.session(&id))?.ok_or_else(none)?;
     let record = visit.site.records.get(visit.project(), &id)?.ok_or_else(none)?;
     let record = lock(&record);
-    let window = Window::of(visit, &record);
+    let window = PartWindow::of(visit, &record);
     let mut page = visit.page();
     page.part(FACTS, "session.html", || facts(visit, &row, &record))?;
     if !row.is_over() || visit.query.parts().iter().any(|part| part == NOW.name) {
@@ -56,10 +56,10 @@ pub(in super::super) fn session(visit: &Visit<'_>) -> Result<String> {
     })?;
     let title = format!("Session {}", row.name);
     let subject = Some(Subject::Session(id));
-    visit.finish(page, &Titled { title: &title, section: "sessions", subject })
+    visit.finish(page, &PageTitle { title: &title, section: "sessions", subject })
 }
 
-fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> {
+fn facts(visit: &PageVisit<'_>, row: &SessionRow, record: &SessionRecord) -> Result<Value> {
     let session = &record.session;
     let state = state(visit, row);
     let is_running = state == "running";
@@ -80,7 +80,7 @@ fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> 
         agent => &row.agent, machine => &row.machine, worker => &session.plan.worker,
         task => &row.task,
         task_link => row.task.as_ref().map(|task| visit.address(&format!("tasks/{task}"))),
-        started => When::new(row.started_at, visit.now),
+        started => PageTime::new(row.started_at, visit.now),
         took => took(visit, row),
         iteration => row.iteration, iterations_max => limits.iterations,
         tokens => Count(row.tokens).to_string(), tokens_max => Count(limits.tokens).to_string(),
@@ -99,7 +99,7 @@ fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> 
 }
 
 /// The step that the session is at.
-fn step(visit: &Visit<'_>, row: &SessionRow) -> Value {
+fn step(visit: &PageVisit<'_>, row: &SessionRow) -> Value {
     let record = now::of(visit.project(), &row.id);
     let hooks = record.iter().flat_map(|record| &record.hooks).map(|hook| {
         context! {
@@ -131,7 +131,7 @@ fn prompt(session: &hookloop_core::session::Session) -> Option<&str> {
     }
 }
 
-fn waiting(record: &Record) -> Value {
+fn waiting(record: &SessionRecord) -> Value {
     let pending = &record.session.pending;
     let rows: Vec<Value> = pending
         .iter()
@@ -146,27 +146,27 @@ fn waiting(record: &Record) -> Value {
 }
 
 /// Which parts of a session are on the page.
-struct Window {
+struct PartWindow {
     shown: std::ops::Range<usize>,
     /// By their place in all that the session has had.
     first: usize,
     count: usize,
 }
 
-impl Window {
+impl PartWindow {
     /// Returns the last parts, or those before the requested one.
-    fn of(visit: &Visit<'_>, record: &Record) -> Window {
+    fn of(visit: &PageVisit<'_>, record: &SessionRecord) -> PartWindow {
         let kept = record.timeline.parts.len();
         let dropped = record.timeline.parts_dropped;
         let end =
             visit.query.number::<usize>("before").map_or(kept, |end| end.saturating_sub(dropped));
         let end = end.clamp(usize::from(kept > 0), kept);
         let start = end.saturating_sub(ON_A_PAGE);
-        Window { shown: start..end, first: dropped + start, count: dropped + kept }
+        PartWindow { shown: start..end, first: dropped + start, count: dropped + kept }
     }
 }
 
-fn iterations(visit: &Visit<'_>, record: &Record, window: &Window) -> Value {
+fn iterations(visit: &PageVisit<'_>, record: &SessionRecord, window: &PartWindow) -> Value {
     // The last two parts are open: the end alone has little content.
     let open = record.timeline.parts.len().saturating_sub(2);
     let shown = record.timeline.parts.range(window.shown.clone()).enumerate();
@@ -177,7 +177,7 @@ fn iterations(visit: &Visit<'_>, record: &Record, window: &Window) -> Value {
                 visit,
                 part,
                 &record.timeline.plan.limits,
-                steps::Shown { key: window.first + i, is_open: place >= open },
+                steps::PartPlace { key: window.first + i, is_open: place >= open },
             )
         })
         .collect();

@@ -9,8 +9,8 @@ use minijinja::value::Value;
 use serde::Serialize;
 
 use super::super::page::value_of;
-use super::super::words::{When, class};
-use super::Visit;
+use super::super::words::{PageTime, class};
+use super::PageVisit;
 use crate::present::{self, Severity, StepText, duration};
 
 /// Steps of a part, and characters of a text, that are shown.
@@ -20,13 +20,13 @@ const TEXT_CHARS: usize = 4_000;
 const LINE_CHARS: usize = 120;
 
 /// The number of a part, and whether it is unfolded.
-pub(super) struct Shown {
+pub(super) struct PartPlace {
     pub(super) key: usize,
     pub(super) is_open: bool,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
-struct Line {
+struct StepLine {
     /// The CSS class.
     class: &'static str,
     /// The kind of step.
@@ -38,18 +38,18 @@ struct Line {
     is_cut: bool,
     took: Option<String>,
     /// Links to its output.
-    outputs: Vec<Output>,
+    outputs: Vec<OutputLink>,
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Output {
+struct OutputLink {
     name: &'static str,
     link: String,
 }
 
-pub(super) fn part(visit: &Visit<'_>, part: &Part, limits: &Limits, shown: Shown) -> Value {
+pub(super) fn part(visit: &PageVisit<'_>, part: &Part, limits: &Limits, shown: PartPlace) -> Value {
     let skipped = part.steps.len().saturating_sub(STEPS_MAX);
-    let steps: Vec<Line> =
+    let steps: Vec<StepLine> =
         part.steps.iter().skip(skipped).map(|step| line(visit, step, limits)).collect();
     let ended = part.ended.unwrap_or(visit.now);
     let took = u64::try_from(ended.millis_since(part.began)).unwrap_or(0);
@@ -66,7 +66,7 @@ pub(super) fn part(visit: &Visit<'_>, part: &Part, limits: &Limits, shown: Shown
     context! {
         key => shown.key, is_open => shown.is_open, title => title(part.kind),
         is_over => part.ended.is_some(),
-        began => When::new(part.began, visit.now), took => duration(took),
+        began => PageTime::new(part.began, visit.now), took => duration(took),
         hooks => part.hooks().count(), turns => part.turns().count(),
         tokens => Count(usage.tokens()).to_string(), cost,
         verdict => verdict(part),
@@ -97,25 +97,30 @@ fn verdict(part: &Part) -> Option<Value> {
     Some(context! { class, said })
 }
 
-fn line(visit: &Visit<'_>, step: &Step, limits: &Limits) -> Line {
+fn line(visit: &PageVisit<'_>, step: &Step, limits: &Limits) -> StepLine {
     let took = step.duration_ms().filter(|ms| *ms > 0).map(duration);
     let under_way = step.ended.is_none().then(|| "under way".to_owned());
     let line = texts(visit, step, limits);
-    Line { took: took.or(under_way), ..line }
+    StepLine { took: took.or(under_way), ..line }
 }
 
-fn texts(visit: &Visit<'_>, step: &Step, limits: &Limits) -> Line {
+fn texts(visit: &PageVisit<'_>, step: &Step, limits: &Limits) -> StepLine {
     let StepText { severity, title, name, detail, .. } = present::step(step, limits);
-    let line =
-        Line { class: look(step, severity), kind: title, name, said: detail, ..Line::default() };
+    let line = StepLine {
+        class: look(step, severity),
+        kind: title,
+        name,
+        said: detail,
+        ..StepLine::default()
+    };
     match &step.what {
-        What::Hook(ran) => Line {
+        What::Hook(ran) => StepLine {
             outputs: outputs(visit, ran.artifact.as_deref()),
             ..folded(line, ran.reason.as_deref().unwrap_or_default())
         },
         What::Turn { attempt, ended, .. } => turn(visit, line, *attempt, ended.as_deref()),
         What::Piped(piped) => match piped.text.trim() {
-            text if is_short(text) => Line { said: text.to_owned(), ..line },
+            text if is_short(text) => StepLine { said: text.to_owned(), ..line },
             text => folded(line, text),
         },
         What::ReactionFailed(failed) => {
@@ -154,24 +159,29 @@ fn is_short(text: &str) -> bool {
 }
 
 /// Adds a text that is too long for a line, folded.
-fn folded(line: Line, text: &str) -> Line {
+fn folded(line: StepLine, text: &str) -> StepLine {
     let text = text.trim();
     if is_short(text) {
         return line;
     }
     let is_cut = text.chars().count() > TEXT_CHARS;
-    Line { is_cut, text: Some(text.chars().take(TEXT_CHARS).collect()), ..line }
+    StepLine { is_cut, text: Some(text.chars().take(TEXT_CHARS).collect()), ..line }
 }
 
 /// Adds the attempt, the message and the outputs of a turn.
-fn turn(visit: &Visit<'_>, line: Line, attempt: u32, ended: Option<&TurnEnded>) -> Line {
+fn turn(
+    visit: &PageVisit<'_>,
+    line: StepLine,
+    attempt: u32,
+    ended: Option<&TurnEnded>,
+) -> StepLine {
     let again = if attempt > 1 { format!("attempt {attempt}") } else { String::new() };
     let name = [line.name.as_str(), &again];
     let name: Vec<&str> = name.into_iter().filter(|part| !part.is_empty()).collect();
     let name = name.join(", ");
-    let Some(ended) = ended else { return Line { name, ..line } };
+    let Some(ended) = ended else { return StepLine { name, ..line } };
     let message = ended.message.trim();
-    Line {
+    StepLine {
         name,
         is_cut: message.chars().count() > TEXT_CHARS,
         text: (!message.is_empty()).then(|| message.chars().take(TEXT_CHARS).collect()),
@@ -181,14 +191,14 @@ fn turn(visit: &Visit<'_>, line: Line, attempt: u32, ended: Option<&TurnEnded>) 
 }
 
 /// Returns links to the output of a run, if this machine has it.
-fn outputs(visit: &Visit<'_>, artifact: Option<&str>) -> Vec<Output> {
+fn outputs(visit: &PageVisit<'_>, artifact: Option<&str>) -> Vec<OutputLink> {
     let Some((path, run)) = artifact.and_then(|path| Some((path, run_of(path)?))) else {
         return Vec::new();
     };
     let is_here = |stream: &Stream| std::path::Path::new(path).join(stream.name()).exists();
     let link = |stream: Stream| {
         let name = stream.name();
-        Output { name, link: visit.address(&format!("output/{run}/{name}")) }
+        OutputLink { name, link: visit.address(&format!("output/{run}/{name}")) }
     };
     Stream::ALL.into_iter().filter(is_here).map(link).collect()
 }

@@ -11,9 +11,9 @@ use minijinja::context;
 use minijinja::value::Value;
 use serde::Serialize;
 
-use super::super::page::{Part, value_of};
+use super::super::page::{PagePart, value_of};
 use super::super::topics::Topic;
-use super::{Titled, Visit};
+use super::{PageTitle, PageVisit};
 use crate::error::Result;
 
 /// Days of the bars: the default, and the maximum.
@@ -28,18 +28,18 @@ const WIDTH: u64 = 1_000;
 const HEIGHT: u64 = 160;
 const TOP: u64 = 14;
 
-const BARS: Part = Part::new("bars", "By day", &[Topic::Usage]);
-const PURSE: Part = Part::new("purse", "Purse", &[Topic::Usage]).every(30);
+const BARS: PagePart = PagePart::new("bars", "By day", &[Topic::Usage]);
+const PURSE: PagePart = PagePart::new("purse", "Purse", &[Topic::Usage]).every(30);
 
-pub(in super::super) fn usage(visit: &Visit<'_>) -> Result<String> {
+pub(in super::super) fn usage(visit: &PageVisit<'_>) -> Result<String> {
     let mut page = visit.page();
     page.part(BARS, "usage.html", || bars(visit))?;
     page.part(PURSE, "purse.html", || purse(visit))?;
-    visit.finish(page, &Titled::new("Usage", "usage"))
+    visit.finish(page, &PageTitle::new("Usage", "usage"))
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Bar {
+struct UsageBar {
     x: u64,
     y: u64,
     width: u64,
@@ -48,7 +48,7 @@ struct Bar {
     title: String,
 }
 
-fn bars(visit: &Visit<'_>) -> Result<Value> {
+fn bars(visit: &PageVisit<'_>) -> Result<Value> {
     let days = visit.query.number::<i64>("days").unwrap_or(DAYS).clamp(7, DAYS_MAX);
     let since = Day(Day::from(visit.now).0 - days + 1);
     let (of_days, by_agent, by_task, by_session) = visit.project().read(|view| {
@@ -137,7 +137,7 @@ fn picture(rows: &[UsageOfDay], since: Day, days: i64, colours: &HashMap<String,
         let from = scaled(*below, most);
         let to = scaled(*below + size(&row.usage), most);
         *below += size(&row.usage);
-        bars.push(Bar {
+        bars.push(UsageBar {
             x: place * step + 1,
             y: TOP + HEIGHT - to,
             width: step.saturating_sub(2).max(1),
@@ -170,7 +170,7 @@ fn scaled(size: u64, most: u64) -> u64 {
 }
 
 /// Returns the state of the purse.
-pub(super) fn purse(visit: &Visit<'_>) -> Result<Value> {
+pub(super) fn purse(visit: &PageVisit<'_>) -> Result<Value> {
     let bounds = visit.project().rules().limits.purse;
     let today = Day::from(visit.now);
     let (day, ever, held) = visit

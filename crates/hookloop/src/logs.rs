@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{CliError, Result};
 use crate::output::CommandOutput;
 use crate::present;
-use crate::present::Severity;
+use crate::present::StepSeverity;
 use crate::sanitize::plain;
 
 const FORMAT_VARIABLE: &str = "HOOKLOOP_LOG_FORMAT";
@@ -223,10 +223,10 @@ impl<'a> SessionLog<'a> {
     }
 }
 
-fn level(weight: Severity) -> LogLevel {
+fn level(weight: StepSeverity) -> LogLevel {
     match weight {
-        Severity::Bad => LogLevel::Warn,
-        Severity::Heading | Severity::Good | Severity::Plain => LogLevel::Info,
+        StepSeverity::Bad => LogLevel::Warn,
+        StepSeverity::Heading | StepSeverity::Good | StepSeverity::Plain => LogLevel::Info,
     }
 }
 

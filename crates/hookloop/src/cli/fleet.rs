@@ -19,10 +19,10 @@ const AGENT_MAX: usize = 32;
 
 #[derive(clap::Subcommand)]
 pub(crate) enum FleetCommand {
-    Status(StatusArgs),
-    Pause(PauseArgs),
-    Stop(StopArgs),
-    Resume(ResumeArgs),
+    Status(FleetStatusArgs),
+    Pause(FleetPauseArgs),
+    Stop(FleetStopArgs),
+    Resume(FleetResumeArgs),
     Drain(DrainArgs),
     Budget(BudgetArgs),
 }
@@ -31,18 +31,18 @@ pub(crate) enum FleetCommand {
 ///
 /// The fleet is all workers that share the store of this project.
 #[derive(clap::Args)]
-pub(crate) struct StatusArgs {}
+pub(crate) struct FleetStatusArgs {}
 
 /// Let nothing new begin: no task, no turn, no hook; what is under way goes on
 #[derive(clap::Args)]
-pub(crate) struct PauseArgs {
+pub(crate) struct FleetPauseArgs {
     #[command(flatten)]
     order: OrderArgs,
 }
 
 /// End what runs: agents and hooks are killed, tasks go back, and nothing new begins
 #[derive(clap::Args)]
-pub(crate) struct StopArgs {
+pub(crate) struct FleetStopArgs {
     #[command(flatten)]
     order: OrderArgs,
 }
@@ -60,7 +60,7 @@ struct OrderArgs {
 
 /// Take back what was ordered
 #[derive(clap::Args)]
-pub(crate) struct ResumeArgs {
+pub(crate) struct FleetResumeArgs {
     /// `all`, `project:NAME` or `worker:NAME`
     #[arg(default_value = "all")]
     scope: Scope,

@@ -115,7 +115,7 @@ impl SessionShow {
             };
             let at = stored.event.at;
             match weight {
-                present::Severity::Heading => {
+                present::StepSeverity::Heading => {
                     out.line(format_args!("{DIM}{at}{DIM:#} {BOLD}{text}{BOLD:#}"))?
                 }
                 _ => out.line(format_args!("{DIM}{at}{DIM:#}   {text}"))?,

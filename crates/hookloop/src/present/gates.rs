@@ -5,23 +5,23 @@ use hookloop_core::session::facts::{GatesJudged, SubmitJudged};
 use hookloop_core::session::{Decision, StopDecided, SubmitVerdict, Verdict, stop};
 
 use super::names::{short_hash, some};
-use super::{Severity, StepText};
+use super::{StepSeverity, StepText};
 use crate::sanitize::plain;
 
 /// Describes the joint verdict of the gates.
 pub(super) fn judged(judged: &GatesJudged) -> StepText {
     let (severity, text) = match &judged.verdict {
-        Verdict::Pass if judged.gates == 0 => (Severity::Plain, "no gates to pass".to_owned()),
+        Verdict::Pass if judged.gates == 0 => (StepSeverity::Plain, "no gates to pass".to_owned()),
         Verdict::Pass => {
             let tree = judged.tree.as_deref();
             let tree =
                 tree.map_or_else(String::new, |tree| format!(" on tree {}", short_hash(tree)));
-            let severity = if judged.is_proof() { Severity::Good } else { Severity::Bad };
+            let severity = if judged.is_proof() { StepSeverity::Good } else { StepSeverity::Bad };
             (severity, format!("{}{tree}", gates_line(judged)))
         }
-        Verdict::Block => (Severity::Bad, sent_back(&judged.failing)),
+        Verdict::Block => (StepSeverity::Bad, sent_back(&judged.failing)),
         Verdict::Escalate { reason } => {
-            (Severity::Bad, format!("a gate asks for a human: {reason}"))
+            (StepSeverity::Bad, format!("a gate asks for a human: {reason}"))
         }
     };
     StepText::of_line(severity, "gates", String::new(), text)
@@ -32,25 +32,25 @@ pub(super) fn submit(judged: &SubmitJudged) -> StepText {
     let hook = judged.hook.as_deref().unwrap_or("the submission");
     let (severity, text) = match &judged.verdict {
         SubmitVerdict::Pass { submission: None } => {
-            (Severity::Plain, "there is nothing to submit".to_owned())
+            (StepSeverity::Plain, "there is nothing to submit".to_owned())
         }
         SubmitVerdict::Pass { submission: Some(submission) } => {
             let Submission { branch, url, .. } = submission;
             let place = url.as_ref().unwrap_or(branch);
-            (Severity::Good, format!("may be submitted: {place}"))
+            (StepSeverity::Good, format!("may be submitted: {place}"))
         }
         SubmitVerdict::Block => {
             let why = match &judged.obstacle {
                 Some(obstacle) => obstacle.clone(),
                 None => format!("{hook} failed"),
             };
-            (Severity::Bad, format!("not submitted: {why}"))
+            (StepSeverity::Bad, format!("not submitted: {why}"))
         }
         SubmitVerdict::Regate => {
-            (Severity::Plain, format!("{hook} changed files: the gates are asked again"))
+            (StepSeverity::Plain, format!("{hook} changed files: the gates are asked again"))
         }
         SubmitVerdict::Retry { reason } | SubmitVerdict::Escalate { reason } => {
-            (Severity::Bad, format!("not submitted: {reason}"))
+            (StepSeverity::Bad, format!("not submitted: {reason}"))
         }
     };
     StepText::of_line(severity, "submission", judged.hook.clone().unwrap_or_default(), text)
@@ -65,12 +65,12 @@ pub(super) fn decided(decided: &StopDecided) -> StepText {
     };
     let (severity, text) = if decided.contradicting.is_empty() {
         let severity = match decided.decision {
-            Decision::Complete | Decision::Continue => Severity::Plain,
-            Decision::Escalate => Severity::Bad,
+            Decision::Complete | Decision::Continue => StepSeverity::Plain,
+            Decision::Escalate => StepSeverity::Bad,
         };
         (severity, format!("{what}: {}", decided.reason))
     } else {
-        (Severity::Bad, contradicted(decided, what))
+        (StepSeverity::Bad, contradicted(decided, what))
     };
     StepText::of_line(severity, "stop", decided.by.clone(), text)
 }

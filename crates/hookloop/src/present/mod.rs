@@ -25,7 +25,7 @@ pub(crate) use time::{ago, clock, duration};
 
 /// How much a step matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Severity {
+pub(crate) enum StepSeverity {
     /// Something new begins.
     Heading,
     Good,

@@ -4,7 +4,7 @@ use hookloop_core::session::facts::GatesJudged;
 use hookloop_core::session::plan::counted;
 use hookloop_core::session::{Limit, Outcome, Session, TurnEnded};
 
-use super::Severity;
+use super::StepSeverity;
 use super::names::some;
 use super::time::duration;
 use crate::sanitize::plain;
@@ -13,7 +13,7 @@ use crate::sanitize::plain;
 const ADD_GATE: &str = "add a `stop` hook to hookloop.yaml, such as your tests";
 
 /// Returns the result of a session in a line, and the next command.
-pub(crate) fn conclusion(id: &str, session: &Session) -> (Severity, String, Option<String>) {
+pub(crate) fn conclusion(id: &str, session: &Session) -> (StepSeverity, String, Option<String>) {
     let iterations = counted(session.iteration, "iteration", "iterations");
     let count = format!("{iterations}, {}", duration(session.active_ms));
     let resume = Some(format!("hookloop resume {id}"));
@@ -21,54 +21,58 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Severity, String, Opti
     let log = Some(format!("hookloop sessions show {id}"));
     match &session.outcome {
         Some(Outcome::Complete { unproven: true }) => {
-            (Severity::Bad, format!("accepted without proof after {count}"), why)
+            (StepSeverity::Bad, format!("accepted without proof after {count}"), why)
         }
         Some(Outcome::Complete { .. }) if session.had_nothing_to_do() => {
-            (Severity::Plain, "complete: there was nothing to do".to_owned(), None)
+            (StepSeverity::Plain, "complete: there was nothing to do".to_owned(), None)
         }
         Some(Outcome::Complete { .. }) if !session.is_proven() => {
             let text = format!("complete after {count}, not proven: {}", why_unproven(session));
             if session.plan.wants_no_gates {
-                return (Severity::Plain, text, None);
+                return (StepSeverity::Plain, text, None);
             }
             if session.has_gates() {
-                return (Severity::Bad, text, why);
+                return (StepSeverity::Bad, text, why);
             }
-            (Severity::Bad, text, Some(ADD_GATE.to_owned()))
+            (StepSeverity::Bad, text, Some(ADD_GATE.to_owned()))
         }
         Some(Outcome::Complete { .. }) => {
             let next = (!session.tasks_submitted.is_empty()).then(|| "hookloop merge".to_owned());
-            (Severity::Good, format!("complete after {count}"), next)
+            (StepSeverity::Good, format!("complete after {count}"), next)
         }
         Some(Outcome::NeedsHuman { reason }) => {
-            (Severity::Bad, format!("needs a human after {count}: {}", plain(reason)), why)
+            (StepSeverity::Bad, format!("needs a human after {count}: {}", plain(reason)), why)
         }
         Some(Outcome::Limit { limit: Limit::Purse }) => {
             let why = session.shortage.map_or_else(String::new, |shortage| format!(": {shortage}"));
             let text = format!("stopped at the purse of all sessions after {count}{why}");
-            (Severity::Bad, text, Some("hookloop usage".to_owned()))
+            (StepSeverity::Bad, text, Some("hookloop usage".to_owned()))
         }
         Some(Outcome::Limit { limit: Limit::Errors }) => {
             let last = session.last.as_ref().and_then(TurnEnded::failure_line);
             let last = last.map_or_else(String::new, |why| format!("; last: {}", plain(&why)));
-            (Severity::Bad, format!("stopped at its limit of errors after {count}{last}"), why)
+            (StepSeverity::Bad, format!("stopped at its limit of errors after {count}{last}"), why)
         }
         Some(Outcome::Limit { limit: Limit::Cost }) if is_unpriced_limit(session) => {
             let turns = counted(session.unpriced_turns, "turn", "turns");
             let text = format!(
                 "stopped at its limit of cost after {count}: the cost of {turns} is unknown"
             );
-            (Severity::Bad, text, why)
+            (StepSeverity::Bad, text, why)
         }
-        Some(Outcome::Limit { limit }) => {
-            (Severity::Bad, format!("stopped at its limit of {} after {count}", limit.name()), why)
-        }
+        Some(Outcome::Limit { limit }) => (
+            StepSeverity::Bad,
+            format!("stopped at its limit of {} after {count}", limit.name()),
+            why,
+        ),
         Some(Outcome::Cancelled) if session.plan.worker.is_none() => {
-            (Severity::Bad, format!("cancelled after {count}"), resume)
+            (StepSeverity::Bad, format!("cancelled after {count}"), resume)
         }
-        Some(Outcome::Cancelled) => (Severity::Bad, format!("cancelled after {count}"), log),
-        Some(Outcome::Interrupted) => (Severity::Bad, format!("interrupted after {count}"), log),
-        None => (Severity::Plain, format!("paused after {count}"), resume),
+        Some(Outcome::Cancelled) => (StepSeverity::Bad, format!("cancelled after {count}"), log),
+        Some(Outcome::Interrupted) => {
+            (StepSeverity::Bad, format!("interrupted after {count}"), log)
+        }
+        None => (StepSeverity::Plain, format!("paused after {count}"), resume),
     }
 }
 

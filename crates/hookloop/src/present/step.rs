@@ -14,7 +14,7 @@ use hookloop_core::session::{Answer, Limits, Receipt, SessionReopened, TurnKind}
 
 use super::names::short_hash;
 use super::time::duration;
-use super::{Severity, gates, turn};
+use super::{StepSeverity, gates, turn};
 use crate::sanitize::{plain, plain_output};
 
 /// Characters of a hook's message to the user that are shown.
@@ -25,7 +25,7 @@ const MESSAGE_POINT: &str = "message";
 /// A step of a session in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StepText {
-    pub(crate) severity: Severity,
+    pub(crate) severity: StepSeverity,
     /// The kind of step.
     pub(crate) title: &'static str,
     /// The hook, gate, task or agent of the step; empty if there is none.
@@ -39,7 +39,7 @@ pub(crate) struct StepText {
 impl StepText {
     /// A step whose result is a line that stands alone.
     pub(super) fn of_line(
-        severity: Severity,
+        severity: StepSeverity,
         title: &'static str,
         name: impl Into<String>,
         line: impl Into<String>,
@@ -67,7 +67,7 @@ pub(crate) fn step(step: &Step, limits: &Limits) -> StepText {
         What::Short(short) => shortage(short),
         What::PauseRequested => pause_requested(),
         What::StopRequested => stop_requested(),
-        What::Paused => StepText::of_line(Severity::Heading, "pause", "", "paused"),
+        What::Paused => StepText::of_line(StepSeverity::Heading, "pause", "", "paused"),
         What::Reopened(session) => reopened(session),
         What::Resumed(session) => resumed(session),
     }
@@ -82,7 +82,7 @@ fn event(body: &EventBody, limits: &Limits) -> Option<StepText> {
                 TurnKind::Recovery => "recovery after the error",
                 _ => "final delivery of what was not said yet",
             };
-            StepText::of_line(Severity::Heading, turn::title(started.turn), "", text)
+            StepText::of_line(StepSeverity::Heading, turn::title(started.turn), "", text)
         }
         EventBody::HookRan(ran) => hook(ran),
         EventBody::ReactionFailed(failed) => reaction(failed),
@@ -92,10 +92,10 @@ fn event(body: &EventBody, limits: &Limits) -> Option<StepText> {
         EventBody::GatesJudged(judged) => gates::judged(judged),
         EventBody::EmptyDifferenceFound(found) => {
             let what = if found.was_asked { "a human is needed" } else { "the agent is asked why" };
-            StepText::of_line(Severity::Bad, "files", "", format!("no file changed: {what}"))
+            StepText::of_line(StepSeverity::Bad, "files", "", format!("no file changed: {what}"))
         }
         EventBody::UnclaimedWorkChecked(checked) => {
-            StepText::of_line(Severity::Bad, "progress", "", format!("no progress: {checked}"))
+            StepText::of_line(StepSeverity::Bad, "progress", "", format!("no progress: {checked}"))
         }
         EventBody::SubmitJudged(judged) => gates::submit(judged),
         EventBody::RetryLimitAnswered(answered) => retry_answer(answered, limits),
@@ -103,12 +103,12 @@ fn event(body: &EventBody, limits: &Limits) -> Option<StepText> {
         EventBody::TaskLeft(left) => task_left(left),
         EventBody::CheckpointMade(made) => {
             let text = format!("checkpoint by {}: {}", made.by, made.data);
-            StepText::of_line(Severity::Plain, "checkpoint", made.by.clone(), text)
+            StepText::of_line(StepSeverity::Plain, "checkpoint", made.by.clone(), text)
         }
         EventBody::TrustDrifted(drift) => {
             let what = drift.what.join(", ");
             let text = format!("changed since the session began, and not used: {what}");
-            StepText::of_line(Severity::Bad, "trust", "", text)
+            StepText::of_line(StepSeverity::Bad, "trust", "", text)
         }
         EventBody::WorktreeRecreated(made) => worktree_recreated(made),
         EventBody::PurseExhausted(short) => shortage(short),
@@ -124,7 +124,7 @@ fn event(body: &EventBody, limits: &Limits) -> Option<StepText> {
 /// Describes an event as a line of a terminal; none for an event that only keeps the books.
 ///
 /// Nothing in the line acts on a terminal. Hooks are in columns.
-pub(crate) fn line(body: &EventBody, limits: &Limits) -> Option<(Severity, String)> {
+pub(crate) fn line(body: &EventBody, limits: &Limits) -> Option<(StepSeverity, String)> {
     let text = event(body, limits)?;
     let line = match body {
         EventBody::HookRan(ran) => {
@@ -157,13 +157,13 @@ fn iteration(started: &IterationStarted, limits: &Limits) -> StepText {
         attempt => format!(", attempt {attempt}"),
     };
     let text = format!("iteration {} of {}{again}", started.number, limits.iterations);
-    StepText::of_line(Severity::Heading, "iteration", started.number.to_string(), text)
+    StepText::of_line(StepSeverity::Heading, "iteration", started.number.to_string(), text)
 }
 
 fn hook(ran: &HookRan) -> StepText {
     let severity = match ran.status.as_str() {
-        "passed" | "skipped" => Severity::Plain,
-        _ => Severity::Bad,
+        "passed" | "skipped" => StepSeverity::Plain,
+        _ => StepSeverity::Bad,
     };
     let detail = hook_result(ran, None);
     let line = format!("{} {} {detail}", ran.point, ran.hook_name);
@@ -192,7 +192,7 @@ fn reaction(failed: &ReactionFailed) -> StepText {
     let ReactionFailed { point, hook_name, error, .. } = failed;
     let detail = format!("{}: {}", reaction_failure(failed), one_line(error, MESSAGE_SHOWN));
     StepText {
-        severity: Severity::Bad,
+        severity: StepSeverity::Bad,
         title: "reaction",
         name: at_point(hook_name, point),
         line: format!("{point} {hook_name} {detail}"),
@@ -217,7 +217,7 @@ fn claim(claimed: &Claimed) -> StepText {
         (_, None) => "says by a tool that it can't go on".to_owned(),
         (_, Some(why)) => format!("says by a tool that it can't go on: {}", plain(why)),
     };
-    StepText::of_line(Severity::Plain, "claim", "", text)
+    StepText::of_line(StepSeverity::Plain, "claim", "", text)
 }
 
 fn piped(piped: &Piped) -> StepText {
@@ -225,7 +225,7 @@ fn piped(piped: &Piped) -> StepText {
     if piped.point == MESSAGE_POINT {
         let line = format!("message from {}: {}", piped.from, plain(first));
         return StepText {
-            severity: Severity::Plain,
+            severity: StepSeverity::Plain,
             title: "for the next prompt",
             name: at_point(&piped.from, &piped.point),
             detail: String::new(),
@@ -235,7 +235,7 @@ fn piped(piped: &Piped) -> StepText {
     let count = u32::try_from(piped.text.lines().count()).unwrap_or(u32::MAX);
     let lines = counted(count, "line", "lines");
     StepText {
-        severity: Severity::Plain,
+        severity: StepSeverity::Plain,
         title: "for the next prompt",
         name: at_point(&piped.from, &piped.point),
         detail: String::new(),
@@ -244,7 +244,7 @@ fn piped(piped: &Piped) -> StepText {
 }
 
 fn receipt(receipt: &Receipt) -> StepText {
-    let severity = if receipt.is_green() { Severity::Good } else { Severity::Bad };
+    let severity = if receipt.is_green() { StepSeverity::Good } else { StepSeverity::Bad };
     let tree = receipt.tree.as_deref();
     let tree =
         tree.map_or_else(|| "no tree".to_owned(), |tree| format!("tree {}", short_hash(tree)));
@@ -262,7 +262,7 @@ fn retry_answer(answered: &RetryLimitAnswered, limits: &Limits) -> StepText {
     };
     let retries = counted(limits.hook_retries, "retry", "retries");
     StepText {
-        severity: Severity::Bad,
+        severity: StepSeverity::Bad,
         title: "gates said no too often",
         name: answered.by.clone(),
         detail: what.to_owned(),
@@ -274,17 +274,17 @@ fn task_taken(taken: &TaskTaken) -> StepText {
     let line = format!("task {}", taken.task);
     let detail = String::new();
     let name = taken.task.to_string();
-    StepText { severity: Severity::Heading, title: "task taken", name, detail, line }
+    StepText { severity: StepSeverity::Heading, title: "task taken", name, detail, line }
 }
 
 fn task_left(left: &TaskLeft) -> StepText {
     let (severity, how) = match left.how {
-        Left::Completed => (Severity::Good, "completed"),
-        Left::Submitted => (Severity::Good, "submitted"),
-        Left::Returned => (Severity::Bad, "goes back"),
-        Left::Blocked => (Severity::Bad, "needs a human"),
-        Left::Released => (Severity::Plain, "given back"),
-        Left::Lost => (Severity::Bad, "is not ours any more"),
+        Left::Completed => (StepSeverity::Good, "completed"),
+        Left::Submitted => (StepSeverity::Good, "submitted"),
+        Left::Returned => (StepSeverity::Bad, "goes back"),
+        Left::Blocked => (StepSeverity::Bad, "needs a human"),
+        Left::Released => (StepSeverity::Plain, "given back"),
+        Left::Lost => (StepSeverity::Bad, "is not ours any more"),
     };
     let reason = left.reason.as_deref().map_or_else(String::new, |why| format!(": {why}"));
     let detail = format!("{how}{reason}");
@@ -301,20 +301,20 @@ fn worktree_recreated(made: &WorktreeRecreated) -> StepText {
         "the worktree of task {} was gone or damaged, and was made anew; {lost} ({})",
         made.task, made.reason
     );
-    StepText::of_line(Severity::Bad, "worktree", made.task.to_string(), text)
+    StepText::of_line(StepSeverity::Bad, "worktree", made.task.to_string(), text)
 }
 
 fn shortage(short: &Shortage) -> StepText {
     let text = format!("the purse does not have another turn: {short}");
-    StepText::of_line(Severity::Bad, "purse", "", text)
+    StepText::of_line(StepSeverity::Bad, "purse", "", text)
 }
 
 fn pause_requested() -> StepText {
-    StepText::of_line(Severity::Plain, "pause", "", "a pause is asked for")
+    StepText::of_line(StepSeverity::Plain, "pause", "", "a pause is asked for")
 }
 
 fn stop_requested() -> StepText {
-    StepText::of_line(Severity::Plain, "stop", "", "a person asked for a stop")
+    StepText::of_line(StepSeverity::Plain, "stop", "", "a person asked for a stop")
 }
 
 fn reopened(session: &SessionReopened) -> StepText {
@@ -324,12 +324,12 @@ fn reopened(session: &SessionReopened) -> StepText {
     };
     let line = format!("reopened: {detail}");
     let name = String::new();
-    StepText { severity: Severity::Plain, title: "reopened", name, detail, line }
+    StepText { severity: StepSeverity::Plain, title: "reopened", name, detail, line }
 }
 
 fn resumed(session: &SessionResumed) -> StepText {
     let detail = format!("run {}", session.run);
     let line = format!("resumed, {detail}");
     let name = session.machine.clone();
-    StepText { severity: Severity::Plain, title: "resumed", name, detail, line }
+    StepText { severity: StepSeverity::Plain, title: "resumed", name, detail, line }
 }

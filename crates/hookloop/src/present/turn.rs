@@ -7,7 +7,7 @@ use hookloop_core::time::Timestamp;
 
 use super::names::some;
 use super::time::duration;
-use super::{Severity, StepText};
+use super::{StepSeverity, StepText};
 
 /// Characters of an agent's last line that are shown.
 const SAID_SHOWN: usize = 100;
@@ -22,18 +22,18 @@ pub(super) fn ended(ended: &TurnEnded, title: &'static str) -> StepText {
             let facts = if facts.is_empty() { facts } else { format!(", {facts}") };
             let said = last_line(&ended.message);
             let said = said.map_or_else(String::new, |said| format!("; says: {said}"));
-            (Severity::Plain, String::new(), format!("agent took {took}{facts}{said}"))
+            (StepSeverity::Plain, String::new(), format!("agent took {took}{facts}{said}"))
         }
         TurnResult::Failed { .. } => {
             let line = format!("agent failed after {took}: {}", why());
-            (Severity::Bad, format!("failed: {}", why()), line)
+            (StepSeverity::Bad, format!("failed: {}", why()), line)
         }
         TurnResult::RateLimited { until_ms, .. } => {
             let text = format!("rate limit, {}: {}", waits_until(*until_ms), why());
-            (Severity::Bad, text.clone(), text)
+            (StepSeverity::Bad, text.clone(), text)
         }
         TurnResult::Cancelled => {
-            (Severity::Bad, "stopped".to_owned(), format!("agent stopped after {took}"))
+            (StepSeverity::Bad, "stopped".to_owned(), format!("agent stopped after {took}"))
         }
     };
     let detail = join("; ", std::iter::once(result).chain(facts(ended)));
@@ -43,12 +43,12 @@ pub(super) fn ended(ended: &TurnEnded, title: &'static str) -> StepText {
 /// Describes a turn that has not ended, or whose program died.
 pub(super) fn unfinished(kind: TurnKind, has_died: bool) -> StepText {
     let (severity, line) = match (has_died, kind) {
-        (true, _) => (Severity::Bad, "agent: its program ended in the middle"),
-        (false, TurnKind::Work) => (Severity::Heading, "agent at work"),
+        (true, _) => (StepSeverity::Bad, "agent: its program ended in the middle"),
+        (false, TurnKind::Work) => (StepSeverity::Heading, "agent at work"),
         (false, TurnKind::Recovery) => {
-            (Severity::Heading, "agent at work: recovery after the error")
+            (StepSeverity::Heading, "agent at work: recovery after the error")
         }
-        (false, TurnKind::Delivery) => (Severity::Heading, "agent at work: final delivery"),
+        (false, TurnKind::Delivery) => (StepSeverity::Heading, "agent at work: final delivery"),
     };
     let detail = if has_died { "its program ended in the middle" } else { "" };
     StepText {

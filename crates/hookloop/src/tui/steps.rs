@@ -4,11 +4,11 @@ use hookloop_core::session::timeline::{Part, PartKind, Step, What};
 use hookloop_core::session::{Limits, Phase, Session, TurnResult, Verdict};
 use hookloop_core::time::Timestamp;
 
-use crate::present::{self, Severity, StepText, clock};
+use crate::present::{self, StepSeverity, StepText, clock};
 
 /// A step in a list.
 pub(super) struct StepRow {
-    pub(super) severity: Severity,
+    pub(super) severity: StepSeverity,
     pub(super) sign: &'static str,
     pub(super) text: String,
     /// The time that the step took, or has taken so far.
@@ -25,16 +25,16 @@ pub(super) fn row(step: &Step, limits: &Limits, now: Timestamp) -> StepRow {
     StepRow { severity, sign: sign(&step.what, severity), text: line, took: took(step, now) }
 }
 
-fn sign(what: &What, severity: Severity) -> &'static str {
+fn sign(what: &What, severity: StepSeverity) -> &'static str {
     match (what, severity) {
         (What::Hook(ran), _) if ran.status == "passed" => "✓",
         (What::Hook(ran), _) if ran.status == "skipped" => "-",
-        (What::Turn { ended: None, .. }, Severity::Heading) => "▶",
+        (What::Turn { ended: None, .. }, StepSeverity::Heading) => "▶",
         (What::Piped(piped), _) if piped.point != "message" => "↳",
         (What::Paused, _) => "‖",
-        (_, Severity::Good) => "✓",
-        (_, Severity::Bad) => "✗",
-        (_, Severity::Heading | Severity::Plain) => "·",
+        (_, StepSeverity::Good) => "✓",
+        (_, StepSeverity::Bad) => "✗",
+        (_, StepSeverity::Heading | StepSeverity::Plain) => "·",
     }
 }
 
@@ -61,7 +61,7 @@ pub(super) fn title(what: &What) -> String {
 }
 
 /// Returns a part for a list: its sign, its name and its duration.
-pub(super) fn part(part: &Part, now: Timestamp) -> (Severity, String) {
+pub(super) fn part(part: &Part, now: Timestamp) -> (StepSeverity, String) {
     let name = match part.kind {
         PartKind::Start => "start".to_owned(),
         PartKind::Iteration { number, has_begun: true } => format!("iteration {number}"),
@@ -69,10 +69,10 @@ pub(super) fn part(part: &Part, now: Timestamp) -> (Severity, String) {
         PartKind::End => "end".to_owned(),
     };
     let (weight, sign) = match (part.ended, verdict(part)) {
-        (None, _) => (Severity::Heading, "▶"),
-        (Some(_), Some(true)) => (Severity::Good, "✓"),
-        (Some(_), Some(false)) => (Severity::Bad, "✗"),
-        (Some(_), None) => (Severity::Plain, "·"),
+        (None, _) => (StepSeverity::Heading, "▶"),
+        (Some(_), Some(true)) => (StepSeverity::Good, "✓"),
+        (Some(_), Some(false)) => (StepSeverity::Bad, "✗"),
+        (Some(_), None) => (StepSeverity::Plain, "·"),
     };
     let took = match part.ended {
         Some(ended) => short(ended.millis_since(part.began)),

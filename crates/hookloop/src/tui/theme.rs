@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier, Style};
 /// Lines around what a view shows: header, names of the views, a blank, footer.
 pub(super) const FRAME_LINES: usize = 4;
 
-use crate::present::Severity;
+use crate::present::StepSeverity;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ScreenTheme {
@@ -35,12 +35,12 @@ impl ScreenTheme {
         self.colour(Color::Cyan)
     }
 
-    pub(super) fn severity(self, severity: Severity) -> Style {
+    pub(super) fn severity(self, severity: StepSeverity) -> Style {
         match severity {
-            Severity::Heading => BOLD,
-            Severity::Good => self.good(),
-            Severity::Bad => self.bad(),
-            Severity::Plain => PLAIN,
+            StepSeverity::Heading => BOLD,
+            StepSeverity::Good => self.good(),
+            StepSeverity::Bad => self.bad(),
+            StepSeverity::Plain => PLAIN,
         }
     }
 

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::json_output::EventJson;
 use crate::output::{BOLD, CommandOutput, DIM};
 use crate::present;
-use crate::present::{Severity, now};
+use crate::present::{StepSeverity, now};
 use crate::sanitize::plain;
 use crate::tui::{HEAR, QuestionReply, RetryQuestion, Screen};
 
@@ -163,10 +163,10 @@ impl<'o> LiveSession<'o> {
             return;
         };
         let line = match weight {
-            Severity::Heading => format!("{BOLD}{text}{BOLD:#}"),
-            Severity::Good => format!("  {GOOD}{text}{GOOD:#}"),
-            Severity::Bad => format!("  {BAD}{text}{BAD:#}"),
-            Severity::Plain => format!("  {text}"),
+            StepSeverity::Heading => format!("{BOLD}{text}{BOLD:#}"),
+            StepSeverity::Good => format!("  {GOOD}{text}{GOOD:#}"),
+            StepSeverity::Bad => format!("  {BAD}{text}{BAD:#}"),
+            StepSeverity::Plain => format!("  {text}"),
         };
         let details = present::details(&stored.event.body);
         let details = details.into_iter().map(|detail| format!("  {DIM}{detail}{DIM:#}"));
@@ -175,7 +175,7 @@ impl<'o> LiveSession<'o> {
             lines.for_each(|line| self.line(line));
             return;
         }
-        if let Severity::Heading = weight {
+        if let StepSeverity::Heading = weight {
             self.unsaid.clear();
         }
         for line in lines {
@@ -198,8 +198,8 @@ impl<'o> LiveSession<'o> {
         }
         let (weight, text, next) = present::conclusion(&self.id, session);
         let style = match weight {
-            Severity::Good => GOOD.bold(),
-            Severity::Bad => BAD.bold(),
+            StepSeverity::Good => GOOD.bold(),
+            StepSeverity::Bad => BAD.bold(),
             _ => BOLD,
         };
         self.out.line(format_args!("{style}{text}{style:#}"))?;

@@ -24,7 +24,7 @@ pub(crate) struct TaskShowArgs {
     task: String,
 }
 
-struct TaskDetail {
+struct ShownTask {
     task: Task,
     depends_on: Vec<Task>,
     dependents: Vec<Task>,
@@ -40,7 +40,7 @@ impl TaskShowArgs {
         let tasks = |rows: Vec<TaskRow>| rows.into_iter().map(|row| row.task).collect();
         let detail = project.read(|view| -> std::result::Result<_, LogError> {
             let Some(row) = view.task(&id)? else { return Ok(None) };
-            Ok(Some(TaskDetail {
+            Ok(Some(ShownTask {
                 task: row.task,
                 depends_on: tasks(view.dependencies(&id)?),
                 dependents: tasks(view.dependents(&id, 0, SHOWN)?),
@@ -58,7 +58,7 @@ impl TaskShowArgs {
     }
 }
 
-impl TaskDetail {
+impl ShownTask {
     fn json(&self) -> TaskDetailJson<'_> {
         TaskDetailJson {
             task: TaskJson::from(&self.task),

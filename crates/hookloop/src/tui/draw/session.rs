@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{cell, choose, first, put, put_all, said, wrapped};
 use crate::output::cut;
 use crate::present;
-use crate::present::{Severity, clock, now};
+use crate::present::{StepSeverity, clock, now};
 use crate::tui::data::{AgentOutput, SessionContent};
 use crate::tui::state::ScreenState;
 use crate::tui::steps;
@@ -138,7 +138,7 @@ fn draw_steps(state: &ScreenState, shown: &SessionContent, frame: &mut Frame<'_>
         };
         let last = hook.last_line().map_or(String::new(), now::shown);
         let text = format!("{point} {} runs  {last}", now::shown(&hook.name));
-        let style = state.theme.severity(Severity::Heading);
+        let style = state.theme.severity(StepSeverity::Heading);
         let line = vec![
             Span::styled("▶ ", style),
             Span::styled(cell(&cut(&text, room), room), style),
@@ -188,7 +188,7 @@ fn waiting(state: &ScreenState, shown: &SessionContent) -> Line<'static> {
         let gates: Vec<String> = receipts.iter().map(|receipt| receipt.gate.clone()).collect();
         spans.push(said(
             &format!("── proven by {} ", present::some(&gates)),
-            state.theme.severity(Severity::Good),
+            state.theme.severity(StepSeverity::Good),
         ));
     }
     Line::from(spans)

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::super::page::value_of;
 use super::super::words::{PageTime, class};
 use super::PageVisit;
-use crate::present::{self, Severity, StepText, duration};
+use crate::present::{self, StepSeverity, StepText, duration};
 
 /// Steps of a part, and characters of a text, that are shown.
 const STEPS_MAX: usize = 100;
@@ -134,7 +134,7 @@ fn texts(visit: &PageVisit<'_>, step: &Step, limits: &Limits) -> StepLine {
 }
 
 /// Returns the class of a step: by its own status if it has one, else by its severity.
-fn look(step: &Step, severity: Severity) -> &'static str {
+fn look(step: &Step, severity: StepSeverity) -> &'static str {
     match &step.what {
         What::Hook(ran) => class(&ran.status),
         What::Receipt(receipt) => class(&receipt.status),
@@ -145,10 +145,10 @@ fn look(step: &Step, severity: Severity) -> &'static str {
         },
         What::Paused => "calm",
         _ => match severity {
-            Severity::Heading => "busy",
-            Severity::Good => "good",
-            Severity::Bad => "bad",
-            Severity::Plain => "calm",
+            StepSeverity::Heading => "busy",
+            StepSeverity::Good => "good",
+            StepSeverity::Bad => "bad",
+            StepSeverity::Plain => "calm",
         },
     }
 }

@@ -29,8 +29,8 @@ const FILES: [(&str, &str); 4] = [
 
 /// See a gate refuse work that is not done: offline, in a temporary directory, in seconds
 ///
-/// A scripted agent says that it is done while tests fail. The gate rejects the work, the agent fixes the failure, and
-/// the gate passes.
+/// A scripted agent says that it is done while tests fail. The gate sends it back with what fails, it
+/// mends that, and the gate passes.
 #[derive(clap::Args)]
 pub(crate) struct DemoArgs {
     /// Leave the directory there, to look around

@@ -1,18 +1,18 @@
-//! Ids as people type and read them: the start is enough where it is unique.
+//! Ids of tasks as people type them: a unique start is enough.
 
 use hookloop_core::id::TaskId;
 use hookloop_engine::project::Project;
 use hookloop_engine::store::{LogError, View};
 
-use crate::error::CliError;
-use crate::output::{Cell, Result};
+use crate::error::{CliError, Result};
+use crate::output::TableCell;
 
-/// The fewest characters that are shown to stand for an id.
+/// The fewest characters of an id that are highlighted.
 const SHORT_MIN: usize = 4;
-/// Ids that an ambiguous start is answered with.
+/// Ids that an error lists for an ambiguous start.
 const CANDIDATES: usize = 6;
 
-/// The task that `text` names: by its whole id, or by the start of just one.
+/// Returns the task that `text` names by its id, or by a start that only one id has.
 pub(crate) fn resolve(project: &Project, text: &str) -> Result<TaskId> {
     let invalid = |error| CliError::usage(error);
     let id: TaskId = text.parse().map_err(invalid)?;
@@ -37,14 +37,14 @@ pub(crate) fn resolve_all(project: &Project, texts: &[String]) -> Result<Vec<Tas
     texts.iter().map(|text| resolve(project, text)).collect()
 }
 
-/// An id, on a terminal with the part that is enough to type standing out.
+/// Returns an id as a cell; a terminal highlights the part that is enough to type.
 pub(crate) fn cell(
     view: View<'_>,
     id: &TaskId,
     terminal: bool,
-) -> std::result::Result<Cell, LogError> {
+) -> std::result::Result<TableCell, LogError> {
     if !terminal {
-        return Ok(Cell::new(id));
+        return Ok(TableCell::new(id));
     }
     let shared = |other: &Option<String>| match other {
         Some(other) => id.as_str().bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count(),
@@ -52,5 +52,5 @@ pub(crate) fn cell(
     };
     let unique = view.neighbours(id)?.iter().map(shared).max().unwrap_or(0) + 1;
     let lead = unique.max(SHORT_MIN).min(id.as_str().len());
-    Ok(Cell::new(id).lead(lead))
+    Ok(TableCell::new(id).lead(lead))
 }

@@ -1,6 +1,6 @@
-//! What a program that works unattended says of itself, as lines of a log on standard error.
+//! Log lines of unattended programs, on standard error.
 //!
-//! It is the same that is said on standard output otherwise: one thing is said in one place.
+//! The lines replace the texts that standard output has otherwise, so nothing is printed twice.
 
 use std::io::Write;
 
@@ -13,51 +13,53 @@ use hookloop_engine::session::{Notice, Opened};
 use hookloop_fleet::telemetry::News;
 use serde_json::{Map, Value, json};
 
-use crate::cli::session::words::{self, Weight};
-use crate::error::CliError;
-use crate::output::{Output, Result, plain};
+use crate::error::{CliError, Result};
+use crate::output::CommandOutput;
+use crate::present;
+use crate::present::StepSeverity;
+use crate::sanitize::plain;
 
 const FORMAT_VARIABLE: &str = "HOOKLOOP_LOG_FORMAT";
 const LEVEL_VARIABLE: &str = "HOOKLOOP_LOG_LEVEL";
 
-/// How what happens is told.
+/// The options of log lines.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct LogArgs {
     /// Tell what happens by log lines on standard error, and nothing on standard output
     #[arg(long, value_name = "FORMAT")]
-    log_format: Option<Format>,
+    log_format: Option<LogFormat>,
 
     /// The least that is told so
     #[arg(long, value_name = "LEVEL")]
-    log_level: Option<Level>,
+    log_level: Option<LogLevel>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum LogFormat {
     Text,
     Json,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Level {
+pub(crate) enum LogLevel {
     Error,
     Warn,
     Info,
 }
 
-impl Level {
+impl LogLevel {
     fn name(self) -> &'static str {
         match self {
-            Level::Error => "error",
-            Level::Warn => "warn",
-            Level::Info => "info",
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
         }
     }
 }
 
 impl LogArgs {
-    /// Where lines go, if anybody wants them.
-    pub(crate) fn logger(self, out: &Output) -> Result<Option<Logger>> {
+    /// Returns the logger that the options or the environment ask for; none if there is none.
+    pub(crate) fn logger(self, out: &CommandOutput) -> Result<Option<Logger>> {
         if self.log_format.is_some() && out.json {
             let message = "--json and --log-format both say how what happens is told";
             return Err(CliError::usage(message).hint("--log-format json, or --json"));
@@ -70,7 +72,7 @@ impl LogArgs {
             Some(level) => Some(level),
             None => variable(LEVEL_VARIABLE)?,
         };
-        let level = level.unwrap_or(Level::Info);
+        let level = level.unwrap_or(LogLevel::Info);
         Ok(format.filter(|_| !out.json).map(|format| Logger { format, level }))
     }
 }
@@ -89,31 +91,35 @@ fn variable<T: ValueEnum>(name: &str) -> Result<Option<T>> {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Logger {
-    format: Format,
-    level: Level,
+    format: LogFormat,
+    level: LogLevel,
 }
 
-/// One thing that is told.
+/// One line of a log.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
-    level: Level,
-    /// The part of the program that says it.
+pub(crate) struct LogLine {
+    level: LogLevel,
+    /// The part of the program that writes the line.
     target: &'static str,
     message: String,
     fields: Map<String, Value>,
 }
 
-impl Line {
-    pub(crate) fn new(level: Level, target: &'static str, message: impl Into<String>) -> Line {
-        Line { level, target, message: message.into(), fields: Map::new() }
+impl LogLine {
+    pub(crate) fn new(
+        level: LogLevel,
+        target: &'static str,
+        message: impl Into<String>,
+    ) -> LogLine {
+        LogLine { level, target, message: message.into(), fields: Map::new() }
     }
 
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// With a field more; one without a value is left out.
-    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Line {
+    /// Adds a field, unless its value is null.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> LogLine {
         let value = value.into();
         if !value.is_null() {
             self.fields.insert(name.to_owned(), value);
@@ -123,13 +129,20 @@ impl Line {
 }
 
 impl Logger {
-    pub(crate) fn say(&self, line: Line) {
+    /// Writes an error as a log line and returns its exit code.
+    pub(crate) fn error(&self, error: &CliError) -> u8 {
+        let line = LogLine::new(LogLevel::Error, "hookloop", error.message());
+        self.say(line.with("kind", error.kind().name()).with("hint", error.tip()));
+        error.kind().exit_code()
+    }
+
+    pub(crate) fn say(&self, line: LogLine) {
         if line.level > self.level {
             return;
         }
         let now = time();
         let text = match self.format {
-            Format::Json => {
+            LogFormat::Json => {
                 let mut all = Map::from_iter([
                     ("time".to_owned(), json!(now)),
                     ("level".to_owned(), json!(line.level.name())),
@@ -139,7 +152,7 @@ impl Logger {
                 all.extend(line.fields);
                 Value::Object(all).to_string()
             }
-            Format::Text => {
+            LogFormat::Text => {
                 let level = line.level.name();
                 let field = |(name, value): (&String, &Value)| match value {
                     Value::String(text) => format!(" {name}={}", plain(text)),
@@ -149,7 +162,7 @@ impl Logger {
                 format!("{now} {level:<5} {}: {}{fields}", line.target, plain(&line.message))
             }
         };
-        // Whole lines, whichever thread says them. Nobody to hear it changes nothing.
+        // One write for the whole line, so threads do not mix lines. If standard error is closed, nobody can be told.
         let _ = std::io::stderr().lock().write_all(format!("{text}\n").as_bytes());
     }
 }
@@ -160,22 +173,24 @@ fn time() -> String {
     hookloop_core::time::Timestamp(ms).to_string()
 }
 
-/// What the sender of traces has to say.
-pub(crate) fn of_news(news: &News) -> Line {
+/// Returns a notice of the trace exporter as a log line.
+pub(crate) fn of_news(news: &News) -> LogLine {
     match news {
-        News::Failing { why } => {
-            Line::new(Level::Warn, "telemetry", format!("spans do not get there for now: {why}"))
-        }
-        News::Working => Line::new(Level::Info, "telemetry", "spans get there again"),
+        News::Failing { why } => LogLine::new(
+            LogLevel::Warn,
+            "telemetry",
+            format!("spans do not get there for now: {why}"),
+        ),
+        News::Working => LogLine::new(LogLevel::Info, "telemetry", "spans get there again"),
         News::Lost { spans, why } => {
             let text = format!("{spans} spans are given up: {why}");
-            Line::new(Level::Warn, "telemetry", text).with("spans", *spans)
+            LogLine::new(LogLevel::Warn, "telemetry", text).with("spans", *spans)
         }
     }
 }
 
-/// Tells of a session by lines.
-pub(crate) struct Logged<'a> {
+/// Writes the events of a session as log lines.
+pub(crate) struct SessionLog<'a> {
     logger: Logger,
     project: &'a Project,
     opened: &'a Opened,
@@ -183,21 +198,22 @@ pub(crate) struct Logged<'a> {
     task: Option<String>,
 }
 
-impl<'a> Logged<'a> {
-    pub(crate) fn new(logger: Logger, project: &'a Project, opened: &'a Opened) -> Logged<'a> {
-        let logged = Logged { logger, project, opened, trace: opened.trace(project), task: None };
-        let work = words::work(&opened.plan.work);
-        logged.say(Level::Info, format!("session {}: {work}", opened.id), "session_opened");
+impl<'a> SessionLog<'a> {
+    pub(crate) fn new(logger: Logger, project: &'a Project, opened: &'a Opened) -> SessionLog<'a> {
+        let logged =
+            SessionLog { logger, project, opened, trace: opened.trace(project), task: None };
+        let work = present::work(&opened.plan.work);
+        logged.say(LogLevel::Info, format!("session {}: {work}", opened.id), "session_opened");
         logged
     }
 
     pub(crate) fn conclude(&self, session: &Session) {
-        let (weight, text, _) = words::conclusion(self.opened.id.as_str(), session);
+        let (weight, text, _) = present::conclusion(self.opened.id.as_str(), session);
         self.say(level(weight), text, "session_concluded");
     }
 
-    fn say(&self, level: Level, message: String, event: &str) {
-        let line = Line::new(level, "session", message)
+    fn say(&self, level: LogLevel, message: String, event: &str) {
+        let line = LogLine::new(level, "session", message)
             .with("event", event)
             .with("project", self.project.name())
             .with("session", self.opened.id.as_str())
@@ -207,14 +223,14 @@ impl<'a> Logged<'a> {
     }
 }
 
-fn level(weight: Weight) -> Level {
+fn level(weight: StepSeverity) -> LogLevel {
     match weight {
-        Weight::Bad => Level::Warn,
-        Weight::Heading | Weight::Good | Weight::Plain => Level::Info,
+        StepSeverity::Bad => LogLevel::Warn,
+        StepSeverity::Heading | StepSeverity::Good | StepSeverity::Plain => LogLevel::Info,
     }
 }
 
-impl Onlooker for Logged<'_> {
+impl Onlooker for SessionLog<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         use hookloop_core::event::EventBody;
         let Notice::Stored(events) = notice else { return };
@@ -223,8 +239,8 @@ impl Onlooker for Logged<'_> {
             if let EventBody::TaskTaken(taken) = body {
                 self.task = Some(taken.task.to_string());
             }
-            if let Some((weight, text)) = words::line(body, &self.opened.plan.limits) {
-                // Columns are for a screen.
+            if let Some((weight, text)) = present::line(body, &self.opened.plan.limits) {
+                // Columns are for terminals only.
                 let text: Vec<&str> = text.split_whitespace().collect();
                 self.say(level(weight), text.join(" "), body.kind());
             }

@@ -1,19 +1,22 @@
 //! hookloop: hooks, gates and a task graph for coding agents.
 
 mod cli;
+mod environment;
 mod error;
 mod ids;
+mod json_output;
 mod logs;
 mod mcp;
 mod metrics;
 mod native;
 mod output;
 mod picture;
+mod present;
 mod progress;
 mod reference;
+mod sanitize;
 mod tui;
 mod web;
-mod wire;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -30,7 +33,7 @@ fn main() -> ExitCode {
         Some(argument) if argument == CONFINED_ARGUMENT => return confined_exec(),
         _ => {}
     }
-    // As `Cli::parse()`, but the parser is not taken apart again: the process ends soon enough.
+    // Like `Cli::parse()`, without the cost of dropping the parser: the process ends soon.
     let mut parser = std::mem::ManuallyDrop::new(cli::Cli::command());
     let parsed = parser
         .try_get_matches_from_mut(std::env::args_os())
@@ -49,13 +52,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what is wrong with the command line, or the help that was asked for.
+/// Prints the mistake in the command line, or the requested help.
 fn misunderstood(error: &clap::Error, hint: Option<&str>) -> ExitCode {
+    // If standard error is closed, only the exit code is left.
     let _ = error.print();
     if let Some(hint) = hint {
         let _ = writeln!(anstream::stderr(), "\n  tip: {hint}");
     }
-    // An agent takes 2 for a hook's refusal, and would go on and on.
+    // An agent reads 2 as a hook's refusal and would continue for ever.
     let is_hook = std::env::args_os().nth(1).is_some_and(|name| name == cli::HOOK);
     match error.exit_code() {
         0 => ExitCode::SUCCESS,

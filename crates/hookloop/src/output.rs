@@ -1,18 +1,15 @@
-//! How results reach the user: tables and colour on a terminal, plain lines in a pipe, JSON on demand.
+//! Prints results: tables and colour on a terminal, plain lines in a pipe, JSON on request.
 
-use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
-use hookloop_core::redact::without_colours;
 use hookloop_core::task::TaskState;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
-use crate::error::CliError;
-
-pub(crate) type Result<T = ()> = std::result::Result<T, CliError>;
+use crate::error::Result;
+use crate::sanitize::plain;
 
 /// Columns of a terminal whose width is not known.
 const DEFAULT_WIDTH: usize = 100;
@@ -20,21 +17,18 @@ const DEFAULT_WIDTH: usize = 100;
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const BOLD: Style = Style::new().bold();
 
-/// Columns between two tab stops in the output of hooks.
-const TAB_STOP: usize = 8;
-
 /// Output is written in pieces of this size.
 const BUFFER: usize = 64 * 1024;
 
-pub(crate) struct Output {
+pub(crate) struct CommandOutput {
     stdout: AutoStream<std::io::StdoutLock<'static>>,
     buffer: Vec<u8>,
     pub(crate) json: bool,
     pub(crate) terminal: bool,
 }
 
-impl Output {
-    pub(crate) fn new(json: bool, colour: anstream::ColorChoice) -> Output {
+impl CommandOutput {
+    pub(crate) fn new(json: bool, colour: anstream::ColorChoice) -> CommandOutput {
         let stdout = std::io::stdout();
         let terminal = stdout.is_terminal();
         let choice = match colour {
@@ -42,7 +36,7 @@ impl Output {
             choice => choice,
         };
         let stdout = AutoStream::new(stdout.lock(), choice);
-        Output { stdout, buffer: Vec::new(), json, terminal }
+        CommandOutput { stdout, buffer: Vec::new(), json, terminal }
     }
 
     pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result {
@@ -51,13 +45,13 @@ impl Output {
     }
 
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result {
-        self.line(Output::json_line(value)?)
+        self.line(CommandOutput::json_line(value)?)
     }
 
-    /// A value as one line.
+    /// Returns a value as one line of JSON.
     pub(crate) fn json_line(value: &impl Serialize) -> Result<String> {
         let text = serde_json::to_string(value)?;
-        // JSON may hold this character as it is, but what strips colours would take it away.
+        // JSON may contain this character, but the filter that strips colours would remove it.
         Ok(text.replace('\u{7f}', "\\u007f"))
     }
 
@@ -71,18 +65,18 @@ impl Output {
         Ok(written?)
     }
 
-    /// `text` as it fits the rest of a terminal's line, of which `used` columns are taken; whole in a
-    /// pipe.
+    /// Truncates `text` to a terminal's line, of which `used` columns are taken; a pipe gets all of it.
     pub(crate) fn fitting(&self, text: &str, used: usize) -> String {
-        match self.terminal {
-            true => cut(text, terminal_width().saturating_sub(used).max(20)),
-            false => text.to_owned(),
+        if self.terminal {
+            cut(text, terminal_width().saturating_sub(used).max(20))
+        } else {
+            text.to_owned()
         }
     }
 
-    /// Rows under headings, each column as wide as it needs; the last one is cut at the terminal's
-    /// edge. In a pipe: the same cells, separated by tabs, nothing cut.
-    pub(crate) fn table(&mut self, headings: &[&str], rows: &[Vec<Cell>]) -> Result {
+    /// Prints rows under headings; the last column ends at the terminal's edge. In a pipe, tabs separate the cells and
+    /// nothing is truncated.
+    pub(crate) fn table(&mut self, headings: &[&str], rows: &[Vec<TableCell>]) -> Result {
         if !self.terminal {
             for row in rows {
                 let cells: Vec<&str> = row.iter().map(|cell| cell.text.as_str()).collect();
@@ -104,10 +98,8 @@ impl Output {
         for row in rows {
             let mut line = String::new();
             for (i, cell) in row.iter().enumerate() {
-                let text = match i == last {
-                    true => cut(&cell.text, room),
-                    false => pad(&cell.text, widths[i]),
-                };
+                let text =
+                    if i == last { cut(&cell.text, room) } else { pad(&cell.text, widths[i]) };
                 line.push_str(&cell.paint(&text));
                 line.push_str(if i == last { "" } else { "  " });
             }
@@ -117,12 +109,12 @@ impl Output {
     }
 }
 
-/// As much of a line as the terminal shows.
+/// Truncates a line to the width of the terminal.
 pub(crate) fn cut_to_terminal(text: &str) -> String {
     cut(text, terminal_width())
 }
 
-/// The width of the terminal.
+/// Returns the width of the terminal in columns.
 fn terminal_width() -> usize {
     terminal_size::terminal_size().map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0))
 }
@@ -132,7 +124,7 @@ fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// `text` in at most `room` columns.
+/// Truncates `text` to `room` columns.
 pub(crate) fn cut(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
@@ -147,25 +139,25 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     kept + "…"
 }
 
-/// A piece of a row. Its text holds nothing that a terminal would act on.
-pub(crate) struct Cell {
+/// A cell of a row. Its text has no terminal control characters.
+pub(crate) struct TableCell {
     text: String,
     style: Style,
-    /// So many bytes at the start stand out: the part of an id that is enough to type.
+    /// Bytes at the start that are highlighted: the part of an id that is enough to type.
     lead: usize,
 }
 
-impl Cell {
-    pub(crate) fn new(text: impl ToString) -> Cell {
-        Cell { text: plain(&text.to_string()).into_owned(), style: Style::new(), lead: 0 }
+impl TableCell {
+    pub(crate) fn new(text: impl ToString) -> TableCell {
+        TableCell { text: plain(&text.to_string()).into_owned(), style: Style::new(), lead: 0 }
     }
 
-    pub(crate) fn style(mut self, style: Style) -> Cell {
+    pub(crate) fn style(mut self, style: Style) -> TableCell {
         self.style = style;
         self
     }
 
-    pub(crate) fn lead(mut self, bytes: usize) -> Cell {
+    pub(crate) fn lead(mut self, bytes: usize) -> TableCell {
         self.lead = bytes;
         self
     }
@@ -190,66 +182,9 @@ pub(crate) fn state_style(state: TaskState) -> Style {
     }
 }
 
-/// `text` on one line, with everything that a terminal would act on, or that would deceive a
-/// reader, spelled out.
-pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_harmful) {
-        return Cow::Borrowed(text);
-    }
-    let spelled = |c: char| match is_harmful(c) {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
-    };
-    Cow::Owned(text.chars().map(spelled).collect())
-}
-
-/// As [`plain_output`], but lines stay lines, each after the first set in by `indent` columns.
-pub(crate) fn plain_lines(text: &str, indent: usize) -> String {
-    let lines: Vec<String> = text.lines().map(plain_output).collect();
-    lines.join(&format!("\n{}", " ".repeat(indent)))
-}
-
-/// A line of a hook's output as [`plain`] shows it, but without colours, and with spaces for tabs.
-pub(crate) fn plain_output(line: &str) -> String {
-    let mut shown = String::new();
-    for (index, part) in without_colours(line).split('\t').enumerate() {
-        if index > 0 {
-            let column = shown.width() % TAB_STOP;
-            shown.push_str(&" ".repeat(TAB_STOP - column));
-        }
-        shown.push_str(&plain(part));
-    }
-    shown
-}
-
-/// Controls, and characters that turn the direction of text or take up no room.
-pub(crate) fn is_harmful(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_reaches_the_terminal_that_it_would_act_on() {
-        assert_eq!(plain("a\u{1b}[31m\rb\nc"), "a\\u{1b}[31m\\rb\\nc");
-        assert_eq!(plain_lines("a\u{7}\nb", 2), "a\\u{7}\n  b");
-        assert_eq!(plain("x\u{202e}y"), "x\\u{202e}y");
-        assert_eq!(plain("Zoë ✓ 漢字"), "Zoë ✓ 漢字");
-    }
-
-    #[test]
-    fn output_of_hooks_has_no_colours_and_spaces_for_tabs() {
-        let check = |line: &str, expected: &str| assert_eq!(plain_output(line), expected);
-        check("\u{1b}[31mred\u{1b}[0m", "red");
-        check("a\tb\t\tc", "a       b               c");
-        check("12345678\tb", "12345678        b");
-        check("\u{1b}[2J\u{7}\u{202e}x", "\\u{1b}[2J\\u{7}\\u{202e}x");
-    }
 
     #[test]
     fn long_texts_end_at_the_edge() {

@@ -1,4 +1,4 @@
-//! Tasks as a graph, drawn with lines: dependencies above what depends on them.
+//! Draws tasks as a graph with lines: dependencies above their dependents.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,26 +7,26 @@ use hookloop_engine::store::{LogError, TaskRow, View};
 use renderdag::{Ancestor, GraphRowRenderer, Renderer};
 
 /// Tasks by number, and the edges between them.
-pub(crate) struct Picture {
+pub(crate) struct TaskPicture {
     pub(crate) tasks: BTreeMap<u64, Task>,
     needs: HashMap<u64, Vec<u64>>,
-    /// There was more than was asked for.
+    /// Whether tasks were left out.
     pub(crate) cut: bool,
 }
 
-/// A task, and the lines that lead to it and on from it: the first has its place.
-pub(crate) struct Drawn<'p> {
+/// A task, and the lines of the graph around it; the task stands in the first.
+pub(crate) struct DrawnTask<'p> {
     pub(crate) task: &'p Task,
     pub(crate) lines: String,
 }
 
-impl Picture {
+impl TaskPicture {
     /// These tasks, with the edges that the view has between them.
     pub(crate) fn new(
         view: View<'_>,
         rows: impl IntoIterator<Item = TaskRow>,
         cut: bool,
-    ) -> Result<Picture, LogError> {
+    ) -> Result<TaskPicture, LogError> {
         let tasks: BTreeMap<u64, Task> = rows.into_iter().map(|row| (row.num, row.task)).collect();
         let mut needs = HashMap::new();
         for num in tasks.keys() {
@@ -34,10 +34,10 @@ impl Picture {
             of_task.retain(|need| tasks.contains_key(need));
             needs.insert(*num, of_task);
         }
-        Ok(Picture { tasks, needs, cut })
+        Ok(TaskPicture { tasks, needs, cut })
     }
 
-    /// Each task with one that it needs.
+    /// Pairs of a task and one of its dependencies.
     pub(crate) fn edges(&self) -> impl Iterator<Item = (&Task, &Task)> {
         self.tasks.iter().flat_map(move |(num, task)| {
             self.needs_of(*num).iter().filter_map(move |need| Some((task, self.tasks.get(need)?)))
@@ -54,7 +54,7 @@ impl Picture {
         &self,
         height: usize,
         mut label: impl FnMut(&Task) -> String,
-    ) -> Vec<Drawn<'_>> {
+    ) -> Vec<DrawnTask<'_>> {
         let mut renderer = GraphRowRenderer::new()
             .output()
             .with_min_row_height(height)
@@ -67,7 +67,7 @@ impl Picture {
             let below = dependents.get(&num).into_iter().flatten().copied().map(Ancestor::Parent);
             let glyph = glyph(task.state).to_owned();
             let lines = renderer.next_row(num, below.collect(), glyph, label(task));
-            drawn.push(Drawn { task, lines });
+            drawn.push(DrawnTask { task, lines });
         }
         drawn
     }

@@ -1,7 +1,6 @@
 //! Progress of long work: one line on a terminal, nothing in a pipe.
 //!
-//! Drawn by hand: a library for it would make every command, however short, load the mathematics
-//! that its estimates need.
+//! Drawn without a library: the usual one makes the start of every command slower.
 
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
@@ -11,23 +10,23 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(500);
 const BETWEEN_DRAWS: Duration = Duration::from_millis(100);
 const WIDTH: u64 = 30;
-/// Events between two looks at the clock.
+/// Events between two readings of the clock.
 const STEP: u64 = 4_096;
 /// Back to the start of the line, and empty it.
 const CLEAR: &str = "\r\x1b[K";
 
 /// A bar on standard error, if that is a terminal and the work takes a while.
-pub(crate) struct Progress {
+pub(crate) struct ProgressBar {
     what: &'static str,
     started: Instant,
     drawn: Cell<Option<Instant>>,
     terminal: bool,
 }
 
-impl Progress {
-    pub(crate) fn new(what: &'static str) -> Progress {
+impl ProgressBar {
+    pub(crate) fn new(what: &'static str) -> ProgressBar {
         let terminal = std::io::stderr().is_terminal();
-        Progress { what, started: Instant::now(), drawn: Cell::new(None), terminal }
+        ProgressBar { what, started: Instant::now(), drawn: Cell::new(None), terminal }
     }
 
     pub(crate) fn at(&self, done: u64, all: u64) {
@@ -41,14 +40,15 @@ impl Progress {
             return;
         }
         self.drawn.set(Some(Instant::now()));
-        // A line that can't be drawn is no reason to stop the work.
+        // A line that can't be drawn does not stop the work.
         let _ = write!(std::io::stderr(), "{CLEAR}{}", line());
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressBar {
     fn drop(&mut self) {
         if self.drawn.get().is_some() {
+            // A terminal that is gone needs no clearing.
             let _ = write!(std::io::stderr(), "{CLEAR}");
         }
     }
@@ -63,9 +63,9 @@ fn line(what: &str, done: u64, all: u64, elapsed: Duration) -> String {
     format!("{what} {bar} {done} of {all}  {rate}/s  {left} s left")
 }
 
-/// A bar for a walk over the project's `all` events: what to call at each of them.
+/// Returns a progress bar for a walk over the project's `all` events, as a function to call for each of them.
 pub(crate) fn over_events(what: &'static str, all: u64) -> impl FnMut(u64) {
-    let progress = Progress::new(what);
+    let progress = ProgressBar::new(what);
     move |seq| {
         if seq.is_multiple_of(STEP) {
             progress.at(seq, all);

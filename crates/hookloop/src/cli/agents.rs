@@ -5,20 +5,20 @@ mod trust;
 
 use clap::Subcommand;
 
-use super::Context;
-use crate::output::Result;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
-    List(list::Args),
-    Trust(trust::Args),
+pub(crate) enum AgentsCommand {
+    List(list::AgentListArgs),
+    Trust(trust::AgentTrustArgs),
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl AgentsCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         match self {
-            Command::List(args) => args.run(context),
-            Command::Trust(args) => args.run(context),
+            AgentsCommand::List(args) => args.run(context),
+            AgentsCommand::Trust(args) => args.run(context),
         }
     }
 }

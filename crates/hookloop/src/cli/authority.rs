@@ -1,12 +1,12 @@
 //! The controlled action that each command is: a command without a row here does not compile.
 //!
-//! It is asked before a command does anything, so a refusal does not tell whether what the command names exists. The
-//! engine asks again where the decision is made.
+//! The check runs before a command does anything, so a refusal does not reveal whether a name exists. The engine checks
+//! again at the decision.
 
 use hookloop_core::authority::ControlledAction as Action;
 
 use super::{
-    Cli, Command, agents, fleet, hooks, import, inbox, nats, schedule, sessions, task, worktrees,
+    Cli, TopCommand, agents, fleet, hooks, import, inbox, nats, schedule, sessions, task, worktrees,
 };
 
 impl Cli {
@@ -17,97 +17,97 @@ impl Cli {
     }
 }
 
-impl Command {
+impl TopCommand {
     fn controlled(&self) -> Option<Action> {
         match self {
-            // Init trusts nothing and runs nothing for an agent; the demo has a project and a state of its own.
-            Command::Init(_) | Command::Demo(_) => None,
-            Command::Run(_) => Some(Action::StartSession),
-            Command::Resume(args) => Some(args.controlled()),
-            Command::Pause(_) => Some(Action::PauseSession),
-            Command::Stop(_) => Some(Action::StopSession),
-            Command::Message(_) => Some(Action::MessageAgent),
-            Command::Merge(_) => Some(Action::MergeWork),
-            Command::Worker(_) => Some(Action::StartWorker),
-            Command::Serve(_) => Some(Action::ServeDashboard),
-            Command::Dispatch(_) => Some(Action::DispatchReactions),
-            Command::Rebuild(_) => Some(Action::RebuildView),
-            Command::Verify(args) => args.accepts().then_some(Action::RebuildView),
-            Command::Install(args) => args.changes_settings().then_some(Action::InstallHooks),
-            Command::Uninstall(_) => Some(Action::InstallHooks),
-            Command::Sessions(command) => command.controlled(),
-            Command::Fleet(command) => command.controlled(),
-            Command::Worktrees(command) => command.controlled(),
-            Command::Inbox(args) => args.controlled(),
-            Command::Task(command) => command.controlled(),
-            Command::Schedule(command) => command.controlled(),
-            Command::Hooks(command) => command.controlled(),
-            Command::Agents(command) => command.controlled(),
-            Command::Nats(command) => command.controlled(),
-            Command::Import(command) => command.controlled(),
-            // The TUI asks where a key decides something; the MCP server and native hooks are an agent's.
-            Command::Watch(_) | Command::Mcp(_) | Command::Hook(_) => None,
-            Command::Why(_)
-            | Command::Usage(_)
-            | Command::Log(_)
-            | Command::Status(_)
-            | Command::Policy(_)
-            | Command::Doctor(_)
-            | Command::Schema(_)
-            | Command::Reference(_)
-            | Command::Completions(_)
-            | Command::Man(_) => None,
+            // Init trusts nothing and runs nothing for an agent; the demo has its own project and state.
+            TopCommand::Init(_) | TopCommand::Demo(_) => None,
+            TopCommand::Run(_) => Some(Action::StartSession),
+            TopCommand::Resume(args) => Some(args.controlled()),
+            TopCommand::Pause(_) => Some(Action::PauseSession),
+            TopCommand::Stop(_) => Some(Action::StopSession),
+            TopCommand::Message(_) => Some(Action::MessageAgent),
+            TopCommand::Merge(_) => Some(Action::MergeWork),
+            TopCommand::Worker(_) => Some(Action::StartWorker),
+            TopCommand::Serve(_) => Some(Action::ServeDashboard),
+            TopCommand::Dispatch(_) => Some(Action::DispatchReactions),
+            TopCommand::Rebuild(_) => Some(Action::RebuildView),
+            TopCommand::Verify(args) => args.accepts().then_some(Action::RebuildView),
+            TopCommand::Install(args) => args.changes_settings().then_some(Action::InstallHooks),
+            TopCommand::Uninstall(_) => Some(Action::InstallHooks),
+            TopCommand::Sessions(command) => command.controlled(),
+            TopCommand::Fleet(command) => command.controlled(),
+            TopCommand::Worktrees(command) => command.controlled(),
+            TopCommand::Inbox(args) => args.controlled(),
+            TopCommand::Task(command) => command.controlled(),
+            TopCommand::Schedule(command) => command.controlled(),
+            TopCommand::Hooks(command) => command.controlled(),
+            TopCommand::Agents(command) => command.controlled(),
+            TopCommand::Nats(command) => command.controlled(),
+            TopCommand::Import(command) => command.controlled(),
+            // The TUI checks at each deciding key; the MCP server and native hooks act for an agent.
+            TopCommand::Watch(_) | TopCommand::Mcp(_) | TopCommand::Hook(_) => None,
+            TopCommand::Why(_)
+            | TopCommand::Usage(_)
+            | TopCommand::Log(_)
+            | TopCommand::Status(_)
+            | TopCommand::Policy(_)
+            | TopCommand::Doctor(_)
+            | TopCommand::Schema(_)
+            | TopCommand::Reference(_)
+            | TopCommand::Completions(_)
+            | TopCommand::Man(_) => None,
         }
     }
 }
 
-impl task::Command {
+impl task::TaskCommand {
     fn controlled(&self) -> Option<Action> {
         match self {
-            task::Command::Complete(_) => Some(Action::CompleteTask),
-            task::Command::Unblock(_) => Some(Action::UnblockTask),
-            task::Command::Delete(_) => Some(Action::DeleteTask),
-            task::Command::Undepend(_) => Some(Action::RemoveDependency),
-            task::Command::Requeue(_) => Some(Action::OverrideClaim),
-            task::Command::Import(_) => Some(Action::ImportTasks),
-            task::Command::Block(args) => args.forces().then_some(Action::OverrideClaim),
-            task::Command::Release(_)
-            | task::Command::Add(_)
-            | task::Command::Show(_)
-            | task::Command::List(_)
-            | task::Command::Ready(_)
-            | task::Command::Start(_)
-            | task::Command::Claim(_)
-            | task::Command::Heartbeat(_)
-            | task::Command::Steal(_)
-            | task::Command::Note(_)
-            | task::Command::Depend(_)
-            | task::Command::Export(_)
-            | task::Command::Graph(_) => None,
+            task::TaskCommand::Complete(_) => Some(Action::CompleteTask),
+            task::TaskCommand::Unblock(_) => Some(Action::UnblockTask),
+            task::TaskCommand::Delete(_) => Some(Action::DeleteTask),
+            task::TaskCommand::Undepend(_) => Some(Action::RemoveDependency),
+            task::TaskCommand::Requeue(_) => Some(Action::OverrideClaim),
+            task::TaskCommand::Import(_) => Some(Action::ImportTasks),
+            task::TaskCommand::Block(args) => args.forces().then_some(Action::OverrideClaim),
+            task::TaskCommand::Release(_)
+            | task::TaskCommand::Add(_)
+            | task::TaskCommand::Show(_)
+            | task::TaskCommand::List(_)
+            | task::TaskCommand::Ready(_)
+            | task::TaskCommand::Start(_)
+            | task::TaskCommand::Claim(_)
+            | task::TaskCommand::Heartbeat(_)
+            | task::TaskCommand::Steal(_)
+            | task::TaskCommand::Note(_)
+            | task::TaskCommand::Depend(_)
+            | task::TaskCommand::Export(_)
+            | task::TaskCommand::Graph(_) => None,
         }
     }
 }
 
-impl hooks::Command {
+impl hooks::HooksCommand {
     fn controlled(&self) -> Option<Action> {
         match self {
-            hooks::Command::Trust(args) => args.trusts().then_some(Action::TrustHooks),
-            hooks::Command::Enable { .. } | hooks::Command::Disable { .. } => {
+            hooks::HooksCommand::Trust(args) => args.trusts().then_some(Action::TrustHooks),
+            hooks::HooksCommand::Enable { .. } | hooks::HooksCommand::Disable { .. } => {
                 Some(Action::SwitchHook)
             }
-            hooks::Command::List
-            | hooks::Command::Show { .. }
-            | hooks::Command::Explain(_)
-            | hooks::Command::Run(_) => None,
+            hooks::HooksCommand::List
+            | hooks::HooksCommand::Show { .. }
+            | hooks::HooksCommand::Explain(_)
+            | hooks::HooksCommand::Run(_) => None,
         }
     }
 }
 
-impl agents::Command {
+impl agents::AgentsCommand {
     fn controlled(&self) -> Option<Action> {
         match self {
-            agents::Command::Trust(args) => args.trusts().then_some(Action::TrustAgents),
-            agents::Command::List(_) => None,
+            agents::AgentsCommand::Trust(args) => args.trusts().then_some(Action::TrustAgents),
+            agents::AgentsCommand::List(_) => None,
         }
     }
 }
@@ -115,86 +115,90 @@ impl agents::Command {
 impl inbox::InboxArgs {
     fn controlled(&self) -> Option<Action> {
         match self.command.as_ref()? {
-            inbox::Command::Answer(_) | inbox::Command::Quit(_) => Some(Action::AnswerQuestion),
-            inbox::Command::Approve(_) => Some(Action::ApproveWork),
-            inbox::Command::Dismiss(_) => Some(Action::DismissItem),
-            inbox::Command::Notify(_) | inbox::Command::Test(_) => Some(Action::SendNotifications),
-            inbox::Command::List(_) | inbox::Command::Show(_) => None,
+            inbox::InboxCommand::Answer(_) | inbox::InboxCommand::Quit(_) => {
+                Some(Action::AnswerQuestion)
+            }
+            inbox::InboxCommand::Approve(_) => Some(Action::ApproveWork),
+            inbox::InboxCommand::Dismiss(_) => Some(Action::DismissItem),
+            inbox::InboxCommand::Notify(_) | inbox::InboxCommand::Test(_) => {
+                Some(Action::SendNotifications)
+            }
+            inbox::InboxCommand::List(_) | inbox::InboxCommand::Show(_) => None,
         }
     }
 }
 
-impl schedule::Command {
+impl schedule::ScheduleSubcommand {
     fn controlled(&self) -> Option<Action> {
         match self {
-            schedule::Command::Add(_)
-            | schedule::Command::Pause(_)
-            | schedule::Command::Resume(_)
-            | schedule::Command::Remove(_)
-            | schedule::Command::Run(_) => Some(Action::ManageSchedules),
-            schedule::Command::List(_) | schedule::Command::Show(_) => None,
+            schedule::ScheduleSubcommand::Add(_)
+            | schedule::ScheduleSubcommand::Pause(_)
+            | schedule::ScheduleSubcommand::Resume(_)
+            | schedule::ScheduleSubcommand::Remove(_)
+            | schedule::ScheduleSubcommand::Run(_) => Some(Action::ManageSchedules),
+            schedule::ScheduleSubcommand::List(_) | schedule::ScheduleSubcommand::Show(_) => None,
         }
     }
 }
 
-impl fleet::Command {
+impl fleet::FleetCommand {
     fn controlled(&self) -> Option<Action> {
         match self {
-            fleet::Command::Pause(_)
-            | fleet::Command::Stop(_)
-            | fleet::Command::Resume(_)
-            | fleet::Command::Drain(_) => Some(Action::DirectFleet),
-            fleet::Command::Budget(args) => args.sets().then_some(Action::SetFleetBudget),
-            fleet::Command::Status(_) => None,
+            fleet::FleetCommand::Pause(_)
+            | fleet::FleetCommand::Stop(_)
+            | fleet::FleetCommand::Resume(_)
+            | fleet::FleetCommand::Drain(_) => Some(Action::DirectFleet),
+            fleet::FleetCommand::Budget(args) => args.sets().then_some(Action::SetFleetBudget),
+            fleet::FleetCommand::Status(_) => None,
         }
     }
 }
 
-impl worktrees::Command {
+impl worktrees::WorktreesCommand {
     fn controlled(&self) -> Option<Action> {
         match self {
-            worktrees::Command::Clean(_) => Some(Action::CleanWorktrees),
-            worktrees::Command::List(_) => None,
+            worktrees::WorktreesCommand::Clean(_) => Some(Action::CleanWorktrees),
+            worktrees::WorktreesCommand::List(_) => None,
         }
     }
 }
 
-impl sessions::Command {
+impl sessions::SessionsCommand {
     fn controlled(&self) -> Option<Action> {
         match self {
-            sessions::Command::List(_)
-            | sessions::Command::Show(_)
-            | sessions::Command::Trace(_) => None,
+            sessions::SessionsCommand::List(_)
+            | sessions::SessionsCommand::Show(_)
+            | sessions::SessionsCommand::Trace(_) => None,
         }
     }
 }
 
-impl nats::Command {
+impl nats::NatsCommand {
     /// A server to try a store with holds nothing of a project that a person runs.
     fn controlled(&self) -> Option<Action> {
         match self {
-            nats::Command::Up(_)
-            | nats::Command::Down(_)
-            | nats::Command::Key(_)
-            | nats::Command::Permissions(_) => None,
+            nats::NatsCommand::Up(_)
+            | nats::NatsCommand::Down(_)
+            | nats::NatsCommand::Key(_)
+            | nats::NatsCommand::Permissions(_) => None,
         }
     }
 }
 
-impl import::Command {
+impl import::ImportCommand {
     /// Each of them may write a configuration and tasks.
     fn controlled(&self) -> Option<Action> {
         match self {
-            import::Command::Claude(_)
-            | import::Command::Codemie(_)
-            | import::Command::Iteratr(_)
-            | import::Command::Lefthook(_)
-            | import::Command::Octopoid(_)
-            | import::Command::Ralph(_)
-            | import::Command::Beads(_)
-            | import::Command::VibeKanban(_)
-            | import::Command::TaskCopilot(_)
-            | import::Command::AutomationHooks(_) => Some(Action::ImportTasks),
+            import::ImportCommand::Claude(_)
+            | import::ImportCommand::Codemie(_)
+            | import::ImportCommand::Iteratr(_)
+            | import::ImportCommand::Lefthook(_)
+            | import::ImportCommand::Octopoid(_)
+            | import::ImportCommand::Ralph(_)
+            | import::ImportCommand::Beads(_)
+            | import::ImportCommand::VibeKanban(_)
+            | import::ImportCommand::TaskCopilot(_)
+            | import::ImportCommand::AutomationHooks(_) => Some(Action::ImportTasks),
         }
     }
 }

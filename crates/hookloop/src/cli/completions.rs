@@ -1,19 +1,20 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{Cli, Context};
-use crate::output::Result;
+use super::Cli;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 
 /// Print completions for a shell
 ///
 /// For example: hookloop completions bash > ~/.local/share/bash-completion/completions/hookloop
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl CompletionsArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "hookloop", &mut script);
         context.out.line(String::from_utf8_lossy(&script).trim_end())

@@ -14,11 +14,13 @@ use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};
 use hookloop_engine::session::real::Stop;
 
-use super::session::{self, Stage, runner};
-use super::{Context, machine, surroundings};
-use crate::output::{BOLD, DIM, Result};
+use super::session::{self, SessionStage, runner};
+use crate::cli::context::CommandContext;
+use crate::environment::{machine, surroundings};
+use crate::error::Result;
+use crate::output::{BOLD, DIM};
 
-/// What the demo's project holds.
+/// The files of the demo's project.
 const FILES: [(&str, &str); 4] = [
     ("hookloop.yaml", include_str!("demo/hookloop.yaml")),
     ("sum.sh", include_str!("demo/sum.sh")),
@@ -31,14 +33,14 @@ const FILES: [(&str, &str); 4] = [
 /// A scripted agent says that it is done while tests fail. The gate sends it back with what fails, it
 /// mends that, and the gate passes.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DemoArgs {
     /// Leave the directory there, to look around
     #[arg(long)]
     keep: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl DemoArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let directory = tempfile::Builder::new().prefix("hookloop-demo-").tempdir()?;
         let root = directory.path().join("project");
         fs::create_dir(&root)?;
@@ -57,19 +59,19 @@ fn prepare(root: &Path) -> Result {
     for (name, text) in FILES {
         fs::write(root.join(name), text)?;
     }
-    // Without git the demo goes on; its receipts then say so.
+    // Without git the demo continues, and its receipts have no tree.
     let mut git = Command::new("git");
     git.args(["init", "--quiet"]).current_dir(root).stdout(Stdio::null()).stderr(Stdio::null());
     let _ = git.status();
     Ok(())
 }
 
-fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
+fn show(context: &mut CommandContext, root: &Path, state: &Path) -> Result {
     let place = Place::at(root, state);
     place.prepare()?;
     let around = Surroundings { store: None, user_file: None, ..surroundings()? };
     trust(&place, &around)?;
-    let project = Project::open(&place, super::caller(&place), &around)?;
+    let project = Project::open(&place, crate::environment::caller(&place), &around)?;
     if !context.out.json {
         let out = &mut context.out;
         out.line(format_args!(
@@ -98,7 +100,7 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
         checkout: CheckoutUse::default(),
     };
     let opened = open::start(&project, runner(&project)?, wish)?;
-    let stage = Stage { config: &place.config(), stop: Stop::new()?, showing: None };
+    let stage = SessionStage { config: &place.config(), stop: Stop::new()?, showing: None };
     let session = session::drive(context, &project, &opened, stage)?;
     context.exit = session::exit_code(&session);
     if !context.out.json {
@@ -111,11 +113,12 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
     Ok(())
 }
 
-/// The demo's hooks are ours.
+/// The demo's hooks are part of hookloop.
 fn trust(place: &Place, around: &Surroundings) -> Result {
     let user = around.user()?;
     let settings = hookloop_config::project_file::settings(&place.config(), &user)?;
-    let log = Project::open_log(place, super::caller(place), around, AfterLoss::Refuse)?;
+    let log =
+        Project::open_log(place, crate::environment::caller(place), around, AfterLoss::Refuse)?;
     HookConsent::look(&place.root, &place.state, &settings.rules)?.agree(&log)?;
     log.leave();
     Ok(())

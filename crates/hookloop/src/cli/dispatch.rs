@@ -5,9 +5,10 @@ use hookloop_engine::dispatcher::{Dispatcher, Round};
 use hookloop_fleet::notify::Notifier;
 use serde_json::json;
 
-use super::{Context, inbox, machine, user_name};
-use crate::error::CliError;
-use crate::output::Result;
+use super::inbox;
+use crate::cli::context::CommandContext;
+use crate::environment::{machine, user_name};
+use crate::error::{CliError, Result};
 
 /// Do the reactions and workflows that are waiting, and make the tasks of schedules that are due
 ///
@@ -16,14 +17,14 @@ use crate::output::Result;
 /// takes over within seconds of its last sign of life. It also makes tasks ready again whose holders
 /// have shown no life for their lease, and tells you what needs a human (see `hookloop inbox`).
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DispatchArgs {
     /// Stay, and do those that come
     #[arg(long)]
     stay: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl DispatchArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let dispatcher = CallerIdentity::service(ActorKind::Dispatcher);
         let project = context.project()?.for_caller(Caller::known(&user_name(), dispatcher));
         if let Some(left) = project.reactions_left() {
@@ -56,7 +57,7 @@ impl Args {
     }
 }
 
-fn say(context: &mut Context, round: Round) -> Result {
+fn say(context: &mut CommandContext, round: Round) -> Result {
     let out = &mut context.out;
     let (word, text) = match round {
         Round::Leading => ("leading", "Dispatching"),
@@ -64,9 +65,10 @@ fn say(context: &mut Context, round: Round) -> Result {
             ("standby", "Another dispatcher has the place; waiting for it to fall silent")
         }
     };
-    match out.json {
-        true => out.json(&json!({ "dispatcher": word }))?,
-        false => out.line(text)?,
+    if out.json {
+        out.json(&json!({ "dispatcher": word }))?
+    } else {
+        out.line(text)?
     }
     out.flush()
 }

@@ -6,9 +6,10 @@ use anstyle::{AnsiColor, Style};
 use hookloop_fleet::doctor::{Finding, FindingStatus, Group, Mend};
 use serde_json::json;
 
-use super::Context;
-use crate::error::CliError;
-use crate::output::{BOLD, DIM, Output, Result, plain};
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
+use crate::output::{BOLD, CommandOutput, DIM};
+use crate::sanitize::plain;
 
 /// Look for what is likely to go wrong, and say what mends it
 ///
@@ -16,10 +17,10 @@ use crate::output::{BOLD, DIM, Output, Result, plain};
 /// project, and with a file that is broken, as far as that goes. Runs nothing of the repository; asks git and
 /// installed agents for their versions. Ends with 1 if something will not work as it is.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct DoctorArgs {}
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl DoctorArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let findings = look::all(context);
         let errors = findings.iter().filter(|f| f.status == FindingStatus::Error).count();
         let out = &mut context.out;
@@ -49,8 +50,8 @@ fn value(finding: &Finding) -> serde_json::Value {
     })
 }
 
-/// What keeps everything from working comes first, then each group in its place.
-fn screen(out: &mut Output, findings: &[Finding]) -> Result {
+/// Findings that stop everything come first, then each group in its order.
+fn screen(out: &mut CommandOutput, findings: &[Finding]) -> Result {
     let mut group: Option<Group> = None;
     for finding in findings {
         if group != Some(finding.group) {
@@ -63,7 +64,8 @@ fn screen(out: &mut Output, findings: &[Finding]) -> Result {
             FindingStatus::Error => AnsiColor::Red.on_default().bold(),
         };
         let status = finding.status.name();
-        let (about, message) = (plain(&finding.about), plain(&finding.message));
+        let about = plain(&finding.about);
+        let message = plain(&finding.message);
         out.line(format_args!("{style}{status:>8}{style:#} {BOLD}{about}{BOLD:#}: {message}"))?;
         if let Some(mend) = &finding.mend {
             let (sign, style) = match mend {

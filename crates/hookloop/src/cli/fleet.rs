@@ -1,27 +1,35 @@
 //! `hookloop fleet`
 
 use hookloop_core::excerpt::clipped_chars;
-use hookloop_core::fleet::{FleetOrder, FleetOrdered, FleetScope, REASON_MAX};
-use hookloop_core::purse::{BudgetBounds, BudgetPeriod, Purse};
+use hookloop_core::fleet::FleetOrder;
+use hookloop_core::fleet::FleetOrdered;
+use hookloop_core::fleet::FleetScope;
+use hookloop_core::fleet::REASON_MAX;
+use hookloop_core::fleet::StandingOrder;
+use hookloop_core::purse::BudgetBounds;
+use hookloop_core::purse::BudgetPeriod;
+use hookloop_core::purse::Purse;
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::time::Timestamp;
 use hookloop_fleet::fleet::{Fleet, GONE_AFTER_MS, Presence, Running, Served};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Context, state_home};
-use crate::error::CliError;
-use crate::output::{BOLD, DIM, Result, plain};
+use crate::cli::context::CommandContext;
+use crate::environment::state_home;
+use crate::error::{CliError, Result};
+use crate::output::{BOLD, CommandOutput, DIM};
+use crate::sanitize::plain;
 
 /// Characters of an agent in a line of the status.
 const AGENT_MAX: usize = 32;
 
 #[derive(clap::Subcommand)]
-pub(crate) enum Command {
-    Status(StatusArgs),
-    Pause(PauseArgs),
-    Stop(StopArgs),
-    Resume(ResumeArgs),
+pub(crate) enum FleetCommand {
+    Status(FleetStatusArgs),
+    Pause(FleetPauseArgs),
+    Stop(FleetStopArgs),
+    Resume(FleetResumeArgs),
     Drain(DrainArgs),
     Budget(BudgetArgs),
 }
@@ -30,18 +38,18 @@ pub(crate) enum Command {
 ///
 /// The fleet is all workers that share the store of this project.
 #[derive(clap::Args)]
-pub(crate) struct StatusArgs {}
+pub(crate) struct FleetStatusArgs {}
 
 /// Let nothing new begin: no task, no turn, no hook; what is under way goes on
 #[derive(clap::Args)]
-pub(crate) struct PauseArgs {
+pub(crate) struct FleetPauseArgs {
     #[command(flatten)]
     order: OrderArgs,
 }
 
 /// End what runs: agents and hooks are killed, tasks go back, and nothing new begins
 #[derive(clap::Args)]
-pub(crate) struct StopArgs {
+pub(crate) struct FleetStopArgs {
     #[command(flatten)]
     order: OrderArgs,
 }
@@ -59,7 +67,7 @@ struct OrderArgs {
 
 /// Take back what was ordered
 #[derive(clap::Args)]
-pub(crate) struct ResumeArgs {
+pub(crate) struct FleetResumeArgs {
     /// `all`, `project:NAME` or `worker:NAME`
     #[arg(default_value = "all")]
     scope: FleetScope,
@@ -115,31 +123,31 @@ fn period(text: &str) -> std::result::Result<BudgetPeriod, String> {
         .ok_or_else(|| "`day` or `ever`".to_owned())
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl FleetCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let fleet = open(context)?;
         match self {
-            Command::Status(_) => status(context, &fleet),
-            Command::Pause(args) => order(context, &fleet, FleetOrder::Pause, args.order),
-            Command::Stop(args) => order(context, &fleet, FleetOrder::Stop, args.order),
-            Command::Resume(args) => resume(context, &fleet, args.scope),
-            Command::Drain(DrainArgs { worker, reason }) => {
+            FleetCommand::Status(_) => status(context, &fleet),
+            FleetCommand::Pause(args) => order(context, &fleet, FleetOrder::Pause, args.order),
+            FleetCommand::Stop(args) => order(context, &fleet, FleetOrder::Stop, args.order),
+            FleetCommand::Resume(args) => resume(context, &fleet, args.scope),
+            FleetCommand::Drain(DrainArgs { worker, reason }) => {
                 let scope = FleetScope::Worker(worker.to_string());
                 order(context, &fleet, FleetOrder::Drain, OrderArgs { scope, reason })
             }
-            Command::Budget(args) => args.run(context, &fleet),
+            FleetCommand::Budget(args) => args.run(context, &fleet),
         }
     }
 }
 
-pub(super) fn open(context: &mut Context) -> Result<Fleet> {
+pub(super) fn open(context: &mut CommandContext) -> Result<Fleet> {
     let project = context.project_to_read()?;
     let fleet = Fleet::beside(&project, &state_home()?, &context.surroundings()?)?;
     fleet.log().store().hold_still()?;
     Ok(fleet)
 }
 
-fn order(context: &mut Context, fleet: &Fleet, order: FleetOrder, args: OrderArgs) -> Result {
+fn order(context: &mut CommandContext, fleet: &Fleet, order: FleetOrder, args: OrderArgs) -> Result {
     let OrderArgs { scope, reason } = args;
     if let Some(reason) = &reason
         && reason.len() > REASON_MAX
@@ -158,18 +166,20 @@ fn order(context: &mut Context, fleet: &Fleet, order: FleetOrder, args: OrderArg
     context.out.line(format_args!("{scope} {word}. {DIM}hookloop fleet resume {scope}{DIM:#}"))
 }
 
-fn resume(context: &mut Context, fleet: &Fleet, scope: FleetScope) -> Result {
+fn resume(context: &mut CommandContext, fleet: &Fleet, scope: FleetScope) -> Result {
     let was_there = fleet.lift(scope.clone())?;
     let left = fleet.orders()?.0;
     if context.out.json {
         return context.out.json(&json!({ "resumed": was_there, "scope": scope.to_string() }));
     }
-    match was_there {
-        true => context.out.line(format_args!("{scope} goes on."))?,
-        false => context.out.line(format_args!("Nothing was ordered of {scope}."))?,
+    if was_there {
+        context.out.line(format_args!("{scope} goes on."))?
+    } else {
+        context.out.line(format_args!("Nothing was ordered of {scope}."))?
     }
     for standing in left {
-        let (scope, order) = (&standing.ordered.scope, standing.ordered.order.name());
+        let scope = &standing.ordered.scope;
+        let order = standing.ordered.order.name();
         context.out.line(format_args!("{DIM}still: {order} {scope}{DIM:#}"))?;
     }
     Ok(())
@@ -181,7 +191,7 @@ impl BudgetArgs {
         self.none || self.cost.is_some() || self.tokens.is_some() || self.turns.is_some()
     }
 
-    fn run(self, context: &mut Context, fleet: &Fleet) -> Result {
+    fn run(self, context: &mut CommandContext, fleet: &Fleet) -> Result {
         let bounds = BudgetBounds {
             cost_micros: micros(self.cost)?,
             tokens: self.tokens,
@@ -216,7 +226,11 @@ fn budget_json(purse: &Purse) -> serde_json::Value {
 
 /// An agent, as far as a line has room for it: one may be a whole command.
 fn brief(agent: &str) -> String {
-    clipped_chars(agent, AGENT_MAX)
+    if agent.chars().count() > AGENT_MAX {
+        agent.chars().take(AGENT_MAX - 1).chain(['…']).collect()
+    } else {
+        agent.to_owned()
+    }
 }
 
 fn micros(amount: Option<Dollars>) -> Result<Option<u64>> {
@@ -270,22 +284,63 @@ struct SlowedJson {
 }
 
 fn state_of(worker: &Presence, now: Timestamp) -> &'static str {
-    match now.millis_since(worker.seen) > GONE_AFTER_MS {
-        true => "gone",
-        false => worker.state.name(),
-    }
+    if now.millis_since(worker.seen) > GONE_AFTER_MS { "gone" } else { worker.state.name() }
 }
 
-fn status(context: &mut Context, fleet: &Fleet) -> Result {
+fn status(context: &mut CommandContext, fleet: &Fleet) -> Result {
     let now = fleet.log().now();
     let workers = fleet.workers()?;
     let orders = fleet.orders()?.0;
     let slowed = fleet.slowed()?;
     let budget = fleet.budget()?;
     let standing = fleet.log().read(|view| view.purse(now.into()))?;
+    let day = standing.day.cost_micros;
+    let ever = standing.ever.cost_micros;
+    let open = standing.open.cost_micros;
     let out = &mut context.out;
     if out.json {
-        let worker = |worker: Presence| WorkerJson {
+        let slowed = slowed
+            .into_iter()
+            .map(|slowed| SlowedJson { what: slowed.what, until: slowed.until.to_string() });
+        return out.json(&StatusJson {
+            workers: workers.into_iter().map(|worker| WorkerJson::new(worker, now)).collect(),
+            orders: orders.into_iter().map(OrderJson::from).collect(),
+            slowed: slowed.collect(),
+            budget: budget_json(&budget),
+            spent_today_micros: day,
+            spent_micros: ever,
+            reserved_micros: open,
+        });
+    }
+    for standing in &orders {
+        let scope = &standing.ordered.scope;
+        let order = standing.ordered.order.name();
+        let reason = standing.ordered.reason.as_deref().unwrap_or("no reason given");
+        out.line(format_args!("{BOLD}{order} {scope}{BOLD:#}: {} {DIM}by {}, {}; hookloop fleet resume {scope}{DIM:#}", plain(reason), plain(&standing.by), standing.at))?;
+    }
+    for slowed in &slowed {
+        let what = plain(&slowed.what);
+        out.line(format_args!("{what} wants to be left alone until {}", slowed.until))?;
+    }
+    if workers.is_empty() {
+        out.line(format_args!("No worker is there. {DIM}hookloop worker --agent claude{DIM:#}"))?;
+    }
+    let newest = workers.iter().map(|worker| worker.version.clone()).max();
+    for worker in &workers {
+        print_worker(out, worker, newest.as_deref(), now)?;
+    }
+    let bound = if budget.is_none() { "no budget".to_owned() } else { format!("budget {budget}") };
+    out.line(format_args!(
+        "spent {} today, {} in all, {} set aside; {bound}",
+        Dollars(day),
+        Dollars(ever),
+        Dollars(open)
+    ))
+}
+
+impl WorkerJson {
+    fn new(worker: Presence, now: Timestamp) -> WorkerJson {
+        WorkerJson {
             state: state_of(&worker, now),
             name: worker.name.to_string(),
             machine: worker.machine,
@@ -298,82 +353,55 @@ fn status(context: &mut Context, fleet: &Fleet) -> Result {
             running: worker.running,
             started: worker.started.to_string(),
             seen: worker.seen.to_string(),
-        };
-        let orders = orders.into_iter().map(|standing| OrderJson {
+        }
+    }
+}
+
+impl From<StandingOrder> for OrderJson {
+    fn from(standing: StandingOrder) -> OrderJson {
+        OrderJson {
             order: standing.ordered.order.name(),
             scope: standing.ordered.scope.to_string(),
             reason: standing.ordered.reason,
             by: standing.by,
             at: standing.at.to_string(),
-        });
-        let slowed = slowed
-            .into_iter()
-            .map(|slowed| SlowedJson { what: slowed.what, until: slowed.until.to_string() });
-        return out.json(&StatusJson {
-            workers: workers.into_iter().map(worker).collect(),
-            orders: orders.collect(),
-            slowed: slowed.collect(),
-            budget: budget_json(&budget),
-            spent_today_micros: standing.day.cost_micros,
-            spent_micros: standing.ever.cost_micros,
-            reserved_micros: standing.open.cost_micros,
-        });
-    }
-    for standing in &orders {
-        let (scope, order) = (&standing.ordered.scope, standing.ordered.order.name());
-        let reason = standing.ordered.reason.as_deref().unwrap_or("no reason given");
-        out.line(format_args!("{BOLD}{order} {scope}{BOLD:#}: {} {DIM}by {}, {}; hookloop fleet resume {scope}{DIM:#}", plain(reason), plain(&standing.by), standing.at))?;
-    }
-    for slowed in &slowed {
-        out.line(format_args!(
-            "{} wants to be left alone until {}",
-            plain(&slowed.what),
-            slowed.until
-        ))?;
-    }
-    if workers.is_empty() {
-        out.line(format_args!("No worker is there. {DIM}hookloop worker --agent claude{DIM:#}"))?;
-    }
-    let newest = workers.iter().map(|worker| worker.version.clone()).max();
-    for worker in &workers {
-        let state = state_of(worker, now);
-        let busy = format!("{}/{}", worker.running.len(), worker.slots);
-        let old = match newest.as_ref() {
-            Some(newest) if *newest != worker.version => format!(" (version {})", worker.version),
-            _ => String::new(),
-        };
-        out.line(format_args!(
-            "{BOLD}{}{BOLD:#}  {state}  {busy} by {}{}  {DIM}{} pid {}{DIM:#}",
-            worker.name,
-            plain(&brief(&worker.agent)),
-            plain(&old),
-            plain(&worker.machine),
-            worker.pid
-        ))?;
-        for running in &worker.running {
-            let minutes = now.millis_since(running.since) / 60_000;
-            out.line(format_args!(
-                "  {}: {}  {DIM}{minutes} min, session {}{DIM:#}",
-                plain(&running.project),
-                plain(&running.task),
-                plain(&running.session)
-            ))?;
-        }
-        for served in worker.projects.iter().filter(|served| served.unfit.is_some()) {
-            let why = served.unfit.as_deref().unwrap_or_default();
-            out.line(format_args!("  {}: takes nothing: {}", plain(&served.project), plain(why)))?;
         }
     }
-    let (day, ever, open) =
-        (standing.day.cost_micros, standing.ever.cost_micros, standing.open.cost_micros);
-    let bound = match budget.is_none() {
-        true => "no budget".to_owned(),
-        false => format!("budget {budget}"),
+}
+
+/// Prints a worker, its sessions, and the projects that it can't serve.
+fn print_worker(
+    out: &mut CommandOutput,
+    worker: &Presence,
+    newest: Option<&str>,
+    now: Timestamp,
+) -> Result {
+    let state = state_of(worker, now);
+    let busy = format!("{}/{}", worker.running.len(), worker.slots);
+    let old = match newest {
+        Some(newest) if *newest != worker.version => format!(" (version {})", worker.version),
+        _ => String::new(),
     };
     out.line(format_args!(
-        "spent {} today, {} in all, {} set aside; {bound}",
-        Dollars(day),
-        Dollars(ever),
-        Dollars(open)
-    ))
+        "{BOLD}{}{BOLD:#}  {state}  {busy} by {}{}  {DIM}{} pid {}{DIM:#}",
+        worker.name,
+        plain(&brief(&worker.agent)),
+        plain(&old),
+        plain(&worker.machine),
+        worker.pid
+    ))?;
+    for running in &worker.running {
+        let minutes = now.millis_since(running.since) / 60_000;
+        out.line(format_args!(
+            "  {}: {}  {DIM}{minutes} min, session {}{DIM:#}",
+            plain(&running.project),
+            plain(&running.task),
+            plain(&running.session)
+        ))?;
+    }
+    for served in worker.projects.iter().filter(|served| served.unfit.is_some()) {
+        let why = served.unfit.as_deref().unwrap_or_default();
+        out.line(format_args!("  {}: takes nothing: {}", plain(&served.project), plain(why)))?;
+    }
+    Ok(())
 }

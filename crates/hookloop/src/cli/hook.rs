@@ -9,13 +9,12 @@ use hookloop_engine::caller::{Caller, CallerIdentity, record_agent};
 use hookloop_engine::guest::native::{Visit, visit};
 use hookloop_engine::session::real::Stop;
 
-use super::Context;
-use crate::error::CliError;
-use crate::native::agent::Agent;
-use crate::native::dialect::{Event, Payload, answer, message};
-use crate::output::Result;
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
+use crate::native::agent::NativeAgent;
+use crate::native::dialect::{HookPayload, NativeEvent, answer, message};
 
-/// No agent says more at once; it is mostly its last message.
+/// The largest input of a hook; most of it is the agent's last message.
 const PAYLOAD_MAX: u64 = 8 * 1024 * 1024;
 
 /// Answer an agent's own hook
@@ -24,7 +23,7 @@ const PAYLOAD_MAX: u64 = 8 * 1024 * 1024;
 /// standard input, an answer in the agent's own dialect on standard output. It does nothing where there is no
 /// project, and where `hookloop run` started the agent and runs the gates itself.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct HookArgs {
     /// The event by the agent's name for it, such as Stop or AfterAgent; others than hookloop knows are ignored
     event: String,
 
@@ -33,9 +32,9 @@ pub(crate) struct Args {
     agent: Option<String>,
 }
 
-impl Args {
-    /// Ends with 0 or 1, whatever happens: 2, and for Gemini everything above 1, has an agent go on.
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl HookArgs {
+    /// Always exits with 0 or 1: agents read 2, and Gemini every code above 1, as "continue".
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         if std::io::stdin().is_terminal() {
             return Err(CliError::usage("an agent's hook runs this, with JSON on standard input")
                 .hint("hookloop install claude"));
@@ -44,7 +43,7 @@ impl Args {
         if std::env::var_os("HOOKLOOP_SESSION").is_some() {
             return Ok(());
         }
-        let payload = Payload::read(&payload)
+        let payload = HookPayload::read(&payload)
             .map_err(|error| CliError::refused(format!("the input of this hook: {error}")))?;
         match self.reply(context, &payload) {
             Ok(()) => Ok(()),
@@ -52,28 +51,30 @@ impl Args {
         }
     }
 
-    fn reply(&self, context: &mut Context, payload: &Payload) -> Result {
+    fn reply(&self, context: &mut CommandContext, payload: &HookPayload) -> Result {
         let agent = self.agent(payload)?;
-        let event = Event::of_name(&self.event);
+        let event = NativeEvent::of_name(&self.event);
         let Some(moment) = payload.moment(event) else { return Ok(()) };
-        // Where the agent was started; where it works now is up to what it has run.
+        // The directory that the agent was started in; its working directory may have changed since.
         let started = agent.directory_variable().and_then(|name| std::env::var(name).ok());
         let directory = started.filter(|directory| !directory.is_empty());
         if let Some(directory) = directory.as_deref().or(payload.directory()) {
             context.enter(Path::new(directory));
         }
         match whereabouts(context)? {
-            Whereabouts::Project => {}
-            Whereabouts::Elsewhere => return Ok(()),
-            Whereabouts::Deserted(root) if event == Event::Stop => {
+            HookPlace::Project => {}
+            HookPlace::Elsewhere => return Ok(()),
+            HookPlace::Deserted(root) if event == NativeEvent::Stop => {
                 let message = format!("hookloop.yaml is gone from {}", root.display());
                 return Err(CliError::usage(message).hint("git checkout hookloop.yaml"));
             }
-            Whereabouts::Deserted(_) => return Ok(()),
+            HookPlace::Deserted(_) => return Ok(()),
         }
-        record_agent(&super::state_home()?, agent.name());
+        record_agent(&crate::environment::state_home()?, agent.name());
         let external = CallerIdentity::agent(ActorKind::ExternalSession);
-        let project = context.project()?.for_caller(Caller::known(&super::user_name(), external));
+        let project = context
+            .project()?
+            .for_caller(Caller::known(&crate::environment::user_name(), external));
         let visitor = Visit { agent: agent.name(), conversation: payload.conversation(), moment };
         let reply = visit(&project, &visitor, &Stop::new()?)?;
         match answer(agent, payload, &self.event, reply) {
@@ -82,20 +83,20 @@ impl Args {
         }
     }
 
-    fn agent(&self, payload: &Payload) -> Result<Agent> {
+    fn agent(&self, payload: &HookPayload) -> Result<NativeAgent> {
         let Some(name) = &self.agent else { return Ok(payload.agent()) };
         let unknown = || CliError::refused(format!("`{name}` is no agent that has hooks"));
-        Agent::of_name(name).ok_or_else(unknown)
+        NativeAgent::of_name(name).ok_or_else(unknown)
     }
 
-    /// Something of ours does not work. Who blocked then would hold the agent for ever, for a reason that it can't
-    /// mend; so it may stop, and its user is told that nothing was checked.
-    fn admit(&self, context: &mut Context, error: &CliError) -> Result {
-        let what = match Event::of_name(&self.event) {
-            Event::Stop => "the stop gates did NOT run",
-            Event::Start | Event::Prompt => "the agent was not told what is pending",
+    /// Reports a failure of hookloop itself. Blocking here would hold the agent for ever, for a reason that it can't
+    /// fix; so it may stop, and its user is told that nothing was checked.
+    fn admit(&self, context: &mut CommandContext, error: &CliError) -> Result {
+        let what = match NativeEvent::of_name(&self.event) {
+            NativeEvent::Stop => "the stop gates did NOT run",
+            NativeEvent::Start | NativeEvent::Prompt => "the agent was not told what is pending",
             // Nobody reads an answer to these.
-            Event::End | Event::Other => return Err(CliError::refused(error.told())),
+            NativeEvent::End | NativeEvent::Other => return Err(CliError::refused(error.told())),
         };
         context.out.json(&message(&format!("hookloop: {what}: {}", error.told())))
     }
@@ -109,30 +110,30 @@ fn read_input() -> Result<Vec<u8>> {
         .take(PAYLOAD_MAX + 1)
         .read_to_end(&mut input)
         .map_err(|error| CliError::refused(format!("the input of this hook: {error}")))?;
-    match input.len() as u64 > PAYLOAD_MAX {
-        true => Err(CliError::refused(format!(
-            "the input of this hook has more than {PAYLOAD_MAX} bytes"
-        ))),
-        false => Ok(input),
+    if input.len() as u64 > PAYLOAD_MAX {
+        Err(CliError::refused(format!("the input of this hook has more than {PAYLOAD_MAX} bytes")))
+    } else {
+        Ok(input)
     }
 }
 
-enum Whereabouts {
+enum HookPlace {
     Project,
     Elsewhere,
-    /// There was a project, and its file is gone.
+    /// Whether there was a project whose file is gone.
     Deserted(PathBuf),
 }
 
 /// Where the agent works.
-fn whereabouts(context: &Context) -> Result<Whereabouts> {
-    let (directory, state) = (context.directory()?, super::state_home()?);
+fn whereabouts(context: &CommandContext) -> Result<HookPlace> {
+    let directory = context.directory()?;
+    let state = crate::environment::state_home()?;
     match Place::find(&directory, &state) {
-        Ok(_) => Ok(Whereabouts::Project),
+        Ok(_) => Ok(HookPlace::Project),
         Err(PlaceError::NoProject(real)) => {
             let was_project = |root: &&Path| Place::at(root, &state).state.is_dir();
             let root = real.ancestors().find(was_project).map(Path::to_owned);
-            Ok(root.map_or(Whereabouts::Elsewhere, Whereabouts::Deserted))
+            Ok(root.map_or(HookPlace::Elsewhere, HookPlace::Deserted))
         }
         Err(error) => Err(error.into()),
     }

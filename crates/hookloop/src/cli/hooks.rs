@@ -15,23 +15,24 @@ use hookloop_engine::project::Project;
 use hookloop_engine::store::HookRuns;
 use hookloop_hooks::trust::Standing;
 
-use super::Context;
-use crate::error::CliError;
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
 use crate::ids;
-use crate::output::{BOLD, Cell, DIM, Output, Result, plain};
-use crate::wire::{HookJson, HookLine, handler_name};
+use crate::json_output::{HookJson, HookLine, handler_name};
+use crate::output::{BOLD, CommandOutput, DIM, TableCell};
+use crate::sanitize::plain;
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum HooksCommand {
     /// List hooks in the order they run
     List,
     /// Show one hook
     Show {
         name: String,
     },
-    Explain(explain::Args),
-    Trust(trust::Args),
-    Run(run::Args),
+    Explain(explain::HookExplainArgs),
+    Trust(trust::HookTrustArgs),
+    Run(run::HookRunArgs),
     /// Switch a hook on, whatever the configuration says
     Enable {
         name: String,
@@ -42,21 +43,21 @@ pub(crate) enum Command {
     },
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl HooksCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         match self {
-            Command::List => list(context),
-            Command::Show { name } => show(context, &name),
-            Command::Explain(args) => args.run(context),
-            Command::Trust(args) => args.run(context),
-            Command::Run(args) => args.run(context),
-            Command::Enable { name } => switch(context, name, true),
-            Command::Disable { name } => switch(context, name, false),
+            HooksCommand::List => list(context),
+            HooksCommand::Show { name } => show(context, &name),
+            HooksCommand::Explain(args) => args.run(context),
+            HooksCommand::Trust(args) => args.run(context),
+            HooksCommand::Run(args) => args.run(context),
+            HooksCommand::Enable { name } => switch(context, name, true),
+            HooksCommand::Disable { name } => switch(context, name, false),
         }
     }
 }
 
-fn list(context: &mut Context) -> Result {
+fn list(context: &mut CommandContext) -> Result {
     let project = context.project_to_read()?;
     let registry = project.hooks()?;
     let runs = project.read(|view| view.hook_runs())?;
@@ -86,19 +87,19 @@ fn list(context: &mut Context) -> Result {
             ),
         };
         vec![
-            Cell::new(hook.priority),
-            Cell::new(state),
-            Cell::new(name).style(BOLD),
-            Cell::new(handler_name(&hook.handler)).style(DIM),
-            Cell::new(points(hook)),
-            Cell::new(runs).style(DIM),
+            TableCell::new(hook.priority),
+            TableCell::new(state),
+            TableCell::new(name).style(BOLD),
+            TableCell::new(handler_name(&hook.handler)).style(DIM),
+            TableCell::new(points(hook)),
+            TableCell::new(runs).style(DIM),
         ]
     };
     let rows: Vec<_> = lines.iter().map(row).collect();
     out.table(&["priority", "", "name", "", "points", ""], &rows)
 }
 
-/// A hook with how it stands and what its runs came to.
+/// Returns a hook with its trust state and the results of its runs.
 fn line<'a>(project: &Project, runs: &[HookRuns], hook: &'a Hook) -> HookLine<'a> {
     let standing = project.runner().map_or(Standing::Own, |runner| runner.standing(hook));
     let runs = runs.iter().find(|runs| runs.name == hook.name).cloned().unwrap_or_default();
@@ -117,7 +118,7 @@ fn points(hook: &Hook) -> String {
     hook.points.iter().map(Point::name).collect::<Vec<_>>().join(", ")
 }
 
-fn show(context: &mut Context, name: &str) -> Result {
+fn show(context: &mut CommandContext, name: &str) -> Result {
     let project = context.project_to_read()?;
     let registry = project.hooks()?;
     let Some(hook) = registry.get(name) else {
@@ -125,18 +126,22 @@ fn show(context: &mut Context, name: &str) -> Result {
         return Err(CliError::refused(message).hint("hookloop hooks list"));
     };
     let runs = project.read(|view| view.hook_runs())?;
-    match context.out.json {
-        true => context.out.json(&HookJson::from(&line(&project, &runs, hook))),
-        false => print(&mut context.out, hook),
+    if context.out.json {
+        context.out.json(&HookJson::from(&line(&project, &runs, hook)))
+    } else {
+        print(&mut context.out, hook)
     }
 }
 
-fn print(out: &mut Output, hook: &Hook) -> Result {
+fn print(out: &mut CommandOutput, hook: &Hook) -> Result {
     out.line(format_args!("{BOLD}{}{BOLD:#}", hook.name))?;
     let state = if hook.enabled { "on" } else { "off" };
-    let mut field = |name: &str, value: &str| match value.is_empty() {
-        true => Ok(()),
-        false => out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain(value))),
+    let mut field = |name: &str, value: &str| {
+        if value.is_empty() {
+            Ok(())
+        } else {
+            out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain(value)))
+        }
     };
     field("", hook.metadata.description.as_deref().unwrap_or(""))?;
     field("state", state)?;
@@ -150,7 +155,7 @@ fn print(out: &mut Output, hook: &Hook) -> Result {
     field("version", hook.metadata.version.as_deref().unwrap_or(""))
 }
 
-fn switch(context: &mut Context, name: String, enabled: bool) -> Result {
+fn switch(context: &mut CommandContext, name: String, enabled: bool) -> Result {
     let project = context.project()?;
     project.execute(&Ask::SwitchHook { name: name.clone(), enabled })?;
     if context.out.json {

@@ -12,9 +12,8 @@ use hookloop_engine::inbox;
 use hookloop_engine::project::Project;
 use serde::Serialize;
 
-use super::Context;
-use crate::output::Result;
-
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 pub(super) use notify::tell;
 
 /// List the tasks and sessions that need a person, and decide about them
@@ -24,14 +23,14 @@ pub(super) use notify::tell;
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct InboxArgs {
     #[command(subcommand)]
-    pub(super) command: Option<Command>,
+    pub(super) command: Option<InboxCommand>,
 
     #[command(flatten)]
-    list: list::Args,
+    list: list::InboxListArgs,
 }
 
 impl InboxArgs {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         match self.command {
             Some(command) => command.run(context),
             None => self.list.run(context),
@@ -40,29 +39,29 @@ impl InboxArgs {
 }
 
 #[derive(clap::Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum InboxCommand {
     #[command(visible_alias = "ls")]
-    List(list::Args),
-    Show(show::Args),
-    Answer(decide::Answer),
-    Approve(decide::Approve),
-    Quit(decide::Quit),
-    Dismiss(decide::Dismiss),
-    Notify(notify::Args),
-    Test(notify::Test),
+    List(list::InboxListArgs),
+    Show(show::InboxShowArgs),
+    Answer(decide::InboxAnswer),
+    Approve(decide::InboxApprove),
+    Quit(decide::InboxQuit),
+    Dismiss(decide::InboxDismiss),
+    Notify(notify::InboxNotifyArgs),
+    Test(notify::NotifyTest),
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl InboxCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         match self {
-            Command::List(args) => args.run(context),
-            Command::Show(args) => args.run(context),
-            Command::Answer(args) => args.run(context),
-            Command::Approve(args) => args.run(context),
-            Command::Quit(args) => args.run(context),
-            Command::Dismiss(args) => args.run(context),
-            Command::Notify(args) => args.run(context),
-            Command::Test(args) => args.run(context),
+            InboxCommand::List(args) => args.run(context),
+            InboxCommand::Show(args) => args.run(context),
+            InboxCommand::Answer(args) => args.run(context),
+            InboxCommand::Approve(args) => args.run(context),
+            InboxCommand::Quit(args) => args.run(context),
+            InboxCommand::Dismiss(args) => args.run(context),
+            InboxCommand::Notify(args) => args.run(context),
+            InboxCommand::Test(args) => args.run(context),
         }
     }
 }

@@ -30,11 +30,15 @@ use hookloop_hooks::runner::Runner;
 use hookloop_hooks::trust::{Definition, Trust};
 use hookloop_process::WriteOptions;
 use hookloop_process::write_whole;
-use skip::Skipper;
+use skip::GateSkipper;
 
-use super::{Context, caller, is_person, state_home, surroundings};
+use crate::cli::context::CommandContext;
+use crate::environment::caller;
+use crate::environment::is_person;
+use crate::environment::state_home;
+use crate::environment::surroundings;
 use crate::error::CliError;
-use crate::output::Result;
+use crate::error::Result;
 
 /// Make this directory a project
 ///
@@ -46,7 +50,7 @@ use crate::output::Result;
 /// The project's state lives in your state directory ($XDG_STATE_HOME or ~/.local/state), never in the
 /// repository.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InitArgs {
     /// Do not ask: run the commands that are found, write the file, and agree to the gates that were run
     #[arg(short, long)]
     yes: bool,
@@ -75,7 +79,7 @@ pub(crate) struct Args {
 pub(super) const CLAUDE: &str = "claude";
 
 /// A gate that could be, and how it did.
-pub(super) struct Tried {
+pub(super) struct TriedGate {
     pub(super) gate: Gate,
     pub(super) trial: Trial,
 }
@@ -88,13 +92,13 @@ pub(super) struct FoundDirectory {
     pub(super) is_chosen: bool,
 }
 
-/// What there is to write and to tell.
-pub(super) struct Plan {
+/// The configuration to write, and the findings to print.
+pub(super) struct InitPlan {
     pub(super) name: String,
     pub(super) survey: Survey,
     /// Directories that gates were found in.
     pub(super) directories: Vec<FoundDirectory>,
-    pub(super) gates: Vec<Tried>,
+    pub(super) gates: Vec<TriedGate>,
     /// Agents that are installed.
     pub(super) agents: Vec<String>,
     /// Why the first of them can't work yet.
@@ -105,8 +109,8 @@ pub(super) struct Plan {
     pub(super) allowed: Vec<String>,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl InitArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let directory = context.directory()?;
         let root = directory
             .canonicalize()
@@ -128,7 +132,11 @@ impl Args {
             return Err(not_written());
         }
         let mut plan = look(&root, &around, &place)?;
-        choice::choose(context, &mut plan, &choice::Wanted { only: &self.only, yes: self.yes })?;
+        choice::choose(
+            context,
+            &mut plan,
+            &choice::WantedDirectories { only: &self.only, yes: self.yes },
+        )?;
         report::found(context, &plan)?;
         self.try_gates(context, &mut plan, &place, &around)?;
         plan.allowed = self.allowed_commands(context, &plan, &place)?;
@@ -141,21 +149,18 @@ impl Args {
             let project = Project::open(&place, caller(&place), &around)?;
             project.runner().and_then(|runner| why_unready(&plan, runner))
         };
-        let trusted = match written {
-            true => self.trust(context, &plan, &place, &text)?,
-            false => None,
-        };
+        let trusted = if written { self.trust(context, &plan, &place, &text)? } else { None };
         if written && !plan.allowed.is_empty() {
             agree_to_commands(context, &place, &text)?;
         }
-        report::done(context, &plan, &report::Done { place: &place, written, trusted })
+        report::done(context, &plan, &report::InitResult { place: &place, written, trusted })
     }
 
-    /// Runs each gate once, if the user says so.
+    /// Runs each gate once, if the user agrees.
     fn try_gates(
         &self,
-        context: &mut Context,
-        plan: &mut Plan,
+        context: &mut CommandContext,
+        plan: &mut InitPlan,
         place: &Place,
         around: &Surroundings,
     ) -> Result {
@@ -174,16 +179,18 @@ impl Args {
         }
         let trials = Trials::new(place, &file::for_trial(plan), around)?;
         report::begun(context)?;
-        let skipper = Skipper::start()?;
+        let skipper = GateSkipper::start()?;
         for tried in plan.gates.iter_mut().filter(|tried| tried.gate.missing.is_none()) {
-            let (board, cancel) = (NowBoard::default(), skipper.begin()?);
-            let running = report::Running::new(&tried.gate, &board);
+            let board = NowBoard::default();
+            let cancel = skipper.begin()?;
+            let running = report::RunningGate::new(&tried.gate, &board);
             tried.trial = trials.run(&tried.gate.name, &board, &cancel);
             drop(running);
             skipper.end();
-            match cancel.is_triggered() && tried.trial == Trial::NotTried {
-                true => report::skipped(context, tried)?,
-                false => report::tried(context, tried)?,
+            if cancel.is_triggered() && tried.trial == Trial::NotTried {
+                report::skipped(context, tried)?
+            } else {
+                report::tried(context, tried)?
             }
         }
         Ok(())
@@ -192,8 +199,8 @@ impl Args {
     /// The rules for the gates' own commands, if the user wants Claude Code to run them.
     fn allowed_commands(
         &self,
-        context: &mut Context,
-        plan: &Plan,
+        context: &mut CommandContext,
+        plan: &InitPlan,
         place: &Place,
     ) -> Result<Vec<String>> {
         let written = plan.gates.iter().filter(|tried| tried.is_written());
@@ -219,17 +226,17 @@ impl Args {
         Ok(if is_wanted { rules } else { Vec::new() })
     }
 
-    /// Agrees to the gates that were just written, by content, if the user says so. `--yes` is that for gates
-    /// which it had run; answers their digest.
+    /// Trusts the written gates by content, if the user agrees, and returns their digest. `--yes` covers gates that
+    /// were run.
     fn trust(
         &self,
-        context: &mut Context,
-        plan: &Plan,
+        context: &mut CommandContext,
+        plan: &InitPlan,
         place: &Place,
         text: &str,
     ) -> Result<Option<String>> {
-        let gates: Vec<&Tried> = plan.gates.iter().filter(|tried| tried.is_written()).collect();
-        let was_run = |tried: &&Tried| tried.trial != Trial::NotTried;
+        let gates: Vec<&TriedGate> = plan.gates.iter().filter(|tried| tried.is_written()).collect();
+        let was_run = |tried: &&TriedGate| tried.trial != Trial::NotTried;
         if gates.is_empty() || !is_person(place) || (self.yes && !gates.iter().all(was_run)) {
             return Ok(None);
         }
@@ -240,7 +247,7 @@ impl Args {
         if !self.yes && !agreed(context, "Let sessions run these gates from now on?")? {
             return Ok(None);
         }
-        // What was shown, whatever the file is by now.
+        // The text that was shown, even if the file has changed since.
         let settings = settings_from(&place.config(), text.as_bytes())?;
         let mut consent = HookConsent::look(&place.root, &place.state, &settings.rules)?;
         let log =
@@ -251,13 +258,13 @@ impl Args {
     }
 }
 
-impl Tried {
+impl TriedGate {
     /// Whether it could not run because the environment is not prepared.
     pub(super) fn is_unready(&self) -> bool {
         matches!(self.trial, Trial::NotReady { .. })
     }
 
-    /// Whether it becomes a gate, rather than a comment that says why it did not.
+    /// Whether the check becomes a gate, rather than a comment with the reason.
     pub(super) fn is_written(&self) -> bool {
         use hookloop_fleet::survey::GateKind::{Check, Tests};
         match (&self.trial, self.gate.kind) {
@@ -278,7 +285,7 @@ impl Tried {
 }
 
 /// Agrees to the definition of Claude Code that was just written, and to nothing else that the repository has.
-fn agree_to_commands(context: &mut Context, place: &Place, text: &str) -> Result {
+fn agree_to_commands(context: &mut CommandContext, place: &Place, text: &str) -> Result {
     let settings = settings_from(&place.config(), text.as_bytes())?;
     let mut trust = Trust::load(&place.state)?;
     let found = repository::all(&place.root, &settings.rules)?;
@@ -303,7 +310,7 @@ fn already_written(place: &Place, is_about_commands: bool) -> CliError {
     error.hint("add `agents: {claude: {allow: [\"Bash(npm test)\"]}}` with the commands of your gates, then type `hookloop agents trust`")
 }
 
-fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
+fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<InitPlan> {
     let name = |(name, _): &(std::ffi::OsString, _)| name.to_str().map(str::to_owned);
     let variables: BTreeSet<String> = around.environment.iter().filter_map(name).collect();
     let path = around.environment.iter().find(|(name, _)| name == "PATH");
@@ -316,7 +323,7 @@ fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
     // A directory of that name may be empty; a file leads to a repository.
     let is_git = |git: std::path::PathBuf| git.is_file() || git.join("HEAD").exists();
     let has_git = root.ancestors().any(|directory| is_git(directory.join(".git")));
-    Ok(Plan {
+    Ok(InitPlan {
         name: new_project_name(&directory).to_string(),
         survey,
         directories: Vec::new(),
@@ -328,8 +335,8 @@ fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
     })
 }
 
-/// Whether the user wants a project of its own inside of another one.
-fn is_wanted_inside(context: &mut Context, place: &Place) -> Result<bool> {
+/// Whether the user wants a separate project inside of another one.
+fn is_wanted_inside(context: &mut CommandContext, place: &Place) -> Result<bool> {
     let Some(outer) = outer_project(place) else { return Ok(true) };
     let question = format!(
         "This directory is inside the project {}. Make a project of its own here?",
@@ -338,13 +345,15 @@ fn is_wanted_inside(context: &mut Context, place: &Place) -> Result<bool> {
     agreed(context, &question)
 }
 
-/// The project that this one is inside of, if there is one.
+/// Returns the project that contains this one, if there is one.
 pub(super) fn outer_project(place: &Place) -> Option<Place> {
+    // Without a state directory, or a project above, this project is the outermost.
     place.root.parent().and_then(|up| Place::find(up, &state_home().ok()?).ok())
 }
 
 /// Why the agent that `init` proposes can't work yet, if it can't.
-fn why_unready(plan: &Plan, runner: &Runner) -> Option<NotReady> {
+fn why_unready(plan: &InitPlan, runner: &Runner) -> Option<NotReady> {
+    // The plan names known agents; an unknown one has no login to check.
     let settings = Settings::of_name(plan.agents.first()?).ok()?;
     check_ready(&settings, runner).err()
 }
@@ -360,14 +369,14 @@ fn write(path: &Path, text: &str) -> Result<bool> {
     }
 }
 
-/// Asks on a terminal; who only presses Enter agrees.
-fn agreed(context: &mut Context, question: &str) -> Result<bool> {
+/// Asks on a terminal; Enter alone means yes.
+fn agreed(context: &mut CommandContext, question: &str) -> Result<bool> {
     let answer = ask(context, &format!("{question} [Y/n] "))?;
     Ok(answer.is_some_and(|answer| matches!(answer.as_str(), "" | "y" | "Y" | "yes")))
 }
 
 /// The line that the user types; none at the end of the input.
-pub(super) fn ask(context: &mut Context, question: &str) -> Result<Option<String>> {
+pub(super) fn ask(context: &mut CommandContext, question: &str) -> Result<Option<String>> {
     context.out.flush()?;
     let mut stderr = anstream::stderr();
     write!(stderr, "{question}")?;

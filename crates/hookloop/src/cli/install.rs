@@ -7,16 +7,19 @@ use hookloop_process::is_program;
 use serde_json::json;
 
 use super::hooks::trust::ask;
-use super::{Context, state_home};
-use crate::error::CliError;
-use crate::native::agent::{Agent, Homes, Scope, program_of};
-use crate::native::diff::{Sign, hunks};
-use crate::native::plan::{self, Change, Ground, Plan, PlanError};
-use crate::native::record::Records;
+use crate::cli::context::CommandContext;
+use crate::environment::state_home;
+use crate::error::{CliError, Result};
+use crate::native::agent::{AgentHomes, InstallScope, NativeAgent};
+use crate::native::command_line::program_of;
+use crate::native::diff::{DiffSign, hunks};
+use crate::native::plan::{self, InstallPlan, PlanError, PlannedChange, SettingsScope};
+use crate::native::record::InstallRecords;
 use crate::native::settings;
-use crate::output::{BOLD, Cell, DIM, Output, Result, plain};
+use crate::output::{BOLD, CommandOutput, DIM, TableCell};
+use crate::sanitize::plain;
 
-/// The name that a shell looks for.
+/// The name of the program on the PATH.
 const PROGRAM: &str = "hookloop";
 
 /// Have an agent that you start yourself ask hookloop before it stops
@@ -24,7 +27,7 @@ const PROGRAM: &str = "hookloop";
 /// Adds hookloop's hooks to the settings of Claude Code, Codex or Gemini, and a skill that teaches the agent the
 /// loop's rules. Shows what changes and asks first; `hookloop uninstall` takes it back byte for byte.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InstallArgs {
     /// claude, codex or gemini
     #[arg(required_unless_present = "list")]
     agent: Option<String>,
@@ -49,13 +52,17 @@ pub(super) struct ScopeArgs {
 }
 
 impl ScopeArgs {
-    /// The files that are meant.
-    pub(super) fn ground(&self, context: &Context, agent: Agent) -> Result<Ground> {
+    /// The settings files that the options name.
+    pub(super) fn ground(
+        &self,
+        context: &CommandContext,
+        agent: NativeAgent,
+    ) -> Result<SettingsScope> {
         if self.user {
-            return Ok(Ground::of_user(agent, &homes())?);
+            return Ok(SettingsScope::of_user(agent, &homes())?);
         }
         match context.place() {
-            Ok(place) => Ok(Ground::of_project(agent, &place.root)),
+            Ok(place) => Ok(SettingsScope::of_project(agent, &place.root)),
             Err(error) if context.directory.is_some() => Err(error),
             Err(_) => Err(CliError::usage("this is no project; name the settings that are meant")
                 .hint(format!("hookloop install {} --user, or hookloop init", agent.name()))),
@@ -63,17 +70,17 @@ impl ScopeArgs {
     }
 }
 
-impl Args {
+impl InstallArgs {
     /// Whether it changes the settings of an agent.
     pub(super) fn changes_settings(&self) -> bool {
         !self.list
     }
 
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let Some(name) = &self.agent else { return list(context) };
         let agent = agent_of(name)?;
         let ground = self.scope.ground(context, agent)?;
-        let mut records = Records::load(&state_home()?);
+        let mut records = InstallRecords::load(&state_home()?);
         let plan = plan::install(&ground, &program()?, &records)?;
         let out = &mut context.out;
         screen(out, &plan)?;
@@ -93,8 +100,8 @@ impl Args {
     }
 }
 
-pub(super) fn agent_of(name: &str) -> Result<Agent> {
-    if let Some(agent) = Agent::of_name(name) {
+pub(super) fn agent_of(name: &str) -> Result<NativeAgent> {
+    if let Some(agent) = NativeAgent::of_name(name) {
         return Ok(agent);
     }
     Err(match name {
@@ -107,14 +114,14 @@ pub(super) fn agent_of(name: &str) -> Result<Agent> {
     })
 }
 
-fn agreed(out: &mut Output, agent: Agent, hint: &str) -> Result<bool> {
+fn agreed(out: &mut CommandOutput, agent: NativeAgent, hint: &str) -> Result<bool> {
     ask(out, &format!("these changes for {}", agent.name()), "Write this?", hint)
 }
 
-/// Where the environment says that agents keep their settings.
-pub(super) fn homes() -> Homes {
+/// Returns the directories of the agents' settings, from the environment.
+pub(super) fn homes() -> AgentHomes {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    Homes {
+    AgentHomes {
         home: variable("HOME"),
         claude: variable("CLAUDE_CONFIG_DIR"),
         codex: variable("CODEX_HOME"),
@@ -122,7 +129,7 @@ pub(super) fn homes() -> Homes {
     }
 }
 
-/// What starts this program: its name if that is enough.
+/// Returns the command that starts this program: its name, if the PATH has it.
 fn program() -> Result<String> {
     let own = env::current_exe()?;
     if found_on_path(PROGRAM).is_some_and(|found| found.canonicalize().is_ok_and(|it| it == own)) {
@@ -134,7 +141,7 @@ fn program() -> Result<String> {
 
 fn found_on_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
-    // What is found in the current directory is whoever's repository this is.
+    // A program in the current directory belongs to the repository and is not trusted.
     let directories = env::split_paths(&path).filter(|directory| directory.is_absolute());
     directories.map(|directory| directory.join(name)).find(|file| is_program(file))
 }
@@ -143,8 +150,8 @@ fn place_of(path: &Path) -> String {
     plain(&path.display().to_string()).into_owned()
 }
 
-/// Shows what will change.
-pub(super) fn screen(out: &mut Output, plan: &Plan) -> Result {
+/// Prints the changes.
+pub(super) fn screen(out: &mut CommandOutput, plan: &InstallPlan) -> Result {
     if out.json {
         return Ok(());
     }
@@ -154,8 +161,10 @@ pub(super) fn screen(out: &mut Output, plan: &Plan) -> Result {
     Ok(())
 }
 
-fn show(out: &mut Output, change: &Change) -> Result {
-    let (old, new, path) = (change.old_text(), change.new_text(), place_of(&change.path));
+fn show(out: &mut CommandOutput, change: &PlannedChange) -> Result {
+    let old = change.old_text();
+    let new = change.new_text();
+    let path = place_of(&change.path);
     let verb = match (old.is_empty(), change.removes()) {
         (_, true) => "remove",
         (true, _) => "new",
@@ -164,9 +173,9 @@ fn show(out: &mut Output, change: &Change) -> Result {
     show_change(out, (&path.to_string(), verb), &old, &new)
 }
 
-/// Shows the lines of a file that change, under its name and what becomes of it.
+/// Prints the changed lines of a file, under its name and the kind of change.
 pub(super) fn show_change(
-    out: &mut Output,
+    out: &mut CommandOutput,
     (path, verb): (&str, &str),
     old: &str,
     new: &str,
@@ -176,14 +185,14 @@ pub(super) fn show_change(
         out.line(format_args!("{DIM}{}{DIM:#}", hunk.heading()))?;
         for line in &hunk.lines {
             let style = match line.sign {
-                Sign::Same => anstyle::Style::new(),
-                Sign::Gone => anstyle::AnsiColor::Red.on_default(),
-                Sign::New => anstyle::AnsiColor::Green.on_default(),
+                DiffSign::Same => anstyle::Style::new(),
+                DiffSign::Gone => anstyle::AnsiColor::Red.on_default(),
+                DiffSign::New => anstyle::AnsiColor::Green.on_default(),
             };
             let sign = match line.sign {
-                Sign::Same => ' ',
-                Sign::Gone => '-',
-                Sign::New => '+',
+                DiffSign::Same => ' ',
+                DiffSign::Gone => '-',
+                DiffSign::New => '+',
             };
             let text = line.text.trim_end_matches('\n').trim_end_matches('\r');
             out.line(format_args!("{style}{sign}{}{style:#}", plain(text)))?;
@@ -192,8 +201,8 @@ pub(super) fn show_change(
     out.line("")
 }
 
-/// Says what was done.
-pub(super) fn conclude(out: &mut Output, plan: &Plan) -> Result {
+/// Prints the result.
+pub(super) fn conclude(out: &mut CommandOutput, plan: &InstallPlan) -> Result {
     for change in &plan.changes {
         let verb = if change.removes() { "Removed" } else { "Wrote" };
         out.line(format_args!("{verb} {}", place_of(&change.path)))?;
@@ -204,8 +213,8 @@ pub(super) fn conclude(out: &mut Output, plan: &Plan) -> Result {
     Ok(())
 }
 
-pub(super) fn outcome(ground: &Ground, plan: &Plan) -> serde_json::Value {
-    let removed = |change: &&Change| change.removes();
+pub(super) fn outcome(ground: &SettingsScope, plan: &InstallPlan) -> serde_json::Value {
+    let removed = |change: &&PlannedChange| change.removes();
     let written: Vec<_> =
         plan.changes.iter().filter(|it| !it.removes()).map(|it| &it.path).collect();
     let removed: Vec<_> = plan.changes.iter().filter(removed).map(|it| &it.path).collect();
@@ -213,15 +222,15 @@ pub(super) fn outcome(ground: &Ground, plan: &Plan) -> serde_json::Value {
         "removed": removed, "left": plan.left })
 }
 
-/// Says what the agent can be held to, and what is left to its user.
-fn terms(out: &mut Output, ground: &Ground) -> Result {
+/// Prints the guarantees that the agent's hooks give, and the parts that remain with its user.
+fn terms(out: &mut CommandOutput, ground: &SettingsScope) -> Result {
     let agent = ground.agent;
     out.line("")?;
     for (force, text) in agent.terms() {
         out.line(format_args!("{BOLD}{:<10}{BOLD:#}  {text}", force.name()))?;
     }
     out.line("")?;
-    if ground.scope == Scope::Project {
+    if ground.scope == InstallScope::Project {
         out.line(format_args!(
             "`hookloop run --agent {}` here heeds these files after: hookloop agents trust",
             agent.name()
@@ -230,18 +239,19 @@ fn terms(out: &mut Output, ground: &Ground) -> Result {
     out.line(format_args!("hookloop's tools, if you want them: {}", agent.mcp_line()))
 }
 
-/// What is installed where.
-fn list(context: &mut Context) -> Result {
+/// Prints the installed entries and their places.
+fn list(context: &mut CommandContext) -> Result {
     let mut grounds = Vec::new();
-    for agent in Agent::ALL {
+    for agent in NativeAgent::ALL {
         if let Ok(place) = context.place() {
-            grounds.push(Ground::of_project(agent, &place.root));
+            grounds.push(SettingsScope::of_project(agent, &place.root));
         }
-        grounds.extend(Ground::of_user(agent, &homes()).ok());
+        // Without a home directory the user has no settings to look at.
+        grounds.extend(SettingsScope::of_user(agent, &homes()).ok());
     }
     let mut rows = Vec::new();
     for ground in &grounds {
-        rows.extend(Standing::of(ground)?);
+        rows.extend(InstalledEntry::of(ground)?);
     }
     let out = &mut context.out;
     if out.json {
@@ -257,12 +267,12 @@ fn list(context: &mut Context) -> Result {
     if rows.is_empty() {
         return out.line("Nothing is installed. Try: hookloop install claude");
     }
-    let cells = |row: &Standing| {
+    let cells = |row: &InstalledEntry| {
         vec![
-            Cell::new(row.agent.name()),
-            Cell::new(row.scope.name()),
-            Cell::new(&row.state),
-            Cell::new(row.file.display()),
+            TableCell::new(row.agent.name()),
+            TableCell::new(row.scope.name()),
+            TableCell::new(&row.state),
+            TableCell::new(row.file.display()),
         ]
     };
     let rows: Vec<_> = rows.iter().map(cells).collect();
@@ -270,26 +280,27 @@ fn list(context: &mut Context) -> Result {
 }
 
 /// hookloop's entries in one file.
-struct Standing {
-    agent: Agent,
-    scope: Scope,
+struct InstalledEntry {
+    agent: NativeAgent,
+    scope: InstallScope,
     file: PathBuf,
     events: Vec<String>,
     state: String,
 }
 
-impl Standing {
+impl InstalledEntry {
     /// None if there are none.
-    fn of(ground: &Ground) -> Result<Option<Standing>> {
+    fn of(ground: &SettingsScope) -> Result<Option<InstalledEntry>> {
         let file = ground.settings();
         let Some(text) = ground.settings_text()? else { return Ok(None) };
         let at = |fault| PlanError::Fault { path: file.clone(), fault };
         let found = settings::installed(&text).map_err(at)?;
         let Some(first) = found.first() else { return Ok(None) };
         let program = program_of(&first.command).unwrap_or_default();
-        let can_start = match program.contains('/') {
-            true => is_program(Path::new(&program)),
-            false => found_on_path(&program).is_some(),
+        let can_start = if program.contains('/') {
+            is_program(Path::new(&program))
+        } else {
+            found_on_path(&program).is_some()
         };
         let is_whole = settings::is_current(&text, &ground.agent.entries(&program)).map_err(at)?;
         let state = match (can_start, is_whole) {
@@ -298,6 +309,6 @@ impl Standing {
             (true, true) => "installed".to_owned(),
         };
         let events = found.into_iter().map(|found| found.event).collect();
-        Ok(Some(Standing { agent: ground.agent, scope: ground.scope, file, events, state }))
+        Ok(Some(InstalledEntry { agent: ground.agent, scope: ground.scope, file, events, state }))
     }
 }

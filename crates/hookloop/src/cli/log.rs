@@ -4,23 +4,25 @@ use hookloop_core::id::Subject;
 use hookloop_engine::project::Project;
 use hookloop_engine::store::{Seq, StoredEvent};
 
-use super::Context;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 use crate::ids;
-use crate::output::{BOLD, DIM, Output, Result, plain};
-use crate::wire::EventJson;
+use crate::json_output::EventJson;
+use crate::output::{BOLD, CommandOutput, DIM};
+use crate::sanitize::plain;
 
 /// Events read at once.
 const PAGE: usize = 1_000;
-/// Events shown on a terminal when nothing else is asked for.
+/// Events that a terminal shows by default.
 const LATEST: usize = 100;
-/// How long `--follow` waits before it looks for Ctrl-C again.
+/// How long `--follow` waits before it checks for Ctrl-C again.
 const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 
 /// Print what happened, oldest first
 ///
 /// On a terminal the latest 100 events, else all of them; one JSON object a line with --json.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct EventLogArgs {
     /// Only events about this task
     #[arg(short, long, value_name = "TASK")]
     task: Option<String>,
@@ -50,11 +52,12 @@ pub(crate) struct Args {
     fleet: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = match self.fleet {
-            true => super::fleet::open(context)?.log().clone(),
-            false => context.log_to_read()?,
+impl EventLogArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+        let project = if self.fleet {
+            super::fleet::open(context)?.log().clone()
+        } else {
+            context.log_to_read()?
         };
         let subject = self.task.as_ref().map(|task| subject(&project, task)).transpose()?;
         let limit = match (self.limit, context.out.terminal && !context.out.json && !self.follow) {
@@ -69,9 +72,10 @@ impl Args {
             None => self.print_from_start(&project, limit, out)?,
         };
         out.flush()?;
-        match self.follow {
-            true => self.print_as_it_comes(&project, subject.as_ref(), next, out),
-            false => Ok(()),
+        if self.follow {
+            self.print_as_it_comes(&project, subject.as_ref(), next, out)
+        } else {
+            Ok(())
         }
     }
 
@@ -87,7 +91,7 @@ impl Args {
         project: &Project,
         subject: &Subject,
         limit: usize,
-        out: &mut Output,
+        out: &mut CommandOutput,
     ) -> Result<Seq> {
         let next = project.read(|view| Ok(view.totals()?.head + 1))?;
         let mut events = project.log().history(subject, usize::MAX)?;
@@ -97,7 +101,12 @@ impl Args {
         Ok(next)
     }
 
-    fn print_from_start(&self, project: &Project, limit: usize, out: &mut Output) -> Result<Seq> {
+    fn print_from_start(
+        &self,
+        project: &Project,
+        limit: usize,
+        out: &mut CommandOutput,
+    ) -> Result<Seq> {
         let from = match limit {
             usize::MAX => self.from.unwrap_or(1),
             limit => self.start_of_latest(project, limit)?,
@@ -117,7 +126,8 @@ impl Args {
     fn start_of_latest(&self, project: &Project, limit: usize) -> Result<Seq> {
         let head = project.read(|view| Ok(view.totals()?.head))?;
         let first = self.from.unwrap_or(1).max(1);
-        let (mut found, mut end) = (0, head + 1);
+        let mut found = 0;
+        let mut end = head + 1;
         while end > first {
             let start = end.saturating_sub(PAGE as Seq).max(first);
             let events = project.log().read(start, (end - start) as usize)?;
@@ -137,7 +147,7 @@ impl Args {
         project: &Project,
         subject: Option<&Subject>,
         next: Seq,
-        out: &mut Output,
+        out: &mut CommandOutput,
     ) -> Result {
         let mut follower = project.log().follow(next)?;
         loop {
@@ -163,7 +173,7 @@ fn subject(project: &Project, text: &str) -> Result<Subject> {
     ids::resolve(project, text).map(Subject::Task)
 }
 
-fn print(stored: &StoredEvent, out: &mut Output) -> Result {
+fn print(stored: &StoredEvent, out: &mut CommandOutput) -> Result {
     if out.json {
         return out.json(&EventJson::from(stored));
     }
@@ -172,7 +182,10 @@ fn print(stored: &StoredEvent, out: &mut Output) -> Result {
         serde_json::Value::Object(map) if map.is_empty() => String::new(),
         data => data.to_string(),
     };
-    let (seq, at, kind, node) = (stored.seq, event.at, event.body.kind(), event.node_id());
+    let seq = stored.seq;
+    let at = event.at;
+    let kind = event.body.kind();
+    let node = event.node_id();
     let actor = plain(&event.actor);
     let used = format!("{seq:>6} {at} {kind} {node} {actor} ").chars().count();
     let data = out.fitting(&plain(&data), used);

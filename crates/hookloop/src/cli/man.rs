@@ -7,11 +7,11 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use serde_json::json;
 
-use super::{Cli, Context};
-use crate::error::CliError;
-use crate::output::Result;
+use super::Cli;
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
 
-/// What the page of the program itself has beside what its help says: headings, and for each its terms.
+/// Sections of the program's own page that its help does not have: headings with terms.
 const MORE: &[(&str, &[(&str, &str)])] = &[
     (
         "EXIT STATUS",
@@ -51,7 +51,7 @@ const MORE: &[(&str, &[(&str, &str)])] = &[
 ///
 /// To read one: hookloop man task add | man -l -
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ManArgs {
     /// The command as it is typed, for example `task add`; the program itself if none is named
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
     command: Vec<String>,
@@ -61,8 +61,8 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl ManArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let program = program();
         let Some(dir) = self.dir else {
             let command = find(&program, &self.command)?;
@@ -78,13 +78,13 @@ impl Args {
     }
 }
 
-struct Page {
+struct ManPage {
     /// Of its file.
     name: String,
     text: String,
 }
 
-/// The command line with everything that help leaves out to be short.
+/// Returns the command line with the texts that short help leaves out.
 fn program() -> Command {
     let mut program = Cli::command().mut_args(|argument| argument.hide_short_help(false));
     program.build();
@@ -103,7 +103,7 @@ fn find<'a>(program: &'a Command, words: &[String]) -> Result<&'a Command> {
 }
 
 /// A page for the command, and those of all below it.
-fn pages(command: &Command) -> Result<Vec<Page>> {
+fn pages(command: &Command) -> Result<Vec<ManPage>> {
     let mut pages = vec![page(command)?];
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         pages.extend(self::pages(below)?);
@@ -111,10 +111,11 @@ fn pages(command: &Command) -> Result<Vec<Page>> {
     Ok(pages)
 }
 
-fn page(command: &Command) -> Result<Page> {
+fn page(command: &Command) -> Result<ManPage> {
     let man = Man::new(command.clone());
     let name = man.get_filename();
-    let (title, version) = (name.trim_end_matches(".1"), env!("CARGO_PKG_VERSION"));
+    let title = name.trim_end_matches(".1");
+    let version = env!("CARGO_PKG_VERSION");
     // Without a date, which the library would leave out as if it were not one of the arguments.
     let mut text = format!(".TH {title} 1 \"\" \"hookloop {version}\" hookloop\n").into_bytes();
     man.render_name_section(&mut text)?;
@@ -130,7 +131,7 @@ fn page(command: &Command) -> Result<Page> {
         None => MORE.iter().for_each(|(heading, terms)| section(&mut more, heading, terms)),
     }
     more.to_writer(&mut text)?;
-    Ok(Page { name, text: String::from_utf8_lossy(&text).into_owned() })
+    Ok(ManPage { name, text: String::from_utf8_lossy(&text).into_owned() })
 }
 
 /// The page of the command that this one belongs to.
@@ -152,7 +153,7 @@ fn see_also(page: &mut Roff, above: &str) {
     page.text([bold(above), roman("(1)")]);
 }
 
-fn write(pages: &[Page], dir: &Path) -> Result {
+fn write(pages: &[ManPage], dir: &Path) -> Result {
     let failed = |path: &Path, error: std::io::Error| {
         CliError::system(format!("{}: {error}", path.display()))
     };

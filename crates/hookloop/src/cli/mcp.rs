@@ -2,16 +2,17 @@ use hookloop_core::id::SessionId;
 use hookloop_engine::caller::record_agent;
 use hookloop_engine::guest::desk::Bound;
 
-use super::{Context, state_home};
-use crate::mcp::{Counter, serve};
-use crate::output::Result;
+use crate::cli::context::CommandContext;
+use crate::environment::state_home;
+use crate::error::Result;
+use crate::mcp::{ToolService, serve};
 
 /// Serve an agent by MCP on standard input and output
 ///
 /// An agent starts it by itself: add it with `claude mcp add hookloop -- hookloop mcp`, or
 /// `codex mcp add hookloop -- hookloop mcp`. docs/mcp.md has the tools.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct McpArgs {
     /// The session that started the agent
     #[arg(long, value_name = "ID", requires = "run", hide = true)]
     session: Option<SessionId>,
@@ -21,20 +22,20 @@ pub(crate) struct Args {
     run: Option<u32>,
 }
 
-/// The session whose agent has started this by itself.
+/// Returns the session whose agent has started this server by itself.
 fn around() -> Option<(SessionId, u32)> {
     let variable = |name| std::env::var(name).ok();
     let session = variable("HOOKLOOP_SESSION")?.parse().ok()?;
     Some((session, variable("HOOKLOOP_RUN")?.parse().ok()?))
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl McpArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let bound = self.session.zip(self.run).or_else(around);
         let bound = bound.map(|(session, run)| Bound { session, run });
         if let (None, Ok(state)) = (&bound, state_home()) {
             record_agent(&state, "mcp");
         }
-        serve(Counter::new(context.door().bound(bound)))
+        serve(ToolService::new(context.opener().bound(bound)))
     }
 }

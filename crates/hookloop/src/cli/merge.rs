@@ -11,21 +11,23 @@ use hookloop_hooks::runner::Runner;
 use hookloop_process::Cancel;
 use serde::Serialize;
 
-use super::Context;
-use super::run::length;
 use super::session::{heed_signals, runner};
-use crate::output::{DIM, Output, Result, plain};
+use super::value_parsers::length;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
+use crate::output::{CommandOutput, DIM};
+use crate::sanitize::plain;
 
-/// What scripts can rely on: somebody is needed for one of them.
+/// The exit code if a task needs a person.
 const NEEDS_HUMAN: u8 = 3;
-/// What scripts can rely on: tasks still waited when the time of `--wait` was over.
+/// The exit code if tasks still wait when the time of `--wait` was over.
 const STILL_WAITING: u8 = 4;
 /// The longest `--wait`.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// Pauses between looks while it waits: the first, and the longest.
+/// Pauses between checks while it waits: the first, and the longest.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How often a pause looks for a signal.
+/// How often a pause checks for a signal.
 const SIGNAL_POLL: Duration = Duration::from_millis(100);
 
 /// Merge submitted tasks, one after the other, each tested on top of those before it
@@ -34,7 +36,7 @@ const SIGNAL_POLL: Duration = Duration::from_millis(100);
 /// is done in your checkout. If the base has a merge queue on GitHub, tested tasks are put into it. Exit code: 0; 3 if a human
 /// is needed for one of them; 4 if tasks still wait when the time of --wait is over.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct MergeArgs {
     /// Time to wait for the forge, such as `30m`: its checks and its merge queue [default: no time; at most 24h]
     #[arg(long, value_name = "TIME", value_parser = wait_time)]
     wait: Option<Duration>,
@@ -82,12 +84,12 @@ impl<'a> From<&'a Arrival> for ArrivalJson<'a> {
     }
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl MergeArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let runner = runner(&project)?;
         let stop = heed_signals()?;
-        // A review whose program died has something set aside that others may need.
+        // A review whose program died may hold a reservation that others need.
         super::resume::end_interrupted(context, &project, &stop)?;
         let until = self.wait.map(|time| Instant::now() + time);
         let mut looks = MergeLooks::default();
@@ -123,13 +125,13 @@ struct MergeLooks {
 }
 
 impl MergeLooks {
-    /// Merges and shows what is news. Returns how many tasks are still on their way.
+    /// Merges, and prints new results. Returns how many tasks are still on their way.
     fn look(
         &mut self,
         project: &Project,
         runner: &Runner,
         cancel: &Cancel,
-        out: &mut Output,
+        out: &mut CommandOutput,
     ) -> Result<usize> {
         let mut shown = Ok(());
         let mut show = |arrival: &Arrival| {
@@ -138,9 +140,10 @@ impl MergeLooks {
                 self.last.insert(arrival.task.clone(), text.clone()) != Some(text.clone());
             self.is_blocked |= matches!(arrival.fate, Fate::Blocked { .. } | Fate::Held { .. });
             if shown.is_ok() && is_news {
-                let said = match out.json {
-                    true => out.json(&ArrivalJson::from(arrival)),
-                    false => out.line(plain(&text)),
+                let said = if out.json {
+                    out.json(&ArrivalJson::from(arrival))
+                } else {
+                    out.line(plain(&text))
                 };
                 shown = said.and_then(|()| out.flush());
             }

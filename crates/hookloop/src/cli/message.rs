@@ -3,12 +3,12 @@
 use hookloop_engine::session::open;
 use serde_json::json;
 
-use super::Context;
-use crate::output::Result;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 
 /// Tell the agent of a session something: its next prompt has it
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct MessageArgs {
     /// What to tell it
     text: String,
 
@@ -17,8 +17,8 @@ pub(crate) struct Args {
     session: Option<String>,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl MessageArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let id = open::message(&project, self.session.as_deref(), &self.text)?;
         let is_running = open::is_performed(&project, &open::find(&project, id.as_str())?);

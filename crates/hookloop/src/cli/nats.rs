@@ -1,5 +1,5 @@
-//! - [`key`]: who one is to a server
-//! - [`permissions`]: what one must be allowed there
+//! - [`key`]: the identity of a user
+//! - [`permissions`]: the permissions that a user needs
 
 mod key;
 mod permissions;
@@ -18,9 +18,9 @@ use hookloop_engine::store::MONITOR_PORT_ABOVE;
 use hookloop_process::{WriteOptions, find_program, write_whole};
 use serde_json::json;
 
-use super::{Context, state_home};
-use crate::error::CliError;
-use crate::output::Result;
+use crate::cli::context::CommandContext;
+use crate::environment::state_home;
+use crate::error::{CliError, Result};
 
 /// How long a server may take to start.
 const START_LIMIT: Duration = Duration::from_secs(15);
@@ -30,20 +30,20 @@ const POLL: Duration = Duration::from_millis(20);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(clap::Subcommand)]
-pub(crate) enum Command {
-    Up(Up),
-    Down(Down),
-    Key(key::Args),
-    Permissions(permissions::Args),
+pub(crate) enum NatsCommand {
+    Up(NatsUp),
+    Down(NatsDown),
+    Key(key::NatsKeyArgs),
+    Permissions(permissions::NatsPermissionsArgs),
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl NatsCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         match self {
-            Command::Up(args) => args.run(context),
-            Command::Down(args) => args.run(context),
-            Command::Key(args) => args.run(context),
-            Command::Permissions(args) => args.run(context),
+            NatsCommand::Up(args) => args.run(context),
+            NatsCommand::Down(args) => args.run(context),
+            NatsCommand::Key(args) => args.run(context),
+            NatsCommand::Permissions(args) => args.run(context),
         }
     }
 }
@@ -53,7 +53,7 @@ impl Command {
 /// One server, on the loopback address, that has synced what it acknowledges. It lets in only those who have its
 /// token, which your own commands find by themselves. It is as safe as this machine's disk; docs/nats.md has the three servers that a team should have.
 #[derive(clap::Args)]
-pub(crate) struct Up {
+pub(crate) struct NatsUp {
     /// The port for clients
     #[arg(long, default_value_t = 4222, value_parser = clap::value_parser!(u16).range(1..=61535))]
     port: u16,
@@ -61,15 +61,15 @@ pub(crate) struct Up {
 
 /// Stop the server that `nats up` started; its data stays
 #[derive(clap::Args)]
-pub(crate) struct Down {
+pub(crate) struct NatsDown {
     /// The port for clients
     #[arg(long, default_value_t = 4222)]
     port: u16,
 }
 
-impl Up {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
-        let home = Home::new(self.port)?;
+impl NatsUp {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+        let home = NatsHome::new(self.port)?;
         let url = format!("nats://127.0.0.1:{}", self.port);
         let started = match home.is_answering() {
             true if home.pid().is_some() => false,
@@ -96,9 +96,9 @@ impl Up {
     }
 }
 
-impl Down {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
-        let home = Home::new(self.port)?;
+impl NatsDown {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+        let home = NatsHome::new(self.port)?;
         let Some(pid) = home.pid().filter(|_| home.is_answering()) else {
             return Err(CliError::refused(format!("no server of ours runs on port {}", self.port))
                 .hint("hookloop nats up"));
@@ -111,14 +111,14 @@ impl Down {
 }
 
 /// Where the server keeps what it has.
-struct Home {
+struct NatsHome {
     dir: PathBuf,
     port: u16,
 }
 
-impl Home {
-    fn new(port: u16) -> Result<Home> {
-        Ok(Home { dir: local_server(&state_home()?, port), port })
+impl NatsHome {
+    fn new(port: u16) -> Result<NatsHome> {
+        Ok(NatsHome { dir: local_server(&state_home()?, port), port })
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -137,8 +137,9 @@ impl Home {
             && greeting.starts_with("INFO ")
     }
 
-    /// The process that `up` started, if it is still there.
+    /// Returns the process that `up` started, if it still runs.
     fn pid(&self) -> Option<rustix::process::Pid> {
+        // Without a readable pid file, no server that `up` started is known to run.
         let text = std::fs::read_to_string(self.file("pid")).ok()?;
         let pid = rustix::process::Pid::from_raw(text.trim().parse().ok()?)?;
         program_of(pid)?.file_name().is_some_and(|name| name == "nats-server").then_some(pid)
@@ -226,7 +227,7 @@ jetstream {{
     }
 }
 
-/// Writes a file that nobody else may read, in the place of one that is there.
+/// Writes a file that only the user may read; it replaces an existing one.
 fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
     write_whole(path, text.as_bytes(), WriteOptions::DURABLE)
 }
@@ -234,6 +235,7 @@ fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
 /// The file that a process runs.
 #[cfg(target_os = "linux")]
 fn program_of(pid: rustix::process::Pid) -> Option<PathBuf> {
+    // A process that has ended, or that another user owns, is not the server of `up`.
     std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()
 }
 

@@ -3,24 +3,25 @@
 use hookloop_engine::session::open;
 use serde_json::json;
 
-use super::Context;
-use crate::output::Result;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 
 /// Have a running session rest before its next iteration
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct PauseArgs {
     /// Its id, the start of it, or its name; the last one if it is not given
     session: Option<String>,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl PauseArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let id = open::pause(&project, self.session.as_deref())?;
         let out = &mut context.out;
-        match out.json {
-            true => out.json(&json!({ "session": id, "asked": "pause" })),
-            false => out.line(format_args!("Session {id} pauses when its turn is over")),
+        if out.json {
+            out.json(&json!({ "session": id, "asked": "pause" }))
+        } else {
+            out.line(format_args!("Session {id} pauses when its turn is over"))
         }
     }
 }

@@ -3,18 +3,20 @@
 use hookloop_config::located::Line;
 use serde_json::{Value, json};
 
-use super::Context;
-use crate::output::{BOLD, Cell, DIM, Result, plain};
+use crate::cli::context::CommandContext;
+use crate::error::Result;
+use crate::output::{BOLD, DIM, TableCell};
+use crate::sanitize::plain;
 
 /// What an operator decided for this machine, and in which line of which file
 ///
 /// Policies are above you and your projects: /etc/hookloop/policy.yaml, if it is there, and the file that
 /// HOOKLOOP_POLICY names. Also says where your own secrets are. No value of a secret is fetched or shown.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct PolicyArgs {}
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl PolicyArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let user = context.user()?;
         let own = user.secrets.lines();
         let out = &mut context.out;
@@ -31,9 +33,9 @@ impl Args {
         let lines = user.policy.lines().into_iter().chain(own);
         let row = |line: Line| {
             vec![
-                Cell::new(plain(&line.rule)).style(BOLD),
-                Cell::new(plain(&line.value)),
-                Cell::new(plain(&line.at.to_string())).style(DIM),
+                TableCell::new(plain(&line.rule)).style(BOLD),
+                TableCell::new(plain(&line.value)),
+                TableCell::new(plain(&line.at.to_string())).style(DIM),
             ]
         };
         let rows: Vec<_> = lines.map(row).collect();

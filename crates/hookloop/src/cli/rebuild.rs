@@ -7,10 +7,9 @@ use hookloop_engine::store::StoreError;
 use hookloop_engine::store::UNREADABLE_VIEW;
 use serde_json::json;
 
-use super::Context;
 use super::verify::CheckedLog;
-use crate::error::CliError;
-use crate::output::Result;
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
 use crate::progress;
 
 /// Make the view again from the log
@@ -18,7 +17,7 @@ use crate::progress;
 /// The view holds nothing that the log does not. The state hash before and after tells whether it
 /// was right. The log is checked first: if acknowledged events are missing, the command stops.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RebuildArgs {
     /// Go on although acknowledged events are missing, and record that in the log
     #[arg(long)]
     accept_loss: bool,
@@ -28,8 +27,8 @@ pub(crate) struct Args {
     fleet: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl RebuildArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let after_loss = if self.accept_loss { AfterLoss::Accept } else { AfterLoss::Check };
         let CheckedLog { project, words } = CheckedLog::open(context, self.fleet, after_loss)
             .map_err(|error| if error.is_log_damage() { error.into_refused() } else { error })?;

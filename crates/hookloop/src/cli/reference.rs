@@ -2,18 +2,19 @@
 
 use clap::CommandFactory;
 
-use super::{Cli, Context};
-use crate::output::Result;
-use crate::reference::Page;
+use super::Cli;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
+use crate::reference::ReferencePage;
 
 /// Print a page of the reference, as Markdown
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    page: Page,
+pub(crate) struct ReferenceArgs {
+    page: ReferencePage,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl ReferenceArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         context.out.line(self.page.text(Cli::command()).trim_end())
     }
 }

@@ -10,18 +10,21 @@ use hookloop_engine::session::open::{self, LimitChange, LimitChanges};
 use hookloop_engine::session::real::Stop;
 use hookloop_hooks::runner::Runner;
 
-use super::run::length;
-use super::session::{self, Look, Stage, runner};
-use super::{Context, machine, traces};
+use super::session::{self, SessionDisplay, SessionStage, runner};
+use super::traces;
+use super::value_parsers::length;
+use crate::cli::context::CommandContext;
+use crate::environment::machine;
+use crate::error::Result;
 use crate::logs::LogArgs;
-use crate::output::{DIM, Result};
+use crate::output::DIM;
 
 /// Continue a session that was paused, interrupted or stopped, or that needs a person
 ///
 /// A session that ended for a question continues with `--answer`; one that reached a limit, with a higher limit.
 /// Example: `hookloop resume k3m9 --answer "Use Stripe" --max-iterations +20`
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ResumeArgs {
     /// Id, start of the id, or name [default: the last session that can continue]
     session: Option<String>,
 
@@ -52,11 +55,11 @@ pub(crate) struct Args {
     log: LogArgs,
 }
 
-impl Args {
-    /// Goes on with a session under the rules that it had.
-    pub(super) fn of(id: &SessionId) -> Args {
+impl ResumeArgs {
+    /// Continues a session under the rules that it had.
+    pub(super) fn of(id: &SessionId) -> ResumeArgs {
         let session = Some(id.to_string());
-        Args {
+        ResumeArgs {
             session,
             answer: None,
             limits: RaisedLimits::default(),
@@ -79,7 +82,7 @@ impl Args {
         }
     }
 
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         context.log = self.log.logger(&context.out)?;
         let project = context.project()?;
         let project = traces::begin(context, project)?;
@@ -88,10 +91,10 @@ impl Args {
         let stop = session::heed_signals()?;
         let answer = self.answer.as_deref();
         let id = prepare(&project, runner, wanted, (&self.limits.changes(), answer))?;
-        let Args { with_changed_hooks, take_over, share_checkout, plain, .. } = self;
+        let ResumeArgs { with_changed_hooks, take_over, share_checkout, plain, .. } = self;
         let how = open::Resume { with_changed_hooks, take_over, share_checkout };
         let opened = open::resume(&project, runner, Some(id.as_str()), how, &machine())?;
-        let look = Look::new(plain);
+        let look = SessionDisplay::new(plain);
         session::worktree::perform_where_it_works(context, &project, &opened, stop, look)
     }
 }
@@ -157,7 +160,7 @@ fn dollars(text: &str) -> std::result::Result<LimitChange, String> {
     change(text, |text| read(text).map_err(|error| error.to_string()))
 }
 
-/// Answers the question, reopens a session that ended, and returns the id of the session to continue.
+/// Stores the answer, reopens a session that ended, and returns the id of the session to continue.
 fn prepare(
     project: &Project,
     runner: &Runner,
@@ -179,8 +182,12 @@ fn prepare(
     Ok(id)
 }
 
-/// Sessions whose program died get the end that they have not had.
-pub(super) fn end_interrupted(context: &mut Context, project: &Project, stop: &Stop) -> Result {
+/// Ends sessions whose program died.
+pub(super) fn end_interrupted(
+    context: &mut CommandContext,
+    project: &Project,
+    stop: &Stop,
+) -> Result {
     let config = context.place()?.config();
     for opened in open::interrupted(project, runner(project)?)? {
         if !context.out.json && context.log.is_none() {
@@ -189,8 +196,8 @@ pub(super) fn end_interrupted(context: &mut Context, project: &Project, stop: &S
                 .out
                 .line(format_args!("{DIM}session {id} was interrupted; it ends now{DIM:#}"))?;
         }
-        let stage = Stage { config: &config, stop: stop.clone(), showing: None };
-        // Its session_end runs in its own worktree, if that can still be entered.
+        let stage = SessionStage { config: &config, stop: stop.clone(), showing: None };
+        // Its `session_end` runs in its own worktree; if that is gone, it runs in the project.
         let runner = runner(project)?;
         let moved = in_worktree(project, runner, &opened, stop.cancel()).ok().flatten();
         let project = moved.as_ref().map_or(project, |(project, _)| project);

@@ -5,7 +5,6 @@ use hookloop_agents::repository::Wanted;
 use hookloop_config::agents::Permissions;
 use hookloop_config::effective::Rules;
 use hookloop_core::id::TaskId;
-use hookloop_core::options::Length;
 use hookloop_core::session::plan::{Dollars, NoSuchStop, UNPRICED_TURNS};
 use hookloop_core::session::AtRetryLimit;
 use hookloop_core::session::ConversationPolicy;
@@ -15,14 +14,16 @@ use hookloop_core::session::StopWhen;
 use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};
 
-use super::session::{self, Look, runner};
-use super::{Context, machine, traces};
-use crate::error::CliError;
+use super::session::{self, SessionDisplay, runner};
+use super::traces;
+use super::value_parsers::{length, permissions};
+use crate::cli::context::CommandContext;
+use crate::environment::machine;
+use crate::error::{CliError, Result};
 use crate::ids;
 use crate::logs::LogArgs;
-use crate::output::Result;
 
-/// The agent of who names none.
+/// The agent if the command line names none.
 pub(super) const AGENT_VARIABLE: &str = "HOOKLOOP_AGENT";
 
 /// A command with a prompt, for a person who gave none.
@@ -35,7 +36,7 @@ const PROMPT_EXAMPLE: &str = "hookloop run \"Make the tests pass\"";
 /// Ctrl-C ends the session in order (session_end hooks run), twice at once.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("work").required(true).args(["prompt", "spec", "task", "tasks"])))]
-pub(crate) struct Args {
+pub(crate) struct RunArgs {
     /// What the agent is to do
     prompt: Option<String>,
 
@@ -165,13 +166,13 @@ impl LimitArgs {
     }
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl RunArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         if self.prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
             let message = "the prompt is empty, so the agent has nothing to do";
             return Err(CliError::usage(message).hint(PROMPT_EXAMPLE));
         }
-        let look = Look::new(self.plain);
+        let look = SessionDisplay::new(self.plain);
         context.log = self.log.logger(&context.out)?;
         let project = context.project()?;
         let project = traces::begin(context, project)?;
@@ -184,7 +185,8 @@ impl Args {
             let message = format!("the specification `{spec}` can't be read: {error}");
             return Err(CliError::usage(message).hint("hookloop run --spec FILE"));
         }
-        let (in_worktree, share_checkout) = (self.worktree, self.share_checkout);
+        let in_worktree = self.worktree;
+        let share_checkout = self.share_checkout;
         let wish = self.wish(project.rules(), own, task)?;
         if in_worktree && project.rules().delivery.is_some() && wish.work.is_of_tasks() {
             let message = "a session that delivers tasks has a worktree for each of them already";
@@ -215,7 +217,7 @@ impl Args {
         let ways = ways.map_err(CliError::usage)?;
         let named = self.agent.or_else(|| std::env::var(AGENT_VARIABLE).ok());
         let named = named.filter(|agent| !agent.is_empty());
-        // What may do everything is named by who has it, not by who wants it.
+        // Only the user can name an agent with full permissions; a repository can't.
         if let (None, None, Some(agent)) = (&named, &self.permissions, &rules.session.agent)
             && rules.agent(agent).is_ok_and(|agent| agent.permissions == Permissions::Full)
         {
@@ -248,15 +250,6 @@ impl Args {
             checkout: CheckoutUse::default(),
         })
     }
-}
-
-pub(super) fn length(text: &str) -> std::result::Result<u64, String> {
-    let length: std::result::Result<Length, _> = text.parse();
-    length.map(|length| length.ms).map_err(|error| error.to_string())
-}
-
-pub(super) fn permissions(text: &str) -> std::result::Result<String, String> {
-    text.parse::<Permissions>().map(|permissions| permissions.name().to_owned())
 }
 
 fn at_retry_limit(text: &str) -> std::result::Result<AtRetryLimit, String> {

@@ -12,47 +12,48 @@ use hookloop_engine::command_outcome::Done;
 use hookloop_engine::project::Project;
 use serde::Serialize;
 
-use super::Context;
-use crate::error::CliError;
-use crate::output::{BOLD, Cell, DIM, Output, Result, plain, plain_lines};
-use crate::wire::DoneJson;
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
+use crate::json_output::DoneJson;
+use crate::output::{BOLD, CommandOutput, DIM, TableCell};
+use crate::sanitize::{plain, plain_lines};
 
 /// Slots ahead that `show` names.
 const AHEAD: usize = 3;
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
-    Add(add::Args),
+pub(crate) enum ScheduleSubcommand {
+    Add(add::ScheduleAddArgs),
     #[command(visible_alias = "ls")]
-    List(List),
-    Show(Show),
-    Pause(Pause),
-    Resume(Resume),
-    Remove(Remove),
-    Run(Run),
+    List(ScheduleList),
+    Show(ScheduleShow),
+    Pause(SchedulePause),
+    Resume(ScheduleResume),
+    Remove(ScheduleRemove),
+    Run(ScheduleRun),
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl ScheduleSubcommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         match self {
-            Command::Add(args) => args.run(context),
-            Command::List(args) => args.run(context),
-            Command::Show(args) => args.run(context),
-            Command::Pause(args) => args.run(context),
-            Command::Resume(args) => args.run(context),
-            Command::Remove(args) => args.run(context),
-            Command::Run(args) => args.run(context),
+            ScheduleSubcommand::Add(args) => args.run(context),
+            ScheduleSubcommand::List(args) => args.run(context),
+            ScheduleSubcommand::Show(args) => args.run(context),
+            ScheduleSubcommand::Pause(args) => args.run(context),
+            ScheduleSubcommand::Resume(args) => args.run(context),
+            ScheduleSubcommand::Remove(args) => args.run(context),
+            ScheduleSubcommand::Run(args) => args.run(context),
         }
     }
 }
 
 /// List the schedules, and when they are due
 #[derive(clap::Args)]
-pub(crate) struct List {}
+pub(crate) struct ScheduleList {}
 
 /// Show a schedule, what it makes, and when
 #[derive(clap::Args)]
-pub(crate) struct Show {
+pub(crate) struct ScheduleShow {
     name: ScheduleName,
 }
 
@@ -60,25 +61,25 @@ pub(crate) struct Show {
 ///
 /// What is due while it rests is not made up for.
 #[derive(clap::Args)]
-pub(crate) struct Pause {
+pub(crate) struct SchedulePause {
     name: ScheduleName,
 }
 
 /// Let a schedule go on
 #[derive(clap::Args)]
-pub(crate) struct Resume {
+pub(crate) struct ScheduleResume {
     name: ScheduleName,
 }
 
 /// Remove a schedule; the tasks that it made stay
 #[derive(clap::Args)]
-pub(crate) struct Remove {
+pub(crate) struct ScheduleRemove {
     name: ScheduleName,
 }
 
 /// Make a schedule's task now, whether or not it is due, paused or has an open task
 #[derive(clap::Args)]
-pub(crate) struct Run {
+pub(crate) struct ScheduleRun {
     name: ScheduleName,
 }
 
@@ -123,7 +124,8 @@ impl<'a> From<&'a ScheduleFired> for FiredJson<'a> {
 
 impl<'a> From<&'a ScheduleStanding> for ScheduleJson<'a> {
     fn from(standing: &'a ScheduleStanding) -> ScheduleJson<'a> {
-        let (table, task) = (&standing.schedule.timetable, &standing.schedule.task);
+        let table = &standing.schedule.timetable;
+        let task = &standing.schedule.task;
         ScheduleJson {
             name: standing.name.as_str(),
             cron: &table.cron,
@@ -142,8 +144,8 @@ impl<'a> From<&'a ScheduleStanding> for ScheduleJson<'a> {
     }
 }
 
-impl List {
-    fn run(self, context: &mut Context) -> Result {
+impl ScheduleList {
+    fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let schedules = project.read(|view| view.schedules())?;
         let out = &mut context.out;
@@ -152,21 +154,18 @@ impl List {
             return out.json(&list);
         }
         if schedules.is_empty() {
-            return match out.terminal {
-                true => out.line(format_args!("{DIM}none{DIM:#}")),
-                false => Ok(()),
-            };
+            return if out.terminal { out.line(format_args!("{DIM}none{DIM:#}")) } else { Ok(()) };
         }
         let cells = schedules.iter().map(|standing| {
             vec![
-                Cell::new(&standing.name),
-                Cell::new(&standing.schedule.timetable),
-                Cell::new(due(standing)),
-                Cell::new(last(standing)).style(DIM),
-                Cell::new(&standing.schedule.task.goal),
+                TableCell::new(&standing.name),
+                TableCell::new(&standing.schedule.timetable),
+                TableCell::new(due(standing)),
+                TableCell::new(last(standing)).style(DIM),
+                TableCell::new(&standing.schedule.task.goal),
             ]
         });
-        let cells: Vec<Vec<Cell>> = cells.collect();
+        let cells: Vec<Vec<TableCell>> = cells.collect();
         out.table(&["name", "when", "next", "last", "goal"], &cells)
     }
 }
@@ -188,18 +187,19 @@ fn last(standing: &ScheduleStanding) -> String {
     }
 }
 
-impl Show {
-    fn run(self, context: &mut Context) -> Result {
+impl ScheduleShow {
+    fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let standing = existing(&project, &self.name)?;
-        match context.out.json {
-            true => context.out.json(&ScheduleJson::from(&standing)),
-            false => print(&standing, &mut context.out),
+        if context.out.json {
+            context.out.json(&ScheduleJson::from(&standing))
+        } else {
+            print(&standing, &mut context.out)
         }
     }
 }
 
-fn print(standing: &ScheduleStanding, out: &mut Output) -> Result {
+fn print(standing: &ScheduleStanding, out: &mut CommandOutput) -> Result {
     let task = &standing.schedule.task;
     out.line(format_args!("{BOLD}{}{BOLD:#}", plain(&task.goal)))?;
     out.line(format_args!(
@@ -207,9 +207,12 @@ fn print(standing: &ScheduleStanding, out: &mut Output) -> Result {
         standing.name,
         plain(&standing.schedule.timetable.to_string())
     ))?;
-    let field = |out: &mut Output, name: &str, value: &str| match value.is_empty() {
-        true => Ok(()),
-        false => out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain_lines(value, 15))),
+    let field = |out: &mut CommandOutput, name: &str, value: &str| {
+        if value.is_empty() {
+            Ok(())
+        } else {
+            out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain_lines(value, 15)))
+        }
     };
     field(out, "description", &task.description)?;
     field(out, "type", task.kind.as_deref().unwrap_or(""))?;
@@ -223,6 +226,7 @@ fn print(standing: &ScheduleStanding, out: &mut Output) -> Result {
     let mut ahead = standing.next;
     for _ in 1..AHEAD {
         let after = ahead.map(|slot| standing.schedule.timetable.next_after(slot));
+        // A timetable without a further time is shown as far as it goes.
         ahead = after.and_then(|next| next.ok().flatten());
         field(out, "", &ahead.map_or(String::new(), Timestamp::brief))?;
     }
@@ -237,46 +241,47 @@ fn existing(project: &Project, name: &ScheduleName) -> Result<ScheduleStanding> 
 }
 
 /// Gives an order about a schedule, and shows how it stands.
-fn order(context: &mut Context, name: ScheduleName, verb: &str, ask: ScheduleCommand) -> Result {
+fn order(context: &mut CommandContext, name: ScheduleName, verb: &str, ask: ScheduleCommand) -> Result {
     let project = context.project()?;
     project.execute(&Order::Schedule { name: name.clone(), ask })?;
     let standing = existing(&project, &name)?;
-    match context.out.json {
-        true => context.out.json(&ScheduleJson::from(&standing)),
-        false => {
-            let (when, next) = (standing.schedule.timetable.to_string(), due(&standing));
-            let when = plain(&when);
-            context.out.line(format_args!("{verb} {name}  {when}  {DIM}next{DIM:#} {next}"))
-        }
+    if context.out.json {
+        context.out.json(&ScheduleJson::from(&standing))
+    } else {
+        let when = standing.schedule.timetable.to_string();
+        let next = due(&standing);
+        let when = plain(&when);
+        context.out.line(format_args!("{verb} {name}  {when}  {DIM}next{DIM:#} {next}"))
     }
 }
 
-impl Pause {
-    fn run(self, context: &mut Context) -> Result {
+impl SchedulePause {
+    fn run(self, context: &mut CommandContext) -> Result {
         order(context, self.name, "Paused", ScheduleCommand::Pause)
     }
 }
 
-impl Resume {
-    fn run(self, context: &mut Context) -> Result {
+impl ScheduleResume {
+    fn run(self, context: &mut CommandContext) -> Result {
         order(context, self.name, "Resumed", ScheduleCommand::Resume)
     }
 }
 
-impl Remove {
-    fn run(self, context: &mut Context) -> Result {
+impl ScheduleRemove {
+    fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let standing = existing(&project, &self.name)?;
         project.execute(&Order::Schedule { name: self.name, ask: ScheduleCommand::Remove })?;
-        match context.out.json {
-            true => context.out.json(&ScheduleJson::from(&standing)),
-            false => context.out.line(format_args!("Removed {}", standing.name)),
+        if context.out.json {
+            context.out.json(&ScheduleJson::from(&standing))
+        } else {
+            context.out.line(format_args!("Removed {}", standing.name))
         }
     }
 }
 
-impl Run {
-    fn run(self, context: &mut Context) -> Result {
+impl ScheduleRun {
+    fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let ask = ScheduleCommand::Run { task: project.new_task_id() };
         let mut done: Done = project.execute(&Order::Schedule { name: self.name, ask })?;
@@ -290,9 +295,6 @@ impl Run {
             }
             (false, None) => {}
         }
-        match done.pending {
-            true => context.finish(&project),
-            false => Ok(()),
-        }
+        if done.pending { context.finish(&project) } else { Ok(()) }
     }
 }

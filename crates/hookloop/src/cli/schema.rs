@@ -1,14 +1,14 @@
 //! `hookloop schema`
 
-use super::Context;
-use crate::output::Result;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 
 /// Print the JSON Schema of hookloop.yaml, of your own config.yaml, or of a policy
 ///
 /// Editors complete and check the file with it: put `# yaml-language-server: $schema=PATH` on the
 /// first line.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SchemaArgs {
     /// Of an operator's policy.yaml
     #[arg(long, conflicts_with = "user")]
     policy: bool,
@@ -18,8 +18,8 @@ pub(crate) struct Args {
     user: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl SchemaArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let schema = match (self.policy, self.user) {
             (true, _) => hookloop_config::policy_file::schema(),
             (_, true) => hookloop_config::user_file::schema(),

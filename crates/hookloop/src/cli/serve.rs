@@ -4,13 +4,15 @@ use std::path::Path;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Context, state_home};
-use crate::error::CliError;
-use crate::logs::{Level, Line, LogArgs};
-use crate::mcp::Counter;
-use crate::native::agent::quoted;
-use crate::output::{DIM, Result, plain};
-use crate::web::{AGENTS, MCP, PEOPLE, Server, Sites, Token, Tokens};
+use crate::cli::context::CommandContext;
+use crate::environment::state_home;
+use crate::error::{CliError, Result};
+use crate::logs::{LogArgs, LogLevel, LogLine};
+use crate::mcp::ToolService;
+use crate::native::command_line::quoted;
+use crate::output::DIM;
+use crate::sanitize::plain;
+use crate::web::{AGENTS, AccessToken, MCP, PEOPLE, ProjectSites, ServerTokens, WebServer};
 
 const PORT: u16 = 7411;
 
@@ -19,7 +21,7 @@ const PORT: u16 = 7411;
 /// It listens on loopback. You log in once by the link that it prints; agents show a token, which is in a file that only you can
 /// read. docs/dashboard.md and docs/mcp.md have more.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ServeArgs {
     /// The port; 0 for any that is free
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
@@ -32,8 +34,8 @@ pub(crate) struct Args {
     log: LogArgs,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl ServeArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         // Other addresses of loopback are no names of this server.
         if ![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)].contains(&self.bind)
         {
@@ -46,17 +48,18 @@ impl Args {
         context.log = self.log.logger(&context.out)?;
         let place = context.place()?;
         place.prepare()?;
-        let (agents, path) = Token::of(&place.state, AGENTS)?;
-        let (people, own_path) = Token::of(&place.state, PEOPLE)?;
-        let sites = Sites::new(place, state_home()?, context.surroundings()?);
-        let counter = Counter::new(context.door().shared());
+        let (agents, path) = AccessToken::of(&place.state, AGENTS)?;
+        let (people, own_path) = AccessToken::of(&place.state, PEOPLE)?;
+        let sites = ProjectSites::new(place, state_home()?, context.surroundings()?);
+        let service = ToolService::new(context.opener().shared());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let served = runtime.block_on(async {
-            let (mut term, mut int) =
-                (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+            let mut term = signal(SignalKind::terminate())?;
+            let mut int = signal(SignalKind::interrupt())?;
             let at = (self.bind, self.port);
             let server =
-                Server::bind(at, Tokens { agents, people }, counter.clone(), sites).await?;
+                WebServer::bind(at, ServerTokens { agents, people }, service.clone(), sites)
+                    .await?;
             say(context, &server, (&path, &own_path))?;
             let stop = async {
                 tokio::select! {
@@ -66,23 +69,23 @@ impl Args {
             };
             server.run(stop).await;
             if let Some(logger) = context.log {
-                logger.say(Line::new(Level::Info, "serve", "stopped"));
+                logger.say(LogLine::new(LogLevel::Info, "serve", "stopped"));
             }
             Ok(())
         });
         // Calls that take longer than the server waits for them end with the process.
         runtime.shutdown_background();
-        counter.leave();
+        service.leave();
         served
     }
 }
 
-fn say(context: &mut Context, server: &Server, (token, own): (&Path, &Path)) -> Result {
+fn say(context: &mut CommandContext, server: &WebServer, (token, own): (&Path, &Path)) -> Result {
     let out = &mut context.out;
     let url = format!("http://{}{MCP}", server.address());
     if let Some(logger) = context.log {
         let token = token.to_string_lossy().into_owned();
-        let line = Line::new(Level::Info, "serve", format!("serving {url}"));
+        let line = LogLine::new(LogLevel::Info, "serve", format!("serving {url}"));
         let own = own.to_string_lossy().into_owned();
         let line = line.with("url", url).with("token_file", token);
         logger.say(line.with("dashboard_token_file", own));

@@ -1,8 +1,7 @@
-//! What the commands that perform a session have in common.
+//! Functions that the commands that run a session share.
 
 pub(super) mod live;
-pub(crate) mod now;
-pub(crate) mod words;
+mod status_line;
 pub(super) mod worktree;
 
 use std::io::{Read, Write};
@@ -30,103 +29,106 @@ use hookloop_engine::project::Project;
 use hookloop_engine::session::Opened;
 use hookloop_engine::session::real::{Rest, Stop};
 use hookloop_hooks::runner::Runner;
-use live::{Heading, Live};
+use live::{LiveSession, SessionHeading};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::Context;
+use crate::cli::context::CommandContext;
 use crate::error::CliError;
-use crate::logs::Logged;
-use crate::output::{Result, plain};
-use crate::tui::{self, Screen, Showing};
-use crate::wire::EventJson;
+use crate::error::Result;
+use crate::json_output::EventJson;
+use crate::logs::SessionLog;
+use crate::present;
+use crate::sanitize::plain;
+use crate::tui;
+use crate::tui::Screen;
+use crate::tui::ScreenContent;
 
-/// What scripts can rely on.
+/// Exit codes that scripts can rely on.
 const NEEDS_HUMAN: u8 = 3;
 const LIMIT: u8 = 4;
 const PAUSED: u8 = 5;
 const UNPROVEN: u8 = 6;
 const CANCELLED: u8 = 130;
 
-/// How a session is shown on a terminal.
+/// The display of a session on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum SessionDisplay {
     Screen,
     Lines,
 }
 
-impl Look {
-    pub(super) fn new(is_plain: bool) -> Look {
-        if is_plain { Look::Lines } else { Look::Screen }
+impl SessionDisplay {
+    pub(super) fn new(is_plain: bool) -> SessionDisplay {
+        if is_plain { SessionDisplay::Lines } else { SessionDisplay::Screen }
     }
 }
 
-/// What a session is performed with.
-pub(super) struct Stage<'a> {
+/// The options of a session's run.
+pub(super) struct SessionStage<'a> {
     pub(super) config: &'a Path,
     pub(super) stop: Stop,
-    /// What a screen shows; none for lines.
-    pub(super) showing: Option<Showing>,
+    /// The content of a screen; none for lines.
+    pub(super) showing: Option<ScreenContent>,
 }
 
-/// Performs a session to its end, and says by the exit code what came of it.
+/// Runs a session to its end, and sets the exit code by its result.
 pub(super) fn perform(
-    context: &mut Context,
+    context: &mut CommandContext,
     project: &Project,
     opened: &Opened,
     stop: Stop,
-    look: Look,
+    look: SessionDisplay,
 ) -> Result {
     if context.out.json {
-        // How it began, or was taken on.
+        // The event that started or resumed the session.
         for stored in project.log().history(&Subject::Session(opened.id.clone()), 1)? {
             context.out.json(&EventJson::from(&stored))?;
         }
     }
     let place = context.place()?;
-    let showing = match look == Look::Screen && !context.out.json && tui::is_wanted() {
-        true => Some(context.showing()?),
-        false => None,
+    let showing = if look == SessionDisplay::Screen && !context.out.json && tui::is_wanted() {
+        Some(context.showing()?)
+    } else {
+        None
     };
-    let stage = Stage { config: &place.config(), stop, showing };
+    let stage = SessionStage { config: &place.config(), stop, showing };
     let session = drive(context, project, opened, stage)?;
     context.exit = exit_code(&session);
     Ok(())
 }
 
-/// The same, without a word about the exit code.
+/// Runs a session to its end, without an exit code.
 pub(super) fn drive(
-    context: &mut Context,
+    context: &mut CommandContext,
     project: &Project,
     opened: &Opened,
-    stage: Stage<'_>,
+    stage: SessionStage<'_>,
 ) -> Result<Session> {
-    let Stage { config, stop, showing } = stage;
+    let SessionStage { config, stop, showing } = stage;
     if let Some(logger) = context.log {
-        let mut logged = Logged::new(logger, project, opened);
+        let mut logged = SessionLog::new(logger, project, opened);
         let around = Attendance { onlooker: &mut logged, stop, rest: Rest::default(), config };
         let session = launch::perform(project, opened, around)?;
         logged.conclude(&session);
         return Ok(session);
     }
     let rules = project.rules();
-    let powers = match opened.is_ending {
-        true => Vec::new(),
-        false => muster(project, &Roll::from(&opened.plan))?,
-    };
+    let powers =
+        if opened.is_ending { Vec::new() } else { muster(project, &Roll::from(&opened.plan))? };
     let mut powers = powers;
     if !opened.is_ending
         && let Some(line) = unknown_cost(project, &opened.plan)
     {
         if context.out.json && opened.plan.limits.unpriced_turns != u32::MAX {
             let warning = json!({ "warning": { "message": line, "hint": Value::Null } });
-            // Nobody to read it changes nothing.
+            // If standard error is closed, nobody can be warned.
             let _ = writeln!(std::io::stderr(), "{warning}");
         }
         powers.push(line);
     }
-    let heading = Heading { powers: &powers, purse: &rules.limits.purse };
-    let mut live = Live::new(&mut context.out, opened, heading, stop.clone());
+    let heading = SessionHeading { powers: &powers, purse: &rules.limits.purse };
+    let mut live = LiveSession::new(&mut context.out, opened, heading, stop.clone());
     if let Some(showing) = showing {
         live.show(|| Screen::open(showing, opened.id.clone()));
     }
@@ -136,7 +138,7 @@ pub(super) fn drive(
     Ok(session)
 }
 
-/// Looks whether all agents of a session can be started; says what each may do.
+/// Checks that all agents of a session can start, and returns their permissions in words.
 pub(super) fn muster(project: &Project, roll: &Roll) -> Result<Vec<String>> {
     let runner = runner(project)?;
     let mut lines = Vec::new();
@@ -146,10 +148,8 @@ pub(super) fn muster(project: &Project, roll: &Roll) -> Result<Vec<String>> {
         let settings = fit.settings;
         let base = settings.base.filter(|base| *base != name);
         let what: Vec<&str> = base.into_iter().chain(settings.model.as_deref()).collect();
-        let what = match what.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", plain(&what.join(", "))),
-        };
+        let what =
+            if what.is_empty() { String::new() } else { format!(" ({})", plain(&what.join(", "))) };
         let role = if place == 0 { "agent" } else { "then" };
         lines.push(format!("{role} {}{what} may {}", plain(name), settings.powers()));
         let ready = check_ready(&settings, runner).map_err(Unfit::from)?;
@@ -168,7 +168,7 @@ pub(super) fn muster(project: &Project, roll: &Roll) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// What bounds a session whose agent may not report its cost, in words.
+/// Names the limits that bound a session whose agent may not report its cost.
 fn unknown_cost(project: &Project, plan: &SessionPlan) -> Option<String> {
     let rules = project.rules();
     let settings = rules.agent(&plan.agent).ok()?;
@@ -176,7 +176,7 @@ fn unknown_cost(project: &Project, plan: &SessionPlan) -> Option<String> {
     if rules.price(&plan.agent, model).is_some() {
         return None;
     }
-    // A program of the user's own need not have a model.
+    // A user's own program may have no model.
     let is_bounded = plan.limits.unpriced_turns != u32::MAX;
     let agent = plain(&plan.agent);
     let why = match settings.cost_report() {
@@ -188,12 +188,12 @@ fn unknown_cost(project: &Project, plan: &SessionPlan) -> Option<String> {
     let limits = &plan.limits;
     let unpriced = match limits.unpriced_turns {
         u32::MAX => String::new(),
-        turns => format!(", {} of unknown cost", words::counted(turns, "turn", "turns")),
+        turns => format!(", {} of unknown cost", present::counted(turns, "turn", "turns")),
     };
     Some(format!(
         "cost may be unknown: {why}, so the limit of {} can't bound it; bounded by {}, {} tokens{unpriced}",
         Dollars(limits.cost_micros),
-        words::counted(limits.iterations, "iteration", "iterations"),
+        present::counted(limits.iterations, "iteration", "iterations"),
         CompactCount(limits.tokens),
     ))
 }
@@ -213,13 +213,13 @@ pub(super) fn exit_code(session: &Session) -> u8 {
     }
 }
 
-/// Whether a complete session is proven, or had nothing to prove.
+/// Whether a complete session is proven, or had no work to prove.
 fn is_sound(session: &Session) -> bool {
     let is_accepted = session.outcome == Some(SessionOutcome::Complete { unproven: true });
     session.is_proven() || session.had_nothing_to_do() && !is_accepted
 }
 
-/// The first signal ends the session as it should be ended, the second one ends the program.
+/// Handles signals: the first ends the session in order, the second ends the program.
 pub(super) fn heed_signals() -> Result<Stop> {
     let stop = Stop::new()?;
     let asked = Arc::new(AtomicBool::new(false));
@@ -228,7 +228,7 @@ pub(super) fn heed_signals() -> Result<Stop> {
         for signal in signals {
             signal_hook::low_level::pipe::register(*signal, OwnedFd::from(writes.try_clone()?))?;
         }
-        let heed = Heed { reads, asked: Arc::clone(&asked), stop: stop.clone() };
+        let heed = SignalHandler { reads, asked: Arc::clone(&asked), stop: stop.clone() };
         let is_key = signals == [SIGINT];
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || heed.run(is_key))?;
     }
@@ -236,19 +236,19 @@ pub(super) fn heed_signals() -> Result<Stop> {
 }
 
 /// Waits for signals.
-struct Heed {
-    /// Has a byte for each.
+struct SignalHandler {
+    /// Receives one byte for each signal.
     reads: UnixStream,
-    /// There was one before.
+    /// Whether there was a signal before.
     asked: Arc<AtomicBool>,
     stop: Stop,
 }
 
-impl Heed {
+impl SignalHandler {
     fn run(mut self, is_key: bool) {
         let mut byte = [0];
         while self.reads.read(&mut byte).is_ok_and(|read| read > 0) {
-            // Who reads in a pager means that by ctrl-c.
+            // In a pager, ctrl-c is for the pager.
             if is_key && tui::is_lent() {
                 continue;
             }

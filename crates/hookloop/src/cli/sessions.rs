@@ -4,44 +4,49 @@ use hookloop_core::id::Subject;
 use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
 
-use super::session::{runner, words};
-use super::{Context, machine, traces};
-use crate::output::{BOLD, Cell, DIM, Result, plain};
-use crate::wire::{EventJson, SessionJson};
+use super::session::runner;
+use super::traces;
+use crate::cli::context::CommandContext;
+use crate::environment::machine;
+use crate::error::Result;
+use crate::json_output::{EventJson, SessionJson};
+use crate::output::{BOLD, DIM, TableCell};
+use crate::present;
+use crate::sanitize::plain;
 
 #[derive(clap::Subcommand)]
-pub(crate) enum Command {
-    List(List),
-    Show(Show),
-    Trace(traces::Args),
+pub(crate) enum SessionsCommand {
+    List(SessionList),
+    Show(SessionShow),
+    Trace(traces::SessionTraceArgs),
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl SessionsCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         match self {
-            Command::List(args) => args.run(context),
-            Command::Show(args) => args.run(context),
-            Command::Trace(args) => args.run(context),
+            SessionsCommand::List(args) => args.run(context),
+            SessionsCommand::Show(args) => args.run(context),
+            SessionsCommand::Trace(args) => args.run(context),
         }
     }
 }
 
 /// The latest sessions, newest first
 #[derive(clap::Args)]
-pub(crate) struct List {
+pub(crate) struct SessionList {
     /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
 }
 
-impl List {
-    fn run(self, context: &mut Context) -> Result {
+impl SessionList {
+    fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let runner = runner(&project)?;
         let rows = project.read(|view| view.sessions(self.limit))?;
         let state = |row: &SessionRow| {
             let is_running = !row.is_over() && open::is_running(runner, &row.id);
-            words::state(row, is_running, &machine()).to_string()
+            present::state(row, is_running, &machine()).to_string()
         };
         let out = &mut context.out;
         if out.json {
@@ -52,20 +57,24 @@ impl List {
         if rows.is_empty() {
             return out.line("No sessions yet: hookloop run \"…\" --agent 'command:./agent.sh'");
         }
-        let (now, is_read) = (project.now(), out.terminal);
-        let started = |row: &SessionRow| match is_read {
-            true => words::ago(now.millis_since(row.started_at)),
-            false => row.started_at.to_string(),
+        let now = project.now();
+        let is_read = out.terminal;
+        let started = |row: &SessionRow| {
+            if is_read {
+                present::ago(now.millis_since(row.started_at))
+            } else {
+                row.started_at.to_string()
+            }
         };
-        let cells: Vec<Vec<Cell>> = rows
+        let cells: Vec<Vec<TableCell>> = rows
             .iter()
             .map(|row| {
                 vec![
-                    Cell::new(&row.id),
-                    Cell::new(state(row)),
-                    Cell::new(row.iteration),
-                    Cell::new(started(row)),
-                    Cell::new(plain(&row.work)),
+                    TableCell::new(&row.id),
+                    TableCell::new(state(row)),
+                    TableCell::new(row.iteration),
+                    TableCell::new(started(row)),
+                    TableCell::new(plain(&row.work)),
                 ]
             })
             .collect();
@@ -75,13 +84,13 @@ impl List {
 
 /// What happened in a session
 #[derive(clap::Args)]
-pub(crate) struct Show {
+pub(crate) struct SessionShow {
     /// Its id, the start of it, or its name
     session: String,
 }
 
-impl Show {
-    fn run(self, context: &mut Context) -> Result {
+impl SessionShow {
+    fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let row = open::find(&project, &self.session)?;
         let session = open::session(&project, &row.id)?;
@@ -90,7 +99,8 @@ impl Show {
         if out.json {
             return events.iter().try_for_each(|event| out.json(&EventJson::from(event)));
         }
-        let (agent, work) = (plain(&row.agent), words::work(&session.plan.work));
+        let agent = plain(&row.agent);
+        let work = present::work(&session.plan.work);
         out.line(format_args!("{BOLD}session {}{BOLD:#}  {work}", row.id))?;
         out.line(format_args!(
             "{DIM}agent {agent}, on {}, since {}{DIM:#}",
@@ -99,24 +109,26 @@ impl Show {
         ))?;
         out.line(format_args!("{DIM}limits: {}{DIM:#}", session.plan.limits))?;
         for stored in &events {
-            let Some((weight, text)) = words::line(&stored.event.body, &session.plan.limits) else {
+            let Some((weight, text)) = present::line(&stored.event.body, &session.plan.limits)
+            else {
                 continue;
             };
             let at = stored.event.at;
             match weight {
-                words::Weight::Heading => {
+                present::StepSeverity::Heading => {
                     out.line(format_args!("{DIM}{at}{DIM:#} {BOLD}{text}{BOLD:#}"))?
                 }
                 _ => out.line(format_args!("{DIM}{at}{DIM:#}   {text}"))?,
             }
-            for line in words::details(&stored.event.body) {
+            for line in present::details(&stored.event.body) {
                 out.line(format_args!("{DIM}{at}{DIM:#}   {line}"))?;
             }
         }
-        let (_, text, next) = words::conclusion(row.id.as_str(), &session);
-        let text = match session.is_over() {
-            true => text,
-            false => format!("{} after {} iterations", row.state, session.iteration),
+        let (_, text, next) = present::conclusion(row.id.as_str(), &session);
+        let text = if session.is_over() {
+            text
+        } else {
+            format!("{} after {} iterations", row.state, session.iteration)
         };
         out.line(format_args!("{BOLD}{text}{BOLD:#}"))?;
         match next.filter(|_| session.is_over()) {

@@ -1,15 +1,23 @@
+use anstyle::AnsiColor;
+use hookloop_config::paths::Place;
 use hookloop_core::delivery::QueuePlace;
+use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
+use hookloop_engine::error::EngineError;
 use hookloop_engine::gate_agreement;
 use hookloop_engine::kept::Kept;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::now::NowRecord;
+use hookloop_engine::store::{DelayedTasks, Seq};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Context;
-use super::session::{now, words};
-use crate::output::{DIM, Result, plain, state_style};
+use crate::cli::context::CommandContext;
+use crate::error::Result;
+use crate::output::{CommandOutput, DIM, state_style};
+use crate::present::now;
+use crate::present;
+use crate::sanitize::plain;
 
 /// Tasks on their way into the base that are shown.
 const MERGING_MAX: usize = 20;
@@ -19,126 +27,193 @@ const RUNNING_MAX: usize = 20;
 
 /// Say how the project stands
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct StatusArgs {}
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl StatusArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let place = context.place()?;
         let project = context.project_to_read()?;
-        let (totals, claimed, stuck, due, running, problems) = project.read(|view| {
-            let (stuck, due) = (view.count_stuck()?, view.count_due()?);
-            let (totals, claimed) = (view.totals()?, view.count_claimed()?);
-            Ok((totals, claimed, stuck, due, view.count_runs()?, view.count_problems()?))
-        })?;
-        let (counts, early) = project.read(|view| Ok((view.counts()?, view.early()?)))?;
-        let merging = merging(&project)?;
-        let sessions = sessions(&project)?;
-        let interrupted = interrupted(&project)?;
-        let kept = project.kept();
-        let weakened = gate_agreement::weakened_lines(&project);
-        let foreign = project.foreign_messages()?.len();
-        let replaced =
-            project.store().replaced().map_err(hookloop_engine::error::EngineError::from)?;
+        let status = ProjectStatus::read(&project)?;
         let out = &mut context.out;
         if out.json {
-            let tasks: serde_json::Map<String, serde_json::Value> =
-                counts.iter().map(|(state, n)| (state.name().to_owned(), json!(n))).collect();
-            return out.json(&json!({
-                "root": place.root,
-                "state": place.state,
-                "store": store_json(kept),
-                "events": totals.head,
-                "tasks": tasks,
-                "claimed": claimed,
-                "problems": problems,
-                "weakened_gates": weakened,
-                "foreign_messages": foreign,
-                "replaced_log": replaced,
-                "sessions": sessions,
-                "interrupted_sessions": interrupted,
-                "merging": merging,
-                "waiting_on_blocked": stuck,
-                "waiting_for_time": { "tasks": early.count, "next": early.next },
-                "reactions_due": due,
-                "workflows": {
-                    "running": running,
-                    "completed": totals.runs.completed,
-                    "failed": totals.runs.failed,
-                },
-            }));
+            return out.json(&status.json(&place, project.kept()));
         }
-        out.line(format_args!("{DIM}project{DIM:#}  {}", place.root.display()))?;
-        match kept {
-            Kept::Here => {
-                out.line(format_args!("{DIM}kept in{DIM:#}  {}", place.state.display()))?
-            }
-            Kept::Nats { urls, project, standing } => {
-                let copies = match standing.copies {
-                    1 => "1 copy".to_owned(),
-                    n => format!("{n} copies"),
-                };
-                out.line(format_args!("{DIM}kept in{DIM:#}  {urls} as {project}, {copies}"))?;
-                for doubt in &standing.accepted {
-                    let red = anstyle::AnsiColor::Red.on_default().bold();
-                    out.line(format_args!("{red} UNSAFE{red:#}  {}", plain(doubt)))?;
-                }
-            }
-        }
-        if !weakened.is_empty() {
-            let red = anstyle::AnsiColor::Red.on_default().bold();
+        print_store(out, &place, project.kept())?;
+        status.print_warnings(out)?;
+        status.print_tasks(out)?;
+        status.print_sessions(out, project.now())?;
+        status.print_notes(out)
+    }
+}
+
+/// The figures that `hookloop status` shows.
+struct ProjectStatus {
+    events: Seq,
+    tasks: u64,
+    counts: [(TaskState, u64); 6],
+    early: DelayedTasks,
+    claimed: u64,
+    stuck: u64,
+    due: u64,
+    running_workflows: u64,
+    completed_workflows: u64,
+    failed_workflows: u64,
+    problems: u64,
+    merging: Vec<WaitingMerge>,
+    sessions: Vec<RunningSession>,
+    interrupted: Vec<InterruptedSession>,
+    weakened: Vec<String>,
+    foreign: usize,
+    replaced: Option<Seq>,
+}
+
+impl ProjectStatus {
+    fn read(project: &Project) -> Result<ProjectStatus> {
+        let merging = merging(project)?;
+        let sessions = sessions(project)?;
+        let interrupted = interrupted(project)?;
+        let weakened = gate_agreement::weakened_lines(project);
+        let foreign = project.foreign_messages()?.len();
+        let replaced = project.store().replaced().map_err(EngineError::from)?;
+        let status = project.read(|view| {
+            let totals = view.totals()?;
+            Ok(ProjectStatus {
+                events: totals.head,
+                tasks: totals.tasks(),
+                counts: view.counts()?,
+                early: view.early()?,
+                claimed: view.count_claimed()?,
+                stuck: view.count_stuck()?,
+                due: view.count_due()?,
+                running_workflows: view.count_runs()?,
+                completed_workflows: totals.runs.completed,
+                failed_workflows: totals.runs.failed,
+                problems: view.count_problems()?,
+                merging,
+                sessions,
+                interrupted,
+                weakened,
+                foreign,
+                replaced,
+            })
+        })?;
+        Ok(status)
+    }
+
+    fn json(&self, place: &Place, kept: &Kept) -> Value {
+        let tasks: serde_json::Map<String, Value> =
+            self.counts.iter().map(|(state, n)| (state.name().to_owned(), json!(n))).collect();
+        json!({
+            "root": place.root,
+            "state": place.state,
+            "store": store_json(kept),
+            "events": self.events,
+            "tasks": tasks,
+            "claimed": self.claimed,
+            "problems": self.problems,
+            "weakened_gates": self.weakened,
+            "foreign_messages": self.foreign,
+            "replaced_log": self.replaced,
+            "sessions": self.sessions,
+            "interrupted_sessions": self.interrupted,
+            "merging": self.merging,
+            "waiting_on_blocked": self.stuck,
+            "waiting_for_time": { "tasks": self.early.count, "next": self.early.next },
+            "reactions_due": self.due,
+            "workflows": {
+                "running": self.running_workflows,
+                "completed": self.completed_workflows,
+                "failed": self.failed_workflows,
+            },
+        })
+    }
+
+    fn print_warnings(&self, out: &mut CommandOutput) -> Result {
+        let red = AnsiColor::Red.on_default().bold();
+        if !self.weakened.is_empty() {
             let text = "fewer or weaker than you agreed to: hookloop hooks trust";
             out.line(format_args!("{red}  gates{red:#}  {text}"))?;
-            for line in &weakened {
-                out.line(format_args!("         {}", plain(line)))?;
-            }
         }
-        let red = anstyle::AnsiColor::Red.on_default().bold();
-        if foreign > 0 {
+        for line in &self.weakened {
+            out.line(format_args!("         {}", plain(line)))?;
+        }
+        if self.foreign > 0 {
             let text = "foreign messages are in the log, and are skipped: hookloop verify";
-            out.line(format_args!("{red}    log{red:#}  {foreign} {text}"))?;
+            out.line(format_args!("{red}    log{red:#}  {} {text}", self.foreign))?;
         }
-        if let Some(last) = replaced {
+        if let Some(last) = self.replaced {
             let text =
                 "the stream was made anew, and acknowledged events are gone: hookloop verify";
             out.line(format_args!("{red}    log{red:#}  {text} (the last was {last})"))?;
         }
-        out.line(format_args!("{DIM} events{DIM:#}  {}", totals.head))?;
-        out.line(format_args!("{DIM}  tasks{DIM:#}  {}", totals.tasks()))?;
-        for (state, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
-            let style = state_style(state);
+        Ok(())
+    }
+
+    fn print_tasks(&self, out: &mut CommandOutput) -> Result {
+        out.line(format_args!("{DIM} events{DIM:#}  {}", self.events))?;
+        out.line(format_args!("{DIM}  tasks{DIM:#}  {}", self.tasks))?;
+        for (state, count) in self.counts.iter().filter(|(_, count)| *count > 0) {
+            let style = state_style(*state);
             out.line(format_args!("{count:>9}  {style}{state}{style:#}"))?;
         }
-        if let Some(next) = early.next {
+        if let Some(next) = self.early.next {
             let text = format!("waiting for their time, the next for {}", next.brief());
-            out.line(format_args!("{:>9}  {text}", early.count))?;
+            out.line(format_args!("{:>9}  {text}", self.early.count))?;
         }
-        for session in &sessions {
+        Ok(())
+    }
+
+    fn print_sessions(&self, out: &mut CommandOutput, at: Timestamp) -> Result {
+        for session in &self.sessions {
             let task = session.task.as_ref().map_or(String::new(), |task| format!(" task {task},"));
-            let text = format!("{}{task} {}", session.id, now::line(&session.now, project.now()));
+            let text = format!("{}{task} {}", session.id, now::line(&session.now, at));
             let text = out.fitting(&plain(&text), "running  ".len());
             out.line(format_args!("{DIM}running{DIM:#}  {text}"))?;
         }
-        for session in &interrupted {
+        for session in &self.interrupted {
             let task =
                 session.task.as_ref().map_or(String::new(), |task| format!(" (task {task})"));
             let text = format!("{}{task} was interrupted: {}", session.id, session.next);
             out.line(format_args!("{DIM}session{DIM:#}  {}", plain(&text)))?;
         }
-        for waiting in &merging {
+        for waiting in &self.merging {
             let text = format!("{}: {}", waiting.task, waiting.text());
             out.line(format_args!("{DIM}merging{DIM:#}  {}", plain(&text)))?;
         }
+        Ok(())
+    }
+
+    fn print_notes(&self, out: &mut CommandOutput) -> Result {
         let notes = [
-            (problems, "waiting for you: hookloop inbox list"),
-            (claimed, "claimed: hookloop task list --state active"),
-            (stuck, "waiting for a blocked task: hookloop task list --state blocked"),
-            (due, "reactions left to do: any command does them"),
-            (totals.runs.failed, "workflows failed: hookloop log --type workflow_failed"),
+            (self.problems, "waiting for you: hookloop inbox list"),
+            (self.claimed, "claimed: hookloop task list --state active"),
+            (self.stuck, "waiting for a blocked task: hookloop task list --state blocked"),
+            (self.due, "reactions left to do: any command does them"),
+            (self.failed_workflows, "workflows failed: hookloop log --type workflow_failed"),
         ];
         for (count, text) in notes.into_iter().filter(|(count, _)| *count > 0) {
             out.line(format_args!("{count:>9}  {text}"))?;
         }
         Ok(())
+    }
+}
+
+fn print_store(out: &mut CommandOutput, place: &Place, kept: &Kept) -> Result {
+    out.line(format_args!("{DIM}project{DIM:#}  {}", place.root.display()))?;
+    match kept {
+        Kept::Here => out.line(format_args!("{DIM}kept in{DIM:#}  {}", place.state.display())),
+        Kept::Nats { urls, project, standing } => {
+            let copies = match standing.copies {
+                1 => "1 copy".to_owned(),
+                n => format!("{n} copies"),
+            };
+            out.line(format_args!("{DIM}kept in{DIM:#}  {urls} as {project}, {copies}"))?;
+            for doubt in &standing.accepted {
+                let red = AnsiColor::Red.on_default().bold();
+                out.line(format_args!("{red} UNSAFE{red:#}  {}", plain(doubt)))?;
+            }
+            Ok(())
+        }
     }
 }
 
@@ -156,7 +231,9 @@ fn sessions(project: &Project) -> Result<Vec<RunningSession>> {
     let rows = project.read(|view| view.open_sessions(RUNNING_MAX))?;
     let running = rows.into_iter().filter_map(|row| {
         let now = now::of(project, &row.id)?;
-        let (id, work, since) = (row.id.to_string(), row.work, row.started_at);
+        let id = row.id.to_string();
+        let work = row.work;
+        let since = row.started_at;
         Some(RunningSession { id, work, task: now.task.clone().or(row.task), since, now })
     });
     Ok(running.collect())
@@ -175,9 +252,10 @@ struct InterruptedSession {
 
 fn interrupted(project: &Project) -> Result<Vec<InterruptedSession>> {
     let rows = project.read(|view| view.open_sessions(RUNNING_MAX))?;
-    let interrupted = rows.into_iter().filter(|row| words::is_interrupted(project, row));
+    let interrupted = rows.into_iter().filter(|row| present::is_interrupted(project, row));
     let described = interrupted.map(|row| {
-        let (id, next) = (row.id.to_string(), format!("hookloop resume {}", row.id));
+        let id = row.id.to_string();
+        let next = format!("hookloop resume {}", row.id);
         InterruptedSession { id, work: row.work, task: row.task, since: row.started_at, next }
     });
     Ok(described.collect())
@@ -200,12 +278,13 @@ impl WaitingMerge {
     }
 }
 
-/// Submitted tasks for which it is known what the forge waits for.
+/// Returns submitted tasks with the condition that the forge waits for.
 fn merging(project: &Project) -> Result<Vec<WaitingMerge>> {
     let waiting = project.read(|view| view.waiting(MERGING_MAX))?;
     let awaited = waiting.into_iter().filter_map(|waiting| {
         let awaited = waiting.delivery.awaited?;
-        let (task, waits_for) = (waiting.row.task.id.to_string(), awaited.reason?);
+        let task = waiting.row.task.id.to_string();
+        let waits_for = awaited.reason?;
         Some(WaitingMerge { task, waits_for, queue: awaited.queue })
     });
     Ok(awaited.collect())

@@ -9,10 +9,12 @@ use hookloop_hooks::runner::Runner;
 use serde_json::json;
 
 use super::session::runner;
-use super::{Context, machine};
-use crate::output::{DIM, Result};
+use crate::cli::context::CommandContext;
+use crate::environment::machine;
+use crate::error::Result;
+use crate::output::DIM;
 
-/// How long the command waits until the session has stopped, and how often it looks.
+/// How long the command waits until the session has stopped, and how often it checks.
 const WAIT_MAX: Duration = Duration::from_secs(15);
 const WAIT_POLL: Duration = Duration::from_millis(50);
 
@@ -21,13 +23,13 @@ const WAIT_POLL: Duration = Duration::from_millis(50);
 /// Ends the agent and its hooks, in another terminal, too. `session_end` hooks run. The session can continue later:
 /// `hookloop resume`.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct StopArgs {
     /// Id, start of the id, or name [default: the session that runs in this directory]
     session: Option<String>,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl StopArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let runner = runner(&project)?;
         let request = open::stop(&project, runner, self.session.as_deref(), &machine())?;
@@ -68,6 +70,7 @@ fn wait(project: &Project, runner: &Runner, request: &StopRequest) -> bool {
 
 /// The command that continues the work: a worker's task was blocked, and waits in the inbox.
 fn next(project: &Project, id: &SessionId) -> Option<String> {
+    // The stop is stored; only the suggested command is left out.
     let session = open::session(project, id).ok()?;
     Some(match session.plan.worker {
         Some(_) => "hookloop inbox".to_owned(),

@@ -2,18 +2,18 @@
 
 use super::hooks::trust::ask;
 use super::install::{ScopeArgs, agent_of, conclude, outcome, screen};
-use super::{Context, state_home};
-use crate::error::CliError;
+use crate::cli::context::CommandContext;
+use crate::environment::state_home;
+use crate::error::{CliError, Result};
 use crate::native::plan;
-use crate::native::record::Records;
-use crate::output::Result;
+use crate::native::record::InstallRecords;
 
 /// Take hookloop's hooks out of an agent's settings
 ///
 /// Files that nobody changed since are as they were before `hookloop install`, byte for byte; of others exactly
 /// hookloop's entries go.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct UninstallArgs {
     /// claude, codex or gemini
     agent: String,
 
@@ -25,15 +25,16 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl UninstallArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let agent = agent_of(&self.agent)?;
         let ground = self.scope.ground(context, agent)?;
-        let mut records = Records::load(&state_home()?);
+        let mut records = InstallRecords::load(&state_home()?);
         let plan = plan::uninstall(&ground, &records)?;
         let out = &mut context.out;
         screen(out, &plan)?;
-        let (name, scope) = (agent.name(), ground.scope.name());
+        let name = agent.name();
+        let scope = ground.scope.name();
         if !plan.changes.is_empty() && !self.yes {
             let hint = format!("hookloop uninstall {name} --{scope} --yes");
             if !ask(out, &format!("these changes for {name}"), "Write this?", &hint)? {

@@ -11,17 +11,19 @@ use hookloop_engine::session::open;
 use hookloop_engine::store::{BudgetReservation, SpentAmount, UsageBy, UsageRow};
 use serde_json::{Value, json};
 
-use super::Context;
-use crate::output::{BOLD, Cell, DIM, Result, plain};
+use crate::cli::context::CommandContext;
+use crate::error::Result;
+use crate::output::{BOLD, DIM, TableCell};
+use crate::sanitize::plain;
 
 /// What turns used, and how the purse stands
 ///
 /// Days are those of the calendar in UTC. What is shown is what agents told.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct UsageArgs {
     /// What to add up by
     #[arg(long, value_name = "WHAT", default_value = "day")]
-    by: By,
+    by: UsageGrouping,
 
     /// From this day on, such as 2026-11-01
     #[arg(long, value_name = "DAY", value_parser = day)]
@@ -33,20 +35,20 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum By {
+enum UsageGrouping {
     Day,
     Session,
     Task,
     Agent,
 }
 
-impl From<By> for UsageBy {
-    fn from(by: By) -> UsageBy {
+impl From<UsageGrouping> for UsageBy {
+    fn from(by: UsageGrouping) -> UsageBy {
         match by {
-            By::Day => UsageBy::Day,
-            By::Session => UsageBy::Session,
-            By::Task => UsageBy::Task,
-            By::Agent => UsageBy::Agent,
+            UsageGrouping::Day => UsageBy::Day,
+            UsageGrouping::Session => UsageBy::Session,
+            UsageGrouping::Task => UsageBy::Task,
+            UsageGrouping::Agent => UsageBy::Agent,
         }
     }
 }
@@ -55,33 +57,30 @@ fn day(text: &str) -> std::result::Result<Day, String> {
     text.parse().map_err(|_| format!("`{text}` is not a day, such as 2026-11-01"))
 }
 
-/// Everything that is known of the purse, at one moment.
-struct Standing {
+/// The state of the purse at one moment.
+struct PurseReport {
     bounds: Purse,
     today: Day,
     spent_today: SpentAmount,
     spent_ever: SpentAmount,
-    reservations: Vec<Held>,
+    reservations: Vec<HeldReservation>,
 }
 
-struct Held {
+struct HeldReservation {
     reservation: BudgetReservation,
-    /// A program on this machine has the session; what others do is not known here.
+    /// A process of this machine runs the session; processes of other machines are unknown here.
     is_running: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
-        let (project, bounds) = match self.fleet {
-            true => {
-                let fleet = super::fleet::open(context)?;
-                (fleet.log().clone(), fleet.budget()?)
-            }
-            false => {
-                let project = context.project_to_read()?;
-                let bounds = project.rules().limits.purse;
-                (project, bounds)
-            }
+impl UsageArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+        let (project, bounds) = if self.fleet {
+            let fleet = super::fleet::open(context)?;
+            (fleet.log().clone(), fleet.budget()?)
+        } else {
+            let project = context.project_to_read()?;
+            let bounds = project.rules().limits.purse;
+            (project, bounds)
         };
         let rows = project.read(|view| view.usage(self.by.into(), self.since))?;
         let standing = standing(&project, bounds)?;
@@ -102,7 +101,7 @@ impl Args {
                 None => "No turn has ended yet.".to_owned(),
             })?;
         } else {
-            let mut cells: Vec<Vec<Cell>> = rows.iter().map(cells).collect();
+            let mut cells: Vec<Vec<TableCell>> = rows.iter().map(cells).collect();
             cells.push(self::cells(&total));
             let headings = ["cost", "turns", "input", "cached", "output", self.heading()];
             out.table(&headings, &cells)?;
@@ -112,57 +111,59 @@ impl Args {
 
     fn heading(&self) -> &'static str {
         match self.by {
-            By::Day => "day",
-            By::Session => "session",
-            By::Task => "task",
-            By::Agent => "agent",
+            UsageGrouping::Day => "day",
+            UsageGrouping::Session => "session",
+            UsageGrouping::Task => "task",
+            UsageGrouping::Agent => "agent",
         }
     }
 }
 
-fn standing(project: &Project, bounds: Purse) -> Result<Standing> {
+fn standing(project: &Project, bounds: Purse) -> Result<PurseReport> {
     let today = Day::from(project.now());
     let (spent_today, spent_ever, held) = project
         .read(|view| Ok((view.spent(Some(today))?, view.spent(None)?, view.reservations()?)))?;
     let is_running = |session: &SessionId| {
         project.runner().is_some_and(|runner| open::is_running(runner, session))
     };
-    let held = held
-        .into_iter()
-        .map(|reservation| Held { is_running: is_running(&reservation.session), reservation });
-    Ok(Standing { bounds, today, spent_today, spent_ever, reservations: held.collect() })
+    let held = held.into_iter().map(|reservation| HeldReservation {
+        is_running: is_running(&reservation.session),
+        reservation,
+    });
+    Ok(PurseReport { bounds, today, spent_today, spent_ever, reservations: held.collect() })
 }
 
 fn total(rows: &[UsageRow]) -> UsageRow {
-    let (key, usage) = ("total".to_owned(), Usage::default());
+    let key = "total".to_owned();
+    let usage = Usage::default();
     let mut total = UsageRow { key, turns: 0, usage, unpriced_turns: 0 };
     rows.iter().for_each(|row| total.add(row));
     total
 }
 
-fn cells(row: &UsageRow) -> Vec<Cell> {
+fn cells(row: &UsageRow) -> Vec<TableCell> {
     let key = match row.key.as_str() {
         "" => "no task",
         key => key,
     };
     let usage = &row.usage;
     vec![
-        Cell::new(row.cost()),
-        Cell::new(row.turns),
-        Cell::new(CompactCount(usage.input_tokens)),
-        Cell::new(CompactCount(usage.cached_tokens)),
-        Cell::new(CompactCount(usage.output_tokens)),
-        Cell::new(plain(key)),
+        TableCell::new(row.cost()),
+        TableCell::new(row.turns),
+        TableCell::new(CompactCount(usage.input_tokens)),
+        TableCell::new(CompactCount(usage.cached_tokens)),
+        TableCell::new(CompactCount(usage.output_tokens)),
+        TableCell::new(plain(key)),
     ]
 }
 
-fn line_json(by: By, row: &UsageRow) -> Value {
+fn line_json(by: UsageGrouping, row: &UsageRow) -> Value {
     let mut line = usage_json(row);
     let key = match by {
-        By::Day => "day",
-        By::Session => "session",
-        By::Task => "task",
-        By::Agent => "agent",
+        UsageGrouping::Day => "day",
+        UsageGrouping::Session => "session",
+        UsageGrouping::Task => "task",
+        UsageGrouping::Agent => "agent",
     };
     line[key] = match row.key.as_str() {
         "" => Value::Null,
@@ -183,13 +184,13 @@ fn usage_json(row: &UsageRow) -> Value {
     })
 }
 
-impl Standing {
+impl PurseReport {
     fn reserved(&self) -> Amount {
         let held = self.reservations.iter().map(|held| held.reservation.amount);
         held.fold(Amount::default(), Amount::plus)
     }
 
-    /// The bounds that there are, each with what was spent of it.
+    /// Returns the bounds, each with the amount that was spent.
     fn periods(&self) -> Vec<(&'static str, BudgetBounds, SpentAmount)> {
         let all = [
             ("day", self.bounds.day, self.spent_today),
@@ -211,7 +212,7 @@ impl Standing {
                 "left": bounds(left),
             })
         };
-        let holder = |held: &Held| {
+        let holder = |held: &HeldReservation| {
             json!({
                 "session": held.reservation.session.as_str(),
                 "since": held.reservation.since.to_string(),
@@ -246,13 +247,11 @@ impl Standing {
         }
         for held in &self.reservations {
             let BudgetReservation { session, since, amount } = &held.reservation;
-            let hint = match held.is_running {
-                true => String::new(),
-                false => {
-                    let hint =
-                        format!("hookloop resume {session}, with --take-over from elsewhere");
-                    format!("  {DIM}not running here; if it died:{DIM:#} {hint}")
-                }
+            let hint = if held.is_running {
+                String::new()
+            } else {
+                let hint = format!("hookloop resume {session}, with --take-over from elsewhere");
+                format!("  {DIM}not running here; if it died:{DIM:#} {hint}")
             };
             lines.push(format!("  {session} holds {amount} since {since}{hint}"));
         }

@@ -4,10 +4,11 @@ use hookloop_engine::store::LogDefect;
 use hookloop_fleet::fleet::Fleet;
 use serde_json::json;
 
-use super::{Context, state_home};
-use crate::error::CliError;
-use crate::output::{Result, plain};
+use crate::cli::context::CommandContext;
+use crate::environment::state_home;
+use crate::error::{CliError, Result};
 use crate::progress;
+use crate::sanitize::plain;
 
 /// Foreign messages that are named in an error; JSON has more.
 const NAMED_MAX: usize = 5;
@@ -17,7 +18,7 @@ const NAMED_MAX: usize = 5;
 /// Every event carries a hash over itself and the one before it. On a shared store, the check compares the log with
 /// the head that this machine has acknowledged. Then it derives the view again and compares every row.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct VerifyArgs {
     /// Accept the foreign messages in a shared log, so that later checks report new ones only
     #[arg(long)]
     accept_foreign: bool,
@@ -27,12 +28,12 @@ pub(crate) struct Args {
     fleet: bool,
 }
 
-impl Args {
+impl VerifyArgs {
     pub(crate) fn accepts(&self) -> bool {
         self.accept_foreign
     }
 
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let checked = self.check(context);
         match checked {
             Err(error) if error.is_log_damage() => {
@@ -46,7 +47,7 @@ impl Args {
         }
     }
 
-    fn check(self, context: &mut Context) -> Result {
+    fn check(self, context: &mut CommandContext) -> Result {
         let CheckedLog { project, words } =
             CheckedLog::open(context, self.fleet, AfterLoss::Check)?;
         let accepted = if self.accept_foreign { project.accept_foreign()? } else { 0 };
@@ -108,7 +109,7 @@ pub(super) struct LogWords {
 
 impl CheckedLog {
     pub(super) fn open(
-        context: &mut Context,
+        context: &mut CommandContext,
         of_fleet: bool,
         after_loss: AfterLoss,
     ) -> Result<CheckedLog> {
@@ -127,7 +128,7 @@ impl CheckedLog {
 
 impl LogWords {
     /// The error that a broken log or view is, with the way out.
-    pub(super) fn error_of(self, broken: &LogDefect, context: &Context) -> CliError {
+    pub(super) fn error_of(self, broken: &LogDefect, context: &CommandContext) -> CliError {
         let error = self.error_without_path(broken);
         if !self.is_shared && self.fleet.is_empty() && matches!(broken, LogDefect::File(_)) {
             return context.with_log_path(error.about_damage());

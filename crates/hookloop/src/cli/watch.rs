@@ -2,23 +2,22 @@
 
 use hookloop_engine::session::open;
 
-use super::Context;
 use super::resume;
-use crate::error::CliError;
-use crate::output::Result;
-use crate::tui::{self, Parting};
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
+use crate::tui::{self, ScreenParting};
 
 /// Watch what runs, and act on it: problems, sessions, tasks on a screen
 ///
 /// Shows all sessions of the project, those of other processes and machines, too. Keys are at the bottom; ? has all.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WatchArgs {
     /// The session to begin with: its id, the start of it, or its name
     session: Option<String>,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl WatchArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         if context.out.json || !tui::is_possible() {
             let message = "a screen needs a terminal, on standard input and output";
             return Err(CliError::usage(message).hint("hookloop log --follow"));
@@ -28,8 +27,8 @@ impl Args {
         let session = wanted.map(|wanted| open::find(&project, wanted)).transpose()?;
         let parting = tui::watch(context.showing()?, session.map(|row| row.id))?;
         match parting {
-            Parting::Resume(id) => resume::Args::of(&id).run(context),
-            Parting::Left | Parting::Closed => Ok(()),
+            ScreenParting::Resume(id) => resume::ResumeArgs::of(&id).run(context),
+            ScreenParting::Left | ScreenParting::Closed => Ok(()),
         }
     }
 }

@@ -38,14 +38,25 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use told::{ToldJson, json_of, line_of, log_line};
 
-use super::run::{AGENT_VARIABLE, length, permissions};
-use super::{Context, machine, state_home, traces, user_name};
+use super::run::AGENT_VARIABLE;
+use super::traces;
+use super::value_parsers::length;
+use super::value_parsers::permissions;
+use crate::cli::context::CommandContext;
+use crate::environment::machine;
+use crate::environment::state_home;
+use crate::environment::user_name;
 use crate::error::CliError;
-use crate::logs::{Level, Line, LogArgs};
-use crate::metrics::{Endpoint, Tally};
-use crate::output::{Output, Result, plain};
+use crate::error::Result;
+use crate::logs::LogArgs;
+use crate::logs::LogLevel;
+use crate::logs::LogLine;
+use crate::metrics::WorkerTally;
+use crate::output::CommandOutput;
+use crate::sanitize::plain;
+use crate::web::MetricsEndpoint;
 
-/// A lease has to outlast an election of servers, with signs of life to spare.
+/// A lease has to outlast an election of the store's servers, with time for heartbeats.
 const LEASE_MIN_MS: u64 = 5_000;
 const CANCELLED: i32 = 130;
 
@@ -55,7 +66,7 @@ const CANCELLED: i32 = 130;
 /// is taken, what is under way is finished or handed back within --drain; a second time: handed back now. What a worker
 /// had in hands when it was killed it goes on with when it starts again; others take it after --lease.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WorkerArgs {
     /// Directories of the projects to work on, or names of `projects:` in your own configuration; if none is given the
     /// project of the current directory, else all of those
     #[arg(value_name = "PROJECT")]
@@ -121,8 +132,8 @@ pub(crate) struct Args {
     log: LogArgs,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl WorkerArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         context.log = self.log.logger(&context.out)?;
         let surroundings =
             Surroundings { stays: Some(NatsLinks::default()), ..context.surroundings()? };
@@ -148,13 +159,13 @@ impl Args {
         let exporter = traces::start(context, true)?;
         lifeline::start();
         let quit = heed_signals()?;
-        // Its signs of life are more urgent than all that it starts from here on. Where that can't be had, they are
-        // as urgent as the rest.
+        // Heartbeats get a higher priority than the processes that start from here on. If the system refuses, all have
+        // the same priority.
         let _ = rustix::process::setpriority_process(None, self.nice);
         let sites = sites.into_iter().map(|site| shown(site, exporter.as_ref()));
         let posts: Vec<Post> = sites.map(|site| Post::open(site, &fleet)).collect();
         let projects = posts.iter().map(|post| (post.name().to_owned(), post.clone_project()));
-        let tally = Arc::new(Tally::new(projects.collect(), plan.slots, exporter));
+        let tally = Arc::new(WorkerTally::new(projects.collect(), plan.slots, exporter));
         tell_beginning(context, &plan, &posts)?;
         if let Some(endpoint) = endpoint {
             tell_endpoint(context, &endpoint)?;
@@ -166,23 +177,23 @@ impl Args {
     /// The projects to work on, each opened.
     fn sites(
         &self,
-        context: &Context,
+        context: &CommandContext,
         home: &Path,
         surroundings: &Surroundings,
     ) -> Result<Vec<Site>> {
         let known = context.user()?.projects;
-        let wanted: Vec<Wanted> = match self.projects.as_slice() {
+        let wanted: Vec<WantedProject> = match self.projects.as_slice() {
             [] => match context.place() {
-                Ok(place) => vec![Wanted::There(place)],
+                Ok(place) => vec![WantedProject::There(place)],
                 Err(_) if !known.is_empty() => {
-                    known.iter().map(|(name, rules)| Wanted::Known(name, rules)).collect()
+                    known.iter().map(|(name, rules)| WantedProject::Known(name, rules)).collect()
                 }
                 Err(error) => return Err(error),
             },
             named => {
                 let find = |named: &'_ String| match known.get_key_value(named) {
-                    Some((name, rules)) => Ok(Wanted::Known(name, rules)),
-                    None => Ok(Wanted::There(Place::find(Path::new(named), home)?)),
+                    Some((name, rules)) => Ok(WantedProject::Known(name, rules)),
+                    None => Ok(WantedProject::There(Place::find(Path::new(named), home)?)),
                 };
                 named.iter().map(find).collect::<Result<_>>()?
             }
@@ -198,7 +209,7 @@ impl Args {
     }
 
     /// Where Prometheus may ask.
-    fn endpoint(&self, home: &Path) -> Result<Option<Endpoint>> {
+    fn endpoint(&self, home: &Path) -> Result<Option<MetricsEndpoint>> {
         let Some(address) = self.metrics else { return Ok(None) };
         if !address.ip().is_loopback() && !self.metrics_public {
             let message = format!(
@@ -207,14 +218,14 @@ impl Args {
             let hint = format!("hookloop worker … --metrics {address} --metrics-public");
             return Err(CliError::usage(message).hint(hint));
         }
-        Endpoint::bind(address, home).map(Some)
+        MetricsEndpoint::bind(address, home).map(Some)
     }
 
     fn plan(&self, first: &Project, own: Option<String>) -> Result<WorkerPlan> {
         let named = self.agent.clone().or_else(|| std::env::var(AGENT_VARIABLE).ok());
         let named = named.filter(|agent| !agent.is_empty());
         let rules = first.rules();
-        // What may do everything is named by who has it, not by who wants it.
+        // Only the user can name an agent with full permissions; a repository can't.
         let of_project = rules.session.agent.clone().filter(|agent| {
             self.permissions.is_some()
                 || rules.agent(agent).is_ok_and(|agent| agent.permissions != Permissions::Full)
@@ -242,26 +253,27 @@ impl Args {
     }
 }
 
-/// A project that somebody wants to be worked on.
-enum Wanted<'a> {
+/// A project to work on.
+enum WantedProject<'a> {
     There(Place),
     Known(&'a str, &'a ProjectRules),
 }
 
-impl Wanted<'_> {
+impl WantedProject<'_> {
     fn open(self, home: &Path, surroundings: &Surroundings) -> Result<Site> {
         let name = match self {
-            Wanted::There(_) => "",
-            Wanted::Known(name, _) => name,
+            WantedProject::There(_) => "",
+            WantedProject::Known(name, _) => name,
         };
         let (place, weight, source) = match self {
-            Wanted::There(place) => (place, 1, None),
-            Wanted::Known(_, ProjectRules { home: ProjectHome::Here(path), weight }) => {
+            WantedProject::There(place) => (place, 1, None),
+            WantedProject::Known(_, ProjectRules { home: ProjectHome::Here(path), weight }) => {
                 (Place::find(path, home)?, *weight, None)
             }
-            Wanted::Known(name, ProjectRules { home: ProjectHome::Repository(source), weight }) => {
-                (Place::of_copy(home, name), *weight, Some(source.clone()))
-            }
+            WantedProject::Known(
+                name,
+                ProjectRules { home: ProjectHome::Repository(source), weight },
+            ) => (Place::of_copy(home, name), *weight, Some(source.clone())),
         };
         let mut surroundings = surroundings.clone();
         if let Some(source) = &source {
@@ -282,25 +294,27 @@ impl Wanted<'_> {
     }
 }
 
-/// Has the worker work, and tells what it does.
-fn work(context: &mut Context, worker: &Worker, quit: &Quit, tally: &Tally) -> Result {
-    let (log, out) = (context.log, &mut context.out);
+/// Runs the worker, and prints its events.
+fn work(context: &mut CommandContext, worker: &Worker, quit: &Quit, tally: &WorkerTally) -> Result {
+    let log = context.log;
+    let out = &mut context.out;
     let (says, said) = mpsc::channel();
     let is_json = out.json;
     std::thread::scope(|scope| {
         let working = scope.spawn(|| {
-            // Moved here: nothing more is said when the worker is done.
+            // The sender moves here, so the channel closes when the worker ends.
             let says = says;
             let listener = |told: &Told<'_>| {
                 tally.hear(told);
                 if let Some(logger) = log {
                     return logger.say(log_line(told, tally.exporter.is_some()));
                 }
-                let line = match is_json {
-                    true => Output::json_line(&json_of(told)).unwrap_or_default(),
-                    false => line_of(told),
+                let line = if is_json {
+                    CommandOutput::json_line(&json_of(told)).unwrap_or_default()
+                } else {
+                    line_of(told)
                 };
-                // Nobody to hear it does not keep it from working.
+                // If standard output is closed, the worker continues.
                 let _ = says.send(line);
             };
             worker.run(quit, &listener)
@@ -314,13 +328,17 @@ fn work(context: &mut Context, worker: &Worker, quit: &Quit, tally: &Tally) -> R
     Ok(())
 }
 
-/// Says who works on what.
-fn tell_beginning(context: &mut Context, plan: &WorkerPlan, posts: &[Post]) -> Result {
+/// Prints the running tasks and their sessions.
+fn tell_beginning(context: &mut CommandContext, plan: &WorkerPlan, posts: &[Post]) -> Result {
     let names: Vec<&str> = posts.iter().map(Post::name).collect();
-    let (name, slots, agent) = (&plan.name, plan.slots, plain(&plan.agent));
+    let name = &plan.name;
+    let slots = plan.slots;
+    let agent = plain(&plan.agent);
     let text = format!("worker {name}: {slots} at once by {agent} on {}", plain(&names.join(", ")));
     match context.log {
-        Some(logger) => logger.say(Line::new(Level::Info, "worker", text).with("event", "started")),
+        Some(logger) => {
+            logger.say(LogLine::new(LogLevel::Info, "worker", text).with("event", "started"))
+        }
         None if context.out.json => {}
         None => {
             context.out.line(text)?;
@@ -330,8 +348,7 @@ fn tell_beginning(context: &mut Context, plan: &WorkerPlan, posts: &[Post]) -> R
     Ok(())
 }
 
-/// A project whose sessions are shown to a collector, if there is one. Each is a trace of its own, wherever the worker was
-/// started.
+/// Returns a project whose sessions are sent to a collector, if there is one. Each session is its own trace.
 fn shown(site: Site, exporter: Option<&Exporter>) -> Site {
     match exporter.cloned() {
         Some(exporter) => {
@@ -342,17 +359,19 @@ fn shown(site: Site, exporter: Option<&Exporter>) -> Site {
     }
 }
 
-fn tell_endpoint(context: &mut Context, endpoint: &Endpoint) -> Result {
-    let (url, file) = (endpoint.url(), endpoint.token_file.to_string_lossy().into_owned());
+fn tell_endpoint(context: &mut CommandContext, endpoint: &MetricsEndpoint) -> Result {
+    let url = endpoint.url();
+    let file = endpoint.token_file.to_string_lossy().into_owned();
     if let Some(logger) = context.log {
-        let line = Line::new(Level::Info, "worker", format!("metrics at {url}"));
+        let line = LogLine::new(LogLevel::Info, "worker", format!("metrics at {url}"));
         logger.say(line.with("event", "metrics").with("url", url).with("token_file", file));
         return Ok(());
     }
     let out = &mut context.out;
-    match out.json {
-        true => out.json(&ToldJson::Metrics { url: &url, token_file: &file })?,
-        false => out.line(format_args!("metrics at {url}, token in {}", plain(&file)))?,
+    if out.json {
+        out.json(&ToldJson::Metrics { url: &url, token_file: &file })?
+    } else {
+        out.line(format_args!("metrics at {url}, token in {}", plain(&file)))?
     }
     out.flush()
 }
@@ -367,12 +386,12 @@ fn default_name() -> WorkerName {
 
 fn lease(text: &str) -> std::result::Result<u64, String> {
     let ms = length(text)?;
-    match (LEASE_MIN_MS..=LEASE_MAX_MS).contains(&ms) {
-        true => Ok(ms),
-        false => {
-            let (least, most) = (Length { ms: LEASE_MIN_MS }, Length { ms: LEASE_MAX_MS });
-            Err(format!("a lease is {least} to {most}"))
-        }
+    if (LEASE_MIN_MS..=LEASE_MAX_MS).contains(&ms) {
+        Ok(ms)
+    } else {
+        let least = Length { ms: LEASE_MIN_MS };
+        let most = Length { ms: LEASE_MAX_MS };
+        Err(format!("a lease is {least} to {most}"))
     }
 }
 

@@ -9,38 +9,41 @@ use hookloop_engine::session::checkout::{is_of_session, session_of_worktree};
 use hookloop_engine::session::open;
 use serde::Serialize;
 
-use super::Context;
-use super::session::words::{self, counted};
 use super::session::{heed_signals, runner};
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 use crate::ids;
-use crate::output::{Cell, DIM, Result, plain};
+use crate::output::{DIM, TableCell};
+use crate::present;
+use crate::present::counted;
+use crate::sanitize::plain;
 
 /// The worktrees that tasks are worked on in
 #[derive(clap::Subcommand)]
-pub(crate) enum Command {
-    List(List),
-    Clean(Clean),
+pub(crate) enum WorktreesCommand {
+    List(WorktreeList),
+    Clean(WorktreeClean),
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl WorktreesCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         match self {
-            Command::List(args) => args.run(context),
-            Command::Clean(args) => args.run(context),
+            WorktreesCommand::List(args) => args.run(context),
+            WorktreesCommand::Clean(args) => args.run(context),
         }
     }
 }
 
 /// Worktrees of tasks, and what is in them
 #[derive(clap::Args)]
-pub(crate) struct List {}
+pub(crate) struct WorktreeList {}
 
 #[derive(Serialize)]
 pub(crate) struct WorktreeJson<'a> {
     task: &'a str,
     /// The session whose worktree it is; none for a task.
     session: Option<&'a str>,
-    /// Of the task or the session; none if there is no such task or session.
+    /// The state of the task or the session; none if it does not exist.
     state: Option<String>,
     path: &'a std::path::Path,
     branch: &'a str,
@@ -69,13 +72,14 @@ fn state_of(project: &Project, kept: &Kept) -> Option<String> {
     let Some(session) = session_of_worktree(&kept.info.task) else {
         return kept.state.map(|state| state.name().to_owned());
     };
+    // A session that the log does not have is shown without a state.
     let row = open::find(project, session).ok()?;
     let is_running = project.runner().is_some_and(|runner| open::is_running(runner, &row.id));
-    Some(words::state(&row, is_running, &open::machine()).to_string())
+    Some(present::state(&row, is_running, &open::machine()).to_string())
 }
 
-impl List {
-    fn run(self, context: &mut Context) -> Result {
+impl WorktreeList {
+    fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let stop = heed_signals()?;
         let found = list(&project, runner(&project)?, stop.cancel())?;
@@ -88,7 +92,7 @@ impl List {
         if found.is_empty() {
             return out.line(format_args!("{DIM}No task has a worktree.{DIM:#}"));
         }
-        let rows: Vec<Vec<Cell>> = found
+        let rows: Vec<Vec<TableCell>> = found
             .iter()
             .map(|kept| {
                 let work = match (kept.info.ahead, kept.info.is_dirty) {
@@ -98,11 +102,11 @@ impl List {
                     (ahead, true) => format!("{} and changes", counted(ahead, "commit", "commits")),
                 };
                 vec![
-                    Cell::new(&kept.info.task),
-                    Cell::new(state_of(&project, kept).as_deref().unwrap_or("gone")),
-                    Cell::new(plain(&kept.info.branch)),
-                    Cell::new(work),
-                    Cell::new(plain(&kept.info.path.display().to_string())),
+                    TableCell::new(&kept.info.task),
+                    TableCell::new(state_of(&project, kept).as_deref().unwrap_or("gone")),
+                    TableCell::new(plain(&kept.info.branch)),
+                    TableCell::new(work),
+                    TableCell::new(plain(&kept.info.path.display().to_string())),
                 ]
             })
             .collect();
@@ -112,7 +116,7 @@ impl List {
 
 /// Remove worktrees of tasks that are completed or deleted; what is nowhere else stays
 #[derive(clap::Args)]
-pub(crate) struct Clean {
+pub(crate) struct WorktreeClean {
     /// Remove only the worktree of this task, in any state, or of a session (`session-ID`)
     task: Option<String>,
 
@@ -142,7 +146,7 @@ impl<'a> From<&'a Cleaned> for CleanedJson<'a> {
     }
 }
 
-/// The task whose worktree is meant, or the name of a session's worktree.
+/// The task of a worktree, or the name of a session's worktree.
 fn find_worktree(project: &Project, name: &str) -> Result<TaskId> {
     match name.parse::<TaskId>() {
         Ok(name) if is_of_session(&name) => Ok(name),
@@ -150,8 +154,8 @@ fn find_worktree(project: &Project, name: &str) -> Result<TaskId> {
     }
 }
 
-impl Clean {
-    fn run(self, context: &mut Context) -> Result {
+impl WorktreeClean {
+    fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let stop = heed_signals()?;
         let task = self.task.as_deref().map(|name| find_worktree(&project, name)).transpose()?;

@@ -1,7 +1,7 @@
-//! Which text is a message for the server; what other text is answered.
+//! Separates messages for the server from other text, and answers the latter.
 //!
-//! rmcp ignores broken JSON and long lines, ends at a notification that comes too early, and mixes up answers when an id
-//! is used again; over HTTP it takes broken JSON for another type of content.
+//! rmcp ignores broken JSON and long lines, ends at a notification that comes too early, and mixes up answers when an
+//! id is used again; over HTTP it takes broken JSON for another type of content.
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
@@ -9,45 +9,45 @@ use rmcp::model::{
 use serde_json::{Map, Value, json};
 
 use super::handler::unknown_method;
-use super::open::Open;
+use crate::mcp::open_requests::OpenRequests;
 
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum GateDecision {
     Pass(Box<ClientJsonRpcMessage>),
     /// As it goes out.
     Answer(Value),
     Ignore,
 }
 
-impl Verdict {
-    pub(super) fn too_long(max: usize) -> Verdict {
+impl GateDecision {
+    pub(super) fn too_long(max: usize) -> GateDecision {
         let message = format!("a line has at most {max} bytes");
         answer(None, ErrorData::new(ErrorCode::INVALID_REQUEST, message, None))
     }
 }
 
-/// The answer to a body that is no message, for who has no conversation to keep.
+/// Returns the answer to a body that is no message, for a transport without a session.
 pub(crate) fn refuse(body: &[u8]) -> Option<Value> {
-    let open = Open::default();
-    match (Gate { open: &open, is_begun: true }).judge(body) {
-        Verdict::Answer(answer) => Some(answer),
-        Verdict::Pass(_) | Verdict::Ignore => None,
+    let open = OpenRequests::default();
+    match (MessageGate { open: &open, is_begun: true }).judge(body) {
+        GateDecision::Answer(answer) => Some(answer),
+        GateDecision::Pass(_) | GateDecision::Ignore => None,
     }
 }
 
-pub(super) struct Gate<'a> {
-    open: &'a Open,
+pub(super) struct MessageGate<'a> {
+    open: &'a OpenRequests,
     is_begun: bool,
 }
 
-impl Gate<'_> {
-    pub(super) fn new(open: &Open) -> Gate<'_> {
-        Gate { open, is_begun: false }
+impl MessageGate<'_> {
+    pub(super) fn new(open: &OpenRequests) -> MessageGate<'_> {
+        MessageGate { open, is_begun: false }
     }
 
-    pub(super) fn judge(&mut self, line: &[u8]) -> Verdict {
+    pub(super) fn judge(&mut self, line: &[u8]) -> GateDecision {
         if line.trim_ascii().is_empty() {
-            return Verdict::Ignore;
+            return GateDecision::Ignore;
         }
         let message = match serde_json::from_slice(line) {
             Ok(Value::Object(message)) => message,
@@ -68,12 +68,12 @@ impl Gate<'_> {
             (Some(Value::String(_)), None) => self.notification(message),
             (Some(_), _) => invalid(None, "a method is a text"),
             // An answer: nothing was asked.
-            (None, Some(_)) => Verdict::Ignore,
+            (None, Some(_)) => GateDecision::Ignore,
             (None, None) => invalid(None, "a message has a method"),
         }
     }
 
-    fn request(&mut self, id: RequestId, message: Map<String, Value>) -> Verdict {
+    fn request(&mut self, id: RequestId, message: Map<String, Value>) -> GateDecision {
         let method = message.get("method").and_then(Value::as_str).unwrap_or_default();
         if method == "server/discover" {
             return answer(Some(id), unknown_method("server/discover"));
@@ -91,17 +91,17 @@ impl Gate<'_> {
             return answer(Some(id), error);
         }
         if !self.open.begin(&id) {
-            // Not as an answer to that id: who waits would take it for that of the request at work.
+            // Without that id: the client would take it for the answer to the running request.
             let data = Some(json!({ "id": id }));
             let error = ErrorData::new(ErrorCode::INVALID_REQUEST, "the id is in use", data);
             return answer(None, error);
         }
         self.is_begun |= is_greeting;
-        Verdict::Pass(Box::new(message))
+        GateDecision::Pass(Box::new(message))
     }
 
     /// The server has use for two of them.
-    fn notification(&mut self, message: Map<String, Value>) -> Verdict {
+    fn notification(&mut self, message: Map<String, Value>) -> GateDecision {
         let is_wanted = match message.get("method").and_then(Value::as_str) {
             Some("notifications/initialized") => true,
             Some("notifications/cancelled") => {
@@ -113,8 +113,8 @@ impl Gate<'_> {
             _ => false,
         };
         match serde_json::from_value(Value::Object(message)) {
-            Ok(message) if is_wanted && self.is_begun => Verdict::Pass(Box::new(message)),
-            _ => Verdict::Ignore,
+            Ok(message) if is_wanted && self.is_begun => GateDecision::Pass(Box::new(message)),
+            _ => GateDecision::Ignore,
         }
     }
 }
@@ -124,7 +124,7 @@ fn is_greeting(message: &ClientJsonRpcMessage) -> bool {
         if matches!(request.request, ClientRequest::InitializeRequest(_)))
 }
 
-/// What rmcp knows no parameters for, it takes for a method of somebody else's.
+/// Whether rmcp could not read the parameters: it treats such a request as a custom one.
 fn is_unread(message: &ClientJsonRpcMessage) -> bool {
     matches!(message, JsonRpcMessage::Request(request)
         if matches!(request.request, ClientRequest::CustomRequest(_)))
@@ -138,29 +138,31 @@ fn request_id(id: &Value) -> Option<RequestId> {
     }
 }
 
-fn invalid(id: Option<RequestId>, message: &'static str) -> Verdict {
+fn invalid(id: Option<RequestId>, message: &'static str) -> GateDecision {
     answer(id, ErrorData::new(ErrorCode::INVALID_REQUEST, message, None))
 }
 
 /// Not as a message of rmcp's, which has no id where there is none to name; JSON-RPC wants it to be null.
-fn answer(id: Option<RequestId>, error: ErrorData) -> Verdict {
-    Verdict::Answer(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+fn answer(id: Option<RequestId>, error: ErrorData) -> GateDecision {
+    GateDecision::Answer(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What becomes of lines, one after the other: passed, ignored, or the code of an error and its id.
+    /// Returns the results of lines, one after the other: passed, ignored, or the code of an error and its id.
     #[track_caller]
     fn check(lines: &[(&str, &str)]) {
-        let open = Open::default();
-        let mut gate = Gate::new(&open);
+        let open = OpenRequests::default();
+        let mut gate = MessageGate::new(&open);
         for (line, expected) in lines {
             let found = match gate.judge(line.as_bytes()) {
-                Verdict::Pass(_) => "pass".to_owned(),
-                Verdict::Ignore => "ignore".to_owned(),
-                Verdict::Answer(answer) => format!("{} {}", answer["error"]["code"], answer["id"]),
+                GateDecision::Pass(_) => "pass".to_owned(),
+                GateDecision::Ignore => "ignore".to_owned(),
+                GateDecision::Answer(answer) => {
+                    format!("{} {}", answer["error"]["code"], answer["id"])
+                }
             };
             assert_eq!(found, *expected, "{line}");
         }

@@ -13,10 +13,10 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
-use super::desk::Counter;
-use super::refusal::Refusal;
+use super::refusal::ToolRefusal;
 use super::resources;
-use super::tools::{TOOLS, Tool};
+use super::tools::{AgentTool, TOOLS};
+use crate::mcp::tool_service::ToolService;
 
 const INSTRUCTIONS: &str = "\
 hookloop keeps the tasks of this project and holds work against its gates.
@@ -32,17 +32,17 @@ const METHODS: [&str; 5] =
     ["initialize", "tools/call", "tools/list", "resources/list", "resources/read"];
 
 #[derive(Clone, Debug)]
-pub(crate) struct Handler {
-    counter: Arc<Counter>,
+pub(crate) struct McpHandler {
+    service: Arc<ToolService>,
 }
 
-impl Handler {
-    pub(crate) fn new(counter: Arc<Counter>) -> Handler {
-        Handler { counter }
+impl McpHandler {
+    pub(crate) fn new(service: Arc<ToolService>) -> McpHandler {
+        McpHandler { service }
     }
 }
 
-impl ServerHandler for Handler {
+impl ServerHandler for McpHandler {
     fn get_info(&self) -> InitializeResult {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
         InitializeResult::new(capabilities)
@@ -68,7 +68,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(TOOLS.map(Tool::listed).into()))
+        Ok(ListToolsResult::with_all_items(TOOLS.map(AgentTool::listed).into()))
     }
 
     async fn call_tool(
@@ -76,7 +76,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = Tool::named(&request.name) else {
+        let Some(tool) = AgentTool::named(&request.name) else {
             let names = TOOLS.map(|tool| tool.name).join(", ");
             return Err(ErrorData::invalid_params(
                 format!("unknown tool; there are {names}"),
@@ -86,7 +86,7 @@ impl ServerHandler for Handler {
         let answer = match tool.check(request.arguments.unwrap_or_default()) {
             Ok(arguments) => {
                 let work = move |desk: &_| tool.call(desk, arguments);
-                self.counter.ask(context.ct.cancelled(), tool.writes, work).await
+                self.service.ask(context.ct.cancelled(), tool.writes, work).await
             }
             Err(refusal) => Err(refusal),
         };
@@ -99,7 +99,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let work = |desk: &_| Ok(resources::list(desk));
-        let listed = self.counter.ask(context.ct.cancelled(), false, work).await;
+        let listed = self.service.ask(context.ct.cancelled(), false, work).await;
         // Without a project there is nothing to read; tools say what is wrong.
         Ok(ListResourcesResult::with_all_items(listed.unwrap_or_default()))
     }
@@ -111,7 +111,7 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri.clone();
         let work = move |desk: &_| resources::read(desk, &uri);
-        let read = self.counter.ask(context.ct.cancelled(), false, work).await;
+        let read = self.service.ask(context.ct.cancelled(), false, work).await;
         read.map(Into::into).map_err(|refusal| resources::not_found(&refusal, &request.uri))
     }
 
@@ -121,9 +121,10 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
-        match METHODS.contains(&method.as_str()) {
-            true => Err(ErrorData::invalid_params(format!("params do not fit {method}"), None)),
-            false => Err(unknown_method("method not found")),
+        if METHODS.contains(&method.as_str()) {
+            Err(ErrorData::invalid_params(format!("params do not fit {method}"), None))
+        } else {
+            Err(unknown_method("method not found"))
         }
     }
 }
@@ -133,7 +134,7 @@ pub(super) fn unknown_method(message: &'static str) -> ErrorData {
 }
 
 /// An error that an agent can act on is a result: protocol errors don't reach it.
-fn result(answer: Result<Value, Refusal>) -> CallToolResult {
+fn result(answer: Result<Value, ToolRefusal>) -> CallToolResult {
     match answer {
         Ok(value) => CallToolResult::structured(value),
         Err(refusal) => CallToolResult::structured_error(refusal.json()),

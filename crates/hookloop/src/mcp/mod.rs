@@ -1,26 +1,28 @@
-//! The MCP server: what an agent can ask for by tools, over stdio and HTTP.
+//! The MCP server: the tools and resources that agents call, over stdio and HTTP.
 //!
-//! - [`tools`]: each tool, what it takes and what it answers
-//! - [`resources`]: what can be read
-//! - [`refusal`]: errors that tell an agent what to do next
-//! - [`desk`]: where the answers come from, off the async runtime
-//! - [`lanes`]: the threads for that, and how many
-//! - [`handler`]: all of it as rmcp wants it
-//! - [`gate`]: which text is a message for it, with [`open`], the requests at work
-//! - [`stdio`]: a message a line
+//! - [`tools`]: each tool, its arguments and its answer
+//! - [`resources`]: the resources that an agent can read
+//! - [`refusal`]: errors that name the agent's next step
+//! - [`project_opener`]: the project, opened when a call first needs it
+//! - [`tool_service`]: runs calls off the async runtime, on the threads of [`blocking_pool`]
+//! - [`handler`]: the server as rmcp expects it
+//! - [`gate`]: rejects text that is not a message; [`open_requests`]: the requests that wait for an answer
+//! - [`stdio`]: one message a line
 
-mod desk;
+mod blocking_pool;
 mod gate;
 mod handler;
-mod lanes;
-mod open;
+mod open_requests;
+mod project_opener;
 mod refusal;
 mod resources;
 mod stdio;
+mod tool_service;
 mod tools;
 
-pub(crate) use desk::{Counter, Door, Stamp};
+pub(crate) use blocking_pool::{BlockingPool, Unanswered, WorkReply};
 pub(crate) use gate::refuse;
-pub(crate) use handler::Handler;
-pub(crate) use lanes::{Lanes, Reply, Unanswered};
+pub(crate) use handler::McpHandler;
+pub(crate) use project_opener::{FileStamp, ProjectOpener};
 pub(crate) use stdio::serve;
+pub(crate) use tool_service::ToolService;

@@ -1,34 +1,34 @@
-//! Why an agent does not get what it asked for, and what it can do instead.
+//! Errors for agents: the reason, and the next step.
 
 use std::borrow::Cow;
 
 use hookloop_engine::guest::desk::DeskError;
 use serde_json::{Value, json};
 
-use super::lanes::Unanswered;
-use crate::error::{CliError, Kind};
+use crate::error::{CliError, FailureKind};
+use crate::mcp::blocking_pool::Unanswered;
 
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct ToolRefusal {
     /// For programs; docs/mcp.md has the list.
     pub(crate) code: &'static str,
     pub(crate) message: Cow<'static, str>,
-    /// What the agent can do.
+    /// The next step of the agent.
     pub(crate) next: Cow<'static, str>,
 }
 
-impl Refusal {
+impl ToolRefusal {
     pub(crate) fn new(
         code: &'static str,
         message: impl Into<Cow<'static, str>>,
         next: impl Into<Cow<'static, str>>,
-    ) -> Refusal {
-        Refusal { code, message: message.into(), next: next.into() }
+    ) -> ToolRefusal {
+        ToolRefusal { code, message: message.into(), next: next.into() }
     }
 
     /// An argument that can't be understood.
-    pub(crate) fn argument(message: String) -> Refusal {
-        Refusal::new(
+    pub(crate) fn argument(message: String) -> ToolRefusal {
+        ToolRefusal::new(
             "invalid_argument",
             message,
             "call the tool again with arguments as in its schema",
@@ -40,22 +40,22 @@ impl Refusal {
     }
 }
 
-impl From<DeskError> for Refusal {
-    fn from(error: DeskError) -> Refusal {
+impl From<DeskError> for ToolRefusal {
+    fn from(error: DeskError) -> ToolRefusal {
         match error {
-            DeskError::Refused { code, message, next } => Refusal::new(code, message, next),
+            DeskError::Refused { code, message, next } => ToolRefusal::new(code, message, next),
             DeskError::Engine(error) => CliError::from(error).into(),
         }
     }
 }
 
-impl From<CliError> for Refusal {
-    fn from(error: CliError) -> Refusal {
+impl From<CliError> for ToolRefusal {
+    fn from(error: CliError) -> ToolRefusal {
         let code = match error.kind() {
-            Kind::Refused => "refused",
-            Kind::Usage => "misconfigured",
-            Kind::Untrusted => "untrusted",
-            Kind::System => "system",
+            FailureKind::Refused => "refused",
+            FailureKind::Usage => "misconfigured",
+            FailureKind::Untrusted => "untrusted",
+            FailureKind::System => "system",
         };
         // The command line's hint is for the person at it. An agent is never given a command that trusts
         // something: it might type it.
@@ -63,18 +63,20 @@ impl From<CliError> for Refusal {
             Some(tip) => format!("ask your user to run: {tip}"),
             None => "tell your user".to_owned(),
         };
-        Refusal::new(code, error.message().to_owned(), next)
+        ToolRefusal::new(code, error.message().to_owned(), next)
     }
 }
 
-impl From<Unanswered> for Refusal {
-    fn from(unanswered: Unanswered) -> Refusal {
+impl From<Unanswered> for ToolRefusal {
+    fn from(unanswered: Unanswered) -> ToolRefusal {
         match unanswered {
-            Unanswered::Busy => {
-                Refusal::new("busy", "too many calls at once", "wait for answers, then call again")
-            }
-            Unanswered::Gone => Refusal::new("cancelled", "the call was cancelled", ""),
-            Unanswered::Lost => Refusal::new("system", "the call broke off", "tell your user"),
+            Unanswered::Busy => ToolRefusal::new(
+                "busy",
+                "too many calls at once",
+                "wait for answers, then call again",
+            ),
+            Unanswered::Gone => ToolRefusal::new("cancelled", "the call was cancelled", ""),
+            Unanswered::Lost => ToolRefusal::new("system", "the call broke off", "tell your user"),
         }
     }
 }

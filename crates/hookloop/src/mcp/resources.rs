@@ -1,12 +1,12 @@
-//! What can be read without a tool: documents of the work at hand.
+//! Resources: documents about the current work.
 
 use hookloop_engine::guest::desk::{Desk, Document};
 use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents};
 use serde_json::json;
 
-use super::refusal::Refusal;
+use super::refusal::ToolRefusal;
 
-struct Shelf {
+struct ResourceShelf {
     uri: &'static str,
     name: &'static str,
     about: &'static str,
@@ -14,22 +14,22 @@ struct Shelf {
     document: Document,
 }
 
-const SHELVES: [Shelf; 3] = [
-    Shelf {
+const SHELVES: [ResourceShelf; 3] = [
+    ResourceShelf {
         uri: "hookloop://task/current",
         name: "current task",
         about: "The task at hand",
         mime: "application/json",
         document: Document::CurrentTask,
     },
-    Shelf {
+    ResourceShelf {
         uri: "hookloop://spec",
         name: "spec",
         about: "What the session works on",
         mime: "text/markdown",
         document: Document::Spec,
     },
-    Shelf {
+    ResourceShelf {
         uri: "hookloop://gates/last",
         name: "last gates",
         about: "What the gates said last",
@@ -40,19 +40,19 @@ const SHELVES: [Shelf; 3] = [
 
 /// Those that there are now.
 pub(super) fn list(desk: &Desk) -> Vec<Resource> {
-    let is_there = |shelf: &&Shelf| matches!(desk.read(shelf.document), Ok(Some(_)));
-    let listed = |shelf: &Shelf| {
+    let is_there = |shelf: &&ResourceShelf| matches!(desk.read(shelf.document), Ok(Some(_)));
+    let listed = |shelf: &ResourceShelf| {
         let resource = Resource::new(shelf.uri, shelf.name).with_description(shelf.about);
         resource.with_mime_type(shelf.mime)
     };
     SHELVES.iter().filter(is_there).map(listed).collect()
 }
 
-pub(super) fn read(desk: &Desk, uri: &str) -> Result<ReadResourceResult, Refusal> {
+pub(super) fn read(desk: &Desk, uri: &str) -> Result<ReadResourceResult, ToolRefusal> {
     let shelf = SHELVES.iter().find(|shelf| shelf.uri == uri);
     let shelf = shelf.ok_or_else(|| {
         let known = SHELVES.map(|shelf| shelf.uri).join(", ");
-        Refusal::new(
+        ToolRefusal::new(
             "no_such_resource",
             "there is no such resource",
             format!("read one of {known}"),
@@ -63,7 +63,7 @@ pub(super) fn read(desk: &Desk, uri: &str) -> Result<ReadResourceResult, Refusal
             let contents = ResourceContents::text(text, shelf.uri).with_mime_type(shelf.mime);
             Ok(ReadResourceResult::new(vec![contents]))
         }
-        None => Err(Refusal::new(
+        None => Err(ToolRefusal::new(
             "no_such_resource",
             format!("{} has nothing now", shelf.uri),
             "go on without it",
@@ -72,7 +72,7 @@ pub(super) fn read(desk: &Desk, uri: &str) -> Result<ReadResourceResult, Refusal
 }
 
 /// Reading has no results that are errors, so these are the protocol's.
-pub(super) fn not_found(refusal: &Refusal, uri: &str) -> ErrorData {
+pub(super) fn not_found(refusal: &ToolRefusal, uri: &str) -> ErrorData {
     let mut data = refusal.json();
     data["uri"] = json!(uri);
     match refusal.code {

@@ -1,38 +1,30 @@
-//! Figures for Prometheus, made when they are asked for.
+//! Metrics for Prometheus, computed for each request.
 //!
-//! - [`table`]: every metric there is
-//! - [`project`]: what the view of a project says
-//! - [`worker`]: what a worker has done since it began
-//! - [`endpoint`]: where a worker is asked
+//! - [`table`]: every metric
+//! - [`project`]: the metrics of a project, from its view
+//! - [`worker`]: the metrics of a worker since its start
 //!
-//! Labels are names that a configuration has, never ids: what is asked every few seconds must not grow with the work.
+//! Labels are names from the configuration, never ids: the size of an answer must not grow with the work.
 
-mod endpoint;
 mod project;
 mod table;
 mod worker;
 
+use hookloop_engine::project::Project;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
-use std::sync::Arc;
 
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get};
 use hookloop_core::excerpt::first_chars;
+use table::METRICS;
+use table::MetricInfo;
+use table::MetricKind;
 
-use crate::mcp::Counter;
-use table::{Kind, METRICS, Metric};
-
-pub(crate) use endpoint::Endpoint;
 pub(crate) use project::add_project;
-pub(crate) use worker::Tally;
+pub(crate) use worker::WorkerTally;
 
 pub(crate) const PATH: &str = "/metrics";
 /// The text format of Prometheus.
-const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// Different values of one label; those that come after are added up as [`OTHER`].
+pub(crate) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Values of one label; further ones are added up as [`OTHER`].
 const VALUES_MAX: usize = 100;
 const OTHER: &str = "other";
 /// The longest value of a label.
@@ -43,26 +35,26 @@ type Labels<'a> = &'a [(&'static str, &'a str)];
 
 /// All samples of one answer.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct MetricsPage {
     /// By metric, then by labels as they are written: equal ones are added up.
     samples: BTreeMap<&'static str, BTreeMap<String, f64>>,
     /// Values of labels that have been seen, by metric and label.
     values: BTreeMap<(&'static str, &'static str), BTreeSet<String>>,
 }
 
-impl Page {
-    fn add(&mut self, metric: &Metric, labels: Labels<'_>, value: f64) {
+impl MetricsPage {
+    fn add(&mut self, metric: &MetricInfo, labels: Labels<'_>, value: f64) {
         self.add_as(metric, "", labels, value);
     }
 
-    fn count(&mut self, metric: &Metric, labels: Labels<'_>, value: u64) {
+    fn count(&mut self, metric: &MetricInfo, labels: Labels<'_>, value: u64) {
         self.add(metric, labels, value as f64);
     }
 
-    /// The samples of a histogram; each bucket has what is in those before it, too.
+    /// Adds the samples of a histogram; the buckets are cumulative.
     fn histogram(
         &mut self,
-        metric: &Metric,
+        metric: &MetricInfo,
         labels: Labels<'_>,
         buckets: &[(f64, u64)],
         (sum, count): (f64, u64),
@@ -77,21 +69,19 @@ impl Page {
         self.add_as(metric, "_count", labels, count as f64);
     }
 
-    fn add_as(&mut self, metric: &Metric, part: &str, labels: Labels<'_>, value: f64) {
+    fn add_as(&mut self, metric: &MetricInfo, part: &str, labels: Labels<'_>, value: f64) {
         let labels: Vec<String> = labels
             .iter()
             .map(|(label, value)| format!("{label}=\"{}\"", self.value(metric, label, value)))
             .collect();
-        let labels = match labels.is_empty() {
-            true => String::new(),
-            false => format!("{{{}}}", labels.join(",")),
-        };
+        let labels =
+            if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         let samples = self.samples.entry(metric.name).or_default();
         *samples.entry(format!("{}{part}{labels}", metric.name)).or_default() += value;
     }
 
-    /// A label's value as it is written, or what stands for those that are too many.
-    fn value(&mut self, metric: &Metric, label: &'static str, value: &str) -> String {
+    /// Returns a label's value, escaped, or `other` if there are too many values.
+    fn value(&mut self, metric: &MetricInfo, label: &'static str, value: &str) -> String {
         let value = first_chars(value, VALUE_MAX);
         let seen = self.values.entry((metric.name, label)).or_default();
         if !seen.contains(&value) && seen.len() >= VALUES_MAX && label != "le" {
@@ -102,32 +92,32 @@ impl Page {
         written
     }
 
-    /// The answer, with every metric's name whether it has samples or not.
+    /// Returns the page, with every metric, even one without samples.
     fn render(&self) -> String {
         let mut text = String::new();
-        for Metric { name, kind, help } in METRICS {
+        for MetricInfo { name, kind, help } in METRICS {
             let kind = match kind {
-                Kind::Counter => "counter",
-                Kind::Gauge => "gauge",
-                Kind::Histogram => "histogram",
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
+                MetricKind::Histogram => "histogram",
             };
-            // Writing to a text does not fail.
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+            text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
             let samples = self.samples.get(name).into_iter().flatten();
             let mut samples: Vec<(&String, &f64)> = samples.collect();
             samples.sort_by(|one, other| {
-                let ((one, first), (other, second)) = (order(one.0), order(other.0));
+                let (one, first) = order(one.0);
+                let (other, second) = order(other.0);
                 one.cmp(other).then(first.total_cmp(&second))
             });
             for (sample, value) in samples {
-                let _ = writeln!(text, "{sample} {value}");
+                text.push_str(&format!("{sample} {value}\n"));
             }
         }
         text
     }
 }
 
-/// What a sample is sorted by: its labels, then what a bucket holds; the rest of a histogram is behind its buckets.
+/// Returns the sort key of a sample: its labels, then its bucket; sum and count follow the buckets.
 fn order(sample: &str) -> (&str, f64) {
     let labels = sample.split_once('{').map_or("", |(_, labels)| labels.trim_end_matches('}'));
     match labels.rsplit_once(",le=\"") {
@@ -137,31 +127,19 @@ fn order(sample: &str) -> (&str, f64) {
     }
 }
 
-/// What `serve` answers about its project.
-pub(crate) fn route(counter: &Arc<Counter>) -> MethodRouter {
-    let counter = Arc::clone(counter);
-    get(move || async move {
-        let page = counter.look(|project| {
-            let mut page = Page::default();
-            add_project(&mut page, project.name(), project).ok()?;
-            Some(page.render())
-        });
-        match page.await {
-            Some(text) => answer(text),
-            None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
-        }
-    })
-}
-
-fn answer(text: String) -> Response {
-    ([(CONTENT_TYPE, TEXT)], text).into_response()
+/// Returns the metrics of a project as text; none if they can't be read now.
+pub(crate) fn project_page(project: &Project) -> Option<String> {
+    let mut page = MetricsPage::default();
+    // The caller answers that the service is not available; the next scrape asks again.
+    add_project(&mut page, project.name(), project).ok()?;
+    Some(page.render())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn lines(page: &Page, metric: &Metric) -> Vec<String> {
+    fn lines(page: &MetricsPage, metric: &MetricInfo) -> Vec<String> {
         let text = page.render();
         let is_its = |line: &&str| line.starts_with(metric.name);
         text.lines().filter(is_its).map(str::to_owned).collect()
@@ -169,7 +147,7 @@ mod tests {
 
     #[test]
     fn text_of_others_stays_inside_of_its_quotes() {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         page.count(&table::TASKS, &[("project", "a\"} 1\nb\\"), ("state", "ready")], 2);
         assert_eq!(
             lines(&page, &table::TASKS),
@@ -179,7 +157,7 @@ mod tests {
 
     #[test]
     fn so_many_names_and_no_more() {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         for number in 0..250 {
             let agent = format!("agent-{number}");
             page.count(&table::TURNS, &[("project", "p"), ("agent", &agent)], 1);
@@ -192,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_histogram_is_in_order() {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         let labels = [("project", "p"), ("hook", "h")];
         page.histogram(
             &table::HOOK_DURATION,

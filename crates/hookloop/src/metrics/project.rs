@@ -1,4 +1,4 @@
-//! What the view of a project says.
+//! The metrics of a project, from its view.
 
 use std::time::Instant;
 
@@ -8,15 +8,15 @@ use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 use hookloop_engine::store::{HookTimes, LogError, UsageBy, View};
 
-use super::Page;
+use super::MetricsPage;
 use super::table as of;
 
 /// Powers of two of a millisecond that are ends of buckets: 16 ms to 17 minutes. Times are counted by sizes that end there.
 const BUCKETS: [u32; 9] = [4, 6, 8, 10, 12, 14, 16, 18, 20];
 
-/// Adds what there is to know of a project, under the name that people call it.
+/// Adds the metrics of a project, under its name.
 pub(crate) fn add_project(
-    page: &mut Page,
+    page: &mut MetricsPage,
     name: &str,
     project: &Project,
 ) -> Result<(), EngineError> {
@@ -25,7 +25,7 @@ pub(crate) fn add_project(
     if page.samples.is_empty() {
         page.count(&of::BUILD, &[("version", version)], 1);
     }
-    let mut figures = Figures { page, name, project };
+    let mut figures = ProjectMetrics { page, name, project };
     project.read(|view| figures.all(&view))?;
     let head = project.log().head()?;
     page.count(&of::LOG_HEAD, &[("project", name)], head);
@@ -33,13 +33,13 @@ pub(crate) fn add_project(
     Ok(())
 }
 
-struct Figures<'a> {
-    page: &'a mut Page,
+struct ProjectMetrics<'a> {
+    page: &'a mut MetricsPage,
     name: &'a str,
     project: &'a Project,
 }
 
-impl Figures<'_> {
+impl ProjectMetrics<'_> {
     fn all(&mut self, view: &View<'_>) -> Result<(), LogError> {
         self.tasks(view)?;
         self.sessions(view)?;
@@ -69,9 +69,10 @@ impl Figures<'_> {
     fn sessions(&mut self, view: &View<'_>) -> Result<(), LogError> {
         let project = ("project", self.name);
         for found in view.count_sessions()? {
-            let (metric, label) = match found.is_over {
-                true => (&of::SESSIONS_ENDED, "outcome"),
-                false => (&of::SESSIONS, "state"),
+            let (metric, label) = if found.is_over {
+                (&of::SESSIONS_ENDED, "outcome")
+            } else {
+                (&of::SESSIONS, "state")
             };
             self.page.count(metric, &[project, (label, &found.state)], found.count);
         }

@@ -1,27 +1,27 @@
-//! Every metric there is. docs/operators.md has the same table.
+//! Every metric. docs/operators.md has the same table.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MetricKind {
     Counter,
     Gauge,
     Histogram,
 }
 
 #[derive(Debug)]
-pub(super) struct Metric {
+pub(super) struct MetricInfo {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: MetricKind,
     /// Without line breaks or backslashes.
     pub(super) help: &'static str,
 }
 
 macro_rules! metrics {
     ($($id:ident = $kind:ident $name:literal $help:literal;)*) => {
-        $(pub(super) const $id: Metric =
-            Metric { name: $name, kind: Kind::$kind, help: $help };)*
+        $(pub(super) const $id: MetricInfo =
+            MetricInfo { name: $name, kind: MetricKind::$kind, help: $help };)*
 
-        /// In the order in which they are told.
-        pub(super) const METRICS: &[Metric] = &[$($id),*];
+        /// All metrics, in the order of the page.
+        pub(super) const METRICS: &[MetricInfo] = &[$($id),*];
     };
 }
 

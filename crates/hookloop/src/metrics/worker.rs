@@ -1,4 +1,4 @@
-//! What a worker has done since it began, as it tells it.
+//! The metrics of a worker since its start.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,19 +9,19 @@ use hookloop_fleet::telemetry::Exporter;
 use hookloop_fleet::worker::{End, Told};
 
 use super::table as of;
-use super::{Page, add_project};
+use super::{MetricsPage, add_project};
 
 /// A worker and the projects that it works on.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct WorkerTally {
     pub(crate) projects: Vec<(String, Project)>,
     pub(crate) slots: u32,
     pub(crate) exporter: Option<Exporter>,
-    heard: Mutex<Heard>,
+    heard: Mutex<WorkerEvents>,
 }
 
 #[derive(Debug, Default)]
-struct Heard {
+struct WorkerEvents {
     state: Option<WorkerState>,
     /// By project.
     taken: BTreeMap<String, u64>,
@@ -35,13 +35,13 @@ struct Heard {
 const STATES: [WorkerState; 4] =
     [WorkerState::Working, WorkerState::Draining, WorkerState::Paused, WorkerState::Stopped];
 
-impl Tally {
+impl WorkerTally {
     pub(crate) fn new(
         projects: Vec<(String, Project)>,
         slots: u32,
         exporter: Option<Exporter>,
-    ) -> Tally {
-        Tally { projects, slots, exporter, heard: Mutex::default() }
+    ) -> WorkerTally {
+        WorkerTally { projects, slots, exporter, heard: Mutex::default() }
     }
 
     pub(crate) fn hear(&self, told: &Told<'_>) {
@@ -69,20 +69,21 @@ impl Tally {
         }
     }
 
-    /// All there is to say now.
+    /// Returns the page of metrics.
     pub(crate) fn page(&self) -> String {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         for (name, project) in &self.projects {
-            // One that can't be read now has no figures now.
+            // A project that can't be read now has no metrics in this answer.
             let _ = add_project(&mut page, name, project);
         }
         self.add(&mut page);
         page.render()
     }
 
-    fn add(&self, page: &mut Page) {
+    fn add(&self, page: &mut MetricsPage) {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let (taken, ended) = (heard.taken.values().sum::<u64>(), heard.ended.values().sum());
+        let taken = heard.taken.values().sum::<u64>();
+        let ended = heard.ended.values().sum();
         page.count(&of::SLOTS, &[], u64::from(self.slots));
         page.count(&of::BUSY, &[], taken.saturating_sub(ended));
         let now = heard.state.unwrap_or(WorkerState::Working);

@@ -1,22 +1,18 @@
-//! The agents that have hooks of their own: where their settings are, what they call things, what they can be held to.
+//! The agents with native hooks: the places of their settings, their names for events, their guarantees.
 
 use std::path::{Path, PathBuf};
 
-use super::settings::Entry;
+use super::command_line::{SUBCOMMAND, quoted};
+use super::settings::SettingsEntry;
 
-/// Gates may run a project's whole test suite; what ends them is hookloop's own limits, each with a name. The agent's
-/// limit is only for a hookloop that hangs.
+/// Gates may run a whole test suite, within hookloop's own limits. The agent's limit is only for a hookloop that hangs.
 const TIMEOUT_S: u64 = 3600;
-/// Codex gives the end of a session no more, and complains about hooks that ask for it.
+/// Codex allows no more at the end of a session, and warns about hooks with more.
 const CODEX_END_TIMEOUT_S: u64 = 3;
 const MS_PER_S: u64 = 1000;
 
-/// The program's name, by which its entries are known again.
-const PROGRAM: &str = "hookloop";
-const SUBCOMMAND: &str = "hook";
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Agent {
+pub(crate) enum NativeAgent {
     Claude,
     Codex,
     Gemini,
@@ -24,23 +20,23 @@ pub(crate) enum Agent {
 
 /// Whose sessions the hooks are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum InstallScope {
     Project,
     User,
 }
 
-impl Scope {
+impl InstallScope {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Scope::Project => "project",
-            Scope::User => "user",
+            InstallScope::Project => "project",
+            InstallScope::User => "user",
         }
     }
 }
 
-/// What the environment says about where agents keep their settings.
+/// The directories of the agents' settings, from the environment.
 #[derive(Debug)]
-pub(crate) struct Homes {
+pub(crate) struct AgentHomes {
     pub(crate) home: Option<PathBuf>,
     pub(crate) claude: Option<PathBuf>,
     pub(crate) codex: Option<PathBuf>,
@@ -48,42 +44,43 @@ pub(crate) struct Homes {
     pub(crate) gemini: Option<PathBuf>,
 }
 
-impl Agent {
+impl NativeAgent {
     /// In a hook's environment: the directory that the agent was started in.
     pub(crate) fn directory_variable(self) -> Option<&'static str> {
         match self {
-            Agent::Claude => Some("CLAUDE_PROJECT_DIR"),
-            Agent::Gemini => Some("GEMINI_PROJECT_DIR"),
-            Agent::Codex => None,
+            NativeAgent::Claude => Some("CLAUDE_PROJECT_DIR"),
+            NativeAgent::Gemini => Some("GEMINI_PROJECT_DIR"),
+            NativeAgent::Codex => None,
         }
     }
 
-    pub(crate) const ALL: [Agent; 3] = [Agent::Claude, Agent::Codex, Agent::Gemini];
+    pub(crate) const ALL: [NativeAgent; 3] =
+        [NativeAgent::Claude, NativeAgent::Codex, NativeAgent::Gemini];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Agent::Claude => "claude",
-            Agent::Codex => "codex",
-            Agent::Gemini => "gemini",
+            NativeAgent::Claude => "claude",
+            NativeAgent::Codex => "codex",
+            NativeAgent::Gemini => "gemini",
         }
     }
 
-    pub(crate) fn of_name(name: &str) -> Option<Agent> {
-        Agent::ALL.into_iter().find(|agent| agent.name() == name)
+    pub(crate) fn of_name(name: &str) -> Option<NativeAgent> {
+        NativeAgent::ALL.into_iter().find(|agent| agent.name() == name)
     }
 
-    /// Where it looks for the settings of a project.
+    /// Returns the directory of a project's settings.
     pub(crate) fn project_directory(self, root: &Path) -> PathBuf {
         root.join(format!(".{}", self.name()))
     }
 
-    /// Where it looks for those of a user.
-    pub(crate) fn user_directory(self, homes: &Homes) -> Option<PathBuf> {
+    /// Returns the directory of a user's settings.
+    pub(crate) fn user_directory(self, homes: &AgentHomes) -> Option<PathBuf> {
         let home = || homes.home.as_ref().map(|home| self.project_directory(home));
         match self {
-            Agent::Claude => homes.claude.clone().or_else(home),
-            Agent::Codex => homes.codex.clone().or_else(home),
-            Agent::Gemini => {
+            NativeAgent::Claude => homes.claude.clone().or_else(home),
+            NativeAgent::Codex => homes.codex.clone().or_else(home),
+            NativeAgent::Gemini => {
                 homes.gemini.as_ref().map(|home| self.project_directory(home)).or_else(home)
             }
         }
@@ -91,24 +88,24 @@ impl Agent {
 
     pub(crate) fn settings_file(self) -> &'static str {
         match self {
-            Agent::Claude | Agent::Gemini => "settings.json",
-            Agent::Codex => "hooks.json",
+            NativeAgent::Claude | NativeAgent::Gemini => "settings.json",
+            NativeAgent::Codex => "hooks.json",
         }
     }
 
-    /// What hookloop has to know of, by the agent's own names.
+    /// Returns the events that hookloop needs, by the agent's names.
     fn events(self) -> [&'static str; 4] {
         match self {
-            Agent::Claude | Agent::Codex => {
+            NativeAgent::Claude | NativeAgent::Codex => {
                 ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"]
             }
-            Agent::Gemini => ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"],
+            NativeAgent::Gemini => ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"],
         }
     }
 
-    /// The entries for a hookloop that is started by `program`.
-    pub(crate) fn entries(self, program: &str) -> Vec<Entry> {
-        let entry = |event| Entry {
+    /// Returns the entries for a hookloop that `program` starts.
+    pub(crate) fn entries(self, program: &str) -> Vec<SettingsEntry> {
+        let entry = |event| SettingsEntry {
             event,
             command: self.command(program, event),
             timeout: self.timeout(event),
@@ -119,93 +116,99 @@ impl Agent {
     fn command(self, program: &str, event: &str) -> String {
         let line = format!("{} {SUBCOMMAND} {event} --agent {}", quoted(program), self.name());
         match self {
-            Agent::Claude | Agent::Codex => line,
-            // It takes every exit code above 1 for a refusal: also a shell's 127 when hookloop is gone.
-            Agent::Gemini => format!("{line} || exit 1"),
+            NativeAgent::Claude | NativeAgent::Codex => line,
+            // Gemini reads every exit code above 1 as a refusal, even a shell's 127 if hookloop is missing.
+            NativeAgent::Gemini => format!("{line} || exit 1"),
         }
     }
 
     fn timeout(self, event: &str) -> u64 {
         match (self, event) {
-            (Agent::Codex, "SessionEnd") => CODEX_END_TIMEOUT_S,
-            (Agent::Gemini, _) => TIMEOUT_S * MS_PER_S,
+            (NativeAgent::Codex, "SessionEnd") => CODEX_END_TIMEOUT_S,
+            (NativeAgent::Gemini, _) => TIMEOUT_S * MS_PER_S,
             _ => TIMEOUT_S,
         }
     }
 
-    /// What its user types to give it hookloop's tools.
+    /// Returns the command that gives the agent hookloop's tools.
     pub(crate) fn mcp_line(self) -> &'static str {
         match self {
-            Agent::Claude => "claude mcp add hookloop -- hookloop mcp",
-            Agent::Codex => "codex mcp add hookloop -- hookloop mcp",
-            Agent::Gemini => "gemini mcp add hookloop hookloop mcp",
+            NativeAgent::Claude => "claude mcp add hookloop -- hookloop mcp",
+            NativeAgent::Codex => "codex mcp add hookloop -- hookloop mcp",
+            NativeAgent::Gemini => "gemini mcp add hookloop hookloop mcp",
         }
     }
 
-    /// What hooks in it come to.
-    pub(crate) fn terms(self) -> &'static [(Force, &'static str)] {
+    /// Returns the guarantees of hooks in the agent.
+    pub(crate) fn terms(self) -> &'static [(HookForce, &'static str)] {
         match self {
-            Agent::Claude => &[
+            NativeAgent::Claude => &[
                 (
-                    Force::Enforced,
+                    HookForce::Enforced,
                     "stop gates: it can't end its turn while one blocks. Our limit (hook_retries, 5) ends \
                     that before its own, 8 blocks in a row",
                 ),
                 (
-                    Force::Enforced,
+                    HookForce::Enforced,
                     "pending output and the current task, at the start and with each prompt",
                 ),
                 (
-                    Force::Advisory,
+                    HookForce::Advisory,
                     "in a project's file: interactive sessions run no hooks until the folder is trusted there; \
                     `claude -p` asks nobody",
                 ),
                 (
-                    Force::Advisory,
+                    HookForce::Advisory,
                     "session_end: it gets 60 s, and is not run when the agent is killed",
                 ),
-                (Force::Impossible, "holding a user who interrupts it, or sets `disableAllHooks`"),
-            ],
-            Agent::Codex => &[
                 (
-                    Force::Enforced,
+                    HookForce::Impossible,
+                    "holding a user who interrupts it, or sets `disableAllHooks`",
+                ),
+            ],
+            NativeAgent::Codex => &[
+                (
+                    HookForce::Enforced,
                     "stop gates, once the hooks are trusted: it has no limit of its own, ours (hook_retries, 5) \
                     ends it",
                 ),
                 (
-                    Force::Enforced,
+                    HookForce::Enforced,
                     "pending output and the current task, at the start and with each prompt",
                 ),
                 (
-                    Force::Advisory,
+                    HookForce::Advisory,
                     "hooks that nobody trusted are skipped without a word: start `codex` here, choose `Trust all` \
                     or look at `/hooks`; `codex exec` takes --dangerously-bypass-hook-trust. Each change of an entry asks again",
                 ),
                 (
-                    Force::Advisory,
+                    HookForce::Advisory,
                     "in a project's file: the folder has to be trusted too (`projects.\"…\".trust_level`)",
                 ),
-                (Force::Advisory, "session_end: it gets 3 s, then it is ended"),
-                (Force::Impossible, "holding a user who interrupts it, or takes the trust back"),
-            ],
-            Agent::Gemini => &[
+                (HookForce::Advisory, "session_end: it gets 3 s, then it is ended"),
                 (
-                    Force::Enforced,
+                    HookForce::Impossible,
+                    "holding a user who interrupts it, or takes the trust back",
+                ),
+            ],
+            NativeAgent::Gemini => &[
+                (
+                    HookForce::Enforced,
                     "stop gates, as AfterAgent hooks: our limit (hook_retries, 5) comes before its loop detector, \
                     which ends a turn of equal answers",
                 ),
                 (
-                    Force::Enforced,
+                    HookForce::Enforced,
                     "pending output and the current task, at the start and with each prompt; it writes < and > \
                     of such text as &lt; and &gt;",
                 ),
                 (
-                    Force::Advisory,
+                    HookForce::Advisory,
                     "in a project's file: with folder trust on, none of it is read until the folder is trusted",
                 ),
-                (Force::Advisory, "session_end: it is not run when the agent is killed"),
+                (HookForce::Advisory, "session_end: it is not run when the agent is killed"),
                 (
-                    Force::Impossible,
+                    HookForce::Impossible,
                     "holding a user who interrupts it, or sets `hooksConfig.enabled: false`",
                 ),
             ],
@@ -215,71 +218,30 @@ impl Agent {
 
 /// How far hooks reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Force {
+pub(crate) enum HookForce {
     Enforced,
     Advisory,
     Impossible,
 }
 
-impl Force {
+impl HookForce {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Force::Enforced => "enforced",
-            Force::Advisory => "advisory",
-            Force::Impossible => "impossible",
-        }
-    }
-}
-
-/// A word as a shell reads it.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%=:,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
-/// The program of a command that is one of our entries.
-pub(crate) fn program_of(command: &str) -> Option<String> {
-    let (program, rest) = first_word(command)?;
-    let mut rest = rest.split_ascii_whitespace();
-    let is_ours = Path::new(&program).file_name().is_some_and(|name| name == PROGRAM)
-        && rest.next() == Some(SUBCOMMAND)
-        && rest.any(|word| word == "--agent");
-    is_ours.then_some(program)
-}
-
-/// A shell's first word, and what is behind it.
-fn first_word(line: &str) -> Option<(String, &str)> {
-    let (mut word, mut rest) = (String::new(), line.trim_start());
-    loop {
-        let c = rest.chars().next()?;
-        rest = &rest[c.len_utf8()..];
-        match c {
-            ' ' | '\t' => return Some((word, rest)),
-            '\'' | '"' => {
-                let (inside, behind) = rest.split_once(c)?;
-                word.push_str(inside);
-                rest = behind;
-            }
-            '\\' => {
-                let escaped = rest.chars().next()?;
-                word.push(escaped);
-                rest = &rest[escaped.len_utf8()..];
-            }
-            c => word.push(c),
+            HookForce::Enforced => "enforced",
+            HookForce::Advisory => "advisory",
+            HookForce::Impossible => "impossible",
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::command_line::program_of;
     use super::*;
 
     #[test]
     fn an_entry_is_known_again_by_its_command() {
-        for agent in Agent::ALL {
+        for agent in NativeAgent::ALL {
             for program in
                 ["hookloop", "/opt/h/hookloop", "/home/a b/it's/hookloop", "/x/$y;`z`\"/hookloop"]
             {
@@ -299,13 +261,5 @@ mod tests {
         ] {
             assert_eq!(program_of(other), None, "{other}");
         }
-    }
-
-    #[test]
-    fn a_shell_reads_the_program_as_it_is() {
-        let path = "/home/a b/it's $HOME `x` \"q\"\\/hookloop";
-        let line = format!("printf %s {}", quoted(path));
-        let output = std::process::Command::new("/bin/sh").args(["-c", &line]).output();
-        assert_eq!(output.map(|output| output.stdout).unwrap_or_default(), path.as_bytes());
     }
 }

@@ -1,16 +1,16 @@
-//! What agents say to their hooks, and what they understand: JSON in, JSON out, each in its own way.
+//! The JSON that agents send to their hooks, and the JSON that they expect back.
 
 use hookloop_engine::guest::native::{Moment, Reply};
 use serde_json::{Value, json};
 
-use super::agent::Agent;
+use super::agent::NativeAgent;
 
-/// The beginning of what a gate has an agent told. Gemini hands it to its own hooks as if its user had asked it.
+/// The start of a message from a gate to an agent. Gemini hands it to its own hooks as if its user had asked it.
 const FEEDBACK: &str = "hookloop: not done yet.";
 
 /// An event as hookloop understands it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum NativeEvent {
     Start,
     Prompt,
     Stop,
@@ -19,31 +19,31 @@ pub(crate) enum Event {
     Other,
 }
 
-impl Event {
+impl NativeEvent {
     /// By any agent's name for it, in any spelling.
-    pub(crate) fn of_name(name: &str) -> Event {
+    pub(crate) fn of_name(name: &str) -> NativeEvent {
         let letters: String = name.chars().filter(|c| !matches!(c, '-' | '_')).collect();
         match letters.to_ascii_lowercase().as_str() {
-            "sessionstart" => Event::Start,
-            "userpromptsubmit" | "beforeagent" => Event::Prompt,
-            "stop" | "afteragent" => Event::Stop,
-            "sessionend" => Event::End,
-            _ => Event::Other,
+            "sessionstart" => NativeEvent::Start,
+            "userpromptsubmit" | "beforeagent" => NativeEvent::Prompt,
+            "stop" | "afteragent" => NativeEvent::Stop,
+            "sessionend" => NativeEvent::End,
+            _ => NativeEvent::Other,
         }
     }
 }
 
-/// What an agent's hook was given.
+/// The input of an agent's hook.
 #[derive(Debug)]
-pub(crate) struct Payload {
+pub(crate) struct HookPayload {
     fields: Value,
 }
 
-impl Payload {
+impl HookPayload {
     /// Reads what is one JSON object.
-    pub(crate) fn read(text: &[u8]) -> Result<Payload, String> {
+    pub(crate) fn read(text: &[u8]) -> Result<HookPayload, String> {
         match serde_json::from_slice(text) {
-            Ok(fields @ Value::Object(_)) => Ok(Payload { fields }),
+            Ok(fields @ Value::Object(_)) => Ok(HookPayload { fields }),
             Ok(_) => Err("it is no object".to_owned()),
             Err(error) => Err(error.to_string()),
         }
@@ -63,27 +63,27 @@ impl Payload {
         self.text("session_id")
     }
 
-    /// Whose payload this is, by what only one of them has.
-    pub(crate) fn agent(&self) -> Agent {
+    /// Returns the agent of a payload, by fields that only one agent has.
+    pub(crate) fn agent(&self) -> NativeAgent {
         let has = |field: &str| self.fields.get(field).is_some();
         let is_gemini = matches!(self.text("hook_event_name"), "AfterAgent" | "BeforeAgent");
         let transcript = self.text("transcript_path").rsplit('/').next().unwrap_or_default();
         match () {
-            () if is_gemini || has("timestamp") => Agent::Gemini,
-            () if has("turn_id") || transcript.starts_with("rollout-") => Agent::Codex,
-            () => Agent::Claude,
+            () if is_gemini || has("timestamp") => NativeAgent::Gemini,
+            () if has("turn_id") || transcript.starts_with("rollout-") => NativeAgent::Codex,
+            () => NativeAgent::Claude,
         }
     }
 
-    /// What has happened.
-    pub(crate) fn moment(&self, event: Event) -> Option<Moment<'_>> {
+    /// Returns the event of the payload.
+    pub(crate) fn moment(&self, event: NativeEvent) -> Option<Moment<'_>> {
         match event {
-            Event::Start => Some(Moment::Start),
-            Event::Prompt if self.text("prompt").contains(FEEDBACK) => None,
-            Event::Prompt => Some(Moment::Prompt),
-            Event::Stop => Some(Moment::Stop { message: self.last_words() }),
-            Event::End => Some(Moment::End),
-            Event::Other => None,
+            NativeEvent::Start => Some(Moment::Start),
+            NativeEvent::Prompt if self.text("prompt").contains(FEEDBACK) => None,
+            NativeEvent::Prompt => Some(Moment::Prompt),
+            NativeEvent::Stop => Some(Moment::Stop { message: self.last_words() }),
+            NativeEvent::End => Some(Moment::End),
+            NativeEvent::Other => None,
         }
     }
 
@@ -103,8 +103,13 @@ impl Payload {
     }
 }
 
-/// What the agent is answered; nothing if there is nothing to say.
-pub(crate) fn answer(agent: Agent, payload: &Payload, named: &str, reply: Reply) -> Option<Value> {
+/// Returns the answer to the agent; none if there is nothing to report.
+pub(crate) fn answer(
+    agent: NativeAgent,
+    payload: &HookPayload,
+    named: &str,
+    reply: Reply,
+) -> Option<Value> {
     match reply {
         Reply::Nothing | Reply::Pass { note: None } => None,
         Reply::Context(text) => {
@@ -115,8 +120,8 @@ pub(crate) fn answer(agent: Agent, payload: &Payload, named: &str, reply: Reply)
         }
         Reply::Block { reason } => {
             let decision = match agent {
-                Agent::Claude | Agent::Codex => "block",
-                Agent::Gemini => "deny",
+                NativeAgent::Claude | NativeAgent::Codex => "block",
+                NativeAgent::Gemini => "deny",
             };
             Some(json!({ "decision": decision, "reason": format!("{FEEDBACK}\n{reason}") }))
         }
@@ -136,48 +141,51 @@ mod tests {
     #[test]
     fn events_have_many_spellings() {
         for (name, event) in [
-            ("Stop", Event::Stop),
-            ("AfterAgent", Event::Stop),
-            ("after-agent", Event::Stop),
-            ("session_start", Event::Start),
-            ("USERPROMPTSUBMIT", Event::Prompt),
-            ("BeforeAgent", Event::Prompt),
-            ("SessionEnd", Event::End),
-            ("SubagentStop", Event::Other),
-            ("PreToolUse", Event::Other),
-            ("", Event::Other),
+            ("Stop", NativeEvent::Stop),
+            ("AfterAgent", NativeEvent::Stop),
+            ("after-agent", NativeEvent::Stop),
+            ("session_start", NativeEvent::Start),
+            ("USERPROMPTSUBMIT", NativeEvent::Prompt),
+            ("BeforeAgent", NativeEvent::Prompt),
+            ("SessionEnd", NativeEvent::End),
+            ("SubagentStop", NativeEvent::Other),
+            ("PreToolUse", NativeEvent::Other),
+            ("", NativeEvent::Other),
         ] {
-            assert_eq!(Event::of_name(name), event, "{name}");
+            assert_eq!(NativeEvent::of_name(name), event, "{name}");
         }
     }
 
     #[test]
     fn a_reply_is_said_in_the_agents_way() {
-        let payload = Payload::read(br#"{"hook_event_name":"BeforeAgent"}"#).unwrap();
+        let payload = HookPayload::read(br#"{"hook_event_name":"BeforeAgent"}"#).unwrap();
         let say = |agent, reply| answer(agent, &payload, "before-agent", reply);
         let block = || Reply::Block { reason: "a test fails".to_owned() };
         let reason = "hookloop: not done yet.\na test fails";
         assert_eq!(
-            say(Agent::Claude, block()).unwrap(),
+            say(NativeAgent::Claude, block()).unwrap(),
             json!({"decision": "block", "reason": reason})
         );
         assert_eq!(
-            say(Agent::Codex, block()).unwrap(),
+            say(NativeAgent::Codex, block()).unwrap(),
             json!({"decision": "block", "reason": reason})
         );
         assert_eq!(
-            say(Agent::Gemini, block()).unwrap(),
+            say(NativeAgent::Gemini, block()).unwrap(),
             json!({"decision": "deny", "reason": reason})
         );
         let pass = |note: Option<&str>| Reply::Pass { note: note.map(str::to_owned) };
-        assert_eq!(say(Agent::Codex, pass(Some("n"))).unwrap(), json!({"systemMessage": "n"}));
-        assert_eq!(say(Agent::Codex, pass(None)), None);
-        assert_eq!(say(Agent::Gemini, Reply::Nothing), None);
+        assert_eq!(
+            say(NativeAgent::Codex, pass(Some("n"))).unwrap(),
+            json!({"systemMessage": "n"})
+        );
+        assert_eq!(say(NativeAgent::Codex, pass(None)), None);
+        assert_eq!(say(NativeAgent::Gemini, Reply::Nothing), None);
         let context = json!({"hookEventName": "BeforeAgent", "additionalContext": "t"});
-        let said = say(Agent::Gemini, Reply::Context("t".to_owned())).unwrap();
+        let said = say(NativeAgent::Gemini, Reply::Context("t".to_owned())).unwrap();
         assert_eq!(said, json!({"hookSpecificOutput": context}));
-        // What a gate had an agent told is nothing that its user asks for.
+        // A gate's message to an agent is not a prompt of its user.
         let told = json!({"hook_event_name": "BeforeAgent", "prompt": reason}).to_string();
-        assert_eq!(Payload::read(told.as_bytes()).unwrap().moment(Event::Prompt), None);
+        assert_eq!(HookPayload::read(told.as_bytes()).unwrap().moment(NativeEvent::Prompt), None);
     }
 }

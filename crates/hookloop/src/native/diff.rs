@@ -1,4 +1,4 @@
-//! What a change of a file looks like: the lines that differ, with a few around them.
+//! The diff of a file: the changed lines, with a few lines of context.
 
 /// Lines that are shown around a change.
 const CONTEXT: usize = 3;
@@ -6,53 +6,61 @@ const CONTEXT: usize = 3;
 const CELLS_MAX: usize = 4_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sign {
+pub(crate) enum DiffSign {
     Same,
     Gone,
     New,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Line<'t> {
-    pub(crate) sign: Sign,
+pub(crate) struct DiffLine<'t> {
+    pub(crate) sign: DiffSign,
     pub(crate) text: &'t str,
 }
 
 /// Lines that stand together, and where they begin in the old and the new text, from 1.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Hunk<'t> {
+pub(crate) struct DiffHunk<'t> {
     pub(crate) old: usize,
     pub(crate) new: usize,
-    pub(crate) lines: Vec<Line<'t>>,
+    pub(crate) lines: Vec<DiffLine<'t>>,
 }
 
-impl Hunk<'_> {
+impl DiffHunk<'_> {
     pub(crate) fn heading(&self) -> String {
-        let count = |other: Sign| self.lines.iter().filter(|line| line.sign != other).count();
-        format!("@@ -{},{} +{},{} @@", self.old, count(Sign::New), self.new, count(Sign::Gone))
+        let count = |other: DiffSign| self.lines.iter().filter(|line| line.sign != other).count();
+        format!(
+            "@@ -{},{} +{},{} @@",
+            self.old,
+            count(DiffSign::New),
+            self.new,
+            count(DiffSign::Gone)
+        )
     }
 }
 
 /// The changes from `old` to `new`.
-pub(crate) fn hunks<'t>(old: &'t str, new: &'t str) -> Vec<Hunk<'t>> {
+pub(crate) fn hunks<'t>(old: &'t str, new: &'t str) -> Vec<DiffHunk<'t>> {
     let lines = compare(&lines_of(old), &lines_of(new));
     let is_near = |at: usize| {
         let near = at.saturating_sub(CONTEXT)..(at + CONTEXT + 1).min(lines.len());
-        lines[near].iter().any(|line| line.sign != Sign::Same)
+        lines[near].iter().any(|line| line.sign != DiffSign::Same)
     };
-    let (mut hunks, mut is_open) = (Vec::<Hunk<'t>>::new(), false);
-    let (mut old_at, mut new_at) = (1, 1);
+    let mut hunks = Vec::<DiffHunk<'t>>::new();
+    let mut is_open = false;
+    let mut old_at = 1;
+    let mut new_at = 1;
     for (at, line) in lines.iter().enumerate() {
         let shown = is_near(at);
         if shown && !is_open {
-            hunks.push(Hunk { old: old_at, new: new_at, lines: Vec::new() });
+            hunks.push(DiffHunk { old: old_at, new: new_at, lines: Vec::new() });
         }
         is_open = shown;
         if let Some(hunk) = hunks.last_mut().filter(|_| shown) {
             hunk.lines.push(*line);
         }
-        old_at += usize::from(line.sign != Sign::New);
-        new_at += usize::from(line.sign != Sign::Gone);
+        old_at += usize::from(line.sign != DiffSign::New);
+        new_at += usize::from(line.sign != DiffSign::Gone);
     }
     hunks
 }
@@ -62,49 +70,53 @@ fn lines_of(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-fn compare<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<Line<'t>> {
+fn compare<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<DiffLine<'t>> {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-    let (old_rest, new_rest) = (&old[head..], &new[head..]);
+    let old_rest = &old[head..];
+    let new_rest = &new[head..];
     let tail = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
-    let (middle_old, middle_new) =
-        (&old_rest[..old_rest.len() - tail], &new_rest[..new_rest.len() - tail]);
-    let of = |sign| move |text: &&'t str| Line { sign, text };
-    let mut lines: Vec<Line<'t>> = old[..head].iter().map(of(Sign::Same)).collect();
+    let middle_old = &old_rest[..old_rest.len() - tail];
+    let middle_new = &new_rest[..new_rest.len() - tail];
+    let of = |sign| move |text: &&'t str| DiffLine { sign, text };
+    let mut lines: Vec<DiffLine<'t>> = old[..head].iter().map(of(DiffSign::Same)).collect();
     if middle_old.len().saturating_mul(middle_new.len()) > CELLS_MAX {
-        lines.extend(middle_old.iter().map(of(Sign::Gone)));
-        lines.extend(middle_new.iter().map(of(Sign::New)));
+        lines.extend(middle_old.iter().map(of(DiffSign::Gone)));
+        lines.extend(middle_new.iter().map(of(DiffSign::New)));
     } else {
         lines.extend(middle(middle_old, middle_new));
     }
-    lines.extend(old_rest[old_rest.len() - tail..].iter().map(of(Sign::Same)));
+    lines.extend(old_rest[old_rest.len() - tail..].iter().map(of(DiffSign::Same)));
     lines
 }
 
 /// By the longest lines that both have in common.
-fn middle<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<Line<'t>> {
+fn middle<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<DiffLine<'t>> {
     let width = new.len() + 1;
     let mut common = vec![0_u32; (old.len() + 1) * width];
     for a in (0..old.len()).rev() {
         for b in (0..new.len()).rev() {
-            common[a * width + b] = match old[a] == new[b] {
-                true => common[(a + 1) * width + b + 1] + 1,
-                false => common[(a + 1) * width + b].max(common[a * width + b + 1]),
+            common[a * width + b] = if old[a] == new[b] {
+                common[(a + 1) * width + b + 1] + 1
+            } else {
+                common[(a + 1) * width + b].max(common[a * width + b + 1])
             };
         }
     }
-    let (mut a, mut b, mut lines) = (0, 0, Vec::new());
+    let mut a = 0;
+    let mut b = 0;
+    let mut lines = Vec::new();
     while a < old.len() || b < new.len() {
         let is_same = a < old.len() && b < new.len() && old[a] == new[b];
         let goes = b == new.len()
             || (a < old.len() && common[(a + 1) * width + b] >= common[a * width + b + 1]);
         let (sign, text) = match (is_same, goes) {
-            (true, _) => (Sign::Same, old[a]),
-            (false, true) => (Sign::Gone, old[a]),
-            (false, false) => (Sign::New, new[b]),
+            (true, _) => (DiffSign::Same, old[a]),
+            (false, true) => (DiffSign::Gone, old[a]),
+            (false, false) => (DiffSign::New, new[b]),
         };
-        lines.push(Line { sign, text });
-        a += usize::from(sign != Sign::New);
-        b += usize::from(sign != Sign::Gone);
+        lines.push(DiffLine { sign, text });
+        a += usize::from(sign != DiffSign::New);
+        b += usize::from(sign != DiffSign::Gone);
     }
     lines
 }
@@ -119,9 +131,9 @@ mod tests {
             text.push_str(&format!("{}\n", hunk.heading()));
             for line in &hunk.lines {
                 let sign = match line.sign {
-                    Sign::Same => ' ',
-                    Sign::Gone => '-',
-                    Sign::New => '+',
+                    DiffSign::Same => ' ',
+                    DiffSign::Gone => '-',
+                    DiffSign::New => '+',
                 };
                 text.push_str(&format!("{sign}{}\n", line.text.trim_end()));
             }

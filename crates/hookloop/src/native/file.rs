@@ -1,5 +1,7 @@
 //! Files of other programs, replaced whole or not at all.
 
+use crate::error::CliError;
+
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -7,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Nobody's settings are longer.
 const SIZE_MAX: u64 = 8 * 1024 * 1024;
-/// What a new file may be to others; their mask takes the rest away.
+/// The mode of a new file, before the umask.
 const NEW_MODE: u32 = 0o666;
 
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +34,7 @@ pub(crate) fn target(path: &Path) -> Result<PathBuf, FileError> {
     match path.canonicalize() {
         Ok(real) => Ok(real),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
-            // What is there of the way may be links.
+            // Existing parts of the path may be links.
             match (path.parent(), path.file_name()) {
                 (Some(parent), Some(name)) => Ok(target(parent)?.join(name)),
                 _ => Ok(path.to_owned()),
@@ -76,7 +78,7 @@ pub(crate) fn replace(
         (None, Some(_)) => fs::remove_file(path).map_err(at(path))?,
         (None, None) => {}
     }
-    // The new name is on disk with its directory. One that can't be synced is as good as it gets.
+    // Syncing the directory makes the new name durable. On a file system that can't sync it, nothing more is possible.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
     Ok(made)
 }
@@ -112,7 +114,17 @@ fn make_directories(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
 /// Removes directories that hold nothing, innermost first.
 pub(crate) fn remove_empty(directories: &[PathBuf]) {
     for one in directories.iter().rev() {
-        // One that is not empty is somebody's.
+        // A directory that is not empty belongs to the user.
         let _ = fs::remove_dir(one);
+    }
+}
+
+impl From<FileError> for CliError {
+    fn from(error: FileError) -> CliError {
+        match error {
+            FileError::Changed(_) => CliError::refused(error).hint("the same again"),
+            FileError::Long(_) | FileError::NoFile(_) => CliError::usage(error),
+            FileError::Io { .. } => CliError::system(error),
+        }
     }
 }

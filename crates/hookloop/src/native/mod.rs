@@ -1,7 +1,8 @@
-//! hookloop inside agents that people start themselves: what their hooks say, what they are answered, and the entries
-//! in their settings that have them ask.
+//! hookloop in agents that people start themselves: the entries in their settings, the input of their hooks, and the
+//! answers.
 
 pub(crate) mod agent;
+pub(crate) mod command_line;
 pub(crate) mod dialect;
 pub(crate) mod diff;
 pub(crate) mod file;

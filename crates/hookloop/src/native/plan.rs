@@ -1,20 +1,21 @@
-//! What installing or uninstalling comes to, file by file, before anything is done.
+//! Plans an installation or removal, file by file, before anything changes.
 
 use std::path::{Path, PathBuf};
 
-use super::agent::{Agent, Homes, Scope};
+use super::agent::{AgentHomes, InstallScope, NativeAgent};
 use super::file::{self, FileError};
-use super::jsonc::Fault;
-use super::record::{Record, Records, digest};
-use super::settings::{self, Edited, Rest};
+use super::jsonc::JsoncFault;
+use super::record::{InstallRecord, InstallRecords, digest};
+use super::settings::{self, EditedSettings, RemainingText};
 use super::skill;
+use crate::error::CliError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error("{}: {fault}", path.display())]
-    Fault { path: PathBuf, fault: Fault },
+    Fault { path: PathBuf, fault: JsoncFault },
     #[error("{} is not UTF-8", .0.display())]
     NoText(PathBuf),
     #[error("HOME is not set")]
@@ -25,23 +26,31 @@ pub(crate) enum PlanError {
 
 /// Where an agent's files are.
 #[derive(Debug)]
-pub(crate) struct Ground {
-    pub(crate) agent: Agent,
-    pub(crate) scope: Scope,
+pub(crate) struct SettingsScope {
+    pub(crate) agent: NativeAgent,
+    pub(crate) scope: InstallScope,
     directory: PathBuf,
     /// Nothing outside of it is touched.
     bounds: Option<PathBuf>,
 }
 
-impl Ground {
-    pub(crate) fn of_project(agent: Agent, root: &Path) -> Ground {
+impl SettingsScope {
+    pub(crate) fn of_project(agent: NativeAgent, root: &Path) -> SettingsScope {
         let directory = agent.project_directory(root);
-        Ground { agent, scope: Scope::Project, directory, bounds: Some(root.to_owned()) }
+        SettingsScope {
+            agent,
+            scope: InstallScope::Project,
+            directory,
+            bounds: Some(root.to_owned()),
+        }
     }
 
-    pub(crate) fn of_user(agent: Agent, homes: &Homes) -> Result<Ground, PlanError> {
+    pub(crate) fn of_user(
+        agent: NativeAgent,
+        homes: &AgentHomes,
+    ) -> Result<SettingsScope, PlanError> {
         let directory = agent.user_directory(homes).ok_or(PlanError::NoHome)?;
-        Ok(Ground { agent, scope: Scope::User, directory, bounds: None })
+        Ok(SettingsScope { agent, scope: InstallScope::User, directory, bounds: None })
     }
 
     pub(crate) fn settings(&self) -> PathBuf {
@@ -53,7 +62,7 @@ impl Ground {
     }
 
     /// A file as it is. A repository's links are followed inside of it only.
-    fn look(&self, path: &Path) -> Result<Found, PlanError> {
+    fn look(&self, path: &Path) -> Result<FoundFile, PlanError> {
         let target = file::target(path)?;
         if let Some(bounds) = &self.bounds {
             let nearest = target.ancestors().find_map(|one| one.canonicalize().ok());
@@ -62,7 +71,7 @@ impl Ground {
             }
         }
         let bytes = file::read(&target)?;
-        Ok(Found { target, bytes })
+        Ok(FoundFile { target, bytes })
     }
 
     /// The text of the settings; none if there are none.
@@ -71,26 +80,26 @@ impl Ground {
     }
 }
 
-struct Found {
+struct FoundFile {
     target: PathBuf,
     bytes: Option<Vec<u8>>,
 }
 
-impl Found {
+impl FoundFile {
     fn text(&self) -> Result<Option<String>, PlanError> {
         let no_text = |_| PlanError::NoText(self.target.clone());
         self.bytes.clone().map(String::from_utf8).transpose().map_err(no_text)
     }
 
-    fn fault(&self) -> impl FnOnce(Fault) -> PlanError {
+    fn fault(&self) -> impl FnOnce(JsoncFault) -> PlanError {
         let path = self.target.clone();
         |fault| PlanError::Fault { path, fault }
     }
 }
 
-/// What is to become of a file.
+/// The planned change of a file.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct PlannedChange {
     pub(crate) path: PathBuf,
     before: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
@@ -98,7 +107,7 @@ pub(crate) struct Change {
     created: bool,
 }
 
-impl Change {
+impl PlannedChange {
     pub(crate) fn old_text(&self) -> String {
         text_of(self.before.as_deref())
     }
@@ -116,27 +125,27 @@ fn text_of(bytes: Option<&[u8]>) -> String {
     String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
 }
 
-/// What is to be done, and what was found that is nobody's to touch.
+/// The planned changes, and the entries that hookloop must not touch.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
-    pub(crate) changes: Vec<Change>,
+pub(crate) struct InstallPlan {
+    pub(crate) changes: Vec<PlannedChange>,
     pub(crate) left: Vec<PathBuf>,
 }
 
-/// What puts hookloop into an agent.
+/// Plans the installation into an agent.
 pub(crate) fn install(
-    ground: &Ground,
+    ground: &SettingsScope,
     program: &str,
-    records: &Records,
-) -> Result<Plan, PlanError> {
-    let mut plan = Plan::default();
+    records: &InstallRecords,
+) -> Result<InstallPlan, PlanError> {
+    let mut plan = InstallPlan::default();
     plan.changes.extend(settings_in(ground, program)?);
     let found = ground.look(&ground.skill())?;
     let new = skill::TEXT.as_bytes().to_vec();
     match &found.bytes {
         Some(bytes) if *bytes == new => {}
         Some(bytes) if records.of(&found.target, bytes).is_none() => plan.left.push(found.target),
-        _ => plan.changes.push(Change {
+        _ => plan.changes.push(PlannedChange {
             inserted: std::iter::once(0..new.len()).collect(),
             created: true,
             path: found.target,
@@ -147,7 +156,7 @@ pub(crate) fn install(
     Ok(plan)
 }
 
-fn settings_in(ground: &Ground, program: &str) -> Result<Option<Change>, PlanError> {
+fn settings_in(ground: &SettingsScope, program: &str) -> Result<Option<PlannedChange>, PlanError> {
     let found = ground.look(&ground.settings())?;
     let text = found.text()?;
     let entries = ground.agent.entries(program);
@@ -157,14 +166,14 @@ fn settings_in(ground: &Ground, program: &str) -> Result<Option<Change>, PlanErr
             return Ok(None);
         }
         Some(text) => match settings::uninstall(text).map_err(found.fault())? {
-            Rest::Text(text) => Some(text),
-            Rest::Nothing => None,
+            RemainingText::Text(text) => Some(text),
+            RemainingText::Nothing => None,
         },
         None => None,
     };
-    let Edited { text, inserted } =
+    let EditedSettings { text, inserted } =
         settings::install(base.as_deref(), &entries).map_err(found.fault())?;
-    Ok(Some(Change {
+    Ok(Some(PlannedChange {
         path: found.target,
         before: found.bytes,
         after: Some(text.into_bytes()),
@@ -173,9 +182,12 @@ fn settings_in(ground: &Ground, program: &str) -> Result<Option<Change>, PlanErr
     }))
 }
 
-/// What takes it out again.
-pub(crate) fn uninstall(ground: &Ground, records: &Records) -> Result<Plan, PlanError> {
-    let mut plan = Plan::default();
+/// Plans the removal from an agent.
+pub(crate) fn uninstall(
+    ground: &SettingsScope,
+    records: &InstallRecords,
+) -> Result<InstallPlan, PlanError> {
+    let mut plan = InstallPlan::default();
     // Last what the others are below of: a directory that was made for it goes when it is empty.
     let found = ground.look(&ground.skill())?;
     match &found.bytes {
@@ -190,8 +202,8 @@ pub(crate) fn uninstall(ground: &Ground, records: &Records) -> Result<Plan, Plan
     let found = ground.look(&ground.settings())?;
     if let Some(text) = found.text()? {
         let rest = match records.of(&found.target, text.as_bytes()) {
-            Some(record) if record.created => Some(Rest::Nothing),
-            Some(record) => settings::without(&text, &record.inserted).map(Rest::Text),
+            Some(record) if record.created => Some(RemainingText::Nothing),
+            Some(record) => settings::without(&text, &record.inserted).map(RemainingText::Text),
             None => None,
         };
         let rest = match rest {
@@ -199,30 +211,30 @@ pub(crate) fn uninstall(ground: &Ground, records: &Records) -> Result<Plan, Plan
             None => settings::uninstall(&text).map_err(found.fault())?,
         };
         let after = match rest {
-            Rest::Text(text) => Some(text.into_bytes()),
-            Rest::Nothing => None,
+            RemainingText::Text(text) => Some(text.into_bytes()),
+            RemainingText::Nothing => None,
         };
         plan.changes.extend(removal(found, after));
     }
     Ok(plan)
 }
 
-fn removal(found: Found, after: Option<Vec<u8>>) -> Option<Change> {
-    let Found { target: path, bytes: before } = found;
+fn removal(found: FoundFile, after: Option<Vec<u8>>) -> Option<PlannedChange> {
+    let FoundFile { target: path, bytes: before } = found;
     let inserted = Vec::new();
-    (before != after).then_some(Change { path, before, after, inserted, created: false })
+    (before != after).then_some(PlannedChange { path, before, after, inserted, created: false })
 }
 
-/// Does what is planned, and remembers it.
+/// Performs the plan, and records it.
 pub(crate) fn perform(
-    plan: &Plan,
-    records: &mut Records,
+    plan: &InstallPlan,
+    records: &mut InstallRecords,
     state_home: &Path,
 ) -> Result<(), PlanError> {
     for change in &plan.changes {
         let made = file::replace(&change.path, change.before.as_deref(), change.after.as_deref())?;
         match &change.after {
-            Some(after) if !change.inserted.is_empty() => records.put(Record {
+            Some(after) if !change.inserted.is_empty() => records.put(InstallRecord {
                 path: change.path.clone(),
                 digest: digest(after),
                 inserted: change.inserted.clone(),
@@ -237,7 +249,7 @@ pub(crate) fn perform(
 }
 
 /// Removes the directories that were made for a file, and forgets it.
-fn tidy(change: &Change, records: &mut Records) {
+fn tidy(change: &PlannedChange, records: &mut InstallRecords) {
     let mut made = records.directories(&change.path);
     // This one is ours by its name.
     let of_skill = change.path.parent().filter(|_| change.path.ends_with(skill::PATH));
@@ -247,4 +259,21 @@ fn tidy(change: &Change, records: &mut Records) {
     }
     file::remove_empty(&made);
     records.forget(&change.path);
+}
+
+impl From<PlanError> for CliError {
+    fn from(error: PlanError) -> CliError {
+        let message = error.to_string();
+        match error {
+            PlanError::Fault { path, fault } => {
+                CliError::usage(message).hint(format!("$EDITOR +{} {}", fault.line, path.display()))
+            }
+            PlanError::NoText(_) => CliError::usage(message),
+            PlanError::NoHome => CliError::usage(message).hint("export HOME=/home/you"),
+            PlanError::LeadsOut { .. } => {
+                CliError::refused(message).hint("the same with --user, or put a file there")
+            }
+            PlanError::File(error) => error.into(),
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What was installed, so that it can be taken back as it was: kept in the user's state directory, never needed.
+//! The record of installations in the user's state directory; removal uses it, and works without it.
 //!
 //! Of a file there are only digests and places, not a byte of it: settings may hold secrets, and a copy would outlive
 //! them.
@@ -13,21 +13,21 @@ use serde::{Deserialize, Serialize};
 use super::file::{self, FileError};
 
 const FILE_NAME: &str = "installed.json";
-/// Who has hooks in more files starts anew with the oldest.
+/// With more files, the oldest records are dropped.
 const FILES_MAX: usize = 1000;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Records {
-    files: Vec<Record>,
+pub(crate) struct InstallRecords {
+    files: Vec<InstallRecord>,
 }
 
-/// What became of a file.
+/// The change of a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct InstallRecord {
     pub(crate) path: PathBuf,
     /// Of the file as it was left.
     pub(crate) digest: String,
-    /// What was put in.
+    /// The inserted text.
     pub(crate) inserted: Vec<Range<usize>>,
     /// Whether the file was made.
     pub(crate) created: bool,
@@ -39,15 +39,15 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
     sha256_hex(bytes)
 }
 
-impl Records {
-    /// What is known; nothing if the file can't be read, since all of it can be done without.
-    pub(crate) fn load(state_home: &Path) -> Records {
+impl InstallRecords {
+    /// Loads the records; an unreadable file counts as empty, since removal works without records.
+    pub(crate) fn load(state_home: &Path) -> InstallRecords {
         let text = file::read(&state_home.join(FILE_NAME)).ok().flatten().unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
-    /// What is known about a file that is still as it was left.
-    pub(crate) fn of(&self, path: &Path, bytes: &[u8]) -> Option<&Record> {
+    /// Returns the record of a file that has not changed since.
+    pub(crate) fn of(&self, path: &Path, bytes: &[u8]) -> Option<&InstallRecord> {
         let found = self.files.iter().find(|record| record.path == path)?;
         (found.digest == digest(bytes)).then_some(found)
     }
@@ -58,8 +58,8 @@ impl Records {
         found.map(|record| record.directories.clone()).unwrap_or_default()
     }
 
-    /// Puts a record in the place of what was known about its file.
-    pub(crate) fn put(&mut self, mut record: Record) {
+    /// Replaces the record of a file.
+    pub(crate) fn put(&mut self, mut record: InstallRecord) {
         let before = self.directories(&record.path);
         record.directories = before.into_iter().chain(record.directories).collect();
         self.forget(&record.path);

@@ -1,7 +1,5 @@
 //! The page of commands, from the parser.
 
-use std::fmt::Write;
-
 use clap::{Arg, Command};
 
 use super::{cell, list};
@@ -33,24 +31,24 @@ fn section(text: &mut String, command: &Command, level: usize) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
     let about = command.get_long_about().or_else(|| command.get_about());
     let about = about.map(ToString::to_string).unwrap_or_default();
-    let _ = write!(text, "\n{} {name}\n\n{}\n", "#".repeat(level), sentences(&about));
+    text.push_str(&format!("\n{} {name}\n\n{}\n", "#".repeat(level), sentences(&about)));
     if command.has_subcommands() {
         let names: Vec<&str> = visible(command).map(Command::get_name).collect();
-        let _ = write!(text, "\nHas {}.\n", list(names));
+        text.push_str(&format!("\nHas {}.\n", list(names)));
         for below in visible(command) {
             section(text, below, level + 1);
         }
         return;
     }
     let usage = command.clone().render_usage().to_string();
-    let _ = write!(text, "\n```text\n{}\n```\n", usage.trim_start_matches("Usage: "));
+    text.push_str(&format!("\n```text\n{}\n```\n", usage.trim_start_matches("Usage: ")));
     let is_own = |arg: &&Arg| {
         let is_help = matches!(arg.get_id().as_str(), "help" | "version");
         !is_help && !arg.is_global_set() && !arg.is_hide_set()
     };
     let own: Vec<&Arg> = command.get_arguments().filter(is_own).collect();
     if !own.is_empty() {
-        let _ = write!(text, "\n{}", table(&own));
+        text.push_str(&format!("\n{}", table(&own)));
     }
 }
 
@@ -61,16 +59,17 @@ fn sentences(about: &str) -> String {
 
 /// Help has no full stop where it is one sentence; a page does.
 fn stopped(text: &str) -> String {
-    match text.is_empty() || text.ends_with(['.', ':', '?']) {
-        true => text.to_owned(),
-        false => format!("{text}."),
+    if text.is_empty() || text.ends_with(['.', ':', '?']) {
+        text.to_owned()
+    } else {
+        format!("{text}.")
     }
 }
 
 fn table(args: &[&Arg]) -> String {
     let mut text = "| | |\n|---|---|\n".to_owned();
     for arg in args {
-        let _ = writeln!(text, "| `{}` | {} |", cell(&spelling(arg)), cell(&meaning(arg)));
+        text.push_str(&format!("| `{}` | {} |\n", cell(&spelling(arg)), cell(&meaning(arg))));
     }
     text
 }
@@ -79,10 +78,8 @@ fn table(args: &[&Arg]) -> String {
 fn spelling(arg: &Arg) -> String {
     let names = arg.get_value_names().unwrap_or_default();
     let is_flag = !arg.get_action().takes_values();
-    let mut values: Vec<String> = match is_flag {
-        true => Vec::new(),
-        false => names.iter().map(|name| format!("<{name}>")).collect(),
-    };
+    let mut values: Vec<String> =
+        if is_flag { Vec::new() } else { names.iter().map(|name| format!("<{name}>")).collect() };
     let max = arg.get_num_args().map_or(1, |range| range.max_values());
     if let (true, Some(last)) = (max > 1 && values.len() < max, values.last_mut()) {
         last.push_str("...");

@@ -1,11 +1,9 @@
 //! The page of the configuration, from the schemas that editors use.
 
-use std::fmt::Write;
-
 use serde_json::Value;
 
 use super::cell;
-use super::shape::{Shape, title};
+use super::shape::{SchemaShape, title};
 
 const HEAD: &str = "# Configuration
 
@@ -30,8 +28,8 @@ pub(super) fn page() -> String {
     let mut text = HEAD.to_owned();
     let mut told: Vec<&str> = Vec::new();
     for (name, about, schema) in &files {
-        let shape = Shape::linked(schema);
-        let _ = write!(text, "\n## {name}\n\n{about}\n");
+        let shape = SchemaShape::linked(schema);
+        text.push_str(&format!("\n## {name}\n\n{about}\n"));
         text.push_str(&table(shape, schema));
         for (name, found) in shape.sections() {
             // The files have most of them in common.
@@ -40,9 +38,9 @@ pub(super) fn page() -> String {
             }
             told.push(name);
             let about = found["description"].as_str().unwrap_or_default();
-            let _ = write!(text, "\n### {}\n", title(name));
+            text.push_str(&format!("\n### {}\n", title(name)));
             if !about.is_empty() {
-                let _ = write!(text, "\n{about}\n");
+                text.push_str(&format!("\n{about}\n"));
             }
             text.push_str(&table(shape, found));
         }
@@ -50,12 +48,13 @@ pub(super) fn page() -> String {
     text
 }
 
-fn table(shape: Shape<'_>, node: &Value) -> String {
+fn table(shape: SchemaShape<'_>, node: &Value) -> String {
     let mut text = "\n| key | value | meaning |\n|---|---|---|\n".to_owned();
     for row in shape.rows(node) {
         let required = if row.is_required { ", required" } else { "" };
-        let (kind, meaning) = (cell(&row.kind), cell(&row.meaning));
-        let _ = writeln!(text, "| `{}` | {kind}{required} | {meaning} |", row.name);
+        let kind = cell(&row.kind);
+        let meaning = cell(&row.meaning);
+        text.push_str(&format!("| `{}` | {kind}{required} | {meaning} |\n", row.name));
     }
     text
 }

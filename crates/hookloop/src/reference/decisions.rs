@@ -1,4 +1,4 @@
-//! The decisions that only some actors may take, from the table that every front end asks.
+//! The decisions that only some actors may take, from the table that every front end uses.
 
 use hookloop_core::authority::{ActorKind, ControlledAction};
 

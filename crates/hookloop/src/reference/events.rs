@@ -1,11 +1,9 @@
 //! The page of events, from the types that are stored.
 
-use std::fmt::Write;
-
 use hookloop_core::event::EventBody;
 
 use super::cell;
-use super::shape::Shape;
+use super::shape::SchemaShape;
 
 const HEAD: &str = "# Events
 
@@ -22,10 +20,10 @@ pub(super) fn page() -> String {
     for event in EventBody::types() {
         if event.about != about {
             about = event.about;
-            let _ = write!(text, "\n## {about}\n");
+            text.push_str(&format!("\n## {about}\n"));
         }
-        let _ = write!(text, "\n### {}\n\n{}\n", event.name, event.meaning);
-        let rows = Shape::spelled_out(&event.schema).rows(&event.schema);
+        text.push_str(&format!("\n### {}\n\n{}\n", event.name, event.meaning));
+        let rows = SchemaShape::spelled_out(&event.schema).rows(&event.schema);
         if rows.is_empty() {
             text.push_str("\nNo data.\n");
             continue;
@@ -33,8 +31,9 @@ pub(super) fn page() -> String {
         text.push_str("\n| field | value | meaning |\n|---|---|---|\n");
         for row in rows {
             let optional = if row.is_required { "" } else { ", optional" };
-            let (kind, meaning) = (cell(&row.kind), cell(&row.meaning));
-            let _ = writeln!(text, "| `{}` | {kind}{optional} | {meaning} |", row.name);
+            let kind = cell(&row.kind);
+            let meaning = cell(&row.meaning);
+            text.push_str(&format!("| `{}` | {kind}{optional} | {meaning} |\n", row.name));
         }
     }
     text

@@ -1,4 +1,4 @@
-//! Pages of the book that are made from the program: what they say is what it does.
+//! Pages of the book that are generated from the program, so they can't differ from it.
 
 mod commands;
 mod config;
@@ -11,7 +11,7 @@ use clap::ValueEnum;
 
 /// A page of the reference.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Page {
+pub(crate) enum ReferencePage {
     /// Every command
     Cli,
     /// Every key of the configuration
@@ -24,15 +24,15 @@ pub(crate) enum Page {
     Points,
 }
 
-impl Page {
+impl ReferencePage {
     /// The page as Markdown.
     pub(crate) fn text(self, commands: clap::Command) -> String {
         let (name, text) = match self {
-            Page::Cli => ("cli", commands::page(commands)),
-            Page::Config => ("config", config::page()),
-            Page::Decisions => ("decisions", decisions::page()),
-            Page::Events => ("events", events::page()),
-            Page::Points => ("points", points::page()),
+            ReferencePage::Cli => ("cli", commands::page(commands)),
+            ReferencePage::Config => ("config", config::page()),
+            ReferencePage::Decisions => ("decisions", decisions::page()),
+            ReferencePage::Events => ("events", events::page()),
+            ReferencePage::Points => ("points", points::page()),
         };
         let made = format!("<!-- Made by `hookloop reference {name}`; a test compares. -->");
         format!("{made}\n\n{}\n", text.trim_end())

@@ -1,9 +1,8 @@
 //! The page of hook points.
 
-use std::fmt::Write;
-
 use hookloop_core::options::HookOptions;
-use hookloop_core::point::{Point, PointKind};
+use hookloop_core::point::Point;
+use hookloop_core::point::PointKind;
 
 use super::list;
 
@@ -30,16 +29,16 @@ pub(super) fn page() -> String {
             PointKind::Reaction => "reaction",
         };
         let seconds = HookOptions::default().timeout_at(point.kind()) / 1_000;
-        let (told, variables) = (point.event_name(), list(point.variables().iter().copied()));
-        let _ = writeln!(
-            text,
-            "| [`{name}`](../points/{name}.md) | {kind} | `{told}` | {seconds} s | {variables} |"
-        );
+        let told = point.event_name();
+        let variables = list(point.variables().iter().copied());
+        text.push_str(&format!(
+            "| [`{name}`](../points/{name}.md) | {kind} | `{told}` | {seconds} s | {variables} |\n"
+        ));
     }
     let other = Point::names().into_iter().filter_map(|name| {
         let point: Point = name.parse().ok()?;
         (point.name() != name).then(|| format!("`{name}` is `{point}`."))
     });
-    let _ = write!(text, "\n{}\n", other.collect::<Vec<_>>().join(" "));
+    text.push_str(&format!("\n{}\n", other.collect::<Vec<_>>().join(" ")));
     text
 }

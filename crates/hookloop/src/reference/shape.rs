@@ -9,28 +9,28 @@ const DEPTH_MAX: usize = 3;
 
 /// A schema with the definitions that it refers to.
 #[derive(Clone, Copy)]
-pub(super) struct Shape<'a> {
+pub(super) struct SchemaShape<'a> {
     root: &'a Value,
-    /// Whether an object has a section of its own, and is linked to, or is spelled out where it stands.
+    /// Whether an object has its own section and is linked, or is described in place.
     links: bool,
 }
 
 /// One field of an object.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct ShapeRow {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) is_required: bool,
     pub(super) meaning: String,
 }
 
-impl<'a> Shape<'a> {
-    pub(super) fn linked(root: &'a Value) -> Shape<'a> {
-        Shape { root, links: true }
+impl<'a> SchemaShape<'a> {
+    pub(super) fn linked(root: &'a Value) -> SchemaShape<'a> {
+        SchemaShape { root, links: true }
     }
 
-    pub(super) fn spelled_out(root: &'a Value) -> Shape<'a> {
-        Shape { root, links: false }
+    pub(super) fn spelled_out(root: &'a Value) -> SchemaShape<'a> {
+        SchemaShape { root, links: false }
     }
 
     /// The definition that a reference leads to, and its name.
@@ -41,13 +41,13 @@ impl<'a> Shape<'a> {
     }
 
     /// The fields of an object, and of the objects in it.
-    pub(super) fn rows(self, node: &Value) -> Vec<Row> {
+    pub(super) fn rows(self, node: &Value) -> Vec<ShapeRow> {
         let mut rows = Vec::new();
         self.add_rows(node, "", &mut rows, 0);
         rows
     }
 
-    fn add_rows(self, node: &Value, prefix: &str, rows: &mut Vec<Row>, depth: usize) {
+    fn add_rows(self, node: &Value, prefix: &str, rows: &mut Vec<ShapeRow>, depth: usize) {
         let node = self.definition(node).map_or(node, |(_, found)| found);
         for (name, field) in properties(node) {
             self.add_row(&[field], format!("{prefix}{name}"), is_required(node, name), rows, depth);
@@ -74,14 +74,14 @@ impl<'a> Shape<'a> {
         fields: &[&Value],
         name: String,
         is_required: bool,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<ShapeRow>,
         depth: usize,
     ) {
         let kind = alternatives(fields.iter().map(|field| self.kind(field)));
         let meaning = fields.iter().find_map(|field| field["description"].as_str());
         let meaning = meaning.unwrap_or_default().to_owned();
-        rows.push(Row { name: name.clone(), kind, is_required, meaning });
-        // What differs from variant to variant is not spelled out.
+        rows.push(ShapeRow { name: name.clone(), kind, is_required, meaning });
+        // Differences between variants are left out.
         let inner = match fields {
             [only] if !self.links && depth < DEPTH_MAX => self.inner_object(only),
             _ => None,
@@ -106,7 +106,7 @@ impl<'a> Shape<'a> {
         is_object.then_some((found, ""))
     }
 
-    /// What a value is, in words.
+    /// Returns the type of a value in words.
     pub(super) fn kind(self, node: &Value) -> String {
         let node = without_null(node);
         if let Some((name, found)) = self.definition(node) {
@@ -216,12 +216,12 @@ fn is_required(node: &Value, name: &str) -> bool {
     all.is_some_and(|all| all.iter().any(|known| known == name))
 }
 
-/// Whether it is told from others by a field of its own.
+/// Whether a field distinguishes the variant from others.
 fn is_tagged(node: &Value) -> bool {
     properties(node).iter().any(|(_, field)| field.get("const").is_some())
 }
 
-/// What it may be, one of these.
+/// Returns the allowed values.
 fn variants(node: &Value) -> Vec<&Value> {
     let lists = ["oneOf", "anyOf"].into_iter().filter_map(|key| node.get(key)?.as_array());
     lists.flatten().filter(|variant| variant["type"] != "null").collect()
@@ -259,9 +259,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn row(name: &str, kind: &str, is_required: bool, meaning: &str) -> Row {
+    fn row(name: &str, kind: &str, is_required: bool, meaning: &str) -> ShapeRow {
         let [name, kind, meaning] = [name, kind, meaning].map(str::to_owned);
-        Row { name, kind, is_required, meaning }
+        ShapeRow { name, kind, is_required, meaning }
     }
 
     #[test]
@@ -275,14 +275,14 @@ mod tests {
             "required": ["who"],
             "$defs": {"UserEntry": {"type": "object", "properties": {"age": {"type": "integer"}}}},
         });
-        let spelled = Shape::spelled_out(&root).rows(&root);
+        let spelled = SchemaShape::spelled_out(&root).rows(&root);
         let expected = [
             row("who", "object", true, "Who."),
             row("who.age", "whole number", false, ""),
             row("list", "list of text", false, ""),
         ];
         assert_eq!(spelled, expected);
-        let linked = Shape::linked(&root).rows(&root);
+        let linked = SchemaShape::linked(&root).rows(&root);
         assert_eq!(linked[0].kind, "[user](#user)");
         assert_eq!(linked.len(), 2);
     }
@@ -303,13 +303,13 @@ mod tests {
             row("verdict", "`pass`, `no`", true, ""),
             row("why", "text", false, ""),
         ];
-        assert_eq!(Shape::spelled_out(&root).rows(&root), expected);
+        assert_eq!(SchemaShape::spelled_out(&root).rows(&root), expected);
     }
 
     #[test]
     fn what_a_value_may_be_is_said_in_words() {
         let check = |schema: Value, expected: &str| {
-            assert_eq!(Shape::linked(&Value::Null).kind(&schema), expected);
+            assert_eq!(SchemaShape::linked(&Value::Null).kind(&schema), expected);
         };
         check(json!({"anyOf": [{"type": "string"}, {"type": "null"}]}), "text");
         check(json!({"oneOf": [{"const": "a"}, {"const": "b"}]}), "`a`, `b`");

@@ -1,4 +1,4 @@
-//! Does what the keys ask for, through the same doors as the commands.
+//! Performs effects with the functions that commands use.
 
 use std::sync::Arc;
 
@@ -6,33 +6,35 @@ use hookloop_engine::inbox::{self, Settled};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 
-use super::link::Link;
 use super::pager;
-use super::state::{Effect, Input};
 use crate::error::CliError;
+use crate::tui::channels::ScreenChannels;
+use crate::tui::message::{ScreenEffect, ScreenInput};
 
-/// Does one thing after the other, until the screen is gone.
-pub(super) fn run(project: &Project, link: &Arc<Link>) {
-    while let Some(effect) = link.next_order() {
+/// Performs one effect after the other, until the screen is closed.
+pub(super) fn run(project: &Project, channels: &Arc<ScreenChannels>) {
+    while let Some(effect) = channels.next_order() {
         let input = match (effect, project.runner()) {
-            (Effect::Open(leaf), Some(runner)) => Input::Opened(pager::open(&leaf, runner)),
-            (effect, _) => Input::Done(act(project, effect).map_err(|error| words(&error))),
+            (ScreenEffect::Open(leaf), Some(runner)) => {
+                ScreenInput::Opened(pager::open(&leaf, runner))
+            }
+            (effect, _) => ScreenInput::Done(act(project, effect).map_err(|error| words(&error))),
         };
-        link.done(input);
+        channels.done(input);
     }
 }
 
-fn act(project: &Project, effect: Effect) -> Result<String, CliError> {
+fn act(project: &Project, effect: ScreenEffect) -> Result<String, CliError> {
     match effect {
-        Effect::Message { session, text } => {
+        ScreenEffect::Message { session, text } => {
             let id = open::message(project, Some(session.as_str()), &text)?;
             Ok(format!("the next prompt of session {id} has it"))
         }
-        Effect::Pause(session) => {
+        ScreenEffect::Pause(session) => {
             let id = open::pause(project, Some(session.as_str()))?;
             Ok(format!("session {id} pauses when its turn is over"))
         }
-        Effect::Stop(session) => {
+        ScreenEffect::Stop(session) => {
             let runner = project
                 .runner()
                 .ok_or_else(|| CliError::system("there is no directory to work in"))?;
@@ -40,19 +42,19 @@ fn act(project: &Project, effect: Effect) -> Result<String, CliError> {
             let id = open::stop(project, runner, Some(session.as_str()), &machine)?.id;
             Ok(format!("session {id} is stopping; then: hookloop resume {id}"))
         }
-        Effect::Answer { key, text } => {
+        ScreenEffect::Answer { key, text } => {
             let settled = inbox::answer(project, &key, &text)?;
             follow(project, settled, &format!("answered {key}"))
         }
-        Effect::Approve(key) => {
+        ScreenEffect::Approve(key) => {
             let settled = inbox::approve(project, &key)?;
             follow(project, settled, &format!("approved {key}"))
         }
-        Effect::Settle { key, answer } => {
+        ScreenEffect::Settle { key, answer } => {
             let settled = inbox::settle(project, &key, answer)?;
             follow(project, settled, &format!("answered {key}"))
         }
-        Effect::Dismiss(key) => {
+        ScreenEffect::Dismiss(key) => {
             inbox::dismiss(project, &key)?;
             Ok(format!("dismissed {key}"))
         }
@@ -61,7 +63,7 @@ fn act(project: &Project, effect: Effect) -> Result<String, CliError> {
     }
 }
 
-/// What follows from a decision is done, as after a command.
+/// Runs the reactions to a decision, as after a command.
 fn follow(project: &Project, settled: Settled, what: &str) -> Result<String, CliError> {
     let Settled { mut done, next } = settled;
     if done.pending {
@@ -72,7 +74,7 @@ fn follow(project: &Project, settled: Settled, what: &str) -> Result<String, Cli
     Ok(format!("{what}{next}"))
 }
 
-/// An error in one line, with what to type.
+/// Returns an error in one line, with the next command.
 fn words(error: &CliError) -> String {
     match error.tip() {
         Some(tip) => format!("{}; try: {tip}", error.message()),

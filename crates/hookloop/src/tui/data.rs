@@ -1,4 +1,4 @@
-//! What is shown of a project, as it was at one moment.
+//! The content that a screen shows of a project, at one moment.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::session::now::NowRecord;
 use hookloop_engine::store::SessionRow;
 
-use super::inert::{inert, settled};
+use crate::sanitize::{last_overwrite, screen_line};
 
 /// Lines of an agent's output that are shown while it speaks.
 const SAID_MAX: usize = 500;
 /// The most of a line that is not over yet.
 const OPEN_LINE_MAX: usize = 16 * 1024;
 
-/// What somebody looks at: only that is read.
+/// The content that the user looks at: only that is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct ScreenRequest {
     pub(super) session: Option<SessionId>,
-    pub(super) problem: Option<Matter>,
+    pub(super) problem: Option<ProblemMatter>,
     pub(super) tasks: Option<WhichTasks>,
 }
 
@@ -35,69 +35,69 @@ pub(super) enum WhichTasks {
     All,
 }
 
-/// What was found. What nobody looks at is not in it.
+/// The content that was read. Other views have no content.
 #[derive(Clone, Debug, Default)]
-pub(super) struct News {
-    pub(super) overview: Option<Arc<Overview>>,
-    pub(super) tasks: Option<Arc<Tasks>>,
-    pub(super) shown: Option<Arc<Shown>>,
-    pub(super) facts: Option<Arc<Facts>>,
+pub(super) struct ScreenNews {
+    pub(super) overview: Option<Arc<ProjectOverview>>,
+    pub(super) tasks: Option<Arc<TaskContent>>,
+    pub(super) shown: Option<Arc<SessionContent>>,
+    pub(super) facts: Option<Arc<ProblemFacts>>,
     /// Why the log can't be read.
     pub(super) trouble: Option<String>,
 }
 
-/// What every screen has some of.
+/// The content that several views use.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Overview {
+pub(super) struct ProjectOverview {
     pub(super) project: String,
     pub(super) problems: Vec<ProblemLine>,
-    /// Also those that are not listed.
+    /// The number of all, listed or not.
     pub(super) problem_count: u64,
     pub(super) sessions: Vec<SessionLine>,
     pub(super) running: usize,
     pub(super) cost_today: CostFigure,
     pub(super) tasks: Vec<(TaskState, u64)>,
-    /// Tasks that wait for one that is blocked.
+    /// Tasks that wait for a blocked task.
     pub(super) stuck: u64,
 }
 
-/// What a line of the problems is about.
+/// The subject of a line of the problems.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Matter {
+pub(super) enum ProblemMatter {
     /// As the inbox has it.
     Problem(ProblemKey),
     /// A session of this machine whose program died.
     Interrupted(SessionId),
 }
 
-impl Matter {
+impl ProblemMatter {
     pub(super) fn name(&self) -> String {
         match self {
-            Matter::Problem(key) => key.to_string(),
-            Matter::Interrupted(id) => format!("session:{id}"),
+            ProblemMatter::Problem(key) => key.to_string(),
+            ProblemMatter::Interrupted(id) => format!("session:{id}"),
         }
     }
 
     /// The session that it is about, if it is about one.
     pub(super) fn session(&self) -> Option<&SessionId> {
         match self {
-            Matter::Problem(ProblemKey { about: ProblemSubject::Session(id), .. })
-            | Matter::Interrupted(id) => Some(id),
-            Matter::Problem(_) => None,
+            ProblemMatter::Problem(ProblemKey { about: ProblemSubject::Session(id), .. })
+            | ProblemMatter::Interrupted(id) => Some(id),
+            ProblemMatter::Problem(_) => None,
         }
     }
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct ProblemLine {
-    pub(super) matter: Matter,
+    pub(super) matter: ProblemMatter,
     pub(super) title: String,
     pub(super) reason: String,
     pub(super) since: Timestamp,
     pub(super) can_answer: bool,
     pub(super) can_approve: bool,
     pub(super) can_resume: bool,
-    /// A session waits to be told what to do.
+    /// A session that waits for a decision.
     pub(super) asks: bool,
 }
 
@@ -108,20 +108,20 @@ pub(super) struct SessionLine {
     pub(super) state: SessionState,
 }
 
-/// What is known about the problem that is looked at.
+/// The details of the selected problem.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
-    pub(super) matter: Matter,
+pub(super) struct ProblemFacts {
+    pub(super) matter: ProblemMatter,
     pub(super) details: Vec<String>,
     /// The session that ran into it.
     pub(super) session: Option<SessionId>,
-    /// What can be typed.
+    /// The commands for the problem.
     pub(super) next: Vec<String>,
 }
 
 /// The graph of tasks, line by line.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tasks {
+pub(super) struct TaskContent {
     pub(super) lines: Vec<TaskLine>,
     /// There are more.
     pub(super) cut: bool,
@@ -131,7 +131,7 @@ pub(super) struct Tasks {
 pub(super) struct TaskLine {
     /// The lines of the graph before it.
     pub(super) graph: String,
-    /// None where the graph only goes on.
+    /// None on lines that only continue the graph.
     pub(super) task: Option<TaskFacts>,
 }
 
@@ -140,47 +140,47 @@ pub(super) struct TaskFacts {
     pub(super) id: String,
     pub(super) state: TaskState,
     pub(super) goal: String,
-    /// All that is known of it, in lines.
+    /// The details, in lines.
     pub(super) details: Vec<String>,
     /// The session that has it.
     pub(super) session: Option<SessionId>,
 }
 
-/// The session that is looked at.
+/// The session that is shown.
 #[derive(Clone, Debug)]
-pub(super) struct Shown {
+pub(super) struct SessionContent {
     pub(super) id: SessionId,
     /// As lists show it.
     pub(super) state: SessionState,
     pub(super) machine: String,
     pub(super) timeline: Arc<Timeline>,
     pub(super) session: Arc<Session>,
-    pub(super) heard: Heard,
+    pub(super) heard: AgentOutput,
     /// The step that it is at, if a process of this machine performs it.
     pub(super) now: Option<NowRecord>,
 }
 
-/// What the agent says in the turn that is under way.
+/// The output of the agent in the current turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
-    /// No turn is under way.
+pub(super) enum AgentOutput {
+    /// No turn is running.
     Nothing,
-    /// It is taken there, and its output with it.
+    /// The turn runs on another machine, which has its output.
     Elsewhere(String),
-    /// By an agent that came by itself: its user sees it.
+    /// The turn of an external session: its user sees the output.
     Guest,
-    Here(Said),
+    Here(OutputTail),
 }
 
-/// The end of what was said, in lines.
+/// The last lines of the output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct OutputTail {
     lines: VecDeque<String>,
-    /// What came of a line that is not over.
+    /// The unfinished last line.
     open: Vec<u8>,
 }
 
-impl Said {
+impl OutputTail {
     pub(super) fn push(&mut self, mut text: &[u8]) {
         while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
             self.open.extend_from_slice(&text[..end]);
@@ -198,7 +198,7 @@ impl Said {
     }
 
     fn open_line(&self) -> String {
-        inert(settled(&String::from_utf8_lossy(&self.open)))
+        screen_line(last_overwrite(&String::from_utf8_lossy(&self.open)))
     }
 
     /// The last lines, at most `most`, the oldest first.
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn pieces_become_lines() {
-        let mut said = Said::default();
+        let mut said = OutputTail::default();
         said.push(b"one\ntw");
         assert_eq!(said.last(9), ["one", "tw"]);
         said.push("o ✓".as_bytes().get(..3).unwrap());
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_flood_leaves_the_last_lines() {
-        let mut said = Said::default();
+        let mut said = OutputTail::default();
         (0..2 * SAID_MAX).for_each(|number| said.push(format!("{number}\n").as_bytes()));
         said.push(&vec![b'x'; 10 * OPEN_LINE_MAX]);
         assert_eq!(said.lines.len(), SAID_MAX);

@@ -1,4 +1,4 @@
-//! A state as cells. Pure: the same state is the same picture.
+//! Draws a state. Pure: the same state gives the same picture.
 
 mod boxes;
 mod problems;
@@ -13,14 +13,11 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use super::inert::inert;
-use super::state::{State, View};
+use super::state::{ScreenState, ScreenView};
 use super::theme::{BOLD, CHOSEN, DIM, PLAIN};
+use crate::sanitize::screen_line;
 
-/// Lines around what a view shows: header, names of the views, a blank, footer.
-pub(super) const FRAME_LINES: usize = 4;
-
-pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
+pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>) {
     let rows =
         [Constraint::Length(1), Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)];
     let [header, names, body, footer] = Layout::vertical(rows).areas(frame.area());
@@ -30,10 +27,10 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
         Rect { y: body.y + body.height.min(1), height: body.height.saturating_sub(1), ..body };
     match (&state.pager, state.view) {
         (Some(pager), _) => reading::draw(state, pager, frame, body),
-        (None, View::Problems) => problems::draw(state, frame, body),
-        (None, View::Sessions) => sessions::draw(state, frame, body),
-        (None, View::Tasks) => tasks::draw(state, frame, body),
-        (None, View::Session) => session::draw(state, frame, body),
+        (None, ScreenView::Problems) => problems::draw(state, frame, body),
+        (None, ScreenView::Sessions) => sessions::draw(state, frame, body),
+        (None, ScreenView::Tasks) => tasks::draw(state, frame, body),
+        (None, ScreenView::Session) => session::draw(state, frame, body),
     }
     self::footer(state, frame, footer);
     if let Some(dialog) = &state.dialog {
@@ -41,12 +38,12 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
     }
 }
 
-/// A line in the first row of an area.
+/// Draws a line in the first row of an area.
 fn put(frame: &mut Frame<'_>, area: Rect, line: Line<'_>) {
     frame.render_widget(line, area.intersection(frame.area()));
 }
 
-/// Lines from the top of an area; what does not fit is left out.
+/// Draws lines from the top of an area; lines that do not fit are left out.
 fn put_all<'l>(frame: &mut Frame<'_>, area: Rect, lines: impl IntoIterator<Item = Line<'l>>) {
     for (row, line) in area.rows().zip(lines) {
         put(frame, row, line);
@@ -58,31 +55,31 @@ fn choose(frame: &mut Frame<'_>, row: Rect) {
     frame.buffer_mut().set_style(row, CHOSEN);
 }
 
-/// Text from outside.
+/// Returns text from outside, sanitized.
 fn said(text: &str, style: Style) -> Span<'static> {
-    Span::styled(inert(text), style)
+    Span::styled(screen_line(text), style)
 }
 
-/// The first line of it.
+/// Returns the first line of a text from outside, sanitized.
 fn first(text: &str, style: Style) -> Span<'static> {
     said(text.lines().next().unwrap_or_default(), style)
 }
 
-/// Text cut or filled to a width.
+/// Truncates or pads a text to a width.
 fn cell(text: &str, width: usize) -> String {
-    let text = inert(text);
+    let text = screen_line(text);
     let cut = crate::output::cut(&text, width);
     let missing = width.saturating_sub(cut.width());
     format!("{cut}{}", " ".repeat(missing))
 }
 
-/// Long text in lines of at most `width` columns, broken between words where that is possible.
+/// Wraps a text to `width` columns, between words if possible.
 fn wrapped(text: &str, width: usize, most: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
     for line in text.lines() {
         let mut open = String::new();
-        for word in inert(line).split(' ') {
+        for word in screen_line(line).split(' ') {
             let is_long = open.width() + 1 + word.width() > width;
             if is_long && !open.is_empty() {
                 lines.push(std::mem::take(&mut open));
@@ -101,14 +98,15 @@ fn wrapped(text: &str, width: usize, most: usize) -> Vec<String> {
     lines
 }
 
-fn header(state: &State) -> Line<'static> {
+fn header(state: &ScreenState) -> Line<'static> {
     let Some(overview) = &state.overview else {
         return Line::from(vec![
             Span::styled("hookloop", BOLD),
             Span::styled("  reads the log …", DIM),
         ]);
     };
-    let (problems, running) = (overview.problem_count, overview.running);
+    let problems = overview.problem_count;
+    let running = overview.running;
     let problem_style = if problems == 0 { DIM } else { state.theme.bad() };
     let problems = match problems {
         0 => "no problems".to_owned(),
@@ -137,9 +135,9 @@ fn header(state: &State) -> Line<'static> {
     Line::from(spans)
 }
 
-fn names(state: &State) -> Line<'static> {
+fn names(state: &ScreenState) -> Line<'static> {
     let mut spans = Vec::new();
-    for (place, view) in View::ALL.into_iter().enumerate() {
+    for (place, view) in ScreenView::ALL.into_iter().enumerate() {
         let style = if view == state.view { CHOSEN } else { PLAIN };
         spans.push(Span::styled(format!(" {} {} ", place + 1, view.name()), style));
     }
@@ -152,8 +150,8 @@ fn names(state: &State) -> Line<'static> {
     Line::from(spans)
 }
 
-/// The last row: what is typed, what was said, or which keys there are.
-fn footer(state: &State, frame: &mut Frame<'_>, area: Rect) {
+/// Draws the last row: the typed text, a message, or the keys.
+fn footer(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     if let Some(seeking) = &state.seeking {
         let (lines, (row, column)) = seeking.editor.wrapped(usize::MAX);
         let line = lines.get(row).cloned().unwrap_or_default();

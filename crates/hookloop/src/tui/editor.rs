@@ -1,22 +1,22 @@
-//! A line that is typed, or a few: what a person says.
+//! An editor for a line, or a few.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::output::plain;
+use crate::sanitize::plain;
 
 /// The most that can be typed or pasted.
 const BYTES_MAX: usize = 16 * 1024;
 
 /// Text and a cursor in it, which is always between two characters as people count them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Editor {
+pub(super) struct TextEditor {
     text: String,
     at: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Edit<'t> {
+pub(super) enum TextEdit<'t> {
     Insert(&'t str),
     Backspace,
     Delete,
@@ -28,30 +28,30 @@ pub(super) enum Edit<'t> {
     End,
 }
 
-impl Editor {
-    pub(super) fn with(text: &str) -> Editor {
-        Editor { text: text.to_owned(), at: text.len() }
+impl TextEditor {
+    pub(super) fn with(text: &str) -> TextEditor {
+        TextEditor { text: text.to_owned(), at: text.len() }
     }
 
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    pub(super) fn edit(&mut self, edit: Edit<'_>) {
+    pub(super) fn edit(&mut self, edit: TextEdit<'_>) {
         match edit {
-            Edit::Insert(text) => self.insert(text),
-            Edit::Backspace => self.delete(self.before(), self.at),
-            Edit::Delete => self.delete(self.at, self.after()),
-            Edit::DeleteWord => self.delete(self.word(), self.at),
-            Edit::DeleteToStart => self.delete(0, self.at),
-            Edit::Left => self.at = self.before(),
-            Edit::Right => self.at = self.after(),
-            Edit::Home => self.at = 0,
-            Edit::End => self.at = self.text.len(),
+            TextEdit::Insert(text) => self.insert(text),
+            TextEdit::Backspace => self.delete(self.before(), self.at),
+            TextEdit::Delete => self.delete(self.at, self.after()),
+            TextEdit::DeleteWord => self.delete(self.word(), self.at),
+            TextEdit::DeleteToStart => self.delete(0, self.at),
+            TextEdit::Left => self.at = self.before(),
+            TextEdit::Right => self.at = self.after(),
+            TextEdit::Home => self.at = 0,
+            TextEdit::End => self.at = self.text.len(),
         }
     }
 
-    /// What is pasted may be anything: what acts on a terminal is left out, lines stay.
+    /// Pasted text may contain anything: control characters are removed, lines stay.
     fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n").replace('\t', "    ");
         let is_shown =
@@ -63,7 +63,7 @@ impl Editor {
         };
         let text: String = text.chars().filter(is_shown).take_while(fits).collect();
         self.text.insert_str(self.at, &text);
-        // What is typed may join the character before it.
+        // A typed mark may join the character before it.
         self.at = self.border_from(self.at + text.len());
     }
 
@@ -98,7 +98,8 @@ impl Editor {
     /// The text in lines of at most `width` columns, and the cursor's row and column.
     pub(super) fn wrapped(&self, width: usize) -> (Vec<String>, (usize, usize)) {
         let width = width.max(2);
-        let (mut lines, mut cursor) = (vec![String::new()], (0, 0));
+        let mut lines = vec![String::new()];
+        let mut cursor = (0, 0);
         let mut used = 0;
         for (at, piece) in self.text.grapheme_indices(true) {
             let is_break = piece == "\n";
@@ -136,51 +137,51 @@ impl Editor {
 mod tests {
     use super::*;
 
-    fn typed(edits: &[Edit<'_>]) -> Editor {
-        let mut editor = Editor::default();
+    fn typed(edits: &[TextEdit<'_>]) -> TextEditor {
+        let mut editor = TextEditor::default();
         edits.iter().for_each(|edit| editor.edit(*edit));
         editor
     }
 
     #[test]
     fn the_cursor_moves_by_what_people_call_a_character() {
-        use Edit::{Backspace, Delete, Home, Insert, Left, Right};
-        let check = |edits: &[Edit<'_>], text: &str| assert_eq!(typed(edits).text(), text);
+        use TextEdit::{Backspace, Delete, Home, Insert, Left, Right};
+        let check = |edits: &[TextEdit<'_>], text: &str| assert_eq!(typed(edits).text(), text);
         check(&[Insert("e\u{301}x"), Left, Backspace], "x");
         check(&[Insert("漢字"), Left, Insert("-")], "漢-字");
         check(&[Insert("👩🏽b"), Home, Delete], "b");
         check(&[Insert("ab"), Home, Right, Right, Right, Backspace], "a");
         check(&[Insert("e"), Insert("\u{301}"), Backspace], "");
-        check(&[Insert("two words"), Edit::DeleteWord], "two ");
-        check(&[Insert("two words"), Left, Edit::DeleteToStart, Edit::End], "s");
-        check(&[Backspace, Delete, Left, Right, Edit::DeleteWord], "");
+        check(&[Insert("two words"), TextEdit::DeleteWord], "two ");
+        check(&[Insert("two words"), Left, TextEdit::DeleteToStart, TextEdit::End], "s");
+        check(&[Backspace, Delete, Left, Right, TextEdit::DeleteWord], "");
     }
 
     #[test]
     fn what_is_pasted_keeps_its_lines_and_acts_on_nothing() {
-        let editor = typed(&[Edit::Insert("one\r\ntwo\u{1b}[31m\u{202e}\0\tend")]);
+        let editor = typed(&[TextEdit::Insert("one\r\ntwo\u{1b}[31m\u{202e}\0\tend")]);
         assert_eq!(editor.text(), "one\ntwo[31m    end");
-        let long = typed(&[Edit::Insert(&"漢".repeat(100_000))]);
+        let long = typed(&[TextEdit::Insert(&"漢".repeat(100_000))]);
         assert!(long.text().len() <= BYTES_MAX);
     }
 
     #[test]
     fn long_text_is_wrapped_around_its_cursor() {
-        let check = |editor: &Editor, width: usize, lines: &[&str], cursor: (usize, usize)| {
+        let check = |editor: &TextEditor, width: usize, lines: &[&str], cursor: (usize, usize)| {
             assert_eq!(
                 editor.wrapped(width),
                 (lines.iter().map(|l| (*l).to_owned()).collect(), cursor)
             );
         };
-        check(&Editor::default(), 5, &[""], (0, 0));
-        check(&Editor::with("漢字漢"), 5, &["漢字", "漢"], (1, 2));
-        check(&Editor::with("abcde"), 5, &["abcde", ""], (1, 0));
-        check(&Editor::with("a\nb"), 5, &["a", "b"], (1, 1));
-        let mut back = Editor::with("a\nb");
-        back.edit(Edit::Left);
+        check(&TextEditor::default(), 5, &[""], (0, 0));
+        check(&TextEditor::with("漢字漢"), 5, &["漢字", "漢"], (1, 2));
+        check(&TextEditor::with("abcde"), 5, &["abcde", ""], (1, 0));
+        check(&TextEditor::with("a\nb"), 5, &["a", "b"], (1, 1));
+        let mut back = TextEditor::with("a\nb");
+        back.edit(TextEdit::Left);
         check(&back, 5, &["a", "b"], (1, 0));
-        back.edit(Edit::Left);
+        back.edit(TextEdit::Left);
         check(&back, 5, &["a", "b"], (0, 1));
-        check(&Editor::with("x"), 0, &["x"], (0, 1));
+        check(&TextEditor::with("x"), 0, &["x"], (0, 1));
     }
 }

@@ -1,26 +1,27 @@
-//! What keys do.
+//! Handles keys.
 
 use hookloop_core::id::SessionId;
 use hookloop_core::session::SessionState;
 use hookloop_core::session::timeline::StepContent;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::data::{Matter, ProblemLine, WhichTasks};
-use super::dialog::{Dialog, To};
-use super::list::Motion;
-use super::pager::{Leaf, Pager};
-use super::state::{Effect, Parting, State, View};
+use super::data::{ProblemLine, ProblemMatter, WhichTasks};
+use super::dialog::{ScreenDialog, TextReceiver};
+use super::list::ListMotion;
+use super::pager::{PagerSource, TextPager};
+use super::state::{ScreenState, ScreenView};
 use super::steps;
+use crate::tui::message::{ScreenEffect, ScreenParting};
 
 /// Lines of a page that the next one has, too.
 const OVERLAP: usize = 2;
 
-impl State {
-    pub(super) fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
+impl ScreenState {
+    pub(super) fn key(&mut self, key: KeyEvent) -> Vec<ScreenEffect> {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             match key.code {
                 KeyCode::Char('c') => return vec![self.interrupt()],
-                KeyCode::Char('z') => return vec![Effect::Suspend],
+                KeyCode::Char('z') => return vec![ScreenEffect::Suspend],
                 _ => {}
             }
         }
@@ -40,23 +41,23 @@ impl State {
         self.key_in_view(key)
     }
 
-    /// What runs here is asked to end; what only looks ends.
-    fn interrupt(&self) -> Effect {
+    /// A screen of a running session asks it to end; a screen that only watches closes.
+    fn interrupt(&self) -> ScreenEffect {
         match self.own {
-            Some(_) => Effect::Interrupt,
-            None => Effect::Part(Parting::Left),
+            Some(_) => ScreenEffect::Interrupt,
+            None => ScreenEffect::Part(ScreenParting::Left),
         }
     }
 
-    fn key_in_view(&mut self, key: KeyEvent) -> Vec<Effect> {
+    fn key_in_view(&mut self, key: KeyEvent) -> Vec<ScreenEffect> {
         match key.code {
             KeyCode::Char('q') => return self.quit(),
-            KeyCode::Char('?') => self.dialog = Some(Dialog::Help),
+            KeyCode::Char('?') => self.dialog = Some(ScreenDialog::Help),
             KeyCode::Char('!') => self.decide(),
             KeyCode::Char(digit @ '1'..='4') => self.go_to(digit as usize - '1' as usize),
             KeyCode::Tab => self.turn(1),
-            KeyCode::BackTab => self.turn(View::ALL.len() - 1),
-            KeyCode::Char('/') if self.view != View::Session => self.seek(),
+            KeyCode::BackTab => self.turn(ScreenView::ALL.len() - 1),
+            KeyCode::Char('/') if self.view != ScreenView::Session => self.seek(),
             KeyCode::Esc => self.back(),
             KeyCode::Char('m') => self.say(),
             KeyCode::Char('p') => return self.pause(),
@@ -67,8 +68,8 @@ impl State {
         Vec::new()
     }
 
-    fn key_of_view(&mut self, code: KeyCode) -> Vec<Effect> {
-        if self.view == View::Session {
+    fn key_of_view(&mut self, code: KeyCode) -> Vec<ScreenEffect> {
+        if self.view == ScreenView::Session {
             return self.key_in_session(code);
         }
         let page = self.page();
@@ -77,16 +78,16 @@ impl State {
             return Vec::new();
         }
         match (self.view, code) {
-            (View::Problems, KeyCode::Enter) => self.open_problem(),
-            (View::Problems, KeyCode::Char('a')) => self.approve(),
-            (View::Problems, KeyCode::Char('d')) => self.dismiss(),
-            (View::Sessions, KeyCode::Enter) => {
+            (ScreenView::Problems, KeyCode::Enter) => self.open_problem(),
+            (ScreenView::Problems, KeyCode::Char('a')) => self.approve(),
+            (ScreenView::Problems, KeyCode::Char('d')) => self.dismiss(),
+            (ScreenView::Sessions, KeyCode::Enter) => {
                 if let Some(id) = self.session_line().map(|line| line.row.id.clone()) {
                     self.look_at(id);
                 }
             }
-            (View::Tasks, KeyCode::Enter) => self.open_task(),
-            (View::Tasks, KeyCode::Char('c')) => {
+            (ScreenView::Tasks, KeyCode::Enter) => self.open_task(),
+            (ScreenView::Tasks, KeyCode::Char('c')) => {
                 self.which_tasks = match self.which_tasks {
                     WhichTasks::Open => WhichTasks::All,
                     WhichTasks::All => WhichTasks::Open,
@@ -98,27 +99,28 @@ impl State {
     }
 
     fn decide(&mut self) {
-        if let Some(ProblemLine { matter: Matter::Problem(key), reason, .. }) = self.asking() {
-            self.dialog = Some(Dialog::Settle { key: key.clone(), reason: reason.clone() });
+        if let Some(ProblemLine { matter: ProblemMatter::Problem(key), reason, .. }) = self.asking()
+        {
+            self.dialog = Some(ScreenDialog::Settle { key: key.clone(), reason: reason.clone() });
         } else if self.question.is_some() {
-            self.dialog = Some(Dialog::Retry);
+            self.dialog = Some(ScreenDialog::Retry);
         }
     }
 
-    fn quit(&mut self) -> Vec<Effect> {
+    fn quit(&mut self) -> Vec<ScreenEffect> {
         match self.own {
             Some(_) => {
-                self.dialog = Some(Dialog::Leave);
+                self.dialog = Some(ScreenDialog::Leave);
                 Vec::new()
             }
-            None => vec![Effect::Part(Parting::Left)],
+            None => vec![ScreenEffect::Part(ScreenParting::Left)],
         }
     }
 
     fn go_to(&mut self, place: usize) {
-        self.view = View::ALL[place];
-        if self.view == View::Session && self.session.is_none() {
-            // The one that is chosen, or runs.
+        self.view = ScreenView::ALL[place];
+        if self.view == ScreenView::Session && self.session.is_none() {
+            // The selected step, or the running one.
             let chosen = self.session_line().map(|line| line.row.id.clone());
             match chosen {
                 Some(id) => self.look_at(id),
@@ -128,17 +130,18 @@ impl State {
     }
 
     fn turn(&mut self, by: usize) {
-        let at = View::ALL.iter().position(|view| *view == self.view).unwrap_or(0);
-        self.go_to((at + by) % View::ALL.len());
+        let at = ScreenView::ALL.iter().position(|view| *view == self.view).unwrap_or(0);
+        self.go_to((at + by) % ScreenView::ALL.len());
     }
 
     fn back(&mut self) {
         let has_filter = !self.filter().is_empty();
         match (self.view, has_filter) {
-            (View::Session, _) if self.part.is_some() || self.step.is_some() => {
-                (self.part, self.step) = (None, None);
+            (ScreenView::Session, _) if self.part.is_some() || self.step.is_some() => {
+                self.part = None;
+                self.step = None;
             }
-            (View::Session, _) => self.view = View::Sessions,
+            (ScreenView::Session, _) => self.view = ScreenView::Sessions,
             (_, true) => {
                 if let Some(list) = self.list() {
                     list.filter.clear();
@@ -159,22 +162,24 @@ impl State {
             Some((id.clone(), line.state))
         };
         match self.view {
-            View::Session => {
+            ScreenView::Session => {
                 let shown = self.shown.as_ref()?;
-                Some((shown.id.clone(), shown.state))
+                Some((shown.id.clone(), shown.state.clone()))
             }
-            View::Sessions => self.session_line().map(|line| (line.row.id.clone(), line.state)),
-            View::Tasks => of_list(self.task()?.session.as_ref()?),
-            View::Problems => of_list(self.problem()?.matter.session()?),
+            ScreenView::Sessions => {
+                self.session_line().map(|line| (line.row.id.clone(), line.state.clone()))
+            }
+            ScreenView::Tasks => of_list(self.task()?.session.as_ref()?),
+            ScreenView::Problems => of_list(self.problem()?.matter.session()?),
         }
     }
 
     fn say(&mut self) {
-        if let (View::Problems, Some(line)) = (self.view, self.problem()) {
+        if let (ScreenView::Problems, Some(line)) = (self.view, self.problem()) {
             match &line.matter {
-                Matter::Problem(key) if line.can_answer => {
-                    let to = To::Problem(key.clone());
-                    self.dialog = Some(Dialog::Say { to, editor: Default::default() });
+                ProblemMatter::Problem(key) if line.can_answer => {
+                    let to = TextReceiver::Problem(key.clone());
+                    self.dialog = Some(ScreenDialog::Say { to, editor: Default::default() });
                 }
                 _ => self.tell("this takes no answer: what can be done is below"),
             }
@@ -182,8 +187,8 @@ impl State {
         }
         match self.subject() {
             Some((id, state)) if is_open(state) => {
-                let to = To::Agent(id);
-                self.dialog = Some(Dialog::Say { to, editor: Default::default() });
+                let to = TextReceiver::Agent(id);
+                self.dialog = Some(ScreenDialog::Say { to, editor: Default::default() });
             }
             Some((id, state)) => {
                 self.tell(&format!("session {id} is over ({state}): nobody would read it"))
@@ -192,9 +197,9 @@ impl State {
         }
     }
 
-    fn pause(&mut self) -> Vec<Effect> {
+    fn pause(&mut self) -> Vec<ScreenEffect> {
         match self.subject() {
-            Some((id, SessionState::Running)) => return vec![Effect::Pause(id)],
+            Some((id, SessionState::Running)) => return vec![ScreenEffect::Pause(id)],
             Some((id, state)) => self.tell(&format!("session {id} is not running: {state}")),
             None => self.tell("there is no session here to pause"),
         }
@@ -206,14 +211,14 @@ impl State {
             Some((id, SessionState::Running)) => {
                 let question =
                     format!("Stop session {id} now? Its agent is ended. It can be resumed later.");
-                self.dialog = Some(Dialog::Sure { question, yes: Effect::Stop(id) });
+                self.dialog = Some(ScreenDialog::Sure { question, yes: ScreenEffect::Stop(id) });
             }
             Some((id, state)) => self.tell(&format!("session {id} is not running: {state}")),
             None => self.tell("there is no session here to stop"),
         }
     }
 
-    fn resume(&mut self) -> Vec<Effect> {
+    fn resume(&mut self) -> Vec<ScreenEffect> {
         match self.subject() {
             Some((id, SessionState::Paused | SessionState::Interrupted)) => {
                 match self.own {
@@ -223,8 +228,8 @@ impl State {
                         let question = format!(
                             "Go on with session {id} in this terminal? Elsewhere: hookloop resume {id}"
                         );
-                        let yes = Effect::Part(Parting::Resume(id));
-                        self.dialog = Some(Dialog::Sure { question, yes });
+                        let yes = ScreenEffect::Part(ScreenParting::Resume(id));
+                        self.dialog = Some(ScreenDialog::Sure { question, yes });
                     }
                 }
             }
@@ -246,13 +251,14 @@ impl State {
     fn approve(&mut self) {
         let Some(line) = self.problem() else { return };
         match &line.matter {
-            Matter::Problem(key) if line.can_approve => {
-                let question = match line.asks {
-                    true => format!("Take the work of {} as it is, without proof?", key.about),
-                    false => format!("Take what {} has submitted as it is?", key.about),
+            ProblemMatter::Problem(key) if line.can_approve => {
+                let question = if line.asks {
+                    format!("Take the work of {} as it is, without proof?", key.about)
+                } else {
+                    format!("Take what {} has submitted as it is?", key.about)
                 };
-                let yes = Effect::Approve(key.clone());
-                self.dialog = Some(Dialog::Sure { question, yes });
+                let yes = ScreenEffect::Approve(key.clone());
+                self.dialog = Some(ScreenDialog::Sure { question, yes });
             }
             _ => self.tell("there is nothing to approve: only what a task has submitted is"),
         }
@@ -261,12 +267,12 @@ impl State {
     fn dismiss(&mut self) {
         let Some(line) = self.problem() else { return };
         match &line.matter {
-            Matter::Problem(key) => {
+            ProblemMatter::Problem(key) => {
                 let question = format!("Hear no more of {key}? Everything stays as it is.");
-                let yes = Effect::Dismiss(key.clone());
-                self.dialog = Some(Dialog::Sure { question, yes });
+                let yes = ScreenEffect::Dismiss(key.clone());
+                self.dialog = Some(ScreenDialog::Sure { question, yes });
             }
-            Matter::Interrupted(id) => {
+            ProblemMatter::Interrupted(id) => {
                 let text = format!(
                     "it ends when the next session begins, or goes on: hookloop resume {id}"
                 );
@@ -281,26 +287,28 @@ impl State {
             Some(id) => self.look_at(id),
             None => {
                 let text = task.details.join("\n");
-                self.pager = Some(Pager::new(format!("task {}", task.id), &text));
+                self.pager = Some(TextPager::new(format!("task {}", task.id), &text));
             }
         }
     }
 
-    fn key_in_session(&mut self, code: KeyCode) -> Vec<Effect> {
+    fn key_in_session(&mut self, code: KeyCode) -> Vec<ScreenEffect> {
         let Some(dropped) = self.shown.as_ref().map(|shown| shown.timeline.parts_dropped) else {
             return Vec::new();
         };
-        let (part, step) = (self.part_at().unwrap_or(0), self.step_at().unwrap_or(0));
+        let part = self.part_at().unwrap_or(0);
+        let step = self.step_at().unwrap_or(0);
         let steps_dropped = self.current_part().map_or(0, |part| part.steps_dropped);
         let last_part =
             self.shown.as_ref().map_or(0, |shown| shown.timeline.parts.len()).max(1) - 1;
         let last_step = self.current_part().map_or(0, |part| part.steps.len()).max(1) - 1;
         match code {
             KeyCode::Left | KeyCode::Char('h') => {
-                (self.part, self.step) = (Some(part.saturating_sub(1) + dropped), None);
+                self.part = Some(part.saturating_sub(1) + dropped);
+                self.step = None;
             }
             KeyCode::Right | KeyCode::Char('l') => {
-                // Who is at the end goes along with it.
+                // At the end, the selection follows new steps.
                 self.part = (part + 1 < last_part).then_some(part + 1 + dropped);
                 self.step = None;
             }
@@ -312,7 +320,8 @@ impl State {
                 self.step = (step < last_step).then_some(step + 1 + steps_dropped);
             }
             KeyCode::Home | KeyCode::Char('g') => {
-                (self.part, self.step) = (Some(dropped), None);
+                self.part = Some(dropped);
+                self.step = None;
             }
             KeyCode::End | KeyCode::Char('G') => (self.part, self.step) = (None, None),
             KeyCode::Enter | KeyCode::Char('o') => return self.open_step(),
@@ -322,10 +331,10 @@ impl State {
         Vec::new()
     }
 
-    fn open_step(&mut self) -> Vec<Effect> {
+    fn open_step(&mut self) -> Vec<ScreenEffect> {
         let leaf = self.current_step().and_then(|step| leaf_of(&step.what));
         match leaf {
-            Some(leaf) => vec![Effect::Open(leaf)],
+            Some(leaf) => vec![ScreenEffect::Open(leaf)],
             None => {
                 self.tell("there is no more to this than what is shown");
                 Vec::new()
@@ -344,11 +353,11 @@ impl State {
             .iter()
             .map(|piped| format!("── {} ({}) ──\n{}\n", piped.from, piped.point, piped.text))
             .collect();
-        self.pager = Some(Pager::new("what the next prompt has".to_owned(), &text));
+        self.pager = Some(TextPager::new("what the next prompt has".to_owned(), &text));
     }
 
-    fn key_in_pager(&mut self, key: KeyEvent) -> Vec<Effect> {
-        // The title takes a line.
+    fn key_in_pager(&mut self, key: KeyEvent) -> Vec<ScreenEffect> {
+        // The title needs a line.
         let page = self.page().saturating_sub(1).max(1);
         let Some(pager) = &mut self.pager else { return Vec::new() };
         if let Some(motion) = motion(key.code, page) {
@@ -359,13 +368,13 @@ impl State {
             KeyCode::Esc | KeyCode::Char('q') => self.pager = None,
             KeyCode::Left | KeyCode::Char('h') => pager.shift(false),
             KeyCode::Right | KeyCode::Char('l') => pager.shift(true),
-            KeyCode::Char(' ') => pager.go(Motion::By(page as isize), page),
+            KeyCode::Char(' ') => pager.go(ListMotion::By(page as isize), page),
             KeyCode::Char('/') => self.seek(),
             KeyCode::Char(c @ ('n' | 'N')) if !pager.sought.is_empty() && !pager.seek(c == 'N') => {
                 self.tell("not found");
             }
-            KeyCode::Char('o') => return vec![Effect::Lend(pager.text())],
-            KeyCode::Char('?') => self.dialog = Some(Dialog::Help),
+            KeyCode::Char('o') => return vec![ScreenEffect::Lend(pager.text())],
+            KeyCode::Char('?') => self.dialog = Some(ScreenDialog::Help),
             _ => {}
         }
         Vec::new()
@@ -377,21 +386,21 @@ fn is_open(state: SessionState) -> bool {
 }
 
 /// How far a key moves in lines.
-fn motion(code: KeyCode, page: usize) -> Option<Motion> {
+fn motion(code: KeyCode, page: usize) -> Option<ListMotion> {
     let page = isize::try_from(page.saturating_sub(OVERLAP).max(1)).unwrap_or(1);
     Some(match code {
-        KeyCode::Up | KeyCode::Char('k') => Motion::By(-1),
-        KeyCode::Down | KeyCode::Char('j') => Motion::By(1),
-        KeyCode::PageUp => Motion::By(-page),
-        KeyCode::PageDown => Motion::By(page),
-        KeyCode::Home | KeyCode::Char('g') => Motion::First,
-        KeyCode::End | KeyCode::Char('G') => Motion::Last,
+        KeyCode::Up | KeyCode::Char('k') => ListMotion::By(-1),
+        KeyCode::Down | KeyCode::Char('j') => ListMotion::By(1),
+        KeyCode::PageUp => ListMotion::By(-page),
+        KeyCode::PageDown => ListMotion::By(page),
+        KeyCode::Home | KeyCode::Char('g') => ListMotion::First,
+        KeyCode::End | KeyCode::Char('G') => ListMotion::Last,
         _ => return None,
     })
 }
 
-/// What there is to read of a step.
-fn leaf_of(what: &StepContent) -> Option<Leaf> {
+/// Returns the text of a step for the pager.
+fn leaf_of(what: &StepContent) -> Option<PagerSource> {
     let title = steps::title(what);
     Some(match what {
         StepContent::Hook(ran) => {
@@ -401,23 +410,23 @@ fn leaf_of(what: &StepContent) -> Option<Leaf> {
                 Some(_) => String::new(),
                 None => ran.output_tail.join("\n"),
             };
-            Leaf { title, text: format!("{reason}{tail}"), artifact: ran.artifact.clone() }
+            PagerSource { title, text: format!("{reason}{tail}"), artifact: ran.artifact.clone() }
         }
         StepContent::Turn { ended: Some(ended), .. } => {
             let text = format!("── final message ──\n{}\n", ended.message);
-            Leaf { title, text, artifact: ended.artifact.clone() }
+            PagerSource { title, text, artifact: ended.artifact.clone() }
         }
-        StepContent::Piped(piped) => Leaf { title, text: piped.text.clone(), artifact: None },
+        StepContent::Piped(piped) => PagerSource { title, text: piped.text.clone(), artifact: None },
         StepContent::Receipt(receipt) => {
             let text = serde_json::to_string_pretty(receipt).unwrap_or_default();
-            Leaf { title, text, artifact: None }
+            PagerSource { title, text, artifact: None }
         }
         StepContent::ReactionFailed(failed) => {
             let text = format!("{}\n{}", failed.error, failed.output_tail.join("\n"));
-            Leaf { title, text, artifact: None }
+            PagerSource { title, text, artifact: None }
         }
         StepContent::Judged(judged) if !judged.failing.is_empty() => {
-            Leaf { title, text: judged.failing.join("\n"), artifact: None }
+            PagerSource { title, text: judged.failing.join("\n"), artifact: None }
         }
         _ => return None,
     })

@@ -1,9 +1,9 @@
 //! Which line of a list is chosen, and which lines there are.
 
-/// A list whose lines have keys. What is chosen stays chosen while others come and go.
+/// A list whose lines have keys. The selected line stays selected while others come and go.
 #[derive(Clone, Debug, Default)]
-pub(super) struct List {
-    /// What lines have to have in them.
+pub(super) struct SelectList {
+    /// The text that lines must contain.
     pub(super) filter: String,
     /// Lines that are shown, by their place in all of them.
     lines: Vec<usize>,
@@ -13,21 +13,23 @@ pub(super) struct List {
 
 /// How far to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Motion {
+pub(super) enum ListMotion {
     By(isize),
     First,
     Last,
 }
 
-impl List {
-    /// Takes in what there is now: the key of each line (none for what can't be chosen) and what a filter looks at.
+impl SelectList {
+    /// Replaces the lines: the key of each (none for a line that can't be selected), and the text that a filter
+    /// searches.
     pub(super) fn fill<'t>(
         &mut self,
         lines: impl Iterator<Item = (Option<String>, &'t str, &'t str)>,
     ) {
         let chosen = self.key().map(str::to_owned);
         let wanted = self.filter.to_lowercase();
-        (self.lines, self.keys) = (Vec::new(), Vec::new());
+        self.lines = Vec::new();
+        self.keys = Vec::new();
         for (place, (key, one, other)) in lines.enumerate() {
             let is_shown = wanted.is_empty()
                 || key.as_ref().is_some_and(|key| key.to_lowercase().contains(&wanted))
@@ -45,7 +47,7 @@ impl List {
         self.settle(1);
     }
 
-    /// Goes on to a line that can be chosen, if it is not on one.
+    /// Moves to a line that can be selected, if the current one can't.
     fn settle(&mut self, direction: isize) {
         let is_free = |at: &usize| self.keys.get(*at).is_some_and(Option::is_some);
         let forth = (self.at..self.keys.len()).find(is_free);
@@ -56,12 +58,12 @@ impl List {
         }
     }
 
-    pub(super) fn go(&mut self, motion: Motion) {
+    pub(super) fn go(&mut self, motion: ListMotion) {
         let last = self.keys.len().saturating_sub(1);
         let (to, direction) = match motion {
-            Motion::By(by) => (self.at.saturating_add_signed(by).min(last), by),
-            Motion::First => (0, 1),
-            Motion::Last => (last, -1),
+            ListMotion::By(by) => (self.at.saturating_add_signed(by).min(last), by),
+            ListMotion::First => (0, 1),
+            ListMotion::Last => (last, -1),
         };
         self.at = to;
         self.settle(direction);
@@ -100,12 +102,12 @@ impl List {
 
 fn has(text: &str, wanted: &str) -> bool {
     // Most texts and wishes are plain, and there may be ten thousand.
-    match text.is_ascii() && wanted.is_ascii() {
-        true => text
-            .as_bytes()
+    if text.is_ascii() && wanted.is_ascii() {
+        text.as_bytes()
             .windows(wanted.len())
-            .any(|window| window.eq_ignore_ascii_case(wanted.as_bytes())),
-        false => text.to_lowercase().contains(wanted),
+            .any(|window| window.eq_ignore_ascii_case(wanted.as_bytes()))
+    } else {
+        text.to_lowercase().contains(wanted)
     }
 }
 
@@ -113,7 +115,7 @@ fn has(text: &str, wanted: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn filled(list: &mut List, keys: &[&str]) {
+    fn filled(list: &mut SelectList, keys: &[&str]) {
         // One that begins with `-` can't be chosen.
         let key = |key: &str| (!key.starts_with('-')).then(|| key.to_owned());
         list.fill(keys.iter().map(|name| (key(name), *name, "")));
@@ -121,37 +123,37 @@ mod tests {
 
     #[test]
     fn what_is_chosen_stays_chosen() {
-        let mut list = List::default();
+        let mut list = SelectList::default();
         filled(&mut list, &["a", "b", "c"]);
-        list.go(Motion::By(1));
+        list.go(ListMotion::By(1));
         filled(&mut list, &["new", "a", "b", "c"]);
         assert_eq!((list.key(), list.place()), (Some("b"), Some(2)));
         filled(&mut list, &["a"]);
         assert_eq!(list.key(), Some("a"));
         filled(&mut list, &[]);
         assert_eq!(list.key(), None);
-        list.go(Motion::Last);
+        list.go(ListMotion::Last);
     }
 
     #[test]
     fn what_can_not_be_chosen_is_passed_over() {
-        let mut list = List::default();
+        let mut list = SelectList::default();
         filled(&mut list, &["-", "a", "-", "-", "b", "-"]);
         let mut went = |motion| {
             list.go(motion);
             list.key().map(str::to_owned).unwrap()
         };
-        assert_eq!(went(Motion::First), "a");
-        assert_eq!(went(Motion::By(1)), "b");
-        assert_eq!(went(Motion::By(1)), "b");
-        assert_eq!(went(Motion::By(-1)), "a");
-        assert_eq!(went(Motion::Last), "b");
+        assert_eq!(went(ListMotion::First), "a");
+        assert_eq!(went(ListMotion::By(1)), "b");
+        assert_eq!(went(ListMotion::By(1)), "b");
+        assert_eq!(went(ListMotion::By(-1)), "a");
+        assert_eq!(went(ListMotion::Last), "b");
         assert_eq!(list.count(), (2, 2));
     }
 
     #[test]
     fn a_filter_leaves_what_has_it() {
-        let mut list = List { filter: "Ä".to_owned(), ..List::default() };
+        let mut list = SelectList { filter: "Ä".to_owned(), ..SelectList::default() };
         filled(&mut list, &["one", "-x", "äh"]);
         assert_eq!((list.key(), list.count()), (Some("äh"), (1, 1)));
         list.filter = "ON".to_owned();
@@ -163,10 +165,10 @@ mod tests {
     fn the_chosen_line_is_in_the_window() {
         let names: Vec<String> = (0..100).map(|number| number.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut list = List::default();
+        let mut list = SelectList::default();
         filled(&mut list, &names);
         for height in [0, 1, 5, 100, 1_000] {
-            for motion in [Motion::First, Motion::By(50), Motion::Last] {
+            for motion in [ListMotion::First, ListMotion::By(50), ListMotion::Last] {
                 list.go(motion);
                 let chosen = list.window(height).filter(|(_, is_chosen)| *is_chosen).count();
                 assert_eq!(chosen, usize::from(height > 0), "{height}");

@@ -9,8 +9,8 @@ use hookloop_hooks::artifacts;
 use hookloop_hooks::artifacts::Stream;
 use hookloop_hooks::runner::Runner;
 
-use super::inert::inert;
-use super::list::Motion;
+use super::list::ListMotion;
+use crate::sanitize::screen_line;
 
 /// The most of a file that is shown: its end, where what went wrong is.
 const BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -19,18 +19,18 @@ const LINES_MAX: usize = 100_000;
 /// Columns that a step to the side takes.
 const STEP: usize = 20;
 
-/// What can be read.
+/// A text that the pager can open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Leaf {
+pub(super) struct PagerSource {
     pub(super) title: String,
-    /// What is known without looking.
+    /// Text that needs no read.
     pub(super) text: String,
     /// Where a machine keeps the rest.
     pub(super) artifact: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pager {
+pub(super) struct TextPager {
     pub(super) title: String,
     /// Nothing in them acts on a terminal.
     pub(super) lines: Arc<Vec<String>>,
@@ -39,18 +39,18 @@ pub(super) struct Pager {
     pub(super) sought: String,
 }
 
-impl Pager {
-    pub(super) fn new(title: String, text: &str) -> Pager {
-        let lines = text.lines().take(LINES_MAX).map(inert).collect();
-        Pager { title, lines: Arc::new(lines), ..Pager::default() }
+impl TextPager {
+    pub(super) fn new(title: String, text: &str) -> TextPager {
+        let lines = text.lines().take(LINES_MAX).map(screen_line).collect();
+        TextPager { title, lines: Arc::new(lines), ..TextPager::default() }
     }
 
-    pub(super) fn go(&mut self, motion: Motion, height: usize) {
+    pub(super) fn go(&mut self, motion: ListMotion, height: usize) {
         let last = self.lines.len().saturating_sub(height);
         self.top = match motion {
-            Motion::By(by) => self.top.saturating_add_signed(by).min(last),
-            Motion::First => 0,
-            Motion::Last => last,
+            ListMotion::By(by) => self.top.saturating_add_signed(by).min(last),
+            ListMotion::First => 0,
+            ListMotion::Last => last,
         };
     }
 
@@ -63,10 +63,11 @@ impl Pager {
         };
     }
 
-    /// Goes to the next line that has what is sought, or the one before; whether there is one.
+    /// Moves to the next or previous line that contains the searched text; returns whether there is one.
     pub(super) fn seek(&mut self, is_back: bool) -> bool {
         let wanted = self.sought.to_lowercase();
-        let (count, from) = (self.lines.len(), self.top);
+        let count = self.lines.len();
+        let from = self.top;
         let has = |at: &usize| {
             self.lines.get(*at).is_some_and(|line| line.to_lowercase().contains(&wanted))
         };
@@ -88,7 +89,7 @@ impl Pager {
 }
 
 /// Reads what there is of a leaf.
-pub(super) fn open(leaf: &Leaf, runner: &Runner) -> Pager {
+pub(super) fn open(leaf: &PagerSource, runner: &Runner) -> TextPager {
     let mut text = leaf.text.clone();
     if let Some(artifact) = &leaf.artifact {
         match runner.artifacts_of(artifact) {
@@ -102,11 +103,12 @@ pub(super) fn open(leaf: &Leaf, runner: &Runner) -> Pager {
             )),
         }
     }
-    Pager::new(leaf.title.clone(), &text)
+    TextPager::new(leaf.title.clone(), &text)
 }
 
 fn section(directory: &Path, stream: Stream) -> String {
-    let (name, path) = (stream.name(), directory.join(stream.name()));
+    let name = stream.name();
+    let path = directory.join(stream.name());
     match end_of(directory, stream) {
         Ok((text, _)) if text.is_empty() => String::new(),
         Ok((text, None)) => format!("── {name}: {} ──\n{text}\n", path.display()),
@@ -119,8 +121,7 @@ fn section(directory: &Path, stream: Stream) -> String {
     }
 }
 
-/// The end of an output, and how long all of it is.
-/// The last lines of a stream, and what stands before them.
+/// The end of an output, and how long all of it is. Returns the last lines of a stream, after a heading.
 fn end_of(directory: &Path, stream: Stream) -> std::io::Result<(String, Option<LeftOut>)> {
     let (mut file, length) = artifacts::open(directory, stream)?;
     let from = length.saturating_sub(BYTES_MAX);
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_search_goes_round() {
-        let mut pager = Pager::new(String::new(), "one\ntwo\nONE more\nend");
+        let mut pager = TextPager::new(String::new(), "one\ntwo\nONE more\nend");
         pager.sought = "one".to_owned();
         let mut went = |is_back| (pager.seek(is_back), pager.top);
         assert_eq!(went(false), (true, 2));
@@ -152,20 +153,20 @@ mod tests {
         assert_eq!(went(true), (true, 2));
         pager.sought = "none".to_owned();
         assert!(!pager.seek(false));
-        assert!(!Pager::default().seek(false));
+        assert!(!TextPager::default().seek(false));
     }
 
     #[test]
     fn motions_stay_in_the_text() {
         let text: String = (0..100).map(|number| format!("{number}\n")).collect();
-        let mut pager = Pager::new(String::new(), &text);
-        pager.go(Motion::Last, 10);
+        let mut pager = TextPager::new(String::new(), &text);
+        pager.go(ListMotion::Last, 10);
         assert_eq!(pager.top, 90);
-        pager.go(Motion::By(5), 10);
+        pager.go(ListMotion::By(5), 10);
         assert_eq!(pager.top, 90);
-        pager.go(Motion::By(-1_000), 10);
+        pager.go(ListMotion::By(-1_000), 10);
         assert_eq!(pager.top, 0);
-        pager.go(Motion::Last, 1_000);
+        pager.go(ListMotion::Last, 1_000);
         pager.shift(true);
         assert_eq!((pager.top, pager.left), (0, 0));
     }

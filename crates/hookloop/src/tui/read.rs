@@ -1,5 +1,5 @@
-//! Reads what is looked at from the view and the log, again whenever that changes. On a thread of its own: a store that
-//! takes long to answer holds up nobody who types.
+//! Reads the shown content from the view and the log, again after each change. It has its own thread, so that a slow
+//! store does not delay keys.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,82 +18,102 @@ use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 use hookloop_engine::store::{Seq, SessionRow, TaskFilter, UsageBy};
 
-use super::data::{Facts, Matter, News, Overview, ProblemLine, SessionLine, TaskFacts, TaskLine};
-use super::data::{Tasks, WhichTasks, Wish};
-use super::gaze::Gaze;
-use super::link::Link;
-use crate::cli::session::words;
-use crate::picture::Picture;
+use super::data::{
+    ProblemFacts, ProblemLine, ProblemMatter, ProjectOverview, ScreenNews, SessionLine, TaskFacts,
+    TaskLine,
+};
+use super::data::{ScreenRequest, TaskContent, WhichTasks};
+use crate::picture::TaskPicture;
+use crate::present;
+use crate::tui::channels::ScreenChannels;
+use crate::tui::session_view::SessionView;
 
 const PROBLEMS_MAX: usize = 200;
 const SESSIONS_MAX: usize = 1_000;
 const TASKS_MAX: usize = 10_000;
-/// Between two looks at whether something is new.
+/// The time between two checks for changes.
 const POLL: Duration = Duration::from_millis(100);
-/// Who reads rests so many times as long as it took: a flood of events must not keep a processor from who makes them.
+/// The reader rests this many times as long as it read, so that a flood of events does not slow the sessions.
 const REST: u32 = 6;
 /// Between two attempts while the log can't be read.
 const TROUBLE_POLL: Duration = Duration::from_secs(1);
-/// Whether programs of this machine are alive is not in the log, and looked at so often.
+/// How often processes are checked: the log does not say whether they live.
 const LIVENESS: Duration = Duration::from_secs(2);
-/// Sessions that are looked at for that.
+/// Sessions whose processes are checked.
 const LIVENESS_MAX: usize = 50;
-/// Lines of a task in the graph: its own, and what leads on, if something does.
+/// Lines of a task in the graph: its own, and those that lead to the next.
 const ROW_HEIGHT: usize = 2;
-/// What who holds a task for a session is called.
+/// The prefix of a claimant that is a session.
 const SESSION: &str = "session:";
 
-pub(super) struct Reader {
+pub(super) struct ContentReader {
     project: Project,
-    link: Arc<Link>,
+    channels: Arc<ScreenChannels>,
     machine: String,
     head: Option<Seq>,
-    known: Wish,
-    gaze: Option<Gaze>,
+    known: ScreenRequest,
+    session_view: Option<SessionView>,
     /// Whether a program of this machine has a session.
     alive: HashMap<SessionId, bool>,
     looked: Option<Instant>,
-    news: News,
+    news: ScreenNews,
 }
 
-impl Reader {
-    pub(super) fn new(project: Project, link: Arc<Link>, machine: String) -> Reader {
-        let (known, news) = (Wish::default(), News::default());
-        let (alive, gaze) = (HashMap::new(), None);
-        Reader { project, link, machine, head: None, known, gaze, alive, looked: None, news }
+impl ContentReader {
+    pub(super) fn new(
+        project: Project,
+        channels: Arc<ScreenChannels>,
+        machine: String,
+    ) -> ContentReader {
+        let known = ScreenRequest::default();
+        let news = ScreenNews::default();
+        let alive = HashMap::new();
+        let session_view = None;
+        ContentReader {
+            project,
+            channels,
+            machine,
+            head: None,
+            known,
+            session_view,
+            alive,
+            looked: None,
+            news,
+        }
     }
 
-    /// Reads until nobody looks any more.
+    /// Reads until the screen is closed.
     pub(super) fn run(mut self) {
         let mut is_live = false;
-        while let Some(wish) = self.link.wish() {
+        while let Some(wish) = self.channels.wish() {
             let began = Instant::now();
-            let read = match is_live {
-                true => Ok(()),
-                false => self.project.store().go_live().map_err(EngineError::from),
+            let read = if is_live {
+                Ok(())
+            } else {
+                self.project.store().go_live().map_err(EngineError::from)
             };
             let read = read.and_then(|()| self.look(&wish));
             is_live |= read.is_ok();
             let pause = match read {
                 Ok(is_new) => {
                     if is_new || self.news.trouble.take().is_some() {
-                        self.link.publish(self.news.clone());
+                        self.channels.publish(self.news.clone());
                     }
                     (began.elapsed() * REST).max(POLL)
                 }
                 Err(error) => {
                     self.news.trouble =
                         Some(crate::error::CliError::from(error).message().to_owned());
-                    self.link.publish(self.news.clone());
+                    self.channels.publish(self.news.clone());
                     TROUBLE_POLL
                 }
             };
-            self.link.rest(&wish, pause);
+            self.channels.rest(&wish, pause);
         }
     }
 
-    /// Brings what is known up to date; whether something is new.
-    fn look(&mut self, wish: &Wish) -> Result<bool, EngineError> {
+    /// Updates the content, and returns whether it has changed.
+    fn look(&mut self, wish: &ScreenRequest) -> Result<bool, EngineError> {
         let head = self.project.read(|view| Ok(view.totals()?.head))?;
         let is_time = self.looked.is_none_or(|looked| looked.elapsed() >= LIVENESS);
         let is_other = self.known != *wish;
@@ -106,13 +126,14 @@ impl Reader {
             let facts = wish.problem.as_ref().map(|matter| self.facts(matter)).transpose()?;
             self.news.facts = facts.flatten().map(Arc::new);
         }
-        let has_said = self.gaze(wish, is_new || is_other || is_time)?;
-        (self.head, self.known) = (Some(head), wish.clone());
+        let has_said = self.session_view(wish, is_new || is_other || is_time)?;
+        self.head = Some(head);
+        self.known = wish.clone();
         Ok(is_new || is_time || is_other || has_said)
     }
 
-    fn overview(&mut self, looks_for_life: bool) -> Result<Overview, EngineError> {
-        let now = super::now();
+    fn overview(&mut self, looks_for_life: bool) -> Result<ProjectOverview, EngineError> {
+        let now = crate::environment::now();
         let today = Day::from(now);
         let (problems, problem_count, rows, usage, tasks, stuck) = self.project.read(|view| {
             let problems = (view.problems(PROBLEMS_MAX)?, view.count_problems()?);
@@ -134,7 +155,7 @@ impl Reader {
             lines.push(self.problem_line(problem)?);
         }
         lines.sort_by_key(|line| line.since);
-        Ok(Overview {
+        Ok(ProjectOverview {
             project: ProjectName::readable(self.project.name()).to_owned(),
             problems: lines,
             problem_count: problem_count + dead,
@@ -162,10 +183,10 @@ impl Reader {
         self.alive = ours.map(|row| (row.id.clone(), open::is_running(runner, &row.id))).collect();
     }
 
-    /// One that was not looked at yet is as the log has it.
+    /// A session that was not checked yet has the state of the log.
     fn session_line(&self, row: SessionRow) -> SessionLine {
         let is_running = self.alive.get(&row.id).copied().unwrap_or(true);
-        let state = words::state(&row, is_running, &self.machine);
+        let state = present::state(&row, is_running, &self.machine);
         SessionLine { row, state }
     }
 
@@ -182,32 +203,34 @@ impl Reader {
         let has_ended = problem.kind == ProblemKind::SessionEnded;
         let can_answer =
             can_resume || asks || has_ended || matches!(problem.key.about, ProblemSubject::Task(_));
-        let (reason, since) = (problem.reason, problem.since);
-        let matter = Matter::Problem(problem.key);
+        let reason = problem.reason;
+        let since = problem.since;
+        let matter = ProblemMatter::Problem(problem.key);
         Ok(ProblemLine { matter, title, reason, since, can_answer, can_approve, can_resume, asks })
     }
 
-    fn facts(&self, matter: &Matter) -> Result<Option<Facts>, EngineError> {
+    fn facts(&self, matter: &ProblemMatter) -> Result<Option<ProblemFacts>, EngineError> {
         let key = match matter {
-            Matter::Problem(key) => key,
-            Matter::Interrupted(id) => {
+            ProblemMatter::Problem(key) => key,
+            ProblemMatter::Interrupted(id) => {
                 let next = vec![format!("hookloop resume {id}")];
-                let (details, session) = (Vec::new(), Some(id.clone()));
-                return Ok(Some(Facts { matter: matter.clone(), details, session, next }));
+                let details = Vec::new();
+                let session = Some(id.clone());
+                return Ok(Some(ProblemFacts { matter: matter.clone(), details, session, next }));
             }
         };
         let found = self.project.read(|view| view.problem_of(&key.about))?;
         let Some(problem) = found.filter(|problem| problem.key == *key) else { return Ok(None) };
         match inbox::evidence(&self.project, &problem) {
             Ok(inbox::Evidence { details, session, next, .. }) => {
-                Ok(Some(Facts { matter: matter.clone(), details, session, next }))
+                Ok(Some(ProblemFacts { matter: matter.clone(), details, session, next }))
             }
             Err(InboxError::Engine(error)) => Err(error),
             Err(_) => Ok(None),
         }
     }
 
-    fn tasks(&self, which: WhichTasks) -> Result<Tasks, EngineError> {
+    fn tasks(&self, which: WhichTasks) -> Result<TaskContent, EngineError> {
         use TaskState::{Active, Blocked, Completed, Created, Ready, Submitted};
         let states: &[TaskState] = match which {
             WhichTasks::Open => &[Active, Blocked, Submitted, Ready, Created],
@@ -228,34 +251,34 @@ impl Reader {
             }
             let cut = rows.len() > TASKS_MAX;
             rows.truncate(TASKS_MAX);
-            Picture::new(view, rows, cut)
+            TaskPicture::new(view, rows, cut)
         })?;
-        Ok(Tasks { lines: graph(&picture), cut: picture.cut })
+        Ok(TaskContent { lines: graph(&picture), cut: picture.cut })
     }
 
-    /// Follows the session that is looked at; whether its agent said something.
-    fn gaze(&mut self, wish: &Wish, is_new: bool) -> Result<bool, EngineError> {
+    /// Follows the shown session, and returns whether its agent printed something.
+    fn session_view(&mut self, wish: &ScreenRequest, is_new: bool) -> Result<bool, EngineError> {
         let Some(id) = &wish.session else {
-            self.gaze = None;
+            self.session_view = None;
             self.news.shown = None;
             return Ok(false);
         };
-        match &mut self.gaze {
-            Some(gaze) if gaze.id == *id => {
+        match &mut self.session_view {
+            Some(session_view) if session_view.id == *id => {
                 if is_new {
-                    gaze.catch_up(&self.project)?;
+                    session_view.catch_up(&self.project)?;
                 }
             }
-            _ => self.gaze = Gaze::open(&self.project, id)?,
+            _ => self.session_view = SessionView::open(&self.project, id)?,
         }
-        let Some(gaze) = &mut self.gaze else { return Ok(false) };
-        let has_said = gaze.listen(&self.project);
+        let Some(session_view) = &mut self.session_view else { return Ok(false) };
+        let has_said = session_view.listen(&self.project);
         if is_new || has_said {
             let row = self.project.read(|view| view.session(id))?;
             let line = row.map(|row| self.session_line(row));
-            self.news.shown = line
-                .zip(self.gaze.as_ref())
-                .map(|(line, gaze)| Arc::new(gaze.shown(&line.row, line.state, &self.machine)));
+            self.news.shown = line.zip(self.session_view.as_ref()).map(|(line, session_view)| {
+                Arc::new(session_view.shown(&line.row, line.state, &self.machine))
+            });
         }
         Ok(has_said)
     }
@@ -263,7 +286,7 @@ impl Reader {
 
 fn interrupted(row: &SessionRow) -> ProblemLine {
     ProblemLine {
-        matter: Matter::Interrupted(row.id.clone()),
+        matter: ProblemMatter::Interrupted(row.id.clone()),
         title: format!("session {} was interrupted: {}", row.id, row.work),
         reason: "its program died: it can go on where it was".to_owned(),
         since: row.started_at,
@@ -275,7 +298,7 @@ fn interrupted(row: &SessionRow) -> ProblemLine {
 }
 
 /// The picture line by line.
-fn graph(picture: &Picture) -> Vec<TaskLine> {
+fn graph(picture: &TaskPicture) -> Vec<TaskLine> {
     let mut lines = Vec::new();
     for row in picture.draw(ROW_HEIGHT, |_| String::new()) {
         let mut drawn = row.lines.lines();
@@ -299,7 +322,7 @@ fn task_facts(task: &Task) -> TaskFacts {
     }
     match task.open_dependencies {
         0 => {}
-        count => how.push_str(&format!(", waits for {}", words::counted(count, "task", "tasks"))),
+        count => how.push_str(&format!(", waits for {}", present::counted(count, "task", "tasks"))),
     }
     if let Some(time) = task.waits_until() {
         how.push_str(&format!(", not before {}", Timestamp::brief(time)));
@@ -317,6 +340,8 @@ fn task_facts(task: &Task) -> TaskFacts {
         .extend(spec.deliverables.iter().map(|deliverable| format!("deliverable: {deliverable}")));
     let holder = task.claim.as_ref().and_then(|claim| claim.agent.strip_prefix(SESSION));
     let session = holder.and_then(|id| id.parse().ok());
-    let (id, state, goal) = (task.id.to_string(), task.state, spec.goal.clone());
+    let id = task.id.to_string();
+    let state = task.state;
+    let goal = spec.goal.clone();
     TaskFacts { id, state, goal, details, session }
 }

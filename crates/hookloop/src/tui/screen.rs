@@ -1,4 +1,4 @@
-//! The loop that has a screen: waits for keys and news, shows the state, does what it asks for.
+//! The main loop of a screen: waits for keys and news, draws the state, performs its effects.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,133 +17,147 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGWINCH};
 
 use super::act;
-use super::link::{Link, Question, Reply};
-use super::read::Reader;
-use super::state::{Effect, Input, Parting, State};
-use super::terminal::{Terminal, is_lent};
-use super::theme::Theme;
+use super::read::ContentReader;
+use super::state::ScreenState;
+use super::terminal::{ScreenTerminal, is_lent};
+use super::theme::ScreenTheme;
+use crate::tui::channels::ScreenChannels;
+use crate::tui::message::{QuestionReply, RetryQuestion};
+use crate::tui::message::{ScreenEffect, ScreenInput, ScreenParting};
 
 /// The shortest time between two pictures.
 const FRAME: Duration = Duration::from_millis(50);
-/// Keys that are taken before a picture is due: a flood of them is no reason to show nothing.
+/// Keys that are handled before the next drawing, so that a flood of keys does not stop it.
 const KEYS_MAX: usize = 256;
 const SECOND: u64 = 1_000;
 
-/// What is shown, and how.
-pub(crate) struct Showing {
-    /// Of its own: nobody else waits for it.
+/// The content of a screen, and its colours.
+pub(crate) struct ScreenContent {
+    /// A project that only the screen uses.
     pub(crate) project: Project,
     pub(crate) machine: String,
     pub(crate) has_colours: bool,
 }
 
-/// A screen on a thread of its own, beside the session that it shows.
+/// A screen on its own thread, beside the session that it shows.
 pub(crate) struct Screen {
-    link: Arc<Link>,
+    channels: Arc<ScreenChannels>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Screen {
-    pub(crate) fn open(showing: Showing, own: SessionId) -> io::Result<Screen> {
-        let (link, wakes) = Link::new()?;
-        let link = Arc::new(link);
-        let theme = Theme { has_colours: showing.has_colours };
-        let state = State::new(theme, super::now()).of_run(own);
-        let terminal = Terminal::take()?;
-        let of_thread = Arc::clone(&link);
+    pub(crate) fn open(showing: ScreenContent, own: SessionId) -> io::Result<Screen> {
+        let (channels, wakes) = ScreenChannels::new()?;
+        let channels = Arc::new(channels);
+        let theme = ScreenTheme { has_colours: showing.has_colours };
+        let state = ScreenState::new(theme, crate::environment::now()).of_run(own);
+        let terminal = ScreenTerminal::take()?;
+        let of_thread = Arc::clone(&channels);
         let thread = std::thread::Builder::new().name("screen".to_owned()).spawn(move || {
-            let _closing = Closing(&of_thread);
-            // A terminal that is gone ends the showing alone.
-            let _ = Loop::new(terminal, state, Arc::clone(&of_thread), wakes, Signals::Others)
-                .and_then(|looping| looping.run(showing));
+            let _closing = CloseOnDrop(&of_thread);
+            // A terminal that is gone closes the screen only; the session continues.
+            let _ = ScreenLoop::new(
+                terminal,
+                state,
+                Arc::clone(&of_thread),
+                wakes,
+                SignalSource::Others,
+            )
+            .and_then(|looping| looping.run(showing));
         })?;
-        Ok(Screen { link, thread: Some(thread) })
+        Ok(Screen { channels, thread: Some(thread) })
     }
 
-    /// Whether somebody still looks at it.
+    /// Whether the screen is still open.
     pub(crate) fn is_open(&self) -> bool {
-        !self.link.is_closed()
+        !self.channels.is_closed()
     }
 
     pub(crate) fn ask(
         &self,
-        question: Question,
+        question: RetryQuestion,
         stop: &Stop,
         is_answered: &mut dyn FnMut() -> bool,
-    ) -> Reply {
-        self.link.ask(question, stop, is_answered)
+    ) -> QuestionReply {
+        self.channels.ask(question, stop, is_answered)
     }
 }
 
 impl Drop for Screen {
     /// When this returns, the terminal is as it was.
     fn drop(&mut self) {
-        self.link.end();
+        self.channels.end();
         if let Some(thread) = self.thread.take() {
+            // A panic of this thread is printed by the panic hook; the session continues without a screen.
             let _ = thread.join();
         }
         super::restore();
     }
 }
 
-/// Says that the screen is gone, also when its thread panics.
-struct Closing<'l>(&'l Link);
+/// Closes the channels when the thread ends, even by a panic.
+struct CloseOnDrop<'l>(&'l ScreenChannels);
 
-impl Drop for Closing<'_> {
+impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
-/// Shows what runs, until the user leaves.
-pub(crate) fn watch(showing: Showing, session: Option<SessionId>) -> io::Result<Parting> {
-    let (link, wakes) = Link::new()?;
-    let link = Arc::new(link);
-    let theme = Theme { has_colours: showing.has_colours };
-    let state = State::new(theme, super::now());
+/// Shows a screen until the user closes it.
+pub(crate) fn watch(
+    showing: ScreenContent,
+    session: Option<SessionId>,
+) -> io::Result<ScreenParting> {
+    let (channels, wakes) = ScreenChannels::new()?;
+    let channels = Arc::new(channels);
+    let theme = ScreenTheme { has_colours: showing.has_colours };
+    let state = ScreenState::new(theme, crate::environment::now());
     let state = match session {
         Some(id) => state.at_session(id),
         None => state,
     };
-    let terminal = Terminal::take()?;
-    let _closing = Closing(&link);
-    Loop::new(terminal, state, Arc::clone(&link), wakes, Signals::Ours)?.run(showing)
+    let terminal = ScreenTerminal::take()?;
+    let _closing = CloseOnDrop(&channels);
+    ScreenLoop::new(terminal, state, Arc::clone(&channels), wakes, SignalSource::Ours)?.run(showing)
 }
 
-/// Who heeds signals that want the program to end.
+/// The handler of signals that end the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Signals {
+enum SignalSource {
     /// The session, which has something to do first.
     Others,
     Ours,
 }
 
-struct Loop {
-    terminal: Terminal,
-    state: State,
-    link: Arc<Link>,
+struct ScreenLoop {
+    terminal: ScreenTerminal,
+    state: ScreenState,
+    channels: Arc<ScreenChannels>,
     wakes: UnixStream,
     heeded: Vec<SigId>,
-    /// The program is to end; it was told so by ctrl-c; it was stopped and goes on.
+    /// Signals: end, ctrl-c, and continue after a stop.
     is_ended: Arc<AtomicBool>,
     is_interrupted: Arc<AtomicBool>,
     is_continued: Arc<AtomicBool>,
 }
 
-impl Loop {
+impl ScreenLoop {
     fn new(
-        terminal: Terminal,
-        state: State,
-        link: Arc<Link>,
+        terminal: ScreenTerminal,
+        state: ScreenState,
+        channels: Arc<ScreenChannels>,
         wakes: UnixStream,
-        signals: Signals,
-    ) -> io::Result<Loop> {
+        signals: SignalSource,
+    ) -> io::Result<ScreenLoop> {
         let flag = || Arc::new(AtomicBool::new(false));
-        let (is_ended, is_interrupted, is_continued) = (flag(), flag(), flag());
-        let mut looping = Loop {
+        let is_ended = flag();
+        let is_interrupted = flag();
+        let is_continued = flag();
+        let mut looping = ScreenLoop {
             terminal,
             state,
-            link,
+            channels,
             wakes,
             heeded: Vec::new(),
             is_ended: Arc::clone(&is_ended),
@@ -152,7 +166,7 @@ impl Loop {
         };
         looping.heed(SIGWINCH, None)?;
         looping.heed(SIGCONT, Some(is_continued))?;
-        if signals == Signals::Ours {
+        if signals == SignalSource::Ours {
             looping.heed(SIGINT, Some(is_interrupted))?;
             looping.heed(SIGTERM, Some(Arc::clone(&is_ended)))?;
             looping.heed(SIGHUP, Some(is_ended))?;
@@ -165,23 +179,23 @@ impl Loop {
         if let Some(flag) = flag {
             self.heeded.push(signal_hook::flag::register(signal, flag)?);
         }
-        let wakes = OwnedFd::from(self.link.waker()?);
+        let wakes = OwnedFd::from(self.channels.waker()?);
         self.heeded.push(signal_hook::low_level::pipe::register(signal, wakes)?);
         Ok(())
     }
 
-    fn run(mut self, showing: Showing) -> io::Result<Parting> {
-        let Showing { project, machine, .. } = showing;
-        let reader = Reader::new(project.clone(), Arc::clone(&self.link), machine);
-        let link = Arc::clone(&self.link);
+    fn run(mut self, showing: ScreenContent) -> io::Result<ScreenParting> {
+        let ScreenContent { project, machine, .. } = showing;
+        let reader = ContentReader::new(project.clone(), Arc::clone(&self.channels), machine);
+        let channels = Arc::clone(&self.channels);
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
         thread("screen-reads").spawn(move || reader.run())?;
-        thread("screen-acts").spawn(move || act::run(&project, &link))?;
+        thread("screen-acts").spawn(move || act::run(&project, &channels))?;
         let (width, height) = self.terminal.size();
-        self.turn(Input::Size { width, height })
+        self.turn(ScreenInput::Size { width, height })
     }
 
-    fn turn(&mut self, first: Input) -> io::Result<Parting> {
+    fn turn(&mut self, first: ScreenInput) -> io::Result<ScreenParting> {
         for effect in self.state.update(first) {
             self.perform(effect)?;
         }
@@ -191,15 +205,16 @@ impl Loop {
             let is_due = drawn.is_none_or(|at| at.elapsed() >= FRAME);
             if is_dirty && is_due {
                 self.terminal.draw(&self.state)?;
-                (drawn, is_dirty) = (Some(Instant::now()), false);
+                drawn = Some(Instant::now());
+                is_dirty = false;
             }
             let left = match (is_dirty, drawn) {
                 (true, Some(at)) => FRAME.saturating_sub(at.elapsed()),
                 _ => until_next_second(),
             };
             self.wait(left)?;
-            if self.link.is_over() || self.is_ended.load(Ordering::SeqCst) {
-                return Ok(Parting::Closed);
+            if self.channels.is_over() || self.is_ended.load(Ordering::SeqCst) {
+                return Ok(ScreenParting::Closed);
             }
             let inputs = self.inputs()?;
             is_dirty |= !inputs.is_empty();
@@ -222,29 +237,30 @@ impl Loop {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        match fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-            true => Err(io::Error::other("the terminal is gone")),
-            false => Ok(()),
+        if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            Err(io::Error::other("the terminal is gone"))
+        } else {
+            Ok(())
         }
     }
 
-    fn inputs(&mut self) -> io::Result<Vec<Input>> {
-        let mut inputs = self.link.take(&self.wakes);
+    fn inputs(&mut self) -> io::Result<Vec<ScreenInput>> {
+        let mut inputs = self.channels.take(&self.wakes);
         for _ in 0..KEYS_MAX {
             if !event::poll(Duration::ZERO)? {
                 break;
             }
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => {
-                    inputs.push(Input::Key(key))
+                    inputs.push(ScreenInput::Key(key))
                 }
-                Event::Paste(text) => inputs.push(Input::Paste(text)),
-                Event::Resize(width, height) => inputs.push(Input::Size { width, height }),
+                Event::Paste(text) => inputs.push(ScreenInput::Paste(text)),
+                Event::Resize(width, height) => inputs.push(ScreenInput::Size { width, height }),
                 _ => {}
             }
         }
         if self.is_interrupted.swap(false, Ordering::SeqCst) && !is_lent() {
-            inputs.push(Input::Key(event::KeyEvent::new(
+            inputs.push(ScreenInput::Key(event::KeyEvent::new(
                 event::KeyCode::Char('c'),
                 event::KeyModifiers::CONTROL,
             )));
@@ -252,30 +268,30 @@ impl Loop {
         if self.is_continued.swap(false, Ordering::SeqCst) {
             self.terminal.come_back()?;
         }
-        let now = super::now();
+        let now = crate::environment::now();
         if now.0 / SECOND as i64 != self.state.now.0 / SECOND as i64 {
-            inputs.push(Input::Tick(now));
+            inputs.push(ScreenInput::Tick(now));
         }
         Ok(inputs)
     }
 
     /// Does something outside; answers why the screen ends, if it does.
-    fn perform(&mut self, effect: Effect) -> io::Result<Option<Parting>> {
+    fn perform(&mut self, effect: ScreenEffect) -> io::Result<Option<ScreenParting>> {
         match effect {
-            Effect::Part(parting) => return Ok(Some(parting)),
+            ScreenEffect::Part(parting) => return Ok(Some(parting)),
             // The terminal does not do it while there is a screen on it.
-            Effect::Interrupt => signal_hook::low_level::raise(SIGINT)?,
-            Effect::Suspend => self.terminal.suspend()?,
-            Effect::Look(wish) => self.link.look(wish),
-            Effect::Decide(answer) => self.link.answer(answer),
-            Effect::Lend(text) => {
+            ScreenEffect::Interrupt => signal_hook::low_level::raise(SIGINT)?,
+            ScreenEffect::Suspend => self.terminal.suspend()?,
+            ScreenEffect::Look(wish) => self.channels.look(wish),
+            ScreenEffect::Decide(answer) => self.channels.answer(answer),
+            ScreenEffect::Lend(text) => {
                 if let Err(error) = self.terminal.lend(&text) {
-                    self.state.update(Input::Done(Err(error.to_string())));
+                    self.state.update(ScreenInput::Done(Err(error.to_string())));
                 }
             }
             other => {
-                if let Err(why) = self.link.order(other) {
-                    self.state.update(Input::Done(Err(why)));
+                if let Err(why) = self.channels.order(other) {
+                    self.state.update(ScreenInput::Done(Err(why)));
                 }
             }
         }
@@ -283,7 +299,7 @@ impl Loop {
     }
 }
 
-impl Drop for Loop {
+impl Drop for ScreenLoop {
     fn drop(&mut self) {
         for id in self.heeded.drain(..) {
             signal_hook::low_level::unregister(id);
@@ -292,6 +308,6 @@ impl Drop for Loop {
 }
 
 fn until_next_second() -> Duration {
-    let into = super::now().0.rem_euclid(SECOND as i64).cast_unsigned();
+    let into = crate::environment::now().0.rem_euclid(SECOND as i64).cast_unsigned();
     Duration::from_millis(SECOND - into)
 }

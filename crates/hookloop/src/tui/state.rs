@@ -1,164 +1,107 @@
-//! All that is on the screen: a plain value. Inputs change it, and say what is to be done outside.
+//! The content of the screen: a plain value. Inputs change it and request effects.
 
 use std::sync::Arc;
 
 use hookloop_core::id::SessionId;
 use hookloop_core::inbox::ProblemKey;
 use hookloop_core::session::LimitDecision;
-use hookloop_core::session::timeline::{TimelinePart, TimelineStep};
+use hookloop_core::session::timeline::TimelinePart;
+use hookloop_core::session::timeline::TimelineStep;
 use hookloop_core::time::Timestamp;
 use ratatui::crossterm::event::KeyEvent;
 
-use super::data::{Facts, Matter, News, Overview, ProblemLine, SessionLine, Shown, TaskFacts};
-use super::data::{Tasks, WhichTasks, Wish};
-use super::dialog::{Dialog, edit};
-use super::editor::{Edit, Editor};
-use super::link::Question;
-use super::list::List;
-use super::pager::{Leaf, Pager};
-use super::theme::Theme;
+use super::data::{
+    ProblemFacts, ProblemLine, ProblemMatter, ProjectOverview, ScreenNews, SessionContent,
+    SessionLine, TaskFacts,
+};
+use super::data::{ScreenRequest, TaskContent, WhichTasks};
+use super::dialog::{ScreenDialog, edit};
+use super::editor::{TextEdit, TextEditor};
+use super::list::SelectList;
+use super::message::{RetryQuestion, ScreenEffect, ScreenInput};
+use super::pager::TextPager;
+use super::theme::{FRAME_LINES, ScreenTheme};
 
-/// How long something that was said stays.
+/// How long a message stays.
 const TOLD_MS: i64 = 6_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum View {
+pub(super) enum ScreenView {
     Problems,
     Sessions,
     Tasks,
     Session,
 }
 
-impl View {
-    pub(super) const ALL: [View; 4] = [View::Problems, View::Sessions, View::Tasks, View::Session];
+impl ScreenView {
+    pub(super) const ALL: [ScreenView; 4] =
+        [ScreenView::Problems, ScreenView::Sessions, ScreenView::Tasks, ScreenView::Session];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            View::Problems => "Problems",
-            View::Sessions => "Sessions",
-            View::Tasks => "Tasks",
-            View::Session => "Session",
+            ScreenView::Problems => "Problems",
+            ScreenView::Sessions => "Sessions",
+            ScreenView::Tasks => "Tasks",
+            ScreenView::Session => "Session",
         }
     }
 }
 
-/// What comes in.
-#[derive(Debug)]
-pub(super) enum Input {
-    Key(KeyEvent),
-    Paste(String),
-    Size {
-        width: u16,
-        height: u16,
-    },
-    Tick(Timestamp),
-    News(News),
-    /// The session that runs here wants to know what to do.
-    Asked(Option<Question>),
-    /// What came of an effect: what to say, or why not.
-    Done(Result<String, String>),
-    Opened(Pager),
-}
-
-/// What is to be done outside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
-    /// The screen ends.
-    Part(Parting),
-    /// As ctrl-c on a terminal.
-    Interrupt,
-    Suspend,
-    Look(Wish),
-    Message {
-        session: SessionId,
-        text: String,
-    },
-    Pause(SessionId),
-    Stop(SessionId),
-    Answer {
-        key: ProblemKey,
-        text: String,
-    },
-    Approve(ProblemKey),
-    Dismiss(ProblemKey),
-    /// At the limit of retries, of the session that runs here.
-    Decide(LimitDecision),
-    /// Of one that runs elsewhere.
-    Settle {
-        key: ProblemKey,
-        answer: LimitDecision,
-    },
-    Open(Leaf),
-    /// To read in the user's own pager.
-    Lend(String),
-}
-
-/// Why the screen ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Parting {
-    /// The user wants lines, or nothing.
-    Left,
-    /// The user wants to go on with this session, here.
-    Resume(SessionId),
-    /// There is no terminal any more, or the session is over.
-    Closed,
-}
-
-/// Where a filter or a search is typed.
+/// The input of a filter or a search.
 #[derive(Clone, Debug)]
-pub(super) struct Seeking {
-    pub(super) editor: Editor,
+pub(super) struct SearchInput {
+    pub(super) editor: TextEditor,
 }
 
-pub(super) struct State {
-    pub(super) theme: Theme,
+pub(super) struct ScreenState {
+    pub(super) theme: ScreenTheme,
     pub(super) now: Timestamp,
     pub(super) width: u16,
     pub(super) height: u16,
-    pub(super) view: View,
-    pub(super) overview: Option<Arc<Overview>>,
-    pub(super) tasks: Option<Arc<Tasks>>,
-    pub(super) shown: Option<Arc<Shown>>,
-    pub(super) facts: Option<Arc<Facts>>,
+    pub(super) view: ScreenView,
+    pub(super) overview: Option<Arc<ProjectOverview>>,
+    pub(super) tasks: Option<Arc<TaskContent>>,
+    pub(super) shown: Option<Arc<SessionContent>>,
+    pub(super) facts: Option<Arc<ProblemFacts>>,
     pub(super) trouble: Option<String>,
-    pub(super) problem_list: List,
-    pub(super) session_list: List,
-    pub(super) task_list: List,
+    pub(super) problem_list: SelectList,
+    pub(super) session_list: SelectList,
+    pub(super) task_list: SelectList,
     pub(super) which_tasks: WhichTasks,
-    /// The session that is looked at.
+    /// The session that is shown.
     pub(super) session: Option<SessionId>,
     /// The part of it, by its number from the start; none: the latest.
     pub(super) part: Option<usize>,
     /// The step of that; none: the latest.
     pub(super) step: Option<usize>,
-    pub(super) pager: Option<Pager>,
-    pub(super) dialog: Option<Dialog>,
-    pub(super) seeking: Option<Seeking>,
-    pub(super) question: Option<Question>,
+    pub(super) pager: Option<TextPager>,
+    pub(super) dialog: Option<ScreenDialog>,
+    pub(super) seeking: Option<SearchInput>,
+    pub(super) question: Option<RetryQuestion>,
     told: Option<(String, Timestamp)>,
     /// The session that this program runs.
     pub(super) own: Option<SessionId>,
     /// Nobody has chosen a view yet.
     is_fresh: bool,
-    asked: Wish,
+    asked: ScreenRequest,
 }
 
-impl State {
-    pub(super) fn new(theme: Theme, now: Timestamp) -> State {
-        State {
+impl ScreenState {
+    pub(super) fn new(theme: ScreenTheme, now: Timestamp) -> ScreenState {
+        ScreenState {
             theme,
             now,
             width: 80,
             height: 24,
-            view: View::Problems,
+            view: ScreenView::Problems,
             overview: None,
             tasks: None,
             shown: None,
             facts: None,
             trouble: None,
-            problem_list: List::default(),
-            session_list: List::default(),
-            task_list: List::default(),
+            problem_list: SelectList::default(),
+            session_list: SelectList::default(),
+            task_list: SelectList::default(),
             which_tasks: WhichTasks::Open,
             session: None,
             part: None,
@@ -170,48 +113,49 @@ impl State {
             told: None,
             own: None,
             is_fresh: true,
-            asked: Wish::default(),
+            asked: ScreenRequest::default(),
         }
     }
 
     /// Begins with a session.
-    pub(super) fn at_session(mut self, id: SessionId) -> State {
+    pub(super) fn at_session(mut self, id: SessionId) -> ScreenState {
         self.look_at(id);
         self
     }
 
     /// Whose program this is.
-    pub(super) fn of_run(mut self, id: SessionId) -> State {
+    pub(super) fn of_run(mut self, id: SessionId) -> ScreenState {
         self.own = Some(id.clone());
         self.at_session(id)
     }
 
-    /// Takes in what happened; answers what is to be done.
-    pub(super) fn update(&mut self, input: Input) -> Vec<Effect> {
+    /// Applies an input, and returns the requested effects.
+    pub(super) fn update(&mut self, input: ScreenInput) -> Vec<ScreenEffect> {
         let mut effects = match input {
-            Input::Key(key) => {
-                // What was said is read.
+            ScreenInput::Key(key) => {
+                // The user has read the message.
                 self.told = None;
                 self.key(key)
             }
-            Input::Paste(text) => self.paste(&text),
-            Input::Size { width, height } => {
-                (self.width, self.height) = (width, height);
+            ScreenInput::Paste(text) => self.paste(&text),
+            ScreenInput::Size { width, height } => {
+                self.width = width;
+                self.height = height;
                 Vec::new()
             }
-            Input::Tick(now) => {
+            ScreenInput::Tick(now) => {
                 self.now = now;
                 self.told.take_if(|(_, until)| *until <= now);
                 Vec::new()
             }
-            Input::News(news) => self.take(news),
-            Input::Asked(question) => self.ask(question),
-            Input::Done(said) => {
+            ScreenInput::News(news) => self.take(news),
+            ScreenInput::Asked(question) => self.ask(question),
+            ScreenInput::Done(said) => {
                 let text = said.unwrap_or_else(|why| format!("! {why}"));
                 self.tell(&text);
                 Vec::new()
             }
-            Input::Opened(pager) => {
+            ScreenInput::Opened(pager) => {
                 self.pager = Some(pager);
                 Vec::new()
             }
@@ -219,29 +163,29 @@ impl State {
         let wish = self.wish();
         if wish != self.asked {
             self.asked = wish.clone();
-            effects.push(Effect::Look(wish));
+            effects.push(ScreenEffect::Look(wish));
         }
         effects
     }
 
-    fn wish(&self) -> Wish {
-        let is_at = |view: View| self.view == view;
-        Wish {
-            session: self.session.clone().filter(|_| is_at(View::Session)),
+    fn wish(&self) -> ScreenRequest {
+        let is_at = |view: ScreenView| self.view == view;
+        ScreenRequest {
+            session: self.session.clone().filter(|_| is_at(ScreenView::Session)),
             problem: self
                 .problem()
                 .map(|line| line.matter.clone())
-                .filter(|_| is_at(View::Problems)),
-            tasks: is_at(View::Tasks).then_some(self.which_tasks),
+                .filter(|_| is_at(ScreenView::Problems)),
+            tasks: is_at(ScreenView::Tasks).then_some(self.which_tasks),
         }
     }
 
-    fn take(&mut self, news: News) -> Vec<Effect> {
+    fn take(&mut self, news: ScreenNews) -> Vec<ScreenEffect> {
         self.trouble = news.trouble;
         if let Some(overview) = news.overview.filter(|new| is_other(new, self.overview.as_ref())) {
-            let is_gone = |dialog: &mut Dialog| match dialog {
-                Dialog::Settle { key, .. } => {
-                    let matter = Matter::Problem(key.clone());
+            let is_gone = |dialog: &mut ScreenDialog| match dialog {
+                ScreenDialog::Settle { key, .. } => {
+                    let matter = ProblemMatter::Problem(key.clone());
                     !overview.problems.iter().any(|line| line.matter == matter)
                 }
                 _ => false,
@@ -251,15 +195,15 @@ impl State {
             self.fill_problems();
             self.fill_sessions();
             let is_quiet = self.problem_list.is_empty();
-            if std::mem::take(&mut self.is_fresh) && is_quiet && self.view == View::Problems {
-                self.view = View::Sessions;
+            if std::mem::take(&mut self.is_fresh) && is_quiet && self.view == ScreenView::Problems {
+                self.view = ScreenView::Sessions;
             }
         }
         if let Some(tasks) = news.tasks.filter(|new| is_other(new, self.tasks.as_ref())) {
             self.tasks = Some(tasks);
             self.fill_tasks();
         }
-        // What was asked for before may come after something else was.
+        // An older answer may arrive after a newer request.
         if let Some(shown) = news.shown.filter(|shown| Some(&shown.id) == self.session.as_ref()) {
             self.shown = Some(shown);
         }
@@ -292,21 +236,21 @@ impl State {
         }));
     }
 
-    fn ask(&mut self, question: Option<Question>) -> Vec<Effect> {
-        self.dialog.take_if(|dialog| question.is_none() && matches!(dialog, Dialog::Retry));
-        // Who is typing something is not interrupted.
+    fn ask(&mut self, question: Option<RetryQuestion>) -> Vec<ScreenEffect> {
+        self.dialog.take_if(|dialog| question.is_none() && matches!(dialog, ScreenDialog::Retry));
+        // A dialog that is open is not replaced.
         if question.is_some() && self.dialog.is_none() {
-            self.dialog = Some(Dialog::Retry);
+            self.dialog = Some(ScreenDialog::Retry);
         }
         self.question = question;
         Vec::new()
     }
 
-    fn paste(&mut self, text: &str) -> Vec<Effect> {
+    fn paste(&mut self, text: &str) -> Vec<ScreenEffect> {
         match (&mut self.dialog, &mut self.seeking) {
-            (Some(Dialog::Say { editor, .. }), _) => editor.edit(Edit::Insert(text)),
+            (Some(ScreenDialog::Say { editor, .. }), _) => editor.edit(TextEdit::Insert(text)),
             (None, Some(seeking)) => {
-                seeking.editor.edit(Edit::Insert(text.lines().next().unwrap_or_default()));
+                seeking.editor.edit(TextEdit::Insert(text.lines().next().unwrap_or_default()));
                 self.sought();
             }
             _ => {}
@@ -326,9 +270,11 @@ impl State {
 
     pub(super) fn look_at(&mut self, id: SessionId) {
         self.is_fresh = false;
-        self.view = View::Session;
+        self.view = ScreenView::Session;
         if self.session.as_ref() != Some(&id) {
-            (self.shown, self.part, self.step) = (None, None, None);
+            self.shown = None;
+            self.part = None;
+            self.step = None;
             self.session = Some(id);
         }
     }
@@ -337,16 +283,16 @@ impl State {
         self.overview.as_ref()?.problems.get(self.problem_list.place()?)
     }
 
-    /// The question of a session that is looked at and runs elsewhere.
+    /// Returns the question of the shown session, if it runs elsewhere.
     pub(super) fn asking(&self) -> Option<&ProblemLine> {
         let line = match self.view {
-            View::Problems => self.problem(),
-            View::Session => {
+            ScreenView::Problems => self.problem(),
+            ScreenView::Session => {
                 let id = self.session.as_ref()?;
                 let problems = &self.overview.as_ref()?.problems;
                 problems.iter().find(|line| line.asks && line.matter.session() == Some(id))
             }
-            View::Sessions | View::Tasks => None,
+            ScreenView::Sessions | ScreenView::Tasks => None,
         };
         line.filter(|line| line.asks && line.matter.session() != self.own.as_ref())
     }
@@ -359,13 +305,12 @@ impl State {
         self.tasks.as_ref()?.lines.get(self.task_list.place()?)?.task.as_ref()
     }
 
-    /// What is known of the problem that is chosen.
-    pub(super) fn facts_of(&self, matter: &Matter) -> Option<&Facts> {
+    /// Returns the details of the selected problem.
+    pub(super) fn facts_of(&self, matter: &ProblemMatter) -> Option<&ProblemFacts> {
         self.facts.as_deref().filter(|facts| facts.matter == *matter)
     }
 
-    /// The place in the timeline of the part that is looked at. Parts that were dropped are counted, so that a place
-    /// is the same one later.
+    /// Returns the position of the selected part in the timeline. Dropped parts count, so that positions stay the same.
     pub(super) fn part_at(&self) -> Option<usize> {
         let timeline = &self.shown.as_ref()?.timeline;
         let last = timeline.parts.len().checked_sub(1)?;
@@ -393,35 +338,35 @@ impl State {
     }
 
     /// The list of the view that is shown.
-    pub(super) fn list(&mut self) -> Option<&mut List> {
+    pub(super) fn list(&mut self) -> Option<&mut SelectList> {
         match self.view {
-            View::Problems => Some(&mut self.problem_list),
-            View::Sessions => Some(&mut self.session_list),
-            View::Tasks => Some(&mut self.task_list),
-            View::Session => None,
+            ScreenView::Problems => Some(&mut self.problem_list),
+            ScreenView::Sessions => Some(&mut self.session_list),
+            ScreenView::Tasks => Some(&mut self.task_list),
+            ScreenView::Session => None,
         }
     }
 
     pub(super) fn filter(&self) -> &str {
         match self.view {
-            View::Problems => &self.problem_list.filter,
-            View::Sessions => &self.session_list.filter,
-            View::Tasks => &self.task_list.filter,
-            View::Session => "",
+            ScreenView::Problems => &self.problem_list.filter,
+            ScreenView::Sessions => &self.session_list.filter,
+            ScreenView::Tasks => &self.task_list.filter,
+            ScreenView::Session => "",
         }
     }
 
-    /// Begins to type a filter, or what to look for.
+    /// Opens the input of a filter or a search.
     pub(super) fn seek(&mut self) {
         let known = match &self.pager {
             Some(pager) => pager.sought.clone(),
             None => self.filter().to_owned(),
         };
-        self.seeking = Some(Seeking { editor: Editor::with(&known) });
+        self.seeking = Some(SearchInput { editor: TextEditor::with(&known) });
     }
 
     /// A key while a filter or a search is typed.
-    pub(super) fn key_in_seeking(&mut self, mut seeking: Seeking, key: KeyEvent) {
+    pub(super) fn key_in_seeking(&mut self, mut seeking: SearchInput, key: KeyEvent) {
         use ratatui::crossterm::event::KeyCode;
         match key.code {
             KeyCode::Enter => {
@@ -431,7 +376,7 @@ impl State {
                 }
                 return;
             }
-            KeyCode::Esc => seeking.editor = Editor::default(),
+            KeyCode::Esc => seeking.editor = TextEditor::default(),
             _ => edit(&mut seeking.editor, key),
         }
         let goes_on = key.code != KeyCode::Esc;
@@ -440,7 +385,7 @@ impl State {
         self.seeking.take_if(|_| !goes_on);
     }
 
-    /// What is typed is what is looked for.
+    /// Applies the typed text as filter or search.
     fn sought(&mut self) {
         let Some(seeking) = &self.seeking else { return };
         let text = seeking.editor.text().to_owned();
@@ -452,20 +397,20 @@ impl State {
             list.filter = text;
         }
         match self.view {
-            View::Problems => self.fill_problems(),
-            View::Sessions => self.fill_sessions(),
-            View::Tasks => self.fill_tasks(),
-            View::Session => {}
+            ScreenView::Problems => self.fill_problems(),
+            ScreenView::Sessions => self.fill_sessions(),
+            ScreenView::Tasks => self.fill_tasks(),
+            ScreenView::Session => {}
         }
     }
 
     /// Lines that a page has.
     pub(super) fn page(&self) -> usize {
-        usize::from(self.height).saturating_sub(super::draw::FRAME_LINES).max(1)
+        usize::from(self.height).saturating_sub(FRAME_LINES).max(1)
     }
 }
 
-/// Whether something was read anew: what is the same need not be gone through again.
+/// Whether the content has changed; equal content is not processed again.
 fn is_other<T>(new: &Arc<T>, known: Option<&Arc<T>>) -> bool {
     known.is_none_or(|known| !Arc::ptr_eq(new, known))
 }

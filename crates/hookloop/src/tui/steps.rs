@@ -1,109 +1,63 @@
 //! The steps of a session as lines.
 
-use hookloop_core::event::{EventBody, NoData};
+use hookloop_config::limits::Limits;
+use hookloop_core::event::NoData;
 use hookloop_core::hook_status::HookStatus;
-use hookloop_core::session::timeline::{PartKind, StepContent, TimelinePart, TimelineStep};
-use hookloop_core::session::{
-    JointVerdict, Session, SessionLimits, SessionPhase, TurnKind, TurnResult,
-};
+use hookloop_core::session::JointVerdict;
+use hookloop_core::session::Session;
+use hookloop_core::session::SessionLimits;
+use hookloop_core::session::SessionPhase;
+use hookloop_core::session::TurnResult;
+use hookloop_core::session::timeline::PartKind;
+use hookloop_core::session::timeline::StepContent;
+use hookloop_core::session::timeline::TimelinePart;
+use hookloop_core::session::timeline::TimelineStep;
 use hookloop_core::time::Timestamp;
 
-use crate::cli::session::words::{self, Weight};
+use crate::present::{self, StepSeverity, StepText, clock};
 
 /// A step in a list.
-pub(super) struct Row {
-    pub(super) weight: Weight,
+pub(super) struct StepRow {
+    pub(super) severity: StepSeverity,
     pub(super) sign: &'static str,
     pub(super) text: String,
-    /// How long it took, or takes.
+    /// The time that the step took, or has taken so far.
     pub(super) took: String,
 }
 
-pub(super) fn row(step: &TimelineStep, limits: &SessionLimits, now: Timestamp) -> Row {
-    let (weight, sign, text) = match &step.what {
-        StepContent::Hook(ran) => {
-            let (weight, sign) = match ran.status.known() {
-                Some(HookStatus::Passed) => (Weight::Plain, "✓"),
-                Some(HookStatus::Skipped) => (Weight::Plain, "-"),
-                _ => (Weight::Bad, "✗"),
-            };
-            let reason = ran.reason.as_deref().and_then(|reason| reason.lines().next());
-            let reason = reason.map_or(String::new(), |reason| format!("  {reason}"));
-            let last = ran.output_tail.last().map_or(String::new(), |line| format!("  {line}"));
-            (weight, sign, format!("{} {} {}{reason}{last}", ran.point, ran.hook_name, ran.status))
-        }
-        StepContent::Turn { ended: None, kind, .. } => {
-            let text = match kind {
-                TurnKind::Work => "agent at work",
-                TurnKind::Recovery => "agent at work: recovery after the error",
-                TurnKind::Delivery => "agent at work: final delivery",
-            };
-            match step.ended {
-                None => (Weight::Heading, "▶", text.to_owned()),
-                Some(_) => (Weight::Bad, "✗", "agent: its program ended in the middle".to_owned()),
-            }
-        }
-        StepContent::Receipt(receipt) => {
-            let (weight, sign) =
-                if receipt.is_green() { (Weight::Good, "✓") } else { (Weight::Bad, "✗") };
-            let tree = receipt.tree.as_deref().map_or("no git", words::short_hash);
-            (weight, sign, format!("receipt {} {} on {tree}", receipt.gate, receipt.status))
-        }
-        StepContent::Piped(piped) if piped.point != "message" => {
-            let lines = piped.text.lines().count();
-            let lines = words::counted(u32::try_from(lines).unwrap_or(u32::MAX), "line", "lines");
-            (
-                Weight::Plain,
-                "↳",
-                format!("{} {} for the next prompt: {lines}", piped.point, piped.from),
-            )
-        }
-        StepContent::Paused => (Weight::Heading, "‖", "paused".to_owned()),
-        other => {
-            let line = body(other).and_then(|body| words::line(&body, limits));
-            let (weight, text) = line.unwrap_or((Weight::Plain, String::new()));
-            let sign = match weight {
-                Weight::Good => "✓",
-                Weight::Bad => "✗",
-                Weight::Heading | Weight::Plain => "·",
-            };
-            (weight, sign, text)
-        }
-    };
-    let took = match (&step.what, step.duration_ms()) {
-        (StepContent::Hook(_) | StepContent::Turn { .. }, Some(ms)) => words::duration(ms),
-        (StepContent::Receipt(receipt), _) => words::duration(receipt.duration_ms),
+pub(super) fn row(step: &TimelineStep, limits: &SessionLimits, now: Timestamp) -> StepRow {
+    let StepText { severity, mut line, .. } = present::step(step, limits);
+    if let StepContent::Hook(ran) = &step.what
+        && let Some(last) = ran.output_tail.last()
+    {
+        line.push_str(&format!("  {last}"));
+    }
+    StepRow { severity, sign: sign(&step.what, severity), text: line, took: took(step, now) }
+}
+
+fn sign(what: &StepContent, severity: StepSeverity) -> &'static str {
+    match (what, severity) {
+        (StepContent::Hook(ran), _) if ran.status.known() == Some(HookStatus::Passed) => "✓",
+        (StepContent::Hook(ran), _) if ran.status.known() == Some(HookStatus::Skipped) => "-",
+        (StepContent::Turn { ended: None, .. }, StepSeverity::Heading) => "▶",
+        (StepContent::Piped(piped), _) if piped.point != "message" => "↳",
+        (StepContent::Paused, _) => "‖",
+        (_, StepSeverity::Good) => "✓",
+        (_, StepSeverity::Bad) => "✗",
+        (_, StepSeverity::Heading | StepSeverity::Plain) => "·",
+    }
+}
+
+fn took(step: &TimelineStep, now: Timestamp) -> String {
+    match (&step.what, step.duration_ms()) {
+        (StepContent::Hook(_) | StepContent::Turn { .. }, Some(ms)) => present::duration(ms),
+        (StepContent::Receipt(receipt), _) => present::duration(receipt.duration_ms),
         (_, Some(_)) => String::new(),
         (_, None) => clock(now.millis_since(step.began)),
-    };
-    Row { weight, sign, text, took }
+    }
 }
 
-/// The event that a step was made of, which has words already.
-fn body(what: &StepContent) -> Option<EventBody> {
-    Some(match what {
-        StepContent::Turn { ended: Some(ended), .. } => EventBody::TurnEnded((**ended).clone()),
-        StepContent::Piped(piped) => EventBody::OutputPiped(piped.clone()),
-        StepContent::ReactionFailed(failed) => EventBody::ReactionFailed(failed.clone()),
-        StepContent::Decided(decided) => EventBody::StopDecided(decided.clone()),
-        StepContent::Judged(judged) => EventBody::GatesJudged(judged.clone()),
-        StepContent::SubmitJudged(judged) => EventBody::SubmitJudged((**judged).clone()),
-        StepContent::Answered(answered) => EventBody::RetryLimitAnswered(answered.clone()),
-        StepContent::Taken(taken) => EventBody::TaskTaken(taken.clone()),
-        StepContent::Left(left) => EventBody::TaskLeft(left.clone()),
-        StepContent::Short(shortage) => EventBody::PurseExhausted(*shortage),
-        StepContent::PauseRequested => EventBody::PauseRequested(NoData {}),
-        StepContent::StopRequested => EventBody::StopRequested(NoData {}),
-        StepContent::Reopened(reopened) => EventBody::SessionReopened(reopened.clone()),
-        StepContent::Resumed(resumed) => EventBody::SessionResumed(resumed.clone()),
-        StepContent::Hook(_)
-        | StepContent::Receipt(_)
-        | StepContent::Turn { .. }
-        | StepContent::Paused => return None,
-    })
-}
-
-/// What a step is called above its whole output.
+/// Returns the title of a step above its whole output.
 pub(super) fn title(what: &StepContent) -> String {
     match what {
         StepContent::Hook(ran) => format!("{} {}: {}", ran.point, ran.hook_name, ran.status),
@@ -118,8 +72,8 @@ pub(super) fn title(what: &StepContent) -> String {
     }
 }
 
-/// A part in a list: its sign, its name, and how it went.
-pub(super) fn part(part: &TimelinePart, now: Timestamp) -> (Weight, String) {
+/// Returns a part for a list: its sign, its name and its duration.
+pub(super) fn part(part: &TimelinePart, now: Timestamp) -> (StepSeverity, String) {
     let name = match part.kind {
         PartKind::Start => "start".to_owned(),
         PartKind::Iteration { number, has_begun: true } => format!("iteration {number}"),
@@ -127,10 +81,10 @@ pub(super) fn part(part: &TimelinePart, now: Timestamp) -> (Weight, String) {
         PartKind::End => "end".to_owned(),
     };
     let (weight, sign) = match (part.ended, verdict(part)) {
-        (None, _) => (Weight::Heading, "▶"),
-        (Some(_), Some(true)) => (Weight::Good, "✓"),
-        (Some(_), Some(false)) => (Weight::Bad, "✗"),
-        (Some(_), None) => (Weight::Plain, "·"),
+        (None, _) => (StepSeverity::Heading, "▶"),
+        (Some(_), Some(true)) => (StepSeverity::Good, "✓"),
+        (Some(_), Some(false)) => (StepSeverity::Bad, "✗"),
+        (Some(_), None) => (StepSeverity::Plain, "·"),
     };
     let took = match part.ended {
         Some(ended) => short(ended.millis_since(part.began)),
@@ -139,7 +93,7 @@ pub(super) fn part(part: &TimelinePart, now: Timestamp) -> (Weight, String) {
     (weight, format!("{sign} {name} {took}"))
 }
 
-/// What the gates said in it last, or whether its turn failed.
+/// Whether the gates passed last in this part; false if its turn failed.
 fn verdict(part: &TimelinePart) -> Option<bool> {
     part.steps.iter().rev().find_map(|step| match &step.what {
         StepContent::Judged(judged) => Some(judged.verdict == JointVerdict::Pass),
@@ -151,7 +105,7 @@ fn verdict(part: &TimelinePart) -> Option<bool> {
     })
 }
 
-/// What goes on now, by the session's own state.
+/// Returns the current activity, by the session's phase.
 pub(super) fn phase(session: &Session) -> &'static str {
     match &session.phase {
         SessionPhase::Starting => "session_start hooks",
@@ -173,25 +127,15 @@ pub(super) fn phase(session: &Session) -> &'static str {
     }
 }
 
-/// Time that goes on, in whole seconds.
-pub(crate) fn clock(ms: i64) -> String {
-    let seconds = ms.max(0) / 1_000;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3_600 => format!("{}:{:02}", seconds / 60, seconds % 60),
-        _ => format!("{}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60),
-    }
-}
-
 fn short(ms: i64) -> String {
     let ms = u64::try_from(ms).unwrap_or(0);
     match ms {
-        0..60_000 => words::duration(ms),
+        0..60_000 => present::duration(ms),
         _ => clock(i64::try_from(ms).unwrap_or(i64::MAX)),
     }
 }
 
-/// How long ago something was.
+/// Returns an age in its largest unit.
 pub(super) fn ago(ms: i64) -> String {
     let seconds = ms.max(0) / 1_000;
     match seconds {
@@ -207,12 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_is_short_and_never_negative() {
-        assert_eq!(
-            (clock(-5), clock(59_999), clock(61_000)),
-            ("0 s".into(), "59 s".into(), "1:01".into())
-        );
-        assert_eq!(clock(3_601_000), "1:00:01");
+    fn ages_are_short() {
         assert_eq!(
             (ago(5_000), ago(7_200_000), ago(i64::MAX)),
             ("5s".into(), "2h".into(), "106751991167d".into())

@@ -21,11 +21,11 @@ use ratatui::{TerminalOptions, Viewport};
 use rustix::process::{Signal, kill_current_process_group};
 
 use super::draw::draw;
-use super::state::State;
+use super::state::ScreenState;
 
-/// What a picture is gathered in before it goes out in one piece.
+/// The buffer of a picture, which is written in one piece.
 const BUFFER: usize = 64 * 1024;
-/// How long who leaves waits for a picture that is on its way out.
+/// How long leaving waits for a picture that is being written.
 const PATIENCE: Duration = Duration::from_millis(200);
 const PAGER: &str = "less";
 /// A ctrl-c that ends a pager is sent to this program at the same time, and may be noticed when the pager is gone.
@@ -40,20 +40,20 @@ static RETURNED: Mutex<Option<Instant>> = Mutex::new(None);
 /// Held while a picture goes out: nothing of it may come after the terminal was left.
 static DRAWING: Mutex<()> = Mutex::new(());
 
-type Inner = ratatui::Terminal<CrosstermBackend<BufWriter<File>>>;
+type TerminalState = ratatui::Terminal<CrosstermBackend<BufWriter<File>>>;
 
-pub(super) struct Terminal {
-    inner: Inner,
+pub(super) struct ScreenTerminal {
+    inner: TerminalState,
     size: (u16, u16),
 }
 
-impl Terminal {
+impl ScreenTerminal {
     /// Puts a screen on the terminal.
-    pub(super) fn take() -> io::Result<Terminal> {
+    pub(super) fn take() -> io::Result<ScreenTerminal> {
         restore_on_panic();
         enter()?;
         match size().and_then(|size| Ok((empty(size)?, size))) {
-            Ok((inner, size)) => Ok(Terminal { inner, size }),
+            Ok((inner, size)) => Ok(ScreenTerminal { inner, size }),
             Err(error) => {
                 restore();
                 Err(error)
@@ -61,15 +61,16 @@ impl Terminal {
         }
     }
 
-    /// Shows a state; fails if the terminal is not there any more, or was taken away.
-    pub(super) fn draw(&mut self, state: &State) -> io::Result<()> {
+    /// Draws a state; fails if the terminal is gone or was restored.
+    pub(super) fn draw(&mut self, state: &ScreenState) -> io::Result<()> {
         let _drawing = DRAWING.lock();
         if !TAKEN.load(Ordering::SeqCst) {
             return Err(io::Error::other("the terminal was left"));
         }
         let size = size()?;
         if size != self.size {
-            (self.inner, self.size) = (empty(size)?, size);
+            self.inner = empty(size)?;
+            self.size = size;
         }
         queue!(self.inner.backend_mut(), BeginSynchronizedUpdate)?;
         self.inner.draw(|frame| draw(state, frame))?;
@@ -80,14 +81,14 @@ impl Terminal {
         self.size
     }
 
-    /// Stops the program as ctrl-z does, and comes back when it is told to go on.
+    /// Stops the program like ctrl-z, and redraws when it continues.
     pub(super) fn suspend(&mut self) -> io::Result<()> {
         restore();
         kill_current_process_group(Signal::TSTP)?;
         self.come_back()
     }
 
-    /// The modes of the terminal may be others after the program was stopped; the picture may be gone.
+    /// Restores the modes and the picture after a stop: both may have changed.
     pub(super) fn come_back(&mut self) -> io::Result<()> {
         enter()?;
         self.inner = empty(self.size)?;
@@ -106,7 +107,7 @@ impl Terminal {
     }
 }
 
-impl Drop for Terminal {
+impl Drop for ScreenTerminal {
     fn drop(&mut self) {
         restore();
     }
@@ -119,7 +120,7 @@ fn page(text: &str) -> io::Result<()> {
     command.args(["-c", &pager]).stdin(Stdio::piped());
     let mut child = command.spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // It need not read all of it.
+        // A pager need not read all of the text.
         let _ = input.write_all(text.as_bytes());
     }
     match child.wait()?.code() {
@@ -128,9 +129,9 @@ fn page(text: &str) -> io::Result<()> {
     }
 }
 
-/// A picture with nothing in it. Of one that keeps up with the size by itself the terminal is asked where its cursor is,
-/// through standard output, which is not ours.
-fn empty((width, height): (u16, u16)) -> io::Result<Inner> {
+/// An empty picture of a fixed size. One that tracks the size would query the cursor through standard output, which is
+/// not the terminal here.
+fn empty((width, height): (u16, u16)) -> io::Result<TerminalState> {
     execute!(stdout()?, Clear(ClearType::All))?;
     let out = BufWriter::with_capacity(BUFFER, stdout()?);
     let viewport = Viewport::Fixed(Rect { x: 0, y: 0, width, height });
@@ -154,9 +155,9 @@ pub(crate) fn is_lent() -> bool {
     LENT.load(Ordering::SeqCst) || returned.is_some_and(|at| at.elapsed() < GRACE)
 }
 
-/// Leaves the terminal as it was, if there is a screen on it. Whoever ends the program calls this.
+/// Leaves the terminal as it was, if there is a screen on it. Code that ends the program must call this.
 pub(crate) fn restore() {
-    // Who panics while a picture goes out has this lock, and who writes to a terminal that hangs.
+    // A thread that panics while it draws holds this lock, and so does one that writes to a terminal that hangs.
     let end = Instant::now() + PATIENCE;
     let mut drawing = DRAWING.try_lock();
     while matches!(drawing, Err(TryLockError::WouldBlock)) && Instant::now() < end {
@@ -167,13 +168,15 @@ pub(crate) fn restore() {
         return;
     }
     if let Ok(mut out) = stdout() {
+        // A terminal that is gone can't be restored, and needs no restoring.
         let _ =
             execute!(out, EndSynchronizedUpdate, DisableBracketedPaste, LeaveAlternateScreen, Show);
     }
+    // Nothing else could restore the terminal.
     let _ = disable_raw_mode();
 }
 
-/// What a panic has to say is said on the terminal as it was.
+/// A panic's message is printed on the restored terminal.
 fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -192,7 +195,7 @@ mod tests {
     #[test]
     #[ignore = "the test below runs it, on a terminal"]
     fn takes_the_terminal_and_panics() {
-        let _terminal = Terminal::take().unwrap();
+        let _terminal = ScreenTerminal::take().unwrap();
         panic!("on purpose");
     }
 

@@ -1,6 +1,6 @@
-//! What a person sees and what keys lead to, without a terminal.
+//! Tests of pictures and keys, without a terminal.
 //!
-//! Pictures are in `pictures/`. After a change that is meant, `HOOKLOOP_PICTURES=write` writes them anew: look at the
+//! Pictures are in `pictures/`. After an intended change, `HOOKLOOP_PICTURES=write` rewrites them: review the
 //! difference.
 
 mod made_up;
@@ -13,26 +13,30 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::data::{Heard, Matter, News, Overview, Said, Tasks, WhichTasks, Wish};
+use super::data::{
+    AgentOutput, OutputTail, ProblemMatter, ProjectOverview, ScreenNews, ScreenRequest,
+    TaskContent, WhichTasks,
+};
 use super::draw::draw;
-use super::link::Question;
-use super::pager::Pager;
-use super::state::{Effect, Input, Parting, State, View};
-use super::theme::Theme;
+use super::pager::TextPager;
+use super::state::{ScreenState, ScreenView};
+use super::theme::ScreenTheme;
+use crate::tui::message::RetryQuestion;
+use crate::tui::message::{ScreenEffect, ScreenInput, ScreenParting};
 use made_up::{at, news, overview, session, shown, tasks};
 
-fn state() -> State {
-    let mut state = State::new(Theme { has_colours: false }, at(0));
-    state.update(Input::News(news()));
+fn state() -> ScreenState {
+    let mut state = ScreenState::new(ScreenTheme { has_colours: false }, at(0));
+    state.update(ScreenInput::News(news()));
     state
 }
 
-fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
-    state.update(Input::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+fn key(state: &mut ScreenState, code: KeyCode) -> Vec<ScreenEffect> {
+    state.update(ScreenInput::Key(KeyEvent::new(code, KeyModifiers::NONE)))
 }
 
-/// Presses one key after the other; answers what the last one led to, but for what is looked at.
-fn press(state: &mut State, keys: &str) -> Vec<Effect> {
+/// Presses one key after the other; returns the effects of the last one, except `Look`.
+fn press(state: &mut ScreenState, keys: &str) -> Vec<ScreenEffect> {
     let mut effects = Vec::new();
     for c in keys.chars() {
         let code = match c {
@@ -46,12 +50,12 @@ fn press(state: &mut State, keys: &str) -> Vec<Effect> {
         };
         effects = key(state, code);
     }
-    effects.retain(|effect| !matches!(effect, Effect::Look(_)));
+    effects.retain(|effect| !matches!(effect, ScreenEffect::Look(_)));
     effects
 }
 
-fn picture(state: &mut State, width: u16, height: u16) -> String {
-    state.update(Input::Size { width, height });
+fn picture(state: &mut ScreenState, width: u16, height: u16) -> String {
+    state.update(ScreenInput::Size { width, height });
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(state, frame)).unwrap();
     let buffer = terminal.backend().buffer();
@@ -65,7 +69,7 @@ fn picture(state: &mut State, width: u16, height: u16) -> String {
 }
 
 /// Holds what is seen against what was agreed on, on a small and a large terminal.
-fn check(name: &str, state: &mut State) {
+fn check(name: &str, state: &mut ScreenState) {
     for (width, height) in [(80, 24), (120, 40)] {
         let seen = picture(state, width, height);
         let file = format!("src/tui/pictures/{name}-{width}x{height}.txt");
@@ -81,7 +85,7 @@ fn check(name: &str, state: &mut State) {
 #[test]
 fn problems_come_first() {
     let mut state = state();
-    assert_eq!(state.view, View::Problems);
+    assert_eq!(state.view, ScreenView::Problems);
     check("problems", &mut state);
 }
 
@@ -103,7 +107,7 @@ fn tasks_as_a_graph() {
 fn a_session_with_its_steps() {
     let mut state = state();
     press(&mut state, "2\n");
-    state.update(Input::News(news()));
+    state.update(ScreenInput::News(news()));
     check("session", &mut state);
     press(&mut state, "←↑");
     check("session-earlier", &mut state);
@@ -119,7 +123,7 @@ fn a_question_at_the_retry_limit() {
 fn a_message_that_is_typed() {
     let mut state = running();
     press(&mut state, "\u{1b}m");
-    state.update(Input::Paste(
+    state.update(ScreenInput::Paste(
         "The files are latin-1.\nNot all of them: 漢字.rs is UTF-8".to_owned(),
     ));
     check("message", &mut state);
@@ -132,13 +136,14 @@ fn help() {
     check("help", &mut state);
 }
 
-/// The screen of a program that runs a session which asks.
-fn running() -> State {
-    let mut state = State::new(Theme { has_colours: false }, at(0)).of_run("s7".parse().unwrap());
-    state.update(Input::News(news()));
+/// The screen of a session that asks at the retry limit.
+fn running() -> ScreenState {
+    let mut state =
+        ScreenState::new(ScreenTheme { has_colours: false }, at(0)).of_run("s7".parse().unwrap());
+    state.update(ScreenInput::News(news()));
     let question =
-        Question { failing: vec!["tests::latin1".into(), "tests::empty".into()], retries: 2 };
-    state.update(Input::Asked(Some(question)));
+        RetryQuestion { failing: vec!["tests::latin1".into(), "tests::empty".into()], retries: 2 };
+    state.update(ScreenInput::Asked(Some(question)));
     state
 }
 
@@ -148,12 +153,12 @@ fn no_size_is_too_small() {
         for (width, height) in [(1, 1), (2, 2), (5, 3), (20, 5), (40, 8), (300, 100)] {
             let mut state = state();
             press(&mut state, keys);
-            state.update(Input::News(news()));
+            state.update(ScreenInput::News(news()));
             picture(&mut state, width, height);
         }
     }
     let mut state = running();
-    state.pager = Some(Pager::new("a".into(), &"long line ".repeat(50)));
+    state.pager = Some(TextPager::new("a".into(), &"long line ".repeat(50)));
     for (width, height) in [(1, 1), (20, 5), (80, 24)] {
         picture(&mut state, width, height);
     }
@@ -161,21 +166,24 @@ fn no_size_is_too_small() {
 
 #[test]
 fn nothing_is_read_that_nobody_looks_at() {
-    let mut state = State::new(Theme { has_colours: true }, at(0));
-    let look = |effects: Vec<Effect>| match effects.into_iter().next_back() {
-        Some(Effect::Look(wish)) => wish,
+    let mut state = ScreenState::new(ScreenTheme { has_colours: true }, at(0));
+    let look = |effects: Vec<ScreenEffect>| match effects.into_iter().next_back() {
+        Some(ScreenEffect::Look(wish)) => wish,
         other => panic!("{other:?}"),
     };
-    let wish = look(state.update(Input::News(news())));
-    let matter = Matter::Problem("task:parser@41".parse().unwrap());
-    assert_eq!(wish, Wish { problem: Some(matter), ..Wish::default() });
+    let wish = look(state.update(ScreenInput::News(news())));
+    let matter = ProblemMatter::Problem("task:parser@41".parse().unwrap());
+    assert_eq!(wish, ScreenRequest { problem: Some(matter), ..ScreenRequest::default() });
     let wish = look(key(&mut state, KeyCode::Char('3')));
-    assert_eq!(wish, Wish { tasks: Some(WhichTasks::Open), ..Wish::default() });
+    assert_eq!(wish, ScreenRequest { tasks: Some(WhichTasks::Open), ..ScreenRequest::default() });
     let wish = look(key(&mut state, KeyCode::Char('c')));
     assert_eq!(wish.tasks, Some(WhichTasks::All));
     // Its task is held by a session.
     let wish = look(key(&mut state, KeyCode::Enter));
-    assert_eq!(wish, Wish { session: Some("s7".parse().unwrap()), ..Wish::default() });
+    assert_eq!(
+        wish,
+        ScreenRequest { session: Some("s7".parse().unwrap()), ..ScreenRequest::default() }
+    );
     assert_eq!(key(&mut state, KeyCode::Char('j')), []);
 }
 
@@ -184,13 +192,13 @@ fn what_can_not_be_taken_back_is_asked_first() {
     let mut state = state();
     assert_eq!(press(&mut state, "d"), []);
     assert_eq!(press(&mut state, "n"), []);
-    assert_eq!(press(&mut state, "dy"), [Effect::Dismiss("task:parser@41".parse().unwrap())]);
+    assert_eq!(press(&mut state, "dy"), [ScreenEffect::Dismiss("task:parser@41".parse().unwrap())]);
     assert_eq!(press(&mut state, "ay"), [], "nothing is submitted");
-    assert_eq!(press(&mut state, "↓ay"), [Effect::Approve("task:login@77".parse().unwrap())]);
+    assert_eq!(press(&mut state, "↓ay"), [ScreenEffect::Approve("task:login@77".parse().unwrap())]);
     let answer = press(&mut state, "mlatin-1\n");
     assert_eq!(
         answer,
-        [Effect::Answer { key: "task:login@77".parse().unwrap(), text: "latin-1".into() }]
+        [ScreenEffect::Answer { key: "task:login@77".parse().unwrap(), text: "latin-1".into() }]
     );
     assert_eq!(press(&mut state, "↓mx\n"), [], "a session that is over takes no answer");
 }
@@ -199,9 +207,9 @@ fn what_can_not_be_taken_back_is_asked_first() {
 fn messages_and_pauses_go_to_the_session_that_is_chosen() {
     let s7 = || "s7".parse().unwrap();
     let mut state = state();
-    assert_eq!(press(&mut state, "2p"), [Effect::Pause(s7())]);
+    assert_eq!(press(&mut state, "2p"), [ScreenEffect::Pause(s7())]);
     let sent = press(&mut state, "mhello 漢\n");
-    assert_eq!(sent, [Effect::Message { session: s7(), text: "hello 漢".into() }]);
+    assert_eq!(sent, [ScreenEffect::Message { session: s7(), text: "hello 漢".into() }]);
     assert_eq!(press(&mut state, "m  \n"), [], "nothing is said");
     assert_eq!(press(&mut state, "mnever\u{1b}"), []);
     assert_eq!(press(&mut state, "↓p"), [], "it is over");
@@ -218,8 +226,10 @@ fn a_running_session_is_stopped_after_a_question() {
     assert!(seen.contains("Stop session s7 now?"), "{seen}");
     assert_eq!(press(&mut state, "n"), []);
     assert_eq!(press(&mut state, "x\u{1b}"), []);
-    assert_eq!(press(&mut state, "xy"), [Effect::Stop("s7".parse().unwrap())]);
-    state.update(Input::Done(Ok("session s7 is stopping; then: hookloop resume s7".to_owned())));
+    assert_eq!(press(&mut state, "xy"), [ScreenEffect::Stop("s7".parse().unwrap())]);
+    state.update(ScreenInput::Done(Ok(
+        "session s7 is stopping; then: hookloop resume s7".to_owned()
+    )));
     assert!(state.told().unwrap().contains("is stopping"), "{:?}", state.told());
     assert_eq!(press(&mut state, "↓x"), [], "it is over");
     assert!(state.told().unwrap().contains("is not running"), "{:?}", state.told());
@@ -230,9 +240,15 @@ fn a_running_session_is_stopped_after_a_question() {
 fn a_paused_session_goes_on_where_somebody_looks() {
     let mut overview = overview();
     overview.sessions = vec![session("s9", "paused", None)];
-    let mut state = State::new(Theme { has_colours: false }, at(0));
-    state.update(Input::News(News { overview: Some(Arc::new(overview)), ..News::default() }));
-    assert_eq!(press(&mut state, "2ry"), [Effect::Part(Parting::Resume("s9".parse().unwrap()))]);
+    let mut state = ScreenState::new(ScreenTheme { has_colours: false }, at(0));
+    state.update(ScreenInput::News(ScreenNews {
+        overview: Some(Arc::new(overview)),
+        ..ScreenNews::default()
+    }));
+    assert_eq!(
+        press(&mut state, "2ry"),
+        [ScreenEffect::Part(ScreenParting::Resume("s9".parse().unwrap()))]
+    );
     state.own = Some("s7".parse().unwrap());
     assert_eq!(press(&mut state, "r"), []);
     assert!(state.told().unwrap().contains("hookloop resume s9"), "{:?}", state.told());
@@ -242,16 +258,19 @@ fn a_paused_session_goes_on_where_somebody_looks() {
 fn a_session_that_asks_elsewhere_is_answered() {
     let mut overview = overview();
     let line = &mut overview.problems[0];
-    line.matter = Matter::Problem("session:s8@3".parse().unwrap());
+    line.matter = ProblemMatter::Problem("session:s8@3".parse().unwrap());
     line.title = "session s8 asks what to do: Make it work".to_owned();
     line.reason = "gates said no after 2 retries: tests, lint".to_owned();
     line.asks = true;
-    let told = |overview: &Overview| {
-        Input::News(News { overview: Some(Arc::new(overview.clone())), ..News::default() })
+    let told = |overview: &ProjectOverview| {
+        ScreenInput::News(ScreenNews {
+            overview: Some(Arc::new(overview.clone())),
+            ..ScreenNews::default()
+        })
     };
-    let mut state = State::new(Theme { has_colours: false }, at(0));
+    let mut state = ScreenState::new(ScreenTheme { has_colours: false }, at(0));
     state.update(told(&overview));
-    let settle = |answer| Effect::Settle { key: "session:s8@3".parse().unwrap(), answer };
+    let settle = |answer| ScreenEffect::Settle { key: "session:s8@3".parse().unwrap(), answer };
     for (key, answer) in
         [("c", LimitDecision::Continue), ("a", LimitDecision::Accept), ("q", LimitDecision::Abort)]
     {
@@ -270,29 +289,32 @@ fn a_session_that_asks_elsewhere_is_answered() {
 fn who_is_asked_may_look_around_first() {
     let mut state = running();
     assert_eq!(press(&mut state, "\u{1b}2!x"), []);
-    assert_eq!(press(&mut state, "a"), [Effect::Decide(LimitDecision::Accept)]);
+    assert_eq!(press(&mut state, "a"), [ScreenEffect::Decide(LimitDecision::Accept)]);
     assert_eq!(press(&mut state, "!a"), [], "it was answered");
     for (answer, decided) in [("c", LimitDecision::Continue), ("q", LimitDecision::Abort)] {
-        assert_eq!(press(&mut running(), answer), [Effect::Decide(decided)]);
+        assert_eq!(press(&mut running(), answer), [ScreenEffect::Decide(decided)]);
     }
-    // The session ended, or somebody pressed ctrl-c.
+    // The session ended, or the user pressed ctrl-c.
     let mut state = running();
-    state.update(Input::Asked(None));
+    state.update(ScreenInput::Asked(None));
     assert!(state.dialog.is_none() && state.question.is_none());
 }
 
 #[test]
 fn leaving_ends_no_session() {
-    assert_eq!(press(&mut state(), "q"), [Effect::Part(Parting::Left)]);
+    assert_eq!(press(&mut state(), "q"), [ScreenEffect::Part(ScreenParting::Left)]);
     let mut state = running();
     assert_eq!(press(&mut state, "\u{1b}q"), []);
-    assert_eq!(press(&mut state, "l"), [Effect::Part(Parting::Left)]);
-    assert_eq!(press(&mut state, "qe"), [Effect::Interrupt]);
+    assert_eq!(press(&mut state, "l"), [ScreenEffect::Part(ScreenParting::Left)]);
+    assert_eq!(press(&mut state, "qe"), [ScreenEffect::Interrupt]);
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-    assert_eq!(running().update(Input::Key(interrupt)).first(), Some(&Effect::Interrupt));
     assert_eq!(
-        self::state().update(Input::Key(interrupt)).first(),
-        Some(&Effect::Part(Parting::Left))
+        running().update(ScreenInput::Key(interrupt)).first(),
+        Some(&ScreenEffect::Interrupt)
+    );
+    assert_eq!(
+        self::state().update(ScreenInput::Key(interrupt)).first(),
+        Some(&ScreenEffect::Part(ScreenParting::Left))
     );
 }
 
@@ -301,14 +323,14 @@ fn steps_open_what_there_is_of_them() {
     let mut state = running();
     press(&mut state, "\u{1b}");
     let opened = press(&mut state, "←↑↑↑o");
-    let [Effect::Open(leaf)] = opened.as_slice() else { panic!("{opened:?}") };
+    let [ScreenEffect::Open(leaf)] = opened.as_slice() else { panic!("{opened:?}") };
     assert_eq!(
         (leaf.title.as_str(), leaf.artifact.as_deref()),
         ("stop tests: blocked", Some("/state/artifacts/1"))
     );
-    state.update(Input::Opened(Pager::new("stop tests".into(), "one\ntwo\nthree\n")));
+    state.update(ScreenInput::Opened(TextPager::new("stop tests".into(), "one\ntwo\nthree\n")));
     assert_eq!(press(&mut state, "/three\nn"), []);
-    assert_eq!(press(&mut state, "o"), [Effect::Lend("one\ntwo\nthree\n".into())]);
+    assert_eq!(press(&mut state, "o"), [ScreenEffect::Lend("one\ntwo\nthree\n".into())]);
     press(&mut state, "\u{1b}w");
     let seen = picture(&mut state, 80, 24);
     assert!(seen.contains("The files are latin-1."), "{seen}");
@@ -335,20 +357,20 @@ fn hostile_text_stays_in_its_place() {
     overview.problems[0].title = evil.to_owned();
     overview.problems[0].reason = evil.to_owned();
     overview.sessions[0].row.work = evil.to_owned();
-    let mut news = News { overview: Some(Arc::new(overview)), ..news() };
+    let mut news = ScreenNews { overview: Some(Arc::new(overview)), ..news() };
     let mut tasks = tasks();
     tasks.lines[0].task.as_mut().unwrap().goal = evil.to_owned();
     news.tasks = Some(Arc::new(tasks));
     let mut shown = shown();
-    let mut said = Said::default();
+    let mut said = OutputTail::default();
     said.push(evil.as_bytes());
-    shown.heard = Heard::Here(said);
+    shown.heard = AgentOutput::Here(said);
     news.shown = Some(Arc::new(shown));
-    let mut state = State::new(Theme { has_colours: true }, at(0));
+    let mut state = ScreenState::new(ScreenTheme { has_colours: true }, at(0));
     for keys in ["1", "2", "3", "2\n"] {
-        state.update(Input::News(news.clone()));
+        state.update(ScreenInput::News(news.clone()));
         press(&mut state, keys);
-        state.update(Input::News(news.clone()));
+        state.update(ScreenInput::News(news.clone()));
         let seen = picture(&mut state, 120, 40);
         let acts =
             |c: char| c != '\n' && (c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c));
@@ -367,7 +389,7 @@ fn a_terminal_without_colours_gets_none() {
         cells.iter().any(|cell| cell.fg != ratatui::style::Color::Reset)
     };
     assert!(!has_colour(&terminal));
-    state.theme = Theme { has_colours: true };
+    state.theme = ScreenTheme { has_colours: true };
     terminal.draw(|frame| draw(&state, frame)).unwrap();
     assert!(has_colour(&terminal));
 }
@@ -376,9 +398,9 @@ fn a_terminal_without_colours_gets_none() {
 fn a_log_that_can_not_be_read_is_said_so_and_forgotten() {
     let mut state = state();
     let trouble = Some("no server answers".to_owned());
-    state.update(Input::News(News { trouble, ..news() }));
+    state.update(ScreenInput::News(ScreenNews { trouble, ..news() }));
     assert!(picture(&mut state, 120, 24).contains("! can't read the log: no server answers"));
-    state.update(Input::News(news()));
+    state.update(ScreenInput::News(news()));
     assert!(!picture(&mut state, 120, 24).contains("can't read"));
 }
 
@@ -388,7 +410,7 @@ fn thread_time() -> std::time::Duration {
     std::time::Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap())
 }
 
-/// Ten thousand tasks and a thousand sessions: what a key costs is far below what anybody notices.
+/// With ten thousand tasks and a thousand sessions, a key takes an unnoticeable time.
 #[test]
 fn keys_are_answered_at_any_size() {
     let mut overview = overview();
@@ -400,14 +422,14 @@ fn keys_are_answered_at_any_size() {
         line.task.as_mut().unwrap().id = format!("task-{number}");
         line
     });
-    let tasks = Tasks { lines: lines.collect(), cut: false };
-    let mut state = State::new(Theme { has_colours: true }, at(0));
-    let news = News {
+    let tasks = TaskContent { lines: lines.collect(), cut: false };
+    let mut state = ScreenState::new(ScreenTheme { has_colours: true }, at(0));
+    let news = ScreenNews {
         overview: Some(Arc::new(overview)),
         tasks: Some(Arc::new(tasks)),
-        ..News::default()
+        ..ScreenNews::default()
     };
-    state.update(Input::News(news));
+    state.update(ScreenInput::News(news));
     let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
     let mut times = Vec::new();
     for keys in ["3", "j", "G", "k", "/", "9", "9", "\n", "2", "G", "j"] {
@@ -448,7 +470,7 @@ fn a_gate_that_runs_is_shown_with_its_time_command_and_output() {
     news.shown = Some(Arc::new(shown));
     let mut state = state();
     press(&mut state, "2\n");
-    state.update(Input::News(news));
+    state.update(ScreenInput::News(news));
     check("session_gate", &mut state);
     let seen = picture(&mut state, 100, 30);
     assert!(seen.contains("stop integration (2 of 3) runs, 23 s of 10:00"), "{seen}");

@@ -1,13 +1,16 @@
-//! How things look. Colours only repeat what words and signs say.
+//! Colours and styles. Colours only repeat the meaning of words and signs.
 
 use hookloop_core::session::SessionState;
 use hookloop_core::task::TaskState;
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::cli::session::words::Weight;
+/// Lines around what a view shows: header, names of the views, a blank, footer.
+pub(super) const FRAME_LINES: usize = 4;
+
+use crate::present::StepSeverity;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Theme {
+pub(crate) struct ScreenTheme {
     pub(crate) has_colours: bool,
 }
 
@@ -16,7 +19,7 @@ pub(super) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 pub(super) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 pub(super) const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 
-impl Theme {
+impl ScreenTheme {
     pub(super) fn colour(self, colour: Color) -> Style {
         if self.has_colours { PLAIN.fg(colour) } else { PLAIN }
     }
@@ -33,12 +36,12 @@ impl Theme {
         self.colour(Color::Cyan)
     }
 
-    pub(super) fn weight(self, weight: Weight) -> Style {
-        match weight {
-            Weight::Heading => BOLD,
-            Weight::Good => self.good(),
-            Weight::Bad => self.bad(),
-            Weight::Plain => PLAIN,
+    pub(super) fn severity(self, severity: StepSeverity) -> Style {
+        match severity {
+            StepSeverity::Heading => BOLD,
+            StepSeverity::Good => self.good(),
+            StepSeverity::Bad => self.bad(),
+            StepSeverity::Plain => PLAIN,
         }
     }
 

@@ -1,4 +1,4 @@
-//! What people decide on a page: by the same functions as the command line, answered with what came of it.
+//! Decisions that people take on a page, performed by the same functions as commands.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -17,20 +17,19 @@ use hookloop_engine::session::open;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::sites::Site;
-use crate::error::{CliError, Kind};
-use crate::output::Result;
+use super::sites::ProjectSite;
+use crate::error::{CliError, FailureKind, Result};
 
-/// How long a session may take to be taken on until who asked is answered, and how often it is looked.
+/// How long the answer waits for a session to resume, and how often that is checked.
 const RESUME_MAX: Duration = Duration::from_secs(10);
 const RESUME_POLL: Duration = Duration::from_millis(50);
-/// What is read of a program's last words.
+/// Bytes that are read of a program's last output.
 const WORDS_MAX: u64 = 16 * 1024;
 
-/// What can be asked for.
+/// The actions of a page.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-enum Action {
+enum PageAction {
     Approve { key: String },
     Answer { key: String, text: String },
     Continue { key: String },
@@ -42,76 +41,82 @@ enum Action {
     Message { session: SessionId, text: String },
 }
 
-/// Does what a body asks for. Blocks.
-pub(super) fn act(site: &Site, body: &[u8]) -> (StatusCode, Value) {
+/// Performs the action that a body requests. Blocks.
+pub(super) fn act(site: &ProjectSite, body: &[u8]) -> (StatusCode, Value) {
     let action = serde_json::from_slice(body)
         .map_err(|error| CliError::usage(format!("this can't be asked for: {error}")));
     match action.and_then(|action| perform(site, &action)) {
-        Ok(Outcome { said, next }) => (StatusCode::OK, json!({ "said": said, "next": next })),
+        Ok(ActionOutcome { said, next }) => (StatusCode::OK, json!({ "said": said, "next": next })),
         Err(error) => {
             let status = match error.kind() {
-                Kind::Refused | Kind::Untrusted => StatusCode::CONFLICT,
-                Kind::Usage => StatusCode::BAD_REQUEST,
-                Kind::System => StatusCode::INTERNAL_SERVER_ERROR,
+                FailureKind::Refused | FailureKind::Untrusted => StatusCode::CONFLICT,
+                FailureKind::Usage => StatusCode::BAD_REQUEST,
+                FailureKind::System => StatusCode::INTERNAL_SERVER_ERROR,
             };
             (status, json!({ "error": error.message(), "next": error.tip() }))
         }
     }
 }
 
-/// What came of it, and what there is to type.
-struct Outcome {
+/// The result, and the next command.
+struct ActionOutcome {
     said: String,
     next: Option<String>,
 }
 
-fn perform(site: &Site, action: &Action) -> Result<Outcome> {
+fn perform(site: &ProjectSite, action: &PageAction) -> Result<ActionOutcome> {
     if let Some(trouble) = &site.trouble {
         return Err(CliError::refused(format!("nothing can be decided here: {trouble}")));
     }
     let project = &site.project;
     match action {
-        Action::Approve { key } => {
+        PageAction::Approve { key } => {
             settled(project, "Approved", inbox::approve(project, &parse(key)?)?)
         }
-        Action::Answer { key, text } => {
+        PageAction::Answer { key, text } => {
             settled(project, "Answered", inbox::answer(project, &parse(key)?, text)?)
         }
-        Action::Continue { key } => settled(
+        PageAction::Continue { key } => settled(
             project,
             "Continued",
             inbox::settle(project, &parse(key)?, LimitDecision::Continue)?,
         ),
-        Action::Quit { key } => settled(
+        PageAction::Quit { key } => settled(
             project,
             "Given up",
             inbox::settle(project, &parse(key)?, LimitDecision::Abort)?,
         ),
-        Action::Dismiss { key } => {
+        PageAction::Dismiss { key } => {
             inbox::dismiss(project, &parse(key)?)?;
             settled(project, "Dismissed", Settled { done: Done::default(), next: None })
         }
-        Action::Pause { session } => {
+        PageAction::Pause { session } => {
             let id = open::pause(project, Some(session.as_str()))?;
-            Ok(Outcome { said: format!("Session {id} pauses when its turn is over"), next: None })
+            Ok(ActionOutcome {
+                said: format!("Session {id} pauses when its turn is over"),
+                next: None,
+            })
         }
-        Action::Stop { session } => {
+        PageAction::Stop { session } => {
             let runner = project.runner();
             let runner =
                 runner.ok_or_else(|| CliError::system("there is no directory to work in"))?;
             let machine = open::machine();
             let id = open::stop(project, runner, Some(session.as_str()), &machine)?.id;
             let next = Some(format!("hookloop resume {id}"));
-            Ok(Outcome { said: format!("Session {id} is stopping"), next })
+            Ok(ActionOutcome { said: format!("Session {id} is stopping"), next })
         }
-        Action::Message { session, text } => {
+        PageAction::Message { session, text } => {
             if text.trim().is_empty() {
                 return Err(CliError::usage("there is nothing to say"));
             }
             let id = open::message(project, Some(session.as_str()), text)?;
-            Ok(Outcome { said: format!("The next prompt of session {id} has it"), next: None })
+            Ok(ActionOutcome {
+                said: format!("The next prompt of session {id} has it"),
+                next: None,
+            })
         }
-        Action::Resume { session } => resume(site, session),
+        PageAction::Resume { session } => resume(site, session),
     }
 }
 
@@ -119,25 +124,27 @@ fn parse(key: &str) -> Result<ProblemKey> {
     key.parse().map_err(CliError::usage)
 }
 
-/// After a decision: what its task is now, and what follows from it.
-fn settled(project: &Project, word: &str, settled: Settled) -> Result<Outcome> {
+/// Returns the state of the task after a decision, and runs the reactions.
+fn settled(project: &Project, word: &str, settled: Settled) -> Result<ActionOutcome> {
     let Settled { mut done, next } = settled;
     if done.pending {
         project.react_here(&mut done)?;
     }
     if done.pending {
-        // What is left takes as long as it takes, and who asked is answered. If it can't be begun, the next command does it.
-        let (project, tender) = (project.clone(), std::thread::Builder::new());
+        // The remaining reactions may take long, so the answer does not wait for them. If the thread can't start or
+        // fails, the next command runs them.
+        let project = project.clone();
+        let tender = std::thread::Builder::new();
         let _ = tender.name("reactions".to_owned()).spawn(move || project.tend().map(drop));
     }
     let state = done.task.map(|task| format!(": task {} is {}", task.id, task.state));
     let failures = done.failures.iter().map(|failure| format!("; {failure}"));
     let said = [word.to_owned(), state.unwrap_or_default()].into_iter().chain(failures).collect();
-    Ok(Outcome { said, next })
+    Ok(ActionOutcome { said, next })
 }
 
-/// Starts a program that goes on with a session: this one serves pages. It stays when this one ends.
-fn resume(site: &Site, id: &SessionId) -> Result<Outcome> {
+/// Starts another process that resumes a session. It stays when this one ends.
+fn resume(site: &ProjectSite, id: &SessionId) -> Result<ActionOutcome> {
     site.project.authorize(ControlledAction::ResumeSession)?;
     let before = version(&site.project, id)?;
     let mut child = Command::new(std::env::current_exe()?)
@@ -152,21 +159,20 @@ fn resume(site: &Site, id: &SessionId) -> Result<Outcome> {
     let began = Instant::now();
     while began.elapsed() < RESUME_MAX {
         if let Some(status) = child.try_wait()? {
-            return match status.success() || version(&site.project, id)? > before {
-                true => {
-                    Ok(Outcome { said: format!("Session {id} went on, and is over"), next: None })
-                }
-                false => Err(last_words(&mut child)),
+            return if status.success() || version(&site.project, id)? > before {
+                Ok(ActionOutcome { said: format!("Session {id} went on, and is over"), next: None })
+            } else {
+                Err(last_words(&mut child))
             };
         }
         if version(&site.project, id)? > before {
             tend(child)?;
-            return Ok(Outcome { said: format!("Session {id} goes on"), next: None });
+            return Ok(ActionOutcome { said: format!("Session {id} goes on"), next: None });
         }
         std::thread::sleep(RESUME_POLL);
     }
     tend(child)?;
-    Ok(Outcome {
+    Ok(ActionOutcome {
         said: format!("Session {id} is about to go on"),
         next: Some(format!("hookloop why {id}")),
     })
@@ -176,22 +182,25 @@ fn version(project: &Project, id: &SessionId) -> Result<u64> {
     Ok(project.read(|view| view.version(&Subject::Session(id.clone())))?)
 }
 
-/// Waits for a program's end, so that nothing is left of it, and takes what it says meanwhile.
+/// Reaps a process, and drains its standard error.
 fn tend(mut child: Child) -> Result {
     let tender = std::thread::Builder::new().name("resumed".to_owned());
     tender.spawn(move || {
         if let Some(mut words) = child.stderr.take() {
+            // The pipe is read so that the program does not block; the text is not used.
             let _ = std::io::copy(&mut words, &mut std::io::sink());
         }
+        // The program records its own result in the log.
         let _ = child.wait();
     })?;
     Ok(())
 }
 
-/// Why a program has ended at once, in its own words.
+/// Returns the error of a process that has ended at once, from its output.
 fn last_words(child: &mut Child) -> CliError {
     let mut words = String::new();
     if let Some(stderr) = child.stderr.take() {
+        // The bytes that were read before a failure are shown.
         let _ = stderr.take(WORDS_MAX).read_to_string(&mut words);
     }
     let said: Value = serde_json::from_str(words.trim()).unwrap_or_default();

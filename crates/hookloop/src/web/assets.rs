@@ -1,4 +1,4 @@
-//! Files that pages need, each under a name that its content has a part in: what has another content has another name.
+//! Files that pages need, each under a name that contains a hash of its content.
 
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -8,33 +8,33 @@ use serde::Serialize;
 
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
-struct File {
+struct AssetFile {
     stem: &'static str,
     extension: &'static str,
     kind: &'static str,
     text: &'static str,
 }
 
-const STYLE: File = File {
+const STYLE: AssetFile = AssetFile {
     stem: "style",
     extension: "css",
     kind: "text/css; charset=utf-8",
     text: include_str!("assets/style.css"),
 };
-const MODULE: File = File {
+const MODULE: AssetFile = AssetFile {
     stem: "page",
     extension: "js",
     kind: "text/javascript; charset=utf-8",
     text: include_str!("assets/page.js"),
 };
-const ICON: File = File {
+const ICON: AssetFile = AssetFile {
     stem: "icon",
     extension: "svg",
     kind: "image/svg+xml",
     text: include_str!("assets/icon.svg"),
 };
 
-impl File {
+impl AssetFile {
     fn name(&self) -> String {
         let key = short_sha256_hex(self.text, 8);
         format!("{}-{key}.{}", self.stem, self.extension)
@@ -57,7 +57,7 @@ impl Assets {
     pub(super) fn answer(&self, name: &str) -> Response {
         let all = [(&self.style, STYLE), (&self.module, MODULE), (&self.icon, ICON)];
         match all.into_iter().find(|(known, _)| *known == name) {
-            Some((_, File { kind, text, .. })) => {
+            Some((_, AssetFile { kind, text, .. })) => {
                 ([(CONTENT_TYPE, kind), (CACHE_CONTROL, FOR_EVER)], text).into_response()
             }
             None => StatusCode::NOT_FOUND.into_response(),
@@ -94,7 +94,8 @@ mod tests {
         };
         let light =
             |[r, g, b]: [f64; 3]| 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
-        let (one, other) = (light(one) + 0.05, light(other) + 0.05);
+        let one = light(one) + 0.05;
+        let other = light(other) + 0.05;
         one.max(other) / one.min(other)
     }
 

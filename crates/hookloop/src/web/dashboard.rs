@@ -16,26 +16,25 @@ use serde::Deserialize;
 
 use super::actions::act;
 use super::assets::Assets;
-use super::guard::{BODY_MAX, Guard, LOGIN};
-use super::live::Places;
+use super::guard::{BODY_MAX, LOGIN, RequestGuard};
+use super::live::FollowerPlaces;
 use super::login::NotLoggedIn;
 use super::page::Templates;
-use super::pages::{self, Make, Visit};
-use super::query::Query;
-use super::sites::{Site, Sites};
-use crate::error::{CliError, Kind};
-use crate::mcp::{Lanes, Reply, Unanswered};
-use crate::output::Result;
+use super::pages::{self, Make, PageVisit};
+use super::query::PageQuery;
+use super::sites::{ProjectSite, ProjectSites};
+use crate::error::{CliError, FailureKind, Result};
+use crate::mcp::{BlockingPool, Unanswered, WorkReply};
 
 type Names = Path<HashMap<String, String>>;
 
-/// What pages are made from.
+/// The state that pages are made from.
 pub(super) struct Dashboard {
     templates: Templates,
     assets: Assets,
-    sites: Sites,
-    pub(super) places: Places,
-    lanes: Lanes,
+    sites: ProjectSites,
+    pub(super) places: FollowerPlaces,
+    pool: BlockingPool,
 }
 
 impl std::fmt::Debug for Dashboard {
@@ -45,23 +44,29 @@ impl std::fmt::Debug for Dashboard {
 }
 
 impl Dashboard {
-    pub(super) fn new(sites: Sites) -> Result<Dashboard> {
+    pub(super) fn new(sites: ProjectSites) -> Result<Dashboard> {
         let assets = Assets::new();
         let templates = Templates::new(assets.clone())?;
-        Ok(Dashboard { templates, assets, sites, places: Places::new(), lanes: Lanes::new() })
+        Ok(Dashboard {
+            templates,
+            assets,
+            sites,
+            places: FollowerPlaces::new(),
+            pool: BlockingPool::new(),
+        })
     }
 
-    /// Does what may block, where that does not hold up the others.
+    /// Runs blocking work on its own threads.
     async fn ask<T: Send + 'static>(
         self: &Arc<Dashboard>,
         work: impl FnOnce(&Dashboard) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, Response> {
         let dashboard = Arc::clone(self);
-        let work = move |reply: Reply<Result<T>>| {
+        let work = move |reply: WorkReply<Result<T>>| {
             let answer = work(&dashboard);
             reply.send(answer);
         };
-        match self.lanes.run(pending(), work).await {
+        match self.pool.run(pending(), work).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(self.trouble(&error)),
             Err(Unanswered::Busy) => {
@@ -76,7 +81,7 @@ impl Dashboard {
     }
 
     pub(super) async fn projects(self: Arc<Dashboard>, request: Request) -> Response {
-        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let query = PageQuery::parse(request.uri().query().unwrap_or_default());
         let made = move |dashboard: &Dashboard| {
             pages::projects(&dashboard.templates, &dashboard.sites, &query)
         };
@@ -89,17 +94,18 @@ impl Dashboard {
         Path(names): Names,
         request: Request,
     ) -> Response {
-        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let query = PageQuery::parse(request.uri().query().unwrap_or_default());
         let made = move |dashboard: &Dashboard| {
             let site = dashboard.site(&names)?;
             let Dashboard { templates, sites, .. } = dashboard;
-            let (id, now) = (name(&names, "id"), site.project.now());
-            make(&Visit { templates, sites, site: &site, id, query: &query, now })
+            let id = name(&names, "id");
+            let now = site.project.now();
+            make(&PageVisit { templates, sites, site: &site, id, query: &query, now })
         };
         self.ask(made).await.map_or_else(|response| response, |html| Html(html).into_response())
     }
 
-    /// What a run printed.
+    /// Returns the output of a run.
     pub(super) async fn output(self: Arc<Dashboard>, Path(names): Names) -> Response {
         let made = move |dashboard: &Dashboard| {
             let site = dashboard.site(&names)?;
@@ -114,15 +120,15 @@ impl Dashboard {
         self.ask(made).await.map_or_else(|response| response, plain)
     }
 
-    /// News of a project, for as long as somebody listens.
+    /// Streams the changes of a project to a page.
     pub(super) async fn live(
         self: Arc<Dashboard>,
         Path(names): Names,
         request: Request,
     ) -> Response {
-        let Some(place) = self.places.take() else { return Places::refusal() };
-        let query = Query::parse(request.uri().query().unwrap_or_default());
-        // A browser that comes back says itself what it heard last.
+        let Some(place) = self.places.take() else { return FollowerPlaces::refusal() };
+        let query = PageQuery::parse(request.uri().query().unwrap_or_default());
+        // A browser that reconnects names the last event that it has received.
         let heard =
             request.headers().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
         let known = heard.or_else(|| query.number("since")).unwrap_or(0);
@@ -152,7 +158,7 @@ impl Dashboard {
         }
     }
 
-    fn site(&self, names: &HashMap<String, String>) -> Result<Arc<Site>> {
+    fn site(&self, names: &HashMap<String, String>) -> Result<Arc<ProjectSite>> {
         let wanted = name(names, "project");
         let none = || CliError::refused(format!("there is no project `{wanted}`"));
         self.sites.get(wanted)?.ok_or_else(none)
@@ -161,7 +167,7 @@ impl Dashboard {
     /// Says on a page what went wrong.
     fn trouble(&self, error: &CliError) -> Response {
         let (status, title) = match error.kind() {
-            Kind::System => (StatusCode::INTERNAL_SERVER_ERROR, "This did not work"),
+            FailureKind::System => (StatusCode::INTERNAL_SERVER_ERROR, "This did not work"),
             _ => (StatusCode::NOT_FOUND, "There is nothing here"),
         };
         self.message(status, title, error.message(), error.tip().unwrap_or_default())
@@ -193,7 +199,7 @@ fn name<'n>(names: &'n HashMap<String, String>, name: &str) -> &'n str {
     names.get(name).map_or("", String::as_str)
 }
 
-/// What the login page sends.
+/// Handles the form of the login page.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Shown {
@@ -204,16 +210,16 @@ impl Dashboard {
     /// The page to log in on, or the login by the link that was printed.
     pub(super) async fn login(
         self: Arc<Dashboard>,
-        guard: Arc<Guard>,
+        guard: Arc<RequestGuard>,
         request: Request,
     ) -> Response {
-        let query = Query::parse(request.uri().query().unwrap_or_default());
-        // Who only wants to know what the link leads to has not used it.
+        let query = PageQuery::parse(request.uri().query().unwrap_or_default());
+        // A HEAD request does not use up the link.
         let code = query.get("code").filter(|_| request.method() == Method::GET);
         let Some(code) = code else { return self.login_page(StatusCode::OK, "") };
         match guard.logins.by_code(code).await {
-            // Not sent on at once: to a browser that came from elsewhere that would be one request with
-            // this, and it would keep its cookie to itself.
+            // No redirect: for a browser that follows a link from another site, it would be part of a cross-site
+            // request, without the cookie.
             Ok(cookie) => {
                 let values = context! { is_in => true, said => "" };
                 let html = self.templates.passing("login.html", "Logged in", values);
@@ -238,10 +244,10 @@ impl Dashboard {
         }
     }
 
-    /// The login by the token that somebody pastes.
+    /// Logs in with a pasted token.
     pub(super) async fn log_in(
         self: Arc<Dashboard>,
-        guard: Arc<Guard>,
+        guard: Arc<RequestGuard>,
         request: Request,
     ) -> Response {
         let Ok(body) = to_bytes(request.into_body(), BODY_MAX).await else {
@@ -268,7 +274,7 @@ impl Dashboard {
 
     pub(super) async fn log_out(
         self: Arc<Dashboard>,
-        guard: Arc<Guard>,
+        guard: Arc<RequestGuard>,
         headers: HeaderMap,
     ) -> Response {
         if let Some(cookie) = guard.cookie(&headers) {

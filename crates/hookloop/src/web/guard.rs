@@ -1,9 +1,8 @@
-//! Who may ask. Decided from the head of a request alone, before its body is read.
+//! Decides whether a request is allowed. The head of a request decides, before its body is read.
 //!
-//! A page in a browser reaches loopback too, also under a name of its own that leads there. So the
-//! names that are answered to are few, and an origin has to be the same as the name. Agents show their token;
-//! people are logged in, or show theirs. A browser sends a cookie along unasked, so who has nothing else to show
-//! has to have been asked by one of our own pages.
+//! A foreign page can reach loopback too, even under its own host name. So the server accepts few host names, and the
+//! origin must equal the host. Agents send their token; people are logged in, or send theirs. A browser sends cookies
+//! with foreign requests, so a request with only a cookie must come from one of the server's own pages.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -19,8 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-use super::login::{LOGIN_LIFE, Logins};
-use super::token::Token;
+use super::login::{LOGIN_LIFE, LoginTable};
+use super::token::AccessToken;
 
 /// The longest body.
 pub(super) const BODY_MAX: usize = 4 * 1024 * 1024;
@@ -29,35 +28,35 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long an answer may take: gates run for as long as they are allowed to.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// Where who is not logged in is sent.
+/// The page for clients without a login.
 pub(super) const LOGIN: &str = "/login";
 
-/// Who something is for.
+/// The clients that a route is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum RouteAccess {
     Agents,
     People,
-    /// Agents and people: that there is nothing is for who may know what there is.
+    /// Agents and people: only clients with access learn that a path does not exist.
     Either,
     Anyone,
 }
 
 #[derive(Debug)]
-pub(super) struct Guard {
-    /// What a client may call this server.
+pub(super) struct RequestGuard {
+    /// The host names of this server.
     hosts: [String; 3],
-    /// Servers of one machine share the cookies of a browser, whatever their ports are.
+    /// A browser shares cookies between all ports of a machine.
     cookie: String,
-    token: Token,
-    pub(super) logins: Logins,
+    token: AccessToken,
+    pub(super) logins: LoginTable,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Denied {
+enum AccessDenied {
     Host,
     Origin,
     Token,
-    /// By nobody who is logged in.
+    /// The client is not logged in.
     Stranger,
     /// The same, by a browser that shows a page.
     Visitor,
@@ -65,10 +64,10 @@ enum Denied {
     TooLarge,
 }
 
-impl Guard {
-    pub(super) fn new(port: u16, token: Token, logins: Logins) -> Guard {
+impl RequestGuard {
+    pub(super) fn new(port: u16, token: AccessToken, logins: LoginTable) -> RequestGuard {
         let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
-        Guard { hosts, cookie: format!("hookloop-{port}"), token, logins }
+        RequestGuard { hosts, cookie: format!("hookloop-{port}"), token, logins }
     }
 
     pub(super) fn hosts(&self) -> &[String] {
@@ -81,32 +80,32 @@ impl Guard {
         format!("{}={value}; Max-Age={age}; Path=/; HttpOnly; SameSite=Strict", self.cookie)
     }
 
-    fn judge(&self, head: &Parts, access: Access) -> Result<(), Denied> {
-        let host = self.host(head).ok_or(Denied::Host)?;
+    fn judge(&self, head: &Parts, access: RouteAccess) -> Result<(), AccessDenied> {
+        let host = self.host(head).ok_or(AccessDenied::Host)?;
         let has_origin = match only(&head.headers, &ORIGIN) {
             Only::None => false,
             Only::One(origin) if origin.strip_prefix(b"http://") == Some(host.as_bytes()) => true,
-            Only::One(_) | Only::Many => return Err(Denied::Origin),
+            Only::One(_) | Only::Many => return Err(AccessDenied::Origin),
         };
         let is_agent = || self.token.is(bearer(&head.headers).unwrap_or_default());
         match access {
-            Access::Anyone => {}
-            Access::Agents | Access::Either if is_agent() => {}
-            Access::Agents => return Err(Denied::Token),
-            Access::People | Access::Either => self.judge_person(head, has_origin)?,
+            RouteAccess::Anyone => {}
+            RouteAccess::Agents | RouteAccess::Either if is_agent() => {}
+            RouteAccess::Agents => return Err(AccessDenied::Token),
+            RouteAccess::People | RouteAccess::Either => self.judge_person(head, has_origin)?,
         }
-        // A form, or a script that asked nobody, can't send this type.
+        // A form, or a script without a CORS preflight, can't send this type.
         if head.method == Method::POST && !is_json(&head.headers) {
-            return Err(Denied::ContentType);
+            return Err(AccessDenied::ContentType);
         }
         let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
         match length.and_then(|length| length.parse::<u64>().ok()) {
-            Some(length) if length > BODY_MAX as u64 => Err(Denied::TooLarge),
+            Some(length) if length > BODY_MAX as u64 => Err(AccessDenied::TooLarge),
             _ => Ok(()),
         }
     }
 
-    /// The name that the client used, if it is one of ours to the letter.
+    /// Returns the host name that the client used, if it is exactly one of the server's.
     fn host(&self, head: &Parts) -> Option<&String> {
         let Only::One(host) = only(&head.headers, &HOST) else { return None };
         // A whole address as the path is for proxies.
@@ -116,7 +115,7 @@ impl Guard {
         self.hosts.iter().find(|name| name.as_bytes() == host)
     }
 
-    fn judge_person(&self, head: &Parts, has_origin: bool) -> Result<(), Denied> {
+    fn judge_person(&self, head: &Parts, has_origin: bool) -> Result<(), AccessDenied> {
         if bearer(&head.headers).is_some_and(|shown| self.logins.is_token(shown)) {
             return Ok(());
         }
@@ -124,9 +123,9 @@ impl Guard {
         if !cookie.is_some_and(|cookie| self.logins.knows(cookie)) {
             let is_page =
                 matches!(head.method, Method::GET | Method::HEAD) && wants_page(&head.headers);
-            return Err(if is_page { Denied::Visitor } else { Denied::Stranger });
+            return Err(if is_page { AccessDenied::Visitor } else { AccessDenied::Stranger });
         }
-        // Another server of this machine is another origin, and the same site: its pages have our cookie sent.
+        // Another server of this machine is another origin but the same site: requests from its pages carry the cookie.
         let is_ours = match only(&head.headers, &FETCH_SITE) {
             Only::None => true,
             Only::One(b"same-origin" | b"none") => true,
@@ -137,10 +136,7 @@ impl Guard {
             Only::Many => false,
         };
         let changes = !matches!(head.method, Method::GET | Method::HEAD);
-        match is_ours && (has_origin || !changes) {
-            true => Ok(()),
-            false => Err(Denied::Origin),
-        }
+        if is_ours && (has_origin || !changes) { Ok(()) } else { Err(AccessDenied::Origin) }
     }
 
     /// The value of our cookie, if a request has one of that name.
@@ -174,7 +170,7 @@ fn wants_page(headers: &HeaderMap) -> bool {
 enum Only<'a> {
     None,
     One(&'a [u8]),
-    /// Who says two things may mean either.
+    /// A header that is given twice is ambiguous.
     Many,
 }
 
@@ -193,22 +189,26 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.trim_ascii().eq_ignore_ascii_case(b"application/json")
 }
 
-impl IntoResponse for Denied {
-    /// Who was denied has to come again: what it sent along is not looked at.
+impl IntoResponse for AccessDenied {
+    /// A denied client has to connect again: the rest of its request is not read.
     fn into_response(self) -> Response {
         let mut response = match self {
-            Denied::Host => (StatusCode::FORBIDDEN, "not a name of this server\n").into_response(),
-            Denied::Origin => (StatusCode::FORBIDDEN, "not for pages of others\n").into_response(),
-            Denied::Token => {
+            AccessDenied::Host => {
+                (StatusCode::FORBIDDEN, "not a name of this server\n").into_response()
+            }
+            AccessDenied::Origin => {
+                (StatusCode::FORBIDDEN, "not for pages of others\n").into_response()
+            }
+            AccessDenied::Token => {
                 let how = [(WWW_AUTHENTICATE, "Bearer realm=\"hookloop\"")];
                 (StatusCode::UNAUTHORIZED, how, "the token is missing or wrong\n").into_response()
             }
-            Denied::Stranger => (StatusCode::UNAUTHORIZED, "log in first\n").into_response(),
-            Denied::Visitor => (StatusCode::SEE_OTHER, [(LOCATION, LOGIN)]).into_response(),
-            Denied::ContentType => {
+            AccessDenied::Stranger => (StatusCode::UNAUTHORIZED, "log in first\n").into_response(),
+            AccessDenied::Visitor => (StatusCode::SEE_OTHER, [(LOCATION, LOGIN)]).into_response(),
+            AccessDenied::ContentType => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json\n").into_response()
             }
-            Denied::TooLarge => StatusCode::PAYLOAD_TOO_LARGE.into_response(),
+            AccessDenied::TooLarge => StatusCode::PAYLOAD_TOO_LARGE.into_response(),
         };
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         response
@@ -217,7 +217,7 @@ impl IntoResponse for Denied {
 
 /// Around every route, and around what is none.
 pub(super) async fn guard(
-    State((guard, access)): State<(Arc<Guard>, Access)>,
+    State((guard, access)): State<(Arc<RequestGuard>, RouteAccess)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -227,7 +227,7 @@ pub(super) async fn guard(
     }
     let body = match timeout(BODY_TIME_MAX, axum::body::to_bytes(body, BODY_MAX)).await {
         Ok(Ok(body)) => body,
-        Ok(Err(_)) => return Denied::TooLarge.into_response(),
+        Ok(Err(_)) => return AccessDenied::TooLarge.into_response(),
         Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
     };
     let answer = next.run(Request::from_parts(head, Body::from(body)));

@@ -1,4 +1,4 @@
-//! What browsers are told about everything that is served to people.
+//! Security headers of all answers to people.
 
 use axum::extract::Request;
 use axum::http::HeaderValue;

@@ -1,4 +1,4 @@
-//! Connections: so many at once, and none for ever.
+//! Connections, with limits of number and time.
 
 use std::io;
 use std::pin::Pin;
@@ -24,9 +24,9 @@ const CONNECTIONS_MAX: usize = 64 + FOLLOWERS_MAX;
 const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long a head may be.
 const HEAD_MAX: usize = 32 * 1024;
-/// How long requests that are worked on may take when the server is asked to stop.
+/// How long running requests may take after a stop.
 const STOP_MAX: Duration = Duration::from_secs(5);
-/// How long a client may take nothing of what there is for it.
+/// How long a client may read nothing while output waits for it.
 const TAKE_TIME_MAX: Duration = Duration::from_secs(20);
 /// Before the next try when the system has no connection for us.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -52,7 +52,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Futu
                 .serve_connection(TokioIo::new(Patient::new(stream)), service);
             let connection = open.watch(connection);
             tokio::spawn(async move {
-                // What a client breaks off concerns nobody else.
+                // An aborted connection concerns no other connection.
                 let _ = connection.await;
                 drop(place);
             });
@@ -63,10 +63,11 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Futu
         () = stop => {}
     }
     drop(listener);
+    // Connections that are still open after that are dropped.
     let _ = timeout(STOP_MAX, open.shutdown()).await;
 }
 
-/// A connection that ends when its client takes nothing for too long: what waits for such a client is bounded by the
+/// A connection that ends when its client reads nothing for too long: output for such a client is bounded by the
 /// system's buffers, and in time by this.
 struct Patient {
     stream: TcpStream,

@@ -1,8 +1,7 @@
-//! Pages that follow what happens: each is told which of its parts have changed, a few times a second at most, and asks
-//! for those.
+//! Live pages: the server reports the changed parts a few times a second at most, and the page requests those.
 //!
-//! One thread a project follows the log while somebody looks. What it finds is in one place, where the next
-//! thing takes the place of the last: a page that does not listen misses nothing but the steps in between.
+//! One thread a project follows the log while a page is open. The latest change replaces the one before: a page that
+//! does not listen misses only intermediate steps.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,17 +21,17 @@ use tokio::time::sleep;
 
 use super::topics::{Marks, Topic};
 
-/// Pages that follow at the same time.
+/// Live pages at the same time.
 pub(super) const FOLLOWERS_MAX: usize = 64;
 /// Between two words to a page.
 const TELL_EVERY: Duration = Duration::from_millis(250);
-/// Between two looks at the log while it grows.
+/// The time between two reads of a growing log.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A page that there is no news for is told that it is still heard of.
+/// The time between two keep-alive messages to a page.
 const HUSH_MAX: Duration = Duration::from_secs(15);
-/// How long a thread waits for news before it looks whether anybody is left who wants them.
+/// How long a thread waits for events before it checks for open pages.
 const NEWS_WAIT: Duration = Duration::from_secs(1);
-/// Events that are looked at one by one; with more, everything has changed.
+/// Events that are examined one by one; with more, all topics count as changed.
 const LOOKED_AT_MAX: usize = 2_000;
 /// When a page may ask again that found no place, in seconds.
 const RETRY_SECONDS: &str = "15";
@@ -41,43 +40,43 @@ const NO_PLACE: &str =
 
 /// Places for pages that follow, of whichever project.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
+pub(super) struct FollowerPlaces {
     free: Arc<Semaphore>,
     closing: Arc<Notify>,
 }
 
-impl Places {
-    pub(super) fn new() -> Places {
+impl FollowerPlaces {
+    pub(super) fn new() -> FollowerPlaces {
         let free = Arc::new(Semaphore::new(FOLLOWERS_MAX));
-        Places { free, closing: Arc::default() }
+        FollowerPlaces { free, closing: Arc::default() }
     }
 
-    /// No more of them: those that follow are told no more.
+    /// Ends all live connections.
     pub(super) fn close(&self) {
         self.free.close();
         self.closing.notify_waiters();
     }
 }
 
-/// What follows a project's log.
+/// The thread that follows a project's log.
 #[derive(Debug, Default)]
-pub(super) struct Live {
-    /// None while nobody looks.
+pub(super) struct LiveUpdates {
+    /// None while no page is open.
     marks: Mutex<Option<watch::Receiver<Marks>>>,
 }
 
-impl Live {
-    /// From now on what happens in the project is told. Blocks.
+impl LiveUpdates {
+    /// Starts to report the events of the project. Blocks.
     pub(super) fn follow(&self, project: &Project) -> Result<watch::Receiver<Marks>, EngineError> {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        // Its thread has not ended. If it is about to, the page is told the end, and comes again.
+        // The thread still runs. If it is about to end, the page gets the end of the stream and reconnects.
         if let Some(known) = marks.as_ref().filter(|known| known.has_changed().is_ok()) {
             return Ok(known.clone());
         }
         project.store().go_live()?;
         let head = project.read(|view| Ok(view.totals()?.head))?;
         let (tell, told) = watch::channel(Marks::all(head));
-        // Before its thread looks whether anybody listens.
+        // Subscribed before the thread checks for listeners.
         *marks = Some(told.clone());
         let project = project.clone();
         let follower = std::thread::Builder::new().name("hookloop-live".to_owned());
@@ -87,11 +86,11 @@ impl Live {
     }
 }
 
-/// Ends when nobody listens but the one who may hand it on.
+/// Ends when the only listener left is the one that hands out subscriptions.
 fn look(project: &Project, tell: &watch::Sender<Marks>) {
     while tell.receiver_count() > 1 {
         let known = tell.borrow().seq;
-        // What can't be read now is told when it can: pages have said what they last knew.
+        // Events that can't be read now are reported later: pages send the last event that they know.
         let Ok(head) = project.store().wait_for_news(known, NEWS_WAIT) else {
             std::thread::sleep(NEWS_WAIT);
             continue;
@@ -101,38 +100,41 @@ fn look(project: &Project, tell: &watch::Sender<Marks>) {
         }
         let events = project.log().read(known + 1, LOOKED_AT_MAX).unwrap_or_default();
         let is_whole = events.last().is_some_and(|last| last.seq >= head);
-        tell.send_modify(|marks| match is_whole {
-            true => events.iter().for_each(|event| marks.note(event)),
-            false => *marks = Marks::all(head),
+        tell.send_modify(|marks| {
+            if is_whole {
+                events.iter().for_each(|event| marks.note(event))
+            } else {
+                *marks = Marks::all(head)
+            }
         });
         std::thread::sleep(LOOK_EVERY);
     }
 }
 
 /// A page that follows.
-pub(super) struct Follower {
+pub(super) struct PageFollower {
     told: watch::Receiver<Marks>,
-    /// What it has heard of.
+    /// The last event that the page knows.
     known: Seq,
     subject: Option<Subject>,
-    places: Places,
+    places: FollowerPlaces,
     is_greeted: bool,
     _place: OwnedSemaphorePermit,
 }
 
-impl Places {
+impl FollowerPlaces {
     /// A place to follow from, if there is one.
     pub(super) fn take(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.free).try_acquire_owned().ok()
     }
 
-    /// What is said where there is none.
+    /// The answer if all places are taken.
     pub(super) fn refusal() -> Response {
         let headers = [(RETRY_AFTER, RETRY_SECONDS)];
         (StatusCode::SERVICE_UNAVAILABLE, headers, NO_PLACE).into_response()
     }
 
-    /// All that a page hears from event `known` on.
+    /// Returns the stream of changes after event `known`.
     pub(super) fn tell(
         &self,
         place: OwnedSemaphorePermit,
@@ -140,8 +142,9 @@ impl Places {
         known: Seq,
         subject: Option<Subject>,
     ) -> Response {
-        let (places, is_greeted) = (self.clone(), false);
-        let follower = Follower { told, known, subject, places, is_greeted, _place: place };
+        let places = self.clone();
+        let is_greeted = false;
+        let follower = PageFollower { told, known, subject, places, is_greeted, _place: place };
         let words = stream::unfold(follower, |mut follower| async move {
             let word = follower.next().await?;
             Some((Ok::<_, Infallible>(Bytes::from(word)), follower))
@@ -151,11 +154,11 @@ impl Places {
     }
 }
 
-impl Follower {
-    /// The next thing to say, when there is one; none at the end.
+impl PageFollower {
+    /// Returns the next message; none at the end.
     async fn next(&mut self) -> Option<String> {
         if !std::mem::replace(&mut self.is_greeted, true) {
-            // A browser knows by it that somebody is there.
+            // A keep-alive shows the browser that the server still runs.
             return Some("retry: 2000\n: hello\n\n".to_owned());
         }
         sleep(TELL_EVERY).await;

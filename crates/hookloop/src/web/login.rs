@@ -1,7 +1,7 @@
-//! Who has logged in. A link that works once, or a token that a person pastes, becomes a cookie; all of it is in memory
+//! Logins of people. A link that works once, or a token that a person pastes, becomes a cookie; all of it is in memory
 //! and over with the program.
 //!
-//! Agents are given a token too, for MCP. It opens no page: what is decided here is for people to decide.
+//! Agents are given a token too, for MCP. The agents' token opens no page: decisions on pages are for people.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 use tokio::sync::Semaphore;
 
-use super::token::Token;
+use super::token::AccessToken;
 
 /// How long the link can be used.
 const LINK_LIFE: Duration = Duration::from_secs(10 * 60);
@@ -19,7 +19,7 @@ const LINK_LIFE: Duration = Duration::from_secs(10 * 60);
 pub(super) const LOGIN_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
 /// Logins at a time; with one more the oldest is over.
 const LOGINS_MAX: usize = 32;
-/// How long who was wrong waits for the answer, and how many wait at once. Who is right does not wait.
+/// How long a wrong login waits for the answer, and how many wait at once. A correct token does not wait.
 const WRONG_PAUSE: Duration = Duration::from_secs(1);
 const WRONG_MAX: usize = 4;
 /// 128 bits for the link, 256 for the cookie.
@@ -28,47 +28,47 @@ const COOKIE_BYTES: usize = 32;
 
 type Sha = [u8; 32];
 
-pub(super) struct Logins {
-    token: Token,
-    link: Mutex<Option<Link>>,
+pub(super) struct LoginTable {
+    token: AccessToken,
+    link: Mutex<Option<LoginLink>>,
     /// The oldest first.
-    logins: Mutex<Vec<Login>>,
+    logins: Mutex<Vec<PersonLogin>>,
     wrong: Semaphore,
 }
 
-struct Link {
+struct LoginLink {
     code: Sha,
     made: Instant,
 }
 
-struct Login {
-    /// What a cookie's value comes to: memory that leaks has none.
+struct PersonLogin {
+    /// The hash of a cookie's value, so that leaked memory does not contain it.
     cookie: Sha,
     made: Instant,
 }
 
-/// Why somebody is not logged in.
+/// The reason of a refused login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotLoggedIn {
     Wrong,
-    /// Too many are wrong at the same time.
+    /// Too many wrong logins at the same time.
     Busy,
     /// There is nothing to make a secret of.
     NoRandomness,
 }
 
-impl std::fmt::Debug for Logins {
+impl std::fmt::Debug for LoginTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Logins(…)")
     }
 }
 
-impl Logins {
+impl LoginTable {
     /// With the code of the link.
-    pub(super) fn new(token: Token) -> std::io::Result<(Logins, String)> {
+    pub(super) fn new(token: AccessToken) -> std::io::Result<(LoginTable, String)> {
         let code = random::<CODE_BYTES>()?;
-        let link = Link { code: sha(code.as_bytes()), made: Instant::now() };
-        let logins = Logins {
+        let link = LoginLink { code: sha(code.as_bytes()), made: Instant::now() };
+        let logins = LoginTable {
             token,
             link: Mutex::new(Some(link)),
             logins: Mutex::default(),
@@ -77,7 +77,7 @@ impl Logins {
         Ok((logins, code))
     }
 
-    /// A cookie for who has the link's code, which is used up by it.
+    /// Returns a cookie for the code of a link, which is used up.
     pub(super) async fn by_code(&self, shown: &str) -> Result<String, NotLoggedIn> {
         let is_right = self.take_link(shown, Instant::now());
         self.answer(is_right).await
@@ -103,8 +103,8 @@ impl Logins {
 
     fn take_link(&self, shown: &str, now: Instant) -> bool {
         let mut link = lock(&self.link);
-        let is_fresh = |link: &Link| now.duration_since(link.made) < LINK_LIFE;
-        let is_it = |link: &Link| bool::from(link.code.ct_eq(&sha(shown.as_bytes())));
+        let is_fresh = |link: &LoginLink| now.duration_since(link.made) < LINK_LIFE;
+        let is_it = |link: &LoginLink| bool::from(link.code.ct_eq(&sha(shown.as_bytes())));
         match link.as_ref() {
             Some(known) if is_it(known) => link.take().is_some_and(|link| is_fresh(&link)),
             _ => false,
@@ -126,7 +126,7 @@ impl Logins {
         if logins.len() == LOGINS_MAX {
             logins.remove(0);
         }
-        logins.push(Login { cookie: sha(cookie.as_bytes()), made: now });
+        logins.push(PersonLogin { cookie: sha(cookie.as_bytes()), made: now });
         Ok(cookie)
     }
 
@@ -134,7 +134,7 @@ impl Logins {
         let cookie = sha(cookie);
         let mut logins = lock(&self.logins);
         logins.retain(|login| now.duration_since(login.made) < LOGIN_LIFE);
-        // All of them are looked at, whichever it is.
+        // All logins are compared, so that the time does not depend on the match.
         let found = logins.iter().map(|login| login.cookie.ct_eq(&cookie));
         found.fold(Choice::from(0), |any, one| any | one).into()
     }
@@ -158,8 +158,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn logins() -> (Logins, String) {
-        Logins::new(Token::new("0123")).unwrap()
+    fn logins() -> (LoginTable, String) {
+        LoginTable::new(AccessToken::new("0123")).unwrap()
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! The HTTP server: loopback alone, for agents by MCP with a token, and for people by pages that they log in to.
+//! The HTTP server on the loopback interface: MCP for agents with a token, pages for people with a login.
 //!
-//! - [`guard`]: who may ask, decided before anything else is looked at
-//! - [`token`]: the files with tokens; [`login`]: who has logged in
-//! - [`routes`]: every path there is; [`headers`]: what browsers are told with each answer
-//! - [`listen`]: connections, and how many, how long
-//! - [`dashboard`]: pages found and answered; [`pages`]: what each shows; [`page`]: how one is put together
-//! - [`sites`]: the projects that are shown; [`records`]: sessions of theirs that are looked at
-//! - [`topics`]: what events change; [`live`]: pages that are told of it
-//! - [`actions`]: what people decide on pages
-//! - [`assets`], [`query`], [`words`]: files of pages, their addresses, how they say things
+//! - [`guard`]: decides whether a request is allowed, before anything else
+//! - [`token`]: the files with tokens; [`login`]: logins of people
+//! - [`routes`]: every path; [`headers`]: security headers
+//! - [`listen`]: connections, with limits
+//! - [`dashboard`]: finds and renders pages; [`pages`]: the content of each page; [`page`]: builds a page of its parts
+//! - [`sites`]: the projects that are shown; [`records`]: their sessions that are open in a page
+//! - [`topics`]: the topics that events change; [`live`]: reports changes to pages
+//! - [`actions`]: decisions on pages
+//! - [`assets`], [`query`], [`words`]: files, addresses, times and states of pages
 
 mod actions;
 mod assets;
@@ -18,6 +18,7 @@ mod headers;
 mod listen;
 mod live;
 mod login;
+mod metrics_endpoint;
 mod page;
 mod pages;
 mod query;
@@ -33,69 +34,68 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
-use crate::error::CliError;
-use crate::mcp::Counter;
-use crate::output::Result;
+use crate::error::{CliError, Result};
+use crate::mcp::ToolService;
 use dashboard::Dashboard;
-use guard::{Guard, LOGIN};
-use login::Logins;
-use routes::Parts;
+use guard::{LOGIN, RequestGuard};
+use login::LoginTable;
+use routes::ServerParts;
 
-pub(crate) use listen::serve;
+pub(crate) use metrics_endpoint::MetricsEndpoint;
 pub(crate) use routes::MCP;
-pub(crate) use sites::Sites;
-pub(crate) use token::{AGENTS, PEOPLE, Token};
+pub(crate) use sites::ProjectSites;
+pub(crate) use token::{AGENTS, AccessToken, PEOPLE};
 
-/// A server that has its port.
-pub(crate) struct Server {
+/// A server that is bound to its port.
+pub(crate) struct WebServer {
     listener: TcpListener,
     address: SocketAddr,
-    /// What logs in once.
+    /// The code that logs in once.
     code: String,
-    parts: Parts,
+    parts: ServerParts,
 }
 
-/// What agents show, and what people log in with.
-pub(crate) struct Tokens {
-    pub(crate) agents: Token,
-    pub(crate) people: Token,
+/// The tokens of agents and of people.
+pub(crate) struct ServerTokens {
+    pub(crate) agents: AccessToken,
+    pub(crate) people: AccessToken,
 }
 
-impl Server {
+impl WebServer {
     pub(crate) async fn bind(
         (host, port): (IpAddr, u16),
-        tokens: Tokens,
-        counter: Arc<Counter>,
-        sites: Sites,
-    ) -> Result<Server> {
+        tokens: ServerTokens,
+        service: Arc<ToolService>,
+        sites: ProjectSites,
+    ) -> Result<WebServer> {
         let busy = |error| {
             let failed = CliError::system(format!("{host}:{port}: {error}"));
             failed.hint("hookloop serve --port 0")
         };
         let listener = TcpListener::bind((host, port)).await.map_err(busy)?;
         let address = listener.local_addr()?;
-        let (logins, code) = Logins::new(tokens.people)?;
-        let guard = Arc::new(Guard::new(address.port(), tokens.agents, logins));
+        let (logins, code) = LoginTable::new(tokens.people)?;
+        let guard = Arc::new(RequestGuard::new(address.port(), tokens.agents, logins));
         let dashboard = Arc::new(Dashboard::new(sites)?);
-        Ok(Server { listener, address, code, parts: Parts { counter, dashboard, guard } })
+        Ok(WebServer { listener, address, code, parts: ServerParts { service, dashboard, guard } })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A link that logs in, once.
+    /// Returns a link that logs in once.
     pub(crate) fn link(&self) -> String {
         format!("http://{}{LOGIN}?code={}", self.address, self.code)
     }
 
-    /// Serves until `stop`, then finishes what was begun, within bounds.
+    /// Serves until `stop`, then finishes running requests within a limit.
     pub(crate) async fn run(self, stop: impl Future<Output = ()>) {
         let router = routes::router(&self.parts);
         let places = self.parts.dashboard.places.clone();
         let stop = async {
             stop.await;
-            // Pages that follow would do so for ever.
+            // Live connections would stay open for ever.
             places.close();
         };
         listen::serve(self.listener, router, stop).await;

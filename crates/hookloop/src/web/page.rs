@@ -1,8 +1,6 @@
-//! A page: parts under one heading, each made of a template of its own, so that one part can be asked for again when
-//! what it is about has changed.
+//! A page: parts under one heading, each with its own template, so that one part can be requested again after a change.
 //!
-//! All text reaches a page through [`Templates`], where it is escaped, and what would act on a reader or hide from
-//! one is spelled out.
+//! All text reaches a page through [`Templates`], where HTML, control characters and invisible characters are escaped.
 
 use hookloop_core::id::Subject;
 use minijinja::syntax::SyntaxConfig;
@@ -13,7 +11,7 @@ use serde::Serialize;
 use super::assets::Assets;
 use super::topics::Topic;
 use crate::error::CliError;
-use crate::output::is_harmful;
+use crate::sanitize::is_harmful;
 
 macro_rules! templates {
     ($($name:literal),* $(,)?) => {
@@ -89,7 +87,7 @@ impl Templates {
         self.framed(name, values, context! { title, is_known => true })
     }
 
-    /// One for who is not logged in.
+    /// A page for a client without a login.
     pub(super) fn outside(&self, name: &str, title: &str, values: Value) -> Result<String, Error> {
         self.framed(name, values, context! { title, is_known => false })
     }
@@ -116,7 +114,7 @@ pub(super) fn value_of(value: impl Serialize) -> Value {
     Value::from(Serde(value))
 }
 
-/// What would act on a reader or hide from one; lines stay lines.
+/// Escapes control characters and invisible characters; lines stay lines.
 fn is_hidden(c: char) -> bool {
     is_harmful(c) && !matches!(c, '\n' | '\t')
 }
@@ -124,17 +122,14 @@ fn is_hidden(c: char) -> bool {
 fn spelled(text: &str) -> String {
     let mut spelled = String::with_capacity(text.len());
     for c in text.chars() {
-        match is_hidden(c) {
-            true => spelled.extend(c.escape_default()),
-            false => spelled.push(c),
-        }
+        if is_hidden(c) { spelled.extend(c.escape_default()) } else { spelled.push(c) }
     }
     spelled
 }
 
 /// The project that a page is of.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Heading {
+pub(super) struct PageHeading {
     pub(super) key: String,
     pub(super) name: String,
     pub(super) root: String,
@@ -144,59 +139,59 @@ pub(super) struct Heading {
 
 /// A page in the making.
 #[derive(Debug)]
-pub(super) struct Page<'t> {
+pub(super) struct WebPage<'t> {
     templates: &'t Templates,
     /// Which parts are wanted; all of them if none is named.
     wanted: Vec<String>,
     parts: Vec<String>,
 }
 
-/// What a page is besides its parts.
+/// The properties of a page beside its parts.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     pub(super) title: &'a str,
     /// Which of the project's pages it is.
     pub(super) section: &'a str,
-    pub(super) heading: &'a Heading,
+    pub(super) heading: &'a PageHeading,
     pub(super) seq: u64,
-    /// What it is about, if that is one thing.
+    /// The subject of the page, if it has one.
     pub(super) subject: Option<&'a Subject>,
 }
 
 /// How a part is kept up to date.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct PagePart {
     /// As addresses and the document have it.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) topics: &'static [Topic],
-    /// Where time passes, or what is shown is in no log: seconds.
+    /// The seconds between updates, for content that changes without events.
     pub(super) every: Option<u32>,
 }
 
-impl Part {
+impl PagePart {
     pub(super) const fn new(
         name: &'static str,
         title: &'static str,
         topics: &'static [Topic],
-    ) -> Part {
-        Part { name, title, topics, every: None }
+    ) -> PagePart {
+        PagePart { name, title, topics, every: None }
     }
 
-    pub(super) const fn every(self, seconds: u32) -> Part {
-        Part { every: Some(seconds), ..self }
+    pub(super) const fn every(self, seconds: u32) -> PagePart {
+        PagePart { every: Some(seconds), ..self }
     }
 }
 
-impl<'t> Page<'t> {
-    pub(super) fn new(templates: &'t Templates, wanted: Vec<String>) -> Page<'t> {
-        Page { templates, wanted, parts: Vec::new() }
+impl<'t> WebPage<'t> {
+    pub(super) fn new(templates: &'t Templates, wanted: Vec<String>) -> WebPage<'t> {
+        WebPage { templates, wanted, parts: Vec::new() }
     }
 
     /// Adds a part, if it is wanted.
     pub(super) fn part<E: From<Error>>(
         &mut self,
-        part: Part,
+        part: PagePart,
         template: &str,
         values: impl FnOnce() -> Result<Value, E>,
     ) -> Result<(), E> {
@@ -215,9 +210,10 @@ impl<'t> Page<'t> {
     /// The whole page where it is no project's, or those of its parts that were wanted.
     pub(super) fn plain(self, title: &str) -> Result<String, Error> {
         let parts = self.parts.concat();
-        match self.wanted.is_empty() {
-            true => self.templates.frame(parts, context! { title, is_known => true }),
-            false => Ok(parts),
+        if self.wanted.is_empty() {
+            self.templates.frame(parts, context! { title, is_known => true })
+        } else {
+            Ok(parts)
         }
     }
 
@@ -273,8 +269,8 @@ mod tests {
     #[test]
     fn a_part_that_is_not_wanted_is_not_made() {
         let templates = Templates::new(Assets::new()).unwrap();
-        let mut page = Page::new(&templates, vec!["b".to_owned()]);
-        let part = |name| Part::new(name, "Title", &[Topic::Log]);
+        let mut page = WebPage::new(&templates, vec!["b".to_owned()]);
+        let part = |name| PagePart::new(name, "Title", &[Topic::Log]);
         let values = || Ok::<_, Error>(context! { title => "t", text => "x", next => "" });
         page.part(part("a"), "message.html", || -> Result<Value, Error> { panic!("not wanted") })
             .unwrap();

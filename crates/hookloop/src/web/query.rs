@@ -1,14 +1,14 @@
-//! What follows the `?` of an address: read once, and written when a page leads to its next.
+//! The part after the `?` of an address: read once, and written into links to other pages.
 
 use hookloop_core::id::Subject;
 
 /// Names and values, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Query(Vec<(String, String)>);
+pub(super) struct PageQuery(Vec<(String, String)>);
 
-impl Query {
-    pub(super) fn parse(text: &str) -> Query {
-        Query(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
+impl PageQuery {
+    pub(super) fn parse(text: &str) -> PageQuery {
+        PageQuery(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
     /// The value of a name, unless it is empty: a form sends those too.
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_value_is_put_in_the_place_of_another() {
-        let query = Query::parse("state=ready&q=a%26b+c&label=&parts=x&page=2");
+        let query = PageQuery::parse("state=ready&q=a%26b+c&label=&parts=x&page=2");
         assert_eq!((query.get("q"), query.get("label")), (Some("a&b c"), None));
         assert_eq!(query.with("page", "3"), "?state=ready&q=a%26b+c&page=3");
         assert_eq!(query.with("page", ""), "?state=ready&q=a%26b+c");

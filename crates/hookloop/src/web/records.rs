@@ -1,4 +1,4 @@
-//! Sessions that are looked at, each folded from its events once: a look at one that has grown reads what is new.
+//! Sessions of open pages, each folded from its events once; later requests read only new events.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,9 +16,9 @@ const KEPT_MAX: usize = 32;
 const STEP: usize = 64;
 const STEP_GROWTH: usize = 8;
 
-/// What happened in a session, and what it amounts to.
+/// The events of a session, and its state.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct SessionRecord {
     pub(super) timeline: Timeline,
     pub(super) session: Session,
     /// Its last event.
@@ -26,21 +26,21 @@ pub(super) struct Record {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Records(Mutex<HashMap<SessionId, Arc<Mutex<Record>>>>);
+pub(super) struct SessionRecords(Mutex<HashMap<SessionId, Arc<Mutex<SessionRecord>>>>);
 
-impl Records {
-    /// The session as it is now; none if there is no such.
+impl SessionRecords {
+    /// Returns the session in its current state; none if the log has no such session.
     pub(super) fn get(
         &self,
         project: &Project,
         id: &SessionId,
-    ) -> Result<Option<Arc<Mutex<Record>>>, EngineError> {
+    ) -> Result<Option<Arc<Mutex<SessionRecord>>>, EngineError> {
         let known = lock(&self.0).get(id).cloned();
         if let Some(known) = known {
             lock(&known).grow(project, id)?;
             return Ok(Some(known));
         }
-        let Some(read) = Record::read(project, id)? else { return Ok(None) };
+        let Some(read) = SessionRecord::read(project, id)? else { return Ok(None) };
         let read = Arc::new(Mutex::new(read));
         let mut kept = lock(&self.0);
         if kept.len() >= KEPT_MAX {
@@ -51,14 +51,18 @@ impl Records {
     }
 }
 
-impl Record {
-    fn read(project: &Project, id: &SessionId) -> Result<Option<Record>, EngineError> {
+impl SessionRecord {
+    fn read(project: &Project, id: &SessionId) -> Result<Option<SessionRecord>, EngineError> {
         let events = project.log().history(&Subject::Session(id.clone()), usize::MAX)?;
         let timed = events.iter().map(|stored| (stored.event.at, &stored.event.body));
-        let (timeline, session) =
-            (Timeline::of(timed), Session::of(events.iter().map(|stored| &stored.event.body)));
+        let timeline = Timeline::of(timed);
+        let session = Session::of(events.iter().map(|stored| &stored.event.body));
         let version = events.last().map_or(0, |last| last.seq);
-        Ok(timeline.zip(session).map(|(timeline, session)| Record { timeline, session, version }))
+        Ok(timeline.zip(session).map(|(timeline, session)| SessionRecord {
+            timeline,
+            session,
+            version,
+        }))
     }
 
     fn grow(&mut self, project: &Project, id: &SessionId) -> Result<(), EngineError> {

@@ -1,4 +1,4 @@
-//! Every path that is served. A router is made of this table alone, and the tests go over it.
+//! Every path that is served. The router is built from this table, and the tests check each entry.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,74 +15,74 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::dashboard::Dashboard;
-use super::guard::{Access, BODY_MAX, Guard, LOGIN, guard};
-use super::headers;
+use super::guard::{BODY_MAX, LOGIN, RequestGuard, RouteAccess, guard};
 use super::pages::{self, Make};
-use crate::mcp::{Counter, Handler, refuse};
+use super::{headers, metrics_endpoint};
+use crate::mcp::{McpHandler, ToolService, refuse};
 use crate::metrics;
 
 pub(crate) const MCP: &str = "/mcp";
 
-/// What routes answer from.
+/// The state that routes answer from.
 #[derive(Debug)]
-pub(super) struct Parts {
-    pub(super) counter: Arc<Counter>,
+pub(super) struct ServerParts {
+    pub(super) service: Arc<ToolService>,
     pub(super) dashboard: Arc<Dashboard>,
-    pub(super) guard: Arc<Guard>,
+    pub(super) guard: Arc<RequestGuard>,
 }
 
-pub(super) struct Route {
+pub(super) struct WebRoute {
     pub(super) path: &'static str,
-    pub(super) access: Access,
-    make: fn(&Parts) -> MethodRouter,
+    pub(super) access: RouteAccess,
+    make: fn(&ServerParts) -> MethodRouter,
 }
 
-impl Route {
-    const fn people(path: &'static str, make: fn(&Parts) -> MethodRouter) -> Route {
-        Route { path, access: Access::People, make }
+impl WebRoute {
+    const fn people(path: &'static str, make: fn(&ServerParts) -> MethodRouter) -> WebRoute {
+        WebRoute { path, access: RouteAccess::People, make }
     }
 
-    const fn anyone(path: &'static str, make: fn(&Parts) -> MethodRouter) -> Route {
-        Route { path, access: Access::Anyone, make }
+    const fn anyone(path: &'static str, make: fn(&ServerParts) -> MethodRouter) -> WebRoute {
+        WebRoute { path, access: RouteAccess::Anyone, make }
     }
 }
 
-pub(super) const ROUTES: &[Route] = &[
-    Route { path: MCP, access: Access::Agents, make: mcp },
-    Route {
+pub(super) const ROUTES: &[WebRoute] = &[
+    WebRoute { path: MCP, access: RouteAccess::Agents, make: mcp },
+    WebRoute {
         path: metrics::PATH,
-        access: Access::Agents,
-        make: |parts| metrics::route(&parts.counter),
+        access: RouteAccess::Agents,
+        make: |parts| metrics_endpoint::route(&parts.service),
     },
-    Route::anyone(LOGIN, login),
-    Route::anyone("/assets/{name}", |parts| {
+    WebRoute::anyone(LOGIN, login),
+    WebRoute::anyone("/assets/{name}", |parts| {
         let dashboard = Arc::clone(&parts.dashboard);
         get(move |names: Names| Arc::clone(&dashboard).asset(names))
     }),
-    Route::people("/logout", logout),
-    Route::people("/", |parts| {
+    WebRoute::people("/logout", logout),
+    WebRoute::people("/", |parts| {
         let dashboard = Arc::clone(&parts.dashboard);
         get(move |request| Arc::clone(&dashboard).projects(request))
     }),
-    Route::people("/p/{project}/", |parts| page(parts, pages::overview)),
-    Route::people("/p/{project}/sessions", |parts| page(parts, pages::sessions)),
-    Route::people("/p/{project}/sessions/{id}", |parts| page(parts, pages::session)),
-    Route::people("/p/{project}/tasks", |parts| page(parts, pages::tasks)),
-    Route::people("/p/{project}/tasks/{id}", |parts| page(parts, pages::task)),
-    Route::people("/p/{project}/graph", |parts| page(parts, pages::graph)),
-    Route::people("/p/{project}/usage", |parts| page(parts, pages::usage)),
-    Route::people("/p/{project}/hooks", |parts| page(parts, pages::hooks)),
-    Route::people("/p/{project}/fleet", |parts| page(parts, pages::fleet)),
-    Route::people("/p/{project}/log", |parts| page(parts, pages::log)),
-    Route::people("/p/{project}/output/{run}/{stream}", |parts| {
+    WebRoute::people("/p/{project}/", |parts| page(parts, pages::overview)),
+    WebRoute::people("/p/{project}/sessions", |parts| page(parts, pages::sessions)),
+    WebRoute::people("/p/{project}/sessions/{id}", |parts| page(parts, pages::session)),
+    WebRoute::people("/p/{project}/tasks", |parts| page(parts, pages::tasks)),
+    WebRoute::people("/p/{project}/tasks/{id}", |parts| page(parts, pages::task)),
+    WebRoute::people("/p/{project}/graph", |parts| page(parts, pages::graph)),
+    WebRoute::people("/p/{project}/usage", |parts| page(parts, pages::usage)),
+    WebRoute::people("/p/{project}/hooks", |parts| page(parts, pages::hooks)),
+    WebRoute::people("/p/{project}/fleet", |parts| page(parts, pages::fleet)),
+    WebRoute::people("/p/{project}/log", |parts| page(parts, pages::log)),
+    WebRoute::people("/p/{project}/output/{run}/{stream}", |parts| {
         let dashboard = Arc::clone(&parts.dashboard);
         get(move |names: Names| Arc::clone(&dashboard).output(names))
     }),
-    Route::people("/p/{project}/live", |parts| {
+    WebRoute::people("/p/{project}/live", |parts| {
         let dashboard = Arc::clone(&parts.dashboard);
         get(move |names: Names, request: Request| Arc::clone(&dashboard).live(names, request))
     }),
-    Route::people("/p/{project}/do", |parts| {
+    WebRoute::people("/p/{project}/do", |parts| {
         let dashboard = Arc::clone(&parts.dashboard);
         post(move |names: Names, request: Request| Arc::clone(&dashboard).act(names, request))
     }),
@@ -90,43 +90,45 @@ pub(super) const ROUTES: &[Route] = &[
 
 type Names = Path<HashMap<String, String>>;
 
-pub(super) fn router(parts: &Parts) -> Router {
-    let guarded = |routes: MethodRouter, access: Access| {
+pub(super) fn router(parts: &ServerParts) -> Router {
+    let guarded = |routes: MethodRouter, access: RouteAccess| {
         let state = (Arc::clone(&parts.guard), access);
         let routes = routes.layer(from_fn_with_state(state, guard));
         match access {
-            Access::Agents => routes,
-            Access::People | Access::Either | Access::Anyone => routes.layer(from_fn(headers::add)),
+            RouteAccess::Agents => routes,
+            RouteAccess::People | RouteAccess::Either | RouteAccess::Anyone => {
+                routes.layer(from_fn(headers::add))
+            }
         }
     };
-    let add = |router: Router, route: &Route| {
+    let add = |router: Router, route: &WebRoute| {
         router.route(route.path, guarded((route.make)(parts), route.access))
     };
     let dashboard = Arc::clone(&parts.dashboard);
     let nothing = any(move || Arc::clone(&dashboard).nothing());
-    ROUTES.iter().fold(Router::new(), add).fallback_service(guarded(nothing, Access::Either))
+    ROUTES.iter().fold(Router::new(), add).fallback_service(guarded(nothing, RouteAccess::Either))
 }
 
-fn page(parts: &Parts, make: Make) -> MethodRouter {
+fn page(parts: &ServerParts, make: Make) -> MethodRouter {
     let dashboard = Arc::clone(&parts.dashboard);
     get(move |names: Names, request: Request| Arc::clone(&dashboard).page(make, names, request))
 }
 
-fn login(parts: &Parts) -> MethodRouter {
+fn login(parts: &ServerParts) -> MethodRouter {
     let [one, other] = [(); 2].map(|()| (Arc::clone(&parts.dashboard), Arc::clone(&parts.guard)));
     get(move |request: Request| Arc::clone(&one.0).login(Arc::clone(&one.1), request))
         .post(move |request: Request| Arc::clone(&other.0).log_in(Arc::clone(&other.1), request))
 }
 
-fn logout(parts: &Parts) -> MethodRouter {
-    let (dashboard, guard) = (Arc::clone(&parts.dashboard), Arc::clone(&parts.guard));
+fn logout(parts: &ServerParts) -> MethodRouter {
+    let dashboard = Arc::clone(&parts.dashboard);
+    let guard = Arc::clone(&parts.guard);
     post(move |headers: HeaderMap| Arc::clone(&dashboard).log_out(Arc::clone(&guard), headers))
 }
 
-/// Each request stands for itself: all state is the project's, so there is no session to lose when the
-/// server is started again, to expire, or to steal.
-fn mcp(parts: &Parts) -> MethodRouter {
-    let handler = Handler::new(Arc::clone(&parts.counter));
+/// Requests are independent: all state is in the project, so no MCP session can be lost, expire or be stolen.
+fn mcp(parts: &ServerParts) -> MethodRouter {
+    let handler = McpHandler::new(Arc::clone(&parts.service));
     let hosts = parts.guard.hosts();
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -139,10 +141,10 @@ fn mcp(parts: &Parts) -> MethodRouter {
     any_service(service).layer(from_fn(messages))
 }
 
-/// Answers what is no message, as over stdio.
+/// Answers bodies that are no messages, as over stdio.
 async fn messages(request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
-    // The guard has read it; it is in memory.
+    // The guard has read the body into memory.
     let Ok(body) = to_bytes(body, BODY_MAX).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };

@@ -1,4 +1,4 @@
-//! The projects that are shown: the one that is served, and the user's others.
+//! The projects of the dashboard: the served one, and the user's others.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -12,48 +12,47 @@ use hookloop_engine::store::NatsLinks;
 use hookloop_fleet::fleet::Fleet;
 use hookloop_hooks::trust;
 
-use super::live::Live;
-use super::records::Records;
-use crate::cli::caller;
-use crate::error::CliError;
-use crate::mcp::Stamp;
-use crate::output::Result;
+use super::live::LiveUpdates;
+use super::records::SessionRecords;
+use crate::environment::caller;
+use crate::error::{CliError, Result};
+use crate::mcp::FileStamp;
 
-/// Projects that are listed.
+/// Projects that are listed at most.
 const LISTED_MAX: usize = 50;
-/// Projects that are open at the same time; with one more those that nobody looks at are closed.
+/// Projects that are open at the same time; above it, projects without a viewer are closed.
 const OPEN_MAX: usize = 64;
 
 #[derive(Debug)]
-pub(crate) struct Sites {
+pub(crate) struct ProjectSites {
     here: Place,
     home: PathBuf,
     surroundings: Surroundings,
-    open: Mutex<HashMap<String, Arc<Site>>>,
+    open: Mutex<HashMap<String, Arc<ProjectSite>>>,
 }
 
-/// A project that is looked at.
+/// An open project.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct ProjectSite {
     /// Its name in addresses.
     pub(super) key: String,
     pub(super) place: Place,
     pub(super) project: Project,
-    /// Why nothing but its log could be opened.
+    /// The error, if only its log could be opened.
     pub(super) trouble: Option<String>,
-    pub(super) live: Arc<Live>,
-    pub(super) records: Records,
-    /// Opened when it is first looked at.
+    pub(super) live: Arc<LiveUpdates>,
+    pub(super) records: SessionRecords,
+    /// Opened at the first view.
     pub(super) fleet: Mutex<Option<Fleet>>,
-    /// Of what it was read from.
-    stamps: [Stamp; 3],
+    /// The stamps of the files that configure the project.
+    stamps: [FileStamp; 3],
 }
 
-impl Sites {
-    /// The project at `here`, and others that have their state in `home`.
-    pub(crate) fn new(here: Place, home: PathBuf, surroundings: Surroundings) -> Sites {
+impl ProjectSites {
+    /// Returns the project at `here`, and the others with state in `home`.
+    pub(crate) fn new(here: Place, home: PathBuf, surroundings: Surroundings) -> ProjectSites {
         let surroundings = Surroundings { stays: Some(NatsLinks::default()), ..surroundings };
-        Sites { here, home, surroundings, open: Mutex::default() }
+        ProjectSites { here, home, surroundings, open: Mutex::default() }
     }
 
     /// The key of the project that is served.
@@ -61,35 +60,36 @@ impl Sites {
         key(&self.here)
     }
 
-    /// All of them, the one that is served first.
+    /// Lists all projects, the served one first.
     pub(super) fn list(&self) -> Vec<Place> {
         let others = Place::all(&self.home, LISTED_MAX).into_iter();
         let others = others.filter(|place| place.root != self.here.root);
         [self.here.clone()].into_iter().chain(others).collect()
     }
 
-    /// The project of that key, under what its files say now. Blocks.
-    pub(super) fn get(&self, wanted: &str) -> Result<Option<Arc<Site>>> {
+    /// Returns the project of a key, with its current configuration. Blocks.
+    pub(super) fn get(&self, wanted: &str) -> Result<Option<Arc<ProjectSite>>> {
         let known = self.lock().get(wanted).map(|site| site.place.clone());
         let find = || self.list().into_iter().find(|place| key(place) == wanted);
         known.or_else(find).map(|place| self.at(&place)).transpose()
     }
 
     /// The project at a place.
-    pub(super) fn at(&self, place: &Place) -> Result<Arc<Site>> {
-        let (key, stamps) = (key(place), self.stamps(place));
+    pub(super) fn at(&self, place: &Place) -> Result<Arc<ProjectSite>> {
+        let key = key(place);
+        let stamps = self.stamps(place);
         let known = self.lock().get(&key).cloned();
         if let Some(site) = known.as_ref().filter(|site| site.stamps == stamps) {
             return Ok(Arc::clone(site));
         }
         let (project, trouble) = self.open(place, known.as_deref())?;
-        let site = Arc::new(Site {
+        let site = Arc::new(ProjectSite {
             key: key.clone(),
             place: place.clone(),
             project,
             trouble,
             live: known.map(|site| Arc::clone(&site.live)).unwrap_or_default(),
-            records: Records::default(),
+            records: SessionRecords::default(),
             fleet: Mutex::default(),
             stamps,
         });
@@ -101,13 +101,17 @@ impl Sites {
         Ok(site)
     }
 
-    /// Whether a project is on this machine, so that a look at it costs little.
+    /// Whether a project's log is on this machine, so that reading it is cheap.
     pub(super) fn is_near(&self, place: &Place) -> bool {
         place.database().is_file() || self.lock().contains_key(&key(place))
     }
 
-    /// A project whose files are wrong can still be looked at.
-    fn open(&self, place: &Place, known: Option<&Site>) -> Result<(Project, Option<String>)> {
+    /// Opens a project; if its configuration is invalid, only its log.
+    fn open(
+        &self,
+        place: &Place,
+        known: Option<&ProjectSite>,
+    ) -> Result<(Project, Option<String>)> {
         let opened = match known.filter(|site| site.trouble.is_none()) {
             Some(site) => site.project.renewed(place, &self.surroundings),
             None => Project::open(place, caller(place), &self.surroundings),
@@ -133,16 +137,16 @@ impl Sites {
         }
     }
 
-    fn stamps(&self, place: &Place) -> [Stamp; 3] {
+    fn stamps(&self, place: &Place) -> [FileStamp; 3] {
         let user_file = self.surroundings.user_file.as_deref();
         [
-            Stamp::of(&place.config()),
-            user_file.map_or(Stamp::none(), Stamp::of),
-            Stamp::of(&trust::file(&place.state)),
+            FileStamp::of(&place.config()),
+            user_file.map_or(FileStamp::none(), FileStamp::of),
+            FileStamp::of(&trust::file(&place.state)),
         ]
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Site>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<ProjectSite>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,7 +159,7 @@ impl Sites {
     }
 }
 
-/// The name of a project's state, which no other has.
+/// Returns the unique name of a project's state directory.
 pub(super) fn key(place: &Place) -> String {
     place.state.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -7,10 +7,10 @@ use hookloop_config::paths::Place;
 use hookloop_engine::kept::Surroundings;
 use tokio::sync::oneshot;
 
-use super::guard::Access;
+use super::guard::RouteAccess;
 use super::routes::ROUTES;
 use super::*;
-use crate::mcp::Door;
+use crate::mcp::ProjectOpener;
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"];
 const TOKEN: &str = "0123";
@@ -28,11 +28,12 @@ fn with_server(ask: impl FnOnce(At) + Send + 'static) {
     let place = Place::at(&home.path().join("project"), home.path());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let counter = Counter::new(Door::new(None, None));
+        let service = ToolService::new(ProjectOpener::new(None, None));
         let at = (IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-        let tokens = Tokens { agents: Token::new(TOKEN), people: Token::new(OWN) };
-        let sites = Sites::new(place, home.path().to_owned(), Surroundings::default());
-        let server = Server::bind(at, tokens, counter, sites).await.unwrap();
+        let tokens =
+            ServerTokens { agents: AccessToken::new(TOKEN), people: AccessToken::new(OWN) };
+        let sites = ProjectSites::new(place, home.path().to_owned(), Surroundings::default());
+        let server = WebServer::bind(at, tokens, service, sites).await.unwrap();
         let at = At { port: server.address().port(), code: server.code.clone() };
         let (done, is_done) = oneshot::channel();
         let asked = std::thread::spawn(move || {
@@ -68,7 +69,7 @@ fn code(answer: &str) -> u16 {
     answer.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
-/// What a browser keeps after the login.
+/// Returns the cookie of a login.
 fn cookie(answer: &str) -> String {
     let line = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
     line.split(';').next().unwrap().to_owned()
@@ -78,13 +79,13 @@ fn cookie(answer: &str) -> String {
 #[test]
 fn no_route_answers_who_may_not_ask() {
     with_server(|At { port, .. }| {
-        let nothing = ("/nothing", Access::Either);
+        let nothing = ("/nothing", RouteAccess::Either);
         let routes = ROUTES.iter().map(|route| (route.path, route.access)).chain([nothing]);
         for (path, access) in routes {
             let (right, other) = match access {
-                Access::Agents => (TOKEN, OWN),
-                Access::People | Access::Anyone => (OWN, TOKEN),
-                Access::Either => (OWN, "0124"),
+                RouteAccess::Agents => (TOKEN, OWN),
+                RouteAccess::People | RouteAccess::Anyone => (OWN, TOKEN),
+                RouteAccess::Either => (OWN, "0124"),
             };
             for method in METHODS {
                 let check = |head: &str, expected: u16| {
@@ -98,7 +99,7 @@ fn no_route_answers_who_may_not_ask() {
                     "Host: localhost:PORT\r\nOrigin: http://127.0.0.1:PORT\r\nAuthorization: Bearer RIGHT\r\n",
                     403,
                 );
-                if access == Access::Anyone {
+                if access == RouteAccess::Anyone {
                     continue;
                 }
                 for stranger in [
@@ -163,13 +164,13 @@ fn a_login_by_the_link_works_once() {
         let cookie = cookie(&first);
         let with = |more: &str| format!("{host}Cookie: other=1; {cookie}\r\n{more}");
         assert_eq!(status(port, "GET", "/", &with("")), 200);
-        // A cookie that is there twice is nobody's.
+        // A cookie that is sent twice is refused.
         assert_eq!(status(port, "GET", "/", &format!("{host}Cookie: {cookie}; {cookie}\r\n")), 401);
         assert_eq!(status(port, "GET", "/mcp", &with("")), 401);
         let json = "Content-Type: application/json\r\n";
         let own = "Origin: http://localhost:PORT\r\n";
         let out = |more: &str| status(port, "POST", "/logout", &with(more));
-        // What a page of others can send along.
+        // Requests that a foreign page can send.
         assert_eq!(out(""), 403);
         assert_eq!(out(json), 403);
         assert_eq!(out(&format!("{json}Origin: http://localhost:1\r\n")), 403);

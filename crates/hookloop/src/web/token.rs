@@ -1,4 +1,4 @@
-//! Tokens, each in a file of the user's alone: one that agents show, one for people to log in with.
+//! Tokens, each in a file that only the user can read: one for agents, one for the login of people.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -11,28 +11,27 @@ use hookloop_process::write_whole;
 use rustix::fs::OFlags;
 use subtle::ConstantTimeEq;
 
-use crate::error::CliError;
-use crate::output::Result;
+use crate::error::{CliError, Result};
 
-/// What agents are given.
+/// The file of the token for agents.
 pub(crate) const AGENTS: &str = "serve.token";
-/// What agents are not given.
+/// The file of the token for people, which agents do not get.
 pub(crate) const PEOPLE: &str = "dashboard.token";
 const BYTES: usize = 32;
-/// What is read of a file: a token and the end of its line, and one to see that there is more.
+/// Bytes that are read of a file: a token, the end of its line, and one more to detect a longer file.
 const READ_MAX: u64 = BYTES as u64 * 2 + 2;
 
-pub(crate) struct Token(String);
+pub(crate) struct AccessToken(String);
 
-impl std::fmt::Debug for Token {
+impl std::fmt::Debug for AccessToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Token(…)")
     }
 }
 
-impl Token {
+impl AccessToken {
     /// The token in a file of that name in a directory of state, which is made there the first time.
-    pub(crate) fn of(state: &Path, file_name: &str) -> Result<(Token, PathBuf)> {
+    pub(crate) fn of(state: &Path, file_name: &str) -> Result<(AccessToken, PathBuf)> {
         let path = state.join(file_name);
         let token = match path.symlink_metadata() {
             Ok(_) => read(&path)?,
@@ -44,28 +43,28 @@ impl Token {
         Ok((token, path))
     }
 
-    /// Takes as long for one that is nearly right as for one that is not.
+    /// Compares in constant time.
     pub(crate) fn is(&self, shown: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(shown).into()
     }
 
     #[cfg(test)]
-    pub(super) fn new(text: &str) -> Token {
-        Token(text.to_owned())
+    pub(super) fn new(text: &str) -> AccessToken {
+        AccessToken(text.to_owned())
     }
 }
 
-fn make(path: &Path) -> std::io::Result<Token> {
+fn make(path: &Path) -> std::io::Result<AccessToken> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)?;
-    let token = hex(&bytes);
+    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     // Another server may read the file at once, and may have written one first.
     let options = WriteOptions { replaces: false, ..WriteOptions::DURABLE };
     write_whole(path, format!("{token}\n").as_bytes(), options)?;
-    Ok(Token(token))
+    Ok(AccessToken(token))
 }
 
-fn read(path: &Path) -> Result<Token> {
+fn read(path: &Path) -> Result<AccessToken> {
     let flags = OFlags::NOFOLLOW.bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
     let file = file.map_err(|error| failed(path, &error))?;
@@ -73,14 +72,15 @@ fn read(path: &Path) -> Result<Token> {
     let mut text = String::new();
     file.take(READ_MAX).read_to_string(&mut text).map_err(|error| failed(path, &error))?;
     let token = text.strip_suffix('\n').unwrap_or(&text);
-    match token.len() == BYTES * 2 && token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        true => Ok(Token(token.to_owned())),
-        false => Err(CliError::system(format!("{} holds no token", path.display()))
-            .hint(format!("rm {}", path.display()))),
+    if token.len() == BYTES * 2 && token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        Ok(AccessToken(token.to_owned()))
+    } else {
+        Err(CliError::system(format!("{} holds no token", path.display()))
+            .hint(format!("rm {}", path.display())))
     }
 }
 
-/// What others may read is no secret; what others may write is theirs.
+/// Fails if other users may read or write the file.
 fn check(file: &File, path: &Path) -> Result {
     let found = file.metadata().map_err(|error| failed(path, &error))?;
     let shown = path.display();

@@ -1,4 +1,4 @@
-//! What a page may be about, and which events change that.
+//! Topics of pages, and the events that change them.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::Subject;
 use hookloop_engine::store::{Seq, StoredEvent};
 
-/// Subjects that are told apart. When there are more, all of those before count as changed.
+/// Subjects that are tracked. With more, all earlier ones count as changed.
 const SUBJECTS_MAX: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum Topic {
     Usage,
     Hooks,
     Log,
-    /// What the page is about alone.
+    /// The subject of the page.
     This,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Marks {
     pub(super) seq: Seq,
     topics: [Seq; SHARED.len()],
     subjects: HashMap<Subject, Seq>,
-    /// Of subjects that are not known: none has an event after this.
+    /// No subject that is not tracked has an event after this one.
     before: Seq,
 }
 
@@ -57,7 +57,8 @@ impl Marks {
     }
 
     pub(super) fn note(&mut self, stored: &StoredEvent) {
-        let (seq, subject) = (stored.seq, &stored.event.subject);
+        let seq = stored.seq;
+        let subject = &stored.event.subject;
         self.seq = self.seq.max(seq);
         for topic in changed(subject, &stored.event.body) {
             self.topics[*topic as usize] = seq;
@@ -72,7 +73,7 @@ impl Marks {
         self.subjects.insert(subject.clone(), seq);
     }
 
-    /// What has changed since event `seq`, for a page that is about `subject`.
+    /// Returns the topics that have changed since event `seq`, for a page about `subject`.
     pub(super) fn since(&self, seq: Seq, subject: Option<&Subject>) -> Vec<Topic> {
         let shared = SHARED.into_iter().filter(|topic| self.topics[*topic as usize] > seq);
         let is_changed =
@@ -82,7 +83,7 @@ impl Marks {
     }
 }
 
-/// What an event has to do with. Problems come and go by what happens to tasks and sessions.
+/// Returns the topics of an event. Events of tasks and sessions also change problems.
 fn changed(subject: &Subject, body: &EventBody) -> &'static [Topic] {
     use Topic::{Hooks, Log, Problems, Sessions, Tasks, Usage};
     match (subject, body) {

@@ -1,35 +1,35 @@
-//! Times, amounts and states as pages say them.
+//! Times, states and links of pages.
 
 use hookloop_core::time::Timestamp;
 use minijinja::value::Value;
 use serde::Serialize;
 
 use super::page::value_of;
-use crate::cli::session::words;
+use crate::present;
 
-/// A moment, for readers and for programs.
+/// A moment as text and as a machine-readable time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct When {
+pub(super) struct PageTime {
     iso: String,
     text: String,
     ago: String,
 }
 
-impl When {
-    pub(super) fn new(at: Timestamp, now: Timestamp) -> When {
+impl PageTime {
+    pub(super) fn new(at: Timestamp, now: Timestamp) -> PageTime {
         let iso = at.to_string();
         let text = iso.get(..19).unwrap_or(&iso).replace('T', " ");
-        When { text, ago: words::ago(now.millis_since(at)), iso }
+        PageTime { text, ago: present::ago(now.millis_since(at)), iso }
     }
 }
 
-impl From<When> for Value {
-    fn from(when: When) -> Value {
+impl From<PageTime> for Value {
+    fn from(when: PageTime) -> Value {
         value_of(when)
     }
 }
 
-/// How a state looks: what is good, bad, at work, or neither.
+/// Returns the CSS class of a state: good, bad, busy or calm.
 pub(super) fn class(state: &str) -> &'static str {
     match state {
         "running" | "active" | "working" => "busy",
@@ -40,7 +40,7 @@ pub(super) fn class(state: &str) -> &'static str {
     }
 }
 
-/// An address that is safe to follow.
+/// Returns an address if it is a safe link.
 pub(super) fn address(url: &str) -> Option<&str> {
     let is_web = url.starts_with("https://") || url.starts_with("http://");
     (is_web && !url.chars().any(|c| c.is_control() || c.is_whitespace())).then_some(url)
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn moments_are_said_in_order() {
         let at = "2026-01-17T10:00:00Z".parse().unwrap();
-        assert_eq!(When::new(at, at).text, "2026-01-17 10:00:00");
+        assert_eq!(PageTime::new(at, at).text, "2026-01-17 10:00:00");
     }
 
     #[test]

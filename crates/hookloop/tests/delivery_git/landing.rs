@@ -2,12 +2,11 @@
 
 use std::fs;
 
-use hookloop_engine::delivery::repo::MergeMethod;
 use hookloop_git::repo::Commit;
 use hookloop_git::repo::Landed;
 use hookloop_git::repo::MergeHow;
+use hookloop_git::repo::MergeMethod;
 use hookloop_git::repo::MergedOnto;
-use hookloop_git::repo::Method;
 use hookloop_git::repo::Repo;
 use hookloop_git::repo::RepoError;
 

@@ -9,17 +9,20 @@ use hookloop_core::hook::HookSource;
 use serde_json::json;
 
 use super::super::session::runner;
-use super::Context;
-use crate::output::{BOLD, Cell, DIM, Result, plain};
+use crate::cli::context::CommandContext;
+use crate::error::Result;
+use crate::output::{BOLD, DIM, TableCell};
+use crate::sanitize::plain;
 
 /// Which agents there are, which of them are installed, and what each may do
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct AgentListArgs {}
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl AgentListArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
-        let (rules, runner) = (project.rules(), runner(&project)?);
+        let rules = project.rules();
+        let runner = runner(&project)?;
         let is_new = |name: &&str| rules.agents.iter().all(|settings| settings.name != **name);
         let known = KNOWN.iter().map(|known| known.name).filter(is_new);
         let names: Vec<&str> =
@@ -35,6 +38,7 @@ impl Args {
             let all: Vec<_> = lines
                 .iter()
                 .map(|(name, settings, fit)| {
+                    // `fit` has the error of settings that are wrong.
                     let settings = settings.as_ref().ok();
                     json!({
                         "name": name,
@@ -67,10 +71,10 @@ impl Args {
                     (Err(why), Ok(_)) => why.to_string(),
                 };
                 vec![
-                    Cell::new(plain(name)).style(BOLD),
-                    Cell::new(settings.as_ref().map_or("", source)),
-                    Cell::new(state),
-                    Cell::new(plain(&powers)).style(DIM),
+                    TableCell::new(plain(name)).style(BOLD),
+                    TableCell::new(settings.as_ref().map_or("", source)),
+                    TableCell::new(state),
+                    TableCell::new(plain(&powers)).style(DIM),
                 ]
             })
             .collect();

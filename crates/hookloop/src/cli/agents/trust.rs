@@ -7,9 +7,9 @@ use hookloop_hooks::trust::{Definition, Trust};
 use serde_json::json;
 
 use super::super::hooks::trust::{ask, compare};
-use super::Context;
-use crate::error::CliError;
-use crate::output::{Output, Result};
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
+use crate::output::CommandOutput;
 
 /// Look at what this repository defines and brings for agents, and agree to it
 ///
@@ -18,7 +18,7 @@ use crate::output::{Output, Result};
 /// What you agree to is content: a change has to be agreed to again. Programs that these files start are not
 /// looked into.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct AgentTrustArgs {
     /// Agree without a question
     #[arg(long, conflicts_with = "show")]
     yes: bool,
@@ -28,13 +28,13 @@ pub(crate) struct Args {
     show: bool,
 }
 
-impl Args {
+impl AgentTrustArgs {
     /// Whether it may agree to something.
     pub(in crate::cli) fn trusts(&self) -> bool {
         !self.show
     }
 
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let place = context.place()?;
         place.prepare()?;
         let settings = hookloop_config::project_file::settings(&place.config(), &context.user()?)?;
@@ -72,7 +72,7 @@ impl Args {
     }
 }
 
-fn screen(out: &mut Output, trust: &Trust, found: &[Definition]) -> Result {
+fn screen(out: &mut CommandOutput, trust: &Trust, found: &[Definition]) -> Result {
     if found.is_empty() {
         return out.line("This repository has nothing for agents that has to be agreed to.");
     }

@@ -1,4 +1,4 @@
-//! Where `hookloop doctor` looks, and what it goes on with when something is broken.
+//! Where `hookloop doctor` looks, and how it continues when something is broken.
 
 use std::env;
 use std::io::IsTerminal;
@@ -25,14 +25,15 @@ use hookloop_fleet::notify::trouble;
 use hookloop_hooks::runner::Runner;
 use hookloop_http::HttpClient;
 
-use crate::cli::{Context, caller, state_home};
+use crate::cli::context::CommandContext;
+use crate::environment::{caller, state_home};
 use crate::error::CliError;
 
-/// A store that has not answered by then is told as one that does not.
+/// How long a store may take to answer before it counts as unreachable.
 const STORE_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is known before anything is asked.
-struct Known {
+/// The facts that need no check.
+struct KnownFacts {
     directory: PathBuf,
     around: Surroundings,
     state_home: Option<PathBuf>,
@@ -41,8 +42,8 @@ struct Known {
     settings: Option<Settings>,
 }
 
-/// Everything that was looked at: what keeps the rest from working first, then group by group.
-pub(super) fn all(context: &Context) -> Vec<Finding> {
+/// Returns all findings: those that stop the rest first, then group by group.
+pub(super) fn all(context: &CommandContext) -> Vec<Finding> {
     let mut first = Vec::new();
     let known = know(context, &mut first);
     let runner = known.runner(&mut first);
@@ -72,7 +73,7 @@ pub(super) fn all(context: &Context) -> Vec<Finding> {
     rest.extend(store);
     rest.extend(agents);
     rest.extend(known.user.iter().flat_map(|user| people(&user.channels, runner.as_ref())));
-    // What keeps the rest from working may be found again there.
+    // A finding that stops the rest may appear in its group again.
     rest.retain(|finding| {
         !first.iter().any(|known| known.about == finding.about && known.group == finding.group)
     });
@@ -80,7 +81,7 @@ pub(super) fn all(context: &Context) -> Vec<Finding> {
     first.into_iter().chain(rest).collect()
 }
 
-fn know(context: &Context, first: &mut Vec<Finding>) -> Known {
+fn know(context: &CommandContext, first: &mut Vec<Finding>) -> KnownFacts {
     let directory = context.directory().unwrap_or_else(|_| PathBuf::from("."));
     let around = context.surroundings().unwrap_or_else(|error| {
         first.push(failed(Group::Store, "store", &error));
@@ -110,7 +111,7 @@ fn know(context: &Context, first: &mut Vec<Finding>) -> Known {
     };
     // Errors come before what is only missing.
     first.sort_by_key(|finding| finding.status != FindingStatus::Error);
-    Known { directory, around, state_home, place, user, settings }
+    KnownFacts { directory, around, state_home, place, user, settings }
 }
 
 /// The user's own file under the policy, as far as both can be read.
@@ -133,7 +134,7 @@ fn user(around: &Surroundings, place: Option<&Place>, first: &mut Vec<Finding>) 
     Some(own.ok()?.under(policies))
 }
 
-/// What a command would say, as a finding.
+/// Returns the error of a command as a finding.
 fn failed(group: Group, about: &str, error: &CliError) -> Finding {
     let finding = group.error(about, error.message());
     match error.tip() {
@@ -163,18 +164,19 @@ fn machine() -> Vec<Finding> {
         }
     });
     findings.extend(doctor::examine_keeping());
-    let terminal = match std::io::stdout().is_terminal() {
-        true => terminal_size::terminal_size().map_or_else(
+    let terminal = if std::io::stdout().is_terminal() {
+        terminal_size::terminal_size().map_or_else(
             || "its size is not known".to_owned(),
             |(width, height)| format!("{} columns, {} lines", width.0, height.0),
-        ),
-        false => "none: lines are plain, and nobody is asked anything".to_owned(),
+        )
+    } else {
+        "none: lines are plain, and nobody is asked anything".to_owned()
     };
     findings.push(Group::Machine.ok("terminal", terminal));
     findings
 }
 
-impl Known {
+impl KnownFacts {
     fn state(&self) -> Vec<Finding> {
         let Some(home) = &self.state_home else { return Vec::new() };
         let mut findings = doctor::examine_state(home);
@@ -210,8 +212,9 @@ impl Known {
     }
 
     fn runner(&self, first: &mut Vec<Finding>) -> Option<Runner> {
-        let (place, settings, user) =
-            (self.place.as_ref()?, self.settings.as_ref()?, self.user.as_ref()?);
+        let place = self.place.as_ref()?;
+        let settings = self.settings.as_ref()?;
+        let user = self.user.as_ref()?;
         match Project::runner_at(place, settings, user, &self.around) {
             Ok(runner) => Some(runner),
             Err(error) => {
@@ -221,7 +224,7 @@ impl Known {
         }
     }
 
-    /// What is found of the store and the fleet, and the hooks as they were switched.
+    /// The findings about the store and the fleet, and the hooks with their switches.
     fn store(&self) -> (Vec<Finding>, Option<HookRegistry>) {
         let (Some(place), Some(settings)) = (&self.place, &self.settings) else {
             return (Vec::new(), None);
@@ -237,9 +240,10 @@ impl Known {
             return (findings, None);
         }
         let (sender, answer) = mpsc::channel();
-        let (place, around) = (place.clone(), self.around.clone());
+        let place = place.clone();
+        let around = self.around.clone();
         let state_home = self.state_home.clone();
-        // Who does not answer is not waited for: the thread ends with the program.
+        // A server that does not answer is not waited for: the thread ends with the program.
         std::thread::spawn(move || sender.send(ask_store(&place, &around, state_home.as_deref())));
         match answer.recv_timeout(STORE_WITHIN) {
             Ok((found, hooks)) => {
@@ -293,7 +297,7 @@ fn ask_store(
     (findings, hooks)
 }
 
-/// What was ordered, and who has fallen silent.
+/// Returns the orders in force, and the workers that miss their heartbeats.
 fn fleet(
     project: &Project,
     state_home: &Path,
@@ -306,7 +310,8 @@ fn fleet(
     let fleet = Fleet::beside(project, state_home, around)?;
     let mut findings = Vec::new();
     for standing in fleet.orders()?.0 {
-        let (scope, order) = (&standing.ordered.scope, standing.ordered.order.name());
+        let scope = &standing.ordered.scope;
+        let order = standing.ordered.order.name();
         let message = format!("`{order}` of {scope} holds, by {}", standing.by);
         findings.push(
             Group::Fleet.warning("orders", message).typed(format!("hookloop fleet resume {scope}")),
@@ -323,9 +328,10 @@ fn fleet(
     Ok(findings)
 }
 
-/// What is wrong with a worker, by when it was last seen.
+/// Returns the problem of a worker, by the time of its last heartbeat.
 fn about_worker(worker: &Presence, now: Timestamp) -> Option<Finding> {
-    let (name, machine) = (&worker.name, &worker.machine);
+    let name = &worker.name;
+    let machine = &worker.machine;
     let silent_ms = now.millis_since(worker.seen);
     if silent_ms > GONE_AFTER_MS {
         let seconds = silent_ms / 1_000;
@@ -345,7 +351,7 @@ fn about_worker(worker: &Presence, now: Timestamp) -> Option<Finding> {
     None
 }
 
-/// How people are told.
+/// Checks the notification channels.
 fn people(channels: &[Channel], runner: Option<&Runner>) -> Vec<Finding> {
     if channels.is_empty() {
         let message = "no channel: what needs a human waits in `hookloop inbox list`";

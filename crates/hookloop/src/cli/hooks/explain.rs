@@ -18,14 +18,16 @@ use hookloop_hooks::trust::Standing;
 use hookloop_process::SandboxSupport;
 use serde_json::{Value, json};
 
-use super::{Context, find_task};
-use crate::error::CliError;
-use crate::output::{BOLD, DIM, Output, Result, plain};
-use crate::wire::{handler_name, source_name};
+use super::find_task;
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
+use crate::json_output::{handler_name, source_name};
+use crate::output::{BOLD, CommandOutput, DIM};
+use crate::sanitize::plain;
 
 /// Print what would run at a point, in order, and why
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct HookExplainArgs {
     /// The hook point, such as `stop` or `task_completed`
     point: String,
 
@@ -34,8 +36,8 @@ pub(crate) struct Args {
     task: Option<String>,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl HookExplainArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let point: Point =
             self.point.parse().map_err(|error: NoSuchPoint| CliError::usage(error))?;
         let project = context.project_to_read()?;
@@ -69,7 +71,7 @@ impl Args {
 }
 
 fn print(
-    out: &mut Output,
+    out: &mut CommandOutput,
     one: &Explained,
     standing: Standing,
     (point, number, policy): (&Point, usize, &Policies),
@@ -133,7 +135,7 @@ fn is_process(handler: &HookHandler) -> bool {
     matches!(handler, HookHandler::Command(_) | HookHandler::Http { .. })
 }
 
-/// What a hook does, in a line.
+/// Describes a hook's handler in a line.
 pub(super) fn what(hook: &Hook) -> String {
     match &hook.handler {
         HookHandler::Command(CommandText::Shell(line)) => line.clone(),

@@ -7,9 +7,11 @@ use hookloop_engine::project::Project;
 use hookloop_hooks::hook_run::HookRun;
 use serde_json::json;
 
-use super::{Context, find_task};
-use crate::error::CliError;
-use crate::output::{BOLD, DIM, Result, plain, plain_output};
+use super::find_task;
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
+use crate::output::{BOLD, DIM};
+use crate::sanitize::{plain, plain_output};
 
 /// The exit code if the hook ran and did not pass.
 const NOT_PASSED: u8 = 1;
@@ -19,7 +21,7 @@ const NOT_PASSED: u8 = 1;
 /// The command prints the hook's result. It records nothing and takes no action. Exit code: 0 if the hook passed or had
 /// nothing to do; 1 if it blocks, fails or asks for a human; 3 if it is not trusted, and so did not run.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct HookRunArgs {
     /// The hook
     name: String,
 
@@ -36,8 +38,8 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl HookRunArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let registry = project.hooks()?;
         let task = self.task.as_deref().map(|id| find_task(&project, id)).transpose()?;
@@ -74,12 +76,11 @@ impl Args {
             return first.ok_or_else(|| CliError::refused("the hook runs nowhere"));
         };
         let point: Point = name.parse().map_err(|error: NoSuchPoint| CliError::usage(error))?;
-        match hook.points.contains(&point) {
-            true => Ok(point),
-            false => {
-                let message = format!("`{}` does not run at `{point}`", hook.name);
-                Err(CliError::usage(message).hint(format!("hookloop hooks show {}", hook.name)))
-            }
+        if hook.points.contains(&point) {
+            Ok(point)
+        } else {
+            let message = format!("`{}` does not run at `{point}`", hook.name);
+            Err(CliError::usage(message).hint(format!("hookloop hooks show {}", hook.name)))
         }
     }
 }
@@ -90,7 +91,7 @@ fn has_passed(run: &HookRun) -> bool {
     is_good && run.outcome.verdict == HookVerdict::Pass
 }
 
-fn dry_run(context: &mut Context, project: &Project, hook: &Hook, point: &Point) -> Result {
+fn dry_run(context: &mut CommandContext, project: &Project, hook: &Hook, point: &Point) -> Result {
     let standing = project.runner().map(|runner| runner.standing(hook).name());
     let what = super::explain::what(hook);
     let out = &mut context.out;
@@ -102,7 +103,7 @@ fn dry_run(context: &mut Context, project: &Project, hook: &Hook, point: &Point)
     out.line(format_args!("  {DIM}{}{DIM:#}", standing.unwrap_or("own")))
 }
 
-fn print(context: &mut Context, point: &Point, run: &HookRun) -> Result {
+fn print(context: &mut CommandContext, point: &Point, run: &HookRun) -> Result {
     let out = &mut context.out;
     let status = run.outcome.status.name();
     let (verdict, feedback) = match &run.outcome.verdict {

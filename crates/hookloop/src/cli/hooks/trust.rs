@@ -12,10 +12,10 @@ use hookloop_process::SandboxSupport;
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
-use super::Context;
 use super::visible::visible;
-use crate::error::CliError;
-use crate::output::{BOLD, DIM, Output, Result};
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
+use crate::output::{BOLD, CommandOutput, DIM};
 
 /// Lines of a script, and characters of each, that are shown.
 const SCRIPT_LINES_MAX: usize = 200;
@@ -34,7 +34,7 @@ const DIFF_TIME: Duration = Duration::from_secs(1);
 /// You also agree to the gates. If gates are gone or weaker than those that you agreed to before, the
 /// difference is shown, and no session starts until you agree to it.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct HookTrustArgs {
     /// Agree without a question
     #[arg(long, conflicts_with = "show")]
     yes: bool,
@@ -44,13 +44,13 @@ pub(crate) struct Args {
     show: bool,
 }
 
-impl Args {
+impl HookTrustArgs {
     /// Whether it may agree to something.
     pub(in crate::cli) fn trusts(&self) -> bool {
         !self.show
     }
 
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let place = context.place()?;
         place.prepare()?;
         let user = context.user()?;
@@ -112,7 +112,7 @@ impl Args {
 }
 
 /// Asks whether the user agrees to `what`.
-pub(crate) fn ask(out: &mut Output, what: &str, question: &str, hint: &str) -> Result<bool> {
+pub(crate) fn ask(out: &mut CommandOutput, what: &str, question: &str, hint: &str) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
         return Err(CliError::untrusted(format!("nobody is here to agree to {what}")).hint(hint));
     }
@@ -125,7 +125,7 @@ pub(crate) fn ask(out: &mut Output, what: &str, question: &str, hint: &str) -> R
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn screen(out: &mut Output, consent: &HookConsent, digest: &str) -> Result {
+fn screen(out: &mut CommandOutput, consent: &HookConsent, digest: &str) -> Result {
     let seen = &consent.offer.seen;
     if seen.is_empty() {
         out.line("This repository brings no hooks that run something.")?;
@@ -138,7 +138,8 @@ fn screen(out: &mut Output, consent: &HookConsent, digest: &str) -> Result {
     }
     for one in seen {
         let Some(script) = one.missing_script() else { continue };
-        let (name, script) = (visible(&one.definition.name), visible(script));
+        let name = visible(&one.definition.name);
+        let script = visible(script);
         let from = one.definition.cwd.as_deref().map_or(String::new(), |cwd| format!(" in {cwd}"));
         out.line(format_args!(
             "{BOLD}warning:{BOLD:#} `{name}` runs `{script}`, which does not exist{}: create it, or \
@@ -166,7 +167,7 @@ fn screen(out: &mut Output, consent: &HookConsent, digest: &str) -> Result {
     Ok(())
 }
 
-/// The scripts that hooks run, as they are to be agreed to.
+/// Returns the scripts of hooks, with the content to trust.
 struct ScriptView<'c> {
     consent: &'c HookConsent,
     /// Digests of scripts that were shown: several hooks may name one.
@@ -256,9 +257,10 @@ fn bounded(mut lines: Vec<String>, name: &str) -> Vec<String> {
     lines
 }
 
-/// What there is to agree to, beside what was agreed to; `details` are further lines of one that is not trusted.
+/// Prints the definitions to trust, beside the trusted ones; `details` are further lines of a definition that is not
+/// trusted.
 pub(crate) fn compare(
-    out: &mut Output,
+    out: &mut CommandOutput,
     agreed: &[Definition],
     found: &[&Definition],
     details: &mut dyn FnMut(&Definition, Option<&Definition>) -> Vec<String>,
@@ -266,9 +268,11 @@ pub(crate) fn compare(
     for one in found {
         let standing = one.standing(agreed);
         let before = agreed.iter().find(|known| known.is_of_hook(one));
-        let (name, mark) = (visible(&one.name), standing.name());
+        let name = visible(&one.name);
+        let mark = standing.name();
         out.line(format_args!("{BOLD}{name}{BOLD:#}  {DIM}{mark}{DIM:#}"))?;
-        let (old, new) = (before.map(lines).unwrap_or_default(), lines(one));
+        let old = before.map(lines).unwrap_or_default();
+        let new = lines(one);
         for line in &new {
             let sign = match standing {
                 Standing::Modified if !old.contains(line) => "+",

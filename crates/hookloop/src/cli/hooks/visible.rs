@@ -1,8 +1,8 @@
-//! Text that a person is asked to agree to, with every character that could deceive spelled out.
+//! Text that a person is asked to trust, with every deceptive character escaped.
 //!
-//! Letters of common scripts are shown as they are. These are spelled out: controls, characters that take up no room or
-//! turn the direction of text, letters that are written from right to left, signs beyond ASCII, and Greek and Cyrillic
-//! letters in the place of Latin ones.
+//! Letters of common scripts are shown as they are. These are escaped: controls, characters without a width or with a
+//! change of direction, letters that are written from right to left, signs beyond ASCII, and Greek and Cyrillic letters
+//! in the place of Latin ones.
 
 use std::ops::RangeInclusive;
 
@@ -50,7 +50,7 @@ fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Whether a letter is seen, and is not taken for another one.
+/// Whether a letter is visible, and can't be mistaken for another.
 fn is_letter(c: char) -> bool {
     let is_of = |scripts: &[RangeInclusive<char>]| scripts.iter().any(|range| range.contains(&c));
     c.is_alphabetic() && (is_of(&LATIN) || is_of(&DISTINCT)) && !LIKE_SIGNS.contains(c)

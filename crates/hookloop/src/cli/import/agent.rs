@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::Tool;
+use super::ImportTool;
 use super::script_command::is_script;
-use super::source::Source;
-use super::taken::{Fields, Found, Taken};
+use super::source::SourceFile;
+use crate::cli::import::fields::SourceFields;
+use crate::cli::import::import_report::{FoundHook, ImportReport};
 
-pub(super) const CLAUDE: Tool =
-    Tool { name: "claude", files: &[".claude/settings.json"], read: claude };
-pub(super) const CODEMIE: Tool =
-    Tool { name: "codemie", files: &[".codemie/codemie-cli.config.json"], read: codemie };
+pub(super) const CLAUDE: ImportTool =
+    ImportTool { name: "claude", files: &[".claude/settings.json"], read: claude };
+pub(super) const CODEMIE: ImportTool =
+    ImportTool { name: "codemie", files: &[".codemie/codemie-cli.config.json"], read: codemie };
 
-/// A timeout that is longer is in milliseconds: both are written, and nobody waits a quarter of an hour
-/// for a hook.
+/// A larger timeout is in milliseconds: both units occur, and no hook takes a quarter of an hour.
 const SECONDS_MAX: u64 = 900;
 /// The moments of `SessionStart` and `SessionEnd` that a session has here, as a matcher names them.
 const SESSION_MATCHERS: [&str; 4] = ["", "*", "startup", "other"];
@@ -34,7 +34,7 @@ const OF_CLAUDE: [&str; 11] = [
     "statusLine",
     "sandbox",
 ];
-/// Settings of CodeMie that say who one is and which model is asked.
+/// Settings of CodeMie about the user and the model.
 const OF_CODEMIE: [&str; 17] = [
     "activeProfile",
     "apiKey",
@@ -57,70 +57,74 @@ const OF_CODEMIE: [&str; 17] = [
 
 /// How a file writes lengths of time.
 #[derive(Clone, Copy)]
-enum Unit {
+enum TimeoutUnit {
     /// Seconds, or milliseconds where they are many.
     Either,
     Milliseconds,
 }
 
-/// How a file is to be understood.
+/// The rules for reading a file.
 #[derive(Clone, Copy)]
-struct Dialect {
-    unit: Unit,
+struct HookDialect {
+    unit: TimeoutUnit,
     /// The file switches all of its hooks off.
     is_off: bool,
 }
 
-const OF_CODEMIE_HOOKS: Dialect = Dialect { unit: Unit::Milliseconds, is_off: false };
+const OF_CODEMIE_HOOKS: HookDialect =
+    HookDialect { unit: TimeoutUnit::Milliseconds, is_off: false };
 
-fn claude(source: &Source, taken: &mut Taken) -> Result<(), String> {
-    let mut file = Fields::of("", source.json()?)?;
+fn claude(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
+    let mut file = SourceFields::of("", source.json()?)?;
     let is_off = file.is_true("disableAllHooks");
-    events(file.object("hooks")?, Dialect { unit: Unit::Either, is_off }, taken)?;
-    retries(&mut file, taken);
-    of_the_agent(&mut file, &OF_CLAUDE, taken);
-    file.finish(taken);
+    events(file.object("hooks")?, HookDialect { unit: TimeoutUnit::Either, is_off }, report)?;
+    retries(&mut file, report);
+    of_the_agent(&mut file, &OF_CLAUDE, report);
+    file.finish(report);
     Ok(())
 }
 
-fn codemie(source: &Source, taken: &mut Taken) -> Result<(), String> {
-    let mut file = Fields::of("", source.json()?)?;
+fn codemie(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
+    let mut file = SourceFields::of("", source.json()?)?;
     let active = file.text("activeProfile");
     file.take("version");
     let profiles = file.take("profiles").unwrap_or(json!({}));
-    for (name, profile) in Fields::of("profiles", profiles)?.each() {
-        let mut profile = Fields::of(format!("profiles.{name}"), profile)?;
-        match active.as_deref().is_none_or(|active| active == name) {
-            true => {
-                events(profile.object("hooks")?, OF_CODEMIE_HOOKS, taken)?;
-                retries(&mut profile, taken);
-            }
-            false => profile.lose(taken, &[("hooks", "of a profile that is not the active one")]),
+    for (name, profile) in SourceFields::of("profiles", profiles)?.each() {
+        let mut profile = SourceFields::of(format!("profiles.{name}"), profile)?;
+        if active.as_deref().is_none_or(|active| active == name) {
+            events(profile.object("hooks")?, OF_CODEMIE_HOOKS, report)?;
+            retries(&mut profile, report);
+        } else {
+            profile.lose(report, &[("hooks", "of a profile that is not the active one")])
         }
-        of_the_agent(&mut profile, &OF_CODEMIE, taken);
-        profile.finish(taken);
+        of_the_agent(&mut profile, &OF_CODEMIE, report);
+        profile.finish(report);
     }
-    events(file.object("hooks")?, OF_CODEMIE_HOOKS, taken)?;
-    retries(&mut file, taken);
-    of_the_agent(&mut file, &OF_CODEMIE, taken);
-    file.finish(taken);
+    events(file.object("hooks")?, OF_CODEMIE_HOOKS, report)?;
+    retries(&mut file, report);
+    of_the_agent(&mut file, &OF_CODEMIE, report);
+    file.finish(report);
     Ok(())
 }
 
-fn retries(file: &mut Fields, taken: &mut Taken) {
+fn retries(file: &mut SourceFields, report: &mut ImportReport) {
     if let Some(retries) = file.number("maxHookRetries") {
-        taken.set("limits", "hook_retries", json!(retries));
-        taken.kept(file.place_of("maxHookRetries"));
+        report.set("limits", "hook_retries", json!(retries));
+        report.kept(file.place_of("maxHookRetries"));
     }
 }
 
-fn of_the_agent(file: &mut Fields, names: &[&str], taken: &mut Taken) {
+fn of_the_agent(file: &mut SourceFields, names: &[&str], report: &mut ImportReport) {
     for name in names {
-        file.lose(taken, &[(name, "a setting of the agent, which keeps it")]);
+        file.lose(report, &[(name, "a setting of the agent, which keeps it")]);
     }
 }
 
-fn events(hooks: Fields, dialect: Dialect, taken: &mut Taken) -> Result<(), String> {
+fn events(
+    hooks: SourceFields,
+    dialect: HookDialect,
+    report: &mut ImportReport,
+) -> Result<(), String> {
     for (event, groups) in hooks.each() {
         let Some((point, is_gate)) = point(&event) else {
             let why = match event.as_str() {
@@ -129,7 +133,7 @@ fn events(hooks: Fields, dialect: Dialect, taken: &mut Taken) -> Result<(), Stri
                 }
                 _ => "there is no such point here; it stays with the agent",
             };
-            taken.lose(event, why);
+            report.lose(event, why);
             continue;
         };
         let groups = match groups {
@@ -137,14 +141,14 @@ fn events(hooks: Fields, dialect: Dialect, taken: &mut Taken) -> Result<(), Stri
             _ => return Err(format!("`hooks.{event}` is not a list")),
         };
         for group in groups {
-            let mut group = Fields::of(event.as_str(), group)?;
+            let mut group = SourceFields::of(event.as_str(), group)?;
             let matcher = group.text("matcher").filter(|matcher| matcher != "*");
             if let Some(matcher) = matcher {
                 let is_of_session = ["session_start", "session_end"].contains(&point);
                 if is_of_session && !matcher.split('|').any(|m| SESSION_MATCHERS.contains(&m)) {
                     let why =
                         "a session here only starts and ends; hooks of other moments are left out";
-                    taken.lose(format!("{event}: matcher {matcher}"), why);
+                    report.lose(format!("{event}: matcher {matcher}"), why);
                     continue;
                 }
                 let (here, other): (Vec<&str>, Vec<&str>) =
@@ -155,17 +159,24 @@ fn events(hooks: Fields, dialect: Dialect, taken: &mut Taken) -> Result<(), Stri
                         here.join("`, `"),
                         other.join("`, `")
                     );
-                    taken.changed(format!("{event}: matcher {matcher}"), why);
+                    report.changed(format!("{event}: matcher {matcher}"), why);
                 }
                 if !is_of_session {
                     let why = format!("`{matcher}` picks nothing here; its hooks always run");
-                    taken.changed(group.place_of("matcher"), why);
+                    report.changed(group.place_of("matcher"), why);
                 }
             }
             for entry in group.list("hooks") {
-                hook(&event, point, is_gate, dialect, Fields::of(event.as_str(), entry)?, taken);
+                hook(
+                    &event,
+                    point,
+                    is_gate,
+                    dialect,
+                    SourceFields::of(event.as_str(), entry)?,
+                    report,
+                );
             }
-            group.finish(taken);
+            group.finish(report);
         }
     }
     Ok(())
@@ -186,9 +197,9 @@ fn hook(
     event: &str,
     point: &str,
     is_gate: bool,
-    dialect: Dialect,
-    mut entry: Fields,
-    taken: &mut Taken,
+    dialect: HookDialect,
+    mut entry: SourceFields,
+    report: &mut ImportReport,
 ) {
     let kind = entry.text("type").unwrap_or_else(|| "command".to_owned());
     let Some(command) = entry.text("command").filter(|_| kind == "command") else {
@@ -199,13 +210,13 @@ fn hook(
             }
             _ => "a hook of this type has no equivalent here",
         };
-        return taken.lose(format!("{event}: a hook of type `{kind}`"), why);
+        return report.lose(format!("{event}: a hook of type `{kind}`"), why);
     };
-    let mut found = Found::new(event, &command).with("command", command.as_str());
+    let mut found = FoundHook::new(event, &command).with("command", command.as_str());
     let mut changes = Vec::new();
     if let Some(timeout) = entry.number("timeout") {
         let timeout = match dialect.unit {
-            Unit::Either if timeout <= SECONDS_MAX => format!("{timeout}s"),
+            TimeoutUnit::Either if timeout <= SECONDS_MAX => format!("{timeout}s"),
             _ => format!("{timeout}ms"),
         };
         found = found.with("timeout", timeout);
@@ -219,7 +230,7 @@ fn hook(
             found = found.with("answers", "json");
         }
     } else if point != "session_end" {
-        // What such a hook prints is for the agent.
+        // The output of such a hook goes to the agent.
         found = found.with("pipe_output", true);
     }
     if point == "pre_iteration" {
@@ -231,13 +242,13 @@ fn hook(
         found = found.with("enabled", false);
     }
     entry.lose(
-        taken,
+        report,
         &[("async", "hooks are waited for here"), ("statusMessage", "of the agent's screen")],
     );
-    entry.finish(taken);
-    let is_taken = taken.hook(point, found, &changes);
+    entry.finish(report);
+    let is_taken = report.hook(point, found, &changes);
     if is_gate && is_taken && !dialect.is_off {
         // There, the end of a turn is the claim that the work is done.
-        taken.set("loop", "stop_when", json!("turn"));
+        report.set("loop", "stop_when", json!("turn"));
     }
 }

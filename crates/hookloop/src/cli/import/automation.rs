@@ -3,12 +3,12 @@
 use hookloop_core::builtin::Builtin;
 use serde::Deserialize;
 
-use super::Tool;
-use super::source::Source;
-use super::taken::{Found, Taken};
+use super::ImportTool;
+use super::source::SourceFile;
+use crate::cli::import::import_report::{FoundHook, ImportReport};
 
-pub(super) const TOOL: Tool =
-    Tool { name: "automation-hooks", files: &["data/automation-hooks.json"], read };
+pub(super) const TOOL: ImportTool =
+    ImportTool { name: "automation-hooks", files: &["data/automation-hooks.json"], read };
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -26,7 +26,7 @@ struct AutomationHook {
     event_types: Option<Vec<String>>,
 }
 
-fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     let file: AutomationFile =
         serde_json::from_str(&source.text).map_err(|error| error.to_string())?;
     if file.version != "1.0" {
@@ -35,7 +35,7 @@ fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
     for hook in file.hooks {
         let known = Builtin::ALL.into_iter().find(|builtin| builtin.name() == hook.name);
         let Some(builtin) = known else {
-            taken.lose(format!("`{}`", hook.name), "it is not a built-in hook");
+            report.lose(format!("`{}`", hook.name), "it is not a built-in hook");
             continue;
         };
         let defaults = || builtin.hook().points.iter().map(ToString::to_string).collect();
@@ -45,14 +45,14 @@ fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
             return Err(message);
         }
         for event in events {
-            let mut found = Found::new(&event, &hook.name).with("use", hook.name.as_str());
+            let mut found = FoundHook::new(&event, &hook.name).with("use", hook.name.as_str());
             if let Some(priority) = hook.priority {
                 found = found.with("priority", priority);
             }
             if let Some(enabled) = hook.enabled {
                 found = found.with("enabled", enabled);
             }
-            taken.hook(&event, found, &[]);
+            report.hook(&event, found, &[]);
         }
     }
     Ok(())

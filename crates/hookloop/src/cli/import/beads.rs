@@ -1,20 +1,21 @@
-//! Beads: issues as lines of JSON, with what they wait for.
+//! Beads: issues as lines of JSON, with their dependencies.
 
 use hookloop_core::task::{TaskObstacle, TaskState};
 use serde_json::{Value, json};
 
-use super::Tool;
-use super::source::Source;
-use super::taken::{Fields, Taken};
-use super::tasks::Draft;
+use super::ImportTool;
+use super::source::SourceFile;
+use super::tasks::TaskDraft;
+use crate::cli::import::fields::SourceFields;
+use crate::cli::import::import_report::ImportReport;
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ImportTool = ImportTool {
     name: "beads",
     files: &[".beads/issues.jsonl", ".beads/beads.jsonl", "issues.jsonl"],
     read,
 };
 
-/// What is known of an issue and has no place here.
+/// Fields of an issue that have no equivalent.
 const NOWHERE: [(&str, &str); 36] = [
     ("source_repo", "of Beads itself"),
     ("source_repo_path", "of Beads itself"),
@@ -56,18 +57,18 @@ const NOWHERE: [(&str, &str); 36] = [
 /// Issues that are none.
 const NO_WORK: [&str; 4] = ["ephemeral", "is_template", "pinned", "event_kind"];
 
-fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     for line in source.json_lines() {
         let (number, value) = line?;
         let at = |error: String| format!("line {number}: {error}");
-        issue(Fields::of("issues", value).map_err(at)?, taken).map_err(at)?;
+        issue(SourceFields::of("issues", value).map_err(at)?, report).map_err(at)?;
     }
     Ok(())
 }
 
-fn issue(mut issue: Fields, taken: &mut Taken) -> Result<(), String> {
+fn issue(mut issue: SourceFields, report: &mut ImportReport) -> Result<(), String> {
     if let Some(kind) = issue.text("_type").filter(|kind| kind != "issue") {
-        taken.lose(format!("lines of type {kind}"), "they are not tasks");
+        report.lose(format!("lines of type {kind}"), "they are not tasks");
         return Ok(());
     }
     let Some(id) = issue.text("id") else { return Err("an issue without an id".to_owned()) };
@@ -77,15 +78,15 @@ fn issue(mut issue: Fields, taken: &mut Taken) -> Result<(), String> {
     });
     let status = issue.text("status").unwrap_or_else(|| "open".to_owned());
     if let Some(key) = is_none {
-        taken.lose(format!("issues that are `{key}`"), "they are not work to be done");
+        report.lose(format!("issues that are `{key}`"), "they are not work to be done");
         return Ok(());
     }
     if ["tombstone", "pinned"].contains(&status.as_str()) {
-        taken.lose(format!("issues that are {status}"), "they are not work to be done");
+        report.lose(format!("issues that are {status}"), "they are not work to be done");
         return Ok(());
     }
-    let (state, reason) = state(&status, &mut issue, taken);
-    let mut draft = Draft {
+    let (state, reason) = state(&status, &mut issue, report);
+    let mut draft = TaskDraft {
         goal: issue.text("title").unwrap_or_default(),
         description: vec![
             ("", issue.text("description").unwrap_or_default()),
@@ -102,7 +103,7 @@ fn issue(mut issue: Fields, taken: &mut Taken) -> Result<(), String> {
         created_at: issue.text("created_at"),
         completed_at: issue.text("closed_at"),
         id,
-        ..Draft::default()
+        ..TaskDraft::default()
     };
     for dependency in issue.list("dependencies") {
         let dependency = match dependency {
@@ -110,30 +111,30 @@ fn issue(mut issue: Fields, taken: &mut Taken) -> Result<(), String> {
             Value::String(id) => json!({ "depends_on_id": id }),
             dependency => dependency,
         };
-        depend(&mut draft, Fields::of("dependencies", dependency)?, taken);
+        depend(&mut draft, SourceFields::of("dependencies", dependency)?, report);
     }
     for (key, why) in NOWHERE {
         match why {
             // It follows from the rest.
             "" => drop(issue.take(key)),
-            why => issue.lose(taken, &[(key, why)]),
+            why => issue.lose(report, &[(key, why)]),
         }
     }
-    issue.finish(taken);
-    taken.kept("issues");
-    let before = taken.tasks.len();
-    draft.take(taken);
-    if let (Some(reason), Some(task)) = (reason, taken.tasks.get_mut(before)) {
+    issue.finish(report);
+    report.kept("issues");
+    let before = report.tasks.len();
+    draft.take(report);
+    if let (Some(reason), Some(task)) = (reason, report.tasks.get_mut(before)) {
         task.blocked = Some(TaskObstacle { reason, required_knowledge: None });
     }
     Ok(())
 }
 
-/// The state of an issue here, and what it is blocked by if it is.
+/// Returns the state of an issue's task, and the obstacle of a blocked one.
 fn state(
     status: &str,
-    issue: &mut Fields,
-    taken: &mut Taken,
+    issue: &mut SourceFields,
+    report: &mut ImportReport,
 ) -> (Option<TaskState>, Option<String>) {
     match status {
         "open" => (None, None),
@@ -147,41 +148,41 @@ fn state(
                     (None, None)
                 }
                 None => {
-                    taken.changed("status deferred", "blocked here, until somebody unblocks it");
+                    report.changed("status deferred", "blocked here, until somebody unblocks it");
                     (Some(TaskState::Blocked), Some("deferred in Beads".to_owned()))
                 }
             }
         }
         other => {
-            taken.changed(format!("status {other}"), "ready here: nobody works on it yet");
+            report.changed(format!("status {other}"), "ready here: nobody works on it yet");
             (None, None)
         }
     }
 }
 
-fn depend(draft: &mut Draft, mut dependency: Fields, taken: &mut Taken) {
+fn depend(draft: &mut TaskDraft, mut dependency: SourceFields, report: &mut ImportReport) {
     let kind = dependency.text("type").unwrap_or_else(|| "blocks".to_owned());
     let Some(on) = dependency.text("depends_on_id") else {
-        return taken.lose("a dependency", "it has no `depends_on_id`");
+        return report.lose("a dependency", "it has no `depends_on_id`");
     };
     let what = format!("dependencies of type {kind}");
     match kind.as_str() {
         "blocks" => {
-            taken.kept(what);
+            report.kept(what);
             draft.depends_on.push(on);
         }
         "waits-for" => {
-            taken.changed(what, "it waits for that task, and not for what that task adds");
+            report.changed(what, "it waits for that task, and not for what that task adds");
             draft.depends_on.push(on);
         }
         "parent-child" => {
-            taken.kept(what);
+            report.kept(what);
             draft.parent = Some(on);
         }
         "conditional-blocks" => {
-            taken.lose(what, "nothing here is done only if something else fails")
+            report.lose(what, "nothing here is done only if something else fails")
         }
-        _ => taken.lose(
+        _ => report.lose(
             what,
             "tasks depend on each other, or spawn each other; no other relation is kept",
         ),
@@ -189,5 +190,5 @@ fn depend(draft: &mut Draft, mut dependency: Fields, taken: &mut Taken) {
     for key in ["issue_id", "created_at", "created_by", "metadata", "thread_id"] {
         dependency.take(key);
     }
-    dependency.finish(taken);
+    dependency.finish(report);
 }

@@ -1,15 +1,16 @@
-//! iteratr: `.iteratr.hooks.yml`, whose points are ours, and `iteratr.yml`.
+//! iteratr: `.iteratr.hooks.yml`, with the hook points of hookloop, and `iteratr.yml`.
 
 use serde_json::json;
 
-use super::Tool;
-use super::source::Source;
-use super::taken::{Fields, Found, Taken};
+use super::ImportTool;
+use super::source::SourceFile;
+use crate::cli::import::fields::SourceFields;
+use crate::cli::import::import_report::{FoundHook, ImportReport};
 
-pub(super) const TOOL: Tool =
-    Tool { name: "iteratr", files: &[".iteratr.hooks.yml", "iteratr.yml"], read };
+pub(super) const TOOL: ImportTool =
+    ImportTool { name: "iteratr", files: &[".iteratr.hooks.yml", "iteratr.yml"], read };
 
-/// Its points, and what they are called here.
+/// Its points, and their names here.
 const POINTS: [(&str, &str); 6] = [
     ("session_start", "session_start"),
     ("pre_iteration", "pre_iteration"),
@@ -18,29 +19,30 @@ const POINTS: [(&str, &str); 6] = [
     ("on_task_complete", "task_completed"),
     ("on_error", "on_error"),
 ];
-/// What a hook has there that says nothing.
+/// The timeout of a hook that sets none.
 const TIMEOUT_SECONDS: u64 = 30;
 
-fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
-    let mut file = Fields::of("", source.yaml()?)?;
-    match source.name().contains("hooks") {
-        true => hooks(&mut file, taken)?,
-        false => settings(&mut file, taken),
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
+    let mut file = SourceFields::of("", source.yaml()?)?;
+    if source.name().contains("hooks") {
+        hooks(&mut file, report)?
+    } else {
+        settings(&mut file, report)
     }
-    file.finish(taken);
+    file.finish(report);
     Ok(())
 }
 
-fn hooks(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
+fn hooks(file: &mut SourceFields, report: &mut ImportReport) -> Result<(), String> {
     if let Some(version) = file.text("version").filter(|version| version != "1") {
-        taken.lose(format!("version {version}"), "the file is read as version 1");
+        report.lose(format!("version {version}"), "the file is read as version 1");
     }
     let mut points = file.object("hooks")?;
     for (theirs, ours) in POINTS {
         for entry in points.list(theirs) {
-            let mut entry = Fields::of(format!("hooks.{theirs}"), entry)?;
+            let mut entry = SourceFields::of(format!("hooks.{theirs}"), entry)?;
             let Some(command) = entry.text("command") else {
-                taken.lose(format!("hooks.{theirs}"), "a hook without a command");
+                report.lose(format!("hooks.{theirs}"), "a hook without a command");
                 continue;
             };
             let mut changes = Vec::new();
@@ -49,7 +51,7 @@ fn hooks(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
             }
             let timeout = entry.number("timeout").filter(|seconds| *seconds > 0);
             let timeout = timeout.unwrap_or(TIMEOUT_SECONDS);
-            let mut found = Found::new(theirs, &command)
+            let mut found = FoundHook::new(theirs, &command)
                 .with("command", command.as_str())
                 .with("timeout", format!("{timeout}s"));
             match (entry.is_true("pipe_output"), theirs) {
@@ -60,26 +62,26 @@ fn hooks(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
                 (true, _) => found = found.with("pipe_output", true),
                 (false, _) => {}
             }
-            entry.finish(taken);
-            taken.hook(ours, found, &changes);
+            entry.finish(report);
+            report.hook(ours, found, &changes);
         }
     }
-    points.finish(taken);
+    points.finish(report);
     Ok(())
 }
 
-fn settings(file: &mut Fields, taken: &mut Taken) {
+fn settings(file: &mut SourceFields, report: &mut ImportReport) {
     match file.number("iterations") {
         Some(0) => {
-            taken.lose("iterations", "0 is no end there; a session always has one here (100)")
+            report.lose("iterations", "0 is no end there; a session always has one here (100)")
         }
         Some(iterations) => {
-            taken.set_or_lose("limits", "iterations", json!(iterations), "iterations".to_owned());
+            report.set_or_lose("limits", "iterations", json!(iterations), "iterations".to_owned());
         }
         None => {}
     }
     file.lose(
-        taken,
+        report,
         &[
             ("model", "hookloop run --model"),
             ("auto_commit", "`delivery` commits what is proven"),

@@ -3,13 +3,14 @@
 use hookloop_core::task::TaskState;
 use serde_json::{Map, Value};
 
-use super::Tool;
-use super::source::Source;
-use super::taken::{Fields, Taken};
-use super::tasks::Draft;
+use super::ImportTool;
+use super::source::SourceFile;
+use super::tasks::TaskDraft;
+use crate::cli::import::fields::SourceFields;
+use crate::cli::import::import_report::ImportReport;
 
-pub(super) const TOOL: Tool =
-    Tool { name: "vibe-kanban", files: &["issues.csv", "tasks.json"], read };
+pub(super) const TOOL: ImportTool =
+    ImportTool { name: "vibe-kanban", files: &["issues.csv", "tasks.json"], read };
 
 /// The columns of the export, and the fields of a task, that are one thing here.
 const NAMES: [(&str, &str); 10] = [
@@ -36,13 +37,11 @@ const NOWHERE: [(&str, &str); 9] = [
     ("shared_task_id", "a shared store is `store: nats://…`"),
 ];
 
-fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
-    let tasks = match source.ends_with(&[".json"]) {
-        true => listed(source.json()?)?,
-        false => rows(&source.text)?,
-    };
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
+    let tasks =
+        if source.ends_with(&[".json"]) { listed(source.json()?)? } else { rows(&source.text)? };
     for task in tasks {
-        one(Fields::of("issues", Value::Object(task))?, taken);
+        one(SourceFields::of("issues", Value::Object(task))?, report);
     }
     Ok(())
 }
@@ -80,13 +79,13 @@ fn rows(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     Ok(rows)
 }
 
-fn one(mut task: Fields, taken: &mut Taken) {
+fn one(mut task: SourceFields, report: &mut ImportReport) {
     for (theirs, ours) in NAMES {
         if let Some(value) = task.take(theirs) {
             task.put(ours, value);
         }
     }
-    task.lose(taken, &NOWHERE);
+    task.lose(report, &NOWHERE);
     for key in ["Updated", "updated_at", "project_id"] {
         task.take(key);
     }
@@ -97,20 +96,21 @@ fn one(mut task: Fields, taken: &mut Taken) {
         "todo" | "backlog" | "" => None,
         "done" | "completed" => Some(TaskState::Completed),
         "cancelled" | "canceled" => {
-            return taken.lose(format!("issues that are {status}"), "they are not work to be done");
+            return report
+                .lose(format!("issues that are {status}"), "they are not work to be done");
         }
         _ => {
-            taken.changed(format!("status {status}"), "ready here: nobody works on it yet");
+            report.changed(format!("status {status}"), "ready here: nobody works on it yet");
             None
         }
     };
     let urgency = task.text("priority");
     let priority = urgency.as_deref().and_then(level);
     if let Some(urgency) = urgency.filter(|_| priority.is_none()) {
-        taken.lose(format!("priority {urgency}"), "left out: it is not a priority that is known");
+        report.lose(format!("priority {urgency}"), "left out: it is not a priority that is known");
     }
     let project = task.text("project");
-    Draft {
+    TaskDraft {
         id: task.text("id").unwrap_or_default(),
         goal: task.text("title").unwrap_or_default(),
         description: vec![("", task.text("description").unwrap_or_default())],
@@ -121,11 +121,11 @@ fn one(mut task: Fields, taken: &mut Taken) {
         state,
         created_at: task.text("created_at"),
         completed_at: task.text("completed_at"),
-        ..Draft::default()
+        ..TaskDraft::default()
     }
-    .take(taken);
-    taken.kept("issues");
-    task.finish(taken);
+    .take(report);
+    report.kept("issues");
+    task.finish(report);
 }
 
 /// Its words for how urgent something is.

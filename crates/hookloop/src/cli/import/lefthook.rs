@@ -1,16 +1,17 @@
-//! lefthook: what has to pass before a commit or a push has to pass before an agent is done.
+//! lefthook: checks before a commit or a push become gates.
 
 use std::collections::BTreeSet;
 
 use hookloop_core::options::Length;
 use serde_json::Value;
 
-use super::Tool;
-use super::lefthook_occasion::{Condition, Occasion};
-use super::source::Source;
-use super::taken::{Fields, Found, Taken};
+use super::ImportTool;
+use super::lefthook_occasion::{GitOccasion, HookCondition};
+use super::source::SourceFile;
+use crate::cli::import::fields::SourceFields;
+use crate::cli::import::import_report::{FoundHook, ImportReport};
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ImportTool = ImportTool {
     name: "lefthook",
     files: &[
         "lefthook.yml",
@@ -24,15 +25,15 @@ pub(super) const TOOL: Tool = Tool {
     read,
 };
 
-/// Git hooks that ask whether the work is good; what else there is belongs to git.
+/// Git hooks that check the work; the others concern git only.
 const GATES: [&str; 3] = ["pre-commit", "pre-push", "pre-merge-commit"];
 /// Files that a template stands for, which are there while git commits or pushes.
 const TEMPLATES: [&str; 6] =
     ["{staged_files}", "{push_files}", "{files}", "{all_files}", "{lefthook_job_name}", "{cmd}"];
-/// Arguments that git hands to a hook: `{1}` is the first, `{0}` all of them.
+/// Arguments that git passes to a hook: `{1}` is the first, `{0}` all of them.
 const ARGUMENTS: [&str; 5] = ["{0}", "{1}", "{2}", "{3}", "{4}"];
 const GROUP_DEPTH_MAX: usize = 8;
-/// What stays with lefthook.
+/// Settings that stay with lefthook.
 const OF_LEFTHOOK: [&str; 16] = [
     "$schema",
     "assert_lefthook_installed",
@@ -53,7 +54,7 @@ const OF_LEFTHOOK: [&str; 16] = [
 ];
 
 /// A git hook that is read, or a group of its jobs.
-struct Hook<'a> {
+struct GitHook<'a> {
     name: &'a str,
     source_dir: &'a str,
     /// Names of the file's own templates.
@@ -62,12 +63,12 @@ struct Hook<'a> {
     /// lefthook never runs it.
     is_off: bool,
     /// Conditions of the hook and of the groups around a job.
-    conditions: Vec<Condition>,
+    conditions: Vec<HookCondition>,
 }
 
-impl<'a> Hook<'a> {
-    fn new(name: &'a str, source_dir: &'a str, templates: &'a [String]) -> Hook<'a> {
-        Hook {
+impl<'a> GitHook<'a> {
+    fn new(name: &'a str, source_dir: &'a str, templates: &'a [String]) -> GitHook<'a> {
+        GitHook {
             name,
             source_dir,
             templates,
@@ -77,41 +78,44 @@ impl<'a> Hook<'a> {
         }
     }
 
-    /// The hook as it is for one of its groups or jobs, which has conditions of its own. None if lefthook runs that one
-    /// only in states of git that a session does not have; the row says so.
-    fn narrowed(&self, entry: &mut Fields, what: &str, taken: &mut Taken) -> Option<Self> {
-        let (mut is_off, mut conditions) = (self.is_off, self.conditions.clone());
-        match Occasion::of(entry) {
-            Occasion::Never => is_off = true,
-            Occasion::GitStates(states) => {
+    /// Returns the hook for one of its groups or jobs, with their conditions. None if lefthook runs it only in states
+    /// of git that a session does not have; a row reports that.
+    fn narrowed(
+        &self,
+        entry: &mut SourceFields,
+        what: &str,
+        report: &mut ImportReport,
+    ) -> Option<Self> {
+        let mut is_off = self.is_off;
+        let mut conditions = self.conditions.clone();
+        match GitOccasion::of(entry) {
+            GitOccasion::Never => is_off = true,
+            GitOccasion::GitStates(states) => {
                 let why = format!("git runs it still, during a {states} only; no gate runs then");
-                taken.lose(what, why);
+                report.lose(what, why);
                 return None;
             }
-            Occasion::If(own) => conditions.extend(own),
+            GitOccasion::If(own) => conditions.extend(own),
         }
-        Some(Hook { is_off, conditions, ..*self })
+        Some(GitHook { is_off, conditions, ..*self })
     }
 }
 
-fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
-    let value = match source.ends_with(&[".json"]) {
-        true => source.json()?,
-        false => source.yaml()?,
-    };
-    let mut file = Fields::of("", value)?;
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
+    let value = if source.ends_with(&[".json"]) { source.json()? } else { source.yaml()? };
+    let mut file = SourceFields::of("", value)?;
     let source_dir = file.text("source_dir").unwrap_or_else(|| ".lefthook".to_owned());
     let source_dir = source_dir.trim_end_matches('/').to_owned();
-    // Hooks that agents are told to run when they stop are gates, whatever they are called.
+    // Hooks that agents run when they stop are gates, under any name.
     let mut gates: Vec<String> = GATES.map(str::to_owned).to_vec();
     for (agent, events) in file.object("ai")?.each() {
-        for (event, hook) in Fields::of(format!("ai.{agent}"), events)?.each() {
+        for (event, hook) in SourceFields::of(format!("ai.{agent}"), events)?.each() {
             match (event.to_ascii_lowercase().as_str(), hook) {
                 ("stop", Value::String(hook)) => {
-                    taken.kept(format!("ai.{agent}.{event}: {hook}"));
+                    report.kept(format!("ai.{agent}.{event}: {hook}"));
                     gates.push(hook);
                 }
-                _ => taken.lose(format!("ai.{agent}.{event}"), "left with the agent"),
+                _ => report.lose(format!("ai.{agent}.{event}"), "left with the agent"),
             }
         }
     }
@@ -121,40 +125,44 @@ fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
             "extends" | "remotes" => "hooks of other files are not read: import those files",
             _ => "a setting of lefthook's",
         };
-        file.lose(taken, &[(key, why)]);
+        file.lose(report, &[(key, why)]);
     }
     for (name, hook) in file.each() {
         if hook.is_null() {
             continue;
         } else if !hook.is_object() {
-            taken.unknown(&name);
+            report.unknown(&name);
         } else if gates.contains(&name) {
-            let fields = Fields::of(name.as_str(), hook)?;
-            read_hook(Hook::new(&name, &source_dir, &templates), fields, taken)?;
+            let fields = SourceFields::of(name.as_str(), hook)?;
+            read_hook(GitHook::new(&name, &source_dir, &templates), fields, report)?;
         } else {
-            taken.lose(name, "git runs it still; nothing here happens at that moment");
+            report.lose(name, "git runs it still; nothing here happens at that moment");
         }
     }
     Ok(())
 }
 
-fn read_hook(hook: Hook<'_>, mut fields: Fields, taken: &mut Taken) -> Result<(), String> {
+fn read_hook(
+    hook: GitHook<'_>,
+    mut fields: SourceFields,
+    report: &mut ImportReport,
+) -> Result<(), String> {
     let is_parallel = fields.is_true("parallel");
     let name = hook.name;
-    let Some(hook) = hook.narrowed(&mut fields, name, taken) else { return Ok(()) };
-    let hook = Hook { is_parallel, ..hook };
+    let Some(hook) = hook.narrowed(&mut fields, name, report) else { return Ok(()) };
+    let hook = GitHook { is_parallel, ..hook };
     for (job, entry) in fields.object("commands")?.each() {
-        let entry = Fields::of(format!("{name}.commands.{job}"), entry)?;
-        one(&hook, Some(&job), entry, "command", taken);
+        let entry = SourceFields::of(format!("{name}.commands.{job}"), entry)?;
+        one(&hook, Some(&job), entry, "command", report);
     }
     for (job, entry) in fields.object("scripts")?.each() {
-        let mut entry = Fields::of(format!("{name}.scripts.{job}"), entry)?;
+        let mut entry = SourceFields::of(format!("{name}.scripts.{job}"), entry)?;
         entry.put("script", Value::from(job.as_str()));
-        one(&hook, Some(&job), entry, "script", taken);
+        one(&hook, Some(&job), entry, "script", report);
     }
-    jobs(&hook, fields.list("jobs"), GROUP_DEPTH_MAX, taken)?;
+    jobs(&hook, fields.list("jobs"), GROUP_DEPTH_MAX, report)?;
     fields.lose(
-        taken,
+        report,
         &[
             ("piped", "gates run in order, and all of them are told"),
             ("follow", "of its output"),
@@ -166,18 +174,23 @@ fn read_hook(hook: Hook<'_>, mut fields: Fields, taken: &mut Taken) -> Result<()
             ("setup", "write it as a hook at session_start"),
         ],
     );
-    fields.finish(taken);
+    fields.finish(report);
     Ok(())
 }
 
-fn jobs(hook: &Hook<'_>, list: Vec<Value>, depth: usize, taken: &mut Taken) -> Result<(), String> {
+fn jobs(
+    hook: &GitHook<'_>,
+    list: Vec<Value>,
+    depth: usize,
+    report: &mut ImportReport,
+) -> Result<(), String> {
     for job in list {
-        let mut entry = Fields::of(format!("{}.jobs", hook.name), job)?;
+        let mut entry = SourceFields::of(format!("{}.jobs", hook.name), job)?;
         let mut group = entry.object("group")?;
         let inside = group.list("jobs");
         if inside.is_empty() {
             let name = entry.text("name");
-            one(hook, name.as_deref(), entry, "job", taken);
+            one(hook, name.as_deref(), entry, "job", report);
             continue;
         }
         if depth == 0 {
@@ -185,50 +198,48 @@ fn jobs(hook: &Hook<'_>, list: Vec<Value>, depth: usize, taken: &mut Taken) -> R
         }
         let name = entry.text("name").map(|name| format!(" {name}")).unwrap_or_default();
         let what = format!("{}.jobs: group{name}", hook.name);
-        let Some(hook) = hook.narrowed(&mut entry, &what, taken) else { continue };
+        let Some(hook) = hook.narrowed(&mut entry, &what, report) else { continue };
         let is_parallel = group.is_true("parallel");
-        jobs(&Hook { is_parallel, ..hook }, inside, depth - 1, taken)?;
+        jobs(&GitHook { is_parallel, ..hook }, inside, depth - 1, report)?;
         group.lose(
-            taken,
+            report,
             &[
                 ("piped", "gates run in order, and all of them are told"),
                 ("root", "write `cwd:` on each gate"),
             ],
         );
-        group.finish(taken);
-        lose_files(&mut entry, taken);
+        group.finish(report);
+        lose_files(&mut entry, report);
         entry.lose(
-            taken,
+            report,
             &[
                 ("root", "write `cwd:` on each gate"),
                 ("env", "write `env:` on each gate"),
                 ("tags", "gates have no tags"),
             ],
         );
-        entry.finish(taken);
+        entry.finish(report);
     }
     Ok(())
 }
 
 /// One command, script or job as a gate.
-fn one(hook: &Hook<'_>, name: Option<&str>, mut entry: Fields, kind: &str, taken: &mut Taken) {
-    let (run, script) = (entry.text("run"), entry.text("script"));
-    let (runner, args) = (entry.text("runner"), entry.text("args"));
-    let line = match (run, script) {
-        (Some(run), _) => run,
-        (None, Some(script)) => {
-            let file = format!("{}/{}/{script}", hook.source_dir, hook.name);
-            runner.map_or(file.clone(), |runner| format!("{runner} {file}"))
-        }
-        (None, None) => return taken.lose(entry.place_of("run"), "nothing to run"),
+fn one(
+    hook: &GitHook<'_>,
+    name: Option<&str>,
+    mut entry: SourceFields,
+    kind: &str,
+    report: &mut ImportReport,
+) {
+    let Some(line) = line_of(hook, &mut entry) else {
+        return report.lose(entry.place_of("run"), "nothing to run");
     };
-    let line = args.map_or(line.clone(), |args| format!("{line} {args}"));
     let place = format!("{}.{}", hook.name, name.unwrap_or(kind));
-    let Some(hook) = hook.narrowed(&mut entry, &format!("{place}: {line}"), taken) else { return };
+    let Some(hook) = hook.narrowed(&mut entry, &format!("{place}: {line}"), report) else { return };
     let mut changes = vec!["asked when an agent is done, not when git commits".to_owned()];
     if ARGUMENTS.iter().any(|argument| line.contains(argument)) {
         let why = "git hands arguments to it, which a gate does not have";
-        return taken.lose(format!("{place}: {line}"), why);
+        return report.lose(format!("{place}: {line}"), why);
     }
     let has_template = TEMPLATES.iter().any(|template| line.contains(template))
         || hook.templates.iter().any(|name| line.contains(&format!("{{{name}}}")));
@@ -241,32 +252,17 @@ fn one(hook: &Hook<'_>, name: Option<&str>, mut entry: Fields, kind: &str, taken
             format!("lefthook run {} --all-files --{kind} {name}", hook.name)
         }
         (true, _) => {
-            return taken.lose(
+            return report.lose(
                 format!("{}: {line}", hook.name),
                 "its files are named by a template, and it has no name",
             );
         }
     };
-    let mut found = Found::new(&place, &line);
+    let mut found = FoundHook::new(&place, &line);
     if let Some(name) = name {
         found = found.with("name", name);
     }
-    found = found.with("command", command);
-    if let Some(timeout) = entry.text("timeout") {
-        match timeout.parse::<Length>() {
-            Ok(_) => found = found.with("timeout", timeout),
-            Err(error) => taken.lose(entry.place_of("timeout"), error.to_string()),
-        }
-    }
-    if let Some(root) = entry.text("root") {
-        found = found.with("cwd", root.trim_end_matches('/'));
-    }
-    if let Some(env) = entry.variables("env") {
-        found = found.with("env", env);
-    }
-    if let Some(priority) = entry.number("priority") {
-        found = found.with("priority", priority);
-    }
+    found = with_options(found.with("command", command), &mut entry, report);
     if hook.is_parallel {
         found = found.with("parallel", true);
     }
@@ -279,13 +275,13 @@ fn one(hook: &Hook<'_>, name: Option<&str>, mut entry: Fields, kind: &str, taken
         let keys = keys.join(" and ");
         changes.push(format!("lefthook applies {keys}: a run that it skips counts as passed"));
     } else {
-        for Condition { place, why, .. } in &hook.conditions {
-            taken.lose(place.as_str(), why.as_str());
+        for HookCondition { place, why, .. } in &hook.conditions {
+            report.lose(place.as_str(), why.as_str());
         }
     }
-    lose_files(&mut entry, taken);
+    lose_files(&mut entry, report);
     entry.lose(
-        taken,
+        report,
         &[
             ("tags", "gates have no tags"),
             ("fail_text", "the agent reads what the command prints"),
@@ -294,14 +290,55 @@ fn one(hook: &Hook<'_>, name: Option<&str>, mut entry: Fields, kind: &str, taken
             ("stage_fixed", "nothing is staged; a gate that changes files is asked again"),
         ],
     );
-    entry.finish(taken);
-    taken.hook("stop", found, &changes);
+    entry.finish(report);
+    report.hook("stop", found, &changes);
+}
+
+/// Returns the command line of an entry: its `run`, or its `script` with the runner; none if it has neither.
+fn line_of(hook: &GitHook<'_>, entry: &mut SourceFields) -> Option<String> {
+    let run = entry.text("run");
+    let script = entry.text("script");
+    let runner = entry.text("runner");
+    let args = entry.text("args");
+    let line = match (run, script) {
+        (Some(run), _) => run,
+        (None, Some(script)) => {
+            let file = format!("{}/{}/{script}", hook.source_dir, hook.name);
+            runner.map_or(file.clone(), |runner| format!("{runner} {file}"))
+        }
+        (None, None) => return None,
+    };
+    Some(args.map_or(line.clone(), |args| format!("{line} {args}")))
+}
+
+/// Adds the timeout, directory, environment and priority of an entry.
+fn with_options(
+    mut found: FoundHook,
+    entry: &mut SourceFields,
+    report: &mut ImportReport,
+) -> FoundHook {
+    if let Some(timeout) = entry.text("timeout") {
+        match timeout.parse::<Length>() {
+            Ok(_) => found = found.with("timeout", timeout),
+            Err(error) => report.lose(entry.place_of("timeout"), error.to_string()),
+        }
+    }
+    if let Some(root) = entry.text("root") {
+        found = found.with("cwd", root.trim_end_matches('/'));
+    }
+    if let Some(env) = entry.variables("env") {
+        found = found.with("env", env);
+    }
+    if let Some(priority) = entry.number("priority") {
+        found = found.with("priority", priority);
+    }
+    found
 }
 
 /// Settings that pick files.
-fn lose_files(entry: &mut Fields, taken: &mut Taken) {
+fn lose_files(entry: &mut SourceFields, report: &mut ImportReport) {
     let why = "files are not handed on: it runs for all of them";
     for key in ["files", "glob", "exclude", "file_types"] {
-        entry.lose(taken, &[(key, why)]);
+        entry.lose(report, &[(key, why)]);
     }
 }

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::taken::Fields;
+use crate::cli::import::fields::SourceFields;
 
 /// States of git that a condition can name.
 const STATES: [&str; 3] = ["merge", "rebase", "merge-commit"];
 
 /// A condition that a gate can't have. The gate runs more often than in lefthook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Condition {
+pub(super) struct HookCondition {
     /// `skip` or `only`.
     pub(super) key: &'static str,
     pub(super) place: String,
@@ -18,51 +18,54 @@ pub(super) struct Condition {
 
 /// When lefthook runs something.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Occasion {
+pub(super) enum GitOccasion {
     Never,
     /// Only in these states of git, which no session is in when its gates run.
     GitStates(String),
-    /// If all of these hold; always if there is none.
-    If(Vec<Condition>),
+    /// The conditions that must all hold; empty means always.
+    If(Vec<HookCondition>),
 }
 
 /// Whether a value of `skip` or `only` matches.
 #[derive(PartialEq, Eq)]
-enum Match {
+enum OccasionMatch {
     Always,
     Never,
     Sometimes,
 }
 
-impl Occasion {
+impl GitOccasion {
     /// Reads `skip` and `only`. As in lefthook, `skip` goes before `only`.
-    pub(super) fn of(fields: &mut Fields) -> Occasion {
-        let (skip, only) = (fields.take("skip"), fields.take("only"));
-        let is_skipped = skip.as_ref().is_some_and(|skip| matched(skip) == Match::Always);
-        if is_skipped || only.as_ref().is_some_and(|only| matched(only) == Match::Never) {
-            return Occasion::Never;
+    pub(super) fn of(fields: &mut SourceFields) -> GitOccasion {
+        let skip = fields.take("skip");
+        let only = fields.take("only");
+        let is_skipped = skip.as_ref().is_some_and(|skip| matched(skip) == OccasionMatch::Always);
+        if is_skipped || only.as_ref().is_some_and(|only| matched(only) == OccasionMatch::Never) {
+            return GitOccasion::Never;
         }
         if let Some(states) = only.as_ref().and_then(states_alone) {
-            return Occasion::GitStates(states);
+            return GitOccasion::GitStates(states);
         }
         let mut conditions = Vec::new();
         for (key, value) in [("skip", skip), ("only", only)] {
-            let Some(value) = value.filter(|value| matched(value) == Match::Sometimes) else {
+            let Some(value) = value.filter(|value| matched(value) == OccasionMatch::Sometimes)
+            else {
                 continue;
             };
-            let (place, why) = (fields.place_of(key), lost(&value));
-            conditions.push(Condition { key, place, why });
+            let place = fields.place_of(key);
+            let why = lost(&value);
+            conditions.push(HookCondition { key, place, why });
         }
-        Occasion::If(conditions)
+        GitOccasion::If(conditions)
     }
 }
 
-fn matched(value: &Value) -> Match {
+fn matched(value: &Value) -> OccasionMatch {
     match value {
-        Value::Bool(true) => Match::Always,
-        Value::Bool(false) => Match::Never,
-        Value::Array(list) if list.is_empty() => Match::Never,
-        _ => Match::Sometimes,
+        Value::Bool(true) => OccasionMatch::Always,
+        Value::Bool(false) => OccasionMatch::Never,
+        Value::Array(list) if list.is_empty() => OccasionMatch::Never,
+        _ => OccasionMatch::Sometimes,
     }
 }
 
@@ -111,26 +114,26 @@ mod tests {
 
     use super::*;
 
-    fn occasion(value: Value) -> Occasion {
-        Occasion::of(&mut Fields::of("job", value).unwrap())
+    fn occasion(value: Value) -> GitOccasion {
+        GitOccasion::of(&mut SourceFields::of("job", value).unwrap())
     }
 
     #[test]
     fn conditions_decide_whether_a_gate_is_written() {
-        let always = || Occasion::If(Vec::new());
+        let always = || GitOccasion::If(Vec::new());
         for (value, expected) in [
             (json!({}), always()),
             (json!({"skip": false}), always()),
             (json!({"skip": []}), always()),
             (json!({"skip": null, "only": true}), always()),
-            (json!({"skip": true}), Occasion::Never),
-            (json!({"skip": true, "only": true}), Occasion::Never),
-            (json!({"only": false}), Occasion::Never),
-            (json!({"only": []}), Occasion::Never),
-            (json!({"only": "rebase"}), Occasion::GitStates("rebase".to_owned())),
+            (json!({"skip": true}), GitOccasion::Never),
+            (json!({"skip": true, "only": true}), GitOccasion::Never),
+            (json!({"only": false}), GitOccasion::Never),
+            (json!({"only": []}), GitOccasion::Never),
+            (json!({"only": "rebase"}), GitOccasion::GitStates("rebase".to_owned())),
             (
                 json!({"only": ["merge", "rebase"], "skip": [{"ref": "main"}]}),
-                Occasion::GitStates("merge or rebase".to_owned()),
+                GitOccasion::GitStates("merge or rebase".to_owned()),
             ),
         ] {
             assert_eq!(occasion(value.clone()), expected, "{value}");
@@ -148,7 +151,7 @@ mod tests {
             (json!({"skip": "novel"}), "skip", "not known"),
             (json!({"only": [7]}), "only", "not known"),
         ] {
-            let Occasion::If(conditions) = occasion(value.clone()) else { panic!("{value}") };
+            let GitOccasion::If(conditions) = occasion(value.clone()) else { panic!("{value}") };
             assert_eq!(conditions.len(), 1, "{value}");
             assert_eq!((conditions[0].key, &*conditions[0].place), (key, &*format!("job.{key}")));
             assert!(conditions[0].why.contains(part), "{value}: {conditions:?}");

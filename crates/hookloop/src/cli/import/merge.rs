@@ -1,6 +1,6 @@
-//! How an import is merged into a file that is there: lines are inserted.
+//! Merges an import into an existing file by inserting lines.
 //!
-//! A line that was there stays as it is, with one exception: an empty value such as `{}` makes room for a block.
+//! Existing lines stay, with one exception: an empty value such as `{}` makes room for a block.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,12 @@ use hookloop_config::project_file::settings_from;
 use hookloop_core::hook::HookSource;
 use serde_json::{Map, Value, json};
 
-use super::source::Source;
+use super::source::SourceFile;
 use super::yaml;
 
 /// Sections whose members are lists of hooks.
 const HOOKS: &str = "hooks";
-/// Hooks of one name, told apart by a number.
+/// Hooks of one name, distinguished by a number.
 const NAMES_MAX: u32 = 20;
 /// How far a member stands behind its section.
 const STEP: usize = 2;
@@ -26,7 +26,7 @@ const EMPTY_VALUES: [&str; 4] = ["{}", "[]", "~", "null"];
 /// Why an import can't be merged.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MergeError {
-    /// What is there says something else: each in a sentence.
+    /// The file has other values: one sentence for each.
     Conflicts(Vec<String>),
     /// The text can't be edited line by line.
     Layout(String),
@@ -35,7 +35,7 @@ pub(super) enum MergeError {
 }
 
 /// Something that the file gets.
-enum Insertion {
+enum YamlInsertion {
     Section(String, Value),
     Member { section: String, key: String, value: Value },
     Item { section: String, key: String, item: Value },
@@ -61,12 +61,14 @@ pub(super) fn merge(before: &str, sections: &Map<String, Value>) -> Result<Strin
         MergeError::Invalid(format!("{line}{}", error.message))
     })?;
     let mut expected = there.clone();
-    let (mut insertions, mut conflicts, empty) = (Vec::new(), Vec::new(), Map::new());
+    let mut insertions = Vec::new();
+    let mut conflicts = Vec::new();
+    let empty = Map::new();
     for (section, value) in sections {
         let Value::Object(members) = value else { continue };
         match there.get(section) {
             None => {
-                insertions.push(Insertion::Section(section.clone(), value.clone()));
+                insertions.push(YamlInsertion::Section(section.clone(), value.clone()));
                 expected.insert(section.clone(), value.clone());
             }
             Some(known) => {
@@ -115,9 +117,10 @@ fn checked(text: String) -> Result<String, MergeError> {
 
 /// How the lines of a text end: as the first one does.
 fn line_end(text: &str) -> &'static str {
-    match text.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n")) {
-        true => "\r\n",
-        false => "\n",
+    if text.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n")) {
+        "\r\n"
+    } else {
+        "\n"
     }
 }
 
@@ -128,7 +131,7 @@ fn closed(text: &str, end: &str) -> String {
 }
 
 fn read(text: &str) -> Result<Map<String, Value>, MergeError> {
-    let source = Source { path: PathBuf::from(FILE_NAME), text: text.to_owned() };
+    let source = SourceFile { path: PathBuf::from(FILE_NAME), text: text.to_owned() };
     match source.yaml().map_err(MergeError::Layout)? {
         Value::Object(sections) => Ok(sections),
         Value::Null => Ok(Map::new()),
@@ -141,9 +144,9 @@ fn add_member(
     known: Option<&Value>,
     value: &Value,
     conflicts: &mut Vec<String>,
-) -> Vec<Insertion> {
+) -> Vec<YamlInsertion> {
     match known.filter(|known| !known.is_null()) {
-        None => vec![Insertion::Member {
+        None => vec![YamlInsertion::Member {
             section: section.to_owned(),
             key: key.to_owned(),
             value: value.clone(),
@@ -173,8 +176,7 @@ impl NamedHooks {
         other.map(|(_, other)| other)
     }
 
-    /// The hook as it can be beside the others: one that has no name of its own may need one. None if another hook of
-    /// its name is in the way.
+    /// Returns the hook with a name that is free, if it has none of its own. None if another hook has its name.
     fn fit(&self, point: &str, entry: &Value) -> Option<Value> {
         let Some(name) = name_of(point, entry) else { return Some(entry.clone()) };
         let Some(other) = self.other(&name, entry) else { return Some(entry.clone()) };
@@ -195,15 +197,16 @@ impl NamedHooks {
     }
 }
 
-/// The hooks of a point that are not there yet. One of the same name has to be the same.
+/// Adds the missing hooks of a point. A hook of the same name must be equal.
 fn add_hooks(
     (section, point): (&str, &str),
     known: Option<&Value>,
     value: &Value,
     named: &mut NamedHooks,
     conflicts: &mut Vec<String>,
-) -> Vec<Insertion> {
-    let (section, key) = (section.to_owned(), point.to_owned());
+) -> Vec<YamlInsertion> {
+    let section = section.to_owned();
+    let key = point.to_owned();
     let known = known.filter(|known| !known.is_null());
     let there: Vec<Value> = known.map(items).unwrap_or_default();
     let there: Vec<Value> = there.into_iter().map(entry_of).collect();
@@ -224,9 +227,9 @@ fn add_hooks(
         }
     }
     if known.is_none() && !added.is_empty() {
-        return vec![Insertion::Member { section, key, value: Value::Array(added) }];
+        return vec![YamlInsertion::Member { section, key, value: Value::Array(added) }];
     }
-    let item = |item| Insertion::Item { section: section.clone(), key: key.clone(), item };
+    let item = |item| YamlInsertion::Item { section: section.clone(), key: key.clone(), item };
     added.into_iter().map(item).collect()
 }
 
@@ -245,27 +248,28 @@ fn entry_of(item: Value) -> Value {
     }
 }
 
-/// What a hook is called, which its command decides if it does not say.
+/// Returns the name of a hook; without one, its command decides.
 fn name_of(point: &str, entry: &Value) -> Option<String> {
     let said = entry.get("name").or_else(|| entry.get("use")).and_then(Value::as_str);
     if let Some(name) = said {
         return Some(name.to_owned());
     }
     let file = Map::from_iter([(HOOKS.to_owned(), json!({ point: [entry] }))]);
+    // A hook that is invalid has no name to compare; the merged file is validated as a whole.
     let settings = settings_from(Path::new(FILE_NAME), yaml::text(&file).as_bytes()).ok()?;
     let hooks = settings.rules.hooks.list();
     let of_project = hooks.iter().find(|hook| hook.source == HookSource::Project);
     of_project.map(|hook| hook.name.clone())
 }
 
-/// What the section is after an insertion.
-fn expect(section: &mut Map<String, Value>, insertion: &Insertion) {
+/// Applies an insertion to the expected section.
+fn expect(section: &mut Map<String, Value>, insertion: &YamlInsertion) {
     match insertion {
-        Insertion::Section(..) => {}
-        Insertion::Member { key, value, .. } => {
+        YamlInsertion::Section(..) => {}
+        YamlInsertion::Member { key, value, .. } => {
             section.insert(key.clone(), value.clone());
         }
-        Insertion::Item { key, item, .. } => match section.get_mut(key) {
+        YamlInsertion::Item { key, item, .. } => match section.get_mut(key) {
             Some(Value::Array(items)) => items.push(item.clone()),
             _ => {
                 section.insert(key.clone(), json!([item]));
@@ -276,33 +280,33 @@ fn expect(section: &mut Map<String, Value>, insertion: &Insertion) {
 
 /// Lines of a text from `first` on, up to `end`, which is not one of them.
 #[derive(Clone, Copy)]
-struct Extent {
+struct LineExtent {
     first: usize,
     end: usize,
 }
 
-fn insert(text: &str, insertion: &Insertion, end: &str) -> Result<String, MergeError> {
+fn insert(text: &str, insertion: &YamlInsertion, end: &str) -> Result<String, MergeError> {
     let emptied = without_empty_value(text, insertion);
     let text = emptied.as_deref().unwrap_or(text);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let whole = Extent { first: 0, end: lines.len() };
+    let whole = LineExtent { first: 0, end: lines.len() };
     let (at, block) = match insertion {
-        Insertion::Section(name, value) => {
+        YamlInsertion::Section(name, value) => {
             let mut block = String::new();
             yaml::members(&mut block, &Map::from_iter([(name.clone(), value.clone())]), 0);
             (lines.len(), block)
         }
-        Insertion::Member { section, key, value } => {
+        YamlInsertion::Member { section, key, value } => {
             let extent = block_of(&lines, whole, 0, section)?;
             let indent = first_indent(&lines, extent).unwrap_or(STEP);
             let mut block = String::new();
             yaml::members(&mut block, &Map::from_iter([(key.clone(), value.clone())]), indent);
             (extent.end, block)
         }
-        Insertion::Item { section, key, item } => {
+        YamlInsertion::Item { section, key, item } => {
             let outer = block_of(&lines, whole, 0, section)?;
             let indent = first_indent(&lines, outer).unwrap_or(STEP);
-            let inner = Extent { first: outer.first + 1, end: outer.end };
+            let inner = LineExtent { first: outer.first + 1, end: outer.end };
             let extent = block_of(&lines, inner, indent, key)?;
             let indent = first_indent(&lines, extent).unwrap_or(indent + STEP);
             let mut block = String::new();
@@ -315,16 +319,17 @@ fn insert(text: &str, insertion: &Insertion, end: &str) -> Result<String, MergeE
 }
 
 /// The text without the empty value that stands where the insertion belongs, if one does: `hooks: {}` or `stop: []`.
-fn without_empty_value(text: &str, insertion: &Insertion) -> Option<String> {
+fn without_empty_value(text: &str, insertion: &YamlInsertion) -> Option<String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let whole = Extent { first: 0, end: lines.len() };
+    let whole = LineExtent { first: 0, end: lines.len() };
     let at = match insertion {
-        Insertion::Section(..) => return None,
-        Insertion::Member { section, .. } => line_of(&lines, whole, 0, section)?,
-        Insertion::Item { section, key, .. } => {
+        YamlInsertion::Section(..) => return None,
+        YamlInsertion::Member { section, .. } => line_of(&lines, whole, 0, section)?,
+        YamlInsertion::Item { section, key, .. } => {
+            // A layout that can't be edited is reported by the insertion itself.
             let outer = block_of(&lines, whole, 0, section).ok()?;
             let indent = first_indent(&lines, outer)?;
-            line_of(&lines, Extent { first: outer.first + 1, end: outer.end }, indent, key)?
+            line_of(&lines, LineExtent { first: outer.first + 1, end: outer.end }, indent, key)?
         }
     };
     let line = lines[at];
@@ -339,13 +344,13 @@ fn without_empty_value(text: &str, insertion: &Insertion) -> Option<String> {
     Some([&lines[..at].concat(), key, ":", comment, &lines[at + 1..].concat()].concat())
 }
 
-/// The lines of a key's block: its own, and those that are further in.
+/// Returns the lines of a key's block: its own, and the indented ones below.
 fn block_of(
     lines: &[&str],
-    within: Extent,
+    within: LineExtent,
     indent: usize,
     key: &str,
-) -> Result<Extent, MergeError> {
+) -> Result<LineExtent, MergeError> {
     let missing = || MergeError::Layout(format!("`{key}` is not on a line of its own"));
     let first = line_of(lines, within, indent, key).ok_or_else(missing)?;
     let (_, value) = lines[first].split_once(':').ok_or_else(missing)?;
@@ -361,7 +366,7 @@ fn block_of(
     };
     let after = (first + 1..within.end).find(|at| !is_inside(lines[*at]));
     let mut end = after.unwrap_or(within.end);
-    // Comments in front of what follows belong to that.
+    // Comments in front of the next key belong to that key.
     let is_between = |line: &str| {
         let text = line.trim();
         let deep = line.len() - line.trim_start().len();
@@ -370,11 +375,11 @@ fn block_of(
     while end > first + 1 && is_between(lines[end - 1]) {
         end -= 1;
     }
-    Ok(Extent { first, end })
+    Ok(LineExtent { first, end })
 }
 
 /// The line of a key that stands `indent` characters in.
-fn line_of(lines: &[&str], within: Extent, indent: usize, key: &str) -> Option<usize> {
+fn line_of(lines: &[&str], within: LineExtent, indent: usize, key: &str) -> Option<usize> {
     let is_key = |line: &str| {
         let rest = line.trim_start().trim_start_matches(['"', '\'']).strip_prefix(key);
         let rest = rest.map(|rest| rest.trim_start_matches(['"', '\'']));
@@ -392,139 +397,9 @@ fn indent_of(line: &str) -> Option<usize> {
 }
 
 /// How far in the lines below a key begin.
-fn first_indent(lines: &[&str], block: Extent) -> Option<usize> {
+fn first_indent(lines: &[&str], block: LineExtent) -> Option<usize> {
     lines[block.first + 1..block.end].iter().find_map(|line| indent_of(line))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sections(value: Value) -> Map<String, Value> {
-        value.as_object().cloned().unwrap_or_default()
-    }
-
-    #[test]
-    fn a_merge_keeps_comments_order_and_indentation() {
-        let before = "# ours\nversion: 1\n\nhooks:\n    stop:   # the gates\n    - name: tests\n      command: make test\n      \
-                      # a note\n    # below the gates\n    session_start:\n        - command: echo hi\n\n# limits of ours\n\
-                      limits:\n  iterations: 3 # few\n";
-        let import = json!({
-            "hooks": {"stop": [{"name": "lint", "command": "make lint"}], "session_end": [{"command": "date"}]},
-            "limits": {"cost": 5, "iterations": 3},
-            "loop": {"stop_when": "turn"},
-        });
-        let after = merge(before, &sections(import)).unwrap();
-        let expected = "# ours\nversion: 1\n\nhooks:\n    stop:   # the gates\n    - name: tests\n      command: make test\n      \
-                        # a note\n    - name: lint\n      command: make lint\n    # below the gates\n    session_start:\n        \
-                        - command: echo hi\n    session_end:\n      - command: date\n\n# limits of ours\nlimits:\n  \
-                        iterations: 3 # few\n  cost: 5\nloop:\n  stop_when: turn\n";
-        assert_eq!(after, expected);
-    }
-
-    #[test]
-    fn what_is_there_is_not_added_again() {
-        let before =
-            "version: 1\nhooks:\n  before_submit:\n    - run_tests\nloop: {stop_when: turn}\n";
-        let import = json!({"hooks": {"before_submit": [{"use": "run_tests"}]}, "loop": {"stop_when": "turn"}});
-        assert_eq!(merge(before, &sections(import)).unwrap(), before);
-    }
-
-    /// Two commands of one program are two hooks; other options of one command are a conflict.
-    #[test]
-    fn hooks_without_names_get_numbers() {
-        let before = "version: 1\nhooks:\n  stop:\n    - command: make test\n";
-        let import = sections(json!({"hooks": {"session_end": [{"command": "make clean"}]}}));
-        let after = merge(before, &import).unwrap();
-        assert!(
-            after.ends_with("  session_end:\n    - command: make clean\n      name: make-2\n"),
-            "{after}"
-        );
-        assert_eq!(merge(&after, &import).unwrap(), after);
-        let import = json!({"hooks": {"stop": [{"command": "make test", "timeout": "5s"}]}});
-        let merged = merge(before, &sections(import));
-        assert!(matches!(merged, Err(MergeError::Conflicts(_))), "{merged:?}");
-    }
-
-    #[test]
-    fn empty_values_make_room_and_line_ends_stay() {
-        let import =
-            sections(json!({"hooks": {"stop": [{"name": "lint", "command": "make lint"}]}}));
-        let block = "  stop:\n    - name: lint\n      command: make lint\n";
-        for (before, expected) in [
-            ("version: 1\nhooks: {}\n", format!("version: 1\nhooks:\n{block}")),
-            ("version: 1\nhooks:\n", format!("version: 1\nhooks:\n{block}")),
-            ("version: 1\nhooks: ~ # none\n", format!("version: 1\nhooks: # none\n{block}")),
-            ("version: 1\nhooks: null", format!("version: 1\nhooks:\n{block}")),
-            (
-                "version: 1\n\"hooks\" : {}   # none\n",
-                format!("version: 1\n\"hooks\" : # none\n{block}"),
-            ),
-            ("version: 1\nhooks:\n  # later\n", format!("version: 1\nhooks:\n  # later\n{block}")),
-            (
-                "version: 1\nhooks: {}\n\n# few\nlimits: {iterations: 3}\n",
-                format!("version: 1\nhooks:\n{block}\n# few\nlimits: {{iterations: 3}}\n"),
-            ),
-            (
-                "version: 1\nhooks:\n  stop: [] # none\n",
-                format!("version: 1\nhooks:\n  stop: # none\n{}", &block[8..]),
-            ),
-            ("# ours\n", format!("# ours\nversion: 1\nhooks:\n{block}")),
-            ("", format!("version: 1\nhooks:\n{block}")),
-        ] {
-            assert_eq!(merge(before, &import).unwrap(), expected, "{before}");
-            // The same file with other line ends, and with a mark at its beginning.
-            let (before, expected) = (before.replace('\n', "\r\n"), expected.replace('\n', "\r\n"));
-            if before.contains('\n') {
-                assert_eq!(merge(&before, &import).unwrap(), expected, "{before}");
-                let marked = merge(&format!("\u{feff}{before}"), &import).unwrap();
-                assert_eq!(marked, format!("\u{feff}{expected}"), "{before}");
-                assert_eq!(merge(&marked, &import).unwrap(), marked, "{before}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_file_with_a_mistake_is_refused_with_its_line() {
-        let import =
-            sections(json!({"hooks": {"stop": [{"name": "lint", "command": "make lint"}]}}));
-        for (before, part) in [
-            ("version: 1\nhooks: []\n", "line 2: "),
-            ("version: 1\nlimits: &a\n  iterations: 3\n", "anchors"),
-            ("version: 1\nnovel: 1\n", "novel"),
-            ("version: 1\nhooks: {}\nhooks: {}\n", ""),
-            ("version: 1\n---\nversion: 1\n", ""),
-        ] {
-            let merged = merge(before, &import);
-            let (Err(MergeError::Invalid(why)) | Err(MergeError::Layout(why))) = &merged else {
-                panic!("{before}: {merged:?}");
-            };
-            assert!(why.contains(part), "{before}: {why}");
-        }
-    }
-
-    #[test]
-    fn conflicts_are_named() {
-        let before = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: make test}\nlimits:\n  cost: 1\n";
-        let import = json!({"hooks": {"stop": [{"name": "tests", "command": "npm test"}]}, "limits": {"cost": 5}});
-        let Err(MergeError::Conflicts(conflicts)) = merge(before, &sections(import)) else {
-            panic!("no conflict");
-        };
-        assert_eq!(conflicts.len(), 2, "{conflicts:?}");
-        assert!(conflicts[0].contains("a hook `tests` is there"), "{conflicts:?}");
-        assert!(conflicts[1].contains("`limits.cost` is 1, and 5"), "{conflicts:?}");
-    }
-
-    #[test]
-    fn a_layout_that_can_not_be_edited_is_refused() {
-        let import = json!({"hooks": {"stop": [{"name": "lint", "command": "make lint"}]}});
-        for before in [
-            "version: 1\nhooks: {stop: [{name: tests, command: make test}]}\n",
-            "version: 1\nhooks:\n  stop: [{name: tests, command: make test}]\n",
-            "version: 1\n? hooks\n: stop: []\n",
-        ] {
-            let merged = merge(before, &sections(import.clone()));
-            assert!(matches!(merged, Err(MergeError::Layout(_))), "{before}: {merged:?}");
-        }
-    }
-}
+mod tests;

@@ -1,27 +1,31 @@
-//! `hookloop import …`: what was written for something else.
+//! `hookloop import …`: imports the configuration and the tasks of other tools.
 //!
-//! Each tool has a file that reads its own files into [`Taken`]: sections of a configuration, tasks, and a row for
-//! everything that was found, with what became of it. What is not known is a row too: nothing is dropped without a
-//! word. Files are data: nothing in them is run.
+//! Each tool has a module that reads its files into [`ImportReport`]: sections of a configuration, tasks, and a row for
+//! everything that was found, with its result. Unknown keys get a row too. Files are data: nothing in them is executed.
 //!
-//! - `source`: files as they are read, within limits
-//! - `taken`: what was taken over, and the report; `yaml`: how a configuration is written, `merge`: into a file that is there; `tasks`: how tasks are added
+//! - `source`: reads files, within limits
+//! - `import_report`: the result of an import; `fields`: the fields of an object; `config_file`: writes the
+//!   configuration; `yaml`: formats it; `merge`: merges it into an existing file; `tasks`: adds tasks; `print_report`:
+//!   prints the result
 //! - the others: a tool each
 
 mod agent;
 mod automation;
 mod beads;
+mod config_file;
+mod fields;
+mod import_report;
 mod iteratr;
 mod kanban;
 mod lefthook;
 mod lefthook_occasion;
 mod merge;
 mod octopoid;
+mod octopoid_tasks;
+mod print_report;
 mod ralph;
-mod report;
 mod script_command;
 mod source;
-mod taken;
 mod task_copilot;
 mod tasks;
 mod yaml;
@@ -30,15 +34,14 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::Context;
-use crate::error::CliError;
-use crate::output::Result;
-use source::Source;
-use taken::Taken;
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
+use import_report::ImportReport;
+use source::SourceFile;
 
-/// What every kind of import takes.
+/// The arguments of every import.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ImportArgs {
     /// The files to read; if none is named, those that the tool has in this directory
     files: Vec<PathBuf>,
 
@@ -55,94 +58,99 @@ pub(crate) struct Args {
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum ImportCommand {
     /// Hooks of Claude Code, or of another agent with the same settings
     ///
     /// Takes over what has a place here (`Stop`, `SessionStart`, `SessionEnd`, `UserPromptSubmit`). Hooks around tool
     /// calls stay with the agent. There, a hook that fails lets the agent go on, so these get `on_failure: open`;
     /// without it a failed gate blocks.
     #[command(visible_alias = "agent-hooks")]
-    Claude(Args),
+    Claude(ImportArgs),
     /// Hooks of CodeMie: .codemie/codemie-cli.config.json
-    Codemie(Args),
+    Codemie(ImportArgs),
     /// Hooks and settings of iteratr: .iteratr.hooks.yml, iteratr.yml
-    Iteratr(Args),
+    Iteratr(ImportArgs),
     /// Git hooks of lefthook, as gates: lefthook.yml
-    Lefthook(Args),
+    Lefthook(ImportArgs),
     /// Hooks, types and tasks of Octopoid: .octopoid/config.yaml, TASK-….md
-    Octopoid(Args),
+    Octopoid(ImportArgs),
     /// A loop of Ralph, and its plans: ralph.yml, prd.json, tasks.jsonl, fix_plan.md
-    Ralph(Args),
+    Ralph(ImportArgs),
     /// Issues of Beads, with their dependencies: .beads/issues.jsonl
-    Beads(Args),
+    Beads(ImportArgs),
     /// Issues of vibe-kanban: issues.csv of its export, or its tasks as JSON
-    VibeKanban(Args),
+    VibeKanban(ImportArgs),
     /// The MCP server of task-copilot, and its tasks: .mcp.json, an answer of its `task_list`
-    TaskCopilot(Args),
+    TaskCopilot(ImportArgs),
     /// Settings of built-in hooks, from a file like data/automation-hooks.json
-    AutomationHooks(Args),
+    AutomationHooks(ImportArgs),
 }
 
 /// A tool whose files are read.
-pub(super) struct Tool {
+pub(super) struct ImportTool {
     name: &'static str,
     /// Where its files are, if none is named.
     files: &'static [&'static str],
-    read: fn(&Source, &mut Taken) -> std::result::Result<(), String>,
+    read: fn(&SourceFile, &mut ImportReport) -> std::result::Result<(), String>,
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl ImportCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let (tool, args) = match self {
-            Command::Claude(args) => (agent::CLAUDE, args),
-            Command::Codemie(args) => (agent::CODEMIE, args),
-            Command::Iteratr(args) => (iteratr::TOOL, args),
-            Command::Lefthook(args) => (lefthook::TOOL, args),
-            Command::Octopoid(args) => (octopoid::TOOL, args),
-            Command::Ralph(args) => (ralph::TOOL, args),
-            Command::Beads(args) => (beads::TOOL, args),
-            Command::VibeKanban(args) => (kanban::TOOL, args),
-            Command::TaskCopilot(args) => (task_copilot::TOOL, args),
-            Command::AutomationHooks(args) => (automation::TOOL, args),
+            ImportCommand::Claude(args) => (agent::CLAUDE, args),
+            ImportCommand::Codemie(args) => (agent::CODEMIE, args),
+            ImportCommand::Iteratr(args) => (iteratr::TOOL, args),
+            ImportCommand::Lefthook(args) => (lefthook::TOOL, args),
+            ImportCommand::Octopoid(args) => (octopoid::TOOL, args),
+            ImportCommand::Ralph(args) => (ralph::TOOL, args),
+            ImportCommand::Beads(args) => (beads::TOOL, args),
+            ImportCommand::VibeKanban(args) => (kanban::TOOL, args),
+            ImportCommand::TaskCopilot(args) => (task_copilot::TOOL, args),
+            ImportCommand::AutomationHooks(args) => (automation::TOOL, args),
         };
         args.run(context, &tool)
     }
 }
 
-impl Args {
-    fn run(self, context: &mut Context, tool: &Tool) -> Result {
+impl ImportArgs {
+    fn run(self, context: &mut CommandContext, tool: &ImportTool) -> Result {
         let files = self.found(context, tool)?;
-        let mut taken = Taken::new(tool.name);
+        let mut report = ImportReport::new(tool.name);
         for file in &files {
             let at = |error: String| CliError::usage(format!("{}: {error}", file.display()));
-            let source = Source::read(file).map_err(at)?;
-            (tool.read)(&source, &mut taken).map_err(at)?;
+            let source = SourceFile::read(file).map_err(at)?;
+            (tool.read)(&source, &mut report).map_err(at)?;
         }
-        taken.note_wide_limits();
+        report.note_wide_limits();
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let names = names.join(", ");
-        if taken.is_empty() {
+        if report.is_empty() {
             let message = format!("{names} has nothing that has a place here");
-            return Err(match taken.rows.is_empty() {
-                true => CliError::usage(message),
-                false => CliError::usage(format!("{message}: {}", taken.in_a_line())),
+            return Err(if report.rows.is_empty() {
+                CliError::usage(message)
+            } else {
+                CliError::usage(format!("{message}: {}", report.in_a_line()))
             });
         }
-        let lost = taken.lost().count();
+        let lost = report.lost().count();
         if self.strict && lost > 0 {
             let message = format!(
                 "{names}: {lost} things have no equivalent here: {}",
-                taken.lost_in_a_line()
+                report.lost_in_a_line()
             );
             return Err(CliError::refused(message).hint("the same without --strict"));
         }
-        let configured = yaml::write_or_show(context, &taken, &names, self.write)?;
-        let added = tasks::add(context, &mut taken)?;
-        report::print(context, &taken, &report::Done { files, configured, added })
+        let configured = config_file::write_or_show(context, &report, &names, self.write)?;
+        let added = tasks::add(context, &mut report)?;
+        print_report::print(
+            context,
+            &report,
+            &print_report::ImportResult { files, configured, added },
+        )
     }
 
     /// The files that are named, else those of the tool that are here.
-    fn found(&self, context: &Context, tool: &Tool) -> Result<Vec<PathBuf>> {
+    fn found(&self, context: &CommandContext, tool: &ImportTool) -> Result<Vec<PathBuf>> {
         if !self.files.is_empty() {
             return Ok(self.files.clone());
         }

@@ -2,21 +2,21 @@
 
 use hookloop_config::agents::profile::known;
 use hookloop_config::effective::IMPLEMENTER;
-use hookloop_core::task::TaskState;
 use serde_json::{Map, Value, json};
 
-use super::Tool;
-use super::source::Source;
-use super::taken::{Fields, Found, Taken};
-use super::tasks::Draft;
+use super::ImportTool;
+use super::octopoid_tasks::{task, tasks};
+use super::source::SourceFile;
+use crate::cli::import::fields::SourceFields;
+use crate::cli::import::import_report::{FoundHook, ImportReport};
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ImportTool = ImportTool {
     name: "octopoid",
     files: &[".octopoid/config.yaml", ".octopoid/agents.yaml", ".octopoid/flows/default.yaml"],
     read,
 };
 
-/// Its points, which are ours.
+/// Its points, which hookloop has too.
 const POINTS: [&str; 4] = ["before_submit", "after_submit", "before_merge", "after_merge"];
 /// Transitions of a flow that have steps here, and where.
 const TRANSITIONS: [(&str, &str); 2] =
@@ -28,76 +28,78 @@ type RoleAgents = (String, Vec<String>);
 /// Its names for the role that does the work.
 const IMPLEMENTERS: [&str; 2] = ["implement", IMPLEMENTER];
 
-/// What a step of its is here.
-enum Step {
+/// The equivalent of one of its steps.
+enum FlowStep {
     Same(&'static str),
     Another(&'static str, &'static str),
-    /// It happens anyway, or nowhere.
+    /// The step has no equivalent, or happens anyway.
     None(&'static str),
 }
 
-fn step(name: &str) -> Step {
+fn step(name: &str) -> FlowStep {
     match name {
-        "rebase_on_main" => Step::Same("rebase_on_main"),
-        "run_tests" => Step::Same("run_tests"),
-        "create_pr" => Step::Same("create_pr"),
-        "rebase_on_base" => Step::Another("rebase_on_main", "`rebase_on_main` is for any base"),
-        "push_branch" => Step::None("`create_pr` pushes the branch"),
-        "merge_pr" => Step::None("`hookloop merge` merges what has passed its gates"),
-        "check_ci" => Step::None("`delivery: {wait_for_checks: true}` is the default"),
-        "post_review_comment" => Step::None("a gatekeeper's findings are in the request already"),
-        _ => Step::None("there is no built-in of this name; write `command: …`"),
+        "rebase_on_main" => FlowStep::Same("rebase_on_main"),
+        "run_tests" => FlowStep::Same("run_tests"),
+        "create_pr" => FlowStep::Same("create_pr"),
+        "rebase_on_base" => FlowStep::Another("rebase_on_main", "`rebase_on_main` is for any base"),
+        "push_branch" => FlowStep::None("`create_pr` pushes the branch"),
+        "merge_pr" => FlowStep::None("`hookloop merge` merges what has passed its gates"),
+        "check_ci" => FlowStep::None("`delivery: {wait_for_checks: true}` is the default"),
+        "post_review_comment" => {
+            FlowStep::None("a gatekeeper's findings are in the request already")
+        }
+        _ => FlowStep::None("there is no built-in of this name; write `command: …`"),
     }
 }
 
-fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     if source.ends_with(&[".md"]) {
-        return task(source, taken);
+        return task(source, report);
     }
     if source.ends_with(&[".json"]) {
-        return tasks(source, taken);
+        return tasks(source, report);
     }
-    let mut file = Fields::of("", source.yaml()?)?;
+    let mut file = SourceFields::of("", source.yaml()?)?;
     if let Some(transitions) = file.take("transitions") {
-        flow(&mut file, transitions, taken)?;
+        flow(&mut file, transitions, report)?;
     } else {
-        config(&mut file, taken)?;
+        config(&mut file, report)?;
     }
-    file.finish(taken);
+    file.finish(report);
     Ok(())
 }
 
-fn config(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
-    for (point, list) in hooks("hooks", file.take("hooks"), taken)? {
-        taken.set("hooks", &point, list);
+fn config(file: &mut SourceFields, report: &mut ImportReport) -> Result<(), String> {
+    for (point, list) in hooks("hooks", file.take("hooks"), report)? {
+        report.set("hooks", &point, list);
     }
     for (name, kind) in file.object("task_types")?.each() {
         let place = format!("task_types.{name}");
-        let mut kind = Fields::of(place.as_str(), kind)?;
+        let mut kind = SourceFields::of(place.as_str(), kind)?;
         let mut ours = Map::new();
-        let lists = hooks(&format!("{place}.hooks"), kind.take("hooks"), taken)?;
+        let lists = hooks(&format!("{place}.hooks"), kind.take("hooks"), report)?;
         if !lists.is_empty() {
             ours.insert("hooks".to_owned(), Value::Object(lists));
         }
-        let roles = roles(&place, kind.take("agents"), taken)?;
+        let roles = roles(&place, kind.take("agents"), report)?;
         if !roles.is_empty() {
-            define_agents(&roles, taken);
-            taken.changed(
+            define_agents(&roles, report);
+            report.changed(
                 format!("{place}.agents"),
                 "each is defined under `agents` as Claude Code, which runs them there",
             );
             let roles = roles.into_iter().map(|(role, names)| (role, json!(names)));
             ours.insert("agents".to_owned(), Value::Object(roles.collect()));
         }
-        kind.finish(taken);
-        taken.set("task_types", &name, Value::Object(ours));
+        kind.finish(report);
+        report.set("task_types", &name, Value::Object(ours));
     }
     match file.take("agents") {
         None => {}
-        Some(Value::Object(fields)) => agent_section(fields, taken)?,
+        Some(Value::Object(fields)) => agent_section(fields, report)?,
         Some(Value::Array(list)) => {
             for entry in list {
-                listed_agent(entry, taken)?;
+                listed_agent(entry, report)?;
             }
         }
         Some(_) => return Err("`agents` is neither a list nor an object with fields".to_owned()),
@@ -105,14 +107,14 @@ fn config(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
     let mut repo = file.object("repo")?;
     for key in ["base_branch", "main_branch"] {
         if let Some(base) = repo.text(key) {
-            taken.set("delivery", "base", json!(base));
-            taken.kept(repo.place_of(key));
+            report.set("delivery", "base", json!(base));
+            report.kept(repo.place_of(key));
         }
     }
-    repo.lose(taken, &[("path", "a project is the directory of its file")]);
-    repo.finish(taken);
+    repo.lose(report, &[("path", "a project is the directory of its file")]);
+    repo.finish(report);
     file.lose(
-        taken,
+        report,
         &[
             ("server", "`store: nats://…` is what machines share"),
             ("mode", "`store: nats://…` is what machines share"),
@@ -126,32 +128,33 @@ fn config(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
 }
 
 /// Limits of all agents, and agents by name.
-fn agent_section(fields: Map<String, Value>, taken: &mut Taken) -> Result<(), String> {
-    let mut agents = Fields::of("agents", Value::Object(fields))?;
+fn agent_section(fields: Map<String, Value>, report: &mut ImportReport) -> Result<(), String> {
+    let mut agents = SourceFields::of("agents", Value::Object(fields))?;
     if let Some(most) = agents.number("max_concurrent").filter(|most| *most > 0) {
-        taken.set("scheduling", "wip", json!(most));
-        taken.changed(
+        report.set("scheduling", "wip", json!(most));
+        report.changed(
             "agents.max_concurrent",
             "`scheduling: {wip}`: tasks in hands at once, over all machines",
         );
     }
     agents.lose(
-        taken,
+        report,
         &[
             ("max_breakdown_depth", "tasks are broken down by hand, or by an agent's tools"),
             ("models", "hookloop run --model, or `agents: {NAME: {model}}`"),
         ],
     );
     for name in agents.keys_of_objects() {
-        let fields = Fields::of(format!("agents.{name}"), agents.take(&name).unwrap_or_default())?;
-        define_agent(&name, fields, taken)?;
+        let fields =
+            SourceFields::of(format!("agents.{name}"), agents.take(&name).unwrap_or_default())?;
+        define_agent(&name, fields, report)?;
     }
-    agents.finish(taken);
+    agents.finish(report);
     Ok(())
 }
 
 /// An agent in a list: a name, or an object that has one.
-fn listed_agent(entry: Value, taken: &mut Taken) -> Result<(), String> {
+fn listed_agent(entry: Value, report: &mut ImportReport) -> Result<(), String> {
     let (name, entry) = match entry {
         Value::String(name) => (Some(name), Value::Null),
         Value::Object(mut entry) => match entry.shift_remove("name") {
@@ -161,67 +164,77 @@ fn listed_agent(entry: Value, taken: &mut Taken) -> Result<(), String> {
         _ => (None, Value::Null),
     };
     match name.filter(|name| !name.trim().is_empty()) {
-        Some(name) => define_agent(&name, Fields::of(format!("agents.{name}"), entry)?, taken),
+        Some(name) => {
+            define_agent(&name, SourceFields::of(format!("agents.{name}"), entry)?, report)
+        }
         None => {
-            taken.lose("agents: an entry", "it has no name");
+            report.lose("agents: an entry", "it has no name");
             Ok(())
         }
     }
 }
 
 /// Defines an agent with its own settings.
-fn define_agent(name: &str, mut entry: Fields, taken: &mut Taken) -> Result<(), String> {
+fn define_agent(
+    name: &str,
+    mut entry: SourceFields,
+    report: &mut ImportReport,
+) -> Result<(), String> {
     let place = entry.place().to_owned();
     if entry.flag("enabled") == Some(false) {
-        taken.lose(place, "left out: it is not enabled there");
+        report.lose(place, "left out: it is not enabled there");
         return Ok(());
     }
     let mut agent = Map::from_iter([("kind".to_owned(), json!("claude"))]);
     if let Some(model) = entry.text("model") {
         agent.insert("model".to_owned(), json!(model));
     }
-    let lists = hooks(&format!("{place}.hooks"), entry.take("hooks"), taken)?;
+    let lists = hooks(&format!("{place}.hooks"), entry.take("hooks"), report)?;
     if !lists.is_empty() {
         agent.insert("hooks".to_owned(), Value::Object(lists));
     }
     let role = entry.text("role").or_else(|| entry.text("type")).unwrap_or_default();
     if IMPLEMENTERS.contains(&role.as_str()) {
-        choose_agent(name, taken);
+        choose_agent(name, report);
     } else if !role.is_empty() {
         let why = format!("agents have no roles: hookloop worker --agent {name}");
-        taken.lose(entry.place_of("role"), why);
+        report.lose(entry.place_of("role"), why);
     }
-    taken.set("agents", name, Value::Object(agent));
-    taken.changed(place, "defined as Claude Code, which runs it there");
+    report.set("agents", name, Value::Object(agent));
+    report.changed(place, "defined as Claude Code, which runs it there");
     entry.lose(
-        taken,
+        report,
         &[
             ("max_concurrent", "hookloop worker --jobs N"),
             ("interval_seconds", "a worker takes a task when one is ready"),
             ("max_turns", "`limits: {iterations: N}`"),
         ],
     );
-    entry.finish(taken);
+    entry.finish(report);
     Ok(())
 }
 
 /// Makes this the agent of sessions, if no other is.
-fn choose_agent(name: &str, taken: &mut Taken) {
-    let is_chosen = taken.config.get("loop").is_some_and(|it| it.get("agent").is_some());
+fn choose_agent(name: &str, report: &mut ImportReport) {
+    let is_chosen = report.config.get("loop").is_some_and(|it| it.get("agent").is_some());
     if !is_chosen {
-        taken.set("loop", "agent", json!(name));
+        report.set("loop", "agent", json!(name));
     }
 }
 
-/// The agents of a type by role. A list without roles has those that implement.
-fn roles(place: &str, value: Option<Value>, taken: &mut Taken) -> Result<Vec<RoleAgents>, String> {
+/// Returns the agents of a type by role. A list without roles names implementers.
+fn roles(
+    place: &str,
+    value: Option<Value>,
+    report: &mut ImportReport,
+) -> Result<Vec<RoleAgents>, String> {
     let place = format!("{place}.agents");
     let value = match value {
         None => return Ok(Vec::new()),
         Some(Value::Object(roles)) => Value::Object(roles),
         Some(names) => json!({ IMPLEMENTER: names }),
     };
-    let mut fields = Fields::of(place, value)?;
+    let mut fields = SourceFields::of(place, value)?;
     let mut roles = Vec::new();
     for role in fields.keys() {
         let names = fields.texts(&role);
@@ -229,20 +242,20 @@ fn roles(place: &str, value: Option<Value>, taken: &mut Taken) -> Result<Vec<Rol
             roles.push((role, names));
         }
     }
-    fields.finish(taken);
+    fields.finish(report);
     Ok(roles)
 }
 
-/// Defines the agents that a type names: a type whose agents nobody defines is worked on by none.
-fn define_agents(roles: &[RoleAgents], taken: &mut Taken) {
+/// Defines the agents that a type names: without definitions no agent works on the type.
+fn define_agents(roles: &[RoleAgents], report: &mut ImportReport) {
     for (role, names) in roles {
         for name in names.iter().filter(|name| known(name).is_none()) {
-            let is_defined = taken.config.get("agents").is_some_and(|it| it.get(name).is_some());
+            let is_defined = report.config.get("agents").is_some_and(|it| it.get(name).is_some());
             if !is_defined {
-                taken.set("agents", name, json!({ "kind": "claude" }));
+                report.set("agents", name, json!({ "kind": "claude" }));
             }
             if role == IMPLEMENTER {
-                choose_agent(name, taken);
+                choose_agent(name, report);
             }
         }
     }
@@ -252,20 +265,20 @@ fn define_agents(roles: &[RoleAgents], taken: &mut Taken) {
 fn hooks(
     place: &str,
     value: Option<Value>,
-    taken: &mut Taken,
+    report: &mut ImportReport,
 ) -> Result<Map<String, Value>, String> {
-    let mut points = Fields::of(place, value.unwrap_or(Value::Null))?;
+    let mut points = SourceFields::of(place, value.unwrap_or(Value::Null))?;
     let mut lists = Map::new();
     for point in POINTS {
         let mut list = Vec::new();
         for entry in points.list(point) {
-            list.extend(entry_of(&format!("{place}.{point}"), point, entry, taken)?);
+            list.extend(entry_of(&format!("{place}.{point}"), point, entry, report)?);
         }
         if !list.is_empty() {
             lists.insert(point.to_owned(), Value::Array(list));
         }
     }
-    points.finish(taken);
+    points.finish(report);
     Ok(lists)
 }
 
@@ -273,16 +286,16 @@ fn entry_of(
     place: &str,
     point: &str,
     entry: Value,
-    taken: &mut Taken,
+    report: &mut ImportReport,
 ) -> Result<Option<Value>, String> {
     if let Value::String(name) = entry {
-        return Ok(named(place, point, &name, taken));
+        return Ok(named(place, point, &name, report));
     }
-    let mut entry = Fields::of(place, entry)?;
+    let mut entry = SourceFields::of(place, entry)?;
     let names = entry.list("gatekeeper");
     let names: Vec<String> =
         names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
-    entry.finish(taken);
+    entry.finish(report);
     if names.is_empty() {
         return Ok(None);
     }
@@ -290,178 +303,90 @@ fn entry_of(
         let prompt = format!(
             "Review the change as the gatekeeper `{name}`: say what must be mended before it is merged."
         );
-        taken.set("gatekeepers", name, json!({ "prompt": prompt }));
+        report.set("gatekeepers", name, json!({ "prompt": prompt }));
     }
     let why = "`gatekeepers` says what each looks for; write yours there";
-    taken.changed(format!("{place}: gatekeeper {}", names.join(", ")), why);
+    report.changed(format!("{place}: gatekeeper {}", names.join(", ")), why);
     Ok(Some(json!({ "gatekeeper": names })))
 }
 
-fn named(place: &str, point: &str, name: &str, taken: &mut Taken) -> Option<Value> {
+fn named(place: &str, point: &str, name: &str, report: &mut ImportReport) -> Option<Value> {
     let what = format!("{place}: {name}");
     let (ours, change) = match step(name) {
-        Step::Same(ours) => (ours, None),
-        Step::Another(ours, why) => (ours, Some(why)),
-        Step::None(why) => {
-            taken.lose(what, why);
+        FlowStep::Same(ours) => (ours, None),
+        FlowStep::Another(ours, why) => (ours, Some(why)),
+        FlowStep::None(why) => {
+            report.lose(what, why);
             return None;
         }
     };
     let entry = Map::from_iter([("use".to_owned(), Value::from(ours))]);
-    match (taken.check(point, &entry), change) {
+    match (report.check(point, &entry), change) {
         (Err(why), _) => {
-            taken.lose(what, why);
+            report.lose(what, why);
             return None;
         }
-        (Ok(()), Some(why)) => taken.changed(what, why),
-        (Ok(()), None) => taken.kept(what),
+        (Ok(()), Some(why)) => report.changed(what, why),
+        (Ok(()), None) => report.kept(what),
     }
     Some(Value::Object(entry))
 }
 
-fn flow(file: &mut Fields, transitions: Value, taken: &mut Taken) -> Result<(), String> {
+fn flow(
+    file: &mut SourceFields,
+    transitions: Value,
+    report: &mut ImportReport,
+) -> Result<(), String> {
     let name = file.text("name").unwrap_or_default();
     file.take("description");
-    let mut transitions = Fields::of("transitions", transitions)?;
+    let mut transitions = SourceFields::of("transitions", transitions)?;
     for (theirs, point) in TRANSITIONS {
         let mut steps = transitions.object(theirs)?;
         let mut list = Vec::new();
         for run in steps.list("runs").into_iter().chain(steps.list("checks")) {
             let place = format!("{name}: {theirs}");
             match run.as_str() {
-                Some(run) => list.extend(named(&place, point, run, taken)),
-                None => taken.lose(place, "a step that is not a name"),
+                Some(run) => list.extend(named(&place, point, run, report)),
+                None => report.lose(place, "a step that is not a name"),
             }
         }
-        // A flow says the order; what the configuration lists is what there was before flows.
+        // A flow gives the order; the list in the configuration is older than flows.
         if !list.is_empty() {
-            taken.set("hooks", point, Value::Array(list));
+            report.set("hooks", point, Value::Array(list));
         }
         for condition in steps.list("conditions") {
-            let mut condition = Fields::of(format!("{name}: {theirs}"), condition)?;
+            let mut condition = SourceFields::of(format!("{name}: {theirs}"), condition)?;
             if let Some(agent) = condition.text("agent") {
                 let prompt = format!(
                     "Review the change as `{agent}`: say what must be mended before it is merged."
                 );
-                taken.set("gatekeepers", &agent, json!({ "prompt": prompt }));
-                let found = Found::new(theirs, &agent).with("gatekeeper", json!([agent]));
-                taken.hook(point, found, &["`gatekeepers` says what it looks for".to_owned()]);
+                report.set("gatekeepers", &agent, json!({ "prompt": prompt }));
+                let found = FoundHook::new(theirs, &agent).with("gatekeeper", json!([agent]));
+                report.hook(point, found, &["`gatekeepers` says what it looks for".to_owned()]);
             } else if let Some(script) = condition.text("script") {
-                let found = Found::new(theirs, &script).with("command", script.as_str());
-                taken.hook(point, found, &[]);
+                let found = FoundHook::new(theirs, &script).with("command", script.as_str());
+                report.hook(point, found, &[]);
             } else {
                 let condition = condition.text("name").unwrap_or_default();
                 let why = "a person decides with `hookloop merge`; there is no other condition";
-                taken.lose(format!("{name}: {theirs}: condition {condition}"), why);
+                report.lose(format!("{name}: {theirs}: condition {condition}"), why);
             }
             condition.take("name");
             condition.take("type");
-            condition.lose(taken, &[("on_fail", "work that is refused goes back to its agent")]);
-            condition.finish(taken);
+            condition.lose(report, &[("on_fail", "work that is refused goes back to its agent")]);
+            condition.finish(report);
         }
         steps.lose(
-            taken,
+            report,
             &[
                 ("agent", "hookloop worker --agent"),
                 ("on_checks_fail", "work that is refused goes back to its agent"),
             ],
         );
-        steps.finish(taken);
+        steps.finish(report);
     }
     for (left, _) in transitions.each() {
-        taken.lose(format!("{name}: {left}"), "tasks have the states of docs/tasks.md");
+        report.lose(format!("{name}: {left}"), "tasks have the states of docs/tasks.md");
     }
     Ok(())
-}
-
-/// A task as it is written to a file: a title, lines of `KEY: value`, and text.
-fn task(source: &Source, taken: &mut Taken) -> Result<(), String> {
-    let mut lines = source.text.lines();
-    let title = lines.next().unwrap_or_default().trim_start_matches('#').trim();
-    let Some((id, title)) = title.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
-        return Err("its first line is not `# [TASK-…] title`".to_owned());
-    };
-    let mut draft = Draft { id: id.to_owned(), goal: title.trim().to_owned(), ..Draft::default() };
-    let mut rest: Vec<&str> = Vec::new();
-    for line in lines {
-        let key = line.split_once(": ").filter(|(key, _)| {
-            rest.is_empty()
-                && !key.is_empty()
-                && key.chars().all(|c| c.is_ascii_uppercase() || c == '_')
-        });
-        match key {
-            Some(("ROLE", role)) => draft.labels.push(role.trim().to_owned()),
-            Some(("PRIORITY", priority)) => draft.priority = level(priority, taken),
-            Some(("TYPE", kind)) => draft.kind = Some(kind.trim().to_owned()),
-            Some(("BLOCKED_BY", on)) => draft.depends_on = ids(on),
-            Some(("CREATED", at)) => {
-                draft.created_at = Some(format!("{}Z", at.trim().trim_end_matches('Z')))
-            }
-            Some((key, _)) => taken.lose(key, "not known here"),
-            None if line.trim().is_empty() && rest.is_empty() => {}
-            None => rest.push(line),
-        }
-    }
-    let criteria = rest.iter().filter_map(|line| line.trim().strip_prefix("- [ ] "));
-    draft.deliverables = criteria.map(str::to_owned).collect();
-    draft.description.push(("", rest.join("\n")));
-    taken.kept("tasks");
-    draft.take(taken);
-    Ok(())
-}
-
-/// Tasks as its server lists them.
-fn tasks(source: &Source, taken: &mut Taken) -> Result<(), String> {
-    let list = match source.json()? {
-        Value::Object(mut answer) => answer.shift_remove("tasks").unwrap_or(Value::Null),
-        list => list,
-    };
-    let Value::Array(list) = list else { return Err("this is not a list of tasks".to_owned()) };
-    for task in list {
-        let mut task = Fields::of("tasks", task)?;
-        let Some(id) = task.text("id") else {
-            taken.lose("a task", "it has no id");
-            continue;
-        };
-        let queue = task.text("queue").unwrap_or_default();
-        let is_done = queue == "done";
-        if !["incoming", "done"].contains(&queue.as_str()) {
-            taken.changed(format!("queue {queue}"), "ready here: nobody works on it yet");
-        }
-        let title =
-            task.text("title").or_else(|| task.text("file_path")).unwrap_or_else(|| id.clone());
-        let blocked_by = task.text("blocked_by").unwrap_or_default();
-        Draft {
-            goal: title,
-            labels: task.text("role").into_iter().collect(),
-            priority: task.text("priority").and_then(|text| level(&text, taken)),
-            kind: task.text("type"),
-            depends_on: ids(&blocked_by),
-            state: is_done.then_some(TaskState::Completed),
-            description: vec![("", task.text("execution_notes").unwrap_or_default())],
-            created_at: task.text("created_at"),
-            completed_at: task.text("completed_at"),
-            id,
-            ..Draft::default()
-        }
-        .take(taken);
-        taken.kept("tasks");
-        task.finish(taken);
-    }
-    Ok(())
-}
-
-/// `P0` is 0.
-fn level(text: &str, taken: &mut Taken) -> Option<u64> {
-    let level = text.trim().trim_start_matches('P').parse().ok();
-    if level.is_none() {
-        taken.lose(format!("priority {text}"), "left out: it is not a priority that is known");
-    }
-    level
-}
-
-/// Ids with commas between them.
-fn ids(text: &str) -> Vec<String> {
-    let ids = text.split(',').map(str::trim).filter(|id| !id.is_empty());
-    ids.map(str::to_owned).collect()
 }

@@ -8,12 +8,13 @@ use hookloop_core::session::plan::Dollars;
 use hookloop_core::task::TaskState;
 use serde_json::json;
 
-use super::Tool;
-use super::source::Source;
-use super::taken::{Fields, Found, Taken};
-use super::tasks::{Draft, id_of};
+use super::ImportTool;
+use super::source::SourceFile;
+use super::tasks::{TaskDraft, id_of};
+use crate::cli::import::fields::SourceFields;
+use crate::cli::import::import_report::{FoundHook, ImportReport};
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ImportTool = ImportTool {
     name: "ralph",
     files: &[
         "ralph.yml",
@@ -41,45 +42,45 @@ const PHASES: [(&str, &str); 8] = [
 ];
 /// Shells whose `-c` takes a line.
 const SHELLS: [&str; 4] = ["sh", "/bin/sh", "bash", "/bin/bash"];
-/// What a gate may take there that says nothing, and a hook.
+/// The timeout of a gate that sets none, and of a hook.
 const GATE_TIMEOUT: &str = "10m";
 
-fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     if source.ends_with(&[".jsonl"]) {
-        tasks(source, taken)
+        tasks(source, report)
     } else if source.ends_with(&[".json"]) {
-        stories(source, taken)
+        stories(source, report)
     } else if source.ends_with(&[".md"]) {
-        plan(source, taken);
+        plan(source, report);
         Ok(())
     } else {
-        config(source, taken)
+        config(source, report)
     }
 }
 
-fn config(source: &Source, taken: &mut Taken) -> Result<(), String> {
-    let mut file = Fields::of("", source.yaml()?)?;
+fn config(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
+    let mut file = SourceFields::of("", source.yaml()?)?;
     let mut looping = file.object("event_loop")?;
-    limits(&mut looping, taken);
-    looping.finish(taken);
+    limits(&mut looping, report);
+    looping.finish(report);
     // The same without its section is how the first version wrote it.
-    limits(&mut file, taken);
+    limits(&mut file, report);
     let mut cli = file.object("cli")?;
     for (place, backend) in [("cli.backend", cli.text("backend")), ("agent", file.text("agent"))] {
         let Some(backend) = backend else { continue };
         match known(&backend) {
             Some(agent) => {
-                taken.set("loop", "agent", json!(agent.name));
-                taken.kept(place);
+                report.set("loop", "agent", json!(agent.name));
+                report.kept(place);
             }
-            None => taken.lose(
+            None => report.lose(
                 format!("{place}: {backend}"),
                 "hookloop run --agent 'acp:PROGRAM' or 'command:PROGRAM'",
             ),
         }
     }
     cli.lose(
-        taken,
+        report,
         &[
             ("command", "`agents: {NAME: {kind: command, command: …}}`"),
             ("args", "`agents: {NAME: {args: […]}}`"),
@@ -89,17 +90,17 @@ fn config(source: &Source, taken: &mut Taken) -> Result<(), String> {
             ("idle_timeout_secs", "`limits: {turn: 30m}`"),
         ],
     );
-    cli.finish(taken);
-    gates(&mut file, taken)?;
-    hooks(&mut file, taken)?;
+    cli.finish(report);
+    gates(&mut file, report)?;
+    hooks(&mut file, report)?;
     for (hat, _) in file.object("hats")?.each() {
-        taken.lose(
+        report.lose(
             format!("hats.{hat}"),
             "no roles that pass events on: gates, gatekeepers and types of tasks do that",
         );
     }
     file.lose(
-        taken,
+        report,
         &[
             ("events", "events are those of docs/log.md"),
             ("core", "`loop: {prompt: FILE}` is what every prompt is made from"),
@@ -118,40 +119,42 @@ fn config(source: &Source, taken: &mut Taken) -> Result<(), String> {
             ("_suppress_warnings", "of its own messages"),
         ],
     );
-    file.finish(taken);
+    file.finish(report);
     Ok(())
 }
 
-fn limits(file: &mut Fields, taken: &mut Taken) {
+fn limits(file: &mut SourceFields, report: &mut ImportReport) {
     let numbers = [("max_iterations", "iterations"), ("max_consecutive_failures", "errors")];
     for (theirs, ours) in numbers {
         if let Some(number) = file.number(theirs) {
-            taken.set_or_lose("limits", ours, json!(number), file.place_of(theirs));
+            report.set_or_lose("limits", ours, json!(number), file.place_of(theirs));
         }
     }
     for theirs in ["max_runtime_seconds", "max_runtime"] {
         if let Some(seconds) = file.number(theirs) {
             let longest = TIMEOUT_MAX_MS / 1_000;
             if seconds > longest {
-                taken.set("limits", "duration", json!(format!("{longest}s")));
-                taken.changed(file.place_of(theirs), "a session ends after a day");
+                report.set("limits", "duration", json!(format!("{longest}s")));
+                report.changed(file.place_of(theirs), "a session ends after a day");
                 continue;
             }
             let length = json!(format!("{seconds}s"));
-            taken.set_or_lose("limits", "duration", length, file.place_of(theirs));
+            report.set_or_lose("limits", "duration", length, file.place_of(theirs));
         }
     }
     for theirs in ["max_cost_usd", "max_cost"] {
         if let Some(dollars) = file.decimal(theirs) {
             match Dollars::new(dollars) {
-                Ok(_) => taken.set_or_lose("limits", "cost", json!(dollars), file.place_of(theirs)),
-                Err(error) => taken.lose(file.place_of(theirs), error.to_string()),
+                Ok(_) => {
+                    report.set_or_lose("limits", "cost", json!(dollars), file.place_of(theirs))
+                }
+                Err(error) => report.lose(file.place_of(theirs), error.to_string()),
             }
         }
     }
     let promise = "an agent says `<promise>COMPLETE</promise>`, and gates say whether it is";
     file.lose(
-        taken,
+        report,
         &[
             ("prompt", "hookloop run \"…\""),
             ("prompt_file", "hookloop run --spec FILE"),
@@ -170,47 +173,47 @@ fn limits(file: &mut Fields, taken: &mut Taken) {
     );
 }
 
-fn gates(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
+fn gates(file: &mut SourceFields, report: &mut ImportReport) -> Result<(), String> {
     let mut pressure = file.object("backpressure")?;
     for gate in pressure.list("gates") {
-        let mut gate = Fields::of("backpressure.gates", gate)?;
+        let mut gate = SourceFields::of("backpressure.gates", gate)?;
         let name = gate.text("name").unwrap_or_default();
         let Some(command) = gate.text("command") else {
-            taken.lose(format!("backpressure.gates: {name}"), "a gate without a command");
+            report.lose(format!("backpressure.gates: {name}"), "a gate without a command");
             continue;
         };
-        let mut found = Found::new(&format!("backpressure.gates.{name}"), &command);
+        let mut found = FoundHook::new(&format!("backpressure.gates.{name}"), &command);
         if !name.is_empty() {
             found = found.with("name", name.as_str());
         }
         let found = found.with("command", command.as_str()).with("timeout", GATE_TIMEOUT);
-        gate.lose(taken, &[("on_fail", "the agent is told what failed, from the output")]);
-        gate.finish(taken);
-        taken.hook("stop", found, &[]);
+        gate.lose(report, &[("on_fail", "the agent is told what failed, from the output")]);
+        gate.finish(report);
+        report.hook("stop", found, &[]);
     }
-    pressure.finish(taken);
+    pressure.finish(report);
     Ok(())
 }
 
-fn hooks(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
+fn hooks(file: &mut SourceFields, report: &mut ImportReport) -> Result<(), String> {
     let mut hooks = file.object("hooks")?;
     let is_off = hooks.flag("enabled") == Some(false);
     let mut defaults = hooks.object("defaults")?;
     let usual = defaults.number("timeout_seconds");
     defaults.lose(
-        taken,
+        report,
         &[
             ("max_output_bytes", "output is kept whole"),
             ("suspend_mode", "hookloop pause, by hand"),
         ],
     );
-    defaults.finish(taken);
+    defaults.finish(report);
     let mut events = hooks.object("events")?;
     for (phase, point) in PHASES {
         for spec in events.list(phase) {
-            let mut spec = Fields::of(format!("hooks.{phase}"), spec)?;
+            let mut spec = SourceFields::of(format!("hooks.{phase}"), spec)?;
             let words = spec.texts("command");
-            let mut found = Found::new(phase, &words.join(" "));
+            let mut found = FoundHook::new(phase, &words.join(" "));
             if let Some(name) = spec.text("name") {
                 found = found.with("name", name);
             }
@@ -244,36 +247,36 @@ fn hooks(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
                 )),
             }
             spec.lose(
-                taken,
+                report,
                 &[
                     ("max_output_bytes", "output is kept whole"),
                     ("suspend_mode", "hookloop pause, by hand"),
                     ("mutate", "a hook's output is piped: `pipe_output: true`"),
                 ],
             );
-            spec.finish(taken);
-            taken.hook(point, found, &changes);
+            spec.finish(report);
+            report.hook(point, found, &changes);
         }
     }
     for (left, _) in events.each() {
-        taken.lose(format!("hooks.{left}"), "nothing here happens at that moment");
+        report.lose(format!("hooks.{left}"), "nothing here happens at that moment");
     }
-    hooks.finish(taken);
+    hooks.finish(report);
     Ok(())
 }
 
 /// Tasks of the orchestrator, one a line.
-fn tasks(source: &Source, taken: &mut Taken) -> Result<(), String> {
+fn tasks(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     for line in source.json_lines() {
         let (_, value) = line?;
-        let mut task = Fields::of("tasks", value)?;
+        let mut task = SourceFields::of("tasks", value)?;
         let status = task.text("status").unwrap_or_default();
         if status == "failed" {
-            taken.changed("status failed", "ready here: somebody may try again");
+            report.changed("status failed", "ready here: somebody may try again");
         } else if !["", "open", "closed"].contains(&status.as_str()) {
-            taken.changed(format!("status {status}"), "ready here: nobody works on it yet");
+            report.changed(format!("status {status}"), "ready here: nobody works on it yet");
         }
-        Draft {
+        TaskDraft {
             id: task.text("id").unwrap_or_default(),
             goal: task.text("title").unwrap_or_default(),
             description: vec![("", task.text("description").unwrap_or_default())],
@@ -283,31 +286,31 @@ fn tasks(source: &Source, taken: &mut Taken) -> Result<(), String> {
             state: (status == "closed").then_some(TaskState::Completed),
             created_at: task.text("created"),
             completed_at: task.text("closed"),
-            ..Draft::default()
+            ..TaskDraft::default()
         }
-        .take(taken);
-        taken.kept("tasks");
+        .take(report);
+        report.kept("tasks");
         task.lose(
-            taken,
+            report,
             &[
                 ("key", "ids do that"),
                 ("loop_id", "a claim says who works on it"),
                 ("started", "nobody works on it yet"),
             ],
         );
-        task.finish(taken);
+        task.finish(report);
     }
     Ok(())
 }
 
 /// Stories of a product, as `prd.json` has them.
-fn stories(source: &Source, taken: &mut Taken) -> Result<(), String> {
-    let mut file = Fields::of("", source.json()?)?;
+fn stories(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
+    let mut file = SourceFields::of("", source.json()?)?;
     let product = file.text("description").unwrap_or_default();
     for story in file.list("userStories") {
-        let mut story = Fields::of("userStories", story)?;
+        let mut story = SourceFields::of("userStories", story)?;
         let has_passed = story.is_true("passes");
-        Draft {
+        TaskDraft {
             id: story.text("id").unwrap_or_default(),
             goal: story.text("title").unwrap_or_default(),
             description: vec![
@@ -318,25 +321,25 @@ fn stories(source: &Source, taken: &mut Taken) -> Result<(), String> {
             deliverables: story.texts("acceptanceCriteria"),
             priority: story.number("priority").map(|n| n.saturating_sub(1)),
             state: has_passed.then_some(TaskState::Completed),
-            ..Draft::default()
+            ..TaskDraft::default()
         }
-        .take(taken);
-        taken.kept("userStories");
-        story.finish(taken);
+        .take(report);
+        report.kept("userStories");
+        story.finish(report);
     }
     file.lose(
-        taken,
+        report,
         &[
             ("project", "hookloop.yaml has `project:`"),
             ("branchName", "a task has a branch of its own: docs/delivery.md"),
         ],
     );
-    file.finish(taken);
+    file.finish(report);
     Ok(())
 }
 
 /// A plan: each line that can be ticked off is a task, under the heading it stands below.
-fn plan(source: &Source, taken: &mut Taken) {
+fn plan(source: &SourceFile, report: &mut ImportReport) {
     let mut heading = String::new();
     let mut seen = BTreeMap::new();
     let mut is_code = false;
@@ -357,18 +360,18 @@ fn plan(source: &Source, taken: &mut Taken) {
             continue;
         };
         if !["", " ", "x", "X"].contains(&mark) {
-            taken.changed(format!("the mark [{mark}]"), "ready here: nobody works on it yet");
+            report.changed(format!("the mark [{mark}]"), "ready here: nobody works on it yet");
         }
         let goal = goal.trim().to_owned();
-        Draft {
+        TaskDraft {
             id: id_of("plan", &goal, &mut seen),
             description: vec![("Part of", heading.clone())],
             state: matches!(mark.trim(), "x" | "X").then_some(TaskState::Completed),
             goal,
-            ..Draft::default()
+            ..TaskDraft::default()
         }
-        .take(taken);
-        taken.kept("lines that can be ticked off");
+        .take(report);
+        report.kept("lines that can be ticked off");
     }
 }
 

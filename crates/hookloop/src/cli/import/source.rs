@@ -1,4 +1,4 @@
-//! A file of another tool, read within limits: what is too large, no text, or a way out of the directory is refused.
+//! Reads a file of another tool; it rejects files that are too large, not text, or outside the directory.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// The longest file that is read.
 const FILE_MAX: u64 = 64 * 1024 * 1024;
-/// The longest that is one document: what is longer is lines.
+/// The largest file that is one document; larger files must be lines.
 const DOCUMENT_MAX: usize = 4 * 1024 * 1024;
 /// Of a document in YAML.
 const NODES_MAX: usize = 100_000;
@@ -18,19 +18,19 @@ const ANCHORS_MAX: usize = 100;
 const ALIASES_MAX: usize = 1_000;
 
 /// A file that was read.
-pub(super) struct Source {
+pub(super) struct SourceFile {
     pub(super) path: PathBuf,
     pub(super) text: String,
 }
 
-impl Source {
-    pub(super) fn read(path: &Path) -> Result<Source, String> {
+impl SourceFile {
+    pub(super) fn read(path: &Path) -> Result<SourceFile, String> {
         let said = |error: std::io::Error| error.to_string();
         let found = fs::symlink_metadata(path).map_err(said)?;
         if found.is_symlink() && leads_out(path) {
             return Err("this is a link that leads out of its directory".to_owned());
         }
-        // It could be a pipe that nobody writes to.
+        // The path could be a pipe without a writer.
         let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
         let file = File::options().read(true).custom_flags(flags).open(path).map_err(said)?;
         if !file.metadata().map_err(said)?.is_file() {
@@ -46,7 +46,7 @@ impl Source {
             format!("line {} is not UTF-8", line.count())
         })?;
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
-        Ok(Source { path: path.to_owned(), text })
+        Ok(SourceFile { path: path.to_owned(), text })
     }
 
     /// The name of the file, without its directory.
@@ -91,9 +91,10 @@ impl Source {
     }
 
     fn check_length(&self) -> Result<(), String> {
-        match self.text.len() > DOCUMENT_MAX {
-            true => Err(format!("it is longer than {DOCUMENT_MAX} bytes, which are enough")),
-            false => Ok(()),
+        if self.text.len() > DOCUMENT_MAX {
+            Err(format!("it is longer than {DOCUMENT_MAX} bytes, which are enough"))
+        } else {
+            Ok(())
         }
     }
 }

@@ -3,12 +3,13 @@
 use hookloop_core::task::{TaskObstacle, TaskState};
 use serde_json::{Value, json};
 
-use super::Tool;
-use super::source::Source;
-use super::taken::{Fields, Taken};
-use super::tasks::Draft;
+use super::ImportTool;
+use super::source::SourceFile;
+use super::tasks::TaskDraft;
+use crate::cli::import::fields::SourceFields;
+use crate::cli::import::import_report::ImportReport;
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ImportTool = ImportTool {
     name: "task-copilot",
     files: &[".mcp.json", ".claude/settings.json", "task-copilot.json"],
     read,
@@ -17,24 +18,24 @@ pub(super) const TOOL: Tool = Tool {
 /// How its server is called where it is configured.
 const SERVER: &str = "task-copilot";
 
-fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
+fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
     let value = source.json()?;
     if value.is_array() || value.get("tasks").is_some() {
-        return tasks(value, taken);
+        return tasks(value, report);
     }
-    let mut file = Fields::of("", value)?;
+    let mut file = SourceFields::of("", value)?;
     for (name, server) in file.object("mcpServers")?.each() {
         if !is_task_copilot(&name, &server) {
             // Other servers stay with the agent.
             continue;
         }
-        taken.changed(
+        report.changed(
             format!("mcpServers.{name}"),
             "hookloop's server has its tools: `claude mcp add --scope project hookloop -- hookloop mcp`, then remove this \
              entry",
         );
         // Its recommended hook: promises first, then validation.
-        taken.set("loop", "stop_when", json!("default"));
+        report.set("loop", "stop_when", json!("default"));
     }
     Ok(())
 }
@@ -45,14 +46,14 @@ fn is_task_copilot(name: &str, server: &Value) -> bool {
     name == SERVER || words.into_iter().any(is_of_it)
 }
 
-fn tasks(value: Value, taken: &mut Taken) -> Result<(), String> {
+fn tasks(value: Value, report: &mut ImportReport) -> Result<(), String> {
     let list = match value {
         Value::Object(mut answer) => answer.shift_remove("tasks").unwrap_or(Value::Null),
         list => list,
     };
     let Value::Array(list) = list else { return Err("this is not a list of tasks".to_owned()) };
     for task in list {
-        let mut task = Fields::of("tasks", task)?;
+        let mut task = SourceFields::of("tasks", task)?;
         let status = task.text("status").unwrap_or_default();
         let (state, blocked) = match status.as_str() {
             "completed" => (Some(TaskState::Completed), None),
@@ -62,17 +63,17 @@ fn tasks(value: Value, taken: &mut Taken) -> Result<(), String> {
                 (Some(TaskState::Blocked), Some(reason))
             }
             "cancelled" => {
-                taken.lose("tasks that are cancelled", "they are not work to be done");
+                report.lose("tasks that are cancelled", "they are not work to be done");
                 continue;
             }
             "pending" | "" => (None, None),
             other => {
-                taken.changed(format!("status {other}"), "ready here: nobody works on it yet");
+                report.changed(format!("status {other}"), "ready here: nobody works on it yet");
                 (None, None)
             }
         };
         let mut metadata = task.object("metadata")?;
-        let draft = Draft {
+        let draft = TaskDraft {
             id: task.text("id").unwrap_or_default(),
             goal: task.text("title").unwrap_or_default(),
             description: vec![
@@ -83,11 +84,11 @@ fn tasks(value: Value, taken: &mut Taken) -> Result<(), String> {
             depends_on: metadata.texts("dependencies"),
             state,
             created_at: task.text("createdAt"),
-            ..Draft::default()
+            ..TaskDraft::default()
         };
         task.take("updatedAt");
         task.lose(
-            taken,
+            report,
             &[
                 ("prdId", "there is no place for it; write it into the description"),
                 ("assignedAgent", "a claim says who works on a task"),
@@ -95,12 +96,12 @@ fn tasks(value: Value, taken: &mut Taken) -> Result<(), String> {
                 ("hasWorkProducts", "work products are not taken over"),
             ],
         );
-        metadata.finish(taken);
-        task.finish(taken);
-        taken.kept("tasks");
-        let before = taken.tasks.len();
-        draft.take(taken);
-        if let (Some(reason), Some(task)) = (blocked, taken.tasks.get_mut(before)) {
+        metadata.finish(report);
+        task.finish(report);
+        report.kept("tasks");
+        let before = report.tasks.len();
+        draft.take(report);
+        if let (Some(reason), Some(task)) = (blocked, report.tasks.get_mut(before)) {
             task.blocked = Some(TaskObstacle { reason, required_knowledge: None });
         }
     }

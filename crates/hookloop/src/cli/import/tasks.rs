@@ -12,50 +12,53 @@ use hookloop_engine::bulk::{self, Line};
 use hookloop_engine::command_outcome::Done;
 use hookloop_engine::project::Project;
 
-use super::taken::Taken;
-use crate::cli::Context;
-use crate::error::CliError;
-use crate::output::Result;
-use crate::progress::Progress;
+use crate::cli::context::CommandContext;
+use crate::cli::import::import_report::ImportReport;
+use crate::error::{CliError, Result};
+use crate::progress::ProgressBar;
 
 /// Tasks of one import; more come by `hookloop task import`.
 pub(super) const TASKS_MAX: usize = 200_000;
 
-pub(super) struct Added {
+pub(super) struct AddedTasks {
     pub(super) added: u64,
     pub(super) present: u64,
 }
 
 /// Adds the tasks that were taken over, and passes over those that are there.
-pub(super) fn add(context: &mut Context, taken: &mut Taken) -> Result<Option<Added>> {
-    if taken.tasks.is_empty() {
+pub(super) fn add(
+    context: &mut CommandContext,
+    report: &mut ImportReport,
+) -> Result<Option<AddedTasks>> {
+    if report.tasks.is_empty() {
         return Ok(None);
     }
-    if taken.tasks.len() > TASKS_MAX {
+    if report.tasks.len() > TASKS_MAX {
         return Err(CliError::usage(format!("more than {TASKS_MAX} tasks"))
             .hint("hookloop task import --help"));
     }
     let project = context.project()?;
-    let (fresh, present) = without_present(&project, taken)?;
+    let (fresh, present) = without_present(&project, report)?;
     let mut lines = Vec::new();
     for line in &fresh {
         serde_json::to_writer(&mut lines, line)?;
         lines.push(b'\n');
     }
-    let progress = Progress::new("importing");
+    let progress = ProgressBar::new("importing");
     let imported =
         bulk::import(&project, Cursor::new(lines), &mut |done, all| progress.at(done, all));
     drop(progress);
     let imported = imported?;
     project.react_here(&mut Done::default())?;
     context.finish(&project)?;
-    Ok(Some(Added { added: imported.added, present: present + imported.present }))
+    Ok(Some(AddedTasks { added: imported.added, present: present + imported.present }))
 }
 
-/// Tasks that the project does not have yet. What is there stays as it is here, whatever became of it elsewhere.
-fn without_present(project: &Project, taken: &mut Taken) -> Result<(Vec<Line>, u64)> {
-    let lines = std::mem::take(&mut taken.tasks);
-    let (mut fresh, mut present) = (Vec::new(), 0);
+/// Tasks that the project does not have yet. Tasks that exist stay as they are, even if the source has changed.
+fn without_present(project: &Project, report: &mut ImportReport) -> Result<(Vec<Line>, u64)> {
+    let lines = std::mem::take(&mut report.tasks);
+    let mut fresh = Vec::new();
+    let mut present = 0;
     let mut known = BTreeSet::new();
     for line in lines {
         let Some(id) = line.id.clone() else { continue };
@@ -63,7 +66,7 @@ fn without_present(project: &Project, taken: &mut Taken) -> Result<(Vec<Line>, u
             Some(row) => {
                 present += 1;
                 if row.task.spec.goal != line.goal {
-                    taken.lose(
+                    report.lose(
                         format!("task {id}"),
                         "its goal changed there; here it stays as it is",
                     );
@@ -82,21 +85,21 @@ fn without_present(project: &Project, taken: &mut Taken) -> Result<(Vec<Line>, u
         }
         line.depends_on.retain(|on| !missing.contains(on));
         for on in missing {
-            taken.lose(format!("a dependency on {on}"), "there is no such task");
+            report.lose(format!("a dependency on {on}"), "there is no such task");
         }
         if let Some(parent) = &line.parent
             && !known.contains(parent)
             && project.read(|view| view.task(parent))?.is_none()
         {
-            taken.lose(format!("the parent {parent}"), "there is no such task");
+            report.lose(format!("the parent {parent}"), "there is no such task");
             line.parent = None;
         }
     }
-    Ok((parents_first(fresh, taken), present))
+    Ok((parents_first(fresh, report), present))
 }
 
 /// Tasks behind what they depend on and behind their parents, which have to be there before them.
-fn parents_first(mut lines: Vec<Line>, taken: &mut Taken) -> Vec<Line> {
+fn parents_first(mut lines: Vec<Line>, report: &mut ImportReport) -> Vec<Line> {
     let order = order(&lines);
     if order.len() < lines.len() {
         // A parent that waits for its own child can't come first. A cycle without parents is refused later.
@@ -104,7 +107,7 @@ fn parents_first(mut lines: Vec<Line>, taken: &mut Taken) -> Vec<Line> {
         let left = lines.iter_mut().enumerate().filter(|(index, _)| !placed.contains(index));
         for (_, line) in left {
             if let Some(parent) = line.parent.take() {
-                taken.lose(format!("the parent {parent}"), "it waits for this task");
+                report.lose(format!("the parent {parent}"), "it waits for this task");
             }
         }
         return match self::order(&lines) {
@@ -151,7 +154,7 @@ fn order(lines: &[Line]) -> Vec<usize> {
 
 /// A task as another tool has it.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct TaskDraft {
     pub(super) id: String,
     pub(super) goal: String,
     pub(super) description: Vec<(&'static str, String)>,
@@ -168,40 +171,44 @@ pub(super) struct Draft {
     pub(super) completed_at: Option<String>,
 }
 
-impl Draft {
+impl TaskDraft {
     /// Takes the task over, within the limits of tasks here.
-    pub(super) fn take(self, taken: &mut Taken) {
-        let id = match self.id.trim().is_empty() {
-            true => id_of_goal(&self.goal, taken),
-            false => task_id(&self.id, taken),
+    pub(super) fn take(self, report: &mut ImportReport) {
+        let id = if self.id.trim().is_empty() {
+            id_of_goal(&self.goal, report)
+        } else {
+            task_id(&self.id, report)
         };
-        let goal = cut("goal", self.goal.trim().to_owned(), GOAL_MAX_BYTES, taken);
+        let goal = cut("goal", self.goal.trim().to_owned(), GOAL_MAX_BYTES, report);
         if goal.is_empty() {
-            return taken.lose(format!("task {id}"), "it has no title");
+            return report.lose(format!("task {id}"), "it has no title");
         }
-        if !taken.ids.insert(id.clone()) {
-            return taken.lose(format!("task {id}"), "left out: another task has its id");
+        if !report.ids.insert(id.clone()) {
+            return report.lose(format!("task {id}"), "left out: another task has its id");
         }
         let parts = self.description.iter().filter(|(_, text)| !text.trim().is_empty());
         let parts: Vec<String> = parts
-            .map(|(heading, text)| match heading.is_empty() {
-                true => text.trim().to_owned(),
-                false => format!("{heading}:\n{}", text.trim()),
+            .map(|(heading, text)| {
+                if heading.is_empty() {
+                    text.trim().to_owned()
+                } else {
+                    format!("{heading}:\n{}", text.trim())
+                }
             })
             .collect();
-        let description = cut("description", parts.join("\n\n"), TEXT_MAX_BYTES, taken);
-        let deliverables = words("deliverables", self.deliverables, taken);
-        let labels = words("labels", self.labels, taken);
+        let description = cut("description", parts.join("\n\n"), TEXT_MAX_BYTES, report);
+        let deliverables = words("deliverables", self.deliverables, report);
+        let labels = words("labels", self.labels, report);
         let lowest = u64::from(Priority::MAX);
         if let Some(priority) = self.priority.filter(|priority| *priority > lowest) {
-            taken.changed(format!("priority {priority}"), format!("{lowest} is the lowest here"));
+            report.changed(format!("priority {priority}"), format!("{lowest} is the lowest here"));
         }
         let priority = self.priority.map(|n| n.min(lowest) as u8);
         let mut depends_on: Vec<TaskId> = Vec::new();
         for on in &self.depends_on {
-            let on = task_id(on, taken);
+            let on = task_id(on, report);
             if on == id {
-                taken.lose(
+                report.lose(
                     format!("a dependency of {id} on itself"),
                     "a task can't wait for itself",
                 );
@@ -209,20 +216,20 @@ impl Draft {
                 depends_on.push(on);
             }
         }
-        let not_before = instant("the start", self.not_before, taken);
-        let created_at = instant("the time of creation", self.created_at, taken);
-        let completed_at = instant("the time of completion", self.completed_at, taken);
+        let not_before = instant("the start", self.not_before, report);
+        let created_at = instant("the time of creation", self.created_at, report);
+        let completed_at = instant("the time of completion", self.completed_at, report);
         let is_kind = |kind: &String| kind.len() <= WORD_MAX_BYTES;
         if self.kind.as_ref().is_some_and(|kind| !is_kind(kind)) {
-            taken.lose("a type", format!("longer than {WORD_MAX_BYTES} bytes"));
+            report.lose("a type", format!("longer than {WORD_MAX_BYTES} bytes"));
         }
         let outcome = self.result.map(|result| hookloop_core::task::TaskOutcome {
-            result: Some(cut("result", result, TEXT_MAX_BYTES, taken)),
+            result: Some(cut("result", result, TEXT_MAX_BYTES, report)),
             artifacts: Vec::new(),
             proven: false,
         });
-        let parent = self.parent.map(|parent| task_id(&parent, taken));
-        taken.tasks.push(Line {
+        let parent = self.parent.map(|parent| task_id(&parent, report));
+        report.tasks.push(Line {
             goal,
             description,
             deliverables,
@@ -243,30 +250,27 @@ impl Draft {
 }
 
 /// A point in time; a day stands for its beginning in UTC. Any other text is reported.
-fn instant(what: &str, text: Option<String>, taken: &mut Taken) -> Option<Timestamp> {
+fn instant(what: &str, text: Option<String>, report: &mut ImportReport) -> Option<Timestamp> {
     let text = text?;
     let read = text.parse::<Timestamp>().or_else(|_| format!("{text}T00:00:00Z").parse());
     if read.is_err() {
-        taken.lose(what, "left out: it is not written as 2026-01-31T12:00:00Z");
+        report.lose(what, "left out: it is not written as 2026-01-31T12:00:00Z");
     }
     read.ok()
 }
 
-/// An id as tasks have it here: the same each time, whatever the id is there.
-pub(super) fn task_id(text: &str, taken: &mut Taken) -> TaskId {
+/// Returns a valid id for a task: the same for the same source id.
+pub(super) fn task_id(text: &str, report: &mut ImportReport) -> TaskId {
     if let Ok(id) = text.parse() {
         return id;
     }
     let fits = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let word: String = text.chars().map(fits).collect();
     let digest = digest(text);
-    // Two that differ only in what does not fit stay two.
+    // Two ids that differ only in invalid characters stay different.
     let start: String = word.trim_start_matches(['_', '-']).chars().take(TASK_ID_MAX - 9).collect();
-    let id = match start.is_empty() {
-        true => format!("t-{digest}"),
-        false => format!("{start}-{digest}"),
-    };
-    taken.changed(
+    let id = if start.is_empty() { format!("t-{digest}") } else { format!("{start}-{digest}") };
+    report.changed(
         format!("id {text}"),
         format!("`{id}` here: ids are letters, digits, `_` and `-`"),
     );
@@ -275,9 +279,9 @@ pub(super) fn task_id(text: &str, taken: &mut Taken) -> TaskId {
 }
 
 /// An id for a task without one: the same each time, from its goal.
-fn id_of_goal(goal: &str, taken: &mut Taken) -> TaskId {
-    let id = task_id(&format!("task-{}", digest(goal.trim())), taken);
-    taken.changed("tasks without an id", "the id is made from the title");
+fn id_of_goal(goal: &str, report: &mut ImportReport) -> TaskId {
+    let id = task_id(&format!("task-{}", digest(goal.trim())), report);
+    report.changed("tasks without an id", "the id is made from the title");
     id
 }
 
@@ -297,21 +301,21 @@ pub(super) fn id_of(prefix: &str, text: &str, seen: &mut BTreeMap<String, u32>) 
     }
 }
 
-fn cut(what: &str, mut text: String, max: usize, taken: &mut Taken) -> String {
+fn cut(what: &str, mut text: String, max: usize, report: &mut ImportReport) -> String {
     if text.len() > max {
         let end = (0..=max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         text.truncate(end);
-        taken.changed(format!("a {what}"), format!("cut off after {max} bytes"));
+        report.changed(format!("a {what}"), format!("cut off after {max} bytes"));
     }
     text
 }
 
-fn words(what: &str, mut list: Vec<String>, taken: &mut Taken) -> Vec<String> {
+fn words(what: &str, mut list: Vec<String>, report: &mut ImportReport) -> Vec<String> {
     let before = list.len();
     list.retain(|word| !word.trim().is_empty() && word.len() <= WORD_MAX_BYTES);
     list.truncate(LIST_MAX);
     if list.len() < before {
-        taken.changed(what, format!("at most {LIST_MAX}, of {WORD_MAX_BYTES} bytes each"));
+        report.changed(what, format!("at most {LIST_MAX}, of {WORD_MAX_BYTES} bytes each"));
     }
     list
 }

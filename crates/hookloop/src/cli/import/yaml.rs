@@ -1,112 +1,11 @@
-//! How a configuration that was taken over is written.
-
-use std::fmt::Write as _;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+//! Writes an imported configuration as YAML.
 
 use hookloop_config::paths::FILE_NAME;
 use hookloop_config::project_file::settings_from;
 use serde_json::{Map, Value};
 
-use super::merge::{MergeError, merge};
-use super::taken::Taken;
-use crate::cli::Context;
-use crate::cli::install::show_change;
-use crate::error::CliError;
-use crate::native::file;
-use crate::output::Result;
-
-/// Words that YAML takes for something else than a text.
+/// Words that YAML does not read as text.
 const NOT_TEXT: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan"];
-
-/// What became of the configuration.
-pub(super) enum Configured {
-    /// There was none to take over.
-    Nothing,
-    Written {
-        path: PathBuf,
-        text: String,
-    },
-    /// There was a file, and what was not in it is now.
-    Merged {
-        path: PathBuf,
-        text: String,
-        is_changed: bool,
-    },
-    /// There is a file: what to put into it.
-    Shown {
-        path: PathBuf,
-        text: String,
-    },
-}
-
-/// Makes what was taken over the project's file if there is none. Else merges it into that file if it is to be written,
-/// or has it shown to be put there by hand.
-pub(super) fn write_or_show(
-    context: &mut Context,
-    taken: &Taken,
-    names: &str,
-    writes: bool,
-) -> Result<Configured> {
-    if taken.config.is_empty() {
-        return Ok(Configured::Nothing);
-    }
-    let path = match context.place() {
-        Ok(place) => place.config(),
-        Err(_) => context.directory()?.join(FILE_NAME),
-    };
-    let text = text(&taken.config);
-    // A mistake in the source is said now, and before anything is written.
-    if let Err(error) = settings_from(&path, text.as_bytes()) {
-        return Err(CliError::usage(format!("{names}: {}", error.message)));
-    }
-    if path.exists() && writes {
-        return merge_into(context, path, taken);
-    }
-    if path.exists() {
-        return Ok(Configured::Shown { path, text });
-    }
-    write(&path, &text)?;
-    Ok(Configured::Written { path, text })
-}
-
-/// Shows what changes in the file, then writes it.
-fn merge_into(context: &mut Context, path: PathBuf, taken: &Taken) -> Result<Configured> {
-    let target = file::target(&path)?;
-    let bytes = file::read(&target)?.unwrap_or_default();
-    let name = path.display().to_string();
-    let before = std::str::from_utf8(&bytes)
-        .map_err(|_| CliError::usage(format!("{name}: it is not UTF-8")))?;
-    let hint = format!("hookloop import {}, which prints what to put there", taken.tool);
-    let text = merge(before, &taken.config).map_err(|error| match error {
-        MergeError::Conflicts(conflicts) => {
-            let conflicts = conflicts.join("; ");
-            CliError::refused(format!("{name}: nothing was written: {conflicts}")).hint(hint)
-        }
-        MergeError::Layout(why) => {
-            CliError::refused(format!("{name}: nothing was written: {why}")).hint(hint)
-        }
-        MergeError::Invalid(why) => {
-            let message = format!("{name}: nothing was written: the file has a mistake: {why}");
-            CliError::usage(message).hint("correct the file, then import again")
-        }
-    })?;
-    let is_changed = text != before;
-    if is_changed {
-        if !context.out.json {
-            show_change(&mut context.out, (&name, "change"), before, &text)?;
-        }
-        file::replace(&target, Some(&bytes), Some(text.as_bytes()))?;
-    }
-    Ok(Configured::Merged { path, text, is_changed })
-}
-
-fn write(path: &Path, text: &str) -> Result {
-    let failed = |error| CliError::system(format!("{}: {error}", path.display()));
-    // A link that leads nowhere yet is not followed.
-    let mut file = std::fs::File::create_new(path).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)
-}
 
 /// A project's file with these sections.
 pub(super) fn text(sections: &Map<String, Value>) -> String {
@@ -117,12 +16,12 @@ pub(super) fn text(sections: &Map<String, Value>) -> String {
 
 pub(super) fn members(text: &mut String, fields: &Map<String, Value>, indent: usize) {
     for (key, value) in fields {
-        let _ = write!(text, "{:indent$}{}:", "", scalar(key));
+        text.push_str(&format!("{:indent$}{}:", "", scalar(key)));
         put(text, value, indent + 2);
     }
 }
 
-/// What follows a key.
+/// Writes the value of a key.
 fn put(text: &mut String, value: &Value, indent: usize) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
@@ -135,10 +34,10 @@ fn put(text: &mut String, value: &Value, indent: usize) {
         }
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(flow).collect();
-            let _ = writeln!(text, " [{}]", items.join(", "));
+            text.push_str(&format!(" [{}]\n", items.join(", ")));
         }
         value => {
-            let _ = writeln!(text, " {}", flow(value));
+            text.push_str(&format!(" {}\n", flow(value)));
         }
     }
 }
@@ -149,10 +48,10 @@ pub(super) fn put_item(text: &mut String, item: &Value, indent: usize) {
             let mut block = String::new();
             members(&mut block, fields, indent + 2);
             // The first field is on the line of the dash.
-            let _ = write!(text, "{:indent$}- {}", "", block.trim_start());
+            text.push_str(&format!("{:indent$}- {}", "", block.trim_start()));
         }
         item => {
-            let _ = writeln!(text, "{:indent$}- {}", "", flow(item));
+            text.push_str(&format!("{:indent$}- {}\n", "", flow(item)));
         }
     }
 }
@@ -165,7 +64,7 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// A text as YAML takes it for one: as it is where that is plain, else as JSON writes it.
+/// Returns a text as a YAML string: plain if that is unambiguous, else quoted.
 fn scalar(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./$".contains(c);
     // `.inf` is a number; a path is not.
@@ -178,19 +77,16 @@ fn scalar(text: &str) -> String {
         && !text.ends_with(' ')
         && text.parse::<f64>().is_err()
         && !NOT_TEXT.contains(&text.to_ascii_lowercase().as_str());
-    match fits {
-        true => text.to_owned(),
-        false => quoted(text),
-    }
+    if fits { text.to_owned() } else { quoted(text) }
 }
 
-/// As JSON writes it; and what JSON leaves as it is and YAML does not take, by its number.
+/// Quotes like JSON, and escapes the characters that JSON allows and YAML does not.
 fn quoted(text: &str) -> String {
     let mut quoted = String::new();
     for c in Value::from(text).to_string().chars() {
         match c {
             '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+                quoted.push_str(&format!("\\u{:04x}", u32::from(c)));
             }
             c => quoted.push(c),
         }
@@ -204,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// Whatever a text holds, it is read as it was.
+    /// Any text is read back unchanged.
     #[test]
     fn what_is_written_is_read_as_it_was() {
         let texts = [
@@ -249,7 +145,8 @@ mod tests {
                 json!({"limits": {"k": said}, "list": [{said: [said, 1, true]}], "empty": {}});
             let Value::Object(sections) = sections else { panic!() };
             let written = text(&sections);
-            let source = super::super::Source { path: PathBuf::new(), text: written.clone() };
+            let source =
+                super::super::SourceFile { path: std::path::PathBuf::new(), text: written.clone() };
             let read = source.yaml().unwrap_or_else(|error| panic!("{said:?}: {error}\n{written}"));
             let Value::Object(mut read) = read else { panic!("{written}") };
             assert_eq!(read.shift_remove("version"), Some(json!(1)));

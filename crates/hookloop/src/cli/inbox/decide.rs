@@ -5,8 +5,9 @@ use hookloop_engine::inbox::{self, InboxError, Settled};
 use hookloop_engine::project::Project;
 use serde_json::json;
 
-use super::Context;
-use crate::output::{DIM, Result};
+use crate::cli::context::CommandContext;
+use crate::error::Result;
+use crate::output::DIM;
 
 /// Answer a question: the next prompt has it, and the work goes on
 ///
@@ -14,7 +15,7 @@ use crate::output::{DIM, Result};
 /// session that is paused has it in its next prompt: `hookloop resume`. One that asks what to do has it there, too, and
 /// its gates may send it back as often again.
 #[derive(clap::Args)]
-pub(crate) struct Answer {
+pub(crate) struct InboxAnswer {
     /// The problem's key, the start of it, or the start of the id of the task or session
     key: String,
 
@@ -27,48 +28,48 @@ pub(crate) struct Answer {
 /// A submission waits to be merged again, and reviewers are not asked about this commit any more. Tests before a merge are
 /// run all the same. The work of a session is taken without proof, and its record says so.
 #[derive(clap::Args)]
-pub(crate) struct Approve {
+pub(crate) struct InboxApprove {
     /// The problem's key, the start of it, or the start of the id of the task or session
     key: String,
 }
 
 /// Have a session give up that asks what to do: a human is needed
 #[derive(clap::Args)]
-pub(crate) struct Quit {
+pub(crate) struct InboxQuit {
     /// The problem's key, the start of it, or the start of the session's id
     key: String,
 }
 
 /// Hear no more of a problem; everything stays as it is
 #[derive(clap::Args)]
-pub(crate) struct Dismiss {
+pub(crate) struct InboxDismiss {
     /// The problem's key, the start of it, or the start of the id of the task or session
     key: String,
 }
 
-impl Answer {
-    pub(super) fn run(self, context: &mut Context) -> Result {
+impl InboxAnswer {
+    pub(super) fn run(self, context: &mut CommandContext) -> Result {
         let answer = |project: &Project, key: &ProblemKey| inbox::answer(project, key, &self.text);
         decide(context, &self.key, ("answered", "Answered"), answer)
     }
 }
 
-impl Approve {
-    pub(super) fn run(self, context: &mut Context) -> Result {
+impl InboxApprove {
+    pub(super) fn run(self, context: &mut CommandContext) -> Result {
         decide(context, &self.key, ("approved", "Approved"), inbox::approve)
     }
 }
 
-impl Quit {
-    pub(super) fn run(self, context: &mut Context) -> Result {
+impl InboxQuit {
+    pub(super) fn run(self, context: &mut CommandContext) -> Result {
         decide(context, &self.key, ("quit", "Given up:"), |project, key| {
             inbox::settle(project, key, Told::Abort)
         })
     }
 }
 
-impl Dismiss {
-    pub(super) fn run(self, context: &mut Context) -> Result {
+impl InboxDismiss {
+    pub(super) fn run(self, context: &mut CommandContext) -> Result {
         decide(context, &self.key, ("dismissed", "Dismissed"), |project, key| {
             inbox::dismiss(project, key)?;
             Ok(Settled { done: Done::default(), next: None })
@@ -76,9 +77,9 @@ impl Dismiss {
     }
 }
 
-/// Has a person's decision about the problem that `wanted` names carried out, and says what came of it.
+/// Performs a person's decision about the problem that `wanted` names, and prints the result.
 fn decide(
-    context: &mut Context,
+    context: &mut CommandContext,
     wanted: &str,
     words: (&str, &str),
     decision: impl FnOnce(&Project, &ProblemKey) -> std::result::Result<Settled, InboxError>,
@@ -90,7 +91,7 @@ fn decide(
 }
 
 fn say(
-    context: &mut Context,
+    context: &mut CommandContext,
     project: &Project,
     (word, text): (&str, &str),
     key: &str,
@@ -112,8 +113,5 @@ fn say(
             out.line(format_args!("  {DIM}try:{DIM:#} {next}"))?;
         }
     }
-    match done.pending {
-        true => context.finish(project),
-        false => Ok(()),
-    }
+    if done.pending { context.finish(project) } else { Ok(()) }
 }

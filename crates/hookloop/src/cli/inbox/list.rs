@@ -1,19 +1,22 @@
 use hookloop_engine::inbox;
 
-use super::{Context, ProblemJson};
-use crate::cli::session::words;
-use crate::output::{Cell, Result, plain};
+use super::ProblemJson;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
+use crate::output::TableCell;
+use crate::present;
+use crate::sanitize::plain;
 
 /// What needs a human, the newest last
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InboxListArgs {
     /// Show at most this many, the oldest of them
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
 }
 
-impl Args {
-    pub(super) fn run(self, context: &mut Context) -> Result {
+impl InboxListArgs {
+    pub(super) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let problems = inbox::list(&project, self.limit)?;
         let lines = problems.iter().map(|problem| ProblemJson::new(&project, problem));
@@ -25,20 +28,22 @@ impl Args {
         if lines.is_empty() && out.terminal {
             return out.line("Nothing needs you.");
         }
-        let (now, is_read) = (project.now(), out.terminal);
-        let cells: Vec<Vec<Cell>> = lines
+        let now = project.now();
+        let is_read = out.terminal;
+        let cells: Vec<Vec<TableCell>> = lines
             .iter()
             .zip(&problems)
             .map(|(line, problem)| {
-                let since = match is_read {
-                    true => words::ago(now.millis_since(problem.since)),
-                    false => line.since.clone(),
+                let since = if is_read {
+                    present::ago(now.millis_since(problem.since))
+                } else {
+                    line.since.clone()
                 };
                 let reason = line.reason.lines().next().unwrap_or_default();
                 vec![
-                    Cell::new(&line.key),
-                    Cell::new(since),
-                    Cell::new(plain(&format!("{}: {reason}", line.title))),
+                    TableCell::new(&line.key),
+                    TableCell::new(since),
+                    TableCell::new(plain(&format!("{}: {reason}", line.title))),
                 ]
             })
             .collect();

@@ -3,11 +3,11 @@ use hookloop_fleet::notify;
 use hookloop_fleet::notify::{Moment, Report};
 use serde_json::json;
 
-use super::Context;
-use crate::error::CliError;
-use crate::output::{Result, plain};
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
+use crate::sanitize::plain;
 
-/// What scripts can rely on: a message could not be sent.
+/// The exit code if a message could not be sent.
 const FAILED: u8 = 1;
 
 /// Send what your channels were not told of yet, once: for cron
@@ -16,17 +16,17 @@ const FAILED: u8 = 1;
 /// channel, however many machines look. `hookloop dispatch --stay` does the same every few seconds. Exit code: 0, or 1
 /// if something could not be sent; it is tried again later.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct InboxNotifyArgs {}
 
 /// Send a test message by one of your channels
 #[derive(clap::Args)]
-pub(crate) struct Test {
+pub(crate) struct NotifyTest {
     /// The channel's name
     channel: String,
 }
 
-impl Args {
-    pub(super) fn run(self, context: &mut Context) -> Result {
+impl InboxNotifyArgs {
+    pub(super) fn run(self, context: &mut CommandContext) -> Result {
         let channels = context.user()?.channels;
         let project = context.project_to_read()?;
         let report = notify::round(&project, &channels, Moment::now())?;
@@ -36,9 +36,10 @@ impl Args {
         }
         let is_quiet = report.sent.is_empty() && report.failed.is_empty();
         if is_quiet && !context.out.json && context.out.terminal {
-            let text = match channels.is_empty() {
-                true => "You have no channels: see `notify` in docs/inbox.md",
-                false => "Nothing to tell.",
+            let text = if channels.is_empty() {
+                "You have no channels: see `notify` in docs/inbox.md"
+            } else {
+                "Nothing to tell."
             };
             context.out.line(text)?;
         }
@@ -46,30 +47,33 @@ impl Args {
     }
 }
 
-/// Says what a round came to: a line for each message.
-pub(in crate::cli) fn tell(context: &mut Context, report: &Report) -> Result {
+/// Prints the result of a round: a line for each message.
+pub(in crate::cli) fn tell(context: &mut CommandContext, report: &Report) -> Result {
     let out = &mut context.out;
     for sent in &report.sent {
         let keys: Vec<String> = sent.problems.iter().map(ToString::to_string).collect();
-        match out.json {
-            true => out.json(&json!({ "channel": sent.channel, "notice": sent.id.as_str(),
-                "sent": true, "problems": keys, "reason": null }))?,
-            false => out.line(format_args!("Told {} of {}", sent.channel, keys.join(", ")))?,
+        if out.json {
+            out.json(&json!({ "channel": sent.channel, "notice": sent.id.as_str(),
+                "sent": true, "problems": keys, "reason": null }))?
+        } else {
+            out.line(format_args!("Told {} of {}", sent.channel, keys.join(", ")))?
         }
     }
     for failed in &report.failed {
-        let (channel, reason) = (&failed.channel, &failed.reason);
-        match out.json {
-            true => out.json(&json!({ "channel": channel, "notice": null, "sent": false,
-                "problems": [], "reason": reason }))?,
-            false => out.line(format_args!("Could not tell {channel}: {}", plain(reason)))?,
+        let channel = &failed.channel;
+        let reason = &failed.reason;
+        if out.json {
+            out.json(&json!({ "channel": channel, "notice": null, "sent": false,
+                "problems": [], "reason": reason }))?
+        } else {
+            out.line(format_args!("Could not tell {channel}: {}", plain(reason)))?
         }
     }
     Ok(())
 }
 
-impl Test {
-    pub(super) fn run(self, context: &mut Context) -> Result {
+impl NotifyTest {
+    pub(super) fn run(self, context: &mut CommandContext) -> Result {
         let user = context.user()?;
         let channel = user.channels.iter().find(|channel| channel.name == self.channel);
         let channel = channel.ok_or_else(|| none(&self.channel, &user.channels, &user.path))?;
@@ -79,18 +83,20 @@ impl Test {
                 .hint(format!("$EDITOR {}", user.path.display()))
         })?;
         let out = &mut context.out;
-        match out.json {
-            true => out.json(&json!({ "channel": channel.name, "sent": true })),
-            false => out.line(format_args!("Sent a test message by {}", channel.name)),
+        if out.json {
+            out.json(&json!({ "channel": channel.name, "sent": true }))
+        } else {
+            out.line(format_args!("Sent a test message by {}", channel.name))
         }
     }
 }
 
 fn none(name: &str, channels: &[Channel], path: &std::path::Path) -> CliError {
     let known: Vec<&str> = channels.iter().map(|channel| channel.name.as_str()).collect();
-    let known = match known.is_empty() {
-        true => "there are none".to_owned(),
-        false => format!("there are {}", known.join(", ")),
+    let known = if known.is_empty() {
+        "there are none".to_owned()
+    } else {
+        format!("there are {}", known.join(", "))
     };
     let message = format!("you have no channel `{name}` under `notify`: {known}");
     CliError::usage(message).hint(format!("$EDITOR {}", path.display()))

@@ -4,9 +4,12 @@ use hookloop_engine::inbox::{self, Evidence};
 use hookloop_engine::project::Project;
 use serde::Serialize;
 
-use super::{Context, ProblemJson};
-use crate::cli::session::words;
-use crate::output::{BOLD, DIM, Output, Result, plain, plain_lines};
+use super::ProblemJson;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
+use crate::output::{BOLD, CommandOutput, DIM};
+use crate::present;
+use crate::sanitize::{plain, plain_lines};
 
 /// Items that are shown without a key.
 const SHOWN_MAX: usize = 20;
@@ -15,7 +18,7 @@ const SHOWN_MAX: usize = 20;
 ///
 /// Without a key, shows all items, the oldest first.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InboxShowArgs {
     /// Key, start of the key, or start of the id of the task or session [default: all items]
     key: Option<String>,
 }
@@ -25,7 +28,7 @@ struct ShownJson {
     #[serde(flatten)]
     problem: ProblemJson,
     details: Vec<String>,
-    /// What can be typed.
+    /// The commands for the problem.
     next: Vec<String>,
     /// The effect of each command in `next`.
     effects: Vec<&'static str>,
@@ -42,8 +45,8 @@ impl ShownJson {
     }
 }
 
-impl Args {
-    pub(super) fn run(self, context: &mut Context) -> Result {
+impl InboxShowArgs {
+    pub(super) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         if let Some(key) = &self.key {
             let problem = inbox::find(&project, key)?;
@@ -77,10 +80,10 @@ impl Args {
 }
 
 fn ago(project: &Project, problem: &Problem) -> String {
-    words::ago(project.now().millis_since(problem.since))
+    present::ago(project.now().millis_since(problem.since))
 }
 
-fn show(out: &mut Output, shown: &ShownJson, ago: &str) -> Result {
+fn show(out: &mut CommandOutput, shown: &ShownJson, ago: &str) -> Result {
     let line = &shown.problem;
     out.line(format_args!("{BOLD}{}{BOLD:#}  {}", line.key, plain(&line.title)))?;
     let origin = shown.record.origin().unwrap_or_else(|| format!("by {}", line.by));

@@ -4,15 +4,16 @@ use std::io::Write as _;
 
 use hookloop_fleet::survey::trial::Trial;
 
-use super::{Context, FoundDirectory, Plan, Tried, ask, not_written};
-use crate::error::CliError;
-use crate::output::{Result, plain};
+use super::{FoundDirectory, InitPlan, TriedGate, ask, not_written};
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
+use crate::sanitize::plain;
 
 /// How often a question is asked whose answer can't be read.
 const ATTEMPTS_MAX: usize = 3;
 
-/// The user's choice, as far as the command line tells it.
-pub(super) struct Wanted<'a> {
+/// The user's choice on the command line.
+pub(super) struct WantedDirectories<'a> {
     /// Directories from `--only`.
     pub(super) only: &'a [String],
     /// No question is asked.
@@ -20,7 +21,11 @@ pub(super) struct Wanted<'a> {
 }
 
 /// Chooses the directories, and puts the gates of these into the plan.
-pub(super) fn choose(context: &mut Context, plan: &mut Plan, wanted: &Wanted<'_>) -> Result {
+pub(super) fn choose(
+    context: &mut CommandContext,
+    plan: &mut InitPlan,
+    wanted: &WantedDirectories<'_>,
+) -> Result {
     let found = plan.survey.directories();
     let names = |path: &String| {
         let gates = plan.survey.gates.iter().filter(|gate| gate.directory() == path);
@@ -43,7 +48,7 @@ pub(super) fn choose(context: &mut Context, plan: &mut Plan, wanted: &Wanted<'_>
     plan.directories = directories;
     plan.survey.choose(&chosen);
     let gates = plan.survey.gates.iter().cloned();
-    plan.gates = gates.map(|gate| Tried { gate, trial: Trial::NotTried }).collect();
+    plan.gates = gates.map(|gate| TriedGate { gate, trial: Trial::NotTried }).collect();
     Ok(())
 }
 
@@ -68,7 +73,7 @@ fn named(found: &[String], only: &[String]) -> Result<Vec<String>> {
 }
 
 /// Asks on a terminal. Enter chooses all.
-fn asked(context: &mut Context, directories: &[FoundDirectory]) -> Result<Vec<String>> {
+fn asked(context: &mut CommandContext, directories: &[FoundDirectory]) -> Result<Vec<String>> {
     let mut stderr = anstream::stderr();
     writeln!(stderr, "Projects were found in {} directories:", directories.len())?;
     let width =

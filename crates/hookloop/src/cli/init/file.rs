@@ -1,13 +1,11 @@
-//! The file that `hookloop init` writes: short, and with what else there is as comments.
-
-use std::fmt::Write as _;
+//! The file that `hookloop init` writes: short, with further settings as comments.
 
 use hookloop_core::environment::EnvironmentGap;
 use hookloop_fleet::survey::MissingProgram;
 use hookloop_fleet::survey::trial::{TRIED_WITHIN, Trial};
 
-use super::{Plan, Tried};
-use crate::output::plain;
+use super::{InitPlan, TriedGate};
+use crate::sanitize::plain;
 
 const HEAD: &str =
     "# What hookloop does in this project. `hookloop schema` has all of it, for editors.
@@ -55,20 +53,19 @@ const MORE: &str = "
 /// The agent of the example, where none is installed.
 const SOME_AGENT: &str = "claude";
 
-pub(super) fn text(plan: &Plan) -> String {
+pub(super) fn text(plan: &InitPlan) -> String {
     let mut text = HEAD.replace("{name}", &plan.name);
-    match plan.gates.iter().any(Tried::is_written) {
-        true => {
-            text.push_str(GATES);
-            plan.gates
-                .iter()
-                .filter(|tried| tried.is_written())
-                .for_each(|tried| gate(&mut text, tried, "    "));
-        }
-        false => text.push_str(NO_GATES),
+    if plan.gates.iter().any(TriedGate::is_written) {
+        text.push_str(GATES);
+        plan.gates
+            .iter()
+            .filter(|tried| tried.is_written())
+            .for_each(|tried| gate(&mut text, tried, "    "));
+    } else {
+        text.push_str(NO_GATES)
     }
     for tried in plan.gates.iter().filter(|tried| !tried.is_written()) {
-        let _ = writeln!(text, "    # Left out: {}", comment(&why_not(tried)));
+        text.push_str(&format!("    # Left out: {}\n", comment(&why_not(tried))));
         gate(&mut text, tried, "    # ");
     }
     if !plan.survey.ci.is_empty() {
@@ -76,20 +73,20 @@ pub(super) fn text(plan: &Plan) -> String {
         for step in &plan.survey.ci {
             let place = step.cwd.as_ref().map_or(String::new(), |cwd| format!("in {cwd}, "));
             let place = comment(&format!("{place}{}", step.file));
-            let _ = writeln!(text, "#   {}  ({place})", comment(&step.command));
+            text.push_str(&format!("#   {}  ({place})\n", comment(&step.command)));
         }
     }
     if !plan.survey.tools.is_empty() {
         text.push_str("\n# What other tools have here, and what takes it over:\n");
         for tool in &plan.survey.tools {
             let command = tool.command.as_deref().unwrap_or("by hand");
-            let _ = writeln!(text, "#   {}: {}", comment(tool.what), comment(command));
+            text.push_str(&format!("#   {}: {}\n", comment(tool.what), comment(command)));
         }
     }
     if !plan.allowed.is_empty() {
         text.push_str(ALLOWED);
         for rule in &plan.allowed {
-            let _ = writeln!(text, "      - {}", serde_json::Value::from(rule.as_str()));
+            text.push_str(&format!("      - {}\n", serde_json::Value::from(rule.as_str())));
         }
     }
     let agent = plan.agents.first().map_or(SOME_AGENT, String::as_str);
@@ -98,24 +95,24 @@ pub(super) fn text(plan: &Plan) -> String {
 }
 
 /// A file with every gate that can be tried, each with the time that it has for that.
-pub(super) fn for_trial(plan: &Plan) -> String {
+pub(super) fn for_trial(plan: &InitPlan) -> String {
     let mut text = HEAD.replace("{name}", &plan.name) + GATES;
-    for Tried { gate, .. } in plan.gates.iter().filter(|tried| tried.gate.missing.is_none()) {
+    for TriedGate { gate, .. } in plan.gates.iter().filter(|tried| tried.gate.missing.is_none()) {
         entry(&mut text, gate, &format!("{}s", TRIED_WITHIN.as_secs()), "    ");
     }
     text
 }
 
-fn gate(text: &mut String, tried: &Tried, indent: &str) {
+fn gate(text: &mut String, tried: &TriedGate, indent: &str) {
     if let Trial::Failed { why, .. } = &tried.trial
         && tried.is_written()
     {
-        let _ = writeln!(text, "{indent}# Fails now ({}): work for an agent.", comment(why));
+        text.push_str(&format!("{indent}# Fails now ({}): work for an agent.\n", comment(why)));
     }
     if let Trial::NotReady { gap, .. } = &tried.trial
         && tried.is_written()
     {
-        let _ = writeln!(text, "{indent}# {}", comment(&not_ready(gap, &tried.gate)));
+        text.push_str(&format!("{indent}# {}\n", comment(&not_ready(gap, &tried.gate))));
     }
     entry(text, &tried.gate, tried.trial.timeout(), indent);
 }
@@ -143,19 +140,19 @@ pub(super) fn in_directory(command: &str, gate: &super::Gate) -> String {
 }
 
 fn entry(text: &mut String, gate: &super::Gate, timeout: &str, indent: &str) {
-    let _ = writeln!(text, "{indent}- name: {}", gate.name);
-    let _ = writeln!(text, "{indent}  command: {}", gate.command);
+    text.push_str(&format!("{indent}- name: {}\n", gate.name));
+    text.push_str(&format!("{indent}  command: {}\n", gate.command));
     if let Some(cwd) = &gate.cwd {
-        let _ = writeln!(text, "{indent}  cwd: {}", serde_json::Value::from(cwd.as_str()));
+        text.push_str(&format!("{indent}  cwd: {}\n", serde_json::Value::from(cwd.as_str())));
     }
-    let _ = writeln!(text, "{indent}  timeout: {timeout}");
+    text.push_str(&format!("{indent}  timeout: {timeout}\n"));
     if !gate.env.is_empty() {
-        let _ = writeln!(text, "{indent}  env: [{}]", gate.env.join(", "));
+        text.push_str(&format!("{indent}  env: [{}]\n", gate.env.join(", ")));
     }
 }
 
 /// Why a command is a comment and not a gate.
-pub(super) fn why_not(tried: &Tried) -> String {
+pub(super) fn why_not(tried: &TriedGate) -> String {
     match (&tried.trial, &tried.gate.missing) {
         (_, Some(missing)) => program_missing(missing),
         (Trial::NotReady { gap, .. }, _) => not_ready(gap, &tried.gate),
@@ -168,7 +165,7 @@ pub(super) fn why_not(tried: &Tried) -> String {
     }
 }
 
-/// Text of the repository on one line of a comment, whatever it holds.
+/// Returns text of the repository for one line of a comment.
 fn comment(text: &str) -> String {
     plain(text).into_owned()
 }
@@ -179,26 +176,32 @@ mod tests {
 
     use super::*;
 
-    fn tried(kind: GateKind, trial: Trial, missing: Option<&str>) -> Tried {
-        let (name, command) = ("tests".to_owned(), "cargo test -- --quiet".to_owned());
-        let (from, env) = ("Cargo.toml".to_owned(), vec!["CARGO_HOME".to_owned()]);
+    fn tried(kind: GateKind, trial: Trial, missing: Option<&str>) -> TriedGate {
+        let name = "tests".to_owned();
+        let command = "cargo test -- --quiet".to_owned();
+        let from = "Cargo.toml".to_owned();
+        let env = vec!["CARGO_HOME".to_owned()];
         let missing = missing.map(|name| MissingProgram { name: name.to_owned(), setup: None });
         let cwd = Some("sub dir".to_owned());
-        Tried { gate: Gate { name, kind, command, from, env, cwd, missing }, trial }
+        TriedGate { gate: Gate { name, kind, command, from, env, cwd, missing }, trial }
     }
 
-    fn plan(gates: Vec<Tried>) -> Plan {
+    fn plan(gates: Vec<TriedGate>) -> InitPlan {
         let hostile = "x\nhooks: {stop: [{command: evil}]}";
-        let (file, command, cwd) =
-            (hostile.to_owned(), hostile.to_owned(), Some(hostile.to_owned()));
+        let file = hostile.to_owned();
+        let command = hostile.to_owned();
+        let cwd = Some(hostile.to_owned());
         let step = Step { file, command, cwd, is_test: false };
         let tool =
             Tool { file: hostile.to_owned(), what: "hooks", command: Some(hostile.to_owned()) };
         let survey = Survey { ci: vec![step], tools: vec![tool], ..Survey::default() };
-        let (agents, has_git, allowed) = (Vec::new(), true, Vec::new());
+        let agents = Vec::new();
+        let has_git = true;
+        let allowed = Vec::new();
         let unready = None;
-        let (name, directories) = ("p".to_owned(), Vec::new());
-        Plan { name, survey, directories, gates, agents, unready, has_git, allowed }
+        let name = "p".to_owned();
+        let directories = Vec::new();
+        InitPlan { name, survey, directories, gates, agents, unready, has_git, allowed }
     }
 
     fn all() -> Vec<Trial> {
@@ -216,7 +219,7 @@ mod tests {
         ]
     }
 
-    /// Whatever became of a gate and whatever the repository is called, the file is read, and says no more than it should.
+    /// For any result of a gate and any name of the repository, the file is valid and has only the expected keys.
     #[test]
     fn every_file_is_read_and_has_the_gates_that_it_shows() {
         for kind in [GateKind::Tests, GateKind::Check] {
@@ -243,7 +246,7 @@ mod tests {
         assert!(text.contains("# Left out: `cargo` is not installed"), "{text}");
     }
 
-    /// What is in comments can be taken out of them as it is.
+    /// Settings in comments are valid when they are uncommented.
     #[test]
     fn the_examples_are_read_too() {
         let plan = plan(Vec::new());

@@ -1,4 +1,4 @@
-//! What `hookloop init` tells: what it found, how gates do, what it wrote and what to type next.
+//! The output of `hookloop init`: findings, results of gates, written files and next commands.
 
 use std::io::{IsTerminal, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,9 +15,12 @@ use hookloop_fleet::survey::{Gate, GateKind};
 use serde_json::{Value, json};
 
 use super::file::{in_directory, not_ready, program_missing, why_not};
-use super::{CLAUDE, Context, Plan, Tried, outer_project};
-use crate::cli::session::now;
-use crate::output::{BOLD, DIM, Result, cut_to_terminal, plain, plain_output};
+use super::{CLAUDE, InitPlan, TriedGate, outer_project};
+use crate::cli::context::CommandContext;
+use crate::error::Result;
+use crate::output::{BOLD, DIM, cut_to_terminal};
+use crate::present::now;
+use crate::sanitize::{plain, plain_output};
 
 /// Lines of a gate's output that are shown when it does not pass.
 const SHOWN_LINES: usize = 12;
@@ -28,15 +31,15 @@ const TICK: Duration = Duration::from_millis(250);
 /// Back to the start of the line, and empty it.
 const CLEAR: &str = "\r\x1b[K";
 
-/// What came of it.
-pub(super) struct Done<'a> {
+/// The result.
+pub(super) struct InitResult<'a> {
     pub(super) place: &'a Place,
     pub(super) written: bool,
     pub(super) trusted: Option<String>,
 }
 
 /// The gates that could be.
-pub(super) fn found(context: &mut Context, plan: &Plan) -> Result {
+pub(super) fn found(context: &mut CommandContext, plan: &InitPlan) -> Result {
     let out = &mut context.out;
     if out.json {
         return Ok(());
@@ -49,7 +52,8 @@ pub(super) fn found(context: &mut Context, plan: &Plan) -> Result {
             let all = plan.directories.iter().filter(|found| found.is_chosen == is_chosen);
             all.map(|found| plain(&found.path).into_owned()).collect::<Vec<_>>()
         };
-        let (chosen, others) = (paths(true).join(", "), paths(false).join(", "));
+        let chosen = paths(true).join(", ");
+        let others = paths(false).join(", ");
         let note = if others.is_empty() {
             "`--only DIR` chooses some of them".to_owned()
         } else {
@@ -62,7 +66,7 @@ pub(super) fn found(context: &mut Context, plan: &Plan) -> Result {
     }
     out.line("Gates that were found:")?;
     let width = plan.gates.iter().map(|tried| tried.gate.name.len()).max().unwrap_or(0);
-    for Tried { gate, .. } in &plan.gates {
+    for TriedGate { gate, .. } in &plan.gates {
         let note = match &gate.missing {
             Some(missing) => program_missing(missing),
             None => gate.from.clone(),
@@ -71,35 +75,36 @@ pub(super) fn found(context: &mut Context, plan: &Plan) -> Result {
             Some(cwd) => format!("in {cwd}; {note}"),
             None => note,
         };
-        let (name, command, note) = (&gate.name, plain(&gate.command), plain(&note));
+        let name = &gate.name;
+        let command = plain(&gate.command);
+        let note = plain(&note);
         out.line(format_args!("  {BOLD}{name:width$}{BOLD:#}  {command}  {DIM}{note}{DIM:#}"))?;
     }
     Ok(())
 }
 
 /// From here on commands of the repository are run.
-pub(super) fn begun(context: &mut Context) -> Result {
-    match context.out.json {
-        true => Ok(()),
-        false => context.out.line("Run once, they do this now:"),
-    }
+pub(super) fn begun(context: &mut CommandContext) -> Result {
+    if context.out.json { Ok(()) } else { context.out.line("Run once, they do this now:") }
 }
 
 /// A line on a terminal while a gate runs: its time, and the last line that it printed.
-pub(super) struct Running {
+pub(super) struct RunningGate {
     /// None where there is no terminal.
     over: Option<Arc<Mutex<bool>>>,
 }
 
-impl Running {
-    pub(super) fn new(gate: &Gate, board: &NowBoard) -> Running {
+impl RunningGate {
+    pub(super) fn new(gate: &Gate, board: &NowBoard) -> RunningGate {
         if !std::io::stderr().is_terminal() {
-            return Running { over: None };
+            return RunningGate { over: None };
         }
         let over: Arc<Mutex<bool>> = Arc::default();
-        let (is_over, board, began) = (Arc::clone(&over), board.clone(), Instant::now());
+        let is_over = Arc::clone(&over);
+        let board = board.clone();
+        let began = Instant::now();
         let what = format!("running {}: {}", gate.name, plain(&gate.command));
-        // Without a thread there is no such line.
+        // Without a thread there is no status line; the trial runs anyway.
         let _ = std::thread::Builder::new().name("status".to_owned()).spawn(move || {
             loop {
                 let is_over = is_over.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,9 +112,12 @@ impl Running {
                     return;
                 }
                 let record = board.record();
-                let last =
-                    record.hooks.first().map(|hook| now::last_output(hook, crate::tui::now()));
-                let (took, last) = (began.elapsed().as_secs(), last.unwrap_or_default());
+                let last = record
+                    .hooks
+                    .first()
+                    .map(|hook| now::last_output(hook, crate::environment::now()));
+                let took = began.elapsed().as_secs();
+                let last = last.unwrap_or_default();
                 let line = format!("  {what}  {took} s, ctrl-c skips it  {last}");
                 // A line that can't be drawn is no reason to stop the work.
                 let _ = write!(std::io::stderr(), "{CLEAR}{}", cut_to_terminal(&line));
@@ -117,21 +125,22 @@ impl Running {
                 std::thread::sleep(TICK);
             }
         });
-        Running { over: Some(over) }
+        RunningGate { over: Some(over) }
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningGate {
     fn drop(&mut self) {
         if let Some(over) = &self.over {
             *over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            // A terminal that is gone needs no clearing.
             let _ = write!(std::io::stderr(), "{CLEAR}");
         }
     }
 }
 
 /// A gate whose trial the user skipped.
-pub(super) fn skipped(context: &mut Context, tried: &Tried) -> Result {
+pub(super) fn skipped(context: &mut CommandContext, tried: &TriedGate) -> Result {
     let out = &mut context.out;
     if out.json {
         return Ok(());
@@ -144,7 +153,7 @@ pub(super) fn skipped(context: &mut Context, tried: &Tried) -> Result {
 }
 
 /// How a gate did.
-pub(super) fn tried(context: &mut Context, tried: &Tried) -> Result {
+pub(super) fn tried(context: &mut CommandContext, tried: &TriedGate) -> Result {
     let out = &mut context.out;
     if out.json {
         return Ok(());
@@ -176,23 +185,23 @@ pub(super) fn tried(context: &mut Context, tried: &Tried) -> Result {
 }
 
 /// A project that is one already.
-pub(super) fn kept(context: &mut Context, place: &Place) -> Result {
+pub(super) fn kept(context: &mut CommandContext, place: &Place) -> Result {
     let out = &mut context.out;
     if out.json {
-        let plan = Plan::none();
-        return out.json(&value(&plan, &Done { place, written: false, trusted: None }));
+        let plan = InitPlan::none();
+        return out.json(&value(&plan, &InitResult { place, written: false, trusted: None }));
     }
     out.line(format_args!("Kept {}", place.config().display()))?;
     out.line(format_args!("State is in {}", place.state.display()))?;
     out.line(format_args!("Next: hookloop doctor  {DIM}# whether everything works{DIM:#}"))
 }
 
-pub(super) fn done(context: &mut Context, plan: &Plan, done: &Done<'_>) -> Result {
+pub(super) fn done(context: &mut CommandContext, plan: &InitPlan, done: &InitResult<'_>) -> Result {
     let out = &mut context.out;
     if out.json {
         return out.json(&value(plan, done));
     }
-    let Done { place, written, trusted } = done;
+    let InitResult { place, written, trusted } = done;
     if let Some(outer) = outer_project(place) {
         out.line(format_args!("A project of its own inside {}", outer.root.display()))?;
     }
@@ -227,8 +236,9 @@ pub(super) fn done(context: &mut Context, plan: &Plan, done: &Done<'_>) -> Resul
 }
 
 /// The commands that each installed agent may run in this project.
-fn accesses(plan: &Plan) -> Vec<(&str, CommandAccess)> {
+fn accesses(plan: &InitPlan) -> Vec<(&str, CommandAccess)> {
     let access = |agent: &String| {
+        // The plan names known agents; an unknown one has no rules to show.
         let mut settings = Settings::of_name(agent).ok()?;
         if agent == CLAUDE {
             settings.allow.clone_from(&plan.allowed);
@@ -238,8 +248,8 @@ fn accesses(plan: &Plan) -> Vec<(&str, CommandAccess)> {
     plan.agents.iter().filter_map(|agent| Some((agent.as_str(), access(agent)?))).collect()
 }
 
-/// What to type next, in order.
-fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
+/// Prints the next commands, in order.
+fn next(plan: &InitPlan, is_trusted: bool) -> Vec<String> {
     let mut steps = Vec::new();
     let mut written = plan.gates.iter().filter(|tried| tried.is_written());
     match (written.next().is_some(), is_trusted) {
@@ -264,24 +274,22 @@ fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
     if let Some(why) = &plan.unready {
         steps.push(format!("{}  # {why}", why.hint()));
     }
-    let is_red = |tried: &Tried| {
+    let is_red = |tried: &TriedGate| {
         tried.gate.kind == GateKind::Tests && matches!(tried.trial, Trial::Failed { .. })
     };
     // No agent is sent to work before its gates can judge the work.
     if plan.gates.iter().any(|tried| tried.is_written() && tried.is_unready()) {
         return steps;
     }
-    let prompt = match plan.gates.iter().any(is_red) {
-        true => "Make the tests pass",
-        false => "What should be done",
-    };
+    let prompt =
+        if plan.gates.iter().any(is_red) { "Make the tests pass" } else { "What should be done" };
     let agent = plan.agents.first().map_or("claude", String::as_str);
     steps.push(format!("hookloop run \"{prompt}\" --agent {agent}"));
     steps
 }
 
 /// The commands that prepare the environment of the gates in the file, each once.
-fn setups(plan: &Plan) -> Vec<String> {
+fn setups(plan: &InitPlan) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for tried in plan.gates.iter().filter(|tried| tried.is_written()) {
         let Trial::NotReady { gap, .. } = &tried.trial else { continue };
@@ -296,7 +304,7 @@ fn setups(plan: &Plan) -> Vec<String> {
     found
 }
 
-fn value(plan: &Plan, done: &Done<'_>) -> Value {
+fn value(plan: &InitPlan, done: &InitResult<'_>) -> Value {
     let gates: Vec<Value> = plan.gates.iter().map(gate).collect();
     let ci = plan.survey.ci.iter();
     let ci: Vec<Value> = ci
@@ -310,9 +318,10 @@ fn value(plan: &Plan, done: &Done<'_>) -> Value {
         .tools
         .iter()
         .map(|tool| json!({ "file": tool.file, "what": tool.what, "command": tool.command }));
-    let next = match done.written {
-        true => next(plan, done.trusted.is_some()),
-        false => vec!["hookloop doctor".to_owned()],
+    let next = if done.written {
+        next(plan, done.trusted.is_some())
+    } else {
+        vec!["hookloop doctor".to_owned()]
     };
     json!({
         "root": done.place.root,
@@ -331,8 +340,8 @@ fn value(plan: &Plan, done: &Done<'_>) -> Value {
     })
 }
 
-fn gate(tried: &Tried) -> Value {
-    let Tried { gate, trial } = tried;
+fn gate(tried: &TriedGate) -> Value {
+    let TriedGate { gate, trial } = tried;
     let (ms, output) = match trial {
         Trial::Passed { ms } => (Some(ms), None),
         Trial::Failed { ms, output, .. } => (Some(ms), Some(output)),
@@ -370,11 +379,15 @@ fn gate(tried: &Tried) -> Value {
     })
 }
 
-impl Plan {
-    /// Of a project that is not looked at.
-    fn none() -> Plan {
-        let (name, survey, gates) = (String::new(), Default::default(), Vec::new());
-        let (agents, allowed, directories) = (Vec::new(), Vec::new(), Vec::new());
-        Plan { name, survey, directories, gates, agents, unready: None, has_git: true, allowed }
+impl InitPlan {
+    /// A project that is left out.
+    fn none() -> InitPlan {
+        let name = String::new();
+        let survey = Default::default();
+        let gates = Vec::new();
+        let agents = Vec::new();
+        let allowed = Vec::new();
+        let directories = Vec::new();
+        InitPlan { name, survey, directories, gates, agents, unready: None, has_git: true, allowed }
     }
 }

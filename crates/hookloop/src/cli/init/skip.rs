@@ -8,19 +8,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hookloop_process::Cancel;
 use signal_hook::consts::SIGINT;
 
-use crate::output::Result;
+use crate::error::Result;
 
 /// The exit code that a shell reports for a program that ctrl-c ended.
 const INTERRUPTED: i32 = 130;
 
 /// Skips the gate that is tried.
-pub(super) struct Skipper {
+pub(super) struct GateSkipper {
     current: Arc<Mutex<Option<Cancel>>>,
 }
 
-impl Skipper {
+impl GateSkipper {
     /// Without a terminal the signal ends the program, as it does elsewhere.
-    pub(super) fn start() -> Result<Skipper> {
+    pub(super) fn start() -> Result<GateSkipper> {
         let current: Arc<Mutex<Option<Cancel>>> = Arc::default();
         if std::io::stderr().is_terminal() {
             let (mut reads, writes) = UnixStream::pair()?;
@@ -37,7 +37,7 @@ impl Skipper {
                 }
             })?;
         }
-        Ok(Skipper { current })
+        Ok(GateSkipper { current })
     }
 
     /// A gate is tried from now on; the switch ends it.

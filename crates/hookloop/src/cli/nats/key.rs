@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use nkeys::KeyPair;
 use serde_json::json;
 
-use crate::cli::Context;
-use crate::error::CliError;
-use crate::output::Result;
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
 
 /// Make a key that a NATS server can know a user by
 ///
@@ -15,13 +14,13 @@ use crate::output::Result;
 /// into the server's configuration. The seed never leaves this machine: a server only ever sees
 /// signatures.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct NatsKeyArgs {
     /// The file to write the seed to; it must not be there yet
     file: PathBuf,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl NatsKeyArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let failed = |reason: &dyn std::fmt::Display| {
             CliError::system(format!("{}: {reason}", self.file.display()))
         };
@@ -34,10 +33,12 @@ impl Args {
             .open(&self.file)
             .map_err(|error| failed(&error))?;
         writeln!(file, "{seed}").map_err(|error| failed(&error))?;
-        let (out, public) = (&mut context.out, key.public_key());
-        match out.json {
-            true => out.json(&json!({ "public_key": public, "file": self.file })),
-            false => out.line(public),
+        let out = &mut context.out;
+        let public = key.public_key();
+        if out.json {
+            out.json(&json!({ "public_key": public, "file": self.file }))
+        } else {
+            out.line(public)
         }
     }
 }

@@ -6,16 +6,15 @@ use hookloop_engine::store::NatsPermissions;
 use hookloop_engine::store::NatsRole;
 use serde_json::json;
 
-use crate::cli::Context;
-use crate::error::CliError;
-use crate::output::Result;
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
 
 /// Print what a NATS server must allow a user, for its configuration
 ///
 /// The least that works: a user with these permissions reads and writes the projects that are named
 /// and no others. Asks no server.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct NatsPermissionsArgs {
     /// The names of projects; that of this directory's if none is given
     projects: Vec<ProjectName>,
 
@@ -33,14 +32,15 @@ pub(crate) struct Args {
 fn inbox(text: &str) -> std::result::Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_subject = text.chars().all(fits) && text.split('.').all(|word| !word.is_empty());
-    match is_subject {
-        true => Ok(text.to_owned()),
-        false => Err("letters, digits, `_`, `-` and single dots".to_owned()),
+    if is_subject {
+        Ok(text.to_owned())
+    } else {
+        Err("letters, digits, `_`, `-` and single dots".to_owned())
     }
 }
 
-impl Args {
-    pub(crate) fn run(mut self, context: &mut Context) -> Result {
+impl NatsPermissionsArgs {
+    pub(crate) fn run(mut self, context: &mut CommandContext) -> Result {
         if self.projects.is_empty() {
             self.projects.push(this_project(context)?);
         }
@@ -69,7 +69,7 @@ impl Args {
     }
 }
 
-fn this_project(context: &Context) -> Result<ProjectName> {
+fn this_project(context: &CommandContext) -> Result<ProjectName> {
     let path = context.place()?.config();
     let settings = config::settings(&path, &context.user()?).map_err(EngineError::from)?;
     settings.project.ok_or_else(|| CliError::from(EngineError::NoProjectName { path }))

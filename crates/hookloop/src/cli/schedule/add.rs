@@ -1,15 +1,16 @@
 use hookloop_core::schedule::{Overlap, Schedule, ScheduleCommand, ScheduleName, Timetable};
 
 use super::super::task::SpecArgs;
-use super::{Context, order};
-use crate::output::Result;
+use super::order;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 
 /// Add a task again and again, when a cron pattern says so
 ///
 /// Whoever is there makes it: a dispatcher, any command, a session that takes its next task. Each time makes one task, however many machines
 /// there are; of the times that pass while nobody is there, the last one.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ScheduleAddArgs {
     /// What the schedule is called; its tasks have it and the time (in UTC) as their id
     name: ScheduleName,
 
@@ -33,8 +34,8 @@ pub(crate) struct Args {
     rest: SpecArgs,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl ScheduleAddArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let schedule = Schedule {
             timetable: Timetable { cron: self.cron, tz: Some(self.tz) },
             overlap: self.overlap,

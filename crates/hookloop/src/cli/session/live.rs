@@ -1,12 +1,8 @@
-//! A session while it runs: lines as things happen, and on a terminal a last line that moves.
+//! Prints a running session: a line for each event, and on a terminal a status line.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{BufRead, IsTerminal, Write};
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anstyle::{AnsiColor, Style};
 use hookloop_core::event::EventBody;
@@ -14,43 +10,39 @@ use hookloop_core::purse::Purse;
 use hookloop_core::session::plan::{CompactCount, CostFigure};
 use hookloop_core::session::{LimitDecision, Session, SessionLimits, Usage};
 use hookloop_core::time::Timestamp;
-use hookloop_engine::session::now::{NowBoard, NowRecord, NowStep, RunningHook};
+use hookloop_engine::session::now::NowBoard;
 use hookloop_engine::session::real::{Onlooker, Stop, Waited};
 use hookloop_engine::session::world::PauseReason;
 use hookloop_engine::session::{Notice, Opened};
 use hookloop_engine::store::StoredEvent;
 
-use super::now;
-use super::words::{self, Weight};
-use crate::output::{BOLD, DIM, Output, Result, plain};
-use crate::tui::{HEAR, Question, Reply, Screen};
-use crate::wire::EventJson;
+use super::status_line::{StatusLine, status_line};
+use crate::error::Result;
+use crate::json_output::EventJson;
+use crate::output::{BOLD, CommandOutput, DIM};
+use crate::present;
+use crate::present::{StepSeverity, now};
+use crate::sanitize::plain;
+use crate::tui::{HEAR, QuestionReply, RetryQuestion, Screen};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
-/// Between two drawings of the last line.
-const TICK: Duration = Duration::from_millis(250);
-/// In a pipe, a hook has a line of its own once it has run for so long, and another one so often.
-const TOLD_AFTER_MS: i64 = 1_000;
-const TOLD_EVERY_MS: i64 = 10_000;
-/// Back to the start of the line, and empty it.
-const CLEAR: &str = "\r\x1b[K";
-/// Answers that are not understood before nobody is asked any more.
+/// Invalid answers before the question is dropped.
 const QUESTIONS_MAX: usize = 5;
-/// Lines that are written when a screen is gone.
+/// Lines that are kept to print after a screen closes.
 const UNSAID_MAX: usize = 50;
 
-/// What is said before a session begins, beside its plan.
+/// Texts that are printed before a session begins, beside its plan.
 #[derive(Clone, Copy)]
-pub(crate) struct Heading<'a> {
-    /// What its agents may do.
+pub(crate) struct SessionHeading<'a> {
+    /// The permissions of its agents.
     pub(crate) powers: &'a [String],
     pub(crate) purse: &'a Purse,
 }
 
 /// Shows a session.
-pub(crate) struct Live<'o> {
-    out: &'o mut Output,
+pub(crate) struct LiveSession<'o> {
+    out: &'o mut CommandOutput,
     id: String,
     stop: Stop,
     limits: SessionLimits,
@@ -59,28 +51,33 @@ pub(crate) struct Live<'o> {
     began: Instant,
     /// The step that the session is at.
     board: NowBoard,
-    status: Option<Status>,
-    /// While there is one, no lines are written.
+    status: Option<StatusLine>,
+    /// While there is a screen, no lines are printed.
     screen: Option<Screen>,
-    /// The lines of the last iteration that the screen stood in for: it takes with it what was on it.
+    /// The lines of the last iteration while a screen was open: closing the screen clears it.
     unsaid: VecDeque<String>,
-    /// The first thing that could not be written ends the showing, not the session.
+    /// After a failed write nothing more is printed; the session continues.
     has_failed: bool,
 }
 
-impl<'o> Live<'o> {
+impl<'o> LiveSession<'o> {
     pub(crate) fn new(
-        out: &'o mut Output,
+        out: &'o mut CommandOutput,
         opened: &Opened,
-        heading: Heading<'_>,
+        heading: SessionHeading<'_>,
         stop: Stop,
-    ) -> Live<'o> {
+    ) -> LiveSession<'o> {
         let board = NowBoard::default();
-        let status = status(out, &board);
-        let (id, limits) = (opened.id.to_string(), opened.plan.limits);
-        let (used, unpriced_turns, began) = (Usage::default(), 0, Instant::now());
-        let (screen, unsaid, has_failed) = (None, VecDeque::new(), false);
-        let mut live = Live {
+        let status = status_line(out, &board);
+        let id = opened.id.to_string();
+        let limits = opened.plan.limits;
+        let used = Usage::default();
+        let unpriced_turns = 0;
+        let began = Instant::now();
+        let screen = None;
+        let unsaid = VecDeque::new();
+        let has_failed = false;
+        let mut live = LiveSession {
             out,
             id,
             stop,
@@ -96,12 +93,13 @@ impl<'o> Live<'o> {
         };
         if !live.out.json {
             let plan = &opened.plan;
-            let (id, work) = (&opened.id, words::work(&plan.work));
+            let id = &opened.id;
+            let work = present::work(&plan.work);
             live.line(format!("{BOLD}session {id}{BOLD:#}  {work}"));
             for line in heading.powers {
                 live.line(format!("{DIM}{line}{DIM:#}"));
             }
-            live.line(format!("{DIM}done when {}{DIM:#}", words::stop_when(plan)));
+            live.line(format!("{DIM}done when {}{DIM:#}", present::stop_when(plan)));
             live.line(format!("{DIM}limits: {}{DIM:#}", plan.limits));
             if plan.delivers {
                 let SessionLimits { remediations, continuations, .. } = plan.limits;
@@ -117,17 +115,17 @@ impl<'o> Live<'o> {
         live
     }
 
-    /// Puts a screen in the place of lines, for as long as somebody looks at it. Where there can be none, lines go on.
+    /// Opens a screen in place of lines. If no screen can be opened, lines continue.
     pub(crate) fn show(&mut self, open: impl FnOnce() -> std::io::Result<Screen>) {
-        // Nothing else writes to the terminal while there is one.
+        // Nothing else may write to the terminal while there is a screen.
         self.status = None;
         match open() {
             Ok(screen) => self.screen = Some(screen),
-            Err(_) => self.status = status(self.out, &self.board),
+            Err(_) => self.status = status_line(self.out, &self.board),
         }
     }
 
-    /// Whether there is a screen. Who left it has lines from then on.
+    /// Whether there is a screen. After the user closes it, lines are printed.
     fn has_screen(&mut self) -> bool {
         match &self.screen {
             None => false,
@@ -135,7 +133,7 @@ impl<'o> Live<'o> {
             Some(_) => {
                 self.screen = None;
                 self.unsaid.clear();
-                self.status = status(self.out, &self.board);
+                self.status = status_line(self.out, &self.board);
                 let id = &self.id;
                 self.line(format!("{DIM}the session goes on; try: hookloop watch {id}{DIM:#}"));
                 false
@@ -161,23 +159,23 @@ impl<'o> Live<'o> {
             self.has_failed |= shown.is_err();
             return;
         }
-        let Some((weight, text)) = words::line(&stored.event.body, &self.limits) else {
+        let Some((weight, text)) = present::line(&stored.event.body, &self.limits) else {
             return;
         };
         let line = match weight {
-            Weight::Heading => format!("{BOLD}{text}{BOLD:#}"),
-            Weight::Good => format!("  {GOOD}{text}{GOOD:#}"),
-            Weight::Bad => format!("  {BAD}{text}{BAD:#}"),
-            Weight::Plain => format!("  {text}"),
+            StepSeverity::Heading => format!("{BOLD}{text}{BOLD:#}"),
+            StepSeverity::Good => format!("  {GOOD}{text}{GOOD:#}"),
+            StepSeverity::Bad => format!("  {BAD}{text}{BAD:#}"),
+            StepSeverity::Plain => format!("  {text}"),
         };
-        let details = words::details(&stored.event.body);
+        let details = present::details(&stored.event.body);
         let details = details.into_iter().map(|detail| format!("  {DIM}{detail}{DIM:#}"));
         let lines = std::iter::once(line).chain(details);
         if self.screen.is_none() {
             lines.for_each(|line| self.line(line));
             return;
         }
-        if let Weight::Heading = weight {
+        if let StepSeverity::Heading = weight {
             self.unsaid.clear();
         }
         for line in lines {
@@ -188,32 +186,33 @@ impl<'o> Live<'o> {
         }
     }
 
-    /// Says what the session came to.
+    /// Prints the result of the session.
     pub(crate) fn conclude(&mut self, session: &Session) -> Result {
-        (self.status, self.screen) = (None, None);
+        self.status = None;
+        self.screen = None;
         if self.out.json {
             return Ok(());
         }
         for line in std::mem::take(&mut self.unsaid) {
             self.out.line(line)?;
         }
-        let (weight, text, next) = words::conclusion(&self.id, session);
+        let (weight, text, next) = present::conclusion(&self.id, session);
         let style = match weight {
-            Weight::Good => GOOD.bold(),
-            Weight::Bad => BAD.bold(),
+            StepSeverity::Good => GOOD.bold(),
+            StepSeverity::Bad => BAD.bold(),
             _ => BOLD,
         };
         self.out.line(format_args!("{style}{text}{style:#}"))?;
         for receipt in session.receipts.iter().filter(|receipt| receipt.is_green()) {
             let tree = receipt.tree.as_deref().map(|tree| format!("on tree {tree}"));
             let tree = tree.unwrap_or_else(|| "where no git names the files".to_owned());
-            let took = words::duration(receipt.duration_ms);
+            let took = present::duration(receipt.duration_ms);
             self.out.line(format_args!(
                 "  {DIM}receipt: {} passed in {took} {tree}{DIM:#}",
                 plain(&receipt.gate)
             ))?;
         }
-        if let Some(text) = words::outputs_left(session) {
+        if let Some(text) = present::outputs_left(session) {
             self.out.line(format_args!("  {DIM}{text}{DIM:#}"))?;
         }
         if let Some(next) = next {
@@ -223,7 +222,7 @@ impl<'o> Live<'o> {
     }
 }
 
-impl Onlooker for Live<'_> {
+impl Onlooker for LiveSession<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         if self.has_failed {
             return;
@@ -233,7 +232,7 @@ impl Onlooker for Live<'_> {
             Notice::Stored(events) => events.iter().for_each(|stored| self.event(stored)),
             Notice::Hooks { point, count } => {
                 let count = u32::try_from(count).unwrap_or(u32::MAX);
-                self.now(|| format!("{point}: {}", words::counted(count, "hook", "hooks")));
+                self.now(|| format!("{point}: {}", present::counted(count, "hook", "hooks")));
             }
             Notice::Turn { iteration, .. } => self.now(|| self.budget(iteration)),
             Notice::Said(text) => {
@@ -265,7 +264,7 @@ impl Onlooker for Live<'_> {
     fn watch(&mut self, board: &NowBoard) {
         self.board = board.clone();
         if self.status.is_some() {
-            self.status = status(self.out, &self.board);
+            self.status = status_line(self.out, &self.board);
         }
     }
 
@@ -283,42 +282,45 @@ impl Onlooker for Live<'_> {
         }
         if let Some(screen) = &self.screen {
             let failing = session.failing.iter().flatten().cloned().collect();
-            let question = Question { failing, retries: self.limits.hook_retries };
+            let question = RetryQuestion { failing, retries: self.limits.hook_retries };
             match screen.ask(question, &self.stop, is_answered) {
-                Reply::Answer(answer) => return Some(answer),
-                Reply::Elsewhere => return None,
-                Reply::Nobody => {}
+                QuestionReply::Answer(answer) => return Some(answer),
+                QuestionReply::Elsewhere => return None,
+                QuestionReply::Nobody => {}
             }
             self.has_screen();
         }
         self.status.take();
         let answer = self.question(session, is_answered);
-        self.status = status(self.out, &self.board);
+        self.status = status_line(self.out, &self.board);
         answer
     }
 }
 
-impl Live<'_> {
-    /// What is used of what there is.
+impl LiveSession<'_> {
+    /// Returns the usage against the limits.
     fn budget(&self, iteration: u32) -> String {
         let SessionLimits { iterations, duration_ms, tokens, cost_micros, .. } = self.limits;
         let ran_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let (ran, most) = (words::duration(ran_ms), words::duration(duration_ms));
-        let used = match self.used.is_none() {
-            true => String::new(),
-            false => format!(
+        let ran = present::duration(ran_ms);
+        let most = present::duration(duration_ms);
+        let used = if self.used.is_none() {
+            String::new()
+        } else {
+            format!(
                 ", {} of {} tokens, {}",
                 CompactCount(self.used.tokens()),
                 CompactCount(tokens),
                 CostFigure { micros: self.used.cost_micros, unpriced_turns: self.unpriced_turns }
                     .of(cost_micros)
-            ),
+            )
         };
         format!("iteration {iteration} of {iterations}, {ran} of {most}{used} | agent")
     }
 
     fn pause(&mut self, ms: u64, reason: PauseReason) {
-        let until = now::until_text(Timestamp(crate::tui::now().0.saturating_add_unsigned(ms)));
+        let until =
+            now::until_text(Timestamp(crate::environment::now().0.saturating_add_unsigned(ms)));
         let text = match reason {
             PauseReason::RateLimit => format!("waits for the end of a rate limit until {until}"),
             PauseReason::FailedTurn => format!("waits after a failed turn until {until}"),
@@ -345,13 +347,14 @@ impl Live<'_> {
         is_answered: &mut dyn FnMut() -> bool,
     ) -> Option<LimitDecision> {
         let failing: Vec<String> = session.failing.iter().flatten().cloned().collect();
-        let retries = words::counted(self.limits.hook_retries, "retry", "retries");
+        let retries = present::counted(self.limits.hook_retries, "retry", "retries");
         self.line(format!(
             "{BOLD}Gates said no after {retries}.{BOLD:#} Failing: {}",
-            words::some(&failing)
+            present::some(&failing)
         ));
         for _ in 0..QUESTIONS_MAX {
             let mut terminal = std::io::stderr();
+            // If standard error is closed, the answer is still read.
             let _ = write!(terminal, "[c]ontinue, [a]ccept the work as it is, [q]uit: ");
             let _ = terminal.flush();
             loop {
@@ -366,6 +369,7 @@ impl Live<'_> {
                 }
             }
             let mut answer = String::new();
+            // Input that can't be read counts as no answer, as the end of input does.
             if std::io::stdin().lock().read_line(&mut answer).ok()? == 0 {
                 return None;
             }
@@ -377,156 +381,5 @@ impl Live<'_> {
             }
         }
         None
-    }
-}
-
-/// The display of a running session's step; none where the output is JSON.
-fn status(out: &Output, board: &NowBoard) -> Option<Status> {
-    match (out.json, out.terminal) {
-        (true, _) => None,
-        (false, true) => Some(Status::start(Place::Terminal, board)),
-        (false, false) => {
-            let stdout = std::io::stdout().as_fd().try_clone_to_owned().ok()?;
-            let (file, told) = (File::from(stdout), Vec::new());
-            Some(Status::start(Place::Pipe(PipeLines { file, told }), board))
-        }
-    }
-}
-
-/// The display of a running session's step: the last line of a terminal, which is redrawn, or a few lines in a pipe.
-struct Status {
-    shared: Arc<Mutex<Shown>>,
-    over: Arc<AtomicBool>,
-}
-
-struct Shown {
-    what: String,
-    since: Instant,
-    said: String,
-    board: NowBoard,
-    place: Place,
-}
-
-enum Place {
-    Terminal,
-    Pipe(PipeLines),
-}
-
-/// Lines about hooks that take long.
-struct PipeLines {
-    file: File,
-    /// The hooks that were told of, and when.
-    told: Vec<(String, Timestamp, Timestamp)>,
-}
-
-impl Status {
-    fn start(place: Place, board: &NowBoard) -> Status {
-        let (what, said) = (String::new(), String::new());
-        let shown = Shown { what, since: Instant::now(), said, board: board.clone(), place };
-        let (shared, over) = (Arc::new(Mutex::new(shown)), Arc::new(AtomicBool::new(false)));
-        let (of_thread, is_over) = (Arc::clone(&shared), Arc::clone(&over));
-        // Without a thread there is no such line.
-        let _ = std::thread::Builder::new().name("status".to_owned()).spawn(move || {
-            loop {
-                std::thread::sleep(TICK);
-                let mut shown = of_thread.lock().unwrap_or_else(PoisonError::into_inner);
-                if is_over.load(Ordering::SeqCst) {
-                    return;
-                }
-                shown.draw();
-            }
-        });
-        Status { shared, over }
-    }
-
-    fn now(&self, what: String) {
-        let mut shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        (shown.what, shown.since, shown.said) = (what, Instant::now(), String::new());
-    }
-
-    fn say(&self, line: &str) {
-        let mut shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.said = now::shown(line);
-    }
-
-    /// Writes something else, with the line out of its way.
-    fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
-        let shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.clear();
-        let written = write();
-        drop(shown);
-        written
-    }
-}
-
-impl Drop for Status {
-    fn drop(&mut self) {
-        let shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        self.over.store(true, Ordering::SeqCst);
-        shown.clear();
-    }
-}
-
-impl Shown {
-    fn clear(&self) {
-        if let Place::Terminal = self.place {
-            let _ = write!(std::io::stderr(), "{CLEAR}");
-        }
-    }
-
-    fn draw(&mut self) {
-        let record = self.board.record();
-        let at = crate::tui::now();
-        match &mut self.place {
-            Place::Pipe(lines) => lines.tell(&record, at),
-            Place::Terminal => {
-                let text = match record.hooks.first() {
-                    Some(hook) => {
-                        format!("{}  {}", now::line(&record, at), now::last_output(hook, at))
-                    }
-                    None if self.what.is_empty() => return,
-                    None => {
-                        let seconds = self.since.elapsed().as_secs();
-                        format!("{} {seconds} s  {}", self.what, self.said)
-                    }
-                };
-                let line = crate::output::cut_to_terminal(&format!("  {text}"));
-                let _ = write!(anstream::stderr(), "{CLEAR}{DIM}{line}{DIM:#}");
-            }
-        }
-    }
-}
-
-impl PipeLines {
-    fn tell(&mut self, record: &NowRecord, at: Timestamp) {
-        let NowStep::Hooks { point, .. } = &record.step else { return };
-        let is_running = |name: &str, since: Timestamp| {
-            record.hooks.iter().any(|hook| hook.name == name && hook.since == since)
-        };
-        self.told.retain(|(name, since, _)| is_running(name, *since));
-        for hook in &record.hooks {
-            let RunningHook { name, since, .. } = hook;
-            let own = |(known, began, _): &&mut (String, Timestamp, Timestamp)| {
-                known == name && began == since
-            };
-            let shown_name = now::shown(name);
-            let line = match self.told.iter_mut().find(own) {
-                None if at.millis_since(*since) < TOLD_AFTER_MS => continue,
-                None => {
-                    self.told.push((name.clone(), *since, at));
-                    let command = now::shown(&hook.command);
-                    format!("  {point:<14} {shown_name:<24} started: {command}")
-                }
-                Some((.., last)) if at.millis_since(*last) < TOLD_EVERY_MS => continue,
-                Some((.., last)) => {
-                    *last = at;
-                    let took = now::elapsed(*since, at);
-                    let output = now::last_output(hook, at);
-                    format!("  {point:<14} {shown_name:<24} running {took}, {output}")
-                }
-            };
-            // A reader that is gone is noticed when the next event is shown.
-            let _ = self.file.write_all(format!("{line}\n").as_bytes());
-        }
     }
 }

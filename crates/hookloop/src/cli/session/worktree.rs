@@ -9,20 +9,23 @@ use hookloop_engine::session::real::Stop;
 use hookloop_git::repo::RepoError;
 use serde_json::json;
 
-use super::{Look, perform, runner};
-use crate::cli::Context;
-use crate::error::CliError;
-use crate::output::{DIM, Result, plain};
+use super::{SessionDisplay, perform, runner};
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
+use crate::output::DIM;
+use crate::sanitize::plain;
 
 /// Makes a worktree and runs a new session there.
 pub(in crate::cli) fn run(
-    context: &mut Context,
+    context: &mut CommandContext,
     project: &Project,
     wish: Wish,
     stop: Stop,
-    look: Look,
+    look: SessionDisplay,
 ) -> Result {
-    let (runner, id, cancel) = (runner(project)?, open::fresh_session(), stop.cancel().clone());
+    let runner = runner(project)?;
+    let id = open::fresh_session();
+    let cancel = stop.cancel().clone();
     let worktree = checkout::worktree(project, runner, &id, &cancel).map_err(failed)?;
     let wish = Wish { checkout: CheckoutUse::Worktree(worktree.path), ..wish };
     let opened = match open::start_as(project, runner, wish, id.clone()) {
@@ -38,11 +41,11 @@ pub(in crate::cli) fn run(
 
 /// Performs a session in its own worktree, if it has one, else in the project's directory.
 pub(in crate::cli) fn perform_where_it_works(
-    context: &mut Context,
+    context: &mut CommandContext,
     project: &Project,
     opened: &Opened,
     stop: Stop,
-    look: Look,
+    look: SessionDisplay,
 ) -> Result {
     let moved = checkout::in_worktree(project, runner(project)?, opened, stop.cancel());
     let Some((project, worktree)) = moved.map_err(failed)? else {
@@ -53,7 +56,7 @@ pub(in crate::cli) fn perform_where_it_works(
 }
 
 /// Prints where the work is, and the commands that merge and remove it.
-fn tell(context: &mut Context, worktree: &SessionWorktree) -> Result {
+fn tell(context: &mut CommandContext, worktree: &SessionWorktree) -> Result {
     let SessionWorktree { path, branch, name, base, .. } = worktree;
     if context.out.json || context.log.is_some() {
         let worktree = json!({ "path": path, "branch": branch, "base": base, "name": name });
@@ -62,7 +65,8 @@ fn tell(context: &mut Context, worktree: &SessionWorktree) -> Result {
         return Ok(());
     }
     let path = path.display().to_string();
-    let (path, branch) = (plain(&path), plain(branch));
+    let path = plain(&path);
+    let branch = plain(branch);
     let out = &mut context.out;
     out.line(format_args!("the work is in {path} on branch {branch}, which began with {base}"))?;
     out.line(format_args!(

@@ -4,11 +4,12 @@ use hookloop_core::options::Length;
 use hookloop_core::task::{Priority, TaskSpec};
 use hookloop_core::time::Timestamp;
 
-use super::{Context, give};
+use super::give;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 use crate::ids;
-use crate::output::Result;
 
-/// What a task is asked for beside its goal.
+/// The fields of a task beside its goal.
 #[derive(clap::Args)]
 pub(crate) struct SpecArgs {
     /// More about it
@@ -35,7 +36,8 @@ pub(crate) struct SpecArgs {
 impl SpecArgs {
     pub(crate) fn spec(self, goal: String) -> TaskSpec {
         let SpecArgs { description, labels, priority, deliverables, kind } = self;
-        let (parent_task_id, not_before) = (None, None);
+        let parent_task_id = None;
+        let not_before = None;
         TaskSpec {
             goal,
             description,
@@ -53,7 +55,7 @@ impl SpecArgs {
 ///
 /// It is ready at once unless it depends on something that is not completed, or has to wait for a time.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskAddArgs {
     /// What should be achieved
     goal: String,
 
@@ -82,8 +84,8 @@ pub(crate) struct Args {
     id: Option<TaskId>,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskAddArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let parent = self.parent.map(|parent| ids::resolve(&project, &parent)).transpose()?;
         let later = |length: Length| {

@@ -3,14 +3,15 @@
 use hookloop_core::command::{Command, DependentsOfDeleted};
 use hookloop_core::task::{TaskObstacle, TaskOutcome};
 
-use super::holder::Right;
-use super::{Context, give};
+use super::give;
+use super::holder::ClaimRight;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 use crate::ids;
-use crate::output::Result;
 
 /// Start a task that is ready
 #[derive(clap::Args)]
-pub(crate) struct Start {
+pub(crate) struct TaskStart {
     /// The task, or the start of its id
     task: String,
 
@@ -19,8 +20,8 @@ pub(crate) struct Start {
     context: Option<String>,
 }
 
-impl Start {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskStart {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         give(context, &project, "Started", &Command::StartTask { id, context: self.context })?;
@@ -30,7 +31,7 @@ impl Start {
 
 /// Complete a task
 #[derive(clap::Args)]
-pub(crate) struct Complete {
+pub(crate) struct TaskComplete {
     /// The task, or the start of its id
     task: String,
 
@@ -43,11 +44,11 @@ pub(crate) struct Complete {
     artifacts: Vec<String>,
 
     #[command(flatten)]
-    right: Right,
+    right: ClaimRight,
 }
 
-impl Complete {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskComplete {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let fence = self.right.fence(&id)?;
@@ -61,7 +62,7 @@ impl Complete {
 ///
 /// Tasks that depend on it keep waiting; `status` and `task list` say so.
 #[derive(clap::Args)]
-pub(crate) struct Block {
+pub(crate) struct TaskBlock {
     /// The task, or the start of its id
     task: String,
 
@@ -74,16 +75,16 @@ pub(crate) struct Block {
     needs: Option<String>,
 
     #[command(flatten)]
-    right: Right,
+    right: ClaimRight,
 }
 
-impl Block {
-    /// Whether it changes a task whoever holds it.
+impl TaskBlock {
+    /// Whether the command changes a task that another agent has claimed.
     pub(in crate::cli) fn forces(&self) -> bool {
         self.right.forces()
     }
 
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let fence = self.right.fence(&id)?;
@@ -112,13 +113,13 @@ const WAITING_COUNTED: usize = 1_000;
 
 /// Let a blocked task go on
 #[derive(clap::Args)]
-pub(crate) struct Unblock {
+pub(crate) struct TaskUnblock {
     /// The task, or the start of its id
     task: String,
 }
 
-impl Unblock {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskUnblock {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         give(context, &project, "Unblocked", &Command::UnblockTask { id })?;
@@ -131,7 +132,7 @@ impl Unblock {
 /// Open tasks that depend on it are blocked with that as the reason, so that none waits for what is
 /// gone; with --release they no longer wait for it. The log keeps what happened.
 #[derive(clap::Args)]
-pub(crate) struct Delete {
+pub(crate) struct TaskDelete {
     /// The task, or the start of its id
     task: String,
 
@@ -144,14 +145,12 @@ pub(crate) struct Delete {
     force: bool,
 }
 
-impl Delete {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskDelete {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
-        let dependents = match self.release {
-            true => DependentsOfDeleted::Release,
-            false => DependentsOfDeleted::Block,
-        };
+        let dependents =
+            if self.release { DependentsOfDeleted::Release } else { DependentsOfDeleted::Block };
         let command = Command::DeleteTask { id, dependents, force: self.force };
         give(context, &project, "Deleted", &command)?;
         Ok(())

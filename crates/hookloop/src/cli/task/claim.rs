@@ -1,12 +1,12 @@
 use hookloop_engine::claim::{ClaimRequest, Claimed, Wanted, WhyNone};
 use hookloop_engine::project::Project;
 
-use super::holder::{self, Holder};
-use super::{Context, follow_up, show_done};
-use crate::error::CliError;
+use super::holder::{self, ClaimantArgs};
+use super::{follow_up, show_done};
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
 use crate::ids;
-use crate::output::Result;
-use crate::wire::ClaimedJson;
+use crate::json_output::ClaimedJson;
 
 /// Take a ready task: the most urgent one, then the oldest
 ///
@@ -14,7 +14,7 @@ use crate::wire::ClaimedJson;
 /// `block`, `release` and `heartbeat` take it as --epoch, and are refused once someone else has the
 /// task. A heartbeat now and then, well within the lease, shows that the work goes on.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskClaimArgs {
     /// This task, or the start of its id; without it, the first that is ready
     task: Option<String>,
 
@@ -23,11 +23,11 @@ pub(crate) struct Args {
     types: Vec<String>,
 
     #[command(flatten)]
-    holder: Holder,
+    holder: ClaimantArgs,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskClaimArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let nothing = match self.types.as_slice() {
             [] => "no task is ready".to_owned(),
@@ -39,7 +39,8 @@ impl Args {
             (None, types) if types.is_empty() => Wanted::Any,
             (None, types) => Wanted::Types(types),
         };
-        let (agent, lease) = (self.holder.agent(), self.holder.lease);
+        let agent = self.holder.agent();
+        let lease = self.holder.lease;
         let request =
             ClaimRequest { worker: agent.clone(), agent, lease, wanted, labels: Vec::new() };
         match project.claim(&request)? {
@@ -62,12 +63,12 @@ impl Args {
     }
 }
 
-/// Says what is now in whose hands, and lets follow what follows.
+/// Prints the claim, then runs the reactions.
 pub(super) fn show(
-    context: &mut Context,
+    context: &mut CommandContext,
     project: &Project,
     verb: &str,
-    holder: &Holder,
+    holder: &ClaimantArgs,
     claimed: &Claimed,
 ) -> Result {
     let mut claimed = claimed.clone();

@@ -2,13 +2,14 @@
 
 use hookloop_core::command::Command;
 
-use super::{Context, give};
+use super::give;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 use crate::ids;
-use crate::output::Result;
 
 /// Make a task wait for another
 #[derive(clap::Args)]
-pub(crate) struct Depend {
+pub(crate) struct TaskDepend {
     /// The task that waits
     task: String,
 
@@ -17,8 +18,8 @@ pub(crate) struct Depend {
     on: String,
 }
 
-impl Depend {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskDepend {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let task = ids::resolve(&project, &self.task)?;
         let on = ids::resolve(&project, &self.on)?;
@@ -30,7 +31,7 @@ impl Depend {
 
 /// Let a task no longer wait for another
 #[derive(clap::Args)]
-pub(crate) struct Undepend {
+pub(crate) struct TaskUndepend {
     /// The task that waits
     task: String,
 
@@ -39,8 +40,8 @@ pub(crate) struct Undepend {
     on: String,
 }
 
-impl Undepend {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskUndepend {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let task = ids::resolve(&project, &self.task)?;
         let on = ids::resolve(&project, &self.on)?;

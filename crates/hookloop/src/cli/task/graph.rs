@@ -4,23 +4,25 @@ use clap::ValueEnum;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::project::Project;
 
-use super::Context;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 use crate::ids;
-use crate::output::{DIM, Output, Result, plain, state_style};
-use crate::picture::Picture;
+use crate::output::{CommandOutput, DIM, state_style};
+use crate::picture::TaskPicture;
+use crate::sanitize::plain;
 
 /// Lines that a task has at least: one to breathe.
 const ROW_HEIGHT: usize = 2;
 
 /// Draw the graph of tasks, dependencies above what depends on them
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskGraphArgs {
     /// Only this task and what it is connected to
     task: Option<String>,
 
     /// How to draw it
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    format: GraphFormat,
 
     /// Completed tasks too
     #[arg(short, long)]
@@ -32,29 +34,30 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+enum GraphFormat {
     Text,
     Dot,
     Mermaid,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskGraphArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let picture = self.picture(&project)?;
         let out = &mut context.out;
         match (out.json, self.format) {
             (true, _) => out.json(&json(&picture)),
-            (false, Format::Text) => text(&picture, out),
-            (false, Format::Dot) => dot(&picture, out),
-            (false, Format::Mermaid) => mermaid(&picture, out),
+            (false, GraphFormat::Text) => text(&picture, out),
+            (false, GraphFormat::Dot) => dot(&picture, out),
+            (false, GraphFormat::Mermaid) => mermaid(&picture, out),
         }
     }
 
-    fn picture(&self, project: &Project) -> Result<Picture> {
+    fn picture(&self, project: &Project) -> Result<TaskPicture> {
         let start = self.task.as_ref().map(|task| ids::resolve(project, task)).transpose()?;
         let picture = project.read(|view| {
-            let (mut rows, mut cut) = (BTreeMap::new(), false);
+            let mut rows = BTreeMap::new();
+            let mut cut = false;
             match &start {
                 None => view.each_task(|row| {
                     let shown = self.all || row.task.state != TaskState::Completed;
@@ -78,13 +81,13 @@ impl Args {
                     }
                 }
             }
-            Picture::new(view, rows.into_values(), cut)
+            TaskPicture::new(view, rows.into_values(), cut)
         })?;
         Ok(picture)
     }
 }
 
-fn text(picture: &Picture, out: &mut Output) -> Result {
+fn text(picture: &TaskPicture, out: &mut CommandOutput) -> Result {
     let label = |task: &Task| {
         let style = state_style(task.state);
         format!("{} {style}{}{style:#} {}", task.id, task.state, plain(&task.spec.goal))
@@ -92,13 +95,14 @@ fn text(picture: &Picture, out: &mut Output) -> Result {
     for row in picture.draw(ROW_HEIGHT, label) {
         out.line(row.lines.trim_end())?;
     }
-    match picture.cut {
-        true => out.line(format_args!("{DIM}… there are more; see --limit{DIM:#}")),
-        false => Ok(()),
+    if picture.cut {
+        out.line(format_args!("{DIM}… there are more; see --limit{DIM:#}"))
+    } else {
+        Ok(())
     }
 }
 
-fn dot(picture: &Picture, out: &mut Output) -> Result {
+fn dot(picture: &TaskPicture, out: &mut CommandOutput) -> Result {
     let quoted =
         |text: &str| format!("\"{}\"", plain(text).replace('\\', "\\\\").replace('"', "\\\""));
     out.line("digraph tasks {\n  rankdir=TB;\n  node [shape=box, style=rounded];")?;
@@ -112,13 +116,16 @@ fn dot(picture: &Picture, out: &mut Output) -> Result {
     out.line("}")
 }
 
-fn mermaid(picture: &Picture, out: &mut Output) -> Result {
+fn mermaid(picture: &TaskPicture, out: &mut CommandOutput) -> Result {
     out.line("flowchart TD")?;
     // Mermaid reads markup in labels; everything but letters and digits goes as a number.
     let quoted = |text: &str| -> String {
-        let entity = |c: char| match c.is_alphanumeric() || c == ' ' {
-            true => c.to_string(),
-            false => format!("#{};", u32::from(c)),
+        let entity = |c: char| {
+            if c.is_alphanumeric() || c == ' ' {
+                c.to_string()
+            } else {
+                format!("#{};", u32::from(c))
+            }
         };
         plain(text).chars().map(entity).collect()
     };
@@ -134,7 +141,7 @@ fn mermaid(picture: &Picture, out: &mut Output) -> Result {
     Ok(())
 }
 
-fn json(picture: &Picture) -> serde_json::Value {
+fn json(picture: &TaskPicture) -> serde_json::Value {
     let task = |task: &Task| serde_json::json!({"id": task.id, "state": task.state, "goal": task.spec.goal});
     let edge =
         |(task, need): (&Task, &Task)| serde_json::json!({"task": task.id, "needs": need.id});

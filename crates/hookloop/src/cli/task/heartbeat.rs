@@ -1,25 +1,24 @@
 use serde_json::json;
 
-use super::Context;
-use super::holder::Epoch;
-use crate::error::CliError;
+use super::holder::EpochArg;
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
 use crate::ids;
-use crate::output::Result;
 
 /// Show that the work on a claimed task goes on
 ///
 /// Refused once the claim is over: someone else may have the task now.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskHeartbeatArgs {
     /// The task, or the start of its id
     task: String,
 
     #[command(flatten)]
-    epoch: Epoch,
+    epoch: EpochArg,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskHeartbeatArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let Some(epoch) = self.epoch.of(&id)? else {
@@ -27,9 +26,10 @@ impl Args {
             return Err(usage.hint(format!("hookloop task show {id}")));
         };
         project.heartbeat(&id, epoch)?;
-        match context.out.json {
-            true => context.out.json(&json!({"id": id, "epoch": epoch})),
-            false => context.out.line(format_args!("Alive {id}  epoch {epoch}")),
+        if context.out.json {
+            context.out.json(&json!({"id": id, "epoch": epoch}))
+        } else {
+            context.out.line(format_args!("Alive {id}  epoch {epoch}"))
         }
     }
 }

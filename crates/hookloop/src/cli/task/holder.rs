@@ -1,4 +1,4 @@
-//! Who asks for a task and for how long, and by what right a claimed one is changed.
+//! The claimant of a task, the length of its lease, and the right to change a claimed task.
 
 use std::env;
 use std::time::Duration;
@@ -7,12 +7,11 @@ use clap::builder::NonEmptyStringValueParser;
 use hookloop_core::claim::{Fence, LEASE_MAX_MS, LEASE_MIN_MS};
 use hookloop_core::id::TaskId;
 
-use crate::error::CliError;
-use crate::output::Result;
+use crate::error::{CliError, Result};
 
 /// What a claimant says of itself.
 #[derive(clap::Args)]
-pub(super) struct Holder {
+pub(super) struct ClaimantArgs {
     /// Who takes it; $HOOKLOOP_AGENT, else you on this machine
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     agent: Option<String>,
@@ -22,27 +21,27 @@ pub(super) struct Holder {
     pub(super) lease: Duration,
 }
 
-impl Holder {
+impl ClaimantArgs {
     pub(super) fn agent(&self) -> String {
         let named = self.agent.clone().or_else(|| env::var("HOOKLOOP_AGENT").ok());
-        named
-            .filter(|name| !name.trim().is_empty())
-            .unwrap_or_else(|| format!("{}@{}", crate::cli::user_name(), crate::cli::machine()))
+        named.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| {
+            format!("{}@{}", crate::environment::user_name(), crate::environment::machine())
+        })
     }
 }
 
-/// By what right a task that may be claimed is changed.
+/// The right by which a command changes a task that may be claimed.
 #[derive(clap::Args)]
-pub(super) struct Right {
+pub(super) struct ClaimRight {
     #[command(flatten)]
-    epoch: Epoch,
+    epoch: EpochArg,
 
     /// Even if an agent has claimed it, which then is refused
     #[arg(long, conflicts_with = "epoch")]
     force: bool,
 }
 
-impl Right {
+impl ClaimRight {
     pub(super) fn forces(&self) -> bool {
         self.force
     }
@@ -56,15 +55,15 @@ impl Right {
 }
 
 #[derive(clap::Args)]
-pub(super) struct Epoch {
+pub(super) struct EpochArg {
     /// The epoch of your claim; $HOOKLOOP_EPOCH, for the task that $HOOKLOOP_TASK names
     #[arg(long, value_name = "N")]
     epoch: Option<u64>,
 }
 
-impl Epoch {
-    /// The epoch that is named for `id`. The environment counts for one task alone: who holds it may
-    /// change others as anyone may.
+impl EpochArg {
+    /// The epoch that is named for `id`. The environment names one task; for other tasks its claimant has no special
+    /// right.
     pub(super) fn of(&self, id: &TaskId) -> Result<Option<u64>> {
         let task = env::var("HOOKLOOP_TASK").is_ok_and(|task| task == id.as_str());
         match (self.epoch, env::var("HOOKLOOP_EPOCH")) {
@@ -90,7 +89,7 @@ fn parse_lease(text: &str) -> std::result::Result<Duration, String> {
     }
 }
 
-/// A length of time as people say it.
+/// Returns a length of time for people.
 pub(super) fn said(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{} ms", time.as_millis()),

@@ -6,11 +6,10 @@ use hookloop_engine::bulk;
 use hookloop_engine::command_outcome::Done;
 use serde_json::json;
 
-use super::Context;
-use crate::cli::open_file;
-use crate::error::CliError;
-use crate::output::Result;
-use crate::progress::Progress;
+use crate::cli::context::CommandContext;
+use crate::environment::open_file;
+use crate::error::{CliError, Result};
+use crate::progress::ProgressBar;
 
 /// Add tasks from a file of JSON lines
 ///
@@ -19,33 +18,32 @@ use crate::progress::Progress;
 /// broken line, a missing dependency or a cycle is found before anything is added. Tasks that are there already are passed over, so
 /// an import that was interrupted is finished by running it again.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskImportArgs {
     /// The file; `-` is standard input
     file: PathBuf,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskImportArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let input = match self.file.to_str() {
             Some("-") => spooled()?,
             _ => open_file(&self.file)?,
         };
-        let progress = Progress::new("importing");
+        let progress = ProgressBar::new("importing");
         let imported = bulk::import(&project, input, &mut |done, all| progress.at(done, all));
         drop(progress);
         let imported = imported?;
         project.react_here(&mut Done::default())?;
         let out = &mut context.out;
-        match out.json {
-            true => out.json(&json!({"added": imported.added, "present": imported.present}))?,
-            false => {
-                let present = match imported.present {
-                    0 => String::new(),
-                    n => format!(", {n} were there already"),
-                };
-                out.line(format_args!("Added {} tasks{present}", imported.added))?;
-            }
+        if out.json {
+            out.json(&json!({"added": imported.added, "present": imported.present}))?
+        } else {
+            let present = match imported.present {
+                0 => String::new(),
+                n => format!(", {n} were there already"),
+            };
+            out.line(format_args!("Added {} tasks{present}", imported.added))?;
         }
         context.finish(&project)
     }

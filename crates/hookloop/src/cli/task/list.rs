@@ -4,10 +4,12 @@ use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::project::Project;
 use hookloop_engine::store::{TaskFilter, TaskRow};
 
-use super::{Context, waits};
+use super::waits;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 use crate::ids;
-use crate::output::{Cell, DIM, Result, state_style};
-use crate::wire::TaskJson;
+use crate::json_output::TaskJson;
+use crate::output::{DIM, TableCell, state_style};
 
 /// List tasks, newest first
 #[derive(clap::Args)]
@@ -30,7 +32,7 @@ pub(crate) struct ListArgs {
 }
 
 impl ListArgs {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let filter = TaskFilter {
             state: self.state,
@@ -42,11 +44,12 @@ impl ListArgs {
         let rows = project.read(|view| view.list(&filter))?;
         print(context, &project, &rows)?;
         let full = self.limit > 0 && rows.len() == self.limit;
-        match full && context.out.terminal && !context.out.json {
-            true => context
+        if full && context.out.terminal && !context.out.json {
+            context
                 .out
-                .line(format_args!("{DIM}the newest {}; all with --limit 0{DIM:#}", self.limit)),
-            false => Ok(()),
+                .line(format_args!("{DIM}the newest {}; all with --limit 0{DIM:#}", self.limit))
+        } else {
+            Ok(())
         }
     }
 }
@@ -66,7 +69,7 @@ pub(crate) struct ReadyArgs {
 }
 
 impl ReadyArgs {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
         let ageing = project.rules().scheduling.ageing;
@@ -78,20 +81,17 @@ impl ReadyArgs {
     }
 }
 
-fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
+fn print(context: &mut CommandContext, project: &Project, rows: &[TaskRow]) -> Result {
     let out = &mut context.out;
     if out.json {
         let tasks: Vec<TaskJson<'_>> = rows.iter().map(|row| TaskJson::from(&row.task)).collect();
         return out.json(&tasks);
     }
     if rows.is_empty() {
-        return match out.terminal {
-            true => out.line(format_args!("{DIM}none{DIM:#}")),
-            false => Ok(()),
-        };
+        return if out.terminal { out.line(format_args!("{DIM}none{DIM:#}")) } else { Ok(()) };
     }
     let terminal = out.terminal;
-    let cells: Vec<Vec<Cell>> = project.read(|view| {
+    let cells: Vec<Vec<TableCell>> = project.read(|view| {
         rows.iter()
             .map(|TaskRow { task, num, .. }| {
                 let note = match task.state {
@@ -103,11 +103,11 @@ fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
                 };
                 Ok(vec![
                     ids::cell(view, &task.id, terminal)?,
-                    Cell::new(format!("P{}", task.spec.priority.get())),
-                    Cell::new(task.state).style(state_style(task.state)),
-                    Cell::new(note).style(DIM),
-                    Cell::new(task.spec.labels.join(",")).style(DIM),
-                    Cell::new(&task.spec.goal),
+                    TableCell::new(format!("P{}", task.spec.priority.get())),
+                    TableCell::new(task.state).style(state_style(task.state)),
+                    TableCell::new(note).style(DIM),
+                    TableCell::new(task.spec.labels.join(",")).style(DIM),
+                    TableCell::new(&task.spec.goal),
                 ])
             })
             .collect()
@@ -115,7 +115,7 @@ fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
     out.table(&["id", "prio", "state", "", "labels", "goal"], &cells)
 }
 
-/// Who holds a task, and by which claim.
+/// Returns the claimant of a task, and the number of the claim.
 fn held(task: &Task) -> String {
     match &task.claim {
         Some(claim) => format!("held by {}, epoch {}", claim.agent, claim.epoch),

@@ -26,64 +26,66 @@ use hookloop_engine::command_outcome::Done;
 use hookloop_engine::command_outcome::ReactionsLeft;
 use hookloop_engine::project::Project;
 
-use super::Context;
-use crate::output::{Result, plain, state_style};
-use crate::wire::DoneJson;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
+use crate::json_output::DoneJson;
+use crate::output::state_style;
+use crate::sanitize::plain;
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
-    Add(add::Args),
-    Show(show::Args),
+pub(crate) enum TaskCommand {
+    Add(add::TaskAddArgs),
+    Show(show::TaskShowArgs),
     #[command(visible_alias = "ls")]
     List(list::ListArgs),
     Ready(list::ReadyArgs),
-    Start(change::Start),
-    Claim(claim::Args),
-    Heartbeat(heartbeat::Args),
-    Release(release::Args),
-    Requeue(requeue::Args),
-    Steal(steal::Args),
-    Complete(change::Complete),
-    Block(change::Block),
-    Unblock(change::Unblock),
-    Delete(change::Delete),
-    Note(note::Args),
-    Depend(dependency::Depend),
-    Undepend(dependency::Undepend),
-    Import(import::Args),
-    Export(export::Args),
-    Graph(graph::Args),
+    Start(change::TaskStart),
+    Claim(claim::TaskClaimArgs),
+    Heartbeat(heartbeat::TaskHeartbeatArgs),
+    Release(release::TaskReleaseArgs),
+    Requeue(requeue::TaskRequeueArgs),
+    Steal(steal::TaskStealArgs),
+    Complete(change::TaskComplete),
+    Block(change::TaskBlock),
+    Unblock(change::TaskUnblock),
+    Delete(change::TaskDelete),
+    Note(note::TaskNoteArgs),
+    Depend(dependency::TaskDepend),
+    Undepend(dependency::TaskUndepend),
+    Import(import::TaskImportArgs),
+    Export(export::TaskExportArgs),
+    Graph(graph::TaskGraphArgs),
 }
 
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         match self {
-            Command::Add(args) => args.run(context),
-            Command::Show(args) => args.run(context),
-            Command::List(args) => args.run(context),
-            Command::Ready(args) => args.run(context),
-            Command::Start(args) => args.run(context),
-            Command::Note(args) => args.run(context),
-            Command::Claim(args) => args.run(context),
-            Command::Heartbeat(args) => args.run(context),
-            Command::Release(args) => args.run(context),
-            Command::Requeue(args) => args.run(context),
-            Command::Steal(args) => args.run(context),
-            Command::Complete(args) => args.run(context),
-            Command::Block(args) => args.run(context),
-            Command::Unblock(args) => args.run(context),
-            Command::Delete(args) => args.run(context),
-            Command::Depend(args) => args.run(context),
-            Command::Undepend(args) => args.run(context),
-            Command::Import(args) => args.run(context),
-            Command::Export(args) => args.run(context),
-            Command::Graph(args) => args.run(context),
+            TaskCommand::Add(args) => args.run(context),
+            TaskCommand::Show(args) => args.run(context),
+            TaskCommand::List(args) => args.run(context),
+            TaskCommand::Ready(args) => args.run(context),
+            TaskCommand::Start(args) => args.run(context),
+            TaskCommand::Note(args) => args.run(context),
+            TaskCommand::Claim(args) => args.run(context),
+            TaskCommand::Heartbeat(args) => args.run(context),
+            TaskCommand::Release(args) => args.run(context),
+            TaskCommand::Requeue(args) => args.run(context),
+            TaskCommand::Steal(args) => args.run(context),
+            TaskCommand::Complete(args) => args.run(context),
+            TaskCommand::Block(args) => args.run(context),
+            TaskCommand::Unblock(args) => args.run(context),
+            TaskCommand::Delete(args) => args.run(context),
+            TaskCommand::Depend(args) => args.run(context),
+            TaskCommand::Undepend(args) => args.run(context),
+            TaskCommand::Import(args) => args.run(context),
+            TaskCommand::Export(args) => args.run(context),
+            TaskCommand::Graph(args) => args.run(context),
         }
     }
 }
 
-/// Gives a command, shows what came of it, and lets follow what follows.
-fn give(context: &mut Context, project: &Project, verb: &str, ask: &Ask) -> Result<Done> {
+/// Gives a command, prints its result, and runs the reactions.
+fn give(context: &mut CommandContext, project: &Project, verb: &str, ask: &Ask) -> Result<Done> {
     let mut done = project.execute(ask)?;
     if done.pending {
         project.react_here(&mut done)?;
@@ -97,15 +99,12 @@ fn give(context: &mut Context, project: &Project, verb: &str, ask: &Ask) -> Resu
     Ok(done)
 }
 
-/// After a command's answer: what it left to do.
-fn follow_up(context: &mut Context, project: &Project, done: &Done) -> Result {
-    match done.pending {
-        true => context.finish(project),
-        false => Ok(()),
-    }
+/// Runs the reactions after the answer is printed.
+fn follow_up(context: &mut CommandContext, project: &Project, done: &Done) -> Result {
+    if done.pending { context.finish(project) } else { Ok(()) }
 }
 
-/// What a task that is not ready waits for, in a few words.
+/// Names the obstacle of a task that is not ready.
 fn waits(task: &Task) -> String {
     match task.waits_until() {
         Some(time) => format!("from {}", time.brief()),
@@ -113,11 +112,11 @@ fn waits(task: &Task) -> String {
     }
 }
 
-/// Failures of hooks that are told with a command's answer.
+/// Failures of hooks that are printed with a command's result.
 const FAILURES_SHOWN: usize = 5;
 
 fn show_done(
-    context: &mut Context,
+    context: &mut CommandContext,
     project: &Project,
     verb: &str,
     id: Option<&TaskId>,
@@ -126,8 +125,9 @@ fn show_done(
     let out = &mut context.out;
     match (&done.task, id) {
         (Some(task), _) => {
-            let (style, goal) = (state_style(task.state), plain(&task.spec.goal));
-            // "Completed x" says it all; "Added x" does not.
+            let style = state_style(task.state);
+            let goal = plain(&task.spec.goal);
+            // "Completed x" is enough; "Added x" is not.
             let state = match (task.state, task.open_dependencies) {
                 (TaskState::Active | TaskState::Completed | TaskState::Blocked, _) => String::new(),
                 (TaskState::Created, 0) => format!("  {style}{}{style:#}", waits(task)),
@@ -164,7 +164,7 @@ fn show_done(
         out.line(format_args!("  … and {more} more: hookloop log"))?;
     }
     match &done.left {
-        // The agent or hook that gave the command needs not know.
+        // An agent or a hook needs no such line.
         None | Some(ReactionsLeft::Above) => Ok(()),
         Some(left) => out.line(format_args!("  {left}")),
     }

@@ -2,15 +2,16 @@ use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::remark::TaskRemark;
 
-use super::{Context, give};
+use super::give;
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 use crate::ids;
-use crate::output::Result;
 
 /// Leave a note on a task
 ///
 /// Agents read it with the task; `task show` has the last ones, the log has all.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskNoteArgs {
     /// The task, or the start of its id
     task: String,
 
@@ -18,12 +19,13 @@ pub(crate) struct Args {
     text: String,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskNoteArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
-        // Who holds it loses nothing by what a person says.
-        let (remark, fence) = (TaskRemark::Note(self.text), Fence::Override);
+        // A note does not change the claim of the task.
+        let remark = TaskRemark::Note(self.text);
+        let fence = Fence::Override;
         give(context, &project, "Noted", &Command::RemarkTask { id, remark, fence })?;
         Ok(())
     }

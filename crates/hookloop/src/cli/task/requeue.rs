@@ -1,15 +1,16 @@
 use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
 
-use super::{Context, give, silence};
+use super::{give, silence};
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 use crate::ids;
-use crate::output::Result;
 
 /// Make a task ready again whose holder is gone
 ///
 /// Watches the holder for the whole of its lease. A heartbeat in that time, and it is refused.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskRequeueArgs {
     /// The task, or the start of its id
     task: String,
 
@@ -18,13 +19,14 @@ pub(crate) struct Args {
     force: bool,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskRequeueArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
-        let fence = match self.force {
-            true => Fence::Override,
-            false => Fence::Epoch(silence::wait_for(&project, &id)?.epoch),
+        let fence = if self.force {
+            Fence::Override
+        } else {
+            Fence::Epoch(silence::wait_for(&project, &id)?.epoch)
         };
         let reason = ReleaseReason::Requeued;
         let command = Command::ReleaseTask { id, fence, reason, note: None };

@@ -6,24 +6,25 @@ use hookloop_core::remark::TaskNoted;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::store::{LogError, TaskAnnotation, TaskRow};
 
-use super::Context;
 use super::holder::said;
-use crate::error::CliError;
+use crate::cli::context::CommandContext;
+use crate::error::{CliError, Result};
 use crate::ids;
-use crate::output::{BOLD, DIM, Output, Result, plain, plain_lines, state_style};
-use crate::wire::{DeliveryJson, NeighbourJson, NoteJson, TaskDetailJson, TaskJson};
+use crate::json_output::{DeliveryJson, NeighbourJson, NoteJson, TaskDetailJson, TaskJson};
+use crate::output::{BOLD, CommandOutput, DIM, state_style};
+use crate::sanitize::{plain, plain_lines};
 
 /// Neighbours that are shown.
 const SHOWN: usize = 50;
 
 /// Show a task, what it waits for, and what waits for it
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskShowArgs {
     /// The task, or the start of its id
     task: String,
 }
 
-struct Detail {
+struct ShownTask {
     task: Task,
     depends_on: Vec<Task>,
     dependents: Vec<Task>,
@@ -32,14 +33,14 @@ struct Detail {
     delivery: Delivery,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskShowArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
         let id = ids::resolve(&project, &self.task)?;
         let tasks = |rows: Vec<TaskRow>| rows.into_iter().map(|row| row.task).collect();
         let detail = project.read(|view| -> std::result::Result<_, LogError> {
             let Some(row) = view.task(&id)? else { return Ok(None) };
-            Ok(Some(Detail {
+            Ok(Some(ShownTask {
                 task: row.task,
                 depends_on: tasks(view.dependencies(&id)?),
                 dependents: tasks(view.dependents(&id, 0, SHOWN)?),
@@ -49,14 +50,15 @@ impl Args {
             }))
         })?;
         let detail = detail.ok_or_else(|| CliError::refused(format!("task `{id}` is gone")))?;
-        match context.out.json {
-            true => context.out.json(&detail.json()),
-            false => detail.print(&mut context.out),
+        if context.out.json {
+            context.out.json(&detail.json())
+        } else {
+            detail.print(&mut context.out)
         }
     }
 }
 
-impl Detail {
+impl ShownTask {
     fn json(&self) -> TaskDetailJson<'_> {
         TaskDetailJson {
             task: TaskJson::from(&self.task),
@@ -68,7 +70,7 @@ impl Detail {
         }
     }
 
-    fn print(&self, out: &mut Output) -> Result {
+    fn print(&self, out: &mut CommandOutput) -> Result {
         let Task { id, spec, state, .. } = &self.task;
         let style = state_style(*state);
         out.line(format_args!("{BOLD}{}{BOLD:#}", plain(&spec.goal)))?;
@@ -76,9 +78,12 @@ impl Detail {
         if !spec.description.is_empty() {
             out.line(format_args!("\n{}\n", plain_lines(&spec.description, 0)))?;
         }
-        let field = |out: &mut Output, name: &str, value: &str| match value.is_empty() {
-            true => Ok(()),
-            false => out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain_lines(value, 15))),
+        let field = |out: &mut CommandOutput, name: &str, value: &str| {
+            if value.is_empty() {
+                Ok(())
+            } else {
+                out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain_lines(value, 15)))
+            }
         };
         field(out, "type", spec.kind.as_deref().unwrap_or(""))?;
         field(out, "labels", &spec.labels.join(", "))?;
@@ -123,7 +128,7 @@ impl Detail {
         self.print_neighbours(out)
     }
 
-    fn print_neighbours(&self, out: &mut Output) -> Result {
+    fn print_neighbours(&self, out: &mut CommandOutput) -> Result {
         let groups = [
             ("depends on", &self.depends_on),
             ("needed by", &self.dependents),
@@ -131,7 +136,8 @@ impl Detail {
         ];
         for (name, tasks) in groups {
             for task in tasks.iter().take(SHOWN) {
-                let (style, state) = (state_style(task.state), task.state);
+                let style = state_style(task.state);
+                let state = task.state;
                 let alarm = match (name, state) {
                     ("depends on", TaskState::Blocked) => "  ← blocked, so this waits too",
                     _ => "",

@@ -8,11 +8,11 @@ use hookloop_engine::lease::{Sight, Sighting, Watch};
 use hookloop_engine::project::Project;
 
 use super::holder::said;
-use crate::error::CliError;
-use crate::output::{Result, plain};
-use crate::progress::Progress;
+use crate::error::{CliError, Result};
+use crate::progress::ProgressBar;
+use crate::sanitize::plain;
 
-/// How often a holder is looked at in one lease, and the longest time between two looks.
+/// How often a claimant is checked in one lease, and the longest time between two checks.
 const LOOKS: u32 = 20;
 const BETWEEN_LOOKS_MAX: Duration = Duration::from_millis(500);
 
@@ -20,7 +20,8 @@ const BETWEEN_LOOKS_MAX: Duration = Duration::from_millis(500);
 /// Refused as soon as it shows a sign of life.
 pub(super) fn wait_for(project: &Project, id: &TaskId) -> Result<Claim> {
     project.store().keep_up();
-    let (mut watch, progress) = (Watch::default(), Progress::new("waiting"));
+    let mut watch = Watch::default();
+    let progress = ProgressBar::new("waiting");
     loop {
         let sighting = project.look_at(id, &mut watch)?;
         let over = sighting.is_over();
@@ -30,7 +31,8 @@ pub(super) fn wait_for(project: &Project, id: &TaskId) -> Result<Claim> {
             Sight::Alive => return Err(alive(id, &claim)),
             Sight::Silent(_) if over => return Ok(claim),
             Sight::Silent(silence) => progress.say(|| {
-                let (agent, lease) = (plain(&claim.agent), said(lease));
+                let agent = plain(&claim.agent);
+                let lease = said(lease);
                 format!("`{agent}` has been silent for {} of {lease}", said(silence))
             }),
             Sight::First => {}
@@ -40,7 +42,8 @@ pub(super) fn wait_for(project: &Project, id: &TaskId) -> Result<Claim> {
 }
 
 fn alive(id: &TaskId, claim: &Claim) -> CliError {
-    let (agent, epoch) = (&claim.agent, claim.epoch);
+    let agent = &claim.agent;
+    let epoch = claim.epoch;
     CliError::refused(format!("`{agent}` is alive and holds task `{id}`, epoch {epoch}"))
         .hint(format!("hookloop task requeue {id} --force"))
 }

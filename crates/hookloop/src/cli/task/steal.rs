@@ -1,22 +1,23 @@
-use super::holder::Holder;
-use super::{Context, claim, silence};
+use super::holder::ClaimantArgs;
+use super::{claim, silence};
+use crate::cli::context::CommandContext;
+use crate::error::Result;
 use crate::ids;
-use crate::output::Result;
 
 /// Take a claimed task over whose holder is gone
 ///
 /// Watches the holder for the whole of its lease. A heartbeat in that time, and it is refused.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TaskStealArgs {
     /// The task, or the start of its id
     task: String,
 
     #[command(flatten)]
-    holder: Holder,
+    holder: ClaimantArgs,
 }
 
-impl Args {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
+impl TaskStealArgs {
+    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let silent = silence::wait_for(&project, &id)?;

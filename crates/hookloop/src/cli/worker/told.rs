@@ -1,4 +1,4 @@
-//! What a worker tells, in the forms that it is told in.
+//! The events of a worker as text, JSON and log lines.
 
 use hookloop_core::session::SessionOutcome;
 use hookloop_core::trace::SpanNames;
@@ -8,8 +8,9 @@ use hookloop_fleet::worker::Told;
 use serde::Serialize;
 
 use crate::cli::merge::ArrivalJson;
-use crate::logs::{Level, Line};
-use crate::output::{DIM, plain};
+use crate::logs::{LogLevel, LogLine};
+use crate::output::DIM;
+use crate::sanitize::plain;
 
 /// A line of `--json`.
 #[derive(Serialize)]
@@ -80,7 +81,8 @@ pub(super) fn json_of<'a>(told: &'a Told<'a>) -> ToldJson<'a> {
         },
         Told::Ended { project, task, session, end } => {
             let (outcome, reason) = end_words(end);
-            let (task, session) = (task.as_str(), session.as_str());
+            let task = task.as_str();
+            let session = session.as_str();
             ToldJson::Ended { project, task, session, outcome, reason }
         }
         Told::Arrived { project, arrival } => {
@@ -96,21 +98,21 @@ pub(super) fn json_of<'a>(told: &'a Told<'a>) -> ToldJson<'a> {
 }
 
 /// The same as a line of a log.
-pub(super) fn log_line(told: &Told<'_>, is_traced: bool) -> Line {
+pub(super) fn log_line(told: &Told<'_>, is_traced: bool) -> LogLine {
     let level = match told {
         Told::Took { .. }
         | Told::Arrived { .. }
         | Told::State(_)
-        | Told::Unfit { why: None, .. } => Level::Info,
+        | Told::Unfit { why: None, .. } => LogLevel::Info,
         Told::Ended {
             end: End::Outcome(SessionOutcome::Complete { .. } | SessionOutcome::Cancelled),
             ..
-        } => Level::Info,
+        } => LogLevel::Info,
         Told::Ended { .. } | Told::Expired { .. } | Told::Unfit { .. } | Told::Trouble { .. } => {
-            Level::Warn
+            LogLevel::Warn
         }
     };
-    let mut line = Line::new(level, "worker", words_of(told));
+    let mut line = LogLine::new(level, "worker", words_of(told));
     // The fields are those of `--json`.
     if let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(json_of(told)) {
         for (name, value) in fields {

@@ -6,26 +6,27 @@ use std::io::{BufRead, ErrorKind};
 pub(super) const LINE_MAX: usize = 1024 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(super) enum StdioLine<'a> {
     Whole(&'a [u8]),
     /// It was read over, and none of it kept.
     TooLong,
 }
 
-pub(super) struct Lines<R> {
+pub(super) struct StdioLines<R> {
     from: R,
     line: Vec<u8>,
 }
 
-impl<R: BufRead> Lines<R> {
-    pub(super) fn new(from: R) -> Lines<R> {
-        Lines { from, line: Vec::new() }
+impl<R: BufRead> StdioLines<R> {
+    pub(super) fn new(from: R) -> StdioLines<R> {
+        StdioLines { from, line: Vec::new() }
     }
 
-    /// None at the end, and where reading fails. What the last line lacks an end for is a line too.
-    pub(super) fn next(&mut self) -> Option<Line<'_>> {
+    /// None at the end, and where reading fails. A last line without an end is a line too.
+    pub(super) fn next(&mut self) -> Option<StdioLine<'_>> {
         self.line.clear();
-        let (mut is_too_long, mut is_begun) = (false, false);
+        let mut is_too_long = false;
+        let mut is_begun = false;
         loop {
             let available = match self.from.fill_buf() {
                 Ok(available) => available,
@@ -47,8 +48,8 @@ impl<R: BufRead> Lines<R> {
             self.from.consume(taken);
             match (is_over, is_too_long) {
                 (false, _) => {}
-                (true, true) => return Some(Line::TooLong),
-                (true, false) => return Some(Line::Whole(&self.line)),
+                (true, true) => return Some(StdioLine::TooLong),
+                (true, false) => return Some(StdioLine::Whole(&self.line)),
             }
         }
     }
@@ -63,12 +64,12 @@ mod tests {
     #[track_caller]
     fn check(input: &[u8], expected: &[&str]) {
         for capacity in [1, 7, 8192] {
-            let mut lines = Lines::new(BufReader::with_capacity(capacity, input));
+            let mut lines = StdioLines::new(BufReader::with_capacity(capacity, input));
             let mut found = Vec::new();
             while let Some(line) = lines.next() {
                 found.push(match line {
-                    Line::Whole(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-                    Line::TooLong => "too long".to_owned(),
+                    StdioLine::Whole(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                    StdioLine::TooLong => "too long".to_owned(),
                 });
             }
             assert_eq!(found, expected, "{capacity} bytes at a time");

@@ -22,76 +22,80 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::desk::Counter;
-use super::gate::{Gate, Verdict};
-use super::handler::Handler;
-use super::open::Open;
-use crate::output::Result;
-use lines::{LINE_MAX, Line, Lines};
+use super::gate::{GateDecision, MessageGate};
+use super::handler::McpHandler;
+use crate::error::Result;
+use crate::mcp::open_requests::OpenRequests;
+use crate::mcp::tool_service::ToolService;
+use lines::{LINE_MAX, StdioLine, StdioLines};
 
 /// Messages between the threads and the server.
 const QUEUE: usize = 64;
-/// At the end of input: how long calls may take to be answered, and answers to be written. With what it takes to leave
-/// the store, less than a second.
+/// At the end of input: how long calls may take to be answered, and answers to be written. With the time to close the
+/// store, less than a second.
 const ANSWER_MAX: Duration = Duration::from_millis(400);
 const WRITE_MAX: Duration = Duration::from_millis(150);
 
 /// Serves one agent on stdin and stdout until either ends.
-pub(crate) fn serve(counter: Arc<Counter>) -> Result {
+pub(crate) fn serve(service: Arc<ToolService>) -> Result {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(talk(Handler::new(Arc::clone(&counter))));
-    // Calls that still run end with the process, and what they started does.
+    let ended = runtime.block_on(talk(McpHandler::new(Arc::clone(&service))));
+    // Calls that still run, and the processes that they started, end with this process.
     runtime.shutdown_background();
-    counter.leave();
+    service.leave();
     ended
 }
 
 /// Why it is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum StdioEnd {
     Input,
     Output,
     Signal,
 }
 
-async fn talk(handler: Handler) -> Result {
+async fn talk(handler: McpHandler) -> Result {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
     let (ends, mut ended) = mpsc::channel(2);
     let (outgoing, to_write) = mpsc::channel(QUEUE);
     let (incoming, messages) = mpsc::channel(QUEUE);
-    let open = Arc::new(Open::default());
+    let open = Arc::new(OpenRequests::default());
     // Not through `std::io::stdout`, whose lock is held for as long as a command runs.
     let stdout = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
     let stdin = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-    let writer = Writer { to: stdout, open: Arc::clone(&open), ends: ends.clone() };
+    let writer = StdioWriter { to: stdout, open: Arc::clone(&open), ends: ends.clone() };
     thread::spawn(move || writer.run(to_write));
-    let reader = Reader {
+    let reader = StdioReader {
         open: Arc::clone(&open),
         outgoing: outgoing.clone(),
         incoming,
         ends: ends.clone(),
     };
     thread::spawn(move || reader.run(stdin));
-    let wire = Wire { messages, outgoing: outgoing.clone() };
+    let wire = StdioTransport { messages, outgoing: outgoing.clone() };
     let served = tokio::spawn(async move {
         if let Ok(service) = handler.serve(wire).await {
+            // Either result means that the client is gone.
             let _ = service.waiting().await;
         }
     });
     let end = tokio::select! {
-        end = ended.recv() => end.unwrap_or(End::Input),
-        _ = terminated.recv() => End::Signal,
-        _ = interrupted.recv() => End::Signal,
-        _ = served => End::Input,
+        end = ended.recv() => end.unwrap_or(StdioEnd::Input),
+        _ = terminated.recv() => StdioEnd::Signal,
+        _ = interrupted.recv() => StdioEnd::Signal,
+        _ = served => StdioEnd::Input,
     };
-    if end == End::Input {
+    if end == StdioEnd::Input {
+        // Answers that take longer are not sent.
         let _ = timeout(ANSWER_MAX, open.is_empty()).await;
         let (written, is_written) = oneshot::channel();
         let flush = async {
-            let _ = outgoing.send(Out::Flush(written)).await;
+            // A writer that has ended has nothing left to write.
+            let _ = outgoing.send(StdioOutput::Flush(written)).await;
             let _ = is_written.await;
         };
+        // Output that nobody reads is given up.
         let _ = timeout(WRITE_MAX, flush).await;
     }
     Ok(())
@@ -99,36 +103,38 @@ async fn talk(handler: Handler) -> Result {
 
 /// Something for the thread that writes.
 #[derive(Debug)]
-enum Out {
+enum StdioOutput {
     Message(Box<ServerJsonRpcMessage>),
     /// An answer that is not the server's.
     Refused(Value),
     Flush(oneshot::Sender<()>),
 }
 
-struct Writer {
+struct StdioWriter {
     to: File,
-    open: Arc<Open>,
-    ends: mpsc::Sender<End>,
+    open: Arc<OpenRequests>,
+    ends: mpsc::Sender<StdioEnd>,
 }
 
-impl Writer {
-    fn run(mut self, mut to_write: mpsc::Receiver<Out>) {
+impl StdioWriter {
+    fn run(mut self, mut to_write: mpsc::Receiver<StdioOutput>) {
         while let Some(out) = to_write.blocking_recv() {
             let written = match out {
-                Out::Message(message) => {
-                    // Before it is out: who has the answer may use the id again at once.
+                StdioOutput::Message(message) => {
+                    // Before the answer is written: the client may use the id again at once.
                     self.open.close(answered(&message));
                     self.write(&message)
                 }
-                Out::Refused(answer) => self.write(&answer),
-                Out::Flush(written) => {
+                StdioOutput::Refused(answer) => self.write(&answer),
+                StdioOutput::Flush(written) => {
+                    // The receiver may have stopped waiting.
                     let _ = written.send(());
                     Ok(())
                 }
             };
             if written.is_err() {
-                let _ = self.ends.blocking_send(End::Output);
+                // The server may be ending already.
+                let _ = self.ends.blocking_send(StdioEnd::Output);
                 return;
             }
         }
@@ -150,46 +156,49 @@ fn answered(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
     }
 }
 
-struct Reader {
-    open: Arc<Open>,
-    outgoing: mpsc::Sender<Out>,
+struct StdioReader {
+    open: Arc<OpenRequests>,
+    outgoing: mpsc::Sender<StdioOutput>,
     incoming: mpsc::Sender<ClientJsonRpcMessage>,
-    ends: mpsc::Sender<End>,
+    ends: mpsc::Sender<StdioEnd>,
 }
 
-impl Reader {
+impl StdioReader {
     fn run(self, stdin: impl Read) {
-        let mut lines = Lines::new(BufReader::new(stdin));
-        let mut gate = Gate::new(&self.open);
+        let mut lines = StdioLines::new(BufReader::new(stdin));
+        let mut gate = MessageGate::new(&self.open);
         while let Some(line) = lines.next() {
             let verdict = match line {
-                Line::Whole(bytes) => gate.judge(bytes),
-                Line::TooLong => Verdict::too_long(LINE_MAX),
+                StdioLine::Whole(bytes) => gate.judge(bytes),
+                StdioLine::TooLong => GateDecision::too_long(LINE_MAX),
             };
             let is_taken = match verdict {
-                Verdict::Pass(message) => self.incoming.blocking_send(*message).is_ok(),
-                Verdict::Answer(error) => self.outgoing.blocking_send(Out::Refused(error)).is_ok(),
-                Verdict::Ignore => true,
+                GateDecision::Pass(message) => self.incoming.blocking_send(*message).is_ok(),
+                GateDecision::Answer(error) => {
+                    self.outgoing.blocking_send(StdioOutput::Refused(error)).is_ok()
+                }
+                GateDecision::Ignore => true,
             };
             if !is_taken {
                 break;
             }
         }
-        let _ = self.ends.blocking_send(End::Input);
+        // The server may be ending already.
+        let _ = self.ends.blocking_send(StdioEnd::Input);
     }
 }
 
 /// The threads as rmcp sees them.
-struct Wire {
+struct StdioTransport {
     messages: mpsc::Receiver<ClientJsonRpcMessage>,
-    outgoing: mpsc::Sender<Out>,
+    outgoing: mpsc::Sender<StdioOutput>,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("standard output is closed")]
 struct Closed;
 
-impl Transport<RoleServer> for Wire {
+impl Transport<RoleServer> for StdioTransport {
     type Error = Closed;
 
     fn send(
@@ -197,7 +206,7 @@ impl Transport<RoleServer> for Wire {
         item: ServerJsonRpcMessage,
     ) -> impl Future<Output = std::result::Result<(), Closed>> + Send + 'static {
         let outgoing = self.outgoing.clone();
-        async move { outgoing.send(Out::Message(Box::new(item))).await.map_err(|_| Closed) }
+        async move { outgoing.send(StdioOutput::Message(Box::new(item))).await.map_err(|_| Closed) }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {

@@ -1,36 +1,36 @@
-//! What an agent wants to find again, after a restart or by another agent.
+//! Checkpoints: data that an agent stores for itself or for another agent.
 
 use hookloop_engine::guest::desk::{Checkpoint, Desk, KeptCheckpoint};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Arguments, Kind, TASK, Tool, optional, read};
+use super::{AgentTool, ArgumentKind, Arguments, TASK, ToolAnswer, optional, read};
 
 /// Bytes of a draft that are given back.
 const DRAFT_SHOWN: usize = 64 * 1024;
 const TRIGGER: &str = "manual";
 
-pub(super) const CREATE: Tool = Tool {
+pub(super) const CREATE: AgentTool = AgentTool {
     name: "checkpoint_create",
     about: "Keep where you are on a task, to resume after a restart.",
     fields: &[
         TASK,
-        optional("trigger", Kind::Text),
-        optional("executionPhase", Kind::Text),
-        optional("executionStep", Kind::Count),
-        optional("agentContext", Kind::Object),
-        optional("draftContent", Kind::Text),
-        optional("draftType", Kind::Text),
+        optional("trigger", ArgumentKind::Text),
+        optional("executionPhase", ArgumentKind::Text),
+        optional("executionStep", ArgumentKind::Count),
+        optional("agentContext", ArgumentKind::Object),
+        optional("draftContent", ArgumentKind::Text),
+        optional("draftType", ArgumentKind::Text),
     ],
     never: None,
     writes: true,
     run: create,
 };
 
-pub(super) const RESUME: Tool = Tool {
+pub(super) const RESUME: AgentTool = AgentTool {
     name: "checkpoint_resume",
     about: "Get a task's last checkpoint, or the one named.",
-    fields: &[TASK, optional("checkpointId", Kind::Text)],
+    fields: &[TASK, optional("checkpointId", ArgumentKind::Text)],
     never: None,
     writes: false,
     run: resume,
@@ -48,7 +48,7 @@ struct Create {
     draft_type: Option<String>,
 }
 
-fn create(desk: &Desk, arguments: Arguments) -> Answer {
+fn create(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     let wanted: Create = read(arguments)?;
     let checkpoint = Checkpoint {
         trigger: wanted.trigger,
@@ -76,7 +76,7 @@ struct Resume {
     checkpoint_id: Option<String>,
 }
 
-fn resume(desk: &Desk, arguments: Arguments) -> Answer {
+fn resume(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     let wanted: Resume = read(arguments)?;
     let KeptCheckpoint { id, task, at, checkpoint, .. } =
         desk.recall(&wanted.task_id, wanted.checkpoint_id.as_deref())?;

@@ -5,37 +5,37 @@ use hookloop_engine::guest::desk::{Desk, Evaluated, Registered, Said, StopPreset
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Arguments, Kind, TASK, Tool, needed, optional, read};
+use super::{AgentTool, ArgumentKind, Arguments, TASK, ToolAnswer, needed, optional, read};
 
-pub(super) const REGISTER: Tool = Tool {
+pub(super) const REGISTER: AgentTool = AgentTool {
     name: "hook_register",
     about: "Register a stop hook for a task. It decides after each iteration: complete, continue or escalate.",
     fields: &[
         TASK,
-        optional("hookType", Kind::OneOf(&["default", "validation", "promise"])),
-        optional("metadata", Kind::Object),
+        optional("hookType", ArgumentKind::OneOf(&["default", "validation", "promise"])),
+        optional("metadata", ArgumentKind::Object),
     ],
     never: None,
     writes: true,
     run: register,
 };
 
-pub(super) const EVALUATE: Tool = Tool {
+pub(super) const EVALUATE: AgentTool = AgentTool {
     name: "hook_evaluate",
     about: "Ask the stop hooks of an iteration's task. iteration_validate does this too.",
     fields: &[
-        needed("iterationId", Kind::Text),
-        optional("agentOutput", Kind::Text),
-        optional("filesModified", Kind::Texts),
-        optional("draftContent", Kind::Text),
-        optional("draftType", Kind::Text),
+        needed("iterationId", ArgumentKind::Text),
+        optional("agentOutput", ArgumentKind::Text),
+        optional("filesModified", ArgumentKind::Texts),
+        optional("draftContent", ArgumentKind::Text),
+        optional("draftType", ArgumentKind::Text),
     ],
     never: None,
     writes: true,
     run: evaluate,
 };
 
-pub(super) const LIST: Tool = Tool {
+pub(super) const LIST: AgentTool = AgentTool {
     name: "hook_list",
     about: "List the stop hooks of a task.",
     fields: &[TASK],
@@ -44,7 +44,7 @@ pub(super) const LIST: Tool = Tool {
     run: list,
 };
 
-pub(super) const CLEAR: Tool = Tool {
+pub(super) const CLEAR: AgentTool = AgentTool {
     name: "hook_clear",
     about: "Remove the stop hooks of a task. The project's gates stay.",
     fields: &[TASK],
@@ -62,7 +62,7 @@ struct Register {
     metadata: Map<String, Value>,
 }
 
-fn register(desk: &Desk, arguments: Arguments) -> Answer {
+fn register(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     let wanted: Register = read(arguments)?;
     let hook = desk.register(
         &wanted.task_id,
@@ -90,7 +90,7 @@ struct Evaluate {
     draft_type: Option<String>,
 }
 
-fn evaluate(desk: &Desk, arguments: Arguments) -> Answer {
+fn evaluate(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     let Evaluate { iteration_id, agent_output, files_modified, draft_content, draft_type } =
         read(arguments)?;
     let said = Said { output: agent_output, files_modified, draft_content, draft_type };
@@ -130,7 +130,7 @@ struct OfTask {
     task_id: String,
 }
 
-fn list(desk: &Desk, arguments: Arguments) -> Answer {
+fn list(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     let OfTask { task_id } = read(arguments)?;
     let hooks: Vec<Value> = desk.hooks(&task_id)?.into_iter().map(listed).collect();
     Ok(json!({ "taskId": task_id, "hookCount": hooks.len(), "hooks": hooks }))
@@ -138,12 +138,12 @@ fn list(desk: &Desk, arguments: Arguments) -> Answer {
 
 fn listed(hook: Registered) -> Value {
     let mut metadata = hook.metadata;
-    // What the hook is, not what its metadata calls it.
+    // The hook's own type, not the type in its metadata.
     metadata.insert("type".to_owned(), json!(hook.preset.name()));
     json!({ "id": hook.id, "enabled": hook.enabled, "metadata": metadata })
 }
 
-fn clear(desk: &Desk, arguments: Arguments) -> Answer {
+fn clear(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     let OfTask { task_id } = read(arguments)?;
     let cleared = desk.clear(&task_id)?;
     Ok(json!({ "taskId": task_id, "hooksCleared": cleared }))

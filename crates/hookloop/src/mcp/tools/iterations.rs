@@ -8,21 +8,25 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::hooks::action_name;
-use super::{Answer, Arguments, Kind, Never, TASK, Tool, needed, optional, present, read};
-use crate::mcp::refusal::Refusal;
+use super::{
+    AgentTool, ArgumentKind, Arguments, RefusedField, TASK, ToolAnswer, needed, optional, present,
+    read,
+};
+use crate::mcp::refusal::ToolRefusal;
 
-pub(super) const START: Tool = Tool {
+pub(super) const START: AgentTool = AgentTool {
     name: "iteration_start",
     about: "Begin an iteration loop on a task, within the project's limits.",
     fields: &[
         TASK,
-        optional("maxIterations", Kind::Positive),
-        optional("completionPromises", Kind::Texts)
+        optional("maxIterations", ArgumentKind::Positive),
+        optional("completionPromises", ArgumentKind::Texts)
             .about("which of COMPLETE, BLOCKED, ESCALATE end the loop; all by default"),
-        optional("circuitBreakerThreshold", Kind::Positive).about("iterations without progress"),
+        optional("circuitBreakerThreshold", ArgumentKind::Positive)
+            .about("iterations without progress"),
     ],
-    // Rules are shell text, and what a shell runs is for people to say.
-    never: Some(Never {
+    // Rules are shell text, and only people may set shell commands.
+    never: Some(RefusedField {
         field: "validationRules",
         message: "rules are the project's: an agent can't bring its own",
         next: "ask a person to put it under `validation:` in hookloop.yaml",
@@ -31,35 +35,38 @@ pub(super) const START: Tool = Tool {
     run: start,
 };
 
-pub(super) const VALIDATE: Tool = Tool {
+pub(super) const VALIDATE: AgentTool = AgentTool {
     name: "iteration_validate",
     about: "Run the project's checks on an iteration and get the completionSignal: CONTINUE, COMPLETE, BLOCKED or ESCALATE.",
-    fields: &[needed("iterationId", Kind::Text), optional("agentOutput", Kind::Text)],
+    fields: &[
+        needed("iterationId", ArgumentKind::Text),
+        optional("agentOutput", ArgumentKind::Text),
+    ],
     never: None,
     writes: true,
     run: validate,
 };
 
-pub(super) const NEXT: Tool = Tool {
+pub(super) const NEXT: AgentTool = AgentTool {
     name: "iteration_next",
     about: "Go on to the next iteration after CONTINUE.",
     fields: &[
-        needed("iterationId", Kind::Text),
-        // What agents that know the original send along; what was validated is known here.
-        optional("validationResult", Kind::Anything),
-        optional("agentContext", Kind::Anything),
+        needed("iterationId", ArgumentKind::Text),
+        // Arguments of the original tool; hookloop knows the validation results itself.
+        optional("validationResult", ArgumentKind::Anything),
+        optional("agentContext", ArgumentKind::Anything),
     ],
     never: None,
     writes: true,
     run: next,
 };
 
-pub(super) const COMPLETE: Tool = Tool {
+pub(super) const COMPLETE: AgentTool = AgentTool {
     name: "iteration_complete",
     about: "End the loop with a promise. COMPLETE is a claim until the project's gates pass.",
     fields: &[
-        needed("iterationId", Kind::Text),
-        needed("completionPromise", Kind::Text).about("COMPLETE, BLOCKED or ESCALATE"),
+        needed("iterationId", ArgumentKind::Text),
+        needed("completionPromise", ArgumentKind::Text).about("COMPLETE, BLOCKED or ESCALATE"),
     ],
     never: None,
     writes: true,
@@ -76,9 +83,9 @@ struct Wish {
     circuit_breaker_threshold: Option<u32>,
 }
 
-fn start(desk: &Desk, arguments: Arguments) -> Answer {
+fn start(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     let wish: Wish = read(arguments)?;
-    let promises: Result<Vec<Promise>, Refusal> =
+    let promises: Result<Vec<Promise>, ToolRefusal> =
         wish.completion_promises.iter().map(|text| promise(text)).collect();
     let wish = Start {
         task: wish.task_id,
@@ -106,7 +113,7 @@ struct Validate {
     agent_output: String,
 }
 
-fn validate(desk: &Desk, arguments: Arguments) -> Answer {
+fn validate(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     let Validate { iteration_id, agent_output } = read(arguments)?;
     let Judged { id, number, passed, signal, promises, feedback, results, hook } =
         desk.validate(&iteration_id, &agent_output)?;
@@ -161,7 +168,7 @@ struct Next {
     _agent_context: Option<Value>,
 }
 
-fn next(desk: &Desk, arguments: Arguments) -> Answer {
+fn next(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     let wanted: Next = read(arguments)?;
     let iteration = desk.next(&wanted.iteration_id)?;
     Ok(present([
@@ -188,16 +195,15 @@ struct Complete {
     completion_promise: String,
 }
 
-fn complete(desk: &Desk, arguments: Arguments) -> Answer {
+fn complete(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     let wanted: Complete = read(arguments)?;
     let promised = promise(&wanted.completion_promise)?;
     let Completed { id, task, at, iterations, promise, is_claim, prompt } =
         desk.complete(&wanted.iteration_id, promised)?;
-    let (status, message) = match is_claim {
-        true => {
-            ("claimed", json!("noted as a claim: gates are held against it when the turn ends"))
-        }
-        false => ("completed", Value::Null),
+    let (status, message) = if is_claim {
+        ("claimed", json!("noted as a claim: gates are held against it when the turn ends"))
+    } else {
+        ("completed", Value::Null)
     };
     Ok(present([
         ("iterationId", json!(id.as_str())),
@@ -212,13 +218,13 @@ fn complete(desk: &Desk, arguments: Arguments) -> Answer {
 }
 
 /// A promise by its word, or as it is written in a message.
-fn promise(text: &str) -> Result<Promise, Refusal> {
+fn promise(text: &str) -> Result<Promise, ToolRefusal> {
     let inner =
         text.trim().strip_prefix("<promise>").and_then(|text| text.strip_suffix("</promise>"));
     match inner.unwrap_or(text).trim() {
         "COMPLETE" => Ok(Promise::Complete),
         "BLOCKED" => Ok(Promise::Blocked),
         "ESCALATE" => Ok(Promise::Escalate),
-        _ => Err(Refusal::argument("a promise is COMPLETE, BLOCKED or ESCALATE".to_owned())),
+        _ => Err(ToolRefusal::argument("a promise is COMPLETE, BLOCKED or ESCALATE".to_owned())),
     }
 }

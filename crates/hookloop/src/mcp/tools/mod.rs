@@ -12,13 +12,13 @@ use hookloop_engine::guest::desk::Desk;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::refusal::Refusal;
+use super::refusal::ToolRefusal;
 
 type Arguments = Map<String, Value>;
-pub(super) type Answer = Result<Value, Refusal>;
+pub(super) type ToolAnswer = Result<Value, ToolRefusal>;
 
 /// All of them, in the order in which agents see them.
-pub(super) const TOOLS: [&Tool; 14] = [
+pub(super) const TOOLS: [&AgentTool; 14] = [
     &hooks::REGISTER,
     &hooks::EVALUATE,
     &hooks::LIST,
@@ -35,21 +35,21 @@ pub(super) const TOOLS: [&Tool; 14] = [
     &tasks::UPDATE,
 ];
 
-pub(super) struct Tool {
+pub(super) struct AgentTool {
     pub(super) name: &'static str,
     /// Static: nothing of a repository is ever in it.
     about: &'static str,
-    fields: &'static [Field],
-    /// What agents know from elsewhere and can't have here.
-    never: Option<Never>,
+    fields: &'static [ToolField],
+    /// An argument of the original tool that is refused.
+    never: Option<RefusedField>,
     /// It can lead to reactions.
     pub(super) writes: bool,
-    run: fn(&Desk, Arguments) -> Answer,
+    run: fn(&Desk, Arguments) -> ToolAnswer,
 }
 
-struct Field {
+struct ToolField {
     name: &'static str,
-    kind: Kind,
+    kind: ArgumentKind,
     is_needed: bool,
     about: &'static str,
     /// Another name that agents know it by.
@@ -57,7 +57,7 @@ struct Field {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ArgumentKind {
     Text,
     /// A whole number, 0 or more.
     Count,
@@ -69,41 +69,41 @@ enum Kind {
     OneOf(&'static [&'static str]),
 }
 
-struct Never {
+struct RefusedField {
     field: &'static str,
     message: &'static str,
     next: &'static str,
 }
 
-const fn needed(name: &'static str, kind: Kind) -> Field {
-    Field { name, kind, is_needed: true, about: "", alias: None }
+const fn needed(name: &'static str, kind: ArgumentKind) -> ToolField {
+    ToolField { name, kind, is_needed: true, about: "", alias: None }
 }
 
-const fn optional(name: &'static str, kind: Kind) -> Field {
-    Field { name, kind, is_needed: false, about: "", alias: None }
+const fn optional(name: &'static str, kind: ArgumentKind) -> ToolField {
+    ToolField { name, kind, is_needed: false, about: "", alias: None }
 }
 
 /// The task that a tool is about. Some tools of others call it `id`, some `taskId`: each takes both.
-const TASK: Field = needed("taskId", Kind::Text).alias("id");
+const TASK: ToolField = needed("taskId", ArgumentKind::Text).alias("id");
 
-impl Field {
-    const fn alias(self, alias: &'static str) -> Field {
-        Field { alias: Some(alias), ..self }
+impl ToolField {
+    const fn alias(self, alias: &'static str) -> ToolField {
+        ToolField { alias: Some(alias), ..self }
     }
 
-    const fn about(self, about: &'static str) -> Field {
-        Field { about, ..self }
+    const fn about(self, about: &'static str) -> ToolField {
+        ToolField { about, ..self }
     }
 
     fn schema(&self) -> Value {
         let mut schema = match self.kind {
-            Kind::Text => json!({ "type": "string" }),
-            Kind::Count => json!({ "type": "integer" }),
-            Kind::Positive => json!({ "type": "integer", "minimum": 1 }),
-            Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
-            Kind::Object => json!({ "type": "object" }),
-            Kind::Anything => json!({}),
-            Kind::OneOf(words) => json!({ "type": "string", "enum": words }),
+            ArgumentKind::Text => json!({ "type": "string" }),
+            ArgumentKind::Count => json!({ "type": "integer" }),
+            ArgumentKind::Positive => json!({ "type": "integer", "minimum": 1 }),
+            ArgumentKind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+            ArgumentKind::Object => json!({ "type": "object" }),
+            ArgumentKind::Anything => json!({}),
+            ArgumentKind::OneOf(words) => json!({ "type": "string", "enum": words }),
         };
         if !self.about.is_empty() {
             schema["description"] = json!(self.about);
@@ -111,23 +111,25 @@ impl Field {
         schema
     }
 
-    /// What the value should have been, if it is not.
+    /// Returns the expected type if the value has another.
     fn mismatch(&self, value: &Value) -> Option<String> {
         let is_texts = |list: &Vec<Value>| list.iter().all(Value::is_string);
         let (fits, kind) = match self.kind {
-            Kind::Text => (value.is_string(), "a text".to_owned()),
-            Kind::Count => {
+            ArgumentKind::Text => (value.is_string(), "a text".to_owned()),
+            ArgumentKind::Count => {
                 let fits = value.as_u64().is_some_and(|n| u32::try_from(n).is_ok());
                 (fits, "a whole number, 0 or more".to_owned())
             }
-            Kind::Positive => {
+            ArgumentKind::Positive => {
                 let fits = value.as_u64().is_some_and(|n| n > 0 && u32::try_from(n).is_ok());
                 (fits, "a whole number, 1 or more".to_owned())
             }
-            Kind::Texts => (value.as_array().is_some_and(is_texts), "a list of texts".to_owned()),
-            Kind::Object => (value.is_object(), "an object".to_owned()),
-            Kind::Anything => (true, String::new()),
-            Kind::OneOf(words) => {
+            ArgumentKind::Texts => {
+                (value.as_array().is_some_and(is_texts), "a list of texts".to_owned())
+            }
+            ArgumentKind::Object => (value.is_object(), "an object".to_owned()),
+            ArgumentKind::Anything => (true, String::new()),
+            ArgumentKind::OneOf(words) => {
                 let fits = value.as_str().is_some_and(|text| words.contains(&text));
                 (fits, format!("one of {}", words.join(", ")))
             }
@@ -136,8 +138,8 @@ impl Field {
     }
 }
 
-impl Tool {
-    pub(super) fn named(name: &str) -> Option<&'static Tool> {
+impl AgentTool {
+    pub(super) fn named(name: &str) -> Option<&'static AgentTool> {
         TOOLS.into_iter().find(|tool| tool.name == name)
     }
 
@@ -161,45 +163,45 @@ impl Tool {
     }
 
     /// The arguments without those that are null, which is how some clients leave one out.
-    pub(super) fn check(&self, arguments: Arguments) -> Result<Arguments, Refusal> {
+    pub(super) fn check(&self, arguments: Arguments) -> Result<Arguments, ToolRefusal> {
         let mut given: Arguments =
             arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
-        for Field { name, alias, .. } in self.fields {
+        for ToolField { name, alias, .. } in self.fields {
             let Some((alias, value)) = alias.and_then(|alias| Some((alias, given.remove(alias)?)))
             else {
                 continue;
             };
             if given.get(*name).is_some_and(|known| *known != value) {
-                return Err(Refusal::argument(format!("`{name}` and `{alias}` are different")));
+                return Err(ToolRefusal::argument(format!("`{name}` and `{alias}` are different")));
             }
             given.insert((*name).to_owned(), value);
         }
         if let Some(never) = self.never.as_ref().filter(|never| given.contains_key(never.field)) {
-            return Err(Refusal::new("not_allowed", never.message, never.next));
+            return Err(ToolRefusal::new("not_allowed", never.message, never.next));
         }
         for (name, value) in &given {
             let field = self.fields.iter().find(|field| field.name == name);
             if let Some(wrong) = field.ok_or_else(|| self.unknown(name))?.mismatch(value) {
-                return Err(Refusal::argument(wrong));
+                return Err(ToolRefusal::argument(wrong));
             }
         }
-        let is_missing = |field: &&Field| field.is_needed && !given.contains_key(field.name);
+        let is_missing = |field: &&ToolField| field.is_needed && !given.contains_key(field.name);
         match self.fields.iter().find(is_missing) {
-            Some(field) => Err(Refusal::argument(format!("`{}` is missing", field.name))),
+            Some(field) => Err(ToolRefusal::argument(format!("`{}` is missing", field.name))),
             None => Ok(given),
         }
     }
 
-    fn unknown(&self, name: &str) -> Refusal {
+    fn unknown(&self, name: &str) -> ToolRefusal {
         let known: Vec<&str> = self.fields.iter().map(|field| field.name).collect();
         let name = first_chars(name, NAME_SHOWN);
         let message =
             format!("`{}` does not know `{name}`; it takes {}", self.name, known.join(", "));
-        Refusal::argument(message)
+        ToolRefusal::argument(message)
     }
 
     /// Blocks: it reads and writes the project, and may run gates for minutes.
-    pub(super) fn call(&self, desk: &Desk, checked: Arguments) -> Answer {
+    pub(super) fn call(&self, desk: &Desk, checked: Arguments) -> ToolAnswer {
         (self.run)(desk, checked)
     }
 }
@@ -207,10 +209,10 @@ impl Tool {
 /// Characters of a name nobody knows that are said again.
 const NAME_SHOWN: usize = 64;
 
-/// Arguments that were checked, as what the tool takes.
-fn read<T: DeserializeOwned>(checked: Arguments) -> Result<T, Refusal> {
+/// Converts checked arguments to the tool's type.
+fn read<T: DeserializeOwned>(checked: Arguments) -> Result<T, ToolRefusal> {
     serde_json::from_value(Value::Object(checked))
-        .map_err(|error| Refusal::argument(error.to_string()))
+        .map_err(|error| ToolRefusal::argument(error.to_string()))
 }
 
 /// The fields that have a value.

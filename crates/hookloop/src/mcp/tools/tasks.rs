@@ -5,14 +5,16 @@ use hookloop_engine::guest::desk::{Change, Desk, Note, TaskDetail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answer, Arguments, Kind, TASK, Tool, needed, optional, present, read};
-use crate::mcp::refusal::Refusal;
+use super::{
+    AgentTool, ArgumentKind, Arguments, TASK, ToolAnswer, needed, optional, present, read,
+};
+use crate::mcp::refusal::ToolRefusal;
 
 /// Tasks in a list unless more are asked for, and at most.
 const LISTED: u32 = 20;
 const LISTED_MAX: u32 = 100;
 
-pub(super) const GET: Tool = Tool {
+pub(super) const GET: AgentTool = AgentTool {
     name: "task_get",
     about: "Get a task with its dependencies and notes.",
     fields: &[TASK],
@@ -21,44 +23,45 @@ pub(super) const GET: Tool = Tool {
     run: get,
 };
 
-pub(super) const LIST: Tool = Tool {
+pub(super) const LIST: AgentTool = AgentTool {
     name: "task_list",
     about: "List tasks, newest first.",
     fields: &[
-        optional("status", Kind::Text)
+        optional("status", ArgumentKind::Text)
             .about("created, ready, active, submitted, completed, blocked"),
-        optional("label", Kind::Text),
-        optional("limit", Kind::Count).about("20, at most 100"),
+        optional("label", ArgumentKind::Text),
+        optional("limit", ArgumentKind::Count).about("20, at most 100"),
     ],
     never: None,
     writes: false,
     run: list,
 };
 
-pub(super) const ADD: Tool = Tool {
+pub(super) const ADD: AgentTool = AgentTool {
     name: "task_add",
     about: "Add a task.",
     fields: &[
-        needed("title", Kind::Text),
-        optional("description", Kind::Text),
-        optional("labels", Kind::Texts),
-        optional("priority", Kind::Count).about("0 (first) to 9"),
-        optional("type", Kind::Text),
-        optional("dependsOn", Kind::Texts).about("task ids"),
+        needed("title", ArgumentKind::Text),
+        optional("description", ArgumentKind::Text),
+        optional("labels", ArgumentKind::Texts),
+        optional("priority", ArgumentKind::Count).about("0 (first) to 9"),
+        optional("type", ArgumentKind::Text),
+        optional("dependsOn", ArgumentKind::Texts).about("task ids"),
     ],
     never: None,
     writes: true,
     run: add,
 };
 
-pub(super) const UPDATE: Tool = Tool {
+pub(super) const UPDATE: AgentTool = AgentTool {
     name: "task_update",
     about: "Report on a task: a new status, a note. It completes only when its gates pass.",
     fields: &[
         TASK,
-        optional("status", Kind::Text).about("completed, blocked; iteration_start takes a task"),
-        optional("notes", Kind::Text),
-        optional("blockedReason", Kind::Text),
+        optional("status", ArgumentKind::Text)
+            .about("completed, blocked; iteration_start takes a task"),
+        optional("notes", ArgumentKind::Text),
+        optional("blockedReason", ArgumentKind::Text),
     ],
     never: None,
     writes: true,
@@ -71,7 +74,7 @@ struct Get {
     task_id: String,
 }
 
-fn get(desk: &Desk, arguments: Arguments) -> Answer {
+fn get(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     let Get { task_id: id } = read(arguments)?;
     let TaskDetail { task, depends_on, notes } = desk.task(&id)?;
     let mut answer = small(&task);
@@ -92,7 +95,7 @@ struct List {
     limit: Option<u32>,
 }
 
-fn list(desk: &Desk, arguments: Arguments) -> Answer {
+fn list(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     let wanted: List = read(arguments)?;
     let status = wanted.status.as_deref().map(state).transpose()?;
     let limit = wanted.limit.unwrap_or(LISTED).clamp(1, LISTED_MAX) as usize;
@@ -115,7 +118,7 @@ struct Add {
     depends_on: Vec<String>,
 }
 
-fn add(desk: &Desk, arguments: Arguments) -> Answer {
+fn add(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     let wanted: Add = read(arguments)?;
     let spec = TaskSpec {
         goal: wanted.title,
@@ -130,9 +133,9 @@ fn add(desk: &Desk, arguments: Arguments) -> Answer {
     Ok(small(&desk.add(spec, &wanted.depends_on)?))
 }
 
-fn priority(number: u32) -> Result<Priority, Refusal> {
+fn priority(number: u32) -> Result<Priority, ToolRefusal> {
     let number = u8::try_from(number).unwrap_or(u8::MAX);
-    Priority::try_from(number).map_err(Refusal::argument)
+    Priority::try_from(number).map_err(ToolRefusal::argument)
 }
 
 #[derive(Deserialize)]
@@ -144,7 +147,7 @@ struct Update {
     blocked_reason: Option<String>,
 }
 
-fn update(desk: &Desk, arguments: Arguments) -> Answer {
+fn update(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     let wanted: Update = read(arguments)?;
     let change = Change {
         state: wanted.status.as_deref().map(state).transpose()?,
@@ -155,7 +158,7 @@ fn update(desk: &Desk, arguments: Arguments) -> Answer {
 }
 
 /// Our word for a state, or that of the tools that agents know.
-fn state(text: &str) -> Result<TaskState, Refusal> {
+fn state(text: &str) -> Result<TaskState, ToolRefusal> {
     let known = match text {
         "pending" => "ready",
         "in_progress" => "active",
@@ -163,7 +166,7 @@ fn state(text: &str) -> Result<TaskState, Refusal> {
     };
     TaskState::ALL.into_iter().find(|state| state.name() == known).ok_or_else(|| {
         let names = TaskState::ALL.map(TaskState::name).join(", ");
-        Refusal::argument(format!("`status` should be one of {names}"))
+        ToolRefusal::argument(format!("`status` should be one of {names}"))
     })
 }
 

@@ -22,26 +22,26 @@ fn stage() -> Stage {
 }
 
 /// Something that the field takes.
-fn sample(field: &Field) -> Value {
+fn sample(field: &ToolField) -> Value {
     match (field.name, field.kind) {
         ("completionPromise", _) => json!("<promise>COMPLETE</promise>"),
         ("completionPromises", _) => json!(["COMPLETE", "<promise>BLOCKED</promise>"]),
         ("status", _) => json!("in_progress"),
-        (_, Kind::Text) => json!("x"),
-        (_, Kind::Count | Kind::Positive) => json!(3),
-        (_, Kind::Texts) => json!(["x", "y"]),
-        (_, Kind::Object | Kind::Anything) => json!({ "a": [1] }),
-        (_, Kind::OneOf(words)) => json!(words[0]),
+        (_, ArgumentKind::Text) => json!("x"),
+        (_, ArgumentKind::Count | ArgumentKind::Positive) => json!(3),
+        (_, ArgumentKind::Texts) => json!(["x", "y"]),
+        (_, ArgumentKind::Object | ArgumentKind::Anything) => json!({ "a": [1] }),
+        (_, ArgumentKind::OneOf(words)) => json!(words[0]),
     }
 }
 
-fn samples(tool: &Tool, wanted: impl Fn(&Field) -> bool) -> Arguments {
+fn samples(tool: &AgentTool, wanted: impl Fn(&ToolField) -> bool) -> Arguments {
     let fields = tool.fields.iter().filter(|field| wanted(field));
     fields.map(|field| (field.name.to_owned(), sample(field))).collect()
 }
 
-/// What a call comes to: nothing, or the code of its error.
-fn outcome(tool: &Tool, desk: &Desk, arguments: Arguments) -> Option<&'static str> {
+/// Returns the result of a call: nothing, or the code of its error.
+fn outcome(tool: &AgentTool, desk: &Desk, arguments: Arguments) -> Option<&'static str> {
     let answer = tool.check(arguments).and_then(|checked| tool.call(desk, checked));
     answer.err().map(|refusal| refusal.code)
 }
@@ -75,7 +75,7 @@ fn what_the_schema_does_not_allow_is_refused_by_name() {
                 tool.name,
                 field.name
             );
-            if matches!(field.kind, Kind::Anything) {
+            if matches!(field.kind, ArgumentKind::Anything) {
                 continue;
             }
             for wrong in [json!(true), json!(-1), json!(1.5), json!([1]), json!(5_000_000_000_u64)]

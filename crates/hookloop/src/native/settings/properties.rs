@@ -1,13 +1,13 @@
-//! Whatever a settings file looks like: what was put in comes out, and nothing else changes.
+//! For any settings file: installing and removing changes nothing.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::agent::Agent;
-use super::super::jsonc::Document;
+use super::super::agent::NativeAgent;
+use super::super::jsonc::JsoncDocument;
 use super::*;
 
-/// Makes settings of bytes, so that what fails can be made smaller.
+/// Builds settings from bytes, so that a failing case can shrink.
 struct Maker<'b> {
     bytes: std::slice::Iter<'b, u8>,
     newline: &'static str,
@@ -62,12 +62,11 @@ impl Maker<'_> {
             _ => self.container("[", &[entry.clone(), entry], "]"),
         };
         let list = self.member("hooks", &list);
-        match self.one_of(&[false, true]) {
-            true => {
-                let matcher = self.member("matcher", "\"a|b\"");
-                self.container("{", &[matcher, list], "}")
-            }
-            false => self.container("{", &[list], "}"),
+        if self.one_of(&[false, true]) {
+            let matcher = self.member("matcher", "\"a|b\"");
+            self.container("{", &[matcher, list], "}")
+        } else {
+            self.container("{", &[list], "}")
         }
     }
 
@@ -109,14 +108,14 @@ fn made(bytes: &[u8]) -> String {
     maker.file()
 }
 
-fn entries() -> impl Strategy<Value = Vec<Entry>> {
+fn entries() -> impl Strategy<Value = Vec<SettingsEntry>> {
     let programs = ["hookloop", "/opt/a b/hookloop"];
     (0..3_usize, 0..2_usize)
-        .prop_map(move |(agent, program)| Agent::ALL[agent].entries(programs[program]))
+        .prop_map(move |(agent, program)| NativeAgent::ALL[agent].entries(programs[program]))
 }
 
 fn whole(text: &str) -> Value {
-    let document = Document::read(text).unwrap();
+    let document = JsoncDocument::read(text).unwrap();
     document.root.as_ref().map(|root| document.value(&root.range)).unwrap_or_default()
 }
 
@@ -137,19 +136,20 @@ fn of_others(mut value: Value, is_top: bool) -> Value {
     value
 }
 
-fn check(original: &str, entries: &[Entry]) {
+fn check(original: &str, entries: &[SettingsEntry]) {
     let edited = install(Some(original), entries).unwrap();
     assert!(is_current(&edited.text, entries).unwrap(), "{}", edited.text);
     assert_eq!(without(&edited.text, &edited.inserted).as_deref(), Some(original));
     assert_eq!(
         uninstall(&edited.text).unwrap(),
-        Rest::Text(original.to_owned()),
+        RemainingText::Text(original.to_owned()),
         "{}",
         edited.text
     );
     let again = install(Some(&edited.text), entries).unwrap();
     assert_eq!((again.text, again.inserted), (edited.text.clone(), Vec::new()));
-    let (before, after) = (of_others(whole(original), true), of_others(whole(&edited.text), true));
+    let before = of_others(whole(original), true);
+    let after = of_others(whole(&edited.text), true);
     if before != Value::Null {
         assert_eq!(before, after, "{original}\n{}", edited.text);
     }
@@ -167,17 +167,17 @@ proptest! {
     #[test]
     fn what_a_user_wrote_stays(bytes in prop::collection::vec(any::<u8>(), 0..300), entries in entries()) {
         let original = made(&bytes);
-        let root = Document::read(&original).unwrap().root.unwrap();
+        let root = JsoncDocument::read(&original).unwrap().root.unwrap();
         prop_assume!(!root.items().is_empty());
         let write = |text: &str| {
             let at = text.find('{').unwrap() + 1;
             format!("{}\n \"theirs\": [1], /* x */{}\n// end", &text[..at], &text[at..])
         };
         let installed = install(Some(&original), &entries).unwrap();
-        prop_assert_eq!(uninstall(&write(&installed.text)).unwrap(), Rest::Text(write(&original)));
+        prop_assert_eq!(uninstall(&write(&installed.text)).unwrap(), RemainingText::Text(write(&original)));
     }
 
-    /// A user's entry in a list that we made, or in our own group, stays with what holds it.
+    /// A user's entry in a list or group that hookloop created stays with its container.
     #[test]
     fn what_a_user_wrote_among_ours_stays(bytes in prop::collection::vec(any::<u8>(), 0..300), entries in entries()) {
         let original = made(&bytes);
@@ -187,7 +187,7 @@ proptest! {
         let theirs = format!(r#"{own}, {{"type":"command","command":"theirs"}}"#);
         let written = installed.replacen(&own, &theirs, 1);
         prop_assert_ne!(&written, &installed);
-        let Rest::Text(rest) = uninstall(&written).unwrap() else { panic!("{written}") };
+        let RemainingText::Text(rest) = uninstall(&written).unwrap() else { panic!("{written}") };
         prop_assert!(rest.contains("theirs") && super::installed(&rest).unwrap().is_empty(), "{}", rest);
     }
 
@@ -195,14 +195,14 @@ proptest! {
     fn nothing_is_ever_written_that_is_not_json(text in ".{0,80}", entries in entries()) {
         if let Ok(edited) = install(Some(&text), &entries) {
             check(&text, &entries);
-            prop_assert!(Document::read(&edited.text).is_ok());
+            prop_assert!(JsoncDocument::read(&edited.text).is_ok());
         }
     }
 }
 
 #[test]
 fn files_that_need_care() {
-    for entries in Agent::ALL.map(|agent| agent.entries("hookloop")) {
+    for entries in NativeAgent::ALL.map(|agent| agent.entries("hookloop")) {
         for original in [
             "",
             "\n",
@@ -224,15 +224,15 @@ fn files_that_need_care() {
             check(original, &entries);
         }
         let new = install(None, &entries).unwrap();
-        assert_eq!(uninstall(&new.text).unwrap(), Rest::Nothing);
+        assert_eq!(uninstall(&new.text).unwrap(), RemainingText::Nothing);
         let with_comment = new.text.replacen("{\n", "{\n  // mine\n", 1);
-        assert_ne!(uninstall(&with_comment).unwrap(), Rest::Nothing);
+        assert_ne!(uninstall(&with_comment).unwrap(), RemainingText::Nothing);
     }
 }
 
 #[test]
 fn what_can_not_be_changed_is_left() {
-    let entries = Agent::Claude.entries("hookloop");
+    let entries = NativeAgent::Claude.entries("hookloop");
     for (text, place) in [
         ("[]", (1, 1)),
         ("// x\n", (1, 1)),

@@ -1,4 +1,4 @@
-//! Boxes above a view: help, questions, what is typed.
+//! Boxes above a view: help, questions, typed texts.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -6,9 +6,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear};
 
 use super::{put_all, said, wrapped};
-use crate::cli::session::words;
-use crate::tui::dialog::Dialog;
-use crate::tui::state::{State, View};
+use crate::present;
+use crate::tui::dialog::ScreenDialog;
+use crate::tui::state::{ScreenState, ScreenView};
 use crate::tui::theme::{BOLD, DIM, PLAIN};
 
 /// The widest box.
@@ -38,7 +38,7 @@ const EVERYWHERE: &[Keys] = &[
 ];
 
 /// The keys of the view that is shown, the most useful first.
-pub(super) fn keys(state: &State) -> Vec<Keys> {
+pub(super) fn keys(state: &ScreenState) -> Vec<Keys> {
     if state.pager.is_some() {
         return vec![
             ("↑↓", "scroll"),
@@ -50,7 +50,7 @@ pub(super) fn keys(state: &State) -> Vec<Keys> {
         ];
     }
     let mut keys = match state.view {
-        View::Problems => {
+        ScreenView::Problems => {
             let line = state.problem();
             let can = |what: bool, keys: Keys| what.then_some(keys);
             let mut keys = vec![("enter", "open")];
@@ -61,15 +61,15 @@ pub(super) fn keys(state: &State) -> Vec<Keys> {
             keys.extend(can(line.is_some_and(|line| line.can_resume), ("r", "resume")));
             keys
         }
-        View::Sessions => vec![
+        ScreenView::Sessions => vec![
             ("enter", "open"),
             ("m", "message"),
             ("p", "pause"),
             ("r", "resume"),
             ("/", "filter"),
         ],
-        View::Tasks => vec![("enter", "open"), ("c", "completed"), ("/", "filter")],
-        View::Session => vec![
+        ScreenView::Tasks => vec![("enter", "open"), ("c", "completed"), ("/", "filter")],
+        ScreenView::Session => vec![
             ("←→", "iteration"),
             ("↑↓", "step"),
             ("o", "output"),
@@ -82,23 +82,23 @@ pub(super) fn keys(state: &State) -> Vec<Keys> {
     keys
 }
 
-pub(super) fn draw(state: &State, dialog: &Dialog, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn draw(state: &ScreenState, dialog: &ScreenDialog, frame: &mut Frame<'_>, area: Rect) {
     match dialog {
-        Dialog::Help => {
+        ScreenDialog::Help => {
             let line = |(keys, what): &Keys| {
                 Line::from(vec![Span::styled(format!("{keys:<9}"), BOLD), Span::raw(*what)])
             };
             show(frame, area, "Keys", EVERYWHERE.iter().map(line).collect());
         }
-        Dialog::Sure { question, .. } => {
+        ScreenDialog::Sure { question, .. } => {
             let mut lines = text(question, area);
             lines.extend([Line::default(), choices(&[("y", "yes"), ("n", "no")])]);
             show(frame, area, "Sure?", lines);
         }
-        Dialog::Say { to, editor } => typed(frame, area, &to.title(), editor),
-        Dialog::Retry => retry(state, frame, area),
-        Dialog::Settle { reason, .. } => what_now(frame, area, text(reason, area)),
-        Dialog::Leave => {
+        ScreenDialog::Say { to, editor } => typed(frame, area, &to.title(), editor),
+        ScreenDialog::Retry => retry(state, frame, area),
+        ScreenDialog::Settle { reason, .. } => what_now(frame, area, text(reason, area)),
+        ScreenDialog::Leave => {
             let mut lines = text("The session runs in this program.", area);
             lines.extend([
                 Line::default(),
@@ -111,11 +111,11 @@ pub(super) fn draw(state: &State, dialog: &Dialog, frame: &mut Frame<'_>, area: 
     }
 }
 
-fn retry(state: &State, frame: &mut Frame<'_>, area: Rect) {
+fn retry(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     let Some(question) = &state.question else { return };
-    let retries = words::counted(question.retries, "retry", "retries");
+    let retries = present::counted(question.retries, "retry", "retries");
     let mut lines = text(&format!("Gates said no after {retries}."), area);
-    lines.extend(text(&format!("Failing: {}", words::some(&question.failing)), area));
+    lines.extend(text(&format!("Failing: {}", present::some(&question.failing)), area));
     what_now(frame, area, lines);
 }
 
@@ -144,7 +144,8 @@ fn text(text: &str, area: Rect) -> Vec<Line<'static>> {
 
 /// Draws the frame of a box in the middle; answers what is inside.
 fn framed(frame: &mut Frame<'_>, area: Rect, title: &str, height: u16) -> Rect {
-    let (width, height) = (area.width.min(WIDTH_MAX), area.height.min(height.saturating_add(2)));
+    let width = area.width.min(WIDTH_MAX);
+    let height = area.height.min(height.saturating_add(2));
     let place = Rect {
         x: area.x + (area.width - width) / 2,
         y: area.y + (area.height - height) / 2,
@@ -164,7 +165,7 @@ fn show(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'_>>) {
     put_all(frame, inside, lines);
 }
 
-fn typed(frame: &mut Frame<'_>, area: Rect, title: &str, editor: &crate::tui::editor::Editor) {
+fn typed(frame: &mut Frame<'_>, area: Rect, title: &str, editor: &crate::tui::editor::TextEditor) {
     let width = usize::from(area.width.min(WIDTH_MAX).saturating_sub(4));
     let (lines, (row, column)) = editor.wrapped(width);
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(TYPED_MAX);

@@ -1,13 +1,13 @@
-//! What needs a human, and what is known about the one that is chosen.
+//! The problems, and the details of the selected one.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 use super::{cell, choose, put, put_all, said, wrapped};
-use crate::cli::session::words;
-use crate::tui::data::{Overview, ProblemLine};
-use crate::tui::state::State;
+use crate::present;
+use crate::tui::data::{ProblemLine, ProjectOverview};
+use crate::tui::state::ScreenState;
 use crate::tui::steps::ago;
 use crate::tui::theme::{BOLD, DIM, PLAIN};
 
@@ -15,7 +15,7 @@ use crate::tui::theme::{BOLD, DIM, PLAIN};
 const REASON_MAX: usize = 4;
 const DETAIL_MAX: usize = 12;
 
-pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     let Some(overview) = &state.overview else { return };
     let Some(chosen) = state.problem() else {
         put_all(frame, area, nothing(state, overview));
@@ -35,10 +35,11 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put_all(frame, detail, facts(state, chosen, usize::from(area.width)));
 }
 
-fn nothing(state: &State, overview: &Overview) -> Vec<Line<'static>> {
-    let text = match state.filter().is_empty() {
-        true => "Nothing needs you.".to_owned(),
-        false => format!("No problem has `{}` in it.", state.filter()),
+fn nothing(state: &ScreenState, overview: &ProjectOverview) -> Vec<Line<'static>> {
+    let text = if state.filter().is_empty() {
+        "Nothing needs you.".to_owned()
+    } else {
+        format!("No problem has `{}` in it.", state.filter())
     };
     let mut lines = vec![Line::from(said(&text, BOLD))];
     if overview.sessions.is_empty() {
@@ -47,7 +48,7 @@ fn nothing(state: &State, overview: &Overview) -> Vec<Line<'static>> {
     lines
 }
 
-fn problem(state: &State, line: &ProblemLine, width: usize) -> Line<'static> {
+fn problem(state: &ScreenState, line: &ProblemLine, width: usize) -> Line<'static> {
     let age = ago(state.now.millis_since(line.since));
     let title = cell(&line.title, width.saturating_sub(8));
     Line::from(vec![
@@ -57,7 +58,7 @@ fn problem(state: &State, line: &ProblemLine, width: usize) -> Line<'static> {
     ])
 }
 
-fn counts(state: &State, overview: &Overview) -> Line<'static> {
+fn counts(state: &ScreenState, overview: &ProjectOverview) -> Line<'static> {
     let (at, all) = state.problem_list.count();
     let mut text = format!("── {at} of {all} ");
     let more = overview.problem_count.saturating_sub(overview.problems.len() as u64);
@@ -66,7 +67,7 @@ fn counts(state: &State, overview: &Overview) -> Line<'static> {
     }
     if overview.stuck > 0 {
         let stuck = u32::try_from(overview.stuck).unwrap_or(u32::MAX);
-        let waits = words::counted(stuck, "task waits", "tasks wait");
+        let waits = present::counted(stuck, "task waits", "tasks wait");
         text.push_str(&format!("── {waits} for blocked ones "));
     }
     if !state.filter().is_empty() {
@@ -75,7 +76,7 @@ fn counts(state: &State, overview: &Overview) -> Line<'static> {
     Line::from(said(&text, DIM))
 }
 
-fn facts(state: &State, line: &ProblemLine, width: usize) -> Vec<Line<'static>> {
+fn facts(state: &ScreenState, line: &ProblemLine, width: usize) -> Vec<Line<'static>> {
     let mut lines = vec![Line::from(said(&line.title, BOLD))];
     lines.extend(paragraph(&line.reason, width, REASON_MAX));
     let Some(facts) = state.facts_of(&line.matter) else { return lines };

@@ -5,14 +5,15 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 use super::{put, said};
-use crate::tui::pager::Pager;
-use crate::tui::state::State;
+use crate::tui::pager::TextPager;
+use crate::tui::state::ScreenState;
 use crate::tui::theme::{BOLD, CHOSEN, DIM, PLAIN};
 
-pub(super) fn draw(_state: &State, pager: &Pager, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn draw(_state: &ScreenState, pager: &TextPager, frame: &mut Frame<'_>, area: Rect) {
     let rows = [Constraint::Length(1), Constraint::Fill(1)];
     let [title, text] = Layout::vertical(rows).areas(area);
-    let (from, all) = (pager.top, pager.lines.len());
+    let from = pager.top;
+    let all = pager.lines.len();
     let to = (from + usize::from(text.height)).min(all);
     let place = format!("  lines {} to {to} of {all}", (from + 1).min(all));
     put(frame, title, Line::from(vec![said(&pager.title, BOLD), Span::styled(place, DIM)]));
@@ -30,9 +31,11 @@ fn marked(line: &str, wanted: &str) -> Line<'static> {
     if wanted.is_empty() || lower.len() != line.len() {
         return Line::from(line.to_owned());
     }
-    let (mut spans, mut from) = (Vec::new(), 0);
+    let mut spans = Vec::new();
+    let mut from = 0;
     while let Some(found) = lower[from..].find(wanted) {
-        let (start, end) = (from + found, from + found + wanted.len());
+        let start = from + found;
+        let end = from + found + wanted.len();
         let (Some(before), Some(hit)) = (line.get(from..start), line.get(start..end)) else {
             break;
         };

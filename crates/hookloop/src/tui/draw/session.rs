@@ -1,4 +1,4 @@
-//! One session: its iterations, the steps of one of them, what the agent says, what waits.
+//! One session: its iterations, the steps of one of them, the agent's output, the waiting outputs.
 
 use hookloop_core::session::plan::CompactCount;
 use hookloop_core::session::timeline::StepContent;
@@ -9,12 +9,12 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use super::{cell, choose, first, put, put_all, said, wrapped};
-use crate::cli::session::now;
-use crate::cli::session::words::{self, Weight};
 use crate::output::cut;
-use crate::tui::data::{Heard, Shown};
-use crate::tui::state::State;
-use crate::tui::steps::{self, clock};
+use crate::present;
+use crate::present::{StepSeverity, clock, now};
+use crate::tui::data::{AgentOutput, SessionContent};
+use crate::tui::state::ScreenState;
+use crate::tui::steps;
 use crate::tui::theme::{BOLD, DIM, PLAIN, sign};
 
 /// Columns of the list of iterations.
@@ -22,7 +22,7 @@ const PARTS: u16 = 24;
 /// A narrower screen has no room for it.
 const PARTS_FROM: u16 = 60;
 
-pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     let Some(shown) = &state.shown else {
         let text = match &state.session {
             Some(id) => format!("reads session {id} …"),
@@ -50,11 +50,12 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put_all(frame, said_area, speech(state, shown, said_area));
 }
 
-fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
-    let (session, plan) = (&shown.session, &shown.session.plan);
+fn heading(state: &ScreenState, shown: &SessionContent) -> Vec<Line<'static>> {
+    let session = &shown.session;
+    let plan = &shown.session.plan;
     let limits = &plan.limits;
     let style = state.theme.session(shown.state);
-    let work = words::work(&plan.work);
+    let work = present::work(&plan.work);
     let first_line = vec![
         Span::styled(format!("{} {}", sign(shown.state), shown.state), style),
         Span::raw("  "),
@@ -77,14 +78,15 @@ fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
         ));
     }
     let now = match &shown.timeline.outcome {
-        Some(outcome) => words::outcome(outcome),
+        Some(outcome) => present::outcome(outcome),
         None => match &shown.now {
             Some(record) => now::line(record, state.now),
             None => steps::phase(session).to_owned(),
         },
     };
     let asked = if session.pause_requested { "; a pause is asked for" } else { "" };
-    let (agent, machine) = (session.agent(), &shown.machine);
+    let agent = session.agent();
+    let machine = &shown.machine;
     let facts = match &shown.now {
         // On a narrow screen the end of the line is cut.
         Some(_) => format!("{now}{asked}  {facts}  {agent} on {machine}"),
@@ -93,7 +95,7 @@ fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
     vec![Line::from(first_line), Line::from(first(&facts, DIM))]
 }
 
-fn titles(state: &State, parts_width: u16) -> Line<'static> {
+fn titles(state: &ScreenState, parts_width: u16) -> Line<'static> {
     let follows = state.part.is_none() && state.step.is_none();
     let steps = if follows { "WHAT HAPPENED" } else { "WHAT HAPPENED  (esc: back to now)" };
     let parts =
@@ -101,25 +103,27 @@ fn titles(state: &State, parts_width: u16) -> Line<'static> {
     Line::from(Span::styled(format!("{parts}{steps}"), DIM))
 }
 
-fn draw_parts(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
+fn draw_parts(state: &ScreenState, shown: &SessionContent, frame: &mut Frame<'_>, area: Rect) {
     let parts = &shown.timeline.parts;
     let at = state.part_at().unwrap_or(0);
     let height = usize::from(area.height);
     let top = at.saturating_sub(height / 2).min(parts.len().saturating_sub(height));
     for (row, (place, part)) in area.rows().zip(parts.iter().enumerate().skip(top)) {
-        let (weight, text) = steps::part(part, state.now);
+        let (severity, text) = steps::part(part, state.now);
         let row = Rect { width: row.width.saturating_sub(1), ..row };
-        put(frame, row, Line::from(Span::styled(text, state.theme.weight(weight))));
+        put(frame, row, Line::from(Span::styled(text, state.theme.severity(severity))));
         if place == at {
             choose(frame, row);
         }
     }
 }
 
-fn draw_steps(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
+fn draw_steps(state: &ScreenState, shown: &SessionContent, frame: &mut Frame<'_>, area: Rect) {
     let Some(part) = state.current_part() else { return };
-    let (at, limits) = (state.step_at().unwrap_or(0), &shown.session.plan.limits);
-    let (height, width) = (usize::from(area.height), usize::from(area.width));
+    let at = state.step_at().unwrap_or(0);
+    let limits = &shown.session.plan.limits;
+    let height = usize::from(area.height);
+    let width = usize::from(area.width);
     let running = if is_now(state) { running_hooks(shown) } else { &[] };
     let rows_of_running = running.len().min(height / 2);
     let height = height - rows_of_running;
@@ -134,7 +138,7 @@ fn draw_steps(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
         };
         let last = hook.last_line().map_or(String::new(), now::shown);
         let text = format!("{point} {} runs  {last}", now::shown(&hook.name));
-        let style = state.theme.weight(Weight::Heading);
+        let style = state.theme.severity(StepSeverity::Heading);
         let line = vec![
             Span::styled("▶ ", style),
             Span::styled(cell(&cut(&text, room), room), style),
@@ -147,10 +151,10 @@ fn draw_steps(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
     }
     let shown_steps = part.steps.iter().enumerate().skip(top).take(height);
     for (row, (place, step)) in area.rows().zip(shown_steps) {
-        let steps::Row { weight, sign, text, took } = steps::row(step, limits, state.now);
+        let steps::StepRow { severity, sign, text, took } = steps::row(step, limits, state.now);
         let room = width.saturating_sub(took.width() + 4);
         let text = cell(&cut(&text, room), room);
-        let style = state.theme.weight(weight);
+        let style = state.theme.severity(severity);
         let line = vec![
             Span::styled(format!("{sign} "), style),
             Span::styled(text, style),
@@ -163,11 +167,12 @@ fn draw_steps(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
     }
 }
 
-fn waiting(state: &State, shown: &Shown) -> Line<'static> {
+fn waiting(state: &ScreenState, shown: &SessionContent) -> Line<'static> {
     let pending = &shown.session.pending;
     let mut spans = vec![match (running_hooks(shown).first(), is_now(state)) {
         (Some(hook), true) => {
-            let (name, command) = (now::shown(&hook.name), now::shown(&hook.command));
+            let name = now::shown(&hook.name);
+            let command = now::shown(&hook.command);
             said(&format!("── output of {name}: {command} "), DIM)
         }
         (None, true) => Span::styled("── agent ", DIM),
@@ -175,34 +180,35 @@ fn waiting(state: &State, shown: &Shown) -> Line<'static> {
     }];
     if !pending.is_empty() {
         let from: Vec<String> = pending.iter().map(|piped| piped.from.clone()).collect();
-        let text = format!("── waits for the next prompt: {} ", words::some(&from));
+        let text = format!("── waits for the next prompt: {} ", present::some(&from));
         spans.push(said(&text, BOLD));
     }
     let receipts = &shown.session.receipts;
     if !receipts.is_empty() && !shown.session.is_stale {
         let gates: Vec<String> = receipts.iter().map(|receipt| receipt.gate.clone()).collect();
         spans.push(said(
-            &format!("── proven by {} ", words::some(&gates)),
-            state.theme.weight(Weight::Good),
+            &format!("── proven by {} ", present::some(&gates)),
+            state.theme.severity(StepSeverity::Good),
         ));
     }
     Line::from(spans)
 }
 
 /// The hooks that run in the session.
-fn running_hooks(shown: &Shown) -> &[RunningHook] {
+fn running_hooks(shown: &SessionContent) -> &[RunningHook] {
     shown.now.as_ref().map_or(&[], |record| &record.hooks)
 }
 
-/// Whether what is looked at is what happens now.
-fn is_now(state: &State) -> bool {
+/// Whether the selected part is the current one.
+fn is_now(state: &ScreenState) -> bool {
     let last = state.shown.as_ref().map(|shown| shown.timeline.parts.len());
     state.part_at().map(|part| part + 1) == last
 }
 
-/// What the agent says, or said in the part that is looked at.
-fn speech(state: &State, shown: &Shown, area: Rect) -> Vec<Line<'static>> {
-    let (height, width) = (usize::from(area.height), usize::from(area.width));
+/// Returns the agent's output in the selected part.
+fn speech(state: &ScreenState, shown: &SessionContent, area: Rect) -> Vec<Line<'static>> {
+    let height = usize::from(area.height);
+    let width = usize::from(area.width);
     let is_at_work = state.current_part().is_some_and(|part| {
         let is_open = |what: &StepContent| matches!(what, StepContent::Turn { ended: None, .. });
         part.ended.is_none()
@@ -217,20 +223,20 @@ fn speech(state: &State, shown: &Shown, area: Rect) -> Vec<Line<'static>> {
         return lines.chain(quiet).skip(skipped).collect();
     }
     match (&shown.heard, is_at_work) {
-        (Heard::Here(heard), true) => {
+        (AgentOutput::Here(heard), true) => {
             let lines = heard.last(height);
             if lines.is_empty() {
                 return notice("it has not said anything yet".to_owned());
             }
             lines.into_iter().map(|line| Line::from(said(&line, PLAIN))).collect()
         }
-        (Heard::Elsewhere(machine), true) => notice(format!(
+        (AgentOutput::Elsewhere(machine), true) => notice(format!(
             "it is at work on {machine}: what it says can be seen there, and here when its turn is over"
         )),
-        (Heard::Guest, true) => {
+        (AgentOutput::Guest, true) => {
             notice("it was started by its user, who sees what it says".to_owned())
         }
-        (Heard::Nothing, true) => notice("it has not said anything yet".to_owned()),
+        (AgentOutput::Nothing, true) => notice("it has not said anything yet".to_owned()),
         (_, false) => {
             let last = state.current_part().and_then(|part| part.turns().last());
             let message = last.map(|ended| ended.message.clone()).unwrap_or_default();

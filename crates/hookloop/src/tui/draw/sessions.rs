@@ -8,26 +8,27 @@ use ratatui::text::{Line, Span};
 
 use super::{cell, choose, put, said};
 use crate::tui::data::SessionLine;
-use crate::tui::state::State;
+use crate::tui::state::ScreenState;
 use crate::tui::steps::ago;
 use crate::tui::theme::{BOLD, DIM, PLAIN, sign};
 
-/// What columns take, each with the space after it.
+/// Widths of the columns, each with the space after it.
 const ID: usize = 14;
 const STATE: usize = 13;
 const TURNS: usize = 5;
 const AGE: usize = 5;
 const COST: usize = 10;
-/// A narrower screen does without what was used and who does it.
+/// Narrower screens leave out usage and agent.
 const WIDE: u16 = 100;
 const AGENT: usize = 16;
 
-pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     let Some(overview) = &state.overview else { return };
     if state.session_list.is_empty() {
-        let text = match state.filter().is_empty() {
-            true => "No sessions yet: hookloop run \"…\" --agent claude".to_owned(),
-            false => format!("No session has `{}` in it.", state.filter()),
+        let text = if state.filter().is_empty() {
+            "No sessions yet: hookloop run \"…\" --agent claude".to_owned()
+        } else {
+            format!("No session has `{}` in it.", state.filter())
         };
         put(frame, area, Line::from(said(&text, BOLD)));
         return;
@@ -44,9 +45,10 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
         }
     }
     let (at, all) = state.session_list.count();
-    let filter = match state.filter().is_empty() {
-        true => String::new(),
-        false => format!("── filter: {} ", state.filter()),
+    let filter = if state.filter().is_empty() {
+        String::new()
+    } else {
+        format!("── filter: {} ", state.filter())
     };
     put(frame, rule, Line::from(said(&format!("── {at} of {all} {filter}"), DIM)));
 }
@@ -69,7 +71,7 @@ fn cost_cell(row: &SessionRow) -> String {
     }
 }
 
-fn session(state: &State, line: &SessionLine, width: u16) -> Line<'static> {
+fn session(state: &ScreenState, line: &SessionLine, width: u16) -> Line<'static> {
     let row = &line.row;
     let style = state.theme.session(line.state);
     let age = ago(state.now.millis_since(row.started_at));

@@ -7,16 +7,16 @@ use ratatui::text::{Line, Span};
 use super::{choose, first, put, put_all, said};
 use crate::output::cut;
 use crate::picture::glyph;
-use crate::tui::data::{TaskLine, Tasks, WhichTasks};
-use crate::tui::state::State;
+use crate::tui::data::{TaskContent, TaskLine, WhichTasks};
+use crate::tui::state::ScreenState;
 use crate::tui::theme::{BOLD, DIM, PLAIN};
 
 /// Lines about the task that is chosen.
 const DETAILS: u16 = 4;
-/// The most of a line that the graph takes.
+/// Columns of a line that the graph may use.
 const GRAPH_MAX: usize = 40;
 
-pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     let Some(tasks) = &state.tasks else {
         put(frame, area, Line::from(Span::styled("reads the tasks …", DIM)));
         return;
@@ -47,7 +47,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put_all(frame, detail, details.map(|line| Line::from(first(line, PLAIN))));
 }
 
-fn counts(state: &State, tasks: &Tasks) -> Line<'static> {
+fn counts(state: &ScreenState, tasks: &TaskContent) -> Line<'static> {
     let (at, all) = state.task_list.count();
     let mut text = format!("── {at} of {all} ");
     if tasks.cut {
@@ -63,15 +63,16 @@ fn counts(state: &State, tasks: &Tasks) -> Line<'static> {
     Line::from(said(&text, DIM))
 }
 
-fn task(state: &State, line: &TaskLine) -> Line<'static> {
+fn task(state: &ScreenState, line: &TaskLine) -> Line<'static> {
     let Some(task) = &line.task else {
         return Line::from(Span::styled(cut(&line.graph, GRAPH_MAX), DIM));
     };
     let style = state.theme.task(task.state);
-    // What is picked out by a filter has lost its neighbours.
-    let place = match state.filter().is_empty() {
-        true => cut(&line.graph, GRAPH_MAX),
-        false => glyph(task.state).to_owned(),
+    // Tasks that a filter selects are drawn without a graph.
+    let place = if state.filter().is_empty() {
+        cut(&line.graph, GRAPH_MAX)
+    } else {
+        glyph(task.state).to_owned()
     };
     Line::from(vec![
         Span::styled(place, style),

@@ -12,21 +12,24 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::store::SessionRow;
 use serde_json::{Value, json};
 
-use crate::tui::data::{Facts, Heard, Matter, News, Overview, ProblemLine, Said, SessionLine};
-use crate::tui::data::{Shown, TaskFacts, TaskLine, Tasks};
+use crate::tui::data::{
+    AgentOutput, OutputTail, ProblemFacts, ProblemLine, ProblemMatter, ProjectOverview, ScreenNews,
+    SessionContent, SessionLine, TaskContent, TaskFacts, TaskLine,
+};
 
-/// When all of this is looked at.
+/// The time of the test data.
 const NOW: i64 = 1_800_000_000_000;
 
 pub(super) fn at(seconds_ago: i64) -> Timestamp {
     Timestamp(NOW - seconds_ago * 1_000)
 }
 
-pub(super) fn news() -> News {
+pub(super) fn news() -> ScreenNews {
     let overview = Some(Arc::new(overview()));
-    let (tasks, shown) = (Some(Arc::new(tasks())), Some(Arc::new(shown())));
-    let facts = Facts {
-        matter: Matter::Problem("task:parser@41".parse().unwrap()),
+    let tasks = Some(Arc::new(tasks()));
+    let shown = Some(Arc::new(shown()));
+    let facts = ProblemFacts {
+        matter: ProblemMatter::Problem("task:parser@41".parse().unwrap()),
         details: vec![
             "fails: tests::reads_latin1".into(),
             "the agent's last words: Which encoding do old files have?".into(),
@@ -37,12 +40,12 @@ pub(super) fn news() -> News {
             "hookloop inbox dismiss task:parser@41".into(),
         ],
     };
-    News { overview, tasks, shown, facts: Some(Arc::new(facts)), trouble: None }
+    ScreenNews { overview, tasks, shown, facts: Some(Arc::new(facts)), trouble: None }
 }
 
-pub(super) fn overview() -> Overview {
+pub(super) fn overview() -> ProjectOverview {
     let problem = |key: &str, title: &str, reason: &str, seconds: i64| ProblemLine {
-        matter: Matter::Problem(key.parse().unwrap()),
+        matter: ProblemMatter::Problem(key.parse().unwrap()),
         title: title.to_owned(),
         reason: reason.to_owned(),
         since: at(seconds),
@@ -51,7 +54,7 @@ pub(super) fn overview() -> Overview {
         can_resume: false,
         asks: false,
     };
-    Overview {
+    ProjectOverview {
         project: "shop".to_owned(),
         problems: vec![
             problem(
@@ -107,7 +110,7 @@ pub(super) fn session(id: &str, state: &str, reason: Option<&str>) -> SessionLin
     SessionLine { row, state: state.parse().unwrap() }
 }
 
-pub(super) fn tasks() -> Tasks {
+pub(super) fn tasks() -> TaskContent {
     let task = |graph: &str, id: &str, state: TaskState, goal: &str| TaskLine {
         graph: graph.to_owned(),
         task: Some(TaskFacts {
@@ -124,7 +127,7 @@ pub(super) fn tasks() -> Tasks {
         task("│ ✗", "parser", TaskState::Blocked, "Read old files"),
         task("◌", "write", TaskState::Created, "Write it up"),
     ];
-    Tasks { lines, cut: false }
+    TaskContent { lines, cut: false }
 }
 
 fn plan() -> Value {
@@ -134,7 +137,7 @@ fn plan() -> Value {
 }
 
 /// A session that was sent back once and is in its second turn.
-pub(super) fn shown() -> Shown {
+pub(super) fn shown() -> SessionContent {
     let hook = |point: &str, name: &str, status: &str, ms: u64, reason: Option<&str>| {
         (
             "hook_ran",
@@ -189,18 +192,18 @@ pub(super) fn shown() -> Shown {
             (at(*seconds), EventBody::decode(kind, 1, &data.to_string()).unwrap())
         })
         .collect();
-    let mut said = Said::default();
+    let mut said = OutputTail::default();
     said.push(
         "Let me look at the failing test.\n→ Bash: cargo test latin1\nIt reads bytes as UTF-8"
             .as_bytes(),
     );
-    Shown {
+    SessionContent {
         id: "s7".parse().unwrap(),
         state: SessionState::Running,
         machine: "desk".to_owned(),
         timeline: Arc::new(Timeline::of(bodies.iter().map(|(at, body)| (*at, body))).unwrap()),
         session: Arc::new(Session::of(bodies.iter().map(|(_, body)| body)).unwrap()),
-        heard: Heard::Here(said),
+        heard: AgentOutput::Here(said),
         now: None,
     }
 }

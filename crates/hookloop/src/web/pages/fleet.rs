@@ -1,4 +1,4 @@
-//! All workers that share the project's store: who works on what, what was ordered, what may be spent.
+//! The fleet: workers and their tasks, orders, and the budget.
 
 use hookloop_config::paths::Place;
 use hookloop_core::id::TaskId;
@@ -8,30 +8,31 @@ use hookloop_fleet::fleet::{Fleet, GONE_AFTER_MS, Presence};
 use minijinja::context;
 use minijinja::value::Value;
 
-use super::super::page::Part;
+use super::super::page::PagePart;
 use super::super::records::lock;
-use super::super::words::{When, class};
-use super::{Titled, Visit};
-use crate::output::Result;
+use super::super::words::{PageTime, class};
+use super::{PageTitle, PageVisit};
+use crate::error::Result;
 
 /// Workers that are shown.
 const WORKERS_MAX: usize = 500;
 
-/// Who is there is in no log.
-const STATUS: Part = Part::new("status", "Fleet", &[]).every(5);
+/// Updates by time: the log does not have the heartbeats of workers.
+const STATUS: PagePart = PagePart::new("status", "Fleet", &[]).every(5);
 
-pub(in super::super) fn fleet(visit: &Visit<'_>) -> Result<String> {
+pub(in super::super) fn fleet(visit: &PageVisit<'_>) -> Result<String> {
     let mut page = visit.page();
     page.part(STATUS, "fleet.html", || match open(visit)? {
         Some(fleet) => status(visit, &fleet),
         None => Ok(context! { is_there => false }),
     })?;
-    visit.finish(page, &Titled::new("Fleet", "fleet"))
+    visit.finish(page, &PageTitle::new("Fleet", "fleet"))
 }
 
-/// The fleet, if there ever was one: a look makes none.
-fn open(visit: &Visit<'_>) -> Result<Option<Fleet>> {
-    let (project, home) = (visit.project(), visit.sites.home());
+/// Returns the fleet, if it exists: reading creates none.
+fn open(visit: &PageVisit<'_>) -> Result<Option<Fleet>> {
+    let project = visit.project();
+    let home = visit.sites.home();
     if matches!(project.kept(), Kept::Here) && !Place::of_fleet(home, "sqlite").database().is_file()
     {
         return Ok(None);
@@ -45,7 +46,7 @@ fn open(visit: &Visit<'_>) -> Result<Option<Fleet>> {
     Ok(known.clone())
 }
 
-fn status(visit: &Visit<'_>, fleet: &Fleet) -> Result<Value> {
+fn status(visit: &PageVisit<'_>, fleet: &Fleet) -> Result<Value> {
     let workers = fleet.workers()?;
     let orders = fleet.orders()?.0;
     let budget = fleet.budget()?;
@@ -58,10 +59,10 @@ fn status(visit: &Visit<'_>, fleet: &Fleet) -> Result<Value> {
         more => count.saturating_sub(WORKERS_MAX),
         orders => orders.iter().map(|standing| context! {
             order => standing.ordered.order.name(), scope => standing.ordered.scope.to_string(),
-            reason => &standing.ordered.reason, by => &standing.by, at => When::new(standing.at, visit.now),
+            reason => &standing.ordered.reason, by => &standing.by, at => PageTime::new(standing.at, visit.now),
         }).collect::<Vec<_>>(),
         slowed => slowed.iter().map(|slowed| context! {
-            what => &slowed.what, until => When::new(slowed.until, visit.now),
+            what => &slowed.what, until => PageTime::new(slowed.until, visit.now),
         }).collect::<Vec<_>>(),
         budget => (!budget.is_none()).then(|| budget.to_string()),
         today => Dollars(standing.day.cost_micros).to_string(),
@@ -70,7 +71,7 @@ fn status(visit: &Visit<'_>, fleet: &Fleet) -> Result<Value> {
     })
 }
 
-fn worker_line(visit: &Visit<'_>, worker: &Presence) -> Value {
+fn worker_line(visit: &PageVisit<'_>, worker: &Presence) -> Value {
     let is_gone = visit.now.millis_since(worker.seen) > GONE_AFTER_MS;
     let state = if is_gone { "gone" } else { worker.state.name() };
     let running: Vec<Value> = worker
@@ -84,7 +85,7 @@ fn worker_line(visit: &Visit<'_>, worker: &Presence) -> Value {
             context! {
                 project => &running.project, task => &running.task, session => &running.session,
                 task_link => link("tasks", &running.task), session_link => link("sessions", &running.session),
-                since => When::new(running.since, visit.now),
+                since => PageTime::new(running.since, visit.now),
             }
         })
         .collect();
@@ -98,6 +99,6 @@ fn worker_line(visit: &Visit<'_>, worker: &Presence) -> Value {
     context! {
         name => worker.name.to_string(), machine => &worker.machine, pid => worker.pid,
         version => &worker.version, state, class => class(state), busy => worker.running.len(),
-        slots => worker.slots, agent => &worker.agent, seen => When::new(worker.seen, visit.now), running, unfit,
+        slots => worker.slots, agent => &worker.agent, seen => PageTime::new(worker.seen, visit.now), running, unfit,
     }
 }

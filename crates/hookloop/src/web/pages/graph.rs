@@ -1,4 +1,4 @@
-//! Tasks and what they wait for, as a picture: those that are open, or those around one.
+//! The graph of open tasks, or of the tasks around one.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;
@@ -10,40 +10,39 @@ use minijinja::context;
 use minijinja::value::Value;
 use serde::Serialize;
 
-use super::super::page::{Part, value_of};
+use super::super::page::{PagePart, value_of};
 use super::super::topics::Topic;
 use super::super::words::class;
-use super::layers::{Placed, Sizes, place};
-use super::{Titled, Visit};
-use crate::error::CliError;
-use crate::output::Result;
+use super::layers::{BoxSizes, PlacedGraph, place};
+use super::{PageTitle, PageVisit};
+use crate::error::{CliError, Result};
 
 /// Tasks in a picture.
 const TASKS_MAX: usize = 80;
-/// Dependents of one task that are looked at.
+/// Dependents of one task that are read.
 const DEPENDENTS_MAX: usize = 20;
 /// Characters of a goal that have room in a box.
 const GOAL_CHARS: usize = 30;
 
-const SIZES: Sizes = Sizes { width: 216, height: 44, across: 56, down: 12 };
+const SIZES: BoxSizes = BoxSizes { width: 216, height: 44, across: 56, down: 12 };
 
-const PICTURE: Part = Part::new("picture", "Graph", &[Topic::Tasks]);
+const PICTURE: PagePart = PagePart::new("picture", "Graph", &[Topic::Tasks]);
 
-pub(in super::super) fn graph(visit: &Visit<'_>) -> Result<String> {
+pub(in super::super) fn graph(visit: &PageVisit<'_>) -> Result<String> {
     let mut page = visit.page();
     page.part(PICTURE, "graph.html", || picture(visit))?;
-    visit.finish(page, &Titled::new("Graph", "graph"))
+    visit.finish(page, &PageTitle::new("Graph", "graph"))
 }
 
-/// Tasks by number, with what each needs.
+/// Tasks by number, with their dependencies.
 #[derive(Default)]
-struct Chosen {
+struct ChosenTasks {
     tasks: BTreeMap<u64, Task>,
     is_cut: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Box {
+struct GraphBox {
     x: u64,
     y: u64,
     id: String,
@@ -55,7 +54,7 @@ struct Box {
     is_start: bool,
 }
 
-fn picture(visit: &Visit<'_>) -> Result<Value> {
+fn picture(visit: &PageVisit<'_>) -> Result<Value> {
     let wanted = visit.query.get("task");
     let start: Option<TaskId> = match wanted {
         Some(text) => Some(text.parse().map_err(CliError::usage)?),
@@ -74,13 +73,13 @@ fn picture(visit: &Visit<'_>) -> Result<Value> {
         return Err(CliError::refused(message).hint("hookloop task list"));
     }
     let placed = place(chosen.tasks.len(), &lines, SIZES);
-    let boxes: Vec<Box> = chosen
+    let boxes: Vec<GraphBox> = chosen
         .tasks
         .values()
         .zip(&placed.boxes)
         .map(|(task, at)| boxed(visit, task, *at, start.as_ref()))
         .collect();
-    let Placed { width, height, lines, .. } = placed;
+    let PlacedGraph { width, height, lines, .. } = placed;
     Ok(context! {
         boxes => value_of(boxes), lines => lines.iter().map(|line| path(line)).collect::<Vec<_>>(),
         width => width + 2, height => height + 2, box_width => SIZES.width, box_height => SIZES.height,
@@ -88,12 +87,17 @@ fn picture(visit: &Visit<'_>) -> Result<Value> {
     })
 }
 
-fn boxed(visit: &Visit<'_>, task: &Task, (x, y): (u64, u64), start: Option<&TaskId>) -> Box {
+fn boxed(
+    visit: &PageVisit<'_>,
+    task: &Task,
+    (x, y): (u64, u64),
+    start: Option<&TaskId>,
+) -> GraphBox {
     let goal = &task.spec.goal;
     let is_long = goal.chars().count() > GOAL_CHARS;
     let short: String = goal.chars().take(GOAL_CHARS - usize::from(is_long)).collect();
     let state = task.state.name();
-    Box {
+    GraphBox {
         x: x + 1,
         y: y + 1,
         id: task.id.to_string(),
@@ -106,10 +110,10 @@ fn boxed(visit: &Visit<'_>, task: &Task, (x, y): (u64, u64), start: Option<&Task
     }
 }
 
-/// The newest that are not done, those that something is done about first.
-fn open(view: View<'_>) -> std::result::Result<Chosen, LogError> {
+/// Returns the newest open tasks, active ones first.
+fn open(view: View<'_>) -> std::result::Result<ChosenTasks, LogError> {
     use TaskState::{Active, Blocked, Created, Ready, Submitted};
-    let mut chosen = Chosen::default();
+    let mut chosen = ChosenTasks::default();
     for state in [Active, Blocked, Submitted, Ready, Created] {
         let limit = Some(TASKS_MAX + 1 - chosen.tasks.len());
         let filter = TaskFilter { state: Some(state), limit, ..TaskFilter::default() };
@@ -124,8 +128,8 @@ fn open(view: View<'_>) -> std::result::Result<Chosen, LogError> {
 }
 
 /// A task and those near it, the nearest first.
-fn around(view: View<'_>, start: &TaskId) -> std::result::Result<Chosen, LogError> {
-    let mut chosen = Chosen::default();
+fn around(view: View<'_>, start: &TaskId) -> std::result::Result<ChosenTasks, LogError> {
+    let mut chosen = ChosenTasks::default();
     let mut queue: VecDeque<TaskRow> = view.task(start)?.into_iter().collect();
     while let Some(row) = queue.pop_front() {
         if chosen.tasks.contains_key(&row.num) {
@@ -142,8 +146,11 @@ fn around(view: View<'_>, start: &TaskId) -> std::result::Result<Chosen, LogErro
     Ok(chosen)
 }
 
-/// Lines between those that are shown, from what is needed to what needs it, by their places.
-fn lines(view: View<'_>, chosen: &Chosen) -> std::result::Result<Vec<(usize, usize)>, LogError> {
+/// Returns the lines between shown tasks, from dependency to dependent.
+fn lines(
+    view: View<'_>,
+    chosen: &ChosenTasks,
+) -> std::result::Result<Vec<(usize, usize)>, LogError> {
     let places: HashMap<u64, usize> =
         chosen.tasks.keys().enumerate().map(|(place, num)| (*num, place)).collect();
     let mut lines = Vec::new();

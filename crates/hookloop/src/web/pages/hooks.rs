@@ -1,4 +1,4 @@
-//! Hooks: what they are, whether they may run, and what their runs came to.
+//! Hooks, their trust, and the results of their runs.
 
 use hookloop_core::point::Point;
 use hookloop_engine::store::HookRuns;
@@ -6,23 +6,23 @@ use hookloop_hooks::trust::Standing;
 use minijinja::context;
 use minijinja::value::Value;
 
-use super::super::page::Part;
+use super::super::page::PagePart;
 use super::super::topics::Topic;
 use super::super::words::class;
-use super::{Titled, Visit};
-use crate::cli::session::words::duration;
-use crate::output::Result;
-use crate::wire::{handler_name, source_name};
+use super::{PageTitle, PageVisit};
+use crate::error::Result;
+use crate::json_output::{handler_name, source_name};
+use crate::present::duration;
 
-const LIST: Part = Part::new("list", "Hooks", &[Topic::Hooks]);
+const LIST: PagePart = PagePart::new("list", "Hooks", &[Topic::Hooks]);
 
-pub(in super::super) fn hooks(visit: &Visit<'_>) -> Result<String> {
+pub(in super::super) fn hooks(visit: &PageVisit<'_>) -> Result<String> {
     let mut page = visit.page();
     page.part(LIST, "hooks.html", || list(visit))?;
-    visit.finish(page, &Titled::new("Hooks", "hooks"))
+    visit.finish(page, &PageTitle::new("Hooks", "hooks"))
 }
 
-fn list(visit: &Visit<'_>) -> Result<Value> {
+fn list(visit: &PageVisit<'_>) -> Result<Value> {
     let project = visit.project();
     let registry = project.hooks()?;
     let runs = project.read(|view| view.hook_runs())?;

@@ -1,5 +1,5 @@
 //! Where the boxes of a graph are drawn: in layers, each right of all that it needs, in an order that lets few lines
-//! cross. What a line passes on its way has a place of its own in each layer, so that lines go around boxes.
+//! cross. A line has a place in each layer that it crosses, so that lines go around boxes.
 
 use std::collections::HashMap;
 
@@ -8,9 +8,9 @@ const SWEEPS: usize = 6;
 /// Places that lines have on their way, at most; lines that find none are drawn straight.
 const WAYPOINTS_MAX: usize = 2_000;
 
-/// The sizes of what is placed.
+/// The sizes of boxes and gaps.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
+pub(super) struct BoxSizes {
     pub(super) width: u64,
     pub(super) height: u64,
     /// Between two layers, and between two boxes of one.
@@ -19,7 +19,7 @@ pub(super) struct Sizes {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct PlacedGraph {
     /// The upper left corner of each box.
     pub(super) boxes: Vec<(u64, u64)>,
     /// For each line the points that it goes through: from a box's right side to another's left.
@@ -28,12 +28,12 @@ pub(super) struct Placed {
     pub(super) height: u64,
 }
 
-/// Places `count` boxes with lines from what is needed to what needs it. Lines that lead back are left out: there are none
-/// in a graph without cycles.
-pub(super) fn place(count: usize, lines: &[(usize, usize)], sizes: Sizes) -> Placed {
+/// Places `count` boxes with lines from dependency to dependent. Lines that lead back are left out: there are none in a
+/// graph without cycles.
+pub(super) fn place(count: usize, lines: &[(usize, usize)], sizes: BoxSizes) -> PlacedGraph {
     let layer = layers(count, lines);
     let depth = layer.iter().copied().max().map_or(0, |last| last + 1);
-    let mut graph = Graph::new(count, depth, &layer);
+    let mut graph = LayeredGraph::new(count, depth, &layer);
     let ways: Vec<Vec<usize>> = lines.iter().map(|line| graph.lead(*line, &layer)).collect();
     graph.put_in_order();
     let y = graph.heights(sizes);
@@ -54,7 +54,7 @@ pub(super) fn place(count: usize, lines: &[(usize, usize)], sizes: Sizes) -> Pla
         }
         points
     };
-    Placed {
+    PlacedGraph {
         boxes: (0..count).map(|node| (x(layer[node]), top(node))).collect(),
         lines: ways.iter().map(line).collect(),
         width: (depth as u64 * (sizes.width + sizes.across)).saturating_sub(sizes.across),
@@ -85,7 +85,7 @@ fn layers(count: usize, lines: &[(usize, usize)]) -> Vec<usize> {
 }
 
 /// Boxes and the places of lines, in layers.
-struct Graph {
+struct LayeredGraph {
     layers: Vec<Vec<usize>>,
     layer_of: Vec<usize>,
     /// Neighbours in the layer before, and in the one after.
@@ -94,19 +94,26 @@ struct Graph {
     waypoints: usize,
 }
 
-impl Graph {
-    fn new(count: usize, depth: usize, layer: &[usize]) -> Graph {
+impl LayeredGraph {
+    fn new(count: usize, depth: usize, layer: &[usize]) -> LayeredGraph {
         let mut layers = vec![Vec::new(); depth];
         for (node, layer) in layer.iter().enumerate() {
             layers[*layer].push(node);
         }
         let none = || vec![Vec::new(); count];
-        Graph { layers, layer_of: layer.to_vec(), before: none(), after: none(), waypoints: 0 }
+        LayeredGraph {
+            layers,
+            layer_of: layer.to_vec(),
+            before: none(),
+            after: none(),
+            waypoints: 0,
+        }
     }
 
     /// The way of a line, by a place in each layer between its ends.
     fn lead(&mut self, (from, to): (usize, usize), layer: &[usize]) -> Vec<usize> {
-        let (first, last) = (layer[from], layer[to]);
+        let first = layer[from];
+        let last = layer[to];
         if first >= last {
             return Vec::new();
         }
@@ -139,9 +146,10 @@ impl Graph {
                 place.extend(layer.iter().enumerate().map(|(i, node)| (*node, i)));
             }
             let forward = sweep % 2 == 0;
-            let order: Vec<usize> = match forward {
-                true => (0..self.layers.len()).collect(),
-                false => (0..self.layers.len()).rev().collect(),
+            let order: Vec<usize> = if forward {
+                (0..self.layers.len()).collect()
+            } else {
+                (0..self.layers.len()).rev().collect()
             };
             for layer in order {
                 let neighbours = if forward { &self.before } else { &self.after };
@@ -149,7 +157,7 @@ impl Graph {
                     let places = neighbours[*node].iter().filter_map(|near| place.get(near));
                     let (sum, count) =
                         places.fold((0, 0), |(sum, count), place| (sum + place, count + 1));
-                    // Who has none stays about where it is. In thousandths: a place is a whole number.
+                    // A box without neighbours keeps its position. In thousandths: a place is a whole number.
                     (sum * 1_000_usize).checked_div(count).unwrap_or(place[node] * 1_000)
                 };
                 let mut nodes = self.layers[layer].clone();
@@ -160,8 +168,8 @@ impl Graph {
         }
     }
 
-    /// How far down each is: beside what it needs, below who is above it.
-    fn heights(&self, sizes: Sizes) -> Vec<u64> {
+    /// Returns the vertical position of each box: near its dependencies, below the box above it.
+    fn heights(&self, sizes: BoxSizes) -> Vec<u64> {
         let mut y = vec![0; self.layer_of.len()];
         for layer in &self.layers {
             let mut free = 0;
@@ -181,10 +189,10 @@ impl Graph {
 mod tests {
     use super::*;
 
-    const SIZES: Sizes = Sizes { width: 100, height: 20, across: 50, down: 10 };
+    const SIZES: BoxSizes = BoxSizes { width: 100, height: 20, across: 50, down: 10 };
 
     /// No two boxes share a place, and every line goes to the right.
-    fn check(count: usize, lines: &[(usize, usize)]) -> Placed {
+    fn check(count: usize, lines: &[(usize, usize)]) -> PlacedGraph {
         let placed = place(count, lines, SIZES);
         assert_eq!((placed.boxes.len(), placed.lines.len()), (count, lines.len()));
         for (i, one) in placed.boxes.iter().enumerate() {
@@ -201,7 +209,7 @@ mod tests {
 
     #[test]
     fn boxes_are_right_of_what_they_need() {
-        assert_eq!(check(0, &[]), Placed::default());
+        assert_eq!(check(0, &[]), PlacedGraph::default());
         let placed = check(4, &[(0, 1), (1, 2), (0, 2), (3, 2)]);
         let columns: Vec<u64> = placed.boxes.iter().map(|(x, _)| x / 150).collect();
         assert_eq!(columns, [0, 1, 2, 0]);
@@ -213,8 +221,10 @@ mod tests {
     #[test]
     fn lines_that_need_not_cross_do_not() {
         let placed = check(4, &[(0, 3), (1, 2)]);
-        let (zero, one) = (placed.boxes[0].1, placed.boxes[1].1);
-        let (two, three) = (placed.boxes[2].1, placed.boxes[3].1);
+        let zero = placed.boxes[0].1;
+        let one = placed.boxes[1].1;
+        let two = placed.boxes[2].1;
+        let three = placed.boxes[3].1;
         assert_eq!(zero < one, three < two, "{placed:?}");
     }
 
@@ -228,7 +238,7 @@ mod tests {
         check(120, &lines);
     }
 
-    /// What is no graph of ours is drawn somehow, and in time.
+    /// Any graph is drawn, in bounded time.
     #[test]
     fn a_cycle_hurts_nobody() {
         let placed = place(2, &[(0, 1), (1, 0)], SIZES);

@@ -1,4 +1,4 @@
-//! What happened, the latest first.
+//! The events of the project, the latest first.
 
 use hookloop_core::excerpt::first_chars;
 use hookloop_core::id::Subject;
@@ -6,29 +6,29 @@ use hookloop_engine::store::{Seq, StoredEvent};
 use minijinja::context;
 use minijinja::value::Value;
 
-use super::super::page::Part;
+use super::super::page::PagePart;
 use super::super::topics::Topic;
-use super::super::words::When;
-use super::{Titled, Visit};
-use crate::output::Result;
+use super::super::words::PageTime;
+use super::{PageTitle, PageVisit};
+use crate::error::Result;
 
 /// Events on a page.
 const ON_A_PAGE: usize = 100;
-/// Places of the log that are read at once, and how often, to find as many: places are not dense on every engine.
+/// Positions of the log that one read covers, and reads of one page: positions are not dense on every engine.
 const READ_AT_ONCE: Seq = 400;
 const READS_MAX: usize = 50;
 /// Characters of an event's data.
 const DATA_CHARS: usize = 400;
 
-const LIST: Part = Part::new("list", "Log", &[Topic::Log]);
+const LIST: PagePart = PagePart::new("list", "Log", &[Topic::Log]);
 
-pub(in super::super) fn log(visit: &Visit<'_>) -> Result<String> {
+pub(in super::super) fn log(visit: &PageVisit<'_>) -> Result<String> {
     let mut page = visit.page();
     page.part(LIST, "log.html", || list(visit))?;
-    visit.finish(page, &Titled::new("Log", "log"))
+    visit.finish(page, &PageTitle::new("Log", "log"))
 }
 
-fn list(visit: &Visit<'_>) -> Result<Value> {
+fn list(visit: &PageVisit<'_>) -> Result<Value> {
     let head = visit.project().read(|view| Ok(view.totals()?.head))?;
     let wanted = visit.query.get("type");
     let before = visit.query.number::<Seq>("before");
@@ -42,9 +42,9 @@ fn list(visit: &Visit<'_>) -> Result<Value> {
     })
 }
 
-/// The last events before place `end`, the latest first, and where those before them end.
+/// Returns the last events before position `end`, the latest first, and the end of the page before.
 fn latest(
-    visit: &Visit<'_>,
+    visit: &PageVisit<'_>,
     mut end: Seq,
     kind: Option<&str>,
 ) -> Result<(Vec<StoredEvent>, Option<Seq>)> {
@@ -73,8 +73,8 @@ fn latest(
     Ok((found, Some(end)))
 }
 
-/// An event in a line.
-pub(super) fn event_line(visit: &Visit<'_>, stored: &StoredEvent) -> Value {
+/// Returns an event for a line of a table.
+pub(super) fn event_line(visit: &PageVisit<'_>, stored: &StoredEvent) -> Value {
     let event = &stored.event;
     let data = match event.body.data() {
         serde_json::Value::Object(map) if map.is_empty() => String::new(),
@@ -87,7 +87,7 @@ pub(super) fn event_line(visit: &Visit<'_>, stored: &StoredEvent) -> Value {
         _ => (String::new(), None),
     };
     context! {
-        seq => stored.seq, at => When::new(event.at, visit.now), kind => event.body.kind(),
+        seq => stored.seq, at => PageTime::new(event.at, visit.now), kind => event.body.kind(),
         actor => &event.actor, is_cut => shown.len() < data.len(), data => shown, about, link,
         hook => event.cause.as_ref().map(|cause| cause.hook.as_str()),
     }

@@ -1,7 +1,7 @@
-//! What each page shows.
+//! The content of each page.
 //!
-//! - [`projects`]: all of the user's
-//! - [`overview`]: what needs a human, what runs, where tasks are, what was used today
+//! - [`projects`]: all projects of the user
+//! - [`overview`]: problems, running sessions, tasks by state, today's usage
 //! - [`sessions`], [`session`]: runs of the loop; what happened in one, drawn to scale by [`scale`]
 //! - [`tasks`], [`task`]: the list; one with its neighbours and history
 //! - [`graph`]: tasks and what they wait for, placed by [`layers`]
@@ -25,10 +25,10 @@ mod usage;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::project::Project;
 
-use super::page::{Frame, Heading, Page, Templates};
-use super::query::Query;
-use super::sites::{Site, Sites};
-use crate::output::Result;
+use super::page::{Frame, PageHeading, Templates, WebPage};
+use super::query::PageQuery;
+use super::sites::{ProjectSite, ProjectSites};
+use crate::error::Result;
 
 pub(super) use fleet::fleet;
 pub(super) use graph::graph;
@@ -42,27 +42,27 @@ pub(super) use task::task;
 pub(super) use tasks::tasks;
 pub(super) use usage::usage;
 
-/// Somebody who looks at something of a project.
-pub(super) struct Visit<'v> {
+/// A request for a page of a project.
+pub(super) struct PageVisit<'v> {
     pub(super) templates: &'v Templates,
-    pub(super) sites: &'v Sites,
-    pub(super) site: &'v Site,
-    /// What of it, if that is one thing.
+    pub(super) sites: &'v ProjectSites,
+    pub(super) site: &'v ProjectSite,
+    /// The id of the subject, if the page has one.
     pub(super) id: &'v str,
-    pub(super) query: &'v Query,
+    pub(super) query: &'v PageQuery,
     pub(super) now: Timestamp,
 }
 
 /// Makes a page.
-pub(super) type Make = fn(&Visit<'_>) -> Result<String>;
+pub(super) type Make = fn(&PageVisit<'_>) -> Result<String>;
 
-impl<'v> Visit<'v> {
+impl<'v> PageVisit<'v> {
     fn project(&self) -> &'v Project {
         &self.site.project
     }
 
-    fn page(&self) -> Page<'v> {
-        Page::new(self.templates, self.query.parts())
+    fn page(&self) -> WebPage<'v> {
+        WebPage::new(self.templates, self.query.parts())
     }
 
     /// Where something of the project is.
@@ -71,36 +71,36 @@ impl<'v> Visit<'v> {
     }
 
     /// Puts the parts together under a title.
-    fn finish(&self, page: Page<'_>, titled: &Titled<'_>) -> Result<String> {
+    fn finish(&self, page: WebPage<'_>, titled: &PageTitle<'_>) -> Result<String> {
         let (problems, seq) =
             self.project().read(|view| Ok((view.count_problems()?, view.totals()?.head)))?;
-        let Site { key, place, trouble, .. } = self.site;
+        let ProjectSite { key, place, trouble, .. } = self.site;
         let name = match self.project().name() {
             "" => place.root.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             name => name.to_owned(),
         };
-        let heading = Heading {
+        let heading = PageHeading {
             key: key.clone(),
             name,
             root: place.root.display().to_string(),
             trouble: trouble.clone(),
             problems,
         };
-        let Titled { title, section, subject } = titled;
+        let PageTitle { title, section, subject } = titled;
         let frame = Frame { title, section, heading: &heading, seq, subject: subject.as_ref() };
         Ok(page.html(&frame)?)
     }
 }
 
-/// What stands over a page, and where in the project it is.
-struct Titled<'t> {
+/// The title of a page, and its address in the project.
+struct PageTitle<'t> {
     title: &'t str,
     section: &'t str,
     subject: Option<hookloop_core::id::Subject>,
 }
 
-impl<'t> Titled<'t> {
-    fn new(title: &'t str, section: &'t str) -> Titled<'t> {
-        Titled { title, section, subject: None }
+impl<'t> PageTitle<'t> {
+    fn new(title: &'t str, section: &'t str) -> PageTitle<'t> {
+        PageTitle { title, section, subject: None }
     }
 }

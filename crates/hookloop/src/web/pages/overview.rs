@@ -1,4 +1,4 @@
-//! The first look: what needs a human comes first.
+//! The overview: problems come first.
 
 use hookloop_core::inbox::{Problem, ProblemKind, ProblemSubject};
 use hookloop_core::session::plan::{CompactCount, CostFigure};
@@ -10,14 +10,15 @@ use minijinja::context;
 use minijinja::value::Value;
 use serde::Serialize;
 
-use super::super::page::{Part, value_of};
+use super::super::page::{PagePart, value_of};
 use super::super::topics::Topic;
-use super::super::words::{When, class};
+use super::super::words::{PageTime, class};
 use super::usage::purse;
-use super::{Titled, Visit};
-use crate::cli::machine;
-use crate::cli::session::{now, words};
-use crate::output::Result;
+use super::{PageTitle, PageVisit};
+use crate::environment::machine;
+use crate::error::Result;
+use crate::present;
+use crate::present::now;
 
 /// Problems and sessions that are shown.
 const PROBLEMS_MAX: usize = 50;
@@ -25,35 +26,35 @@ const RUNNING_MAX: usize = 50;
 /// Problems whose record is shown: each is read from the log.
 const RECORDS_MAX: usize = 10;
 
-const PROBLEMS: Part = Part::new("problems", "Needs you", &[Topic::Problems]);
-const RUNNING: Part = Part::new("running", "Running", &[Topic::Sessions]).every(3);
-const COUNTS: Part = Part::new("counts", "Tasks", &[Topic::Tasks]);
-const TODAY: Part = Part::new("today", "Used today", &[Topic::Usage]);
+const PROBLEMS: PagePart = PagePart::new("problems", "Needs you", &[Topic::Problems]);
+const RUNNING: PagePart = PagePart::new("running", "Running", &[Topic::Sessions]).every(3);
+const COUNTS: PagePart = PagePart::new("counts", "Tasks", &[Topic::Tasks]);
+const TODAY: PagePart = PagePart::new("today", "Used today", &[Topic::Usage]);
 
-pub(in super::super) fn overview(visit: &Visit<'_>) -> Result<String> {
+pub(in super::super) fn overview(visit: &PageVisit<'_>) -> Result<String> {
     let mut page = visit.page();
     page.part(PROBLEMS, "problems.html", || problems(visit))?;
     page.part(RUNNING, "running.html", || running(visit))?;
     page.part(COUNTS, "counts.html", || counts(visit))?;
     page.part(TODAY, "today.html", || today(visit))?;
-    visit.finish(page, &Titled::new("Overview", ""))
+    visit.finish(page, &PageTitle::new("Overview", ""))
 }
 
-/// Something that needs a human, with what can be done about it from a page.
+/// A problem, with the actions of the page.
 #[derive(Clone, Debug, Serialize)]
 struct ProblemRow {
     key: String,
     kind: &'static str,
     title: String,
     reason: String,
-    since: When,
+    since: PageTime,
     by: String,
     link: Option<String>,
     can_approve: bool,
     can_answer: bool,
-    /// A session that can go on.
+    /// A session that can be resumed.
     paused: Option<String>,
-    /// A session that waits to be told what to do.
+    /// A session that waits for a decision.
     asks: bool,
     /// The facts as they were when the item was raised.
     details: Vec<String>,
@@ -68,7 +69,7 @@ struct ProblemChoice {
     effect: &'static str,
 }
 
-fn problems(visit: &Visit<'_>) -> Result<Value> {
+fn problems(visit: &PageVisit<'_>) -> Result<Value> {
     let found = inbox::list(visit.project(), PROBLEMS_MAX + 1)?;
     let is_cut = found.len() > PROBLEMS_MAX;
     let shown = found.iter().take(PROBLEMS_MAX).enumerate();
@@ -77,7 +78,7 @@ fn problems(visit: &Visit<'_>) -> Result<Value> {
     Ok(context! { rows => value_of(rows), is_cut, action => visit.address("do") })
 }
 
-fn problem_row(visit: &Visit<'_>, problem: &Problem, has_record: bool) -> Result<ProblemRow> {
+fn problem_row(visit: &PageVisit<'_>, problem: &Problem, has_record: bool) -> Result<ProblemRow> {
     let project = visit.project();
     let about = &problem.key.about;
     let link = match about {
@@ -114,7 +115,7 @@ fn problem_row(visit: &Visit<'_>, problem: &Problem, has_record: bool) -> Result
         kind: problem.kind.words(),
         title: inbox::title(project, problem)?,
         reason: problem.reason.clone(),
-        since: When::new(problem.since, visit.now),
+        since: PageTime::new(problem.since, visit.now),
         by: problem.by.clone(),
         link,
         can_approve,
@@ -126,7 +127,7 @@ fn problem_row(visit: &Visit<'_>, problem: &Problem, has_record: bool) -> Result
 
 /// A session as lists show it.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct SessionLine {
+pub(super) struct RunningLine {
     id: String,
     name: String,
     state: String,
@@ -138,18 +139,18 @@ pub(super) struct SessionLine {
     task: Option<String>,
     tokens: String,
     cost: String,
-    started: When,
-    /// How long it took, or takes by now.
+    started: PageTime,
+    /// The duration so far.
     took: String,
     reason: Option<String>,
     /// The step that it is at.
     step: Option<String>,
 }
 
-impl SessionLine {
-    pub(super) fn new(visit: &Visit<'_>, row: &SessionRow) -> SessionLine {
+impl RunningLine {
+    pub(super) fn new(visit: &PageVisit<'_>, row: &SessionRow) -> RunningLine {
         let state = state(visit, row);
-        SessionLine {
+        RunningLine {
             id: row.id.to_string(),
             name: row.name.clone(),
             class: class(&state),
@@ -161,54 +162,53 @@ impl SessionLine {
             task: row.task.clone(),
             tokens: CompactCount(row.tokens).to_string(),
             cost: row.cost().to_string(),
-            started: When::new(row.started_at, visit.now),
+            started: PageTime::new(row.started_at, visit.now),
             took: took(visit, row),
             reason: row.reason.clone(),
-            step: match row.is_over() {
-                true => None,
-                false => {
-                    now::of(visit.project(), &row.id).map(|record| now::line(&record, visit.now))
-                }
+            step: if row.is_over() {
+                None
+            } else {
+                now::of(visit.project(), &row.id).map(|record| now::line(&record, visit.now))
             },
         }
     }
 }
 
-/// How long a session took; by now, and no more exactly than that stands still, if it is under way.
-pub(super) fn took(visit: &Visit<'_>, row: &SessionRow) -> String {
+/// Returns the duration of a session, in whole seconds while it runs.
+pub(super) fn took(visit: &PageVisit<'_>, row: &SessionRow) -> String {
     let ms = |ended: Timestamp| u64::try_from(ended.millis_since(row.started_at)).unwrap_or(0);
     match row.ended_at {
-        Some(ended) => words::duration(ms(ended)),
-        None => words::duration(ms(visit.now) / 1_000 * 1_000),
+        Some(ended) => present::duration(ms(ended)),
+        None => present::duration(ms(visit.now) / 1_000 * 1_000),
     }
 }
 
-/// What a session is at: one of this machine that nobody performs is not running.
-pub(super) fn state(visit: &Visit<'_>, row: &SessionRow) -> String {
+/// Returns the state of a session; a session of this machine that no process runs is interrupted.
+pub(super) fn state(visit: &PageVisit<'_>, row: &SessionRow) -> String {
     let is_running = !row.is_over()
         && visit.project().runner().is_some_and(|runner| open::is_running(runner, &row.id));
-    words::state(row, is_running, &machine()).to_string()
+    present::state(row, is_running, &machine()).to_string()
 }
 
-fn running(visit: &Visit<'_>) -> Result<Value> {
+fn running(visit: &PageVisit<'_>) -> Result<Value> {
     let rows = visit.project().read(|view| view.open_sessions(RUNNING_MAX + 1))?;
     let is_cut = rows.len() > RUNNING_MAX;
-    let rows: Vec<SessionLine> =
-        rows.iter().take(RUNNING_MAX).map(|row| SessionLine::new(visit, row)).collect();
+    let rows: Vec<RunningLine> =
+        rows.iter().take(RUNNING_MAX).map(|row| RunningLine::new(visit, row)).collect();
     Ok(context! { rows => value_of(rows), is_cut, site => visit.address("") })
 }
 
-fn counts(visit: &Visit<'_>) -> Result<Value> {
+fn counts(visit: &PageVisit<'_>) -> Result<Value> {
     let (counts, early) = visit.project().read(|view| Ok((view.counts()?, view.early()?)))?;
     let counts = counts.map(|(state, count)| {
         let name = state.name();
         context! { name, count, class => class(name), link => visit.address(&format!("tasks?state={name}")) }
     });
-    let next = early.next.map(|at| When::new(at, visit.now));
+    let next = early.next.map(|at| PageTime::new(at, visit.now));
     Ok(context! { counts => counts.to_vec(), early => early.count, next })
 }
 
-fn today(visit: &Visit<'_>) -> Result<Value> {
+fn today(visit: &PageVisit<'_>) -> Result<Value> {
     let today = Day::from(visit.now);
     let (spent, unpriced_turns) = visit
         .project()

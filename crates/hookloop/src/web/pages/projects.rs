@@ -7,28 +7,28 @@ use hookloop_core::time::Day;
 use minijinja::context;
 use serde::Serialize;
 
-use super::super::page::{Page, Part, Templates, value_of};
-use super::super::query::Query;
-use super::super::sites::{Sites, key};
-use crate::output::Result;
+use super::super::page::{PagePart, Templates, WebPage, value_of};
+use super::super::query::PageQuery;
+use super::super::sites::{ProjectSites, key};
+use crate::error::Result;
 
 /// Sessions that are counted.
 const RUNNING_MAX: usize = 1_000;
 /// They are in logs of their own: looking now and then costs less than to follow all of them.
-const LIST: Part = Part::new("list", "All projects", &[]).every(5);
+const LIST: PagePart = PagePart::new("list", "All projects", &[]).every(5);
 
 #[derive(Clone, Debug, Serialize)]
-struct Row {
+struct ProjectRow {
     key: String,
     name: String,
     root: String,
     is_here: bool,
-    /// None where a look would have to ask other machines, or can't be had.
-    figures: Option<Figures>,
+    /// None if the project is on other machines, or can't be read.
+    figures: Option<ProjectFigures>,
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Figures {
+struct ProjectFigures {
     problems: u64,
     running: usize,
     ready: u64,
@@ -38,27 +38,26 @@ struct Figures {
 
 pub(in super::super) fn projects(
     templates: &Templates,
-    sites: &Sites,
-    query: &Query,
+    sites: &ProjectSites,
+    query: &PageQuery,
 ) -> Result<String> {
     let here = sites.here();
-    let mut page = Page::new(templates, query.parts());
+    let mut page = WebPage::new(templates, query.parts());
     page.part(LIST, "projects.html", || -> Result<_> {
-        let rows: Vec<Row> = sites.list().iter().map(|place| row(sites, place, &here)).collect();
+        let rows: Vec<ProjectRow> =
+            sites.list().iter().map(|place| row(sites, place, &here)).collect();
         Ok(context! { rows => value_of(rows) })
     })?;
     Ok(page.plain("Projects")?)
 }
 
-fn row(sites: &Sites, place: &Place, here: &str) -> Row {
+fn row(sites: &ProjectSites, place: &Place, here: &str) -> ProjectRow {
     let key = key(place);
-    let site = match sites.is_near(place) {
-        true => sites.at(place).ok(),
-        false => None,
-    };
+    // A project that can't be opened is listed without figures; its own page says why.
+    let site = if sites.is_near(place) { sites.at(place).ok() } else { None };
     let directory = || place.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = site.as_ref().map(|site| site.project.name().to_owned());
-    Row {
+    ProjectRow {
         name: name.filter(|name| !name.is_empty()).unwrap_or_else(directory),
         root: place.root.display().to_string(),
         is_here: key == here,
@@ -67,13 +66,13 @@ fn row(sites: &Sites, place: &Place, here: &str) -> Row {
     }
 }
 
-fn figures(project: &hookloop_engine::project::Project) -> Result<Figures> {
+fn figures(project: &hookloop_engine::project::Project) -> Result<ProjectFigures> {
     let today = Day::from(project.now());
     Ok(project.read(|view| {
         let counts = view.counts()?;
         let count =
             |wanted| counts.iter().find(|(state, _)| *state == wanted).map_or(0, |(_, n)| *n);
-        Ok(Figures {
+        Ok(ProjectFigures {
             problems: view.count_problems()?,
             running: view.open_sessions(RUNNING_MAX)?.len(),
             ready: count(TaskState::Ready),

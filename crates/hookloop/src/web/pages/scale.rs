@@ -1,4 +1,4 @@
-//! A session drawn to scale: when the agent had the turn, when hooks ran, what gates said.
+//! A session drawn to scale: turns, hooks and verdicts of gates.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use super::super::page::value_of;
 use super::super::words::class;
-use crate::cli::session::words::duration;
+use crate::present::duration;
 
 /// The picture's width in its own units, and where its bars begin.
 const WIDTH: u64 = 1_000;
 const LEFT: u64 = 70;
-/// What is shorter is drawn this wide.
+/// The smallest width of a bar.
 const BAR_MIN: u64 = 2;
 /// Bars that are drawn, the latest.
 const BARS_MAX: usize = 2_000;
@@ -26,7 +26,7 @@ const TICKS: u64 = 6;
 const LABEL_MIN: u64 = 22;
 
 #[derive(Clone, Debug, Serialize)]
-struct Bar {
+struct ScaleBar {
     lane: usize,
     x: u64,
     width: u64,
@@ -37,7 +37,7 @@ struct Bar {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Band {
+struct ScaleBand {
     x: u64,
     width: u64,
     label: String,
@@ -57,7 +57,8 @@ impl Scale {
     }
 
     fn extent(&self, from: Timestamp, to: Timestamp) -> (u64, u64) {
-        let (x, end) = (self.x(from), self.x(to));
+        let x = self.x(from);
+        let end = self.x(to);
         (x.min(WIDTH - BAR_MIN), end.saturating_sub(x).max(BAR_MIN))
     }
 }
@@ -68,7 +69,8 @@ pub(super) fn draw(timeline: &Timeline, shown: Range<usize>, now: Timestamp) -> 
     let to = parts.last().map_or(now, |part| part.ended.unwrap_or(now));
     let scale = Scale { from, span_ms: u64::try_from(to.millis_since(from)).unwrap_or(0).max(1) };
     let first = timeline.parts_dropped + shown.start;
-    let (mut bands, mut bars) = (Vec::new(), Vec::new());
+    let mut bands = Vec::new();
+    let mut bars = Vec::new();
     for (i, part) in parts.iter().enumerate() {
         let key = first + i;
         let (x, width) = scale.extent(part.began, part.ended.unwrap_or(now));
@@ -76,7 +78,7 @@ pub(super) fn draw(timeline: &Timeline, shown: Range<usize>, now: Timestamp) -> 
             PartKind::Iteration { number, .. } if width >= LABEL_MIN => number.to_string(),
             _ => String::new(),
         };
-        bands.push(Band { x, width, label, part: key, is_odd: key % 2 == 1 });
+        bands.push(ScaleBand { x, width, label, part: key, is_odd: key % 2 == 1 });
         bars.extend(part.steps.iter().filter_map(|step| bar(&scale, step, key, now)));
     }
     bars.drain(..bars.len().saturating_sub(BARS_MAX));
@@ -85,7 +87,7 @@ pub(super) fn draw(timeline: &Timeline, shown: Range<usize>, now: Timestamp) -> 
     context! { bands => value_of(bands), bars => value_of(bars), ticks => ticks(&scale), total, count, width => WIDTH, left => LEFT }
 }
 
-fn bar(scale: &Scale, step: &TimelineStep, part: usize, now: Timestamp) -> Option<Bar> {
+fn bar(scale: &Scale, step: &TimelineStep, part: usize, now: Timestamp) -> Option<ScaleBar> {
     let (lane, class, name) = match &step.what {
         StepContent::Turn { ended, .. } => {
             let class = match ended.as_ref().map(|ended| &ended.result) {
@@ -109,7 +111,7 @@ fn bar(scale: &Scale, step: &TimelineStep, part: usize, now: Timestamp) -> Optio
     };
     let (x, width) = scale.extent(step.began, step.ended.unwrap_or(now));
     let took = step.duration_ms().map_or("under way".to_owned(), duration);
-    Some(Bar { lane, x, width, class, title: format!("{name}, {took}"), part })
+    Some(ScaleBar { lane, x, width, class, title: format!("{name}, {took}"), part })
 }
 
 /// Round lengths of time, with where they are.

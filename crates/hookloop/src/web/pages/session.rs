@@ -1,4 +1,4 @@
-//! A session: what it is at and why, what happened in it, what waits for its next prompt.
+//! A session: its state with reasons, its iterations, and the outputs for its next prompt.
 
 use hookloop_core::excerpt::first_chars;
 use hookloop_core::id::{SessionId, Subject};
@@ -9,16 +9,15 @@ use hookloop_engine::store::SessionRow;
 use minijinja::context;
 use minijinja::value::Value;
 
-use super::super::page::Part;
-use super::super::records::{Record, lock};
+use super::super::page::PagePart;
+use super::super::records::{SessionRecord, lock};
 use super::super::topics::Topic;
-use super::super::words::{When, class};
+use super::super::words::{PageTime, class};
 use super::overview::{state, took};
-use super::{Titled, Visit, scale, steps};
-use crate::cli::session::{now, words};
-use crate::cli::why;
-use crate::error::CliError;
-use crate::output::Result;
+use super::{PageTitle, PageVisit, scale, steps};
+use crate::error::{CliError, Result};
+use crate::present;
+use crate::present::{now, why};
 
 /// Parts of a session on a page.
 const ON_A_PAGE: usize = 20;
@@ -26,14 +25,14 @@ const ON_A_PAGE: usize = 20;
 const WAITING_MAX: usize = 20;
 const WAITING_CHARS: usize = 2_000;
 
-const FACTS: Part = Part::new("facts", "Now", &[Topic::This]).every(10);
+const FACTS: PagePart = PagePart::new("facts", "Now", &[Topic::This]).every(10);
 /// The step changes without an event.
-const NOW: Part = Part::new("now", "Running now", &[Topic::This]).every(2);
-const TIMELINE: Part = Part::new("timeline", "Timeline", &[Topic::This]).every(10);
-const WAITING: Part = Part::new("waiting", "Waits for the next prompt", &[Topic::This]);
-const ITERATIONS: Part = Part::new("iterations", "What happened", &[Topic::This]);
+const NOW: PagePart = PagePart::new("now", "Running now", &[Topic::This]).every(2);
+const TIMELINE: PagePart = PagePart::new("timeline", "Timeline", &[Topic::This]).every(10);
+const WAITING: PagePart = PagePart::new("waiting", "Waits for the next prompt", &[Topic::This]);
+const ITERATIONS: PagePart = PagePart::new("iterations", "What happened", &[Topic::This]);
 
-pub(in super::super) fn session(visit: &Visit<'_>) -> Result<String> {
+pub(in super::super) fn session(visit: &PageVisit<'_>) -> Result<String> {
     let none = || {
         let message = format!("there is no session `{}`", visit.id);
         CliError::refused(message).hint("hookloop sessions list")
@@ -42,7 +41,7 @@ pub(in super::super) fn session(visit: &Visit<'_>) -> Result<String> {
     let row = visit.project().read(|view| view.session(&id))?.ok_or_else(none)?;
     let record = visit.site.records.get(visit.project(), &id)?.ok_or_else(none)?;
     let record = lock(&record);
-    let window = Window::of(visit, &record);
+    let window = PartWindow::of(visit, &record);
     let mut page = visit.page();
     page.part(FACTS, "session.html", || facts(visit, &row, &record))?;
     if !row.is_over() || visit.query.parts().iter().any(|part| part == NOW.name) {
@@ -59,10 +58,10 @@ pub(in super::super) fn session(visit: &Visit<'_>) -> Result<String> {
     })?;
     let title = format!("Session {}", row.name);
     let subject = Some(Subject::Session(id));
-    visit.finish(page, &Titled { title: &title, section: "sessions", subject })
+    visit.finish(page, &PageTitle { title: &title, section: "sessions", subject })
 }
 
-fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> {
+fn facts(visit: &PageVisit<'_>, row: &SessionRow, record: &SessionRecord) -> Result<Value> {
     let session = &record.session;
     let state = state(visit, row);
     let is_running = state == SessionState::Running.name();
@@ -70,7 +69,7 @@ fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> 
     if let Some(record) = now::of(visit.project(), &row.id) {
         reason.replace_step(session, vec![now::line(&record, visit.now)]);
     }
-    let why::Reason { mut reasons, next, .. } = reason;
+    let why::StateReasons { mut reasons, next, .. } = reason;
     // Those have a list of their own here.
     reasons.retain(|reason| !reason.starts_with(why::RECEIPT));
     let is_guest = open::is_of_guest(row);
@@ -78,19 +77,19 @@ fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> 
     Ok(context! {
         id => row.id.as_str(), class => class(&state), state => &state, reasons, next,
         name => &row.name,
-        work => words::work(&session.plan.work),
+        work => present::work(&session.plan.work),
         prompt => prompt(session),
         agent => &row.agent, machine => &row.machine, worker => &session.plan.worker,
         task => &row.task,
         task_link => row.task.as_ref().map(|task| visit.address(&format!("tasks/{task}"))),
-        started => When::new(row.started_at, visit.now),
+        started => PageTime::new(row.started_at, visit.now),
         took => took(visit, row),
         iteration => row.iteration, iterations_max => limits.iterations,
         tokens => CompactCount(row.tokens).to_string(), tokens_max => CompactCount(limits.tokens).to_string(),
         cost => row.cost().of(limits.cost_micros),
         receipts => session.receipts.iter().map(|receipt| context! {
             gate => &receipt.gate, status => receipt.status.name(), class => class(receipt.status.name()),
-            tree => receipt.tree.as_deref().map(words::short_hash),
+            tree => receipt.tree.as_deref().map(present::short_hash),
         }).collect::<Vec<_>>(),
         is_pausing => session.pause_requested && is_running,
         can_pause => is_running && !is_guest && !session.pause_requested,
@@ -102,7 +101,7 @@ fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> 
 }
 
 /// The step that the session is at.
-fn step(visit: &Visit<'_>, row: &SessionRow) -> Value {
+fn step(visit: &PageVisit<'_>, row: &SessionRow) -> Value {
     let record = now::of(visit.project(), &row.id);
     let hooks = record.iter().flat_map(|record| &record.hooks).map(|hook| {
         context! {
@@ -114,9 +113,10 @@ fn step(visit: &Visit<'_>, row: &SessionRow) -> Value {
         }
     });
     let lines = record.iter().flat_map(|record| &record.lines).map(|line| now::shown(line));
-    let absent = match row.is_over() {
-        true => "The session is over.",
-        false => "No process of this machine performs the session.",
+    let absent = if row.is_over() {
+        "The session is over."
+    } else {
+        "No process of this machine performs the session."
     };
     context! {
         step => record.as_ref().map(|record| now::line(record, visit.now)),
@@ -135,7 +135,7 @@ fn prompt(session: &hookloop_core::session::Session) -> Option<&str> {
     }
 }
 
-fn waiting(record: &Record) -> Value {
+fn waiting(record: &SessionRecord) -> Value {
     let pending = &record.session.pending;
     let rows: Vec<Value> = pending
         .iter()
@@ -150,33 +150,39 @@ fn waiting(record: &Record) -> Value {
 }
 
 /// Which parts of a session are on the page.
-struct Window {
+struct PartWindow {
     shown: std::ops::Range<usize>,
     /// By their place in all that the session has had.
     first: usize,
     count: usize,
 }
 
-impl Window {
-    /// The last ones, or those before the one that is asked for.
-    fn of(visit: &Visit<'_>, record: &Record) -> Window {
-        let (kept, dropped) = (record.timeline.parts.len(), record.timeline.parts_dropped);
+impl PartWindow {
+    /// Returns the last parts, or those before the requested one.
+    fn of(visit: &PageVisit<'_>, record: &SessionRecord) -> PartWindow {
+        let kept = record.timeline.parts.len();
+        let dropped = record.timeline.parts_dropped;
         let end =
             visit.query.number::<usize>("before").map_or(kept, |end| end.saturating_sub(dropped));
         let end = end.clamp(usize::from(kept > 0), kept);
         let start = end.saturating_sub(ON_A_PAGE);
-        Window { shown: start..end, first: dropped + start, count: dropped + kept }
+        PartWindow { shown: start..end, first: dropped + start, count: dropped + kept }
     }
 }
 
-fn iterations(visit: &Visit<'_>, record: &Record, window: &Window) -> Value {
-    // The last two: an end says less than what was before it.
+fn iterations(visit: &PageVisit<'_>, record: &SessionRecord, window: &PartWindow) -> Value {
+    // The last two parts are open: the end alone has little content.
     let open = record.timeline.parts.len().saturating_sub(2);
     let shown = record.timeline.parts.range(window.shown.clone()).enumerate();
     let rows: Vec<Value> = shown
         .map(|(i, part)| {
             let place = window.shown.start + i;
-            steps::part(visit, part, steps::Shown { key: window.first + i, is_open: place >= open })
+            steps::part(
+                visit,
+                part,
+                &record.timeline.plan.limits,
+                steps::PartPlace { key: window.first + i, is_open: place >= open },
+            )
         })
         .collect();
     let end = window.first + rows.len();

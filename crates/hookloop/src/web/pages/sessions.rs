@@ -5,25 +5,29 @@ use hookloop_engine::store::SessionFilter;
 use minijinja::context;
 use minijinja::value::Value;
 
-use super::super::page::{Part, value_of};
+use super::super::page::{PagePart, value_of};
 use super::super::topics::Topic;
-use super::overview::SessionLine;
-use super::{Titled, Visit};
-use crate::output::Result;
+use super::overview::RunningLine;
+use super::{PageTitle, PageVisit};
+use crate::error::Result;
 
 /// Sessions on a page, and pages that can be gone back.
 const ON_A_PAGE: usize = 50;
 const PAGES_MAX: usize = 100_000;
 
-const LIST: Part = Part::new("list", "Sessions", &[Topic::Sessions]).every(10);
+/// States of the filter.
+const STATES: [&str; 7] =
+    ["running", "paused", "complete", "needs_human", "limit", "cancelled", "interrupted"];
 
-pub(in super::super) fn sessions(visit: &Visit<'_>) -> Result<String> {
+const LIST: PagePart = PagePart::new("list", "Sessions", &[Topic::Sessions]).every(10);
+
+pub(in super::super) fn sessions(visit: &PageVisit<'_>) -> Result<String> {
     let mut page = visit.page();
     page.part(LIST, "sessions.html", || list(visit))?;
-    visit.finish(page, &Titled::new("Sessions", "sessions"))
+    visit.finish(page, &PageTitle::new("Sessions", "sessions"))
 }
 
-fn list(visit: &Visit<'_>) -> Result<Value> {
+fn list(visit: &PageVisit<'_>) -> Result<Value> {
     let query = visit.query;
     let number = query.number::<usize>("page").unwrap_or(1).clamp(1, PAGES_MAX);
     let state: Option<SessionState> = query.get("state").and_then(|state| state.parse().ok());
@@ -34,8 +38,8 @@ fn list(visit: &Visit<'_>) -> Result<Value> {
         limit: ON_A_PAGE + 1,
     };
     let found = visit.project().read(|view| view.list_sessions(&filter))?;
-    let rows: Vec<SessionLine> =
-        found.iter().take(ON_A_PAGE).map(|row| SessionLine::new(visit, row)).collect();
+    let rows: Vec<RunningLine> =
+        found.iter().take(ON_A_PAGE).map(|row| RunningLine::new(visit, row)).collect();
     let page = |wanted: usize| query.with("page", &wanted.to_string());
     Ok(context! {
         rows => value_of(rows),

@@ -1,15 +1,13 @@
-//! The steps of an iteration in words, each with what it printed where this machine has that.
+//! The steps of an iteration, with links to their output if this machine has it.
 
 use hookloop_core::excerpt::first_chars;
 use hookloop_core::session::JointVerdict;
 use hookloop_core::session::LimitDecision;
+use hookloop_core::session::SessionLimits;
 use hookloop_core::session::StopDecision;
-use hookloop_core::session::SubmitVerdict;
-use hookloop_core::session::TurnKind;
+use hookloop_core::session::TurnEnded;
 use hookloop_core::session::TurnResult;
-use hookloop_core::session::facts::GatesJudged;
 use hookloop_core::session::facts::TaskExit;
-use hookloop_core::session::facts::TurnEnded;
 use hookloop_core::session::plan::CompactCount;
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::timeline::PartKind;
@@ -23,47 +21,48 @@ use minijinja::value::Value;
 use serde::Serialize;
 
 use super::super::page::value_of;
-use super::super::words::{When, class};
-use super::Visit;
-use crate::cli::session::words::{
-    changed_files, duration, reopened_words, short_hash, some, turn_cost,
-};
+use super::super::words::{PageTime, class};
+use super::PageVisit;
+use crate::present::{self, StepSeverity, StepText, duration};
 
-/// Steps of a part that are shown, and characters of a text.
+/// Steps of a part, and characters of a text, that are shown.
 const STEPS_MAX: usize = 100;
 const TEXT_CHARS: usize = 4_000;
+/// The longest text that stands in the line of its step.
+const LINE_CHARS: usize = 120;
 
-/// Where a part is, and whether it is unfolded.
-pub(super) struct Shown {
+/// The number of a part, and whether it is unfolded.
+pub(super) struct PartPlace {
     pub(super) key: usize,
     pub(super) is_open: bool,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
-struct Line {
-    /// How it looks.
+struct StepLine {
+    /// The CSS class.
     class: &'static str,
-    /// What sort of thing it is.
+    /// The kind of step.
     kind: &'static str,
     name: String,
     said: String,
-    /// More of it, which is folded.
+    /// A long text, which is folded.
     text: Option<String>,
     is_cut: bool,
     took: Option<String>,
-    /// What it printed.
-    outputs: Vec<Output>,
+    /// Links to its output.
+    outputs: Vec<OutputLink>,
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Output {
+struct OutputLink {
     name: &'static str,
     link: String,
 }
 
-pub(super) fn part(visit: &Visit<'_>, part: &TimelinePart, shown: Shown) -> Value {
+pub(super) fn part(visit: &PageVisit<'_>, part: &TimelinePart, limits: &SessionLimits, shown: PartPlace) -> Value {
     let skipped = part.steps.len().saturating_sub(STEPS_MAX);
-    let steps: Vec<Line> = part.steps.iter().skip(skipped).map(|step| line(visit, step)).collect();
+    let steps: Vec<StepLine> =
+        part.steps.iter().skip(skipped).map(|step| line(visit, step, limits)).collect();
     let ended = part.ended.unwrap_or(visit.now);
     let took = u64::try_from(ended.millis_since(part.began)).unwrap_or(0);
     let usage = part.turns().fold(hookloop_core::session::Usage::default(), |mut sum, turn| {
@@ -79,7 +78,7 @@ pub(super) fn part(visit: &Visit<'_>, part: &TimelinePart, shown: Shown) -> Valu
     context! {
         key => shown.key, is_open => shown.is_open, title => title(part.kind),
         is_over => part.ended.is_some(),
-        began => When::new(part.began, visit.now), took => duration(took),
+        began => PageTime::new(part.began, visit.now), took => duration(took),
         hooks => part.hooks().count(), turns => part.turns().count(),
         tokens => CompactCount(usage.tokens()).to_string(), cost,
         verdict => verdict(part),
@@ -96,7 +95,7 @@ pub(super) fn title(kind: PartKind) -> String {
     }
 }
 
-/// What the gates said last.
+/// Returns the last verdict of the gates.
 fn verdict(part: &TimelinePart) -> Option<Value> {
     let verdict = part.steps.iter().rev().find_map(|step| match &step.what {
         StepContent::Judged(judged) => Some(&judged.verdict),
@@ -110,214 +109,108 @@ fn verdict(part: &TimelinePart) -> Option<Value> {
     Some(context! { class, said })
 }
 
-fn line(visit: &Visit<'_>, step: &TimelineStep) -> Line {
+fn line(visit: &PageVisit<'_>, step: &TimelineStep, limits: &SessionLimits) -> StepLine {
     let took = step.duration_ms().filter(|ms| *ms > 0).map(duration);
     let under_way = step.ended.is_none().then(|| "under way".to_owned());
-    let line = words(visit, &step.what);
-    Line { took: took.or(under_way), ..line }
+    let line = texts(visit, step, limits);
+    StepLine { took: took.or(under_way), ..line }
 }
 
-fn words(visit: &Visit<'_>, what: &StepContent) -> Line {
-    match what {
-        StepContent::Hook(ran) => Line {
+fn texts(visit: &PageVisit<'_>, step: &TimelineStep, limits: &SessionLimits) -> StepLine {
+    let StepText { severity, title, name, detail, .. } = present::step(step, limits);
+    let line = StepLine {
+        class: look(step, severity),
+        kind: title,
+        name,
+        said: detail,
+        ..StepLine::default()
+    };
+    match &step.what {
+        StepContent::Hook(ran) => StepLine {
             outputs: outputs(visit, ran.artifact.as_deref()),
-            ..texted(
-                (class(ran.status.name()), "hook", format!("{} at {}", ran.hook_name, ran.point)),
-                match ran.attempts {
-                    0 | 1 => ran.status.to_string(),
-                    attempts => format!("{} after {attempts} tries", ran.status),
-                },
-                ran.reason.as_deref().unwrap_or_default(),
-            )
+            ..folded(line, ran.reason.as_deref().unwrap_or_default())
         },
-        StepContent::Turn { kind, attempt, ended } => {
-            turn(visit, *kind, *attempt, ended.as_deref())
-        }
-        StepContent::Piped(piped) => {
-            let name = format!("{} at {}", piped.from, piped.point);
-            texted(("calm", "for the next prompt", name), String::new(), &piped.text)
-        }
+        StepContent::Turn { attempt, ended, .. } => turn(visit, line, *attempt, ended.as_deref()),
+        StepContent::Piped(piped) => match piped.text.trim() {
+            text if is_short(text) => StepLine { said: text.to_owned(), ..line },
+            text => folded(line, text),
+        },
         StepContent::ReactionFailed(failed) => {
-            let name = format!("{} at {}", failed.hook_name, failed.point);
-            let said = match &failed.action_type {
-                Some(action) => format!("could not {action}"),
-                None => "failed".to_owned(),
-            };
             let text =
                 [std::slice::from_ref(&failed.error), failed.output_tail.as_slice()].concat();
-            texted(("bad", "reaction", name), said, &text.join("\n"))
+            folded(line, &text.join("\n"))
         }
-        StepContent::Decided(decided) => {
-            let (class, said) = match decided.decision {
-                StopDecision::Complete => ("busy", "claims to be done"),
-                StopDecision::Continue => ("calm", "goes on"),
-                StopDecision::Escalate => ("bad", "needs a human"),
-            };
-            texted((class, "stop", decided.by.clone()), said.to_owned(), &decided.reason)
-        }
-        StepContent::Receipt(receipt) => {
-            let tree = receipt
-                .tree
-                .as_deref()
-                .map_or("no tree".to_owned(), |tree| format!("tree {}", short_hash(tree)));
-            let code =
-                receipt.exit_code.map_or(String::new(), |code| format!(", exit code {code}"));
-            let said = format!("{} on {tree}{code}", receipt.status);
-            said_by((class(receipt.status.name()), "receipt", receipt.gate.clone()), said)
-        }
-        StepContent::Judged(judged) => judged_line(judged),
-        StepContent::SubmitJudged(judged) => submit_line(&judged.verdict, judged.hook.as_deref()),
-        StepContent::Answered(answered) => {
-            let said = match answered.answer {
-                LimitDecision::Continue => "as often again",
-                LimitDecision::Accept => "the work is accepted as it is",
-                LimitDecision::Abort => "a human is needed",
-            };
-            said_by(("bad", "gates said no too often", answered.by.clone()), said.to_owned())
-        }
-        StepContent::Taken(taken) => {
-            said_by(("busy", "task taken", taken.task.to_string()), String::new())
-        }
-        StepContent::Left(left) => {
-            let (class, said) = match left.how {
-                TaskExit::Completed => ("good", "completed"),
-                TaskExit::Submitted => ("good", "submitted"),
-                TaskExit::Returned => ("bad", "goes back"),
-                TaskExit::Blocked => ("bad", "needs a human"),
-                TaskExit::Released => ("calm", "given back"),
-                TaskExit::Lost => ("bad", "is not ours any more"),
-            };
-            let reason = left.reason.as_deref().unwrap_or_default();
-            texted((class, "task left", left.task.to_string()), said.to_owned(), reason)
-        }
-        StepContent::Short(shortage) => said_by(
-            ("bad", "purse", String::new()),
-            format!("not enough for another turn: {shortage}"),
-        ),
-        StepContent::PauseRequested => {
-            said_by(("calm", "pause", String::new()), "asked for".to_owned())
-        }
-        StepContent::StopRequested => {
-            said_by(("calm", "stop", String::new()), "requested".to_owned())
-        }
-        StepContent::Reopened(reopened) => {
-            let said = reopened_words(reopened);
-            said_by(("calm", "reopened", String::new()), said)
-        }
-        StepContent::Paused => said_by(("calm", "pause", String::new()), "paused".to_owned()),
-        StepContent::Resumed(resumed) => {
-            said_by(("calm", "resumed", resumed.machine.clone()), format!("run {}", resumed.run))
-        }
+        StepContent::Judged(judged) => folded(line, &judged.failing.join("\n")),
+        _ => line,
     }
 }
 
-fn said_by((class, kind, name): (&'static str, &'static str, String), said: String) -> Line {
-    Line { class, kind, name, said, ..Line::default() }
+/// Returns the class of a step: by its own status if it has one, else by its severity.
+fn look(step: &TimelineStep, severity: StepSeverity) -> &'static str {
+    match &step.what {
+        StepContent::Hook(ran) => class(ran.status.name()),
+        StepContent::Receipt(receipt) => class(receipt.status.name()),
+        StepContent::Turn { ended: Some(ended), .. } => match ended.result {
+            TurnResult::Finished => "good",
+            TurnResult::Cancelled => "calm",
+            TurnResult::Failed { .. } | TurnResult::RateLimited { .. } => "bad",
+        },
+        StepContent::Paused => "calm",
+        _ => match severity {
+            StepSeverity::Heading => "busy",
+            StepSeverity::Good => "good",
+            StepSeverity::Bad => "bad",
+            StepSeverity::Plain => "calm",
+        },
+    }
 }
 
-/// The same with a text: in the line if it is short, else folded.
-fn texted(head: (&'static str, &'static str, String), said: String, text: &str) -> Line {
+/// Whether a text fits into the line of its step.
+fn is_short(text: &str) -> bool {
+    text.lines().count() <= 1 && text.chars().count() <= LINE_CHARS
+}
+
+/// Adds a text that is too long for a line, folded.
+fn folded(line: StepLine, text: &str) -> StepLine {
     let text = text.trim();
-    let mut line = said_by(head, said);
-    match (text.lines().count(), text.chars().count()) {
-        (0, _) => {}
-        (1, 0..=120) if line.said.is_empty() => line.said = text.to_owned(),
-        (1, 0..=120) => line.said = format!("{}: {text}", line.said),
-        (_, chars) => {
-            line.is_cut = chars > TEXT_CHARS;
-            line.text = Some(first_chars(text, TEXT_CHARS));
-        }
+    if is_short(text) {
+        return line;
     }
-    line
+    let is_cut = text.chars().count() > TEXT_CHARS;
+    StepLine { is_cut, text: Some(text.chars().take(TEXT_CHARS).collect()), ..line }
 }
 
-/// The last line of the agent's stderr, where its error does not have it.
-fn beside(ended: &TurnEnded) -> String {
-    let (TurnResult::Failed { error } | TurnResult::RateLimited { error, .. }) = &ended.result
-    else {
-        return String::new();
-    };
-    match &ended.stderr {
-        Some(line) if !error.contains(line.as_str()) => format!("; stderr: {line}"),
-        _ => String::new(),
-    }
-}
-
-fn turn(visit: &Visit<'_>, kind: TurnKind, attempt: u32, ended: Option<&TurnEnded>) -> Line {
-    let what = match kind {
-        TurnKind::Work => "turn",
-        TurnKind::Recovery => "recovery turn",
-        TurnKind::Delivery => "final turn",
-    };
+/// Adds the attempt, the message and the outputs of a turn.
+fn turn(
+    visit: &PageVisit<'_>,
+    line: StepLine,
+    attempt: u32,
+    ended: Option<&TurnEnded>,
+) -> StepLine {
     let again = if attempt > 1 { format!("attempt {attempt}") } else { String::new() };
-    let Some(ended) = ended else { return said_by(("busy", what, again), String::new()) };
-    let (class, result) = match &ended.result {
-        TurnResult::Finished => ("good", String::new()),
-        TurnResult::Failed { error } => ("bad", format!("failed: {error}{}", beside(ended))),
-        TurnResult::RateLimited { error, .. } => {
-            ("bad", format!("rate limit: {error}{}", beside(ended)))
-        }
-        TurnResult::Cancelled => ("calm", "stopped".to_owned()),
-    };
-    let usage = match ended.usage.is_none() {
-        true => String::new(),
-        false => {
-            format!("{} tokens, {}", CompactCount(ended.usage.tokens()), turn_cost(ended))
-        }
-    };
-    let changed = changed_files(ended).unwrap_or_default();
-    let refused = match ended.refused.as_slice() {
-        [] => String::new(),
-        refused => format!("was refused {}", some(refused)),
-    };
-    let said: Vec<String> =
-        [result, usage, changed, refused].into_iter().filter(|part| !part.is_empty()).collect();
-    let name = [ended.agent.as_str(), &again];
+    let name = [line.name.as_str(), &again];
     let name: Vec<&str> = name.into_iter().filter(|part| !part.is_empty()).collect();
-    let mut line = said_by((class, what, name.join(", ")), said.join("; "));
+    let name = name.join(", ");
+    let Some(ended) = ended else { return StepLine { name, ..line } };
     let message = ended.message.trim();
-    line.is_cut = message.chars().count() > TEXT_CHARS;
-    line.text = (!message.is_empty()).then(|| first_chars(message, TEXT_CHARS));
-    line.outputs = outputs(visit, ended.artifact.as_deref());
-    line
+    StepLine {
+        name,
+        is_cut: message.chars().count() > TEXT_CHARS,
+        text: (!message.is_empty()).then(|| message.chars().take(TEXT_CHARS).collect()),
+        outputs: outputs(visit, ended.artifact.as_deref()),
+        ..line
+    }
 }
 
-fn judged_line(judged: &GatesJudged) -> Line {
-    let (class, said) = match &judged.verdict {
-        JointVerdict::Pass if judged.gates == 0 => ("calm", "there are none to pass".to_owned()),
-        JointVerdict::Pass => (if judged.is_proof() { "good" } else { "calm" }, judged.to_string()),
-        JointVerdict::Block => ("bad", "sent back".to_owned()),
-        JointVerdict::Escalate { reason } => ("bad", format!("asks for a human: {reason}")),
-    };
-    texted((class, "gates", String::new()), said, &judged.failing.join("\n"))
-}
-
-fn submit_line(verdict: &SubmitVerdict, hook: Option<&str>) -> Line {
-    let (class, said) = match verdict {
-        SubmitVerdict::Pass { submission: None } => {
-            ("calm", "there is nothing to submit".to_owned())
-        }
-        SubmitVerdict::Pass { submission: Some(submission) } => {
-            ("good", format!("may be submitted: {}", submission.branch))
-        }
-        SubmitVerdict::Block => ("bad", "not submitted".to_owned()),
-        SubmitVerdict::Regate => ("calm", "files changed: the gates are asked again".to_owned()),
-        SubmitVerdict::Retry { reason } | SubmitVerdict::Escalate { reason } => {
-            ("bad", format!("not submitted: {reason}"))
-        }
-    };
-    said_by((class, "submission", hook.unwrap_or_default().to_owned()), said)
-}
-
-/// Links to what a run printed, if this machine has it.
-fn outputs(visit: &Visit<'_>, artifact: Option<&str>) -> Vec<Output> {
+/// Returns links to the output of a run, if this machine has it.
+fn outputs(visit: &PageVisit<'_>, artifact: Option<&str>) -> Vec<OutputLink> {
     let Some((path, run)) = artifact.and_then(|path| Some((path, run_of(path)?))) else {
         return Vec::new();
     };
     let is_here = |stream: &Stream| std::path::Path::new(path).join(stream.name()).exists();
     let link = |stream: Stream| {
         let name = stream.name();
-        Output { name, link: visit.address(&format!("output/{run}/{name}")) }
+        OutputLink { name, link: visit.address(&format!("output/{run}/{name}")) }
     };
     Stream::ALL.into_iter().filter(is_here).map(link).collect()
 }

@@ -1,4 +1,4 @@
-//! A task: where it stands and why, its neighbours, what was said about it, and all that happened to it.
+//! A task: its state with reasons, its neighbours, its notes and its history.
 
 use hookloop_core::delivery::Delivery;
 use hookloop_core::id::{SessionId, Subject, TaskId};
@@ -7,25 +7,25 @@ use hookloop_engine::store::StoredEvent;
 use minijinja::context;
 use minijinja::value::Value;
 
-use super::super::page::{Part, value_of};
+use super::super::page::{PagePart, value_of};
 use super::super::topics::Topic;
-use super::super::words::{When, address, class};
+use super::super::words::{PageTime, address, class};
 use super::log::event_line;
-use super::tasks::TaskLine;
-use super::{Titled, Visit};
-use crate::cli::why;
-use crate::error::CliError;
-use crate::output::Result;
+use super::tasks::TaskTableLine;
+use super::{PageTitle, PageVisit};
+use crate::error::{CliError, Result};
+use crate::present::why;
 
 /// Neighbours of a sort, and events, that are shown.
 const NEIGHBOURS_MAX: usize = 50;
 const EVENTS_MAX: usize = 100;
 
-const FACTS: Part = Part::new("facts", "Where it stands", &[Topic::This, Topic::Problems]).every(5);
-const NEIGHBOURS: Part = Part::new("neighbours", "Around it", &[Topic::This, Topic::Tasks]);
-const HISTORY: Part = Part::new("history", "History", &[Topic::This]);
+const FACTS: PagePart =
+    PagePart::new("facts", "Where it stands", &[Topic::This, Topic::Problems]).every(5);
+const NEIGHBOURS: PagePart = PagePart::new("neighbours", "Around it", &[Topic::This, Topic::Tasks]);
+const HISTORY: PagePart = PagePart::new("history", "History", &[Topic::This]);
 
-pub(in super::super) fn task(visit: &Visit<'_>) -> Result<String> {
+pub(in super::super) fn task(visit: &PageVisit<'_>) -> Result<String> {
     let none =
         || CliError::refused(format!("there is no task `{}`", visit.id)).hint("hookloop task list");
     let id: TaskId = visit.id.parse().map_err(|_| none())?;
@@ -43,20 +43,20 @@ pub(in super::super) fn task(visit: &Visit<'_>) -> Result<String> {
     page.part(HISTORY, "history.html", || history(visit, &events, row.is_none()))?;
     let title = format!("Task {id}");
     let subject = Some(Subject::Task(id));
-    visit.finish(page, &Titled { title: &title, section: "tasks", subject })
+    visit.finish(page, &PageTitle { title: &title, section: "tasks", subject })
 }
 
-fn facts(visit: &Visit<'_>, task: &Task) -> Result<Value> {
+fn facts(visit: &PageVisit<'_>, task: &Task) -> Result<Value> {
     let (delivery, notes) =
         visit.project().read(|view| Ok((view.delivery(&task.id)?, view.notes(&task.id)?)))?;
-    let why::Reason { reasons, next, .. } = why::of_task(visit.project(), &task.id)?;
+    let why::StateReasons { reasons, next, .. } = why::of_task(visit.project(), &task.id)?;
     let outcome = task.outcome.as_ref();
-    let when = |at| When::new(at, visit.now);
+    let when = |at| PageTime::new(at, visit.now);
     let holder = task.claim.as_ref().map(|claim| claim.agent.as_str());
     let session =
         holder.and_then(|agent| agent.strip_prefix("session:")?.parse::<SessionId>().ok());
     Ok(context! {
-        line => value_of(TaskLine::new(visit, task)),
+        line => value_of(TaskTableLine::new(visit, task)),
         description => &task.spec.description,
         deliverables => value_of(&task.spec.deliverables),
         reasons, next,
@@ -92,8 +92,8 @@ fn delivered(delivery: &Delivery) -> Option<Value> {
     })
 }
 
-/// What a person can decide about it now.
-fn problem(visit: &Visit<'_>, task: &Task) -> Result<Option<Value>> {
+/// The decisions that are possible now.
+fn problem(visit: &PageVisit<'_>, task: &Task) -> Result<Option<Value>> {
     let about = hookloop_core::inbox::ProblemSubject::Task(task.id.clone());
     let (problem, delivery) =
         visit.project().read(|view| Ok((view.problem_of(&about)?, view.delivery(&task.id)?)))?;
@@ -102,7 +102,7 @@ fn problem(visit: &Visit<'_>, task: &Task) -> Result<Option<Value>> {
     Ok(Some(context! { key => problem.key.to_string(), reason => problem.reason, can_approve }))
 }
 
-fn neighbours(visit: &Visit<'_>, task: &Task) -> Result<Value> {
+fn neighbours(visit: &PageVisit<'_>, task: &Task) -> Result<Value> {
     let id = &task.id;
     let (needs, needed_by, led_to) = visit.project().read(|view| {
         let dependents = view.dependents(id, 0, NEIGHBOURS_MAX + 1)?;
@@ -113,10 +113,10 @@ fn neighbours(visit: &Visit<'_>, task: &Task) -> Result<Value> {
         .into_iter()
         .filter(|(_, rows)| !rows.is_empty())
         .map(|(name, rows)| {
-            let lines: Vec<TaskLine> = rows
+            let lines: Vec<TaskTableLine> = rows
                 .iter()
                 .take(NEIGHBOURS_MAX)
-                .map(|row| TaskLine::new(visit, &row.task))
+                .map(|row| TaskTableLine::new(visit, &row.task))
                 .collect();
             context! { name, lines => value_of(lines), is_cut => rows.len() > NEIGHBOURS_MAX }
         })
@@ -124,7 +124,7 @@ fn neighbours(visit: &Visit<'_>, task: &Task) -> Result<Value> {
     Ok(context! { groups, graph => visit.address(&format!("graph?task={id}")) })
 }
 
-fn history(visit: &Visit<'_>, events: &[StoredEvent], is_deleted: bool) -> Result<Value> {
+fn history(visit: &PageVisit<'_>, events: &[StoredEvent], is_deleted: bool) -> Result<Value> {
     let rows: Vec<Value> = events.iter().rev().map(|stored| event_line(visit, stored)).collect();
     let is_cut = events.len() == EVENTS_MAX;
     Ok(context! { rows, is_deleted, is_cut, class => class("deleted") })

@@ -6,20 +6,20 @@ use minijinja::context;
 use minijinja::value::Value;
 use serde::Serialize;
 
-use super::super::page::{Part, value_of};
+use super::super::page::{PagePart, value_of};
 use super::super::topics::Topic;
-use super::super::words::{When, class};
-use super::{Titled, Visit};
-use crate::output::Result;
+use super::super::words::{PageTime, class};
+use super::{PageTitle, PageVisit};
+use crate::error::Result;
 
 /// Tasks on a page.
 const ON_A_PAGE: usize = 100;
 
-const LIST: Part = Part::new("list", "Tasks", &[Topic::Tasks]);
+const LIST: PagePart = PagePart::new("list", "Tasks", &[Topic::Tasks]);
 
 /// A task as lists show it.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct TaskLine {
+pub(super) struct TaskTableLine {
     id: String,
     link: String,
     goal: String,
@@ -29,14 +29,14 @@ pub(super) struct TaskLine {
     kind: Option<String>,
     labels: Vec<String>,
     holder: Option<String>,
-    created: When,
+    created: PageTime,
     waits_for: u32,
 }
 
-impl TaskLine {
-    pub(super) fn new(visit: &Visit<'_>, task: &Task) -> TaskLine {
+impl TaskTableLine {
+    pub(super) fn new(visit: &PageVisit<'_>, task: &Task) -> TaskTableLine {
         let state = task.state.name();
-        TaskLine {
+        TaskTableLine {
             id: task.id.to_string(),
             link: visit.address(&format!("tasks/{}", task.id)),
             goal: task.spec.goal.clone(),
@@ -46,19 +46,19 @@ impl TaskLine {
             kind: task.spec.kind.clone(),
             labels: task.spec.labels.clone(),
             holder: task.claim.as_ref().map(|claim| claim.agent.clone()),
-            created: When::new(task.created_at, visit.now),
+            created: PageTime::new(task.created_at, visit.now),
             waits_for: task.open_dependencies,
         }
     }
 }
 
-pub(in super::super) fn tasks(visit: &Visit<'_>) -> Result<String> {
+pub(in super::super) fn tasks(visit: &PageVisit<'_>) -> Result<String> {
     let mut page = visit.page();
     page.part(LIST, "tasks.html", || list(visit))?;
-    visit.finish(page, &Titled::new("Tasks", "tasks"))
+    visit.finish(page, &PageTitle::new("Tasks", "tasks"))
 }
 
-fn list(visit: &Visit<'_>) -> Result<Value> {
+fn list(visit: &PageVisit<'_>) -> Result<Value> {
     let query = visit.query;
     let state = query.get("state").and_then(|state| state.parse::<TaskState>().ok());
     let filter = TaskFilter {
@@ -71,7 +71,8 @@ fn list(visit: &Visit<'_>) -> Result<Value> {
     };
     let (found, counts) = visit.project().read(|view| Ok((view.list(&filter)?, view.counts()?)))?;
     let shown = &found[..found.len().min(ON_A_PAGE)];
-    let rows: Vec<TaskLine> = shown.iter().map(|row| TaskLine::new(visit, &row.task)).collect();
+    let rows: Vec<TaskTableLine> =
+        shown.iter().map(|row| TaskTableLine::new(visit, &row.task)).collect();
     let last = shown.last().filter(|_| found.len() > ON_A_PAGE);
     let labels = |label: &str| query.with("label", label);
     let label = query.get("label");

@@ -1,4 +1,4 @@
-//! What turns used: by day and agent as bars, by agent, task and session as figures, and how the purse stands.
+//! Usage by day and agent as bars, by agent, task and session as figures, and the state of the purse.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,12 +11,12 @@ use minijinja::context;
 use minijinja::value::Value;
 use serde::Serialize;
 
-use super::super::page::{Part, value_of};
+use super::super::page::{PagePart, value_of};
 use super::super::topics::Topic;
-use super::{Titled, Visit};
-use crate::output::Result;
+use super::{PageTitle, PageVisit};
+use crate::error::Result;
 
-/// Days that bars are drawn for: so many by default, and at most.
+/// Days of the bars: the default, and the maximum.
 const DAYS: i64 = 30;
 const DAYS_MAX: i64 = 90;
 /// Agents that have a colour of their own.
@@ -28,18 +28,18 @@ const WIDTH: u64 = 1_000;
 const HEIGHT: u64 = 160;
 const TOP: u64 = 14;
 
-const BARS: Part = Part::new("bars", "By day", &[Topic::Usage]);
-const PURSE: Part = Part::new("purse", "Purse", &[Topic::Usage]).every(30);
+const BARS: PagePart = PagePart::new("bars", "By day", &[Topic::Usage]);
+const PURSE: PagePart = PagePart::new("purse", "Purse", &[Topic::Usage]).every(30);
 
-pub(in super::super) fn usage(visit: &Visit<'_>) -> Result<String> {
+pub(in super::super) fn usage(visit: &PageVisit<'_>) -> Result<String> {
     let mut page = visit.page();
     page.part(BARS, "usage.html", || bars(visit))?;
     page.part(PURSE, "purse.html", || purse(visit))?;
-    visit.finish(page, &Titled::new("Usage", "usage"))
+    visit.finish(page, &PageTitle::new("Usage", "usage"))
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Bar {
+struct UsageBar {
     x: u64,
     y: u64,
     width: u64,
@@ -48,7 +48,7 @@ struct Bar {
     title: String,
 }
 
-fn bars(visit: &Visit<'_>) -> Result<Value> {
+fn bars(visit: &PageVisit<'_>) -> Result<Value> {
     let days = visit.query.number::<i64>("days").unwrap_or(DAYS).clamp(7, DAYS_MAX);
     let since = Day(Day::from(visit.now).0 - days + 1);
     let (of_days, by_agent, by_task, by_session) = visit.project().read(|view| {
@@ -79,7 +79,7 @@ fn bars(visit: &Visit<'_>) -> Result<Value> {
     })
 }
 
-/// Those who cost most have the first colours.
+/// The agents with the highest cost get the first colours.
 fn colours(agents: &[UsageRow]) -> HashMap<String, usize> {
     let mut order: Vec<&UsageRow> = agents.iter().collect();
     order.sort_by_key(|row| std::cmp::Reverse((row.usage.cost_micros, row.usage.tokens())));
@@ -87,7 +87,8 @@ fn colours(agents: &[UsageRow]) -> HashMap<String, usize> {
 }
 
 fn total(rows: &[UsageRow]) -> UsageRow {
-    let (key, usage) = (String::new(), Usage::default());
+    let key = String::new();
+    let usage = Usage::default();
     let mut total = UsageRow { key, turns: 0, usage, unpriced_turns: 0 };
     rows.iter().for_each(|row| total.add(row));
     total
@@ -114,13 +115,12 @@ fn figures(row: &UsageRow) -> Value {
     }
 }
 
-/// A bar a day, of money; of tokens where nobody says what they cost.
+/// Draws one bar a day: cost, or tokens if the cost is unknown.
 fn picture(rows: &[UsageOfDay], since: Day, days: i64, colours: &HashMap<String, usize>) -> Value {
     let has_cost = rows.iter().any(|row| row.usage.cost_micros > 0);
     let size = |usage: &Usage| if has_cost { usage.cost_micros } else { usage.tokens() };
-    let said = |size: u64| match has_cost {
-        true => Dollars(size).to_string(),
-        false => format!("{} tokens", CompactCount(size)),
+    let said = |size: u64| {
+        if has_cost { Dollars(size).to_string() } else { format!("{} tokens", CompactCount(size)) }
     };
     let mut sums: BTreeMap<i64, u64> = BTreeMap::new();
     for row in rows {
@@ -134,9 +134,10 @@ fn picture(rows: &[UsageOfDay], since: Day, days: i64, colours: &HashMap<String,
     for row in rows.iter().filter(|row| size(&row.usage) > 0) {
         let Ok(place) = u64::try_from(row.day.0 - since.0) else { continue };
         let below = filled.entry(row.day.0).or_default();
-        let (from, to) = (scaled(*below, most), scaled(*below + size(&row.usage), most));
+        let from = scaled(*below, most);
+        let to = scaled(*below + size(&row.usage), most);
         *below += size(&row.usage);
-        bars.push(Bar {
+        bars.push(UsageBar {
             x: place * step + 1,
             y: TOP + HEIGHT - to,
             width: step.saturating_sub(2).max(1),
@@ -168,8 +169,8 @@ fn scaled(size: u64, most: u64) -> u64 {
     u64::try_from(u128::from(size) * u128::from(HEIGHT) / u128::from(most)).unwrap_or(HEIGHT)
 }
 
-/// How the purse of all sessions stands.
-pub(super) fn purse(visit: &Visit<'_>) -> Result<Value> {
+/// Returns the state of the purse.
+pub(super) fn purse(visit: &PageVisit<'_>) -> Result<Value> {
     let bounds = visit.project().rules().limits.purse;
     let today = Day::from(visit.now);
     let (day, ever, held) = visit
@@ -198,7 +199,7 @@ pub(super) fn purse(visit: &Visit<'_>) -> Result<Value> {
     Ok(context! { periods, holders, reserved => reserved.to_string() })
 }
 
-/// How much of what is bounded is gone, of a hundred: of what there is least left.
+/// Returns the used percentage of the bound with the least left.
 fn share(bounds: BudgetBounds, gone: Amount) -> u64 {
     let share = |bound: Option<u64>, gone: u64| {
         let bound = u128::from(bound?.max(1));

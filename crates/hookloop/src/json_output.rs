@@ -49,7 +49,7 @@ pub(crate) struct TaskJson<'a> {
 pub(crate) struct SessionJson<'a> {
     id: &'a str,
     name: &'a str,
-    /// `running`, `paused`, `interrupted` (nobody performs it), `complete`, `needs_human`, `limit`, `cancelled`.
+    /// `running`, `paused`, `interrupted` (no process runs it), `complete`, `needs_human`, `limit`, `cancelled`.
     state: String,
     reason: Option<&'a str>,
     work: &'a str,
@@ -137,7 +137,7 @@ impl<'a> From<&'a Task> for TaskJson<'a> {
     }
 }
 
-/// What a command on a task came to: the task, and what followed from it.
+/// The result of a command on a task: the task, and the reactions to the command.
 #[derive(Serialize)]
 pub(crate) struct DoneJson<'a> {
     #[serde(flatten)]
@@ -164,7 +164,7 @@ impl<'a> From<&'a Done> for DoneJson<'a> {
     }
 }
 
-/// `task claim` and `task steal`: the task, which says its epoch, and how long its holder may be silent.
+/// `task claim` and `task steal`: the task with its epoch, and the length of the lease.
 #[derive(Serialize)]
 pub(crate) struct ClaimedJson<'a> {
     #[serde(flatten)]
@@ -191,7 +191,7 @@ pub(crate) struct TaskDetailJson<'a> {
     pub(crate) delivery: DeliveryJson<'a>,
 }
 
-/// What became of a task's work; what is not there yet is null.
+/// The delivery of a task's work; a value that does not exist yet is null.
 #[derive(Serialize)]
 pub(crate) struct DeliveryJson<'a> {
     branch: Option<&'a str>,
@@ -299,7 +299,7 @@ impl<'a> From<&'a StoredEvent> for EventJson<'a> {
     }
 }
 
-/// A hook with how it stands and what its runs came to.
+/// A hook with its trust state and the results of its runs.
 pub(crate) struct HookLine<'a> {
     pub(crate) hook: &'a Hook,
     pub(crate) standing: Standing,

@@ -1,4 +1,4 @@
-//! What an import tells: what it wrote and added, and what became of everything.
+//! Prints the result of an import: files, tasks, and a row for everything that was found.
 
 use std::path::PathBuf;
 
@@ -6,39 +6,45 @@ use anstyle::{AnsiColor, Style};
 use hookloop_engine::gate_agreement::HookConsent;
 use serde_json::json;
 
-use super::taken::{Fate, Row, Taken};
-use super::tasks::Added;
-use super::yaml::Configured;
-use crate::cli::Context;
-use crate::output::{Cell, DIM, Result, plain};
+use super::tasks::AddedTasks;
+use crate::cli::context::CommandContext;
+use crate::cli::import::config_file::ConfigOutcome;
+use crate::cli::import::import_report::{ImportReport, Mapping, ReportRow};
+use crate::error::Result;
+use crate::output::{DIM, TableCell};
+use crate::sanitize::plain;
 
-pub(super) struct Done {
+pub(super) struct ImportResult {
     pub(super) files: Vec<PathBuf>,
-    pub(super) configured: Configured,
-    pub(super) added: Option<Added>,
+    pub(super) configured: ConfigOutcome,
+    pub(super) added: Option<AddedTasks>,
 }
 
-pub(super) fn print(context: &mut Context, taken: &Taken, done: &Done) -> Result {
+pub(super) fn print(
+    context: &mut CommandContext,
+    report: &ImportReport,
+    done: &ImportResult,
+) -> Result {
     if context.out.json {
-        return print_json(context, taken, done);
+        return print_json(context, report, done);
     }
     match &done.configured {
-        Configured::Nothing => {}
-        Configured::Written { path, .. } => {
+        ConfigOutcome::Nothing => {}
+        ConfigOutcome::Written { path, .. } => {
             context.out.line(format_args!("Wrote {}", path.display()))?;
         }
-        Configured::Merged { path, is_changed: true, .. } => {
+        ConfigOutcome::Merged { path, is_changed: true, .. } => {
             context.out.line(format_args!("Wrote {}", path.display()))?;
         }
-        Configured::Merged { path, is_changed: false, .. } => {
+        ConfigOutcome::Merged { path, is_changed: false, .. } => {
             let path = path.display();
             context.out.line(format_args!("Nothing to write: {path} has all of it"))?;
         }
-        // All of it can be put into a file.
-        Configured::Shown { path, text } => {
+        // The whole output can be saved as a file.
+        ConfigOutcome::Shown { path, text } => {
             let note = format!("# {} exists: put this into it, or add --write.", path.display());
             context.out.line(format_args!("{note}\n{}", text.trim_end()))?;
-            for row in &taken.rows {
+            for row in &report.rows {
                 let row = format!("# {}: {}", row.fate.name(), in_words(row));
                 context.out.line(plain(&row))?;
             }
@@ -46,39 +52,39 @@ pub(super) fn print(context: &mut Context, taken: &Taken, done: &Done) -> Result
         }
     }
     told_tasks(context, done)?;
-    let rows: Vec<Vec<Cell>> = taken
+    let rows: Vec<Vec<TableCell>> = report
         .rows
         .iter()
         .map(|row| {
             let style = match row.fate {
-                Fate::Kept => AnsiColor::Green.on_default(),
-                Fate::Changed => AnsiColor::Yellow.on_default(),
-                Fate::Lost => AnsiColor::Red.on_default(),
+                Mapping::Kept => AnsiColor::Green.on_default(),
+                Mapping::Changed => AnsiColor::Yellow.on_default(),
+                Mapping::Lost => AnsiColor::Red.on_default(),
             };
             let times =
                 if row.count > 1 { format!(" ({} times)", row.count) } else { String::new() };
-            let cell = |text: &str| Cell::new(text).style(Style::new());
-            let why = Cell::new(&row.why).style(DIM);
+            let cell = |text: &str| TableCell::new(text).style(Style::new());
+            let why = TableCell::new(&row.why).style(DIM);
             vec![
-                Cell::new(row.fate.name()).style(style),
+                TableCell::new(row.fate.name()).style(style),
                 cell(&format!("{}{times}", row.what)),
                 why,
             ]
         })
         .collect();
     context.out.table(&["", "what", "why"], &rows)?;
-    if taken.more > 0 {
-        context.out.line(format_args!("and {} more", taken.more))?;
+    if report.more > 0 {
+        context.out.line(format_args!("and {} more", report.more))?;
     }
     let has_changed = matches!(
         done.configured,
-        Configured::Written { .. } | Configured::Merged { is_changed: true, .. }
+        ConfigOutcome::Written { .. } | ConfigOutcome::Merged { is_changed: true, .. }
     );
     if !has_changed {
         return Ok(());
     }
-    let needs_gate = matches!(done.configured, Configured::Written { .. }) && !has_gate(taken);
-    // Files that can't be looked at now are looked at by `hooks trust`, which says why.
+    let needs_gate = matches!(done.configured, ConfigOutcome::Written { .. }) && !has_gate(report);
+    // If the files can't be read now, `hooks trust` reports why.
     let needs_trust = needs_trust(context).unwrap_or(true);
     if needs_gate {
         let why = "work that no gate proves waits for a person";
@@ -92,8 +98,8 @@ pub(super) fn print(context: &mut Context, taken: &Taken, done: &Done) -> Result
     }
 }
 
-/// Whether the project has hooks or gates that a person has to agree to. Built-in hooks run without that.
-fn needs_trust(context: &mut Context) -> Result<bool> {
+/// Whether the project has hooks or gates that a person has to trust. Built-in hooks need no trust.
+fn needs_trust(context: &mut CommandContext) -> Result<bool> {
     let place = context.place()?;
     let user = context.user()?;
     let settings = hookloop_config::project_file::settings(&place.config(), &user)?;
@@ -101,14 +107,14 @@ fn needs_trust(context: &mut Context) -> Result<bool> {
 }
 
 /// Whether the configuration has a hook that proves work.
-fn has_gate(taken: &Taken) -> bool {
-    let hooks = taken.config.get("hooks");
+fn has_gate(report: &ImportReport) -> bool {
+    let hooks = report.config.get("hooks");
     ["stop", "validation"].iter().any(|point| hooks.is_some_and(|hooks| hooks.get(point).is_some()))
 }
 
-fn told_tasks(context: &mut Context, done: &Done) -> Result {
-    let Some(Added { added, present, .. }) = done.added else { return Ok(()) };
-    let sign = if matches!(done.configured, Configured::Shown { .. }) { "# " } else { "" };
+fn told_tasks(context: &mut CommandContext, done: &ImportResult) -> Result {
+    let Some(AddedTasks { added, present, .. }) = done.added else { return Ok(()) };
+    let sign = if matches!(done.configured, ConfigOutcome::Shown { .. }) { "# " } else { "" };
     let added = match added {
         1 => "one task".to_owned(),
         n => format!("{n} tasks"),
@@ -121,23 +127,20 @@ fn told_tasks(context: &mut Context, done: &Done) -> Result {
     context.out.line(format_args!("{sign}Added {added}{present}"))
 }
 
-fn in_words(row: &Row) -> String {
-    match row.why.is_empty() {
-        true => row.what.clone(),
-        false => format!("{} ({})", row.what, row.why),
-    }
+fn in_words(row: &ReportRow) -> String {
+    if row.why.is_empty() { row.what.clone() } else { format!("{} ({})", row.what, row.why) }
 }
 
-fn print_json(context: &mut Context, taken: &Taken, done: &Done) -> Result {
+fn print_json(context: &mut CommandContext, report: &ImportReport, done: &ImportResult) -> Result {
     let (written, config) = match &done.configured {
-        Configured::Nothing => (None, None),
-        Configured::Written { path, text } => (Some(path), Some(text)),
-        Configured::Merged { path, text, is_changed } => {
+        ConfigOutcome::Nothing => (None, None),
+        ConfigOutcome::Written { path, text } => (Some(path), Some(text)),
+        ConfigOutcome::Merged { path, text, is_changed } => {
             (Some(path).filter(|_| *is_changed), Some(text))
         }
-        Configured::Shown { text, .. } => (None, Some(text)),
+        ConfigOutcome::Shown { text, .. } => (None, Some(text)),
     };
-    let rows: Vec<_> = taken
+    let rows: Vec<_> = report
         .rows
         .iter()
         .map(|row| {
@@ -148,12 +151,12 @@ fn print_json(context: &mut Context, taken: &Taken, done: &Done) -> Result {
     let added = done.added.as_ref();
     let tasks = added.map(|added| json!({ "added": added.added, "present": added.present }));
     context.out.json(&json!({
-        "source": taken.tool,
+        "source": report.tool,
         "files": done.files,
         "written": written,
         "config": config,
         "tasks": tasks,
         "report": rows,
-        "left_off": taken.more,
+        "left_off": report.more,
     }))
 }

@@ -7,14 +7,15 @@ use hookloop_engine::session::now;
 use hookloop_engine::session::now::{NowRecord, NowStep, RunningHook};
 use hookloop_hooks::hook_context::WATCHER_HINT;
 
-use crate::tui::{clock, inert, settled};
+use crate::present::clock;
+use crate::sanitize::{last_overwrite, screen_line};
 
-/// The step of a session that a process of this machine performs.
+/// Returns the current step of a session that a process of this machine runs.
 pub(crate) fn of(project: &Project, id: &SessionId) -> Option<NowRecord> {
     now::read(project.runner()?, id)
 }
 
-/// The step as one line, with the time that it has taken.
+/// Describes the step in one line, with its elapsed time.
 pub(crate) fn line(record: &NowRecord, at: Timestamp) -> String {
     match record.hooks.as_slice() {
         [] => format!("{}, {}", step(record), elapsed(record.since, at)),
@@ -23,7 +24,7 @@ pub(crate) fn line(record: &NowRecord, at: Timestamp) -> String {
     }
 }
 
-/// The step in detail: a line for each hook that runs, and its last output below.
+/// Describes the step in detail: a line for each running hook, and its last output below.
 pub(crate) fn lines(record: &NowRecord, at: Timestamp) -> Vec<String> {
     if record.hooks.is_empty() {
         let last = record.lines.iter().rev().map(|line| shown(line));
@@ -39,7 +40,7 @@ pub(crate) fn lines(record: &NowRecord, at: Timestamp) -> Vec<String> {
     lines
 }
 
-/// The last line that a hook printed, or that it prints nothing.
+/// Returns the last line that a hook printed, or says that it prints nothing.
 pub(crate) fn last_output(hook: &RunningHook, at: Timestamp) -> String {
     let quiet = hook
         .quiet_for(at)
@@ -65,11 +66,12 @@ fn hook_line(record: &NowRecord, hook: &RunningHook, at: Timestamp) -> String {
         0 | 1 => String::new(),
         attempt => format!(", attempt {attempt}"),
     };
-    let (name, took) = (shown(&hook.name), elapsed(hook.since, at));
+    let name = shown(&hook.name);
+    let took = elapsed(hook.since, at);
     format!("{point} {name}{place} runs, {took} of {timeout}{attempt}")
 }
 
-/// The step without its time.
+/// Describes the step without its time.
 fn step(record: &NowRecord) -> String {
     let until = record.until.map_or(String::new(), |until| format!(" until {}", until_text(until)));
     match &record.step {
@@ -85,7 +87,7 @@ fn step(record: &NowRecord) -> String {
     }
 }
 
-/// A moment in whole seconds.
+/// Returns a moment in whole seconds.
 pub(crate) fn until_text(at: Timestamp) -> String {
     Timestamp(at.0 / 1_000 * 1_000).brief()
 }
@@ -94,9 +96,9 @@ pub(crate) fn elapsed(since: Timestamp, at: Timestamp) -> String {
     clock(at.millis_since(since))
 }
 
-/// Text from outside on one line: nothing in it acts on a terminal.
+/// Returns text from outside on one line, without control characters.
 pub(crate) fn shown(text: &str) -> String {
-    inert(settled(text.trim_end_matches('\n'))).trim_end().replace('\n', " ")
+    screen_line(last_overwrite(text.trim_end_matches('\n'))).trim_end().replace('\n', " ")
 }
 
 #[cfg(test)]
@@ -105,7 +107,9 @@ mod tests {
 
     fn record(step: NowStep) -> NowRecord {
         let until = Some(Timestamp(60_000));
-        let (task, lines, hooks) = (None, Vec::new(), Vec::new());
+        let task = None;
+        let lines = Vec::new();
+        let hooks = Vec::new();
         NowRecord { pid: 1, iteration: 2, task, step, since: Timestamp(0), until, lines, hooks }
     }
 

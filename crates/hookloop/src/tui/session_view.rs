@@ -1,4 +1,4 @@
-//! One session, from its events, and on as they come.
+//! A session as its events tell it, updated with new events.
 
 use std::sync::Arc;
 
@@ -16,28 +16,31 @@ use hookloop_engine::session::said::Hearing;
 use hookloop_engine::store::{Seq, SessionRow, StoredEvent};
 use hookloop_hooks::runner::Runner;
 
-use super::data::{Heard, Said, Shown};
+use super::data::{AgentOutput, OutputTail, SessionContent};
 
-/// Events that are asked for at once to go on; more if these do not reach back far enough.
+/// Events that an update reads first; more if these do not reach back to the known ones.
 const NEW_EVENTS: usize = 64;
 const MORE: usize = 16;
 
-pub(super) struct Gaze {
+pub(super) struct SessionView {
     pub(super) id: SessionId,
     session: Arc<Session>,
     timeline: Arc<Timeline>,
     version: Seq,
-    hearing: Option<(Hearing, Said)>,
+    hearing: Option<(Hearing, OutputTail)>,
     now: Option<NowRecord>,
 }
 
-impl Gaze {
-    /// None if there is no such session.
-    pub(super) fn open(project: &Project, id: &SessionId) -> Result<Option<Gaze>, EngineError> {
+impl SessionView {
+    /// Reads a session; none if the log has no such session.
+    pub(super) fn open(
+        project: &Project,
+        id: &SessionId,
+    ) -> Result<Option<SessionView>, EngineError> {
         let events = project.log().history(&Subject::Session(id.clone()), usize::MAX)?;
         let Some(first) = events.first() else { return Ok(None) };
         let EventBody::SessionStarted(plan) = &first.event.body else { return Ok(None) };
-        let mut gaze = Gaze {
+        let mut view = SessionView {
             id: id.clone(),
             session: Arc::new(Session::new(plan.clone())),
             timeline: Arc::new(Timeline::new(plan.clone(), first.event.at)),
@@ -45,11 +48,11 @@ impl Gaze {
             hearing: None,
             now: None,
         };
-        gaze.apply(&events);
-        Ok(Some(gaze))
+        view.apply(&events);
+        Ok(Some(view))
     }
 
-    /// Takes in what is new. What it costs depends on that alone.
+    /// Applies the new events. The cost depends on their number alone.
     pub(super) fn catch_up(&mut self, project: &Project) -> Result<(), EngineError> {
         let subject = Subject::Session(self.id.clone());
         let mut most = NEW_EVENTS;
@@ -69,8 +72,8 @@ impl Gaze {
 
     fn apply(&mut self, events: &[StoredEvent]) {
         let known = self.version;
-        let (session, timeline) =
-            (Arc::make_mut(&mut self.session), Arc::make_mut(&mut self.timeline));
+        let session = Arc::make_mut(&mut self.session);
+        let timeline = Arc::make_mut(&mut self.timeline);
         for stored in events.iter().filter(|stored| stored.seq > known) {
             session.apply(&stored.event.body);
             timeline.apply(stored.event.at, &stored.event.body);
@@ -97,23 +100,23 @@ impl Gaze {
         }
         self.hearing.take_if(|(hearing, _)| !hearing.is_of(&self.session));
         let (hearing, said) = self.hearing.get_or_insert_with(|| {
-            (Hearing::new(runner, &self.id, &self.session), Said::default())
+            (Hearing::new(runner, &self.id, &self.session), OutputTail::default())
         });
         let more = hearing.more().unwrap_or_default();
         said.push(&more);
         !more.is_empty()
     }
 
-    pub(super) fn shown(&self, row: &SessionRow, state: SessionState, machine: &str) -> Shown {
+    pub(super) fn shown(&self, row: &SessionRow, state: SessionState, machine: &str) -> SessionContent {
         let heard = match (&self.hearing, self.session.phase.clone()) {
-            (_, SessionPhase::Turn(_)) if open::is_of_guest(row) => Heard::Guest,
+            (_, SessionPhase::Turn(_)) if open::is_of_guest(row) => AgentOutput::Guest,
             (_, SessionPhase::Turn(_)) if row.machine != machine => {
-                Heard::Elsewhere(row.machine.clone())
+                AgentOutput::Elsewhere(row.machine.clone())
             }
-            (Some((_, said)), _) => Heard::Here(said.clone()),
-            (None, _) => Heard::Nothing,
+            (Some((_, said)), _) => AgentOutput::Here(said.clone()),
+            (None, _) => AgentOutput::Nothing,
         };
-        Shown {
+        SessionContent {
             id: self.id.clone(),
             state,
             machine: row.machine.clone(),

@@ -14,7 +14,7 @@ const OPEN_MAX: usize = 256;
 const CANCELLED_MAX: usize = 1024;
 
 #[derive(Debug, Default)]
-pub(super) struct Open {
+pub(super) struct OpenRequests {
     ids: Mutex<Ids>,
     has_room: Condvar,
     changed: Notify,
@@ -26,7 +26,7 @@ struct Ids {
     cancelled: VecDeque<RequestId>,
 }
 
-impl Open {
+impl OpenRequests {
     /// Waits for room. False if the id is taken.
     pub(super) fn begin(&self, id: &RequestId) -> bool {
         let mut ids = self.lock();

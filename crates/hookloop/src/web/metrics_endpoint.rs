@@ -1,35 +1,36 @@
-//! Where a worker is asked for its figures: one path, with a token, on a thread of its own.
+//! Serves the metrics of a worker with a token, and those of a project for `serve`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use tokio::net::TcpListener;
 
-use super::{PATH, Tally, answer};
-use crate::error::CliError;
-use crate::output::Result;
-use crate::web::{AGENTS, Token, serve};
+use super::listen::serve;
+use super::token::{AGENTS, AccessToken};
+use crate::error::{CliError, Result};
+use crate::mcp::ToolService;
+use crate::metrics::{PATH, TEXT, WorkerTally, project_page};
 
 const BEARER: &str = "Bearer ";
 
-/// An endpoint that has its port.
-pub(crate) struct Endpoint {
+/// An endpoint that is bound to its port.
+pub(crate) struct MetricsEndpoint {
     listener: std::net::TcpListener,
-    token: Token,
-    /// Where that is to be found.
+    token: AccessToken,
+    /// The file of the token.
     pub(crate) token_file: PathBuf,
     pub(crate) address: SocketAddr,
 }
 
-impl Endpoint {
-    /// Has the port; the token is in `state`, and made there the first time.
-    pub(crate) fn bind(address: SocketAddr, state: &std::path::Path) -> Result<Endpoint> {
+impl MetricsEndpoint {
+    /// Binds the port; the token is in `state`, and is created there the first time.
+    pub(crate) fn bind(address: SocketAddr, state: &std::path::Path) -> Result<MetricsEndpoint> {
         let failed = |error: std::io::Error| {
             let hint = format!("hookloop worker … --metrics {}:0", address.ip());
             CliError::system(format!("{address}: {error}")).hint(hint)
@@ -37,19 +38,20 @@ impl Endpoint {
         let listener = std::net::TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let (token, token_file) = Token::of(state, AGENTS)?;
-        Ok(Endpoint { listener, token, token_file, address })
+        let (token, token_file) = AccessToken::of(state, AGENTS)?;
+        Ok(MetricsEndpoint { listener, token, token_file, address })
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
 
-    /// Answers until the program ends.
-    pub(crate) fn serve(self, tally: Arc<Tally>) -> Result {
+    /// Serves until the program ends.
+    pub(crate) fn serve(self, tally: Arc<WorkerTally>) -> Result {
         let token = Arc::new(self.token);
         let ask = move |headers: HeaderMap| {
-            let (token, tally) = (Arc::clone(&token), Arc::clone(&tally));
+            let token = Arc::clone(&token);
+            let tally = Arc::clone(&tally);
             async move { figures(&headers, &token, tally).await }
         };
         let router = Router::new().route(PATH, get(ask));
@@ -66,7 +68,7 @@ impl Endpoint {
     }
 }
 
-async fn figures(headers: &HeaderMap, token: &Token, tally: Arc<Tally>) -> Response {
+async fn figures(headers: &HeaderMap, token: &AccessToken, tally: Arc<WorkerTally>) -> Response {
     let shown = headers.get(AUTHORIZATION).and_then(|shown| shown.to_str().ok());
     let is_let_in = shown.and_then(|shown| shown.split_at_checked(BEARER.len())).is_some_and(
         |(scheme, shown)| scheme.eq_ignore_ascii_case(BEARER) && token.is(shown.as_bytes()),
@@ -75,9 +77,24 @@ async fn figures(headers: &HeaderMap, token: &Token, tally: Arc<Tally>) -> Respo
         let how = [(WWW_AUTHENTICATE, "Bearer realm=\"hookloop\"")];
         return (StatusCode::UNAUTHORIZED, how, "the token is missing or wrong\n").into_response();
     }
-    // The store blocks.
+    // Reading the store blocks.
     match tokio::task::spawn_blocking(move || tally.page()).await {
         Ok(text) => answer(text),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
+}
+
+/// Answers with the metrics of the project that `serve` serves.
+pub(super) fn route(service: &Arc<ToolService>) -> MethodRouter {
+    let service = Arc::clone(service);
+    get(move || async move {
+        match service.look(project_page).await {
+            Some(text) => answer(text),
+            None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        }
+    })
+}
+
+fn answer(text: String) -> Response {
+    ([(CONTENT_TYPE, TEXT)], text).into_response()
 }

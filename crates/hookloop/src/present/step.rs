@@ -1,0 +1,336 @@
+//! An event or a step of a session in words, the same for all front ends.
+
+use hookloop_core::hook_status::HookStatus;
+use hookloop_core::event::{EventBody, HookRan, ReactionFailed};
+use hookloop_core::inbox::one_line;
+use hookloop_core::promise::Promise;
+use hookloop_core::purse::Shortage;
+use hookloop_core::session::facts::{
+    CompletionClaimed, IterationStarted, TaskExit, PipedOutput, RetryLimitAnswered, SessionResumed, TaskLeft,
+    TaskTaken, WorktreeRecreated,
+};
+use hookloop_core::session::plan::counted;
+use hookloop_core::session::timeline::{TimelineStep, StepContent};
+use hookloop_core::session::{LimitDecision, SessionLimits, Receipt, SessionReopened, TurnKind};
+
+use super::names::short_hash;
+use super::time::duration;
+use super::{StepSeverity, gates, turn};
+use crate::sanitize::{plain, plain_output};
+
+/// Characters of a hook's message to the user that are shown.
+const MESSAGE_SHOWN: usize = 200;
+/// The point of an output that is a message from a person.
+const MESSAGE_POINT: &str = "message";
+
+/// A step of a session in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StepText {
+    pub(crate) severity: StepSeverity,
+    /// The kind of step.
+    pub(crate) title: &'static str,
+    /// The hook, gate, task or agent of the step; empty if there is none.
+    pub(crate) name: String,
+    /// The result, for a reader who sees the title and the name.
+    pub(crate) detail: String,
+    /// The step in one line that stands alone.
+    pub(crate) line: String,
+}
+
+impl StepText {
+    /// A step whose result is a line that stands alone.
+    pub(super) fn of_line(
+        severity: StepSeverity,
+        title: &'static str,
+        name: impl Into<String>,
+        line: impl Into<String>,
+    ) -> StepText {
+        let line = line.into();
+        StepText { severity, title, name: name.into(), detail: line.clone(), line }
+    }
+}
+
+/// Describes a step of a session's timeline.
+pub(crate) fn step(step: &TimelineStep, limits: &SessionLimits) -> StepText {
+    match &step.what {
+        StepContent::Hook(ran) => hook(ran),
+        StepContent::Turn { kind, ended: Some(ended), .. } => turn::ended(ended, turn::title(*kind)),
+        StepContent::Turn { kind, ended: None, .. } => turn::unfinished(*kind, step.ended.is_some()),
+        StepContent::Piped(text) => piped(text),
+        StepContent::ReactionFailed(failed) => reaction(failed),
+        StepContent::Decided(decided) => gates::decided(decided),
+        StepContent::Receipt(made) => receipt(made),
+        StepContent::Judged(judged) => gates::judged(judged),
+        StepContent::SubmitJudged(judged) => gates::submit(judged),
+        StepContent::Answered(answered) => retry_answer(answered, limits),
+        StepContent::Taken(taken) => task_taken(taken),
+        StepContent::Left(left) => task_left(left),
+        StepContent::Short(short) => shortage(short),
+        StepContent::PauseRequested => pause_requested(),
+        StepContent::StopRequested => stop_requested(),
+        StepContent::Paused => StepText::of_line(StepSeverity::Heading, "pause", "", "paused"),
+        StepContent::Reopened(session) => reopened(session),
+        StepContent::Resumed(session) => resumed(session),
+    }
+}
+
+/// Describes an event; none for an event that only keeps the books.
+fn event(body: &EventBody, limits: &SessionLimits) -> Option<StepText> {
+    Some(match body {
+        EventBody::IterationStarted(started) => iteration(started, limits),
+        EventBody::TurnStarted(started) => {
+            let text = match started.turn {
+                TurnKind::Recovery => "recovery after the error",
+                _ => "final delivery of what was not said yet",
+            };
+            StepText::of_line(StepSeverity::Heading, turn::title(started.turn), "", text)
+        }
+        EventBody::HookRan(ran) => hook(ran),
+        EventBody::ReactionFailed(failed) => reaction(failed),
+        EventBody::TurnClaimed(claimed) => claim(claimed),
+        EventBody::TurnEnded(ended) => turn::ended(ended, turn::title(TurnKind::Work)),
+        EventBody::StopDecided(decided) => gates::decided(decided),
+        EventBody::GatesJudged(judged) => gates::judged(judged),
+        EventBody::EmptyDifferenceFound(found) => {
+            let what = if found.was_asked { "a human is needed" } else { "the agent is asked why" };
+            StepText::of_line(StepSeverity::Bad, "files", "", format!("no file changed: {what}"))
+        }
+        EventBody::UnclaimedWorkChecked(checked) => {
+            StepText::of_line(StepSeverity::Bad, "progress", "", format!("no progress: {checked}"))
+        }
+        EventBody::SubmitJudged(judged) => gates::submit(judged),
+        EventBody::RetryLimitAnswered(answered) => retry_answer(answered, limits),
+        EventBody::TaskTaken(taken) => task_taken(taken),
+        EventBody::TaskLeft(left) => task_left(left),
+        EventBody::CheckpointMade(made) => {
+            let text = format!("checkpoint by {}: {}", made.by, made.data);
+            StepText::of_line(StepSeverity::Plain, "checkpoint", made.by.clone(), text)
+        }
+        EventBody::TrustDrifted(drift) => {
+            let what = drift.what.join(", ");
+            let text = format!("changed since the session began, and not used: {what}");
+            StepText::of_line(StepSeverity::Bad, "trust", "", text)
+        }
+        EventBody::WorktreeRecreated(made) => worktree_recreated(made),
+        EventBody::PurseExhausted(short) => shortage(short),
+        EventBody::PauseRequested(_) => pause_requested(),
+        EventBody::StopRequested(_) => stop_requested(),
+        EventBody::SessionReopened(session) => reopened(session),
+        EventBody::SessionResumed(session) => resumed(session),
+        EventBody::OutputPiped(text) if text.point == MESSAGE_POINT => piped(text),
+        _ => return None,
+    })
+}
+
+/// Describes an event as a line of a terminal; none for an event that only keeps the books.
+///
+/// Nothing in the line acts on a terminal. Hooks are in columns.
+pub(crate) fn line(body: &EventBody, limits: &SessionLimits) -> Option<(StepSeverity, String)> {
+    let text = event(body, limits)?;
+    let line = match body {
+        EventBody::HookRan(ran) => {
+            let result = hook_result(ran, Some(ran.duration_ms));
+            format!("{:<14} {:<24} {result}", ran.point, ran.hook_name)
+        }
+        EventBody::ReactionFailed(failed) => {
+            let error = one_line(&failed.error, MESSAGE_SHOWN);
+            let what = reaction_failure(failed);
+            format!("{:<14} {:<24} {what}  {error}", failed.point, failed.hook_name)
+        }
+        _ => text.line,
+    };
+    Some((text.severity, plain(&line).into_owned()))
+}
+
+/// Returns the lines below an event: the last output of a hook that failed or blocked.
+pub(crate) fn details(body: &EventBody) -> Vec<String> {
+    let tail = match body {
+        EventBody::HookRan(ran) => &ran.output_tail,
+        EventBody::ReactionFailed(failed) => &failed.output_tail,
+        _ => return Vec::new(),
+    };
+    tail.iter().map(|line| format!("  | {}", plain_output(line))).collect()
+}
+
+fn iteration(started: &IterationStarted, limits: &SessionLimits) -> StepText {
+    let again = match started.attempt {
+        1 => String::new(),
+        attempt => format!(", attempt {attempt}"),
+    };
+    let text = format!("iteration {} of {}{again}", started.number, limits.iterations);
+    StepText::of_line(StepSeverity::Heading, "iteration", started.number.to_string(), text)
+}
+
+fn hook(ran: &HookRan) -> StepText {
+    let severity = match ran.status.known() {
+        Some(HookStatus::Passed | HookStatus::Skipped) => StepSeverity::Plain,
+        _ => StepSeverity::Bad,
+    };
+    let detail = hook_result(ran, None);
+    let line = format!("{} {} {detail}", ran.point, ran.hook_name);
+    StepText { severity, title: "hook", name: at_point(&ran.hook_name, &ran.point), detail, line }
+}
+
+/// Returns the status of a hook, its reason and its message to the user.
+///
+/// In columns, the duration follows the status, and spaces set the reason apart.
+fn hook_result(ran: &HookRan, columns_took_ms: Option<u64>) -> String {
+    let tries = match ran.attempts {
+        0 | 1 => String::new(),
+        attempts => format!(" after {attempts} tries"),
+    };
+    let took = columns_took_ms.map_or_else(String::new, |ms| format!(" {}", duration(ms)));
+    let gap = if columns_took_ms.is_some() { "  " } else { ": " };
+    let reason = ran.reason.as_deref().and_then(|reason| reason.lines().next());
+    let reason = reason.map_or_else(String::new, |reason| format!("{gap}{}", plain(reason)));
+    let message = ran.message.as_deref().map_or_else(String::new, |message| {
+        format!("  ({})", plain(&one_line(message, MESSAGE_SHOWN)))
+    });
+    format!("{}{tries}{took}{reason}{message}", ran.status)
+}
+
+fn reaction(failed: &ReactionFailed) -> StepText {
+    let ReactionFailed { point, hook_name, error, .. } = failed;
+    let detail = format!("{}: {}", reaction_failure(failed), one_line(error, MESSAGE_SHOWN));
+    StepText {
+        severity: StepSeverity::Bad,
+        title: "reaction",
+        name: at_point(hook_name, point),
+        line: format!("{point} {hook_name} {detail}"),
+        detail,
+    }
+}
+
+fn reaction_failure(failed: &ReactionFailed) -> String {
+    match &failed.action_type {
+        Some(action) => format!("could not {action}"),
+        None => "failed".to_owned(),
+    }
+}
+
+fn at_point(hook: &str, point: &str) -> String {
+    format!("{hook} at {point}")
+}
+
+fn claim(claimed: &CompletionClaimed) -> StepText {
+    let text = match (claimed.claim, &claimed.reason) {
+        (Promise::Complete, _) => "says by a tool that it is done".to_owned(),
+        (_, None) => "says by a tool that it can't go on".to_owned(),
+        (_, Some(why)) => format!("says by a tool that it can't go on: {}", plain(why)),
+    };
+    StepText::of_line(StepSeverity::Plain, "claim", "", text)
+}
+
+fn piped(piped: &PipedOutput) -> StepText {
+    let first = piped.text.lines().next().unwrap_or_default();
+    if piped.point == MESSAGE_POINT {
+        let line = format!("message from {}: {}", piped.from, plain(first));
+        return StepText {
+            severity: StepSeverity::Plain,
+            title: "for the next prompt",
+            name: at_point(&piped.from, &piped.point),
+            detail: String::new(),
+            line,
+        };
+    }
+    let count = u32::try_from(piped.text.lines().count()).unwrap_or(u32::MAX);
+    let lines = counted(count, "line", "lines");
+    StepText {
+        severity: StepSeverity::Plain,
+        title: "for the next prompt",
+        name: at_point(&piped.from, &piped.point),
+        detail: String::new(),
+        line: format!("{} {} for the next prompt: {lines}", piped.point, piped.from),
+    }
+}
+
+fn receipt(receipt: &Receipt) -> StepText {
+    let severity = if receipt.is_green() { StepSeverity::Good } else { StepSeverity::Bad };
+    let tree = receipt.tree.as_deref();
+    let tree =
+        tree.map_or_else(|| "no tree".to_owned(), |tree| format!("tree {}", short_hash(tree)));
+    let code = receipt.exit_code.map_or_else(String::new, |code| format!(", exit code {code}"));
+    let detail = format!("{} on {tree}{code}", receipt.status);
+    let line = format!("receipt {} {detail}", receipt.gate);
+    StepText { severity, title: "receipt", name: receipt.gate.clone(), detail, line }
+}
+
+fn retry_answer(answered: &RetryLimitAnswered, limits: &SessionLimits) -> StepText {
+    let what = match answered.answer {
+        LimitDecision::Continue => "as often again",
+        LimitDecision::Accept => "the work is accepted as it is",
+        LimitDecision::Abort => "a human is needed",
+    };
+    let retries = counted(limits.hook_retries, "retry", "retries");
+    StepText {
+        severity: StepSeverity::Bad,
+        title: "gates said no too often",
+        name: answered.by.clone(),
+        detail: what.to_owned(),
+        line: format!("gates said no after {retries}: {what} ({})", answered.by),
+    }
+}
+
+fn task_taken(taken: &TaskTaken) -> StepText {
+    let line = format!("task {}", taken.task);
+    let detail = String::new();
+    let name = taken.task.to_string();
+    StepText { severity: StepSeverity::Heading, title: "task taken", name, detail, line }
+}
+
+fn task_left(left: &TaskLeft) -> StepText {
+    let (severity, how) = match left.how {
+        TaskExit::Completed => (StepSeverity::Good, "completed"),
+        TaskExit::Submitted => (StepSeverity::Good, "submitted"),
+        TaskExit::Returned => (StepSeverity::Bad, "goes back"),
+        TaskExit::Blocked => (StepSeverity::Bad, "needs a human"),
+        TaskExit::Released => (StepSeverity::Plain, "given back"),
+        TaskExit::Lost => (StepSeverity::Bad, "is not ours any more"),
+    };
+    let reason = left.reason.as_deref().map_or_else(String::new, |why| format!(": {why}"));
+    let detail = format!("{how}{reason}");
+    let line = format!("task {} {detail}", left.task);
+    StepText { severity, title: "task left", name: left.task.to_string(), detail, line }
+}
+
+fn worktree_recreated(made: &WorktreeRecreated) -> StepText {
+    let lost = match &made.saved {
+        Some(name) => format!("its files are in {name}"),
+        None => format!("work since commit {} is lost", short_hash(&made.commit)),
+    };
+    let text = format!(
+        "the worktree of task {} was gone or damaged, and was made anew; {lost} ({})",
+        made.task, made.reason
+    );
+    StepText::of_line(StepSeverity::Bad, "worktree", made.task.to_string(), text)
+}
+
+fn shortage(short: &Shortage) -> StepText {
+    let text = format!("the purse does not have another turn: {short}");
+    StepText::of_line(StepSeverity::Bad, "purse", "", text)
+}
+
+fn pause_requested() -> StepText {
+    StepText::of_line(StepSeverity::Plain, "pause", "", "a pause is asked for")
+}
+
+fn stop_requested() -> StepText {
+    StepText::of_line(StepSeverity::Plain, "stop", "", "a person asked for a stop")
+}
+
+fn reopened(session: &SessionReopened) -> StepText {
+    let detail = match &session.limits {
+        Some(limits) => format!("its limits are now {limits}"),
+        None => "its limits stay as they are".to_owned(),
+    };
+    let line = format!("reopened: {detail}");
+    let name = String::new();
+    StepText { severity: StepSeverity::Plain, title: "reopened", name, detail, line }
+}
+
+fn resumed(session: &SessionResumed) -> StepText {
+    let detail = format!("run {}", session.run);
+    let line = format!("resumed, {detail}");
+    let name = session.machine.clone();
+    StepText { severity: StepSeverity::Plain, title: "resumed", name, detail, line }
+}

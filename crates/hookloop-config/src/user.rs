@@ -13,8 +13,8 @@ use std::str::FromStr;
 use hookloop_core::hook::Hook;
 use hookloop_core::price::TokenPrice;
 use hookloop_core::session::AtRetryLimit;
-use hookloop_http::settings::UserNetwork;
 use hookloop_core::store_config::{NatsAccess, NatsDurability};
+use hookloop_http::settings::UserNetwork;
 
 use crate::agents::Settings;
 use crate::channels::Channel;

@@ -43,7 +43,7 @@ pub(crate) struct Complaint {
 }
 
 impl Complaint {
-    pub fn new(at: Location, message: impl ToString) -> Complaint {
+    pub(crate) fn new(at: Location, message: impl ToString) -> Complaint {
         Complaint { at: Some(at), message: message.to_string() }
     }
 }

@@ -29,7 +29,9 @@ pub(crate) fn left_to_above(root: &Path, state: &Path) -> Option<ReactionsLeft> 
 }
 
 /// The cause that a hook's command finds in its environment.
-pub(crate) fn cause_of(environment: &[(OsString, OsString)]) -> Result<Option<EventCause>, EngineError> {
+pub(crate) fn cause_of(
+    environment: &[(OsString, OsString)],
+) -> Result<Option<EventCause>, EngineError> {
     let Some((_, value)) = environment.iter().find(|(name, _)| name == CAUSE_VARIABLE) else {
         return Ok(None);
     };

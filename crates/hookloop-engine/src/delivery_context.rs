@@ -7,16 +7,14 @@ use hookloop_core::hook::Hook;
 use hookloop_core::purse::Amount;
 use hookloop_core::task::Task;
 use hookloop_git::excerpt::plain_line;
+use hookloop_git::forge::Forge;
 use hookloop_git::forge::branches::Branches;
 use hookloop_git::forge::github::Asked;
 use hookloop_git::forge::github::{Api, BadApi, GitHub, GitHubSettings, Token};
 use hookloop_git::forge::remote::{Repository, repository_of};
-use hookloop_git::forge::{Forge, ForgeError};
 use hookloop_git::repo::Grounds;
 use hookloop_git::repo::names::without_user;
-use hookloop_git::repo::{
-    Commit, Repo, RepoError, RepoWish, Settled, Unfinished, WorkState, Worktree,
-};
+use hookloop_git::repo::{Commit, Repo, RepoWish, Settled, Unfinished, WorkState, Worktree};
 use hookloop_git::step_error::{Trouble, Wrapped};
 use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::hook_context::BuiltinHooks;

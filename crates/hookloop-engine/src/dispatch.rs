@@ -4,13 +4,13 @@
 //! cursor's move past what led to them, so however often a process dies, each action takes effect once.
 
 use hookloop_config::clock::now;
-use hookloop_core::hook_protocol::HookStatus;
 use hookloop_core::builtin::Builtin;
 use hookloop_core::cascade::EventCause;
 use hookloop_core::event::{
     CursorMoved, CursorPart, Event, EventBody, NoData, WorkflowFailed, WorkflowStep,
 };
 use hookloop_core::hook::{Hook, HookHandler};
+use hookloop_core::hook_protocol::HookStatus;
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::point::Point;
 use hookloop_core::task::Task;

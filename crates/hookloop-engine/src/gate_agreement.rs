@@ -27,8 +27,6 @@ use hookloop_core::event::{AgentsTrusted, EventBody, HooksTrusted};
 use hookloop_core::gate_ledger::{
     GateChange, GateChangeKind, GateLedger, GateList, GateRecord, GateScope, compare,
 };
-use hookloop_core::hook::HookHandler;
-use hookloop_core::hook::HookSource;
 use hookloop_core::id::Subject;
 use hookloop_core::options::HookOptions;
 use hookloop_core::options::Length;

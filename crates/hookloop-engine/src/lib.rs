@@ -70,7 +70,7 @@ pub mod store {
     pub use hookloop_store::store::{RebuiltView, StoreError, UNREADABLE_VIEW};
     pub use hookloop_store::view::{
         BudgetReservation, DelayedTasks, HookRuns, HookTimes, QuarantineRow, SessionCount,
-        SessionFilter, SessionRow, SpentAmount, TaskAnnotation, TaskFilter, TaskRow,
-        UsageBy, UsageOfDay, UsageRow, View,
+        SessionFilter, SessionRow, SpentAmount, TaskAnnotation, TaskFilter, TaskRow, UsageBy,
+        UsageOfDay, UsageRow, View,
     };
 }

@@ -138,7 +138,11 @@ impl Work<'_, '_, '_> {
     }
 
     /// Does what the hooks asked for. A failed hook or action is recorded and stops nothing.
-    pub fn carry_out(&mut self, event: &Event, plan: Vec<Reaction>) -> Result<(), EngineError> {
+    pub(crate) fn carry_out(
+        &mut self,
+        event: &Event,
+        plan: Vec<Reaction>,
+    ) -> Result<(), EngineError> {
         for reaction in plan {
             self.carry_out_one(event, reaction, 0)?;
         }

@@ -17,8 +17,6 @@ use hookloop_core::cascade::CascadeLimit;
 use hookloop_core::cascade::EventCause;
 use hookloop_core::event::{CascadeCut, EventBody};
 use hookloop_core::id::Subject;
-use hookloop_hooks::ancestry::KeeperOwner;
-use hookloop_hooks::ancestry::ancestry;
 use hookloop_hooks::exec_context::LockError;
 use hookloop_store::log::{EventLog, Seq};
 use rustix::fs::{FlockOperation, flock};

@@ -187,7 +187,7 @@ pub(crate) struct SeatHold {
 
 impl SeatHold {
     /// Keeps a place that was taken.
-    pub fn new(seat: Seat, store: Store) -> Result<SeatHold, EngineError> {
+    pub(crate) fn new(seat: Seat, store: Store) -> Result<SeatHold, EngineError> {
         let (end, ended) = mpsc::channel::<()>();
         let mut seat = seat;
         let keep = move || {

@@ -60,6 +60,12 @@ impl Origin {
     }
 }
 
+impl std::fmt::Debug for Work<'_, '_, '_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Work").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
 /// One batch in the making.
 pub struct Work<'u, 'a, 'r> {
     pub unit: &'u mut WorkUnit<'a>,

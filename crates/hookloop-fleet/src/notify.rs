@@ -27,7 +27,6 @@ use hookloop_core::inbox::NoticeClaimed;
 use hookloop_core::inbox::NoticeFailed;
 use hookloop_core::inbox::Problem;
 use hookloop_core::inbox::ProblemKey;
-use hookloop_core::inbox::ProblemKind;
 use hookloop_core::time::Timestamp;
 use hookloop_store::crash;
 use hookloop_store::log::Seq;

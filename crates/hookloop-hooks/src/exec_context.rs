@@ -2,8 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -17,7 +15,6 @@ use hookloop_process::OutputFilter;
 use hookloop_process::StoredOutput;
 use hookloop_process::lock_file;
 use hookloop_process::try_lock_file;
-use rustix::fs::{FlockOperation, flock};
 
 use crate::ancestry::KeeperOwner;
 use crate::artifacts;

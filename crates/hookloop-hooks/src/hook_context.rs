@@ -9,7 +9,7 @@ use std::time::Duration;
 use hookloop_core::cascade::EventCause;
 use hookloop_core::delivery::Submission;
 use hookloop_core::event::Event;
-use hookloop_core::hook::{HookHandler, Hook};
+use hookloop_core::hook::{Hook, HookHandler};
 use hookloop_core::id::{EventId, SessionId, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;

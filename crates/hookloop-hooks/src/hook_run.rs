@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use hookloop_config::clock::now;
-use hookloop_core::hook_protocol::{HookOutcome, HookStatus};
 use hookloop_core::builtin::Builtin;
 use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap, cannot_run};
 use hookloop_core::event::HookRan;
 use hookloop_core::excerpt::ExcerptRules;
 use hookloop_core::excerpt::LeftOut;
 use hookloop_core::excerpt::head_and_tail;
-use hookloop_core::hook::{CommandText, HookHandler, Hook};
+use hookloop_core::hook::{CommandText, Hook, HookHandler};
+use hookloop_core::hook_protocol::{HookOutcome, HookStatus};
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
 
@@ -74,7 +74,10 @@ impl HookRun {
 
     /// Whether it may go better another time.
     pub fn has_failed(&self) -> bool {
-        matches!(self.outcome.status, HookStatus::Failed | HookStatus::TimedOut | HookStatus::Killed)
+        matches!(
+            self.outcome.status,
+            HookStatus::Failed | HookStatus::TimedOut | HookStatus::Killed
+        )
     }
 
     /// Whether the hook could not check anything, for a reason that is not in the work: it could not start, its

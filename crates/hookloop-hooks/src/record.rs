@@ -67,7 +67,9 @@ impl Said {
                 ExitReason::Signalled(signal) => ProcessExit::Killed(signal),
                 ExitReason::TimedOut => ProcessExit::TimedOut,
                 ExitReason::Cancelled => ProcessExit::Cancelled,
-                ExitReason::OverLimit(limit) => ProcessExit::OverLimit(resource_limits::exceeded(limit)),
+                ExitReason::OverLimit(limit) => {
+                    ProcessExit::OverLimit(resource_limits::exceeded(limit))
+                }
             },
             duration: ran.duration,
             stdout: stdout_text,

@@ -26,15 +26,9 @@ use hookloop_core::point::PointKind;
 use hookloop_core::rule::Rule;
 use hookloop_http::settings::UserNetwork;
 use hookloop_process::Job;
-use hookloop_process::JobResult;
-use hookloop_process::OutputFilter;
-use hookloop_process::StoredOutput;
 use hookloop_process::find_program;
-use hookloop_process::lock_file;
-use hookloop_process::try_lock_file;
 use serde_json::{Value, json};
 
-use crate::ancestry::KeeperOwner;
 use crate::exec_context::ExecContext;
 use crate::explain::task_value;
 use crate::frozen_hooks::FrozenHooks;

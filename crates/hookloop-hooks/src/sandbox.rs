@@ -48,7 +48,10 @@ impl Drop for Temporary {
 
 impl Prepared {
     /// Makes a sandbox ready, or says why the hook is not run.
-    pub fn new(sandbox: Option<&HookSandbox>, around: Surroundings<'_>) -> Result<Prepared, String> {
+    pub fn new(
+        sandbox: Option<&HookSandbox>,
+        around: Surroundings<'_>,
+    ) -> Result<Prepared, String> {
         let Some(sandbox) = sandbox else { return Ok(Prepared::default()) };
         if let Some(gap) = SandboxSupport::of_this_system().gap() {
             return Err(format!(

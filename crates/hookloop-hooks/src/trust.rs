@@ -14,7 +14,6 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use hookloop_config::effective::Rules;
-use hookloop_config::ids::fresh_id;
 use hookloop_core::digest::sha256_hex;
 use hookloop_core::gate_ledger::GateLedger;
 use hookloop_core::hook::{
@@ -537,7 +536,6 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), TrustError> {
 fn io(path: &Path, source: std::io::Error) -> TrustError {
     TrustError::Io { path: path.to_owned(), source }
 }
-
 
 /// The place that an agent works in.
 #[derive(Clone, Copy, Debug)]

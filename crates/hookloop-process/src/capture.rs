@@ -27,7 +27,7 @@ pub(crate) struct StreamCapture<'a> {
 }
 
 impl<'a> StreamCapture<'a> {
-    pub fn new(
+    pub(crate) fn new(
         stream: OutputStream,
         directory: Option<&Path>,
         filter: Option<OutputFilter<'a>>,
@@ -88,7 +88,7 @@ pub(crate) struct BothStreams {
 }
 
 impl BothStreams {
-    pub fn new(observer: Option<Arc<dyn JobObserver>>) -> BothStreams {
+    pub(crate) fn new(observer: Option<Arc<dyn JobObserver>>) -> BothStreams {
         BothStreams {
             output: StreamOutput::default(),
             open: [Vec::new(), Vec::new()],

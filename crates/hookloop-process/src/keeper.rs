@@ -58,7 +58,7 @@ pub(crate) struct KeeperSettings {
 }
 
 impl KeeperSettings {
-    pub fn new(executable: Option<PathBuf>) -> KeeperSettings {
+    pub(crate) fn new(executable: Option<PathBuf>) -> KeeperSettings {
         KeeperSettings { executable, marks: !os::ADOPTS, environment: Vec::new() }
     }
 

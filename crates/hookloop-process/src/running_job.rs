@@ -71,7 +71,10 @@ struct ReadyEnds {
 }
 
 impl<'a> RunningJob<'a> {
-    pub fn new(job: Job<'a>, number: u64) -> Result<(RunningJob<'a>, JobEnds), ProcessError> {
+    pub(crate) fn new(
+        job: Job<'a>,
+        number: u64,
+    ) -> Result<(RunningJob<'a>, JobEnds), ProcessError> {
         let failed = |errno: Errno| no_pipe(errno.into());
         let (their_stdin, stdin) = input_of(&job)?;
         let (stdout, their_stdout) = pipe()?;

@@ -69,7 +69,7 @@ enum WaitEvent {
 }
 
 impl<'a> SupervisedJob<'a> {
-    pub fn new(
+    pub(crate) fn new(
         socket: BorrowedFd<'a>,
         state: &'a KeeperState,
         child: &Child,

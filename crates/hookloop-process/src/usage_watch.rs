@@ -45,7 +45,7 @@ struct UsageBounds {
 }
 
 impl UsageWatch {
-    pub fn new(limits: ResourceLimits, started: Instant) -> UsageWatch {
+    pub(crate) fn new(limits: ResourceLimits, started: Instant) -> UsageWatch {
         UsageWatch { limits, next: started + CHECK_EVERY, threads: os::threads(), bounds: None }
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    pub fn new(keeper: Pid) -> Watchdog {
+    pub(crate) fn new(keeper: Pid) -> Watchdog {
         Watchdog {
             keeper,
             next: Instant::now() + CHECK_EVERY,

@@ -11,7 +11,6 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use hookloop_core::digest::hex;
 use sha2::{Digest, Sha256};
 
 use crate::chain::ChainHash;

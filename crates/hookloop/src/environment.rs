@@ -11,9 +11,8 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::caller::{Caller, CallerScope};
 use hookloop_engine::kept::Surroundings;
 
-pub(crate) use hookloop_engine::session::open::machine;
-use hookloop_config::user;
 use hookloop_config::user::BadStoreName;
+pub(crate) use hookloop_engine::session::open::machine;
 
 use crate::error::{CliError, Result};
 

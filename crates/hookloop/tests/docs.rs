@@ -5,11 +5,11 @@ use crate::install::release;
 use std::path::Path;
 use std::process::Command;
 
-use hookloop_config::policy::PolicyFile;
 use crate::documents::blocks;
 use crate::documents::check_commands;
 use crate::documents::check_commands_with;
 use crate::documents::free_port;
+use hookloop_config::policy::PolicyFile;
 
 #[test]
 fn readme() {

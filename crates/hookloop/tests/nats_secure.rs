@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use hookloop_engine::store::JetStreamLog;
 use crate::nats::Machine;
 use crate::nats::hookloop;
+use hookloop_engine::store::JetStreamLog;
 use hookloop_testbed::{Cluster, Options, Server};
 use nkeys::KeyPair;
 use serde_json::{Value, json};

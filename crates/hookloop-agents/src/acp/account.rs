@@ -69,7 +69,7 @@ struct Tool {
 }
 
 impl<'a> Account<'a> {
-    pub fn new(redactor: &'a Redactor, before: Option<Usage>) -> Account<'a> {
+    pub(super) fn new(redactor: &'a Redactor, before: Option<Usage>) -> Account<'a> {
         Account {
             redactor,
             live: None,

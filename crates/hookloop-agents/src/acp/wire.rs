@@ -23,7 +23,7 @@ pub(super) struct Cutter {
 }
 
 impl Cutter {
-    pub fn new(lines: mpsc::Sender<Line>) -> Cutter {
+    pub(super) fn new(lines: mpsc::Sender<Line>) -> Cutter {
         Cutter { line: Vec::new(), lines: Some(lines) }
     }
 

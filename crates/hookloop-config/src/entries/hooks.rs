@@ -9,7 +9,7 @@ use hookloop_core::hook::{
 };
 use hookloop_core::limits::{Limits, PROCESSES_MIN, Size};
 use hookloop_core::options::{
-    ATTEMPTS_MAX, AllowedAnswers, OnFailure, HookOptions, PipeOutput, RetryPolicy, HookSandbox,
+    ATTEMPTS_MAX, AllowedAnswers, HookOptions, HookSandbox, OnFailure, PipeOutput, RetryPolicy,
 };
 use hookloop_core::point::{NoSuchPoint, Point, PointKind};
 use hookloop_core::review::Quorum;
@@ -48,7 +48,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(
+    pub(crate) fn new(
         hooks: &'a mut HookRegistry,
         workflows: &'a Workflows,
         gatekeepers: &'a [Gatekeeper],

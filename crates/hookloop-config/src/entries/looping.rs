@@ -1,9 +1,5 @@
 //! The parts of the configuration that are about sessions: how they stop, what rules there are.
 
-use hookloop_core::point::PointKind;
-use hookloop_core::rule::CoverageRule;
-use hookloop_core::rule::DiffRule;
-use hookloop_core::rule::TextRule;
 use hookloop_core::session::{AtRetryLimit, StopWhen};
 use schemars::JsonSchema;
 use serde::Deserialize;

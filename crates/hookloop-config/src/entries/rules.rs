@@ -1,7 +1,7 @@
 //! Rules: gates that look at files instead of running a command.
 
-use hookloop_core::point::{PointKind, Point};
-use hookloop_core::rule::{CoverageRule, DiffRule, TextRule, Rule};
+use hookloop_core::point::{Point, PointKind};
+use hookloop_core::rule::{CoverageRule, DiffRule, Rule, TextRule};
 use serde_saphyr::Location;
 
 use super::hook_entry::{CoverageEntry, DiffEntry, HookEntry, PatternEntry};

@@ -103,7 +103,7 @@ pub(crate) struct Forms<T> {
 }
 
 impl<T> Forms<T> {
-    pub fn new(expecting: &'static str) -> Forms<T> {
+    pub(crate) fn new(expecting: &'static str) -> Forms<T> {
         Forms {
             expecting,
             from_str: None,

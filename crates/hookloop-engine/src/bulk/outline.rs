@@ -207,7 +207,7 @@ pub(super) struct LinesInOrder<R> {
 
 impl<R: Read + Seek> LinesInOrder<R> {
     /// The lines of `input`, of which `outline` was read, dependencies first.
-    pub fn new(input: BufReader<R>, outline: Outline) -> Result<Self, ImportError> {
+    pub(super) fn new(input: BufReader<R>, outline: Outline) -> Result<Self, ImportError> {
         let order = outline.order()?;
         let number = |name: &u32| outline.defined[*name as usize];
         let numbers = outline.line_names.iter().map(number).collect();

@@ -191,7 +191,7 @@ impl<'p> Journal<'p> {
     }
 
     /// Takes in what others have stored.
-    pub fn look(&mut self) -> Result<(), EngineError> {
+    pub(crate) fn look(&mut self) -> Result<(), EngineError> {
         let subject = self.subject();
         match self.project.read(|view| view.version(&subject))? == self.version {
             true => Ok(()),

@@ -654,7 +654,7 @@ pub(crate) struct StopWatch {
 
 impl StopWatch {
     /// Looks for the file that [`stop`] leaves beside the session's lock.
-    pub fn new(directory: &Path, stop: super::real::Stop) -> std::io::Result<StopWatch> {
+    pub(crate) fn new(directory: &Path, stop: super::real::Stop) -> std::io::Result<StopWatch> {
         let (over, is_over) = std::sync::mpsc::channel();
         let path = directory.join(STOP);
         std::thread::Builder::new().name("stop".to_owned()).spawn(move || {
@@ -1140,7 +1140,11 @@ fn check_standing(
 }
 
 /// Nothing begins with a hook that may not run, or with fewer or weaker gates than a person agreed to.
-pub fn check_gates(project: &Project, runner: &Runner, hooks: &HookRegistry) -> Result<(), StartError> {
+pub fn check_gates(
+    project: &Project,
+    runner: &Runner,
+    hooks: &HookRegistry,
+) -> Result<(), StartError> {
     check_trust(runner, hooks)?;
     check_agreement(gate_agreement::check(project, runner)?)
 }
@@ -1211,7 +1215,7 @@ pub(crate) struct Clock {
 impl Clock {
     pub(crate) const TICK: Duration = Duration::from_secs(1);
 
-    pub fn new(directory: &Path, before_ms: u64, rested_ms: Arc<AtomicU64>) -> Clock {
+    pub(crate) fn new(directory: &Path, before_ms: u64, rested_ms: Arc<AtomicU64>) -> Clock {
         Clock { path: directory.join(CLOCK), before_ms, began: Instant::now(), rested_ms }
     }
 

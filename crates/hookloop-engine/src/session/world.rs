@@ -8,7 +8,6 @@ use hookloop_core::session::LimitDecision;
 use hookloop_core::session::Session;
 use hookloop_core::session::TurnKind;
 use hookloop_core::session::stop::ClaimJudge;
-use hookloop_core::session::stop::ValidationResult;
 use hookloop_core::task::Task;
 use hookloop_store::log::StoredEvent;
 

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hookloop_config::ids::fresh_id;
 use hookloop_process::WriteOptions;
 use hookloop_process::write_whole;
 use hookloop_store::view::NotificationRow;

@@ -56,7 +56,7 @@ impl<'c> Door<'c> {
             }
             Way::Desktop => {
                 let path = environment.iter().find(|(name, _)| name == "PATH");
-                if !path.is_some_and(|(_, path)| find_program(NOTIFY_SEND, path).is_some()) {
+                if path.is_none_or(|(_, path)| find_program(NOTIFY_SEND, path).is_none()) {
                     return Err(format!("there is no {NOTIFY_SEND} in PATH"));
                 }
                 None

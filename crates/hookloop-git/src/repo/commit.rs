@@ -77,7 +77,7 @@ pub(super) struct Identity {
 
 impl Identity {
     /// Without what would end a name or an address; nobody's is ours.
-    pub fn new(name: Option<&str>, email: Option<&str>) -> Identity {
+    pub(super) fn new(name: Option<&str>, email: Option<&str>) -> Identity {
         let clean = |text: Option<&str>, none: &str| {
             let fits = |c: &char| !c.is_control() && !"<>".contains(*c);
             let text: String = text.unwrap_or_default().chars().filter(fits).collect();

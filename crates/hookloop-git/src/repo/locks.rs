@@ -69,7 +69,7 @@ pub(super) struct LockWait {
 }
 
 impl LockWait {
-    pub fn new() -> LockWait {
+    pub(super) fn new() -> LockWait {
         LockWait { began: Instant::now(), pause: LOCK_PAUSE_MIN }
     }
 

@@ -143,7 +143,7 @@ impl Asker<'_> {
     }
 
     /// Keeps a commit that is about to be in no branch any more. Returns the ref that has it.
-    pub fn keep(&self, task: &TaskId, commit: &Commit) -> Result<String, RepoError> {
+    pub(super) fn keep(&self, task: &TaskId, commit: &Commit) -> Result<String, RepoError> {
         let under = format!("refs/hookloop/kept/{task}/");
         let args =
             ["for-each-ref", "--sort=version:refname", "--format=%(objectname) %(refname)", "--"];

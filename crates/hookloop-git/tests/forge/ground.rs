@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use hookloop_engine::forge::MergeMethod;
+use hookloop_git::forge::MergeMethod;
 use hookloop_git::forge::MergeWish;
-use hookloop_git::forge::Method;
 use hookloop_git::forge::Wish;
 use hookloop_git::forge::github::GitHub;
 use hookloop_git::forge::github::GitHubSettings;

@@ -6,12 +6,12 @@ use hookloop_config::effective::Rules;
 use hookloop_core::gate_ledger::GateLedger;
 use hookloop_core::gate_ledger::GateList;
 use hookloop_core::gate_ledger::GateRecord;
-use hookloop_core::hook::HookHandler;
 use hookloop_core::hook::Hook;
+use hookloop_core::hook::HookHandler;
 use hookloop_core::hook::HookSource;
 use hookloop_core::options::OnFailure;
-use hookloop_core::point::PointKind;
 use hookloop_core::point::Point;
+use hookloop_core::point::PointKind;
 use serde_json::Value;
 use serde_json::json;
 

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::client::JetStreamLog;
 use super::error::JetStreamError;
-use crate::hex;
 use crate::log::{LogError, Seq};
 use crate::snapshot::{SnapshotStore, ViewSnapshot};
 
@@ -119,4 +118,3 @@ impl JetStreamLog {
         self.0.ask_patiently(&purge, &Bytes::from(filter.to_string())).await.map(drop)
     }
 }
-

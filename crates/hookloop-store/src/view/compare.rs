@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use hookloop_core::digest::hex;
 use hookloop_core::excerpt::first_chars;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Rows, Statement};

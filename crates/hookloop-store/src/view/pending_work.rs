@@ -80,7 +80,13 @@ impl View<'_> {
         let damaged = |error| LogError::damaged(0, format!("run `{id}` in the view: {error}"));
         let steps = serde_json::from_str(&steps).map_err(damaged)?;
         let cause = cause.map(|json| serde_json::from_str(&json)).transpose().map_err(damaged)?;
-        Ok(Some(WorkflowRun { id: RunId(id), workflow, steps, next_step: next_step as usize, cause }))
+        Ok(Some(WorkflowRun {
+            id: RunId(id),
+            workflow,
+            steps,
+            next_step: next_step as usize,
+            cause,
+        }))
     }
 
     /// Counts the workflow runs that are in progress.

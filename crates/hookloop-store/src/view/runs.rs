@@ -1,7 +1,7 @@
 //! Counts, results and durations of hook runs.
 
-use hookloop_core::hook_status::HookStatus;
 use hookloop_core::event::HookRan;
+use hookloop_core::hook_status::HookStatus;
 use rusqlite::params;
 
 use super::fold::ViewFold;

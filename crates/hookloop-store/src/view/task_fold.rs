@@ -1,7 +1,7 @@
 //! Events of a task into the tables.
 
 use hookloop_core::claim::ReleaseReason;
-use hookloop_core::event::{TaskDependency, Event, EventBody, RemovedDependency};
+use hookloop_core::event::{Event, EventBody, RemovedDependency, TaskDependency};
 use hookloop_core::id::TaskId;
 use hookloop_core::task::TaskSpec;
 use rusqlite::params;

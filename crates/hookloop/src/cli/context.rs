@@ -11,14 +11,14 @@ use hookloop_engine::kept::{AfterLoss, Kept, Surroundings};
 use hookloop_engine::project::Project;
 use hookloop_fleet::telemetry::Exporter;
 
+use super::trace_notices::{TraceNotices, conclude};
+use super::{ColourChoice, GlobalArgs};
 use crate::environment::{caller, directory, machine, scope, state_home, surroundings};
 use crate::error::{CliError, Result};
 use crate::logs::Logger;
 use crate::mcp::ProjectOpener;
 use crate::output::CommandOutput;
 use crate::tui::ScreenContent;
-use super::trace_notices::{TraceNotices, conclude};
-use super::{ColourChoice, GlobalArgs};
 
 /// The state that every command starts from.
 pub(crate) struct CommandContext {

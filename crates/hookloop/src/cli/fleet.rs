@@ -1,6 +1,5 @@
 //! `hookloop fleet`
 
-use hookloop_core::excerpt::clipped_chars;
 use hookloop_core::fleet::FleetOrder;
 use hookloop_core::fleet::FleetOrdered;
 use hookloop_core::fleet::FleetScope;
@@ -147,7 +146,12 @@ pub(super) fn open(context: &mut CommandContext) -> Result<Fleet> {
     Ok(fleet)
 }
 
-fn order(context: &mut CommandContext, fleet: &Fleet, order: FleetOrder, args: OrderArgs) -> Result {
+fn order(
+    context: &mut CommandContext,
+    fleet: &Fleet,
+    order: FleetOrder,
+    args: OrderArgs,
+) -> Result {
     let OrderArgs { scope, reason } = args;
     if let Some(reason) = &reason
         && reason.len() > REASON_MAX

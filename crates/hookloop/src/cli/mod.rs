@@ -48,14 +48,6 @@ mod worktrees;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use hookloop_config::paths as place;
-use hookloop_config::paths::Place;
-use hookloop_config::policy::PolicyFile;
-use hookloop_config::policy::SYSTEM_FILE;
-use hookloop_config::user::BadStoreName;
-use hookloop_config::user::User;
-use hookloop_engine::error::EngineError;
-use hookloop_fleet::telemetry::Exporter;
 
 use crate::error::Result;
 use context::CommandContext;

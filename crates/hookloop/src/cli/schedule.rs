@@ -241,7 +241,12 @@ fn existing(project: &Project, name: &ScheduleName) -> Result<ScheduleStanding> 
 }
 
 /// Gives an order about a schedule, and shows how it stands.
-fn order(context: &mut CommandContext, name: ScheduleName, verb: &str, ask: ScheduleCommand) -> Result {
+fn order(
+    context: &mut CommandContext,
+    name: ScheduleName,
+    verb: &str,
+    ask: ScheduleCommand,
+) -> Result {
     let project = context.project()?;
     project.execute(&Order::Schedule { name: name.clone(), ask })?;
     let standing = existing(&project, &name)?;

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use crate::cli::context::CommandContext;
 use crate::error::Result;
 use crate::output::{CommandOutput, DIM, state_style};
-use crate::present::now;
 use crate::present;
+use crate::present::now;
 use crate::sanitize::plain;
 
 /// Tasks on their way into the base that are shown.

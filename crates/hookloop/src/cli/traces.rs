@@ -8,7 +8,6 @@ use hookloop_engine::session::open;
 use hookloop_fleet::telemetry::Exporter;
 use hookloop_fleet::telemetry::Figures;
 use hookloop_fleet::telemetry::Misfit;
-use hookloop_fleet::telemetry::News;
 use hookloop_fleet::telemetry::Target;
 use hookloop_fleet::telemetry::export::Listener;
 use hookloop_fleet::telemetry::settings;

@@ -1,11 +1,6 @@
 //! `hookloop why`
 
 use hookloop_core::id::TaskId;
-use hookloop_core::inbox::ProblemSubject;
-use hookloop_core::session::SessionLimit;
-use hookloop_core::session::SessionOutcome;
-use hookloop_core::session::SessionPhase;
-use hookloop_core::session::SessionPlan;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;

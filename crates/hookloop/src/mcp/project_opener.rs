@@ -13,9 +13,9 @@ use hookloop_engine::kept::Surroundings;
 use hookloop_engine::project::Project;
 use hookloop_hooks::trust;
 
+use super::refusal::ToolRefusal;
 use crate::environment::{directory, state_home, surroundings, user_name};
 use crate::error::CliError;
-use super::refusal::ToolRefusal;
 
 /// Opens a project, which need not exist yet.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use hookloop_engine::guest::desk::Desk;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::real::Stop;
 
-use crate::error::CliError;
 use super::blocking_pool::{BlockingPool, WorkReply};
 use super::project_opener::ProjectOpener;
 use super::refusal::ToolRefusal;
+use crate::error::CliError;
 
 /// The longest time that closing the store may take.
 const LEAVE_MAX: Duration = Duration::from_millis(200);

@@ -2,7 +2,7 @@
 
 use hookloop_core::delivery::Submission;
 use hookloop_core::session::facts::{GatesJudged, SubmitJudged};
-use hookloop_core::session::{StopDecision, StopDecided, SubmitVerdict, JointVerdict, stop};
+use hookloop_core::session::{JointVerdict, StopDecided, StopDecision, SubmitVerdict, stop};
 
 use super::names::{short_hash, some};
 use super::{StepSeverity, StepText};
@@ -11,7 +11,9 @@ use crate::sanitize::plain;
 /// Describes the joint verdict of the gates.
 pub(super) fn judged(judged: &GatesJudged) -> StepText {
     let (severity, text) = match &judged.verdict {
-        JointVerdict::Pass if judged.gates == 0 => (StepSeverity::Plain, "no gates to pass".to_owned()),
+        JointVerdict::Pass if judged.gates == 0 => {
+            (StepSeverity::Plain, "no gates to pass".to_owned())
+        }
         JointVerdict::Pass => {
             let tree = judged.tree.as_deref();
             let tree =

@@ -2,7 +2,7 @@
 
 use hookloop_core::session::facts::GatesJudged;
 use hookloop_core::session::plan::counted;
-use hookloop_core::session::{SessionLimit, SessionOutcome, Session, TurnEnded};
+use hookloop_core::session::{Session, SessionLimit, SessionOutcome, TurnEnded};
 
 use super::StepSeverity;
 use super::names::some;
@@ -68,7 +68,9 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (StepSeverity, String, 
         Some(SessionOutcome::Cancelled) if session.plan.worker.is_none() => {
             (StepSeverity::Bad, format!("cancelled after {count}"), resume)
         }
-        Some(SessionOutcome::Cancelled) => (StepSeverity::Bad, format!("cancelled after {count}"), log),
+        Some(SessionOutcome::Cancelled) => {
+            (StepSeverity::Bad, format!("cancelled after {count}"), log)
+        }
         Some(SessionOutcome::Interrupted) => {
             (StepSeverity::Bad, format!("interrupted after {count}"), log)
         }

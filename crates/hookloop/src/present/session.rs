@@ -1,7 +1,7 @@
 //! A session's work, state and stop conditions in words.
 
 use hookloop_core::session::SessionState;
-use hookloop_core::session::{SessionPlan, StopWhen, SessionWork};
+use hookloop_core::session::{SessionPlan, SessionWork, StopWhen};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
@@ -23,7 +23,9 @@ pub(crate) fn stop_when(plan: &SessionPlan) -> String {
 /// Returns the work of a session.
 pub(crate) fn work(work: &SessionWork) -> String {
     match work {
-        SessionWork::Prompt(prompt) => plain(prompt.lines().next().unwrap_or_default()).into_owned(),
+        SessionWork::Prompt(prompt) => {
+            plain(prompt.lines().next().unwrap_or_default()).into_owned()
+        }
         SessionWork::Spec(path) => format!("spec {}", plain(path)),
         SessionWork::Tasks => "tasks".to_owned(),
         SessionWork::Task(id) => format!("task {id}"),

@@ -1,17 +1,17 @@
 //! An event or a step of a session in words, the same for all front ends.
 
-use hookloop_core::hook_status::HookStatus;
 use hookloop_core::event::{EventBody, HookRan, ReactionFailed};
+use hookloop_core::hook_status::HookStatus;
 use hookloop_core::inbox::one_line;
 use hookloop_core::promise::Promise;
 use hookloop_core::purse::Shortage;
 use hookloop_core::session::facts::{
-    CompletionClaimed, IterationStarted, TaskExit, PipedOutput, RetryLimitAnswered, SessionResumed, TaskLeft,
-    TaskTaken, WorktreeRecreated,
+    CompletionClaimed, IterationStarted, PipedOutput, RetryLimitAnswered, SessionResumed, TaskExit,
+    TaskLeft, TaskTaken, WorktreeRecreated,
 };
 use hookloop_core::session::plan::counted;
-use hookloop_core::session::timeline::{TimelineStep, StepContent};
-use hookloop_core::session::{LimitDecision, SessionLimits, Receipt, SessionReopened, TurnKind};
+use hookloop_core::session::timeline::{StepContent, TimelineStep};
+use hookloop_core::session::{LimitDecision, Receipt, SessionLimits, SessionReopened, TurnKind};
 
 use super::names::short_hash;
 use super::time::duration;
@@ -54,8 +54,12 @@ impl StepText {
 pub(crate) fn step(step: &TimelineStep, limits: &SessionLimits) -> StepText {
     match &step.what {
         StepContent::Hook(ran) => hook(ran),
-        StepContent::Turn { kind, ended: Some(ended), .. } => turn::ended(ended, turn::title(*kind)),
-        StepContent::Turn { kind, ended: None, .. } => turn::unfinished(*kind, step.ended.is_some()),
+        StepContent::Turn { kind, ended: Some(ended), .. } => {
+            turn::ended(ended, turn::title(*kind))
+        }
+        StepContent::Turn { kind, ended: None, .. } => {
+            turn::unfinished(*kind, step.ended.is_some())
+        }
         StepContent::Piped(text) => piped(text),
         StepContent::ReactionFailed(failed) => reaction(failed),
         StepContent::Decided(decided) => gates::decided(decided),

@@ -2,7 +2,6 @@
 
 use hookloop_core::id::SessionId;
 use hookloop_core::inbox::ProblemKey;
-use hookloop_core::session::LimitDecision;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::editor::{TextEdit, TextEditor};

@@ -164,10 +164,10 @@ impl ScreenState {
         match self.view {
             ScreenView::Session => {
                 let shown = self.shown.as_ref()?;
-                Some((shown.id.clone(), shown.state.clone()))
+                Some((shown.id.clone(), shown.state))
             }
             ScreenView::Sessions => {
-                self.session_line().map(|line| (line.row.id.clone(), line.state.clone()))
+                self.session_line().map(|line| (line.row.id.clone(), line.state))
             }
             ScreenView::Tasks => of_list(self.task()?.session.as_ref()?),
             ScreenView::Problems => of_list(self.problem()?.matter.session()?),
@@ -416,7 +416,9 @@ fn leaf_of(what: &StepContent) -> Option<PagerSource> {
             let text = format!("── final message ──\n{}\n", ended.message);
             PagerSource { title, text, artifact: ended.artifact.clone() }
         }
-        StepContent::Piped(piped) => PagerSource { title, text: piped.text.clone(), artifact: None },
+        StepContent::Piped(piped) => {
+            PagerSource { title, text: piped.text.clone(), artifact: None }
+        }
         StepContent::Receipt(receipt) => {
             let text = serde_json::to_string_pretty(receipt).unwrap_or_default();
             PagerSource { title, text, artifact: None }

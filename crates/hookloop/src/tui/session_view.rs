@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, Subject};
-use hookloop_core::session::SessionState;
-use hookloop_core::session::timeline::Timeline;
 use hookloop_core::session::Session;
 use hookloop_core::session::SessionPhase;
+use hookloop_core::session::SessionState;
+use hookloop_core::session::timeline::Timeline;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::now::{self, NowRecord};
@@ -107,7 +107,12 @@ impl SessionView {
         !more.is_empty()
     }
 
-    pub(super) fn shown(&self, row: &SessionRow, state: SessionState, machine: &str) -> SessionContent {
+    pub(super) fn shown(
+        &self,
+        row: &SessionRow,
+        state: SessionState,
+        machine: &str,
+    ) -> SessionContent {
         let heard = match (&self.hearing, self.session.phase.clone()) {
             (_, SessionPhase::Turn(_)) if open::is_of_guest(row) => AgentOutput::Guest,
             (_, SessionPhase::Turn(_)) if row.machine != machine => {

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use hookloop_core::id::SessionId;
-use hookloop_core::inbox::ProblemKey;
-use hookloop_core::session::LimitDecision;
 use hookloop_core::session::timeline::TimelinePart;
 use hookloop_core::session::timeline::TimelineStep;
 use hookloop_core::time::Timestamp;

@@ -1,7 +1,5 @@
 //! The steps of a session as lines.
 
-use hookloop_config::limits::Limits;
-use hookloop_core::event::NoData;
 use hookloop_core::hook_status::HookStatus;
 use hookloop_core::session::JointVerdict;
 use hookloop_core::session::Session;

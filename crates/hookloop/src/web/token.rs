@@ -5,7 +5,6 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use hookloop_core::digest::hex;
 use hookloop_process::WriteOptions;
 use hookloop_process::write_whole;
 use rustix::fs::OFlags;

@@ -101,7 +101,7 @@ fn is_loopback(host: &str) -> bool {
 pub(super) struct Route(String);
 
 impl Route {
-    pub fn new(parts: &[&str]) -> Route {
+    pub(super) fn new(parts: &[&str]) -> Route {
         let mut route = String::new();
         for part in parts {
             route.push('/');

@@ -48,7 +48,7 @@ pub(super) struct Pages<T> {
 }
 
 impl Client {
-    pub fn new(api: Api, token: &Token, http: HttpClient) -> Result<Client, ForgeError> {
+    pub(super) fn new(api: Api, token: &Token, http: HttpClient) -> Result<Client, ForgeError> {
         let limits = RequestLimits {
             connect: Some(CONNECT_WITHIN),
             total: Some(ANSWER_WITHIN),

@@ -84,9 +84,7 @@ impl Asked<'_> {
 
     /// What GitHub's own program has for this host, if it is there.
     fn of_gh(&self) -> Option<Token> {
-        if find_program("gh", self.variable("PATH")?).is_none() {
-            return None;
-        }
+        find_program("gh", self.variable("PATH")?)?;
         let argv = ["gh", "auth", "token", "--hostname", self.host].map(OsString::from).to_vec();
         let mut env = self.environment.to_vec();
         env.push(("GH_PROMPT_DISABLED".into(), "1".into()));

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use hookloop_config::paths::FILE_NAME;
 use hookloop_config::project_file::settings_from;
 
+use super::import_report::ImportReport;
+use super::merge::{MergeError, merge};
+use super::yaml;
 use crate::cli::context::CommandContext;
 use crate::cli::install::show_change;
 use crate::error::{CliError, Result};
 use crate::native::file;
-use super::import_report::ImportReport;
-use super::merge::{MergeError, merge};
-use super::yaml;
 
 /// The result for the configuration.
 pub(super) enum ConfigOutcome {

@@ -1,7 +1,5 @@
 //! Writes an imported configuration as YAML.
 
-use hookloop_config::paths::FILE_NAME;
-use hookloop_config::project_file::settings_from;
 use serde_json::{Map, Value};
 
 /// Words that YAML does not read as text.

@@ -3,7 +3,9 @@
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::session::plan::counted;
-use hookloop_core::session::{SessionLimit, SessionOutcome, SessionPhase, Session, TurnEnded, stop};
+use hookloop_core::session::{
+    Session, SessionLimit, SessionOutcome, SessionPhase, TurnEnded, stop,
+};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::inbox::decision_record::flag_of;
 use hookloop_engine::project::Project;
@@ -48,12 +50,14 @@ fn of_outcome(session: &Session) -> Vec<String> {
     let reason = match &session.outcome {
         Some(SessionOutcome::NeedsHuman { reason }) => reason.clone(),
         Some(SessionOutcome::Limit { limit: SessionLimit::Purse }) => return of_shortage(session),
-        Some(SessionOutcome::Limit { limit: SessionLimit::Cost }) if is_unpriced_limit(session) => format!(
-            "its limit of cost was reached: the cost of {} is unknown, and {} are allowed \
+        Some(SessionOutcome::Limit { limit: SessionLimit::Cost }) if is_unpriced_limit(session) => {
+            format!(
+                "its limit of cost was reached: the cost of {} is unknown, and {} are allowed \
              (`--max-unpriced-turns`)",
-            counted(session.unpriced_turns, "turn", "turns"),
-            limits.unpriced_turns
-        ),
+                counted(session.unpriced_turns, "turn", "turns"),
+                limits.unpriced_turns
+            )
+        }
         Some(SessionOutcome::Limit { limit }) => session.limit_reached(*limit),
         Some(SessionOutcome::Complete { unproven: true }) => {
             "gates said no, and the work was accepted as it is".to_owned()
@@ -69,7 +73,9 @@ fn of_outcome(session: &Session) -> Vec<String> {
             "its gates passed on the files as they were then".to_owned()
         }
         Some(SessionOutcome::Cancelled) => "a person stopped it".to_owned(),
-        Some(SessionOutcome::Interrupted) => "its program died, and another session was begun".to_owned(),
+        Some(SessionOutcome::Interrupted) => {
+            "its program died, and another session was begun".to_owned()
+        }
         None => of_phase(session),
     };
     vec![reason]
@@ -147,7 +153,9 @@ pub(super) fn of_phase(session: &Session) -> String {
         SessionPhase::Turn(_) => format!("iteration {}: the agent has the turn", session.iteration),
         SessionPhase::Gating => "its gates are asked".to_owned(),
         SessionPhase::Paused => "somebody asked for a pause".to_owned(),
-        SessionPhase::AtRetryLimit => "the retry limit is reached: it waits for a person".to_owned(),
+        SessionPhase::AtRetryLimit => {
+            "the retry limit is reached: it waits for a person".to_owned()
+        }
         SessionPhase::Ready if session.waits > 0 => match session.wait_until_ms {
             Some(ms) => {
                 let until = Timestamp(i64::try_from(ms).unwrap_or(i64::MAX));

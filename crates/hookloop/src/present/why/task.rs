@@ -39,7 +39,8 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<StateReasons> {
         TaskState::Blocked => {
             let obstacle = task.obstacle.as_ref().map(|obstacle| obstacle.reason.clone());
             let reasons = vec![obstacle.unwrap_or_else(|| "nobody said why".to_owned())];
-            let problem = project.read(|view| view.problem_of(&ProblemSubject::Task(id.clone())))?;
+            let problem =
+                project.read(|view| view.problem_of(&ProblemSubject::Task(id.clone())))?;
             let next = match problem {
                 Some(problem) => format!("hookloop inbox show {}", problem.key),
                 None => format!("hookloop task unblock {id}"),

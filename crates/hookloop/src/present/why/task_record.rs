@@ -6,7 +6,7 @@ use hookloop_core::claim::{Claim, ReleaseReason};
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, Subject, TaskId};
 use hookloop_core::session::plan::counted;
-use hookloop_core::session::{SessionPlan, Receipt, Session};
+use hookloop_core::session::{Receipt, Session, SessionPlan};
 use hookloop_engine::project::Project;
 
 use super::RECORD_MAX;

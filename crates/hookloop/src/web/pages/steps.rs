@@ -1,13 +1,9 @@
 //! The steps of an iteration, with links to their output if this machine has it.
 
-use hookloop_core::excerpt::first_chars;
 use hookloop_core::session::JointVerdict;
-use hookloop_core::session::LimitDecision;
 use hookloop_core::session::SessionLimits;
-use hookloop_core::session::StopDecision;
 use hookloop_core::session::TurnEnded;
 use hookloop_core::session::TurnResult;
-use hookloop_core::session::facts::TaskExit;
 use hookloop_core::session::plan::CompactCount;
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::timeline::PartKind;
@@ -59,7 +55,12 @@ struct OutputLink {
     link: String,
 }
 
-pub(super) fn part(visit: &PageVisit<'_>, part: &TimelinePart, limits: &SessionLimits, shown: PartPlace) -> Value {
+pub(super) fn part(
+    visit: &PageVisit<'_>,
+    part: &TimelinePart,
+    limits: &SessionLimits,
+    shown: PartPlace,
+) -> Value {
     let skipped = part.steps.len().saturating_sub(STEPS_MAX);
     let steps: Vec<StepLine> =
         part.steps.iter().skip(skipped).map(|step| line(visit, step, limits)).collect();

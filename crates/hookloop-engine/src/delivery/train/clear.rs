@@ -221,7 +221,10 @@ impl Train<'_> {
                 None => {}
             }
             let runs = self.run(std::slice::from_ref(&hook), &Point::BeforeMerge, car, &at);
-            let Some(run) = runs.into_iter().next() else { continue };
+            let Some(run) = runs.into_iter().next() else {
+                self.wait(car, format!("the gate `{}` gave no result", hook.name));
+                return Ok(false);
+            };
             if self.is_cancelled() {
                 return Ok(false);
             }

@@ -15,10 +15,6 @@ use crate::error::Result;
 const ON_A_PAGE: usize = 50;
 const PAGES_MAX: usize = 100_000;
 
-/// States of the filter.
-const STATES: [&str; 7] =
-    ["running", "paused", "complete", "needs_human", "limit", "cancelled", "interrupted"];
-
 const LIST: PagePart = PagePart::new("list", "Sessions", &[Topic::Sessions]).every(10);
 
 pub(in super::super) fn sessions(visit: &PageVisit<'_>) -> Result<String> {

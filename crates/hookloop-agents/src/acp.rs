@@ -76,7 +76,7 @@ const MINUTE_MARGIN: Duration = Duration::from_secs(1);
 
 /// How an agent is started, and what it may do.
 #[derive(Clone, Debug)]
-pub struct AcpSettings {
+pub(crate) struct AcpSettings {
     /// The known agent that it is.
     pub base: Option<&'static str>,
     /// The program that speaks the protocol, and its arguments.
@@ -126,14 +126,14 @@ impl From<&Settings> for AcpSettings {
 
 /// An agent that speaks the protocol.
 #[derive(Debug)]
-pub struct Acp {
+pub(crate) struct Acp {
     settings: AcpSettings,
     /// The last conversation that began here, and when its first turn ended.
     begun: Option<(String, SystemTime)>,
 }
 
 impl Acp {
-    pub fn new(settings: AcpSettings) -> Acp {
+    pub(crate) fn new(settings: AcpSettings) -> Acp {
         Acp { settings, begun: None }
     }
 }

@@ -28,12 +28,12 @@ const MEMORY_MAX: u64 = 256 * 1024;
 const BUDGET_EXHAUSTED: &str = "budget_exhausted";
 
 #[derive(Debug)]
-pub struct Claude {
+pub(crate) struct Claude {
     settings: Settings,
 }
 
 impl Claude {
-    pub fn new(settings: Settings) -> Claude {
+    pub(crate) fn new(settings: Settings) -> Claude {
         Claude { settings }
     }
 

@@ -15,12 +15,12 @@ use super::tools::{SERVER, Tools};
 use super::{Agent, Order, Report, Update, environment};
 
 #[derive(Debug)]
-pub struct Codex {
+pub(crate) struct Codex {
     settings: Settings,
 }
 
 impl Codex {
-    pub fn new(settings: Settings) -> Codex {
+    pub(crate) fn new(settings: Settings) -> Codex {
         Codex { settings }
     }
 

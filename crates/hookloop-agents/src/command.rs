@@ -26,12 +26,12 @@ use super::why;
 
 /// A program that knows nothing of us.
 #[derive(Debug)]
-pub struct Command {
+pub(crate) struct Command {
     settings: Settings,
 }
 
 impl Command {
-    pub fn new(settings: Settings) -> Command {
+    pub(crate) fn new(settings: Settings) -> Command {
         Command { settings }
     }
 }

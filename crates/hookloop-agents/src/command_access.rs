@@ -6,7 +6,7 @@ use hookloop_config::agents::{Dialect, Permissions, Settings};
 use hookloop_core::excerpt::first_names;
 
 /// The kind of tools of the Agent Client Protocol that run commands.
-pub const ACP_EXECUTE: &str = "execute";
+pub(crate) const ACP_EXECUTE: &str = "execute";
 /// Rules for Claude Code's tool that runs commands.
 const BASH: &str = "Bash";
 /// Commands that a sentence names.

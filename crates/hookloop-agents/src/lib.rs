@@ -173,7 +173,7 @@ pub enum BadAgent {
 
 /// Who is there when nobody is to be asked.
 #[derive(Debug)]
-pub struct Nobody;
+pub(crate) struct Nobody;
 
 impl Agent for Nobody {
     fn turn(&mut self, _: &ExecContext, _: &Order<'_>, _: &mut dyn FnMut(Update<'_>)) -> Report {

@@ -47,18 +47,18 @@ struct Turn {
 
 /// An agent that does what a file says.
 #[derive(Debug)]
-pub struct Scripted {
+pub(crate) struct Scripted {
     turns: Vec<Turn>,
 }
 
 impl Scripted {
-    pub fn load(path: &Path) -> Result<Scripted, BadAgent> {
+    pub(crate) fn load(path: &Path) -> Result<Scripted, BadAgent> {
         let wrong = |why: String| BadAgent::Script { path: path.to_owned(), why };
         let text = read_text(path, FILE_MAX).map_err(wrong)?;
         Scripted::parse(&text).map_err(wrong)
     }
 
-    pub fn parse(text: &str) -> Result<Scripted, String> {
+    pub(crate) fn parse(text: &str) -> Result<Scripted, String> {
         let turns: Vec<Turn> = serde_json::from_str(text).map_err(|error| error.to_string())?;
         match turns.is_empty() {
             true => Err("it has no turns".to_owned()),

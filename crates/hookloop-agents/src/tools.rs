@@ -7,7 +7,7 @@ use hookloop_hooks::exec_context::ExecContext;
 use serde_json::{Value, json};
 
 /// What agents call the server.
-pub const SERVER: &str = "hookloop";
+pub(crate) const SERVER: &str = "hookloop";
 
 /// The tools of the server. None of them runs a command, or changes a file.
 pub const TOOLS: [&str; 14] = [
@@ -63,7 +63,7 @@ impl Tools {
 }
 
 /// Whether what an agent asks for, by the title that it has for it, is a tool of ours.
-pub fn is_ours(title: &str) -> bool {
+pub(crate) fn is_ours(title: &str) -> bool {
     let shapes = |tool: &str| {
         [
             format!("mcp__{SERVER}__{tool}"),

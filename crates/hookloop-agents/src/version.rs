@@ -26,7 +26,7 @@ use hookloop_process::write_whole;
 use serde::{Deserialize, Serialize};
 
 /// An agent that has not said its version by then counts as one that does not say.
-pub const VERSION_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const VERSION_WITHIN: Duration = Duration::from_secs(10);
 /// The answers that are kept, below the state directory of a project.
 const KEPT: &str = "agent-versions.json";
 const KEPT_BYTES_MAX: u64 = 64 * 1024;
@@ -68,7 +68,10 @@ pub fn check_line(settings: &Settings, line: Option<&str>) -> Result<(), Version
 }
 
 /// Fails if the installed agent is too old.
-pub fn check_version(settings: &Settings, runner: &ExecContext) -> Result<(), VersionTooOld> {
+pub(crate) fn check_version(
+    settings: &Settings,
+    runner: &ExecContext,
+) -> Result<(), VersionTooOld> {
     let Some(known) = settings.known().filter(|known| known.minimum.is_some()) else {
         return Ok(());
     };

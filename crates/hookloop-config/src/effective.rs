@@ -153,7 +153,7 @@ pub struct Gatekeeper {
 /// The role of agents that do the work.
 pub const IMPLEMENTER: &str = "implementer";
 /// The role of agents that review it.
-pub const GATEKEEPER: &str = "gatekeeper";
+pub(crate) const GATEKEEPER: &str = "gatekeeper";
 
 /// What is different for tasks of a type, beside their hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

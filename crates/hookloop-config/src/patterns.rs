@@ -21,7 +21,7 @@ pub fn pattern(text: &str) -> Result<regex::Regex, String> {
 }
 
 /// Whether a pattern is of the project: of its real path, or of the URL that it was cloned from.
-pub fn is_project(pattern: &str, root: &Path, cloned_from: Option<&str>) -> bool {
+pub(crate) fn is_project(pattern: &str, root: &Path, cloned_from: Option<&str>) -> bool {
     let Ok(pattern) = glob(pattern) else { return false };
     // What leads elsewhere is not what it looks like.
     let is_plain = |url: &&str| {

@@ -22,7 +22,7 @@ use crate::yaml::ConfigError;
 pub const SYSTEM_FILE: &str = "/etc/hookloop/policy.yaml";
 
 /// How the names of a policy's gates begin. No other hook has such a name, nor such a group.
-pub const PREFIX: &str = "policy";
+pub(crate) const PREFIX: &str = "policy";
 /// What a policy calls agents that hookloop does not know, or that are started by another command.
 pub(crate) const KINDS: [&str; 3] = ["acp", "command", "scripted"];
 

@@ -9,10 +9,10 @@ use crate::located::{At, Line};
 use crate::patterns::is_project;
 
 /// Secrets that one file may name.
-pub const SECRETS_MAX: usize = 1_024;
+pub(crate) const SECRETS_MAX: usize = 1_024;
 
 /// The project that stands for all.
-pub const EVERY: &str = "*";
+pub(crate) const EVERY: &str = "*";
 
 /// Where a secret is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,7 +25,7 @@ use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
 
 /// The longest line of an import.
-pub const LINE_MAX: u64 = 1024 * 1024;
+pub(crate) const LINE_MAX: u64 = 1024 * 1024;
 /// Events that a batch of an import leaves free for reactions.
 const RESERVE: usize = 450;
 

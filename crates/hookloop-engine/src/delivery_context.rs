@@ -34,7 +34,7 @@ const TITLE_MAX: usize = 120;
 
 /// What delivery works with.
 #[derive(Debug)]
-pub struct Workshop<'r> {
+pub(crate) struct Workshop<'r> {
     pub(crate) repo: Repo<'r>,
     pub(crate) forge: Box<dyn Forge + Send + Sync>,
     pub(crate) requests: RequestSupport,
@@ -43,7 +43,7 @@ pub struct Workshop<'r> {
 
 /// Whether requests can be made for branches of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RequestSupport {
+pub(crate) enum RequestSupport {
     /// A forge takes them.
     Forge,
     /// There is no remote, or the remote is a directory: no forge is possible.

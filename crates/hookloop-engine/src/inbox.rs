@@ -34,7 +34,7 @@ const CANDIDATES: usize = 5;
 /// Notes, and checks that fail, that are shown with a problem.
 const SHOWN_MAX: usize = 10;
 /// The longest answer: what a note may have.
-pub const ANSWER_MAX_BYTES: usize = hookloop_core::remark::NOTE_MAX_BYTES;
+pub(crate) const ANSWER_MAX_BYTES: usize = hookloop_core::remark::NOTE_MAX_BYTES;
 
 #[derive(Debug, thiserror::Error)]
 pub enum InboxError {

@@ -24,7 +24,7 @@ use crate::project::Project;
 
 /// Claims of a task after which one that ends in silence is for a human: what kills everybody who takes it would be
 /// taken for ever.
-pub const CLAIMS_MAX: u64 = 20;
+pub(crate) const CLAIMS_MAX: u64 = 20;
 
 /// A process that swept last so long ago was not there meanwhile: what it saw before then is forgotten.
 const GAP_MAX: Duration = Duration::from_secs(20);

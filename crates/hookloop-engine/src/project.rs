@@ -63,7 +63,7 @@ pub trait FleetBudget: std::fmt::Debug + Send + Sync {
 }
 
 /// Whether the fleet's ledger has an event of a session.
-pub fn is_in_ledger(body: &EventBody) -> bool {
+pub(crate) fn is_in_ledger(body: &EventBody) -> bool {
     matches!(
         body,
         EventBody::SessionStarted(_)

@@ -31,7 +31,7 @@ use crate::seat::SeatHold;
 use crate::work::{Origin, Work};
 
 /// How long a command waits for another process to run the hooks of its events.
-pub const REACTIONS_WAIT: Duration = Duration::from_secs(60);
+pub(crate) const REACTIONS_WAIT: Duration = Duration::from_secs(60);
 /// Between two looks at whether it has.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Events that are read to report what another process's run of the hooks led to.

@@ -29,7 +29,7 @@ pub use ci::Step;
 pub use tools::Tool;
 
 /// Gates that are proposed at most. A repository with more of them needs a choice of directories.
-pub const GATES_MAX: usize = 24;
+pub(crate) const GATES_MAX: usize = 24;
 /// The longest part of a gate's name that tells its directory.
 const SLUG_MAX: usize = 60;
 /// The runner of gates that a workflow of CI told.

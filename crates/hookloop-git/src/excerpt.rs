@@ -98,7 +98,7 @@ fn acts_or_hides(character: char) -> bool {
 }
 
 /// Returns `bytes` without an incomplete character at the end.
-pub fn without_cut_end(bytes: &[u8]) -> &[u8] {
+pub(crate) fn without_cut_end(bytes: &[u8]) -> &[u8] {
     let Some(last) = bytes.utf8_chunks().last() else { return bytes };
     let cut = last.invalid();
     // Only an end that could continue is cut. Invalid bytes stay and become replacement characters.
@@ -109,7 +109,7 @@ pub fn without_cut_end(bytes: &[u8]) -> &[u8] {
 }
 
 /// Returns `bytes` without an incomplete character at the beginning.
-pub fn without_cut_start(bytes: &[u8]) -> &[u8] {
+pub(crate) fn without_cut_start(bytes: &[u8]) -> &[u8] {
     let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
     // A character has at most three such bytes. More are invalid text, which stays.
     let rest = bytes.iter().take(4).take_while(continues).count();

@@ -60,7 +60,7 @@ pub enum GitError {
 
 /// Replaces one index by a copy of another. The copy has the modification time of the original: git reads a
 /// file again if it is not older than the index, and takes every other file of the same size and time for unchanged.
-pub fn copy_index(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn copy_index(from: &Path, to: &Path) -> io::Result<()> {
     let new = to.with_extension(format!("{}.new", uuid::Uuid::new_v4().simple()));
     let mut source = File::open(from)?;
     // `create_new`: a file or link that somebody else put there is not followed.

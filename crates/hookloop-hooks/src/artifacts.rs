@@ -22,7 +22,7 @@ const AGE_MIN: Duration = Duration::from_secs(60 * 60);
 /// One run in so many looks whether there is too much.
 const LOOKED_ONE_IN: u8 = 16;
 /// What is shown of an output at most: half from its beginning, half from its end.
-pub const SHOWN_MAX: u64 = 1024 * 1024;
+pub(crate) const SHOWN_MAX: u64 = 1024 * 1024;
 /// Bytes of an output that are read at once to count its lines.
 const COUNTED_AT_ONCE: usize = 64 * 1024;
 /// And a process no more often than this.
@@ -38,7 +38,7 @@ struct Bounds {
 const BOUNDS: Bounds = Bounds { runs: RUNS_MAX, bytes: BYTES_MAX, age: AGE_MIN };
 
 /// A directory for the output of a run, which is made when there is some.
-pub fn fresh(state: &Path) -> PathBuf {
+pub(crate) fn fresh(state: &Path) -> PathBuf {
     let (directory, id) = (state.join(DIRECTORY), fresh_id());
     if id.0[15].is_multiple_of(LOOKED_ONE_IN) && is_time() {
         tidy(&directory, BOUNDS, SystemTime::now());
@@ -47,7 +47,7 @@ pub fn fresh(state: &Path) -> PathBuf {
 }
 
 /// The directory that an event names, if it is one of these: what a log says may have been written by anybody.
-pub fn find(state: &Path, named: &str) -> Option<PathBuf> {
+pub(crate) fn find(state: &Path, named: &str) -> Option<PathBuf> {
     let name = Path::new(named).file_name()?;
     let directory = state.join(DIRECTORY).join(name);
     let is_it = directory == Path::new(named) && directory.is_dir();

@@ -104,7 +104,7 @@ fn runs(hook: &Hook, point: &Point, task: Option<&Task>) -> Runs {
 }
 
 /// What a condition sees of a point and a task.
-pub fn values(point: &Point, task: Option<&Task>) -> Value {
+pub(crate) fn values(point: &Point, task: Option<&Task>) -> Value {
     json!({
         "point": point.name(),
         "event": point.name(),
@@ -113,7 +113,7 @@ pub fn values(point: &Point, task: Option<&Task>) -> Value {
 }
 
 /// A task as conditions and hook commands see it.
-pub fn task_value(task: &Task) -> Value {
+pub(crate) fn task_value(task: &Task) -> Value {
     let result = task.outcome.as_ref().and_then(|outcome| outcome.result.clone());
     json!({
         "id": task.id,

@@ -172,9 +172,9 @@ impl HookRun {
 }
 
 /// Why a hook does not run that nobody trusts as it is.
-pub const NOT_TRUSTED: &str = "it is not trusted";
+pub(crate) const NOT_TRUSTED: &str = "it is not trusted";
 
-pub const CHANGED: &str = "it changed since it was trusted";
+pub(crate) const CHANGED: &str = "it changed since it was trusted";
 
 /// The command that changes that, for people alone.
 const TRUST_COMMAND: &str = "hookloop hooks trust";

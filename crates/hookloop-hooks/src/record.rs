@@ -116,7 +116,7 @@ fn whole(stdout: &StreamOutput) -> Option<Cow<'_, [u8]>> {
 }
 
 /// What a run means, and what the log keeps of it.
-pub fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> HookRun {
+pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> HookRun {
     let printed = CapturedOutput {
         stdout: said.whole.as_deref().unwrap_or(&said.stdout),
         stderr: &said.stderr,

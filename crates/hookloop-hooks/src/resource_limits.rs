@@ -4,7 +4,7 @@ use hookloop_core::limits::{Limit, Limits};
 use hookloop_process::{ExceededLimit, ResourceLimits};
 
 /// Returns the limits of the job that runs a hook.
-pub fn of_hook(limits: Limits) -> ResourceLimits {
+pub(crate) fn of_hook(limits: Limits) -> ResourceLimits {
     let Limits { processes, memory_bytes, disk_bytes } = limits;
     ResourceLimits { processes, memory_bytes, disk_bytes }
 }

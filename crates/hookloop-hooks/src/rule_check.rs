@@ -19,10 +19,14 @@ const REPORT_MAX: u64 = 64 * 1024 * 1024;
 const NAMES_MAX: usize = 10;
 
 /// What has changed since the session began, with the lines of each file; none if that is not known.
-pub type Changes = Option<Vec<(String, u64)>>;
+pub(crate) type Changes = Option<Vec<(String, u64)>>;
 
 /// Whether a rule holds, and why not.
-pub fn holds(rule: &Rule, root: &Path, changes: impl FnOnce() -> Changes) -> Result<(), String> {
+pub(crate) fn holds(
+    rule: &Rule,
+    root: &Path,
+    changes: impl FnOnce() -> Changes,
+) -> Result<(), String> {
     match rule {
         Rule::File(path) => match root.join(path).is_file() {
             true => Ok(()),

@@ -14,9 +14,9 @@ use hookloop_process::Confinement;
 use hookloop_process::SandboxSupport;
 
 /// The project's directory, among the places of a sandbox.
-pub const WORKTREE: &str = "worktree";
+pub(crate) const WORKTREE: &str = "worktree";
 /// A directory that is made for the run and deleted after it.
-pub const TEMPORARY: &str = "tmp";
+pub(crate) const TEMPORARY: &str = "tmp";
 /// Where temporary files are, if the user does not say.
 const TEMPORARY_FILES: &str = "/tmp";
 

@@ -29,9 +29,9 @@ use hookloop_process::WhyNotStarted;
 use rustix::fs::OFlags;
 
 /// The longest that one may be.
-pub const LENGTH_MAX: usize = 64 * 1024;
+pub(crate) const LENGTH_MAX: usize = 64 * 1024;
 /// It reads a file, or asks a key ring.
-pub const COMMAND_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const COMMAND_WITHIN: Duration = Duration::from_secs(10);
 /// Why a secret can't be had. It has not a word of what was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the secret {name} can't be had from {reference} ({at}): {why}")]

@@ -71,7 +71,7 @@ pub enum NoTests {
 }
 
 /// All tests of the project at `root`; at least one. Their programs are looked for in `path`.
-pub fn detect(root: &Path, path: &OsStr) -> Result<Vec<TestCommand>, NoTests> {
+pub(crate) fn detect(root: &Path, path: &OsStr) -> Result<Vec<TestCommand>, NoTests> {
     detect_with(root, path, InheritedTools::default())
 }
 

@@ -333,7 +333,11 @@ impl Seen {
 }
 
 /// The definition of a hook that names these links and runs scripts of these digests.
-pub fn definition(hook: &Hook, named: &Named, scripts: BTreeMap<String, String>) -> Definition {
+pub(crate) fn definition(
+    hook: &Hook,
+    named: &Named,
+    scripts: BTreeMap<String, String>,
+) -> Definition {
     let sandbox = hook.options.sandbox.as_ref();
     Definition {
         name: hook.name.clone(),
@@ -352,12 +356,12 @@ pub fn definition(hook: &Hook, named: &Named, scripts: BTreeMap<String, String>)
     }
 }
 
-pub fn definition_digest(definition: &Definition) -> String {
+pub(crate) fn definition_digest(definition: &Definition) -> String {
     sha256_hex(serde_json::to_vec(definition).unwrap_or_default())
 }
 
 /// Where the agreed bytes of a script are kept.
-pub fn kept_path(state: &Path, digest: &str, name: &str) -> PathBuf {
+pub(crate) fn kept_path(state: &Path, digest: &str, name: &str) -> PathBuf {
     state.join(SCRIPTS).join(digest).join(file_name(name))
 }
 
@@ -376,7 +380,7 @@ pub fn needs_trust(hook: &Hook, seen: &Seen) -> bool {
 }
 
 /// Whether a hook starts a process or asks something outside.
-pub fn starts_something(hook: &Hook) -> bool {
+pub(crate) fn starts_something(hook: &Hook) -> bool {
     match hook.handler {
         HookHandler::Command(_) | HookHandler::Http { .. } | HookHandler::Gatekeepers { .. } => {
             true
@@ -396,7 +400,7 @@ fn is_weighty(hook: &Hook) -> bool {
 }
 
 /// Looks at all hooks that need the user's word.
-pub fn look_at_all(root: &Path, hooks: &HookRegistry) -> Result<Vec<Seen>, TrustError> {
+pub(crate) fn look_at_all(root: &Path, hooks: &HookRegistry) -> Result<Vec<Seen>, TrustError> {
     let mut all = Vec::new();
     for hook in hooks.list().iter().filter(|hook| is_weighty(hook)) {
         let seen = Seen::look(root, hook)?;

@@ -24,7 +24,7 @@ pub fn post(
 }
 
 /// Posts `input` to `url`.
-pub fn send(http: &HttpClient, url: &str, input: &Value, timeout: Duration) -> Said {
+pub(crate) fn send(http: &HttpClient, url: &str, input: &Value, timeout: Duration) -> Said {
     let begun = Instant::now();
     let said = |ended: ProcessExit, stdout: String, stderr: String| Said {
         left_out: Vec::new(),

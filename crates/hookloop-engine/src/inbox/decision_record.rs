@@ -100,7 +100,7 @@ pub struct DecisionRecord {
 }
 
 /// Reads the record of an inbox item. A session whose events are gone leaves it empty.
-pub fn read(project: &Project, problem: &Problem) -> Result<DecisionRecord, EngineError> {
+pub(crate) fn read(project: &Project, problem: &Problem) -> Result<DecisionRecord, EngineError> {
     let id = match &problem.key.about {
         ProblemSubject::Task(_) => SessionId::of_actor(&problem.by),
         ProblemSubject::Session(id) => Some(id.clone()),

@@ -66,7 +66,7 @@ const TASK_EVENTS_MAX: usize = 1_000;
 /// Blocked tasks that a reason names.
 const BLOCKED_NAMED: usize = 4;
 /// How long a task is held without a sign of life.
-pub const LEASE: std::time::Duration = std::time::Duration::from_secs(90);
+pub(crate) const LEASE: std::time::Duration = std::time::Duration::from_secs(90);
 
 /// A session that this program performs.
 #[expect(missing_debug_implementations, reason = "a world has none")]

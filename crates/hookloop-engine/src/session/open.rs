@@ -239,7 +239,7 @@ impl LimitChanges {
 
 /// A person's answer to a session that ended.
 #[derive(Clone, Copy, Debug)]
-pub struct ReopenAnswer<'a> {
+pub(crate) struct ReopenAnswer<'a> {
     /// The question that it answers.
     pub question: Option<&'a str>,
     pub text: &'a str,
@@ -416,7 +416,7 @@ pub fn start_as(
 }
 
 /// Lets a session that ended continue, with other limits and an answer for its next prompt. It is paused then.
-pub fn reopen(
+pub(crate) fn reopen(
     project: &Project,
     id: &SessionId,
     changes: &LimitChanges,
@@ -1239,7 +1239,7 @@ impl Clock {
 
 /// The files that decide what hooks are, as they were when a session began.
 #[derive(Debug, Default)]
-pub struct Drift {
+pub(crate) struct Drift {
     known: BTreeMap<PathBuf, Option<Stamp>>,
 }
 
@@ -1249,7 +1249,7 @@ type Stamp = (u64, u64, i64, i64);
 const OTHER: Stamp = (0, 0, 0, 0);
 
 impl Drift {
-    pub fn new(
+    pub(crate) fn new(
         runner: &Runner,
         config: &Path,
         hooks: &HookRegistry,
@@ -1278,7 +1278,7 @@ impl Drift {
     }
 
     /// Those that have changed since the last look.
-    pub fn look(&mut self) -> Vec<String> {
+    pub(crate) fn look(&mut self) -> Vec<String> {
         let mut changed = Vec::new();
         for (path, known) in &mut self.known {
             let now = stamp(path);

@@ -19,13 +19,13 @@ use minijinja::{Environment, UndefinedBehavior, Value, context};
 /// Steps that a template may take.
 const FUEL: u64 = 1_000_000;
 /// The longest template.
-pub const TEMPLATE_MAX: u64 = 256 * 1024;
+pub(crate) const TEMPLATE_MAX: u64 = 256 * 1024;
 /// Iterations without progress from which on the agent is told.
 const STALLED_TOLD: u32 = 2;
 /// The template of a review, whose text is made by the review itself.
-pub const REVIEW: &str = "{{ work }}\n";
+pub(crate) const REVIEW: &str = "{{ work }}\n";
 /// The template of a project that has none of its own.
-pub const TEMPLATE: &str = include_str!("prompt.jinja");
+pub(crate) const TEMPLATE: &str = include_str!("prompt.jinja");
 
 /// A gate as a prompt names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) fn is_check(hook: &Hook) -> bool {
 
 /// The parts of a prompt.
 #[derive(Clone, Copy, Debug)]
-pub struct Parts<'a> {
+pub(crate) struct Parts<'a> {
     pub session: &'a Session,
     pub kind: TurnKind,
     /// The prompt, or the text of the spec.
@@ -69,7 +69,7 @@ pub struct Parts<'a> {
 }
 
 /// Renders the prompt of a turn.
-pub fn render(template: &str, parts: &Parts<'_>) -> Result<String, String> {
+pub(crate) fn render(template: &str, parts: &Parts<'_>) -> Result<String, String> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(FUEL));

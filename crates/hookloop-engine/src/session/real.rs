@@ -226,8 +226,7 @@ impl Drop for Following {
 }
 
 /// Everything that a session touches.
-#[expect(missing_debug_implementations, reason = "an agent has none")]
-pub struct Real<'p, O> {
+pub(crate) struct Real<'p, O> {
     /// Runs the built-in hooks of a delivery.
     steps: &'p dyn DeliverySteps,
     runner: &'p Runner,
@@ -272,7 +271,7 @@ pub struct Real<'p, O> {
 
 /// What [`Real`] is made of.
 #[derive(Debug)]
-pub struct Surroundings<'p, O> {
+pub(crate) struct Surroundings<'p, O> {
     pub project: &'p Project,
     /// Runs the built-in hooks of a delivery.
     pub steps: &'p dyn DeliverySteps,
@@ -290,7 +289,7 @@ pub struct Surroundings<'p, O> {
 }
 
 impl<'p, O: Onlooker> Real<'p, O> {
-    pub fn new(around: Surroundings<'p, O>, crew: Crew) -> std::io::Result<Real<'p, O>> {
+    pub(crate) fn new(around: Surroundings<'p, O>, crew: Crew) -> std::io::Result<Real<'p, O>> {
         let Surroundings {
             project,
             steps,
@@ -350,10 +349,6 @@ impl<'p, O: Onlooker> Real<'p, O> {
         &self.board
     }
 
-    pub fn onlooker(&mut self) -> &mut O {
-        &mut self.onlooker
-    }
-
     /// What the work is, in words.
     fn work(&self, session: &Session) -> Result<String, String> {
         match &session.plan.work {
@@ -388,7 +383,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
     }
 
     /// Remembers what the files were when the session began, if one of its hooks wants to know.
-    pub fn remember_base_for(&mut self, hooks: &HookRegistry) {
+    pub(crate) fn remember_base_for(&mut self, hooks: &HookRegistry) {
         if hooks.list().iter().any(hookloop_hooks::hook_context::needs_changes) {
             self.base_tree();
         }

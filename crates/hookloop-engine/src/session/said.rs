@@ -17,7 +17,7 @@ const NAME: &str = "said-";
 /// The most that the file has. It begins anew then: what is said now matters to who looks on.
 const BYTES_MAX: u64 = 256 * 1024;
 /// What stands before a tool that the agent uses.
-pub const TOOL: &str = "→ ";
+pub(crate) const TOOL: &str = "→ ";
 
 /// The file of the turn that comes after those that ended. Who has the session's events knows its name, too.
 fn name(session: &Session) -> String {

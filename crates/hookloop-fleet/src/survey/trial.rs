@@ -30,8 +30,8 @@ use hookloop_process::Cancel;
 use super::{Gate, GateKind};
 
 /// What a gate that was not tried may take; and one that took longer than [`LONG`].
-pub const TIMEOUT: &str = "10m";
-pub const LONG_TIMEOUT: &str = "30m";
+pub(crate) const TIMEOUT: &str = "10m";
+pub(crate) const LONG_TIMEOUT: &str = "30m";
 const LONG: Duration = Duration::from_secs(120);
 /// What a gate may take to be tried.
 pub const TRIED_WITHIN: Duration = Duration::from_secs(300);

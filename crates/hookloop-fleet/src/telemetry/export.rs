@@ -31,7 +31,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(60);
 /// Sessions that wait to be shown. Of more, the oldest that are over are given up.
 const SESSIONS_MAX: usize = 1_024;
 /// How long a program waits at its end for what is not sent.
-pub const FINISH_MAX: Duration = Duration::from_secs(3);
+pub(crate) const FINISH_MAX: Duration = Duration::from_secs(3);
 
 /// What became of spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,7 +85,7 @@ struct State {
 
 /// A session is under way for as long as this is there.
 #[derive(Debug)]
-pub struct Watch {
+pub(crate) struct Watch {
     is_over: Arc<AtomicBool>,
     exporter: Exporter,
 }

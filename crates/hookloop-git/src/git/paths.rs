@@ -8,15 +8,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Lists files that were changed, are gone, or are new and not ignored, with a zero byte behind each.
-pub const CHANGED: [&str; 7] =
+pub(crate) const CHANGED: [&str; 7] =
     ["ls-files", "-z", "-m", "-d", "-o", "--exclude-standard", "--deduplicate"];
 /// Takes such a list in, but for what is in [`without_replaced`].
-pub const TAKE_IN: [&str; 6] = ["update-index", "-z", "--add", "--replace", "--remove", "--stdin"];
+pub(crate) const TAKE_IN: [&str; 6] =
+    ["update-index", "-z", "--add", "--replace", "--remove", "--stdin"];
 /// Takes files out that are in such a list.
-pub const TAKE_OUT: [&str; 4] = ["update-index", "-z", "--force-remove", "--stdin"];
+pub(crate) const TAKE_OUT: [&str; 4] = ["update-index", "-z", "--force-remove", "--stdin"];
 
 /// The paths, and apart from them those of files in whose place there is a directory now.
-pub fn without_replaced(top: &Path, paths: &[u8]) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn without_replaced(top: &Path, paths: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut kept, mut replaced) = (Vec::new(), Vec::new());
     for path in paths.split_inclusive(|byte| *byte == 0) {
         let name = path.strip_suffix(b"\0").unwrap_or(path);
@@ -32,7 +33,7 @@ pub fn without_replaced(top: &Path, paths: &[u8]) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// A repository further down is listed as a directory; it is not a part of this one.
-pub fn without_repositories(paths: &[u8]) -> Vec<u8> {
+pub(crate) fn without_repositories(paths: &[u8]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(paths.len());
     for path in paths.split_inclusive(|byte| *byte == 0) {
         if !path.ends_with(b"/\0") {

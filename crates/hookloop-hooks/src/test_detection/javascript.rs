@@ -146,7 +146,7 @@ pub fn workspace(project: &Project) -> Result<Option<MemberPatterns>, NoTests> {
 }
 
 /// Whether the project has a script of that name which does something.
-pub fn has_script(project: &Project, script: &str) -> Result<bool, NoTests> {
+pub(crate) fn has_script(project: &Project, script: &str) -> Result<bool, NoTests> {
     Ok(package(project)?.is_some_and(|package| package.script(script).is_some()))
 }
 

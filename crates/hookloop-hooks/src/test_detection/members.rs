@@ -75,7 +75,7 @@ pub fn resolved(base: &str, path: &str) -> Option<String> {
 }
 
 /// A file of the project as TOML, if it is there.
-pub fn toml(project: &Project, file: &str) -> Result<Option<Document<String>>, NoTests> {
+pub(crate) fn toml(project: &Project, file: &str) -> Result<Option<Document<String>>, NoTests> {
     let Some(text) = project.read(file)? else { return Ok(None) };
     let wrong = |error: toml_edit::TomlError| {
         unreadable(Path::new(file), &format!("is not valid TOML: {}", error.message()))
@@ -98,7 +98,7 @@ pub fn yaml<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T,
 }
 
 /// The value below these keys.
-pub fn value<'a>(document: &'a Document<String>, keys: &[&str]) -> Option<&'a Item> {
+pub(crate) fn value<'a>(document: &'a Document<String>, keys: &[&str]) -> Option<&'a Item> {
     let mut item = document.as_item();
     for key in keys {
         item = item.as_table_like()?.get(key)?;
@@ -107,7 +107,7 @@ pub fn value<'a>(document: &'a Document<String>, keys: &[&str]) -> Option<&'a It
 }
 
 /// The texts of a list; a single text is a list of one.
-pub fn texts(item: Option<&Item>) -> Vec<&str> {
+pub(crate) fn texts(item: Option<&Item>) -> Vec<&str> {
     match item {
         Some(item) => match item.as_array() {
             Some(array) => array.iter().filter_map(|value| value.as_str()).collect(),

@@ -82,7 +82,7 @@ pub fn launcher(project: &Project) -> Result<Launcher, NoTests> {
 
 /// The runner of the project's tests and its command, if there are tests. Tests have one runner: the ones that tox
 /// and nox start are the same tests in an environment of their own.
-pub fn tests(
+pub(crate) fn tests(
     project: &Project,
     path: &OsStr,
     inherited: Launcher,

@@ -156,6 +156,6 @@ impl Project {
     }
 }
 
-pub fn unreadable(file: &Path, why: &str) -> NoTests {
+pub(crate) fn unreadable(file: &Path, why: &str) -> NoTests {
     NoTests::Unreadable { file: file.display().to_string(), why: why.to_owned() }
 }

@@ -53,6 +53,15 @@ impl Who {
         }
     }
 
+    /// A limit of a turn in which the agent certainly begins to work, with three others on two cores.
+    pub(crate) fn turn_limit(self) -> &'static str {
+        match self {
+            // It takes 20 seconds of processor time to start.
+            Who::Opencode => "90s",
+            _ => "30s",
+        }
+    }
+
     /// Its own tool for writing a file.
     pub(crate) fn write(self, path: &Path, text: &str) -> Call {
         let whole = path.display().to_string();

@@ -29,7 +29,7 @@ fn delegated_hooks_leave_no_process_and_no_cgroup() {
     command.args(&first[1..]).args(["sh", "-c", IN_A_CGROUP, "sh"]);
     command.arg(std::env::current_exe().unwrap());
     let run = command
-        .args(["--ignored", "--exact", "cgroup::hooks_leave_no_process_and_no_cgroup"])
+        .args(["--ignored", "--exact", "hooks::cgroup::hooks_leave_no_process_and_no_cgroup"])
         .output()
         .unwrap();
     let out = String::from_utf8_lossy(&run.stdout);

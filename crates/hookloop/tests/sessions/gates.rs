@@ -519,11 +519,11 @@ fn a_reaction_that_can_not_start_leaves_an_event() {
 #[test]
 fn a_gate_that_times_out_in_silence_is_named_as_a_possible_watcher() {
     let hint = "does its command watch files or wait for input?";
-    for (command, is_quiet) in
-        [("sleep 600", true), ("while true; do echo tick; sleep 0.02; done", false)]
-    {
+    // The gate that prints has a long timeout: on a busy machine it may get no processor for a second.
+    let ticking = "while true; do echo tick; sleep 0.02; done";
+    for (command, timeout, is_quiet) in [("sleep 600", "700ms", true), (ticking, "4s", false)] {
         let config = format!(
-            "version: 1\nhooks:\n  stop:\n    - {{name: slow, command: '{command}', timeout: 700ms}}\n"
+            "version: 1\nhooks:\n  stop:\n    - {{name: slow, command: '{command}', timeout: {timeout}}}\n"
         );
         let sandbox = project(&config, &[]);
         let turns = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;

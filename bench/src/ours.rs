@@ -16,10 +16,7 @@ use hookloop_core::task::{TaskOutcome, TaskSpec};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::{ClaimRequest, Wanted};
 use hookloop_engine::project::Project;
-use hookloop_store::jetstream;
-use hookloop_store::jetstream::JetStreamLog;
-use hookloop_store::jetstream::NatsOptions;
-use hookloop_store::jetstream::ServerSafety;
+use hookloop_store::jetstream::{self, JetStreamLog, NatsOptions, ServerSafety};
 use hookloop_store::log::{EventLog, NewEvent, Seq};
 use hookloop_store::store::Store;
 

@@ -21,17 +21,9 @@ use hookloop_engine::claim::{ClaimRequest, Wanted};
 use hookloop_engine::dispatcher::{Dispatcher, Round};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
-use hookloop_fleet::fleet::Fleet;
-use hookloop_fleet::fleet::Presence;
-use hookloop_fleet::fleet::Running;
-use hookloop_fleet::fleet::Served;
-use hookloop_fleet::fleet::WorkerState;
-use hookloop_store::heartbeat::HeartbeatRecord;
-use hookloop_store::heartbeat::HeartbeatStore;
-use hookloop_store::heartbeat::HeldResource;
-use hookloop_store::jetstream::JetStreamLog;
-use hookloop_store::jetstream::NatsLinks;
-use hookloop_store::jetstream::NatsOptions;
+use hookloop_fleet::fleet::{Fleet, Presence, Running, Served, WorkerState};
+use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
+use hookloop_store::jetstream::{JetStreamLog, NatsLinks, NatsOptions};
 use hookloop_store::log::{
     AppendError, AppendOutcome, EventFollower, EventLog, LogError, NewEvent, Seq, StoredEvent,
 };

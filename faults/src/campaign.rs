@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use hookloop_config::effective::Rules;
 use hookloop_engine::project::Project;
-use hookloop_store::jetstream;
-use hookloop_store::jetstream::NatsOptions;
+use hookloop_store::jetstream::{self, NatsOptions};
 use hookloop_store::store::Store;
 use hookloop_testbed::{Cluster, poll};
+use hookloop_testkit::SeededRandom;
 
 use crate::check::{self, Findings};
 use crate::fleet::{Process, Site};
@@ -21,7 +21,6 @@ use crate::stream::{self, Stored};
 use crate::table::{self, Row};
 use crate::worker::Role;
 use crate::{claims, expiry};
-use hookloop_testkit::SeededRandom;
 
 const WORKERS: usize = 6;
 const DISPATCHERS: usize = 3;

@@ -23,21 +23,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use beats::Beats;
+use claims::Told;
 use hookloop_core::options::Length;
 use hookloop_testbed::github::State;
 use hookloop_testbed::{Cluster, poll};
+use hookloop_testkit::SeededRandom;
 use rustix::process::Signal;
+use strike::{Absence, Kind, Night};
+use verdict::{Base, Evidence, Fate, Found, Spread};
+use yard::{PROJECT, Task, Yard, git};
 
 use crate::check::{Findings, check_chains};
 use crate::history::now_ms;
 use crate::stream::{self, Stored};
 use crate::table;
-use beats::Beats;
-use claims::Told;
-use hookloop_testkit::SeededRandom;
-use strike::{Absence, Kind, Night};
-use verdict::{Base, Evidence, Fate, Found, Spread};
-use yard::{PROJECT, Task, Yard, git};
 
 /// Tasks of one worker at once: more than there is to do, so that whoever is left has a hand free for what others
 /// left lying. How many are worked on is up to the project (`wip`).

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use hookloop_testbed::network::Side;
 use hookloop_testbed::{Cluster, ClusterOptions, Disk, Placement, cut_power};
+use hookloop_testkit::SeededRandom;
 
 use crate::fleet::Process;
 use crate::history::now_ms;
 use crate::stream;
-use hookloop_testkit::SeededRandom;
 
 /// How often the leader is killed.
 const KILL_EVERY: Duration = Duration::from_secs(5);

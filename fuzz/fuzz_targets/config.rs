@@ -7,15 +7,11 @@ use std::path::{Component, Path};
 
 use hookloop_config::ConfigError;
 use hookloop_config::condition::Condition;
-use hookloop_config::project_file::Settings;
-use hookloop_config::project_file::settings_from;
-use hookloop_core::hook::Hook;
-use hookloop_core::hook::HookHandler;
-use hookloop_core::hook::HookSource;
+use hookloop_config::project_file::{Settings, settings_from};
+use hookloop_core::hook::{Hook, HookHandler, HookSource};
 use hookloop_core::options::{ATTEMPTS_MAX, EnvEntry, TIMEOUT_MAX_MS, is_dangerous_variable};
 use hookloop_core::point::PointKind;
-use hookloop_hooks::trust::Seen;
-use hookloop_hooks::trust::needs_trust;
+use hookloop_hooks::trust::{Seen, needs_trust};
 use libfuzzer_sys::fuzz_target;
 
 #[path = "../time.rs"]

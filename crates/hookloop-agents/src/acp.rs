@@ -18,33 +18,24 @@ mod permission;
 mod wire;
 
 use std::ffi::OsString;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{io, thread};
 
 use agent_client_protocol::v1::schema::{
     PromptResponse, RequestPermissionResponse, SessionId, StopReason,
 };
 use hookloop_config::agents::{Permissions, Settings};
 use hookloop_core::redact::Redactor;
-use hookloop_core::session::AgentConversation;
-use hookloop_core::session::AgentFault;
-use hookloop_core::session::TurnResult;
+use hookloop_core::session::{AgentConversation, AgentFault, TurnResult};
 use hookloop_git::excerpt;
-use hookloop_hooks::exec_context::ExecContext;
-use hookloop_hooks::exec_context::kept;
-use hookloop_hooks::exec_context::redacting;
+use hookloop_hooks::exec_context::{ExecContext, kept, redacting};
 use hookloop_hooks::resource_limits;
-use hookloop_process::Cancel;
-use hookloop_process::ExitReason;
-use hookloop_process::Job;
-use hookloop_process::JobResult;
-use hookloop_process::OutputFilter;
-use hookloop_process::OutputStream;
-use hookloop_process::ProcessError;
+use hookloop_process::{
+    Cancel, ExitReason, Job, JobResult, OutputFilter, OutputStream, ProcessError,
+};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::net::unix::pipe;
@@ -56,15 +47,9 @@ use self::account::{Account, Said};
 use self::client::{EVENTS_WAITING, Event, Outcome, Wanted};
 use self::permission::Guard;
 use self::wire::{Cutter, LINES_WAITING, Line};
-use super::Agent;
-use super::ERROR_MAX;
-use super::Order;
-use super::Report;
-use super::Update;
-use super::clipped;
-use super::environment;
 use super::faults::{FailedTurn, error_line, telling_line};
 use super::limits::rate_limit;
+use super::{Agent, ERROR_MAX, Order, Report, Update, clipped, environment};
 
 /// What an agent has to end by itself when it was answered and its input is closed.
 const END_GRACE: Duration = Duration::from_secs(1);

@@ -6,23 +6,10 @@ use hookloop_config::agents::Settings;
 use hookloop_core::promise::Scanner;
 use hookloop_core::session::{TurnResult, Usage};
 use hookloop_git::excerpt;
-use hookloop_hooks::exec_context::ExecContext;
-use hookloop_hooks::exec_context::kept;
-use hookloop_hooks::exec_context::redacting;
-use hookloop_process::ExitReason;
-use hookloop_process::Job;
-use hookloop_process::JobResult;
-use hookloop_process::OutputStream;
+use hookloop_hooks::exec_context::{ExecContext, kept, redacting};
+use hookloop_process::{ExitReason, Job, JobResult, OutputStream};
 
-use super::Agent;
-use super::MESSAGE_MAX;
-use super::Order;
-use super::Report;
-use super::Update;
-use super::environment;
-use super::failure;
-use super::stderr_line;
-use super::why;
+use super::{Agent, MESSAGE_MAX, Order, Report, Update, environment, failure, stderr_line, why};
 
 /// A program that knows nothing of us.
 #[derive(Debug)]

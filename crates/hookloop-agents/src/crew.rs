@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 use hookloop_config::agents::Settings;
 use hookloop_config::effective::Rules;
 use hookloop_core::price::TokenPrice;
-use hookloop_core::session::AgentFault;
-use hookloop_core::session::SessionPlan;
+use hookloop_core::session::{AgentFault, SessionPlan};
 use hookloop_hooks::runner::Runner;
 use hookloop_hooks::secrets::SecretError;
 use hookloop_hooks::trust::Ground;
 
 use super::readiness::check_ready;
-use super::repository;
-use super::repository::{Fit, Unfit, Wanted};
+use super::repository::{self, Fit, Unfit, Wanted};
 use super::{Agent, BadAgent, CommandAccess, Nobody};
 
 /// Who is to take the turns of a session.

@@ -34,24 +34,15 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hookloop_config::agents::Dialect;
-use hookloop_config::agents::NoSuchAgent;
-use hookloop_config::agents::Program;
-use hookloop_config::agents::Settings;
+use hookloop_config::agents::{Dialect, NoSuchAgent, Program, Settings};
 use hookloop_core::excerpt::{ExcerptRules, head_and_tail};
 use hookloop_core::promise::Promise;
-use hookloop_core::session::AgentConversation;
-use hookloop_core::session::AgentFault;
-use hookloop_core::session::TurnResult;
-use hookloop_core::session::Usage;
+use hookloop_core::session::{AgentConversation, AgentFault, TurnResult, Usage};
 use hookloop_git::excerpt;
 use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::hook_context::CAUSE_VARIABLE;
 use hookloop_hooks::resource_limits;
-use hookloop_process::Cancel;
-use hookloop_process::ExitReason;
-use hookloop_process::Job;
-use hookloop_process::JobResult;
+use hookloop_process::{Cancel, ExitReason, Job, JobResult};
 
 pub use command_access::CommandAccess;
 pub use tools::Tools;

@@ -9,14 +9,8 @@ use hookloop_config::clock::now;
 use hookloop_core::promise::promises;
 use hookloop_core::session::{AgentFault, TurnResult, Usage};
 use hookloop_git::excerpt;
-use hookloop_hooks::exec_context::ExecContext;
-use hookloop_hooks::exec_context::kept;
-use hookloop_hooks::exec_context::redacting;
-use hookloop_process::ExitReason;
-use hookloop_process::Job;
-use hookloop_process::JobResult;
-use hookloop_process::OutputFilter;
-use hookloop_process::OutputStream;
+use hookloop_hooks::exec_context::{ExecContext, kept, redacting};
+use hookloop_process::{ExitReason, Job, JobResult, OutputFilter, OutputStream};
 use serde_json::Value;
 
 use super::faults::FailedTurn;

@@ -12,8 +12,7 @@ use hookloop_config::agents::Settings;
 use hookloop_config::agents::profile::Known;
 use hookloop_git::excerpt;
 use hookloop_hooks::exec_context::ExecContext;
-use hookloop_process::ExitReason;
-use hookloop_process::Job;
+use hookloop_process::{ExitReason, Job};
 
 /// An agent that has not said by then whether it is logged in counts as one that does not say.
 const STATUS_WITHIN: Duration = Duration::from_secs(5);

@@ -12,17 +12,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hookloop_config::agents::Settings;
-use hookloop_config::agents::profile::AgentVersion;
-use hookloop_config::agents::profile::Known;
+use hookloop_config::agents::profile::{AgentVersion, Known};
 use hookloop_config::clock::now;
 use hookloop_git::excerpt;
 use hookloop_git::files::read_text;
 use hookloop_hooks::exec_context::ExecContext;
-use hookloop_process::ExitReason;
-use hookloop_process::Job;
-use hookloop_process::WriteOptions;
-use hookloop_process::find_program;
-use hookloop_process::write_whole;
+use hookloop_process::{ExitReason, Job, WriteOptions, find_program, write_whole};
 use serde::{Deserialize, Serialize};
 
 /// An agent that has not said its version by then counts as one that does not say.

@@ -4,14 +4,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hookloop_core::delivery::MergeMethod;
-use hookloop_core::hook::DeclaredAction;
-use hookloop_core::hook::HookRegistry;
-use hookloop_core::hook::HookSource;
+use hookloop_core::hook::{DeclaredAction, HookRegistry, HookSource};
 use hookloop_core::price::TokenPrice;
-use hookloop_core::session::AgentFallback;
-use hookloop_core::session::AtRetryLimit;
-use hookloop_core::session::ConversationPolicy;
-use hookloop_core::session::StopWhen;
+use hookloop_core::session::{AgentFallback, AtRetryLimit, ConversationPolicy, StopWhen};
 use hookloop_core::slots::WipLimits;
 use hookloop_core::urgency::PriorityAging;
 

@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use hookloop_core::builtin::Builtin;
-use hookloop_core::hook::Hook;
-use hookloop_core::hook::HookRegistry;
-use hookloop_core::hook::HookSource;
+use hookloop_core::hook::{Hook, HookRegistry, HookSource};
 use hookloop_core::id::ProjectName;
 use hookloop_core::point::Point;
 use hookloop_core::session::StopWhen;

@@ -13,9 +13,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde_json::{Value, json};
+use strict::StrictObject;
 
 use crate::excerpt::one_line;
-use strict::StrictObject;
 
 /// A longer message is no verdict.
 pub const MESSAGE_MAX: usize = 16 * 1024;

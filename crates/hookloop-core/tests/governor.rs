@@ -1,12 +1,12 @@
 //! Where sessions that get nowhere are stopped, and that honest ones are not: the table in docs/sessions.md.
 
 use hookloop_core::event::{EventBody, FilesSeen};
-use hookloop_core::session::RATE_LIMITED_TURNS_MAX;
 use hookloop_core::session::facts::{PointPassed, UnclaimedWorkChecked};
 use hookloop_core::session::{
     AgentFault, AtRetryLimit, FaultCause, GatesJudged, IterationStarted, JointVerdict, NextStep,
-    Session, SessionLimit, SessionLimits, SessionOutcome, SessionPhase, SessionPlan, SessionWork,
-    StopDecided, StopDecision, StopWhen, TurnEnded, TurnKind, TurnResult, Usage, next_step,
+    RATE_LIMITED_TURNS_MAX, Session, SessionLimit, SessionLimits, SessionOutcome, SessionPhase,
+    SessionPlan, SessionWork, StopDecided, StopDecision, StopWhen, TurnEnded, TurnKind, TurnResult,
+    Usage, next_step,
 };
 
 /// Iterations that a recorded run has; one that is not stopped before goes to its end.

@@ -15,14 +15,10 @@ use std::sync::{Arc, OnceLock};
 
 use hookloop_core::authority::{ActorKind, ControlledAction};
 use hookloop_core::id::SessionId;
-use hookloop_hooks::ancestry::CallerAncestry;
-use hookloop_hooks::ancestry::KeeperOwner;
-use hookloop_hooks::ancestry::agent_above;
-use hookloop_hooks::ancestry::ancestry;
+use hookloop_hooks::ancestry::{CallerAncestry, KeeperOwner, agent_above, ancestry};
 use hookloop_process::ProcessIdentity;
 
-use crate::error::NotPerson;
-use crate::error::Unauthorized;
+use crate::error::{NotPerson, Unauthorized};
 
 /// How the log names an agent whose session is not known, before the user's name.
 const AGENT: &str = "agent:";

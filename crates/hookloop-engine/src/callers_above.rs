@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use hookloop_core::cascade::EventCause;
-use hookloop_hooks::ancestry::KeeperOwner;
-use hookloop_hooks::ancestry::ancestry;
+use hookloop_hooks::ancestry::{KeeperOwner, ancestry};
 use hookloop_hooks::hook_context::CAUSE_VARIABLE;
 
 use crate::command_outcome::ReactionsLeft;

@@ -1,9 +1,7 @@
 //! The outcome of a command.
 
-use hookloop_core::event::Event;
-use hookloop_core::event::EventBody;
-use hookloop_core::id::EventId;
-use hookloop_core::id::TaskId;
+use hookloop_core::event::{Event, EventBody};
+use hookloop_core::id::{EventId, TaskId};
 use hookloop_core::task::Task;
 use hookloop_hooks::hook_run::command_for;
 use hookloop_process::HiddenAncestry;

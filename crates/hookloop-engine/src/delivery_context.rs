@@ -9,16 +9,15 @@ use hookloop_core::task::Task;
 use hookloop_git::excerpt::plain_line;
 use hookloop_git::forge::Forge;
 use hookloop_git::forge::branches::Branches;
-use hookloop_git::forge::github::Asked;
-use hookloop_git::forge::github::{Api, BadApi, GitHub, GitHubSettings, Token};
+use hookloop_git::forge::github::{Api, Asked, BadApi, GitHub, GitHubSettings, Token};
 use hookloop_git::forge::remote::{Repository, repository_of};
-use hookloop_git::repo::Grounds;
 use hookloop_git::repo::names::without_user;
-use hookloop_git::repo::{Commit, Repo, RepoWish, Settled, Unfinished, WorkState, Worktree};
+use hookloop_git::repo::{
+    Commit, Grounds, Repo, RepoWish, Settled, Unfinished, WorkState, Worktree,
+};
 use hookloop_git::step_error::{Trouble, Wrapped};
 use hookloop_hooks::exec_context::ExecContext;
-use hookloop_hooks::hook_context::BuiltinHooks;
-use hookloop_hooks::hook_context::Occasion;
+use hookloop_hooks::hook_context::{BuiltinHooks, Occasion};
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_hooks::runner::Runner;
 use hookloop_process::Cancel;

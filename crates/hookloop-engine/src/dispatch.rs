@@ -16,24 +16,20 @@ use hookloop_core::point::Point;
 use hookloop_core::task::Task;
 use hookloop_core::workflow::WorkflowRun;
 use hookloop_hooks::exec_context::ExecContext;
-use hookloop_hooks::hook_context::Occasion;
-use hookloop_hooks::hook_context::ReactionRun;
+use hookloop_hooks::hook_context::{Occasion, ReactionRun};
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_hooks::runner::Runner;
 use hookloop_store::log::{Seq, StoredEvent};
 
-use crate::command_outcome::Done;
-use crate::command_outcome::ReactionsLeft;
+use crate::command_outcome::{Done, ReactionsLeft};
 use crate::delivery::steps::DeliveryHooks;
 use crate::delivery_context::StepsInContext;
 use crate::error::EngineError;
 use crate::kept::Kept;
 use crate::project::Project;
 use crate::react::{satisfactions, starts_process, weight};
-use crate::reactions::EventClaim;
-use crate::reactions::{DispatchRole, ReactionHold};
-use crate::work::RanFor;
-use crate::work::{Origin, Work};
+use crate::reactions::{DispatchRole, EventClaim, ReactionHold};
+use crate::work::{Origin, RanFor, Work};
 
 /// Dependents that one batch of the dispatcher looks at.
 const CHUNK: usize = 400;

@@ -6,9 +6,7 @@
 
 use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
-use hookloop_store::heartbeat::HeartbeatRecord;
-use hookloop_store::heartbeat::HeartbeatStore;
-use hookloop_store::heartbeat::HeldResource;
+use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 use hookloop_store::log::Seq;
 use rustix::time::ClockId;
 

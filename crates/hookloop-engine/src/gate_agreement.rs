@@ -28,10 +28,8 @@ use hookloop_core::gate_ledger::{
     GateChange, GateChangeKind, GateLedger, GateList, GateRecord, GateScope, compare,
 };
 use hookloop_core::id::Subject;
-use hookloop_core::options::HookOptions;
-use hookloop_core::options::Length;
-use hookloop_core::point::Point;
-use hookloop_core::point::PointKind;
+use hookloop_core::options::{HookOptions, Length};
+use hookloop_core::point::{Point, PointKind};
 use hookloop_core::time::Timestamp;
 use hookloop_git::repo::found::Found;
 use hookloop_hooks::runner::Runner;

@@ -6,12 +6,9 @@ use std::path::{Path, PathBuf};
 
 use hookloop_config::ConfigError;
 use hookloop_config::paths::Place;
-use hookloop_config::policy::Policies;
-use hookloop_config::policy::PolicyFile;
+use hookloop_config::policy::{Policies, PolicyFile};
 use hookloop_config::project_file::Settings;
-use hookloop_config::user::NamedBy;
-use hookloop_config::user::StoreName;
-use hookloop_config::user::User;
+use hookloop_config::user::{NamedBy, StoreName, User};
 use hookloop_core::digest::short_sha256_hex;
 use hookloop_core::id::ProjectName;
 use hookloop_core::store_config::{NatsAccess, NatsCredentials};

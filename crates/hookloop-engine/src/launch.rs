@@ -4,15 +4,13 @@ use std::path::{Path, PathBuf};
 
 use hookloop_agents::crew::Crew;
 use hookloop_core::hook::HookRegistry;
-use hookloop_core::session::Session;
-use hookloop_core::session::SessionWork;
+use hookloop_core::session::{Session, SessionWork};
 use hookloop_git::files::read_text;
 use hookloop_hooks::runner::Runner;
 
 use crate::delivery::steps::DeliveryHooks;
 use crate::error::EngineError;
-use crate::project::Project;
-use crate::project::SessionTraces;
+use crate::project::{Project, SessionTraces};
 use crate::session::drive::Driver;
 use crate::session::now::NowWriter;
 use crate::session::open::{Drift, Opened, StopWatch};

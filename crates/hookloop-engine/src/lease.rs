@@ -13,11 +13,8 @@ use hookloop_core::command::Command;
 use hookloop_core::decide::check_fence;
 use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
-use hookloop_core::task::Task;
-use hookloop_core::task::TaskObstacle;
-use hookloop_store::heartbeat::HeartbeatRecord;
-use hookloop_store::heartbeat::HeartbeatStore;
-use hookloop_store::heartbeat::HeldResource;
+use hookloop_core::task::{Task, TaskObstacle};
+use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 
 use crate::error::EngineError;
 use crate::project::Project;

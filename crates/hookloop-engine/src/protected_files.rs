@@ -7,10 +7,8 @@ use std::collections::BTreeSet;
 
 use hookloop_config::paths::FILE_NAME;
 use hookloop_core::excerpt::first_names;
-use hookloop_core::hook::Hook;
-use hookloop_core::hook::HookRegistry;
-use hookloop_core::point::Point;
-use hookloop_core::point::PointKind;
+use hookloop_core::hook::{Hook, HookRegistry};
+use hookloop_core::point::{Point, PointKind};
 use hookloop_git::repo::Commit;
 use hookloop_git::step_error::Trouble;
 use hookloop_hooks::runner::Runner;

@@ -10,13 +10,9 @@ use hookloop_core::event::{
     ReactionFailed, SYSTEM_NODE, TaskStarted, WorkflowRequested,
 };
 use hookloop_core::excerpt::first_chars;
-use hookloop_core::hook::DeclaredAction;
-use hookloop_core::hook::Hook;
-use hookloop_core::hook::HookFailure;
-use hookloop_core::hook::HookHandler;
+use hookloop_core::hook::{DeclaredAction, Hook, HookFailure, HookHandler};
 use hookloop_core::hook_protocol::HookStatus;
-use hookloop_core::id::SessionId;
-use hookloop_core::id::{EventId, RunId, Subject, TaskId};
+use hookloop_core::id::{EventId, RunId, SessionId, Subject, TaskId};
 use hookloop_core::session::{PipedOutput, PromptChannel};
 use hookloop_core::task::Task;
 use hookloop_hooks::hook_run::piped;

@@ -1,7 +1,5 @@
 use hookloop_core::id::Subject;
-use hookloop_store::log::LogError;
-use hookloop_store::log::Seq;
-use hookloop_store::log::StoredEvent;
+use hookloop_store::log::{LogError, Seq, StoredEvent};
 
 use crate::error::EngineError;
 use crate::project::Project;

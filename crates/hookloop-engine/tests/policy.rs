@@ -7,21 +7,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use hookloop_agents::repository::Unfit;
-use hookloop_agents::repository::Wanted;
-use hookloop_agents::repository::fit;
+use hookloop_agents::repository::{Unfit, Wanted, fit};
 use hookloop_config::agents::Permissions;
 use hookloop_config::effective::Rules;
-use hookloop_config::policy::Policies;
-use hookloop_config::policy::PolicyFile;
+use hookloop_config::policy::{Policies, PolicyFile};
 use hookloop_config::project_file as config;
 use hookloop_config::user::User;
-use hookloop_core::hook::Hook;
-use hookloop_core::hook::HookRegistry;
-use hookloop_core::hook::HookSource;
+use hookloop_core::hook::{Hook, HookRegistry, HookSource};
 use hookloop_engine::kept::Surroundings;
-use hookloop_hooks::trust::Ground;
-use hookloop_hooks::trust::Trust;
+use hookloop_hooks::trust::{Ground, Trust};
 use serde_json::{Map, Value, json};
 
 const POLICY: &str = "version: 1

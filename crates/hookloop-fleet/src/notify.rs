@@ -17,21 +17,14 @@ mod send;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryIter, channel};
 use std::time::Duration;
 
-use hookloop_config::channels::Channel;
-use hookloop_config::channels::Mode;
-use hookloop_config::channels::Way;
-use hookloop_core::event::EventBody;
-use hookloop_core::event::NoData;
+use hookloop_config::channels::{Channel, Mode, Way};
+use hookloop_core::event::{EventBody, NoData};
 use hookloop_core::id::{NoticeId, Subject};
-use hookloop_core::inbox::NoticeClaimed;
-use hookloop_core::inbox::NoticeFailed;
-use hookloop_core::inbox::Problem;
-use hookloop_core::inbox::ProblemKey;
+use hookloop_core::inbox::{NoticeClaimed, NoticeFailed, Problem, ProblemKey};
 use hookloop_core::time::Timestamp;
 use hookloop_store::crash;
 use hookloop_store::log::Seq;
-use hookloop_store::view::NotificationRow;
-use hookloop_store::view::NotificationState;
+use hookloop_store::view::{NotificationRow, NotificationState};
 
 pub use message::{Item, Message};
 

@@ -1,16 +1,11 @@
 //! Workers that the fleet knows: present, ended, and never seen.
 
 use hookloop_config::effective::Rules;
-use hookloop_core::fleet::FleetOrder;
-use hookloop_core::fleet::FleetOrdered;
-use hookloop_core::fleet::FleetScope;
-use hookloop_core::fleet::WorkerName;
+use hookloop_core::fleet::{FleetOrder, FleetOrdered, FleetScope, WorkerName};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
-use hookloop_fleet::fleet::Fleet;
-use hookloop_fleet::fleet::Presence;
-use hookloop_fleet::fleet::WorkerState;
+use hookloop_fleet::fleet::{Fleet, Presence, WorkerState};
 use hookloop_store::heartbeat::HeartbeatStore;
 use hookloop_store::store::Store;
 

@@ -5,8 +5,7 @@ use std::path::Path;
 use hookloop_core::environment::EnvironmentFacts;
 use serde_json::Value;
 
-use crate::test_detection::javascript;
-use crate::test_detection::javascript::Manager;
+use crate::test_detection::javascript::{self, Manager};
 use crate::test_detection::reading::Project;
 use crate::test_detection::{directories, members};
 

@@ -9,12 +9,9 @@ use hookloop_config::agents::Settings;
 use hookloop_core::redact::Redactor;
 use hookloop_http::settings::UserNetwork;
 use hookloop_http::{HttpClient, proxy_passwords};
-use hookloop_process::JobResult;
-use hookloop_process::KeeperPool;
-use hookloop_process::OutputFilter;
-use hookloop_process::StoredOutput;
-use hookloop_process::lock_file;
-use hookloop_process::try_lock_file;
+use hookloop_process::{
+    JobResult, KeeperPool, OutputFilter, StoredOutput, lock_file, try_lock_file,
+};
 
 use crate::ancestry::KeeperOwner;
 use crate::artifacts;

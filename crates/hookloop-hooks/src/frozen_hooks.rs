@@ -9,17 +9,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hookloop_core::digest::sha256_hex;
-use hookloop_core::hook::Hook;
-use hookloop_core::hook::HookRegistry;
-use hookloop_core::hook::HookSource;
+use hookloop_core::hook::{Hook, HookRegistry, HookSource};
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
 use hookloop_core::session::FrozenScript;
 
 use crate::scripts::Named;
-use crate::trust;
-use crate::trust::TrustScope;
-use crate::trust::{Seen, TrustError};
+use crate::trust::{self, Seen, TrustError, TrustScope};
 
 /// Names the scripts that this machine trusted for a session, in the session's own directory.
 const MARKER: &str = "scripts";

@@ -16,13 +16,9 @@ use hookloop_core::hook_protocol::{
 use hookloop_core::options::Length;
 use hookloop_core::point::Point;
 use hookloop_git::excerpt;
-use hookloop_process::ExitReason;
-use hookloop_process::JobResult;
-use hookloop_process::StoredOutput;
-use hookloop_process::StreamOutput;
+use hookloop_process::{ExitReason, JobResult, StoredOutput, StreamOutput};
 
-use crate::hook_context::QUIET_AFTER;
-use crate::hook_context::WATCHER_HINT;
+use crate::hook_context::{QUIET_AFTER, WATCHER_HINT};
 use crate::hook_run::HookRun;
 use crate::resource_limits;
 

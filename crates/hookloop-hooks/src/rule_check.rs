@@ -5,10 +5,7 @@ use std::path::Path;
 
 use hookloop_config::patterns::{glob, pattern};
 use hookloop_core::excerpt::first_names;
-use hookloop_core::rule::CoverageRule;
-use hookloop_core::rule::DiffRule;
-use hookloop_core::rule::Rule;
-use hookloop_core::rule::TextRule;
+use hookloop_core::rule::{CoverageRule, DiffRule, Rule, TextRule};
 use hookloop_git::files::walk;
 
 /// Files that a pattern looks at, and how long each may be.

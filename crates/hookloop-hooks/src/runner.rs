@@ -9,47 +9,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hookloop_config::agents::Settings;
-use hookloop_config::variables::BASE;
-use hookloop_config::variables::CI_VARIABLE;
-use hookloop_config::variables::LOG_SELECTORS;
-use hookloop_config::variables::TRACE_PARENT;
+use hookloop_config::variables::{BASE, CI_VARIABLE, LOG_SELECTORS, TRACE_PARENT};
 use hookloop_core::command_line::Invocation;
-use hookloop_core::hook::CommandText;
-use hookloop_core::hook::Hook;
-use hookloop_core::hook::HookHandler;
-use hookloop_core::hook::HookSource;
+use hookloop_core::hook::{CommandText, Hook, HookHandler, HookSource};
 use hookloop_core::hook_protocol::ProcessExit;
 use hookloop_core::id::TaskId;
 use hookloop_core::options::EnvEntry;
-use hookloop_core::point::Point;
-use hookloop_core::point::PointKind;
+use hookloop_core::point::{Point, PointKind};
 use hookloop_core::rule::Rule;
 use hookloop_http::settings::UserNetwork;
-use hookloop_process::Job;
-use hookloop_process::find_program;
+use hookloop_process::{Job, find_program};
 use serde_json::{Value, json};
 
 use crate::exec_context::ExecContext;
 use crate::explain::task_value;
 use crate::frozen_hooks::FrozenHooks;
-use crate::hook_context::CAUSE_VARIABLE;
-use crate::hook_context::Call;
-use crate::hook_context::Occasion;
-use crate::hook_context::SessionContext;
-use crate::hook_run::CHANGED;
-use crate::hook_run::HookRun;
-use crate::hook_run::NOT_TRUSTED;
-use crate::hook_run::RunRefusal;
-use crate::record;
-use crate::record::Said;
-use crate::resource_limits;
-use crate::rule_check as validate;
+use crate::hook_context::{CAUSE_VARIABLE, Call, Occasion, SessionContext};
+use crate::hook_run::{CHANGED, HookRun, NOT_TRUSTED, RunRefusal};
+use crate::record::{self, Said};
 use crate::sandbox::{Prepared, Surroundings};
 use crate::secrets::{SecretError, Vault};
-use crate::trust::Ground;
-use crate::trust::TrustScope;
-use crate::trust::{HookOffer, Seen, Standing, Trust};
-use crate::webhook;
+use crate::trust::{Ground, HookOffer, Seen, Standing, Trust, TrustScope};
+use crate::{resource_limits, rule_check as validate, webhook};
 
 /// What runs the hooks of one project.
 #[derive(Clone)]

@@ -7,11 +7,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use hookloop_config::ids::fresh_id;
-use hookloop_config::paths::SCRATCH;
-use hookloop_config::paths::WORKTREES;
+use hookloop_config::paths::{SCRATCH, WORKTREES};
 use hookloop_core::options::HookSandbox;
-use hookloop_process::Confinement;
-use hookloop_process::SandboxSupport;
+use hookloop_process::{Confinement, SandboxSupport};
 
 /// The project's directory, among the places of a sandbox.
 pub(crate) const WORKTREE: &str = "worktree";

@@ -16,16 +16,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hookloop_config::located::At;
-use hookloop_config::secret_references::Book;
-use hookloop_config::secret_references::Entry;
-use hookloop_config::secret_references::Reference;
-use hookloop_config::secret_references::Whose;
+use hookloop_config::secret_references::{Book, Entry, Reference, Whose};
 use hookloop_core::redact::SHORTEST_SECRET;
-use hookloop_process::ExitReason;
-use hookloop_process::Job;
-use hookloop_process::KeeperPool;
-use hookloop_process::ProcessError;
-use hookloop_process::WhyNotStarted;
+use hookloop_process::{ExitReason, Job, KeeperPool, ProcessError, WhyNotStarted};
 use rustix::fs::OFlags;
 
 /// The longest that one may be.

@@ -24,9 +24,7 @@ use hookloop_core::options::{
 };
 use hookloop_core::point::Point;
 use hookloop_core::review::Quorum;
-use hookloop_process::WriteOptions;
-use hookloop_process::while_no_process_starts;
-use hookloop_process::write_whole;
+use hookloop_process::{WriteOptions, while_no_process_starts, write_whole};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -10,29 +10,19 @@ use std::time::Duration;
 use hookloop_config::condition::Condition;
 use hookloop_core::builtin::Builtin;
 use hookloop_core::command_line::Invocation;
-use hookloop_core::hook::Hook;
-use hookloop_core::hook::HookHandler;
+use hookloop_core::hook::{Hook, HookHandler};
 use hookloop_core::hook_protocol::HookStatus;
 use hookloop_core::options::RetryPolicy;
-use hookloop_process::Job;
-use hookloop_process::JobObserver;
-use hookloop_process::JobResult;
-use hookloop_process::JobSource;
-use hookloop_process::OutputFilter;
-use hookloop_process::OutputStream;
-use hookloop_process::PARALLEL_MAX;
-use hookloop_process::ProcessError;
+use hookloop_process::{
+    Job, JobObserver, JobResult, JobSource, OutputFilter, OutputStream, PARALLEL_MAX, ProcessError,
+};
 use serde_json::Value;
 
 use crate::exec_context::redacting;
 use crate::explain::values;
-use crate::hook_context::HookStart;
-use crate::hook_context::Occasion;
-use crate::hook_context::merge_context;
-use crate::hook_run::HookRun;
-use crate::hook_run::describe;
-use crate::record;
-use crate::record::Said;
+use crate::hook_context::{HookStart, Occasion, merge_context};
+use crate::hook_run::{HookRun, describe};
+use crate::record::{self, Said};
 use crate::runner::Runner;
 use crate::sandbox::Prepared;
 

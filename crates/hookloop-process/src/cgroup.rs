@@ -8,12 +8,11 @@
 //! this program, and the shell that started it.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use rustix::fs::{Access, access, statfs};
 use rustix::io::Errno;

@@ -6,9 +6,10 @@
 
 use std::os::unix::process::ExitStatusExt;
 
+use hookloop_testbed::github::{GitHub, Route, State};
+
 use crate::support::deaths;
 use crate::yard::{GREEN, Yard};
-use hookloop_testbed::github::{GitHub, Route, State};
 
 const SIGABRT: i32 = 6;
 /// After every so many first steps the second death is tried at each step, unless all are asked for.

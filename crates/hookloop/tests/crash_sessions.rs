@@ -8,8 +8,9 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 
-use crate::support::{Sandbox, deaths};
 use serde_json::Value;
+
+use crate::support::{Sandbox, deaths};
 
 const SIGABRT: i32 = 6;
 /// After every so many first steps the second death is tried at each step, unless all are asked for.

@@ -1,15 +1,12 @@
 //! Every command and configuration in the documents runs as it is written.
 
-use crate::documents;
-use crate::install::release;
 use std::path::Path;
 use std::process::Command;
 
-use crate::documents::blocks;
-use crate::documents::check_commands;
-use crate::documents::check_commands_with;
-use crate::documents::free_port;
 use hookloop_config::policy::PolicyFile;
+
+use crate::documents::{self, blocks, check_commands, check_commands_with, free_port};
+use crate::install::release;
 
 #[test]
 fn readme() {

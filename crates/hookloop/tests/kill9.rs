@@ -12,9 +12,10 @@ use std::process::{Child, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hookloop_testkit::SeededRandom;
+
 use crate::support::journal::{Answer, Ask, Journal};
 use crate::support::{Sandbox, number_from_env, reactions};
-use hookloop_testkit::SeededRandom;
 
 const CYCLES: u64 = 1_000;
 /// Cycles on one project: enough for its WAL to be moved many times, and its checks stay quick.

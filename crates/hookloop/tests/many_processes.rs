@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::{Sandbox, number_from_env, reactions};
 use serde_json::Value;
+
+use crate::support::{Sandbox, number_from_env, reactions};
 
 const SECONDS: u64 = 20;
 const WRITERS: usize = 10;

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
-use crate::nats::{Machine, hookloop};
 use hookloop_testbed::{Options, Server, wire};
 use serde_json::{Value, json};
+
+use crate::nats::{Machine, hookloop};
 
 const REFUSED: i32 = 1;
 const SYSTEM: i32 = 70;

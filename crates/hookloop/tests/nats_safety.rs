@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crate::nats::Machine;
 use hookloop_testbed::{Cluster, ClusterOptions, Options, Server, Sync};
 use serde_json::{Value, json};
+
+use crate::nats::Machine;
 
 /// What the machine did not let us.
 const SYSTEM: i32 = 70;

@@ -1,16 +1,16 @@
 //! The three servers of docs/nats.md, started with the text of that page: who gets in, and how far.
 
-use crate::documents;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::nats::Machine;
-use crate::nats::hookloop;
 use hookloop_engine::store::JetStreamLog;
 use hookloop_testbed::{Cluster, Options, Server};
 use nkeys::KeyPair;
 use serde_json::{Value, json};
+
+use crate::documents;
+use crate::nats::{Machine, hookloop};
 
 const PAGE: &str = "docs/nats.md";
 /// A refusal must not look like a server that is away.

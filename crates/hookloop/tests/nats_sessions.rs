@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::nats::{Machine, hookloop};
 use hookloop_testbed::Server;
 use hookloop_testkit::eventually;
 use serde_json::Value;
+
+use crate::nats::{Machine, hookloop};
 
 /// Nothing in here takes longer.
 const SOON: Duration = Duration::from_secs(30);

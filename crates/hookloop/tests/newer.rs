@@ -6,10 +6,11 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::nats::{Machine, hookloop};
 use hookloop_testbed::Server;
 use hookloop_testkit::eventually;
 use serde_json::{Value, json};
+
+use crate::nats::{Machine, hookloop};
 
 const SOON: Duration = Duration::from_secs(60);
 /// Works until there is a file that says that it may end.

@@ -1,8 +1,8 @@
 //! What a person sees: the same commands on a terminal that `script` provides.
 
-use crate::cli::DEADLINE;
-use crate::cli::{Project, Run};
 use hookloop_testkit::eventually;
+
+use crate::cli::{DEADLINE, Project, Run};
 
 const ESCAPE: char = '\u{1b}';
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use hookloop_testkit::SeededRandom;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::claims::Told;
@@ -10,7 +11,6 @@ use super::starve::Starved;
 use super::yard::{PROJECT, Yard};
 use crate::history::now_ms;
 use crate::stream;
-use hookloop_testkit::SeededRandom;
 
 /// How long a worker is dead until it is started again.
 const DEAD_MS: Range<u64> = 1_000..40_000;

@@ -11,10 +11,10 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::Wanted;
 use hookloop_engine::lease::Watch;
 use hookloop_store::log::{AppendError, NewEvent, Seq};
+use hookloop_testkit::SeededRandom;
 
 use super::{Claim, Worker, by_holder, by_zombie, id};
 use crate::history::{Op, Outcome, now_ms};
-use hookloop_testkit::SeededRandom;
 
 /// Short, so that faults end claims of living holders too.
 const LEASE: Duration = Duration::from_secs(3);

@@ -2,10 +2,11 @@
 
 mod table;
 
+use table::{Interpreter, ProgramKind, Wrapper};
+
 use super::error::{CommandLineError, Unsafe};
 use super::place::{ValuePlace, refused};
 use super::word::{CommandWord, WordPiece};
-use table::{Interpreter, ProgramKind, Wrapper};
 
 /// A place that can't hold a value.
 #[derive(Debug)]

@@ -1,12 +1,13 @@
 //! Compares agreed gates with those of now.
 
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::record::{GateChange, GateChangeKind, GateLedger, GateRecord, GateScope, quoted};
 use crate::hook::AGENT_LIST;
 use crate::options::Length;
 use crate::point::{Point, PointKind};
-use serde_json::Value;
-use std::collections::BTreeSet;
-
-use super::record::{GateChange, GateChangeKind, GateLedger, GateRecord, GateScope, quoted};
 
 /// Returns every difference between the gates that were agreed to and those of now.
 pub fn compare(agreed: &GateLedger, now: &GateLedger) -> Vec<GateChange> {

@@ -3,9 +3,8 @@
 //! A review is a session of its own, in a checkout of its own, without hooks: what it uses is in the books, and a
 //! purse bounds it. What the agent says counts only as [`hookloop_core::review`] reads it.
 
-use std::fmt;
-use std::fs;
 use std::path::Path;
+use std::{fmt, fs};
 
 use hookloop_agents::crew::Crew;
 use hookloop_config::agents::Permissions;

@@ -16,25 +16,17 @@ use hookloop_core::options::{AllowedAnswers, HookOptions, OnFailure};
 use hookloop_core::task::Task;
 use hookloop_git::excerpt::plain_line;
 use hookloop_git::forge::{Request, RequestState, Wish};
-use hookloop_git::repo::Commit;
-use hookloop_git::repo::Conflicted;
-use hookloop_git::repo::Rebased;
-use hookloop_git::repo::Worktree;
+use hookloop_git::repo::{Commit, Conflicted, Rebased, Worktree};
 use hookloop_git::step_error::Trouble;
 use hookloop_hooks::hook_context::Occasion;
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_hooks::runner::Runner;
-use hookloop_hooks::test_detection as tests_of;
-use hookloop_hooks::turns;
+use hookloop_hooks::{test_detection as tests_of, turns};
 use hookloop_store::crash;
 use serde_json::{Value, json};
 
 use super::{review, train};
-use crate::delivery_context::Bench;
-use crate::delivery_context::DeliverySteps;
-use crate::delivery_context::RequestSupport;
-use crate::delivery_context::Workshop;
-use crate::delivery_context::title;
+use crate::delivery_context::{Bench, DeliverySteps, RequestSupport, Workshop, title};
 use crate::error::EngineError;
 
 /// How often something is tried that may work out another time.

@@ -6,13 +6,10 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::TaskId;
 use hookloop_core::point::Point;
 use hookloop_core::promise::{self, Promise};
-use hookloop_core::session::CompletionClaimed;
-use hookloop_core::session::Session;
-use hookloop_core::session::SessionPhase;
-use hookloop_core::session::SessionWork;
-use hookloop_core::session::StopDecision;
-use hookloop_core::session::TurnKind;
 use hookloop_core::session::stop::{self, ClaimJudge};
+use hookloop_core::session::{
+    CompletionClaimed, Session, SessionPhase, SessionWork, StopDecision, TurnKind,
+};
 use hookloop_git::files::read_text;
 use serde_json::Map;
 

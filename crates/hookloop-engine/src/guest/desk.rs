@@ -19,14 +19,8 @@ use hookloop_core::session::{
     PipedOutput, Receipt, SessionLimits, SessionOutcome as Ended, SessionPhase, SessionWork,
     StopWhen, TaskTaken, TurnKind,
 };
-use hookloop_core::task::Task;
-use hookloop_core::task::TaskObstacle as Why;
-use hookloop_core::task::TaskOutcome;
-use hookloop_core::task::TaskSpec;
-use hookloop_core::task::TaskState;
-use hookloop_store::view::SessionRow;
-use hookloop_store::view::TaskAnnotation;
-use hookloop_store::view::TaskFilter;
+use hookloop_core::task::{Task, TaskObstacle as Why, TaskOutcome, TaskSpec, TaskState};
+use hookloop_store::view::{SessionRow, TaskAnnotation, TaskFilter};
 use serde_json::{Map, Value, json};
 
 use super::iterate::{

@@ -18,22 +18,17 @@ use hookloop_core::session::facts::{
     TurnStarted,
 };
 use hookloop_core::session::plan::counted;
+use hookloop_core::session::step::{ATTEMPTS_MAX, lost};
 use hookloop_core::session::stop::ValidationResult;
 use hookloop_core::session::{
     AtRetryLimit, IterationPause, IterationStarted, LimitDecision, NextStep, PipedOutput,
     PromptChannel, Session, SessionEnded, SessionOutcome, SessionPhase, SessionWork, TaskLeft,
     TaskTaken, TurnEnded, TurnKind, TurnResult, next_step,
-    step::{ATTEMPTS_MAX, lost},
 };
-use hookloop_core::task::Task;
-use hookloop_core::task::TaskObstacle;
-use hookloop_core::task::TaskOutcome;
-use hookloop_core::task::TaskState;
+use hookloop_core::task::{Task, TaskObstacle, TaskOutcome, TaskState};
 use hookloop_git::repo::worktree::PlaceEntry;
 use hookloop_hooks::hook_context::DeliveryFacts;
-use hookloop_hooks::hook_run::HookRun;
-use hookloop_hooks::hook_run::PIPED_MAX;
-use hookloop_hooks::hook_run::describe;
+use hookloop_hooks::hook_run::{HookRun, PIPED_MAX, describe};
 use hookloop_store::log::StoredEvent;
 
 use super::journal::Journal;
@@ -45,10 +40,8 @@ use super::purse::Allowance;
 use super::world::{Notice, PauseReason, Turn, World};
 use crate::claim::{ClaimRequest, Wanted, WhyNone};
 use crate::command_outcome::Done;
-use crate::error::EngineError;
-use crate::error::Taken;
-use crate::project::Project;
-use crate::project::is_in_ledger;
+use crate::error::{EngineError, Taken};
+use crate::project::{Project, is_in_ledger};
 
 /// The most of what waits that one prompt takes; the rest waits for the next.
 const PROMPT_PIPED_MAX: usize = 256 * 1024;

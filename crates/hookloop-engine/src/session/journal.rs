@@ -14,12 +14,10 @@ use hookloop_store::log::{LogError, Seq, StoredEvent};
 use hookloop_store::store::StoreError;
 
 use super::purse::set_aside;
-use crate::error::EngineError;
-use crate::error::Taken;
+use crate::error::{EngineError, Taken};
 use crate::project::Project;
 use crate::react::Reaction;
-use crate::session_history::TRIES_MAX;
-use crate::session_history::history;
+use crate::session_history::{TRIES_MAX, history};
 use crate::work::{Origin, Work};
 
 /// Events of a session that are read back at first.

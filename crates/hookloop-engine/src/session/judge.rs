@@ -13,14 +13,14 @@ use hookloop_core::hook_protocol::{HookStatus, HookVerdict as Said, SKIP};
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
 use hookloop_core::promise::{self, NearMiss, Promise};
+use hookloop_core::session::facts::UnclaimedWorkChecked;
 use hookloop_core::session::stop::{self, ClaimJudge, StopCondition, ValidationResult};
 use hookloop_core::session::{
     GatesJudged, JointVerdict, PipedOutput, PromptChannel, Receipt, SessionOutcome, StopDecided,
-    StopDecision, StopWhen, facts::UnclaimedWorkChecked,
+    StopDecision, StopWhen,
 };
 use hookloop_git::files::Look;
-use hookloop_hooks::hook_run::HookRun;
-use hookloop_hooks::hook_run::{PIPED_MAX, piped};
+use hookloop_hooks::hook_run::{HookRun, PIPED_MAX, piped};
 use hookloop_hooks::trust;
 
 use super::drive::{Driver, US};

@@ -19,9 +19,7 @@ use hookloop_core::id::SessionId;
 use hookloop_core::session::TurnKind;
 use hookloop_core::time::Timestamp;
 use hookloop_hooks::exec_context::ExecContext;
-use hookloop_hooks::hook_context::HookBoard;
-use hookloop_hooks::hook_context::HookStart;
-use hookloop_hooks::hook_context::QUIET_AFTER;
+use hookloop_hooks::hook_context::{HookBoard, HookStart, QUIET_AFTER};
 use hookloop_process::JobObserver;
 use serde::{Deserialize, Serialize};
 

@@ -24,29 +24,22 @@ use hookloop_core::hook::{Hook, HookRegistry};
 use hookloop_core::id::{SessionId, Subject, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
-use hookloop_core::session::SessionState;
 use hookloop_core::session::facts::{SessionReopened, SessionResumed};
 use hookloop_core::session::plan::{GUEST, UNPRICED_TURNS};
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
     AgentFallback, AtRetryLimit, ConversationPolicy, PipedOutput, PromptChannel, Session,
-    SessionLimit, SessionLimits, SessionOutcome, SessionPhase, SessionPlan, SessionWork, StopWhen,
-    stop as stop_words,
+    SessionLimit, SessionLimits, SessionOutcome, SessionPhase, SessionPlan, SessionState,
+    SessionWork, StopWhen, stop as stop_words,
 };
 use hookloop_core::task::TaskState;
-use hookloop_core::trace::SpanNames;
-use hookloop_core::trace::TraceId;
-use hookloop_hooks::exec_context::ExecContext;
-use hookloop_hooks::exec_context::LockError;
-use hookloop_hooks::frozen_hooks::FreezeError;
-use hookloop_hooks::frozen_hooks::FrozenHooks;
-use hookloop_hooks::frozen_hooks::FrozenSession;
+use hookloop_core::trace::{SpanNames, TraceId};
+use hookloop_hooks::exec_context::{ExecContext, LockError};
+use hookloop_hooks::frozen_hooks::{FreezeError, FrozenHooks, FrozenSession};
 use hookloop_hooks::runner::Runner;
-use hookloop_hooks::trust;
-use hookloop_hooks::trust::Standing;
+use hookloop_hooks::trust::{self, Standing};
 use hookloop_process::try_lock_file;
-use hookloop_store::view::REVIEW;
-use hookloop_store::view::SessionRow;
+use hookloop_store::view::{REVIEW, SessionRow};
 use rustix::fs::{FlockOperation, flock};
 
 use super::checkout::{self, CheckoutHolder, CheckoutUse};

@@ -3,10 +3,9 @@
 //! A held task has one worktree, and a session without delivery has the project's directory. Neither is ever
 //! exchanged for the other. A worktree that is gone or damaged is made anew; if that does not work, a person decides.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::{fs, io};
 
 use hookloop_agents::Report;
 use hookloop_core::event::EventBody;

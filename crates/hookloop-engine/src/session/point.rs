@@ -4,14 +4,12 @@ use hookloop_agents::clipped;
 use hookloop_core::event::EventBody;
 use hookloop_core::excerpt::LeftOut;
 use hookloop_core::hook::Hook;
-use hookloop_core::hook_protocol::HookStatus;
-use hookloop_core::hook_protocol::HookVerdict;
+use hookloop_core::hook_protocol::{HookStatus, HookVerdict};
 use hookloop_core::point::Point;
 use hookloop_core::session::SessionOutcome;
 use hookloop_core::session::facts::CheckpointMade;
 use hookloop_hooks::hook_context::Call;
-use hookloop_hooks::hook_run::HookRun;
-use hookloop_hooks::hook_run::piped;
+use hookloop_hooks::hook_run::{HookRun, piped};
 
 use super::drive::Driver;
 use super::world::{Notice, World};

@@ -4,14 +4,12 @@
 //! are data: they stand between lines with a random word, which nothing in them can contain.
 
 use hookloop_core::builtin::Builtin;
-use hookloop_core::hook::Hook;
-use hookloop_core::hook::HookHandler;
+use hookloop_core::hook::{Hook, HookHandler};
 use hookloop_core::hook_status::RecordedStatus;
 use hookloop_core::session::stop::ClaimJudge;
 use hookloop_core::session::{PipedOutput, PromptChannel, Session, StopWhen, TurnKind};
 use hookloop_core::task::Task;
-use hookloop_git::excerpt::plain;
-use hookloop_git::excerpt::plain_line;
+use hookloop_git::excerpt::{plain, plain_line};
 use hookloop_hooks::hook_run::describe;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};

@@ -15,8 +15,7 @@ use super::drive::Driver;
 use super::journal::Began;
 use super::open;
 use super::world::{Notice, World};
-use crate::error::EngineError;
-use crate::error::Taken;
+use crate::error::{EngineError, Taken};
 use crate::project::Project;
 use crate::work::{Origin, Work};
 

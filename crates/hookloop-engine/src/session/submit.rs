@@ -23,8 +23,7 @@ use hookloop_core::task::Task;
 use hookloop_git::repo::worktree::PlaceEntry;
 use hookloop_git::step_error::{Trouble, Wrapped};
 use hookloop_hooks::hook_context::{DeliveryFacts, merge_context};
-use hookloop_hooks::hook_run::HookRun;
-use hookloop_hooks::hook_run::{PIPED_MAX, piped};
+use hookloop_hooks::hook_run::{HookRun, PIPED_MAX, piped};
 use serde_json::Value;
 
 use super::drive::{Driver, US};

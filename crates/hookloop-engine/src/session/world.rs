@@ -4,10 +4,8 @@
 use hookloop_core::hook::Hook;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
-use hookloop_core::session::LimitDecision;
-use hookloop_core::session::Session;
-use hookloop_core::session::TurnKind;
 use hookloop_core::session::stop::ClaimJudge;
+use hookloop_core::session::{LimitDecision, Session, TurnKind};
 use hookloop_core::task::Task;
 use hookloop_store::log::StoredEvent;
 

@@ -3,11 +3,11 @@
 use hookloop_core::claim::Fence;
 use hookloop_core::command::{Command, DependentsOfDeleted};
 use hookloop_core::task::{TaskObstacle, TaskOutcome, TaskSpec};
+use hookloop_testkit::SeededRandom;
 
 use crate::facts::Names;
 use crate::rules::{Setup, change};
 use crate::tasks::{Ask, Change, Spec, Tasks};
-use hookloop_testkit::SeededRandom;
 
 /// Tasks that are added before anything else, and tasks that commands add at most.
 const FIRST_TASKS: usize = 3;

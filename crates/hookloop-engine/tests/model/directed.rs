@@ -10,6 +10,7 @@ use hookloop_core::command::Command;
 use hookloop_core::task::TaskSpec;
 use hookloop_engine::project::Project;
 use hookloop_store::store::Store;
+use hookloop_testkit::SeededRandom;
 use serde_json::{Value, json};
 
 use crate::add_wide;
@@ -17,7 +18,6 @@ use crate::rules::Setup;
 use crate::schedule::Case;
 use crate::tasks::{Ask, Change, Spec};
 use crate::wire::{Loss, Wire};
-use hookloop_testkit::SeededRandom;
 
 /// Batches that no correct cascade of these tests needs.
 const ENDLESS: usize = 2_000;

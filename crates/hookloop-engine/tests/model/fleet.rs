@@ -15,6 +15,7 @@ use hookloop_store::log::{EventLog, NewEvent, Seq, StoredEvent};
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::{Store, StoreError};
 use hookloop_testbed::{Cluster, Server};
+use hookloop_testkit::SeededRandom;
 use sha2::{Digest, Sha256};
 
 use crate::directed::DIRECTED;
@@ -22,7 +23,6 @@ use crate::rules::Setup;
 use crate::schedule::{Case, Home};
 use crate::wire::{Overtaken, Wire};
 use crate::{check, overtake, play};
-use hookloop_testkit::SeededRandom;
 
 /// Servers, for as long as they are needed.
 struct Fleet<S> {

@@ -5,10 +5,10 @@ use std::io::Write;
 use hookloop_config::effective::Rules;
 use hookloop_config::project_file as config;
 use hookloop_config::user::User;
+use hookloop_testkit::SeededRandom;
 use serde_json::{Map, Value, json};
 
 use crate::tasks::Change;
-use hookloop_testkit::SeededRandom;
 
 /// An action as it is declared.
 #[derive(Clone, Debug)]

@@ -6,12 +6,9 @@ use hookloop_config::effective::Rules;
 use hookloop_engine::command_outcome::Done;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
-use hookloop_store::log::AppendError;
-use hookloop_store::log::AppendOutcome;
-use hookloop_store::log::NewEvent;
-use hookloop_store::log::Seq;
-use hookloop_store::log::StoredEvent;
+use hookloop_store::log::{AppendError, AppendOutcome, NewEvent, Seq, StoredEvent};
 use hookloop_store::store::Store;
+use hookloop_testkit::SeededRandom;
 use tempfile::TempDir;
 
 use crate::asks;
@@ -21,7 +18,6 @@ use crate::reactions::Model;
 use crate::rules::Setup;
 use crate::tasks::Ask;
 use crate::wire::{Loss, Wire};
-use hookloop_testkit::SeededRandom;
 
 /// Where the processes of a case meet.
 pub(crate) enum Home {

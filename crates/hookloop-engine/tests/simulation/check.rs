@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use hookloop_core::event::EventBody;
-use hookloop_core::session::RATE_LIMITED_TURNS_MAX;
 use hookloop_core::session::{
-    Receipt, Session, SessionLimit, SessionOutcome, TurnKind, TurnResult,
+    RATE_LIMITED_TURNS_MAX, Receipt, Session, SessionLimit, SessionOutcome, TurnKind, TurnResult,
 };
 
 use crate::Ended;

@@ -8,9 +8,7 @@ use std::rc::Rc;
 use hookloop_agents::Report;
 use hookloop_config::effective::Rules;
 use hookloop_config::project_file as config;
-use hookloop_core::event::EventBody;
-use hookloop_core::event::HookRan;
-use hookloop_core::event::NoData;
+use hookloop_core::event::{EventBody, HookRan, NoData};
 use hookloop_core::hook::Hook;
 use hookloop_core::hook_protocol::{HookOutcome, HookStatus, HookVerdict};
 use hookloop_core::id::{SessionId, Subject};
@@ -30,9 +28,9 @@ use hookloop_git::step_error::{Trouble, Wrapped};
 use hookloop_hooks::hook_context::Call;
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_store::memory::MemoryLog;
+use hookloop_testkit::SeededRandom;
 
 use crate::append;
-use hookloop_testkit::SeededRandom;
 
 /// What a program dies of.
 pub(crate) struct Crash;

@@ -9,8 +9,7 @@ use hookloop_config::variables::BASE;
 use hookloop_core::environment::EnvironmentGap;
 use hookloop_core::hook::{CommandText, Hook, HookHandler, HookRegistry};
 use hookloop_core::options::{EnvEntry, Length, OnFailure};
-use hookloop_core::point::Point;
-use hookloop_core::point::PointKind;
+use hookloop_core::point::{Point, PointKind};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::gate_agreement;
 use hookloop_engine::project::Project;
@@ -18,10 +17,8 @@ use hookloop_engine::session::open::weakened_words;
 use hookloop_hooks::environment;
 use hookloop_hooks::runner::Runner;
 use hookloop_hooks::scripts::Named;
-use hookloop_hooks::trust;
-use hookloop_hooks::trust::Standing;
-use hookloop_process::SandboxSupport;
-use hookloop_process::cgroup_home;
+use hookloop_hooks::trust::{self, Standing};
+use hookloop_process::{SandboxSupport, cgroup_home};
 
 use super::{Finding, FindingStatus, Group, Mend, quoted};
 

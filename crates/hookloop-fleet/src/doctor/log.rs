@@ -4,16 +4,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use hookloop_config::paths::Place;
-use hookloop_store::checkup::FileCheckup;
-use hookloop_store::checkup::FileIntegrity;
-use hookloop_store::checkup::look;
+use hookloop_engine::error::EngineError;
+use hookloop_engine::kept::loss_of_emptied_log;
+use hookloop_engine::project::Project;
+use hookloop_store::checkup::{FileCheckup, FileIntegrity, look};
 use hookloop_store::jetstream::ServerStanding;
 use hookloop_store::sqlite::{LogLoss, SCHEMA};
 
 use super::{Finding, Group, Mend};
-use hookloop_engine::error::EngineError;
-use hookloop_engine::kept::loss_of_emptied_log;
-use hookloop_engine::project::Project;
 
 /// How long a file may be looked through. `hookloop verify` takes the time that it takes.
 const LOOK_WITHIN: Duration = Duration::from_millis(800);

@@ -11,14 +11,13 @@ use hookloop_core::event::{Event, EventBody, TurnReserved};
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::purse::{Amount, Purse, ReservationAnswer};
 use hookloop_core::session::{SessionPlan, SessionWork, TurnEnded};
+use hookloop_engine::error::EngineError;
+use hookloop_engine::project::{FleetBudget, Project};
+use hookloop_engine::work::{Origin, Work as Batch};
 use hookloop_store::log::{AppendError, MAX_BATCH, NewEvent, StoredEvent};
 use hookloop_store::store::StoreError;
 
 use super::Fleet;
-use hookloop_engine::error::EngineError;
-use hookloop_engine::project::FleetBudget;
-use hookloop_engine::project::Project;
-use hookloop_engine::work::{Origin, Work as Batch};
 
 /// How often others may write for the same session first, or a copy may be behind.
 const TRIES_MAX: usize = 100;

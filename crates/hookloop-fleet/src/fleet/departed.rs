@@ -6,12 +6,11 @@
 use hookloop_config::clock::now;
 use hookloop_core::fleet::WorkerName;
 use hookloop_core::time::Timestamp;
+use hookloop_engine::error::{EngineError, UnknownWorker};
 use hookloop_store::heartbeat::{HeartbeatStore, HeldResource};
 use serde::{Deserialize, Serialize};
 
 use super::Fleet;
-use hookloop_engine::error::EngineError;
-use hookloop_engine::error::UnknownWorker;
 
 /// Notes of workers that have ended; the oldest are removed. A server removes them after two days as well.
 const DEPARTED_MAX: usize = 100;

@@ -5,12 +5,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hookloop_process::WriteOptions;
-use hookloop_process::write_whole;
+use hookloop_engine::project::Project;
+use hookloop_process::{WriteOptions, write_whole};
 use hookloop_store::view::NotificationRow;
 use serde::{Deserialize, Serialize};
-
-use hookloop_engine::project::Project;
 
 const FILE: &str = "notices.json";
 /// Messages that are watched at a time.

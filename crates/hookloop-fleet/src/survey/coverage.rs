@@ -7,12 +7,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use hookloop_hooks::test_detection::cargo;
-use hookloop_hooks::test_detection::cargo::CargoManifest;
-use hookloop_hooks::test_detection::javascript::ScriptCommand;
+use hookloop_hooks::test_detection::cargo::{self, CargoManifest};
+use hookloop_hooks::test_detection::javascript::{self, ScriptCommand};
 use hookloop_hooks::test_detection::members::{MemberPatterns, normal, resolved};
 use hookloop_hooks::test_detection::reading::Project;
-use hookloop_hooks::test_detection::{InheritedTools, NoTests, javascript, python};
+use hookloop_hooks::test_detection::{InheritedTools, NoTests, python};
 
 /// Packages of one Cargo workspace that are followed by their paths.
 const PACKAGES_MAX: usize = 10_000;

@@ -5,10 +5,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hookloop_config::ConfigError;
-use hookloop_config::paths::FILE_NAME;
-use hookloop_config::paths::Place;
-use hookloop_config::project_file as config;
+use hookloop_config::paths::{FILE_NAME, Place};
+use hookloop_config::{ConfigError, project_file as config};
 use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap, find_gap};
 use hookloop_core::hook::Hook;
 use hookloop_core::hook_protocol::HookStatus;
@@ -18,13 +16,12 @@ use hookloop_engine::delivery_context::StepsInContext;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::kept::{self, Surroundings};
 use hookloop_engine::session::now::NowBoard;
-use hookloop_hooks::environment;
 use hookloop_hooks::hook_context::Occasion;
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_hooks::runner::Runner;
 use hookloop_hooks::test_detection::python::NO_TESTS;
 use hookloop_hooks::trust::{HookOffer, Trust};
-use hookloop_hooks::turns;
+use hookloop_hooks::{environment, turns};
 use hookloop_process::Cancel;
 
 use super::{Gate, GateKind};

@@ -8,16 +8,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hookloop_core::id::SessionId;
+use hookloop_engine::error::EngineError;
+use hookloop_engine::project::{Project, SpanExporter, WatchGuard};
+use hookloop_engine::session_record::Record;
 use opentelemetry_proto::tonic::trace::v1::Span;
 
 use super::otlp::{Collector, Failure};
 use super::settings::{Misfit, Target};
 use super::spans::{Given, Traced};
-use hookloop_engine::error::EngineError;
-use hookloop_engine::project::Project;
-use hookloop_engine::project::SpanExporter;
-use hookloop_engine::project::WatchGuard;
-use hookloop_engine::session_record::Record;
 
 /// How often the log is looked at while a session is under way.
 const LOOK: Duration = Duration::from_secs(1);

@@ -17,13 +17,13 @@ use hookloop_core::session::{
 };
 use hookloop_core::time::Timestamp;
 use hookloop_core::trace::{SpanId, SpanNames};
+use hookloop_engine::project::Project;
 use opentelemetry_proto::tonic::trace::v1::span::{Event, SpanKind};
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use serde_json::json;
 
 use super::attributes::{Attributes, clean};
-use hookloop_engine::project::Project;
 
 const NANOS_PER_MS: u64 = 1_000_000;
 /// Sampled, as W3C Trace Context has it.

@@ -9,12 +9,12 @@ use hookloop_core::fleet::RateLimitReported;
 use hookloop_core::id::SessionId;
 use hookloop_core::purse::{ReservationAnswer, Shortage};
 use hookloop_core::task::TaskState;
-
-use super::hand::seat;
-use super::{AFTER_ERROR, Desk, Post, Shift, Told};
 use hookloop_engine::claim::{ClaimRequest, Claimed, Wanted};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
+
+use super::hand::seat;
+use super::{AFTER_ERROR, Desk, Post, Shift, Told};
 
 /// A project in which there was nothing to take is not looked at again for so long.
 const DRY: Duration = Duration::from_secs(1);

@@ -22,6 +22,10 @@ mod refusal;
 mod review;
 mod token;
 
+use address::Route;
+use answers::Pull;
+use checks::{Check, RunsPage, StatusesPage};
+use client::Client;
 use hookloop_core::excerpt::clipped_chars;
 use hookloop_http::HttpClient;
 use serde_json::{Value, json};
@@ -31,10 +35,6 @@ use super::{
     Checks, Forge, ForgeError, MergeStatus, MergeWish, Merged, QueuePlace, Request, RequestState,
     Wish,
 };
-use address::Route;
-use answers::Pull;
-use checks::{Check, RunsPage, StatusesPage};
-use client::Client;
 
 pub use address::{Api, BadApi};
 pub use token::{Asked, Token};

@@ -16,8 +16,7 @@ use super::asking::Asker;
 use super::error::RepoError;
 use super::notes::{self, Held};
 use super::{Repo, Worktree};
-use crate::git::Said;
-use crate::git::{GitLocks, is_git_at_work};
+use crate::git::{GitLocks, Said, is_git_at_work};
 
 /// How long a lock is waited for before that is an error.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);

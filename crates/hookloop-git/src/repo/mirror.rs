@@ -7,13 +7,14 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use hookloop_config::repository::Source;
+use hookloop_core::digest::short_sha256_hex;
+use hookloop_process::Cancel;
+
 use super::asking::{Asker, Scope, Ssh};
 use super::depot::quoted;
 use super::error::RepoError;
 use super::{Commit, Grounds, Held, names, notes};
-use hookloop_config::repository::Source;
-use hookloop_core::digest::short_sha256_hex;
-use hookloop_process::Cancel;
 
 const LOCK: &str = "mirror.lock";
 

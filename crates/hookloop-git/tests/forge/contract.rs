@@ -8,10 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use hookloop_git::forge::Forge;
-use hookloop_git::forge::MergeMethod;
-use hookloop_git::forge::MergeWish;
-use hookloop_git::forge::Wish;
+use hookloop_git::forge::{Forge, MergeMethod, MergeWish, Wish};
 use hookloop_testbed::github::{Described, Recorded, Route};
 use serde_json::{Value, json};
 

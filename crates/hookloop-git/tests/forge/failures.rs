@@ -4,12 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use hookloop_git::forge::Forge;
-use hookloop_git::forge::ForgeError;
-use hookloop_git::forge::MergeMethod;
-use hookloop_git::forge::MergeWish;
-use hookloop_git::forge::RequestState;
-use hookloop_git::forge::Wish;
+use hookloop_git::forge::{Forge, ForgeError, MergeMethod, MergeWish, RequestState, Wish};
 use hookloop_testbed::github::{Fault, Route};
 use serde_json::json;
 

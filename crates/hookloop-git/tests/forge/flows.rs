@@ -1,11 +1,6 @@
 //! Requests from their opening to their end.
 
-use hookloop_git::forge::Checks;
-use hookloop_git::forge::Forge;
-use hookloop_git::forge::ForgeError;
-use hookloop_git::forge::MergeMethod;
-use hookloop_git::forge::RequestState;
-use hookloop_git::forge::Wish;
+use hookloop_git::forge::{Checks, Forge, ForgeError, MergeMethod, RequestState, Wish};
 use hookloop_testbed::github::{Check, Kind, Route, Says, State};
 
 use crate::ground::{BRANCH, Ground};

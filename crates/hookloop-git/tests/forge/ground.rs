@@ -3,12 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use hookloop_git::forge::MergeMethod;
-use hookloop_git::forge::MergeWish;
-use hookloop_git::forge::Wish;
-use hookloop_git::forge::github::GitHub;
-use hookloop_git::forge::github::GitHubSettings;
-use hookloop_git::forge::github::Token;
+use hookloop_git::forge::github::{GitHub, GitHubSettings, Token};
+use hookloop_git::forge::{MergeMethod, MergeWish, Wish};
 use hookloop_http::HttpClient;
 use hookloop_testbed::github::{self, Route};
 use tempfile::TempDir;

@@ -3,22 +3,13 @@
 use std::path::Path;
 
 use hookloop_config::effective::Rules;
-use hookloop_core::gate_ledger::GateLedger;
-use hookloop_core::gate_ledger::GateList;
-use hookloop_core::gate_ledger::GateRecord;
-use hookloop_core::hook::Hook;
-use hookloop_core::hook::HookHandler;
-use hookloop_core::hook::HookSource;
+use hookloop_core::gate_ledger::{GateLedger, GateList, GateRecord};
+use hookloop_core::hook::{Hook, HookHandler, HookSource};
 use hookloop_core::options::OnFailure;
-use hookloop_core::point::Point;
-use hookloop_core::point::PointKind;
-use serde_json::Value;
-use serde_json::json;
+use hookloop_core::point::{Point, PointKind};
+use serde_json::{Value, json};
 
-use crate::trust::Definition;
-use crate::trust::Seen;
-use crate::trust::TrustError;
-use crate::trust::what;
+use crate::trust::{Definition, Seen, TrustError, what};
 
 /// Returns the gates of the project at `root`. A gate that a person switched on is on.
 pub fn gates(

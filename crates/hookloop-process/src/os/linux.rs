@@ -1,13 +1,12 @@
 //! Linux: `/proc` is the process table, and a process can adopt orphans.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
+use std::{fs, io};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;

@@ -3,13 +3,12 @@
 //! Each `delegated_` test runs another test of this file in a delegated cgroup. Root mounts the file system for it if
 //! necessary, in a mount namespace of its own. Another user needs a delegated cgroup.
 
-use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use hookloop_process::{ExitReason, Keeper, ProcessError, cgroup_home};
 use rustix::process::{Pid, Signal, getuid, kill_process};

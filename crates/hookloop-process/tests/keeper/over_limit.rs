@@ -2,12 +2,11 @@
 //!
 //! Fork bombs run as a user with a limited number of processes, so that a failing keeper does not take the machine down.
 
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use hookloop_process::{ExceededLimit, ExitReason, Job, JobResult, ResourceLimits};
 use rustix::process::geteuid;

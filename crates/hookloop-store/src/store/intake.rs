@@ -8,10 +8,9 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::error::StoreError;
 use super::transaction::run_statement;
-use crate::chain;
 use crate::log::{LogError, Seq, StoredEvent};
-use crate::sqlite;
 use crate::view::{View, ViewFold};
+use crate::{chain, sqlite};
 
 /// Why events could not be taken in.
 #[derive(Debug)]

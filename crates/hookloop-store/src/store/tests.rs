@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use hookloop_core::event::Event;
-use hookloop_core::event::EventBody;
-use hookloop_core::id::EventId;
-use hookloop_core::id::Subject;
+use hookloop_core::event::{Event, EventBody};
+use hookloop_core::id::{EventId, Subject};
 use hookloop_core::task::TaskSpec;
 use hookloop_core::time::Timestamp;
 

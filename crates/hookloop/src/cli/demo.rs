@@ -5,8 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use hookloop_config::paths::Place;
-use hookloop_core::session::ConversationPolicy;
-use hookloop_core::session::SessionWork;
+use hookloop_core::session::{ConversationPolicy, SessionWork};
 use hookloop_engine::gate_agreement::HookConsent;
 use hookloop_engine::kept::{AfterLoss, Surroundings};
 use hookloop_engine::project::Project;

@@ -1,13 +1,7 @@
 //! `hookloop fleet`
 
-use hookloop_core::fleet::FleetOrder;
-use hookloop_core::fleet::FleetOrdered;
-use hookloop_core::fleet::FleetScope;
-use hookloop_core::fleet::REASON_MAX;
-use hookloop_core::fleet::StandingOrder;
-use hookloop_core::purse::BudgetBounds;
-use hookloop_core::purse::BudgetPeriod;
-use hookloop_core::purse::Purse;
+use hookloop_core::fleet::{FleetOrder, FleetOrdered, FleetScope, REASON_MAX, StandingOrder};
+use hookloop_core::purse::{BudgetBounds, BudgetPeriod, Purse};
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::time::Timestamp;
 use hookloop_fleet::fleet::{Fleet, GONE_AFTER_MS, Presence, Running, Served};

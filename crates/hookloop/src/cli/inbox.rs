@@ -5,8 +5,7 @@ mod list;
 mod notify;
 mod show;
 
-use hookloop_core::inbox::Problem;
-use hookloop_core::inbox::ProblemSubject;
+use hookloop_core::inbox::{Problem, ProblemSubject};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::inbox;
 use hookloop_engine::project::Project;
@@ -14,6 +13,7 @@ use serde::Serialize;
 
 use crate::cli::context::CommandContext;
 use crate::error::Result;
+
 pub(super) use notify::tell;
 
 /// List the tasks and sessions that need a person, and decide about them

@@ -16,8 +16,7 @@ use hookloop_agents::repository;
 use hookloop_config::agents::Settings;
 use hookloop_config::effective::Rules;
 use hookloop_config::ids::new_project_name;
-use hookloop_config::paths::FILE_NAME;
-use hookloop_config::paths::Place;
+use hookloop_config::paths::{FILE_NAME, Place};
 use hookloop_config::project_file::settings_from;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::gate_agreement::{HookConsent, agree_to_agents};
@@ -28,17 +27,12 @@ use hookloop_fleet::survey::trial::{Trial, Trials};
 use hookloop_fleet::survey::{Gate, Ground, Survey, survey};
 use hookloop_hooks::runner::Runner;
 use hookloop_hooks::trust::{Definition, Trust};
-use hookloop_process::WriteOptions;
-use hookloop_process::write_whole;
+use hookloop_process::{WriteOptions, write_whole};
 use skip::GateSkipper;
 
 use crate::cli::context::CommandContext;
-use crate::environment::caller;
-use crate::environment::is_person;
-use crate::environment::state_home;
-use crate::environment::surroundings;
-use crate::error::CliError;
-use crate::error::Result;
+use crate::environment::{caller, is_person, state_home, surroundings};
+use crate::error::{CliError, Result};
 
 /// Make this directory a project
 ///

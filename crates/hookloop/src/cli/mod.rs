@@ -48,9 +48,9 @@ mod worktrees;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use context::CommandContext;
 
 use crate::error::Result;
-use context::CommandContext;
 
 /// The command that agents' own hooks run.
 pub(crate) const HOOK: &str = "hook";

@@ -1,10 +1,6 @@
 use hookloop_engine::error::EngineError;
 use hookloop_engine::kept::AfterLoss;
-use hookloop_engine::store::LogDefect;
-use hookloop_engine::store::LogError;
-use hookloop_engine::store::RebuiltView;
-use hookloop_engine::store::StoreError;
-use hookloop_engine::store::UNREADABLE_VIEW;
+use hookloop_engine::store::{LogDefect, LogError, RebuiltView, StoreError, UNREADABLE_VIEW};
 use serde_json::json;
 
 use super::verify::CheckedLog;

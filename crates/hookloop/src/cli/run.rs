@@ -5,12 +5,10 @@ use hookloop_agents::repository::Wanted;
 use hookloop_config::agents::Permissions;
 use hookloop_config::effective::Rules;
 use hookloop_core::id::TaskId;
-use hookloop_core::session::AtRetryLimit;
-use hookloop_core::session::ConversationPolicy;
-use hookloop_core::session::SessionLimits;
-use hookloop_core::session::SessionWork;
-use hookloop_core::session::StopWhen;
 use hookloop_core::session::plan::{Dollars, NoSuchStop, UNPRICED_TURNS};
+use hookloop_core::session::{
+    AtRetryLimit, ConversationPolicy, SessionLimits, SessionWork, StopWhen,
+};
 use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};
 

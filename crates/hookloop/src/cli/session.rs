@@ -17,14 +17,9 @@ use hookloop_agents::readiness::check_ready;
 use hookloop_agents::repository::Unfit;
 use hookloop_config::agents::profile::CostReport;
 use hookloop_core::id::Subject;
-use hookloop_core::session::Session;
-use hookloop_core::session::SessionOutcome;
-use hookloop_core::session::SessionPhase;
-use hookloop_core::session::SessionPlan;
-use hookloop_core::session::plan::CompactCount;
-use hookloop_core::session::plan::Dollars;
-use hookloop_engine::launch;
-use hookloop_engine::launch::Attendance;
+use hookloop_core::session::plan::{CompactCount, Dollars};
+use hookloop_core::session::{Session, SessionOutcome, SessionPhase, SessionPlan};
+use hookloop_engine::launch::{self, Attendance};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::Opened;
 use hookloop_engine::session::real::{Rest, Stop};
@@ -34,15 +29,12 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::context::CommandContext;
-use crate::error::CliError;
-use crate::error::Result;
+use crate::error::{CliError, Result};
 use crate::json_output::EventJson;
 use crate::logs::SessionLog;
 use crate::present;
 use crate::sanitize::plain;
-use crate::tui;
-use crate::tui::Screen;
-use crate::tui::ScreenContent;
+use crate::tui::{self, Screen, ScreenContent};
 
 /// Exit codes that scripts can rely on.
 const NEEDS_HUMAN: u8 = 3;

@@ -2,15 +2,10 @@
 use std::sync::Arc;
 
 use hookloop_core::trace::SpanNames;
-use hookloop_engine::project::Project;
-use hookloop_engine::project::SessionTraces as Tracing;
+use hookloop_engine::project::{Project, SessionTraces as Tracing};
 use hookloop_engine::session::open;
-use hookloop_fleet::telemetry::Exporter;
-use hookloop_fleet::telemetry::Figures;
-use hookloop_fleet::telemetry::Misfit;
-use hookloop_fleet::telemetry::Target;
 use hookloop_fleet::telemetry::export::Listener;
-use hookloop_fleet::telemetry::settings;
+use hookloop_fleet::telemetry::{Exporter, Figures, Misfit, Target, settings};
 use serde_json::json;
 
 use super::trace_notices::TraceNotices;

@@ -14,8 +14,7 @@ use crate::cli::context::CommandContext;
 use crate::error::Result;
 use crate::ids;
 use crate::output::{DIM, TableCell};
-use crate::present;
-use crate::present::counted;
+use crate::present::{self, counted};
 use crate::sanitize::plain;
 
 /// The worktrees that tasks are worked on in

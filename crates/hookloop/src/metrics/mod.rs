@@ -10,13 +10,11 @@ mod project;
 mod table;
 mod worker;
 
-use hookloop_engine::project::Project;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hookloop_core::excerpt::first_chars;
-use table::METRICS;
-use table::MetricInfo;
-use table::MetricKind;
+use hookloop_engine::project::Project;
+use table::{METRICS, MetricInfo, MetricKind};
 
 pub(crate) use project::add_project;
 pub(crate) use worker::WorkerTally;

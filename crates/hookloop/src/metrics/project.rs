@@ -8,8 +8,7 @@ use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 use hookloop_engine::store::{HookTimes, LogError, UsageBy, View};
 
-use super::MetricsPage;
-use super::table as of;
+use super::{MetricsPage, table as of};
 
 /// Powers of two of a millisecond that are ends of buckets: 16 ms to 17 minutes. Times are counted by sizes that end there.
 const BUCKETS: [u32; 9] = [4, 6, 8, 10, 12, 14, 16, 18, 20];

@@ -8,8 +8,7 @@ use hookloop_fleet::fleet::WorkerState;
 use hookloop_fleet::telemetry::Exporter;
 use hookloop_fleet::worker::{End, Told};
 
-use super::table as of;
-use super::{MetricsPage, add_project};
+use super::{MetricsPage, add_project, table as of};
 
 /// A worker and the projects that it works on.
 #[derive(Debug)]

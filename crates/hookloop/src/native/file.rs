@@ -1,11 +1,11 @@
 //! Files of other programs, replaced whole or not at all.
 
-use crate::error::CliError;
-
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+
+use crate::error::CliError;
 
 /// Nobody's settings are longer.
 const SIZE_MAX: u64 = 8 * 1024 * 1024;

@@ -1,7 +1,6 @@
 //! A session's work, state and stop conditions in words.
 
-use hookloop_core::session::SessionState;
-use hookloop_core::session::{SessionPlan, SessionWork, StopWhen};
+use hookloop_core::session::{SessionPlan, SessionState, SessionWork, StopWhen};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;

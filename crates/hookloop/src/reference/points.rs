@@ -1,8 +1,7 @@
 //! The page of hook points.
 
 use hookloop_core::options::HookOptions;
-use hookloop_core::point::Point;
-use hookloop_core::point::PointKind;
+use hookloop_core::point::{Point, PointKind};
 
 use super::list;
 

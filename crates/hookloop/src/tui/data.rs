@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use hookloop_core::id::SessionId;
 use hookloop_core::inbox::{ProblemKey, ProblemSubject};
-use hookloop_core::session::Session;
-use hookloop_core::session::SessionState;
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::timeline::Timeline;
+use hookloop_core::session::{Session, SessionState};
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::session::now::NowRecord;

@@ -19,10 +19,9 @@ use hookloop_engine::session::open;
 use hookloop_engine::store::{Seq, SessionRow, TaskFilter, UsageBy};
 
 use super::data::{
-    ProblemFacts, ProblemLine, ProblemMatter, ProjectOverview, ScreenNews, SessionLine, TaskFacts,
-    TaskLine,
+    ProblemFacts, ProblemLine, ProblemMatter, ProjectOverview, ScreenNews, ScreenRequest,
+    SessionLine, TaskContent, TaskFacts, TaskLine, WhichTasks,
 };
-use super::data::{ScreenRequest, TaskContent, WhichTasks};
 use crate::picture::TaskPicture;
 use crate::present;
 use crate::tui::channels::ScreenChannels;

@@ -22,8 +22,7 @@ use super::state::ScreenState;
 use super::terminal::{ScreenTerminal, is_lent};
 use super::theme::ScreenTheme;
 use crate::tui::channels::ScreenChannels;
-use crate::tui::message::{QuestionReply, RetryQuestion};
-use crate::tui::message::{ScreenEffect, ScreenInput, ScreenParting};
+use crate::tui::message::{QuestionReply, RetryQuestion, ScreenEffect, ScreenInput, ScreenParting};
 
 /// The shortest time between two pictures.
 const FRAME: Duration = Duration::from_millis(50);

@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, Subject};
-use hookloop_core::session::Session;
-use hookloop_core::session::SessionPhase;
-use hookloop_core::session::SessionState;
 use hookloop_core::session::timeline::Timeline;
+use hookloop_core::session::{Session, SessionPhase, SessionState};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::now::{self, NowRecord};

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use hookloop_core::id::SessionId;
-use hookloop_core::session::timeline::TimelinePart;
-use hookloop_core::session::timeline::TimelineStep;
+use hookloop_core::session::timeline::{TimelinePart, TimelineStep};
 use hookloop_core::time::Timestamp;
 use ratatui::crossterm::event::KeyEvent;
 
 use super::data::{
-    ProblemFacts, ProblemLine, ProblemMatter, ProjectOverview, ScreenNews, SessionContent,
-    SessionLine, TaskFacts,
+    ProblemFacts, ProblemLine, ProblemMatter, ProjectOverview, ScreenNews, ScreenRequest,
+    SessionContent, SessionLine, TaskContent, TaskFacts, WhichTasks,
 };
-use super::data::{ScreenRequest, TaskContent, WhichTasks};
 use super::dialog::{ScreenDialog, edit};
 use super::editor::{TextEdit, TextEditor};
 use super::list::SelectList;

@@ -1,15 +1,8 @@
 //! The steps of a session as lines.
 
 use hookloop_core::hook_status::HookStatus;
-use hookloop_core::session::JointVerdict;
-use hookloop_core::session::Session;
-use hookloop_core::session::SessionLimits;
-use hookloop_core::session::SessionPhase;
-use hookloop_core::session::TurnResult;
-use hookloop_core::session::timeline::PartKind;
-use hookloop_core::session::timeline::StepContent;
-use hookloop_core::session::timeline::TimelinePart;
-use hookloop_core::session::timeline::TimelineStep;
+use hookloop_core::session::timeline::{PartKind, StepContent, TimelinePart, TimelineStep};
+use hookloop_core::session::{JointVerdict, Session, SessionLimits, SessionPhase, TurnResult};
 use hookloop_core::time::Timestamp;
 
 use crate::present::{self, StepSeverity, StepText, clock};

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hookloop_core::session::LimitDecision;
+use made_up::{at, news, overview, session, shown, tasks};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -21,9 +22,7 @@ use super::draw::draw;
 use super::pager::TextPager;
 use super::state::{ScreenState, ScreenView};
 use super::theme::ScreenTheme;
-use crate::tui::message::RetryQuestion;
-use crate::tui::message::{ScreenEffect, ScreenInput, ScreenParting};
-use made_up::{at, news, overview, session, shown, tasks};
+use crate::tui::message::{RetryQuestion, ScreenEffect, ScreenInput, ScreenParting};
 
 fn state() -> ScreenState {
     let mut state = ScreenState::new(ScreenTheme { has_colours: false }, at(0));

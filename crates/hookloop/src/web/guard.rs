@@ -4,6 +4,9 @@
 //! origin must equal the host. Agents send their token; people are logged in, or send theirs. A browser sends cookies
 //! with foreign requests, so a request with only a cookie must come from one of the server's own pages.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
@@ -14,8 +17,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::timeout;
 
 use super::login::{LOGIN_LIFE, LoginTable};

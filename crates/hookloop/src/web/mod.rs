@@ -32,14 +32,14 @@ mod words;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
-
-use crate::error::{CliError, Result};
-use crate::mcp::ToolService;
 use dashboard::Dashboard;
 use guard::{LOGIN, RequestGuard};
 use login::LoginTable;
 use routes::ServerParts;
+use tokio::net::TcpListener;
+
+use crate::error::{CliError, Result};
+use crate::mcp::ToolService;
 
 pub(crate) use metrics_endpoint::MetricsEndpoint;
 pub(crate) use routes::MCP;

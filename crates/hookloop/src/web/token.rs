@@ -5,8 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use hookloop_process::WriteOptions;
-use hookloop_process::write_whole;
+use hookloop_process::{WriteOptions, write_whole};
 use rustix::fs::OFlags;
 use subtle::ConstantTimeEq;
 

@@ -1,8 +1,9 @@
 //! The page of variables: what hooks and agents have is what was seen, and what hookloop reads is heeded.
 
-use hookloop_testkit::eventually;
 use std::collections::BTreeSet;
 use std::fs;
+
+use hookloop_testkit::eventually;
 
 use crate::book::structure::pages_under;
 use crate::cli::{DEADLINE, Project};

@@ -1,10 +1,11 @@
 //! The page of exit codes: each that it lists is met, and none that is met is missing.
 
-use hookloop_testkit::eventually;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
+
+use hookloop_testkit::eventually;
 
 use crate::cli::{DEADLINE, Project};
 use crate::documents::{names, rows};

@@ -7,9 +7,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use hookloop_testkit::SeededRandom;
+
 use crate::support::number_from_env;
 use crate::yard::{GREEN, Yard, git};
-use hookloop_testkit::SeededRandom;
 
 const BRANCHES: usize = 30;
 

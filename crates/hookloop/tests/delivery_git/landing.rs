@@ -2,13 +2,7 @@
 
 use std::fs;
 
-use hookloop_git::repo::Commit;
-use hookloop_git::repo::Landed;
-use hookloop_git::repo::MergeHow;
-use hookloop_git::repo::MergeMethod;
-use hookloop_git::repo::MergedOnto;
-use hookloop_git::repo::Repo;
-use hookloop_git::repo::RepoError;
+use hookloop_git::repo::{Commit, Landed, MergeHow, MergeMethod, MergedOnto, Repo, RepoError};
 
 use crate::delivery_git::bed::{Bed, task, write};
 

@@ -1,10 +1,9 @@
 //! Answers, approvals and dismissals: people's alone, and of one problem each.
 
-use crate::cli::DEADLINE;
 use hookloop_testkit::eventually;
 use serde_json::json;
 
-use crate::cli::{Project, fields};
+use crate::cli::{DEADLINE, Project, fields};
 use crate::inbox::problems::AGENT;
 use crate::inbox::{blocked, key, keys};
 

@@ -1,6 +1,5 @@
 //! One problem, one message: whoever looks, however often, and whatever dies in between.
 
-use hookloop_testkit::eventually;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::project::Project as Opened;
 use hookloop_fleet::notify::{CLAIM_SILENT, Moment, Report, TRIES_MAX, round};
+use hookloop_testkit::eventually;
 
 use crate::cli::{DEADLINE, Project, fields, lines, strings};
 use crate::inbox::receivers::{Hook, Post};

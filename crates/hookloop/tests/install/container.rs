@@ -1,8 +1,9 @@
 //! A worker as the first process of a container, without an init above it.
 
-use hookloop_testkit::eventually;
 use std::fs;
 use std::process::{Child, Command};
+
+use hookloop_testkit::eventually;
 
 use crate::cli::{BINARY, DEADLINE, Project};
 

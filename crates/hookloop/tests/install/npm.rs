@@ -1,6 +1,5 @@
 //! The packages for npm, from a registry on loopback that has nothing else.
 
-use hookloop_testkit::eventually;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -8,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use hookloop_testkit::eventually;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

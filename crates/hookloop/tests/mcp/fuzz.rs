@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use hookloop_testkit::SeededRandom;
 use serde_json::{Value, json};
 
 use crate::mcp::PLAIN;
@@ -12,7 +13,6 @@ use crate::mcp::client::{Client, PATIENCE};
 use crate::mcp::frames::resident;
 use crate::mcp::tools::fitting;
 use crate::support::{Sandbox, number_from_env};
-use hookloop_testkit::SeededRandom;
 
 const SECONDS: u64 = 5;
 const BURST_MAX: u64 = 40;

@@ -1,12 +1,11 @@
 //! Collectors that are slow, gone or in trouble: the loop does not notice, and what can be sent is.
 
-use crate::cli::DEADLINE;
-use hookloop_testkit::eventually;
 use std::time::{Duration, Instant};
 
+use hookloop_testkit::eventually;
 use serde_json::Value;
 
-use crate::cli::Project;
+use crate::cli::{DEADLINE, Project};
 use crate::operators::collector::{Collector, Mood};
 use crate::operators::{RUN, TURNS, project, to};
 

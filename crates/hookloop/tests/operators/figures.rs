@@ -1,11 +1,11 @@
 //! Figures for Prometheus, of `serve` and of workers.
 
-use hookloop_testkit::eventually;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
+use hookloop_testkit::eventually;
 use serde_json::Value;
 
 use crate::cli::{DEADLINE, Project};

@@ -1,8 +1,8 @@
 //! A session at a collector: one trace, whole, and the same whoever sends it.
 
-use hookloop_testkit::eventually;
 use std::collections::{BTreeMap, BTreeSet};
 
+use hookloop_testkit::eventually;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;

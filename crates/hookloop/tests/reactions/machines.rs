@@ -1,11 +1,11 @@
 //! Two machines share a log, and one of them runs the hooks of an event.
 
-use hookloop_testkit::eventually;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hookloop_testbed::Server;
+use hookloop_testkit::eventually;
 
 use super::{HOOK, lines_of};
 use crate::cli::DEADLINE;

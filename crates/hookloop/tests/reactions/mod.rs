@@ -9,9 +9,10 @@ mod machines;
 mod observers;
 mod reading;
 
-use hookloop_testkit::eventually;
 use std::path::Path;
 use std::process::{Child, Stdio};
+
+use hookloop_testkit::eventually;
 
 use crate::cli::{DEADLINE, Project};
 

@@ -1,9 +1,10 @@
 //! However a screen ends, the terminal is as it was.
 
+use hookloop_testkit::eventually;
+
 use crate::cli::DEADLINE;
 use crate::screens::tmux::Tmux;
 use crate::screens::{HOOKS, RUN, project};
-use hookloop_testkit::eventually;
 
 #[test]
 fn a_signal_ends_the_session_in_order() {

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use hookloop_config::paths::Place;
-use hookloop_core::session::ConversationPolicy;
-use hookloop_core::session::SessionWork;
+use hookloop_core::session::{ConversationPolicy, SessionWork};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::project::Project as Engine;
 use hookloop_engine::session::checkout::CheckoutUse;

@@ -1,7 +1,8 @@
 //! A terminal that nobody sits at.
 
-use hookloop_testkit::eventually;
 use std::path::PathBuf;
+
+use hookloop_testkit::eventually;
 
 use crate::cli::{DEADLINE, Project};
 

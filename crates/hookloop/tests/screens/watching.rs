@@ -1,7 +1,8 @@
 //! `watch` beside what runs elsewhere.
 
-use hookloop_testkit::eventually;
 use std::process::Stdio;
+
+use hookloop_testkit::eventually;
 
 use crate::cli::{DEADLINE, Project};
 use crate::screens::tmux::Tmux;

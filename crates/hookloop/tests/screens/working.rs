@@ -1,9 +1,10 @@
 //! `run` on a terminal, from its start to its end.
 
+use hookloop_testkit::eventually;
+
 use crate::cli::DEADLINE;
 use crate::screens::tmux::Tmux;
 use crate::screens::{HOOKS, RUN, project};
-use hookloop_testkit::eventually;
 
 #[test]
 fn a_session_is_seen_told_paused_resumed_and_answered() {

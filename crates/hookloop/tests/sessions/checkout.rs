@@ -1,8 +1,9 @@
 //! One session at a time changes a checkout; another one gets a worktree of its own.
 
-use hookloop_testkit::eventually;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+use hookloop_testkit::eventually;
 
 use super::{Ran, SOON, command, json, project, read};
 use crate::support::Sandbox;

@@ -1,9 +1,9 @@
 //! However a session ends, session_end runs once and nobody is left behind.
 
-use hookloop_testkit::eventually;
 use std::process::{Child, Stdio};
 use std::time::Instant;
 
+use hookloop_testkit::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{BROKEN_OFF, Ran, SOON, command, json, project, read, run, scripted, write};

@@ -1,10 +1,11 @@
 //! A claim is not proof: gates, retries with feedback, receipts.
 
-use hookloop_testkit::eventually;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use hookloop_testkit::eventually;
 
 use super::visible::shown;
 use super::{SOON, json, project, read, run, scripted, write};

@@ -20,8 +20,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use crate::support::Sandbox;
 use serde_json::Value;
+
+use crate::support::Sandbox;
 
 /// Nothing in here takes longer.
 pub(crate) const SOON: Duration = Duration::from_secs(30);

@@ -1,12 +1,11 @@
 //! Which sessions count as proven, and which gates as passed.
 
-use super::SOON;
-use hookloop_testkit::eventually;
 use std::process::Command;
 
+use hookloop_testkit::eventually;
 use serde_json::{Value, json};
 
-use super::{Ran, command, json as print_json, project, run_as_it_is, scripted, write};
+use super::{Ran, SOON, command, json as print_json, project, run_as_it_is, scripted, write};
 use crate::support::Sandbox;
 
 /// Writes a file and claims to be done.

@@ -1,10 +1,10 @@
 //! A long step is visible while it runs: to the reader of a pipe, and to other processes.
 
-use hookloop_testkit::eventually;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use hookloop_testkit::eventually;
 use serde_json::Value;
 
 use super::{Ran, SOON, command, json, project, read, write};

@@ -1,7 +1,8 @@
 //! A session runs the bytes of the scripts that it began with, to its end.
 
-use hookloop_testkit::eventually;
 use std::process::{Child, Stdio};
+
+use hookloop_testkit::eventually;
 
 use super::{Ran, SOON, command, project, read, scripted, write};
 use crate::support::Sandbox;

@@ -5,11 +5,11 @@ use std::thread;
 use std::time::Duration;
 
 use hookloop_testbed::Server;
+use hookloop_testkit::SeededRandom;
 use serde_json::Value;
 
 use crate::nats::{Machine, hookloop};
 use crate::usage::{account, turns};
-use hookloop_testkit::SeededRandom;
 
 const SESSIONS: usize = 10;
 const PURSE: u64 = 1_000_000;

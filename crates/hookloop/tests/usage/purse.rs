@@ -1,15 +1,14 @@
 //! Many sessions at once on one purse, some of which are killed and some of those resumed.
 
-use std::fs;
 use std::process::{Child, Output};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
+use hookloop_testkit::SeededRandom;
 use serde_json::Value;
 
 use crate::support::{Sandbox, number_from_env};
 use crate::usage::{account, turn, turns};
-use hookloop_testkit::SeededRandom;
 
 const SESSIONS: usize = 50;
 const PURSE: u64 = 5_000_000;

@@ -1,17 +1,16 @@
 //! What all workers together may spend, however often they are killed.
 
-use std::fs;
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
+use hookloop_testkit::SeededRandom;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::number_from_env;
 use crate::worker::Working;
 use crate::yard::Yard;
-use hookloop_testkit::SeededRandom;
 
 const WORKERS: usize = 5;
 const JOBS: usize = 10;

@@ -1,9 +1,9 @@
 //! Those who run a fleet pause it, stop it, and let it go on.
 
-use hookloop_testkit::eventually;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use hookloop_testkit::eventually;
 use rustix::process::Signal;
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
 //! Taking, finishing, going on, handing back.
 
-use hookloop_testkit::eventually;
 use std::fs;
 use std::process::Command;
 
+use hookloop_testkit::eventually;
 use rustix::process::Signal;
 use serde_json::Value;
 

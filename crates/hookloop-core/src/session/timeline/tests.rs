@@ -1,7 +1,8 @@
 //! Tests of `timeline`.
 
-use super::*;
 use serde_json::{Value, json};
+
+use super::*;
 
 /// The parts and steps that these events make, as text; one millisecond between two events.
 fn check(events: &[(&str, Value)], expected: &[&str]) {

@@ -1,13 +1,8 @@
 //! Moving the base to what was tested.
 
-use hookloop_core::delivery::DeliveryFact;
-use hookloop_core::delivery::MergePlanned;
+use hookloop_core::delivery::{DeliveryFact, MergePlanned};
 use hookloop_git::forge::ForgeError;
-use hookloop_git::repo::BranchFate;
-use hookloop_git::repo::Commit;
-use hookloop_git::repo::Landed;
-use hookloop_git::repo::Removal;
-use hookloop_git::repo::Unsaved;
+use hookloop_git::repo::{BranchFate, Commit, Landed, Removal, Unsaved};
 use hookloop_git::step_error::Trouble;
 use hookloop_store::crash;
 

@@ -4,14 +4,8 @@
 //! none together there: each task is tested alone on the newest base, and enqueued with exactly that head.
 
 use hookloop_agents::clipped;
-use hookloop_core::delivery::AwaitedMerge;
-use hookloop_core::delivery::DeliveryFact;
-use hookloop_core::delivery::QueuePlace;
-use hookloop_git::forge::ForgeError;
-use hookloop_git::forge::MergeStatus;
-use hookloop_git::forge::MergeWish;
-use hookloop_git::forge::QueueExit;
-use hookloop_git::forge::QueueStatus;
+use hookloop_core::delivery::{AwaitedMerge, DeliveryFact, QueuePlace};
+use hookloop_git::forge::{ForgeError, MergeStatus, MergeWish, QueueExit, QueueStatus};
 use hookloop_git::step_error::Trouble;
 use hookloop_store::crash;
 

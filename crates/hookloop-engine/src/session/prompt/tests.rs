@@ -1,8 +1,8 @@
-use hookloop_core::hook_status::HookStatus;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use hookloop_config::effective::Gatekeeper;
+use hookloop_core::hook_status::HookStatus;
 use hookloop_core::promise::NearMiss;
 use hookloop_core::session::{
     AtRetryLimit, SessionLimits, SessionPlan, SessionWork, TurnEnded, TurnResult, Usage,

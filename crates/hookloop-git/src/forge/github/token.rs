@@ -6,10 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hookloop_core::redact::SHORTEST_SECRET;
-use hookloop_process::ExitReason;
-use hookloop_process::Job;
-use hookloop_process::KeeperPool;
-use hookloop_process::find_program;
+use hookloop_process::{ExitReason, Job, KeeperPool, find_program};
 
 use super::super::ForgeError;
 

@@ -1,8 +1,6 @@
 //! `hookloop agents list`
 
-use hookloop_agents::repository::Unfit;
-use hookloop_agents::repository::Wanted;
-use hookloop_agents::repository::fit;
+use hookloop_agents::repository::{Unfit, Wanted, fit};
 use hookloop_config::agents::Settings;
 use hookloop_config::agents::profile::KNOWN;
 use hookloop_core::hook::HookSource;

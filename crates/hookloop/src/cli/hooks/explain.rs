@@ -1,18 +1,11 @@
 //! `hookloop hooks explain`
 
 use hookloop_config::policy::Policies;
-use hookloop_core::hook::CommandText;
-use hookloop_core::hook::Hook;
-use hookloop_core::hook::HookHandler;
+use hookloop_core::hook::{CommandText, Hook, HookHandler};
 use hookloop_core::limits::Limits;
 use hookloop_core::options::Length;
-use hookloop_core::point::NoSuchPoint;
-use hookloop_core::point::Point;
-use hookloop_core::point::PointKind;
-use hookloop_hooks::explain::Explained;
-use hookloop_hooks::explain::List;
-use hookloop_hooks::explain::Runs;
-use hookloop_hooks::explain::explain;
+use hookloop_core::point::{NoSuchPoint, Point, PointKind};
+use hookloop_hooks::explain::{Explained, List, Runs, explain};
 use hookloop_hooks::sandbox::in_words;
 use hookloop_hooks::trust::Standing;
 use hookloop_process::SandboxSupport;

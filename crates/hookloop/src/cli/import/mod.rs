@@ -33,11 +33,11 @@ mod yaml;
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use import_report::ImportReport;
+use source::SourceFile;
 
 use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
-use import_report::ImportReport;
-use source::SourceFile;
 
 /// The arguments of every import.
 #[derive(clap::Args)]

@@ -1,9 +1,7 @@
 use hookloop_config::project_file as config;
 use hookloop_core::id::ProjectName;
 use hookloop_engine::error::EngineError;
-use hookloop_engine::store::JetStreamLog;
-use hookloop_engine::store::NatsPermissions;
-use hookloop_engine::store::NatsRole;
+use hookloop_engine::store::{JetStreamLog, NatsPermissions, NatsRole};
 use serde_json::json;
 
 use crate::cli::context::CommandContext;

@@ -22,8 +22,7 @@ use clap::Subcommand;
 use hookloop_core::command::Command as Ask;
 use hookloop_core::id::TaskId;
 use hookloop_core::task::{Task, TaskState};
-use hookloop_engine::command_outcome::Done;
-use hookloop_engine::command_outcome::ReactionsLeft;
+use hookloop_engine::command_outcome::{Done, ReactionsLeft};
 use hookloop_engine::project::Project;
 
 use crate::cli::context::CommandContext;

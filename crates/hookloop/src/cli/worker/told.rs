@@ -3,8 +3,7 @@
 use hookloop_core::session::SessionOutcome;
 use hookloop_core::trace::SpanNames;
 use hookloop_fleet::fleet::WorkerState;
-use hookloop_fleet::worker::End;
-use hookloop_fleet::worker::Told;
+use hookloop_fleet::worker::{End, Told};
 use serde::Serialize;
 
 use crate::cli::merge::ArrivalJson;

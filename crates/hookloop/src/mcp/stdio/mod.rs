@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use lines::{LINE_MAX, StdioLine, StdioLines};
 use rmcp::ServiceExt;
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::service::RoleServer;
@@ -27,7 +28,6 @@ use super::handler::McpHandler;
 use crate::error::Result;
 use crate::mcp::open_requests::OpenRequests;
 use crate::mcp::tool_service::ToolService;
-use lines::{LINE_MAX, StdioLine, StdioLines};
 
 /// Messages between the threads and the server.
 const QUEUE: usize = 64;

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use hookloop_core::event::EventBody;
-use hookloop_core::session::Session;
-use hookloop_core::session::SessionState;
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::timeline::Timeline;
+use hookloop_core::session::{Session, SessionState};
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::store::SessionRow;

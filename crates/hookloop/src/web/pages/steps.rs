@@ -1,17 +1,9 @@
 //! The steps of an iteration, with links to their output if this machine has it.
 
-use hookloop_core::session::JointVerdict;
-use hookloop_core::session::SessionLimits;
-use hookloop_core::session::TurnEnded;
-use hookloop_core::session::TurnResult;
-use hookloop_core::session::plan::CompactCount;
-use hookloop_core::session::plan::CostFigure;
-use hookloop_core::session::timeline::PartKind;
-use hookloop_core::session::timeline::StepContent;
-use hookloop_core::session::timeline::TimelinePart;
-use hookloop_core::session::timeline::TimelineStep;
-use hookloop_hooks::artifacts::Stream;
-use hookloop_hooks::artifacts::run_of;
+use hookloop_core::session::plan::{CompactCount, CostFigure};
+use hookloop_core::session::timeline::{PartKind, StepContent, TimelinePart, TimelineStep};
+use hookloop_core::session::{JointVerdict, SessionLimits, TurnEnded, TurnResult};
+use hookloop_hooks::artifacts::{Stream, run_of};
 use minijinja::context;
 use minijinja::value::Value;
 use serde::Serialize;

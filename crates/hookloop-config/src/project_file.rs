@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use crate::effective::{DeliveryRules, Rules, TypeRules};
+use crate::effective::{DeliveryRules, Loop, Rules, TypeRules};
 use crate::entries::hook_entry::{ActionEntry, Points};
 use crate::entries::hooks::{Reader, Workflows, read_workflows};
 use crate::entries::limits::Limits;
@@ -47,14 +47,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     let wanted = file.limits.over(user.limits)?;
     let limits = wanted.within(user.limits);
     let workflows = read_workflows(&file.workflows)?;
-    let mut hooks = HookRegistry::builtin();
-    let required = user.policy.gates().map(|gate| &gate.value);
-    for hook in required.chain(&user.hooks) {
-        hooks.register(hook.clone()).map_err(|error| Complaint {
-            at: None,
-            message: format!("with {}: {error}", user.path.display()),
-        })?;
-    }
+    let mut hooks = hooks_of_user(user)?;
     let without_project = hooks.clone();
     let gatekeepers = delivery::gatekeepers(file.gatekeepers)?;
     let mut reader = Reader::new(&mut hooks, &workflows, &gatekeepers, HookSource::Project);
@@ -80,38 +73,23 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     let deciding: Vec<String> = deciding.into_iter().map(|hook| hook.name.clone()).collect();
     let mut session = file.session.read(&deciding, user.at_retry_limit)?;
     let of_project = agents::read(file.agents, HookSource::Project)?;
-    // What counts for nothing has to be read without a mistake nevertheless.
-    let brings_nothing = user.policy.no_repository_hooks().is_some();
-    let (workflows, gatekeepers, of_project, is_listed) = match brings_nothing {
-        false => (workflows, gatekeepers, of_project, is_listed),
-        true => {
-            hooks = without_project;
-            session.prompt = None;
-            let is_left = |way: &StopWhen| match way {
-                StopWhen::Hook(name) => hooks.get(name).is_some(),
-                _ => true,
-            };
-            session.stop_when.retain(is_left);
-            if session.stop_when.is_empty() {
-                session.stop_when = vec![StopWhen::Default];
-            }
-            (Workflows::new(), Vec::new(), Vec::new(), false)
-        }
+    // Repository hooks are parsed and validated even when the policy ignores them.
+    let is_ignored = user.policy.no_repository_hooks().is_some();
+    let (workflows, gatekeepers, of_project, is_listed) = if is_ignored {
+        hooks = without_project;
+        leave_out_project_hooks(&mut session, &hooks);
+        (Workflows::new(), Vec::new(), Vec::new(), false)
+    } else {
+        (workflows, gatekeepers, of_project, is_listed)
     };
     let delivery = match file.delivery {
         Some(entry) => Some(entry.read()?),
         None => delivery::has_delivery_hooks(&hooks).then(DeliveryRules::default),
     };
-    // What a project does with work that is done, if it says nothing else.
     if delivery.is_some() && !is_listed {
-        for step in Builtin::SUBMISSION {
-            let step = Hook { points: vec![Point::BeforeSubmit], ..step.hook() };
-            hooks
-                .register(step)
-                .map_err(|error| Complaint { at: None, message: error.to_string() })?;
-        }
+        add_default_submission(&mut hooks)?;
     }
-    // Nobody else says what an agent of the user's is.
+    // The user's definition of an agent replaces the project's.
     let is_theirs =
         |agent: &crate::agents::Settings| user.agents.iter().all(|own| own.name != agent.name);
     let agents = user.agents.iter().cloned().chain(of_project.into_iter().filter(is_theirs));
@@ -137,6 +115,40 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
         project: file.project.map(read_word).transpose()?,
         store: file.store.map(read_word).transpose()?.unwrap_or_default(),
     })
+}
+
+/// The built-in hooks, those that the policy requires, and the user's.
+fn hooks_of_user(user: &User) -> Result<HookRegistry, Complaint> {
+    let mut hooks = HookRegistry::builtin();
+    let required = user.policy.gates().map(|gate| &gate.value);
+    for hook in required.chain(&user.hooks) {
+        hooks.register(hook.clone()).map_err(|error| Complaint {
+            at: None,
+            message: format!("with {}: {error}", user.path.display()),
+        })?;
+    }
+    Ok(hooks)
+}
+
+/// Removes the parts of the session's settings that come from hooks which the policy ignores.
+fn leave_out_project_hooks(session: &mut Loop, hooks: &HookRegistry) {
+    session.prompt = None;
+    session.stop_when.retain(|way| match way {
+        StopWhen::Hook(name) => hooks.get(name).is_some(),
+        _ => true,
+    });
+    if session.stop_when.is_empty() {
+        session.stop_when = vec![StopWhen::Default];
+    }
+}
+
+/// Adds the default steps of a submission, for a project that lists none.
+fn add_default_submission(hooks: &mut HookRegistry) -> Result<(), Complaint> {
+    for step in Builtin::SUBMISSION {
+        let step = Hook { points: vec![Point::BeforeSubmit], ..step.hook() };
+        hooks.register(step).map_err(|error| Complaint { at: None, message: error.to_string() })?;
+    }
+    Ok(())
 }
 
 /// What editors need to complete a project's file: a JSON Schema.

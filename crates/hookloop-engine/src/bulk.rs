@@ -10,10 +10,11 @@ mod outline;
 
 use std::io::{BufReader, Read, Seek};
 
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
 use hookloop_core::command::Command;
 use hookloop_core::id::{Subject, TaskId};
 use hookloop_store::view::View;
-
 pub use line::Line;
 use line::past;
 use outline::{LinesInOrder, Outline};
@@ -21,8 +22,6 @@ use outline::{LinesInOrder, Outline};
 use crate::error::EngineError;
 use crate::project::Project;
 use crate::work::{Origin, Work};
-use hookloop_config::clock::now;
-use hookloop_config::ids::fresh_id;
 
 /// The longest line of an import.
 pub(crate) const LINE_MAX: u64 = 1024 * 1024;

@@ -1,11 +1,13 @@
-//! How finished work gets into the branch that it is for.
+//! Delivery: from a finished task to a commit on the target branch.
 //!
-//! - `steps`: the built-in hooks of delivery: each looks, does, and looks again
-//! - `review`: gatekeepers, asked
-//! - [`worktrees`]: which there are, and which may go
-//! - [`train`]: submitted tasks, merged one after the other
+//! - [`step_outcome`]: results of the built-in hooks
+//! - [`review`]: reviews by gatekeepers
+//! - [`train`]: the merge train, which merges submitted tasks one after the other
+//! - [`steps`]: the built-in hooks; each checks whether its work is done before and after it acts
+//! - [`worktrees`]: the worktrees of a project, and those that can be removed
 
 pub(crate) mod review;
+pub mod step_outcome;
 pub mod steps;
 pub mod train;
 pub mod worktrees;

@@ -253,7 +253,7 @@ pub(crate) fn title(task: &Task) -> String {
 
 /// A commit that the log names.
 pub(crate) fn commit(text: &str) -> Result<Commit, Trouble> {
-    text.parse().map_err(|error: hookloop_git::repo::commit::NotACommit| Trouble::NeedsHuman {
+    text.parse().map_err(|error: hookloop_git::repo::commit_id::NotACommit| Trouble::NeedsHuman {
         why: error.to_string(),
     })
 }

@@ -22,7 +22,7 @@ use hookloop_hooks::runner::Runner;
 use hookloop_store::log::{Seq, StoredEvent};
 
 use crate::command_outcome::{Done, ReactionsLeft};
-use crate::delivery::steps::DeliveryHooks;
+use crate::delivery::step_outcome::DeliveryHooks;
 use crate::delivery_context::StepsInContext;
 use crate::error::EngineError;
 use crate::kept::Kept;

@@ -23,8 +23,8 @@ use hookloop_core::session::{LimitDecision, SessionOutcome, stop};
 use crate::command_outcome::Done;
 use crate::error::EngineError;
 use crate::project::Project;
-use crate::session::StartError;
-use crate::session::open::{self, LimitChanges, ReopenAnswer};
+use crate::session::resume::{self, LimitChanges, ReopenAnswer};
+use crate::session::{StartError, control, lookup};
 use crate::work::{Origin, Work};
 
 /// Problems that are looked at when one is looked for.
@@ -284,7 +284,7 @@ pub fn answer(project: &Project, key: &ProblemKey, text: &str) -> Result<Settled
         (ProblemSubject::Session(id), _) => {
             let question = stop::question_in(&problem.reason);
             let answer = ReopenAnswer { question: Some(question), text };
-            open::reopen(project, id, &LimitChanges::default(), Some(&answer))?;
+            resume::reopen(project, id, &LimitChanges::default(), Some(&answer))?;
             let next = Some(format!("hookloop resume {id}"));
             Ok(Settled { done: Done::default(), next })
         }
@@ -301,7 +301,7 @@ pub fn answer(project: &Project, key: &ProblemKey, text: &str) -> Result<Settled
 fn next_for_task(project: &Project, problem: &Problem) -> Result<Option<String>, InboxError> {
     let usual = || Some("hookloop run --tasks --agent …".to_owned());
     let Some(id) = SessionId::of_actor(&problem.by) else { return Ok(usual()) };
-    let Ok(session) = open::session(project, &id) else { return Ok(usual()) };
+    let Ok(session) = lookup::session(project, &id) else { return Ok(usual()) };
     Ok(match () {
         () if !session.is_over() => None,
         () if session.plan.worker.is_some() => Some("hookloop worker --until-idle".to_owned()),
@@ -438,7 +438,7 @@ fn store_answer(
 ) -> Result<Settled, InboxError> {
     let by = project.actor().to_owned();
     let answered = EventBody::RetryLimitAnswered(RetryLimitAnswered { answer, by });
-    let said = text.map(|text| open::said(project, text));
+    let said = text.map(|text| control::said(project, text));
     let origin = Origin::command(fresh_id(), project.actor());
     project.store.transact(|unit| -> Result<_, EngineError> {
         let mut work = Work::new(unit, &project.rules, now())?;
@@ -458,7 +458,7 @@ fn tell_paused(
     session: &SessionId,
     text: &str,
 ) -> Result<(), EngineError> {
-    let said = open::said(project, text);
+    let said = control::said(project, text);
     let origin = Origin::command(fresh_id(), project.actor());
     project.store.transact(|unit| -> Result<_, EngineError> {
         let mut work = Work::new(unit, &project.rules, now())?;

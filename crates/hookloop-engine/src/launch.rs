@@ -8,14 +8,17 @@ use hookloop_core::session::{Session, SessionWork};
 use hookloop_git::files::read_text;
 use hookloop_hooks::runner::Runner;
 
-use crate::delivery::steps::DeliveryHooks;
+use crate::delivery::step_outcome::DeliveryHooks;
 use crate::error::EngineError;
 use crate::project::{Project, SessionTraces};
 use crate::session::drive::Driver;
+use crate::session::hook_drift::Drift;
 use crate::session::now::NowWriter;
-use crate::session::open::{Drift, Opened, StopWatch};
+use crate::session::observer::Onlooker;
+use crate::session::open::Opened;
 use crate::session::prompt;
-use crate::session::real::{Onlooker, Real, Rest, Stop, Surroundings};
+use crate::session::real::{Real, Surroundings};
+use crate::session::stop_switch::{Rest, Stop, StopWatch};
 
 /// Why a session could not be performed to its end.
 #[derive(Debug, thiserror::Error)]

@@ -44,6 +44,7 @@ pub mod kept;
 pub mod launch;
 pub mod lease;
 pub mod lifeline;
+pub mod machine;
 pub mod project;
 mod protected_files;
 pub mod react;

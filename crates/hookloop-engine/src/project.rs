@@ -33,7 +33,7 @@ use crate::error::EngineError;
 use crate::kept::{self, AfterLoss, Kept, Surroundings};
 use crate::sought::Sought;
 use crate::spread::Spread;
-use crate::work::Work;
+use crate::work::{Origin, Work};
 
 /// The budget that the sessions of a fleet share.
 pub trait FleetBudget: std::fmt::Debug + Send + Sync {
@@ -228,6 +228,16 @@ impl Project {
     /// Where the log is.
     pub fn kept(&self) -> &Kept {
         &self.kept
+    }
+
+    /// Stores one event that needs no decision.
+    pub fn append(&self, subject: &Subject, body: EventBody) -> Result<(), EngineError> {
+        let id = fresh_id();
+        self.store.transact(|unit| {
+            let mut work = Work::new(unit, &self.rules, now())?;
+            work.stage_quietly(Origin::command(id, self.actor()), subject.clone(), body.clone())?;
+            Ok(())
+        })
     }
 
     /// Does what `command` asks, or says why not. When this returns, it is on disk, and so are the

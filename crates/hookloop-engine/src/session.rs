@@ -1,38 +1,67 @@
-//! Sessions: the loop, performed.
+//! Sessions: the loop of turns and gates.
 //!
-//! The machine is [`hookloop_core::session`]; here its steps are done and what came of them is stored.
+//! [`hookloop_core::session`] decides the next step. This module performs the step and stores its result.
 //!
-//! - [`open`]: starting a session, resuming one, and what is left of those whose program died
+//! The directory and the life of a session:
+//! - [`session_directory`]: lock and files of a session; [`session_clock`]: the time that it has run
 //! - [`checkout`]: the directory that a session changes: one session at a time, or a worktree of its own
-//! - `journal`: a session's events, stored before anything outside is done
-//! - [`drive`]: one step after the other
-//! - [`now`]: the step that a session is at, for other processes
-//! - `point`: the hooks of a point, and what of their output is for the agent
-//! - `judge`: whether an iteration was the last one: ways to stop, gates, receipts
-//! - `submit`: from work that the gates have passed to a submission
-//! - `validate`: rules that need no process
-//! - `purse`: what a turn may use of the project's purse
-//! - [`perform`]: all of it, to its end
-//! - [`prompt`]: what the agent is told
-//! - [`said`]: what the agent says, for who looks on from another process
-//! - [`world`]: what there is outside: hooks, the agent, files, time; [`real`]: as it is
+//! - [`start_checks`], [`start_error`]: checks of hooks and gates before a start, and the errors of a start
+//! - [`open`]: starting a session; [`resume`]: resuming or reopening one; [`abandoned`]: sessions whose process died
+//! - [`lookup`]: finding a session; [`control`]: stop, pause and messages
+//!
+//! The steps:
+//! - [`journal`]: a session's events, stored before anything outside is done
+//! - [`drive`]: the loop over the steps; [`turn_steps`], [`task_steps`]: the steps of turns and of tasks
+//! - [`point`]: the hooks of a point; [`prompt_items`]: items for the next prompt
+//! - [`judge`]: stop conditions, gates and receipts; [`gate_results`]: their results
+//! - [`submit`]: from work that the gates have passed to a submission
+//! - [`purse`], [`allowance`]: the budget of a turn
+//! - [`place`], [`place_damage`]: checks and repair of the working directory; [`file_changes`]: changes of files
+//!
+//! The world outside:
+//! - [`world`]: hooks, the agent, files and time as a trait; [`real`]: the implementation; [`agent_turn`]: one turn
+//! - [`prompt`]: the text of a prompt; [`hook_drift`]: hooks that changed since the start
+//! - [`stop_switch`], [`deadline`]: ending a session from outside or by time
+//! - [`observer`], [`now`], [`said`]: the session as other processes and people see it
 
+pub mod abandoned;
+pub(crate) mod agent_turn;
+pub mod allowance;
 pub mod checkout;
+pub mod checkout_holder;
+pub mod control;
+mod deadline;
 pub mod drive;
+mod file_changes;
+mod gate_results;
+pub(crate) mod hook_drift;
 pub(crate) mod journal;
 mod judge;
+pub mod lookup;
 pub mod now;
+pub mod observer;
 pub mod open;
 mod place;
+pub mod place_damage;
 pub(crate) mod point;
 pub mod prompt;
+mod prompt_items;
 mod purse;
 pub mod real;
+pub mod resume;
 pub mod said;
+pub(crate) mod session_clock;
+pub mod session_directory;
+pub mod start_checks;
+pub mod start_error;
+pub mod stop_switch;
 mod submit;
+pub(crate) mod task_steps;
+mod turn_steps;
 pub mod world;
 
+pub use allowance::Allowance;
 pub use drive::Driver;
-pub use open::{Opened, StartError, Wish};
-pub use purse::Allowance;
+pub use open::{Opened, Wish};
+pub use start_error::StartError;
 pub use world::{Notice, World};

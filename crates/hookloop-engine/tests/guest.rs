@@ -16,8 +16,8 @@ use hookloop_engine::guest::desk::{
 use hookloop_engine::guest::native::{Moment, Reply, Visit, visit};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::open;
-use hookloop_engine::session::real::Stop;
+use hookloop_engine::session::stop_switch::Stop;
+use hookloop_engine::session::{control, lookup};
 use serde_json::Map;
 use tempfile::TempDir;
 
@@ -85,7 +85,7 @@ impl Bed {
     fn outcome(&self) -> Option<SessionOutcome> {
         let project = self.project();
         let row = project.read(|view| view.sessions(1)).unwrap().remove(0);
-        open::session(&project, &row.id).unwrap().outcome
+        lookup::session(&project, &row.id).unwrap().outcome
     }
 }
 
@@ -440,7 +440,7 @@ fn what_is_left_to_say_is_said_with_the_end() {
     let (desk, id) = bed.iterating(StopPreset::Promise);
     bed.write("answer.txt", "42");
     desk.validate(&id, COMPLETE).unwrap();
-    open::message(&bed.project(), Some(&id), "and mind the gap").unwrap();
+    control::message(&bed.project(), Some(&id), "and mind the gap").unwrap();
     let done = desk.complete(&id, Promise::Complete).unwrap();
     assert!(done.prompt.unwrap().contains("and mind the gap"));
 }

@@ -18,24 +18,22 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryIter, channel};
 use std::time::Duration;
 
 use hookloop_config::channels::{Channel, Mode, Way};
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
 use hookloop_core::event::{EventBody, NoData};
 use hookloop_core::id::{NoticeId, Subject};
 use hookloop_core::inbox::{NoticeClaimed, NoticeFailed, Problem, ProblemKey};
 use hookloop_core::time::Timestamp;
+use hookloop_engine::error::EngineError;
+use hookloop_engine::inbox;
+use hookloop_engine::machine::machine;
+use hookloop_engine::project::Project;
+use hookloop_engine::work::{Origin, Work};
+use hookloop_hooks::runner::Runner;
 use hookloop_store::crash;
 use hookloop_store::log::Seq;
 use hookloop_store::view::{NotificationRow, NotificationState};
-
 pub use message::{Item, Message};
-
-use hookloop_config::clock::now;
-use hookloop_config::ids::fresh_id;
-use hookloop_engine::error::EngineError;
-use hookloop_engine::inbox;
-use hookloop_engine::project::Project;
-use hookloop_engine::session::open::machine;
-use hookloop_engine::work::{Origin, Work};
-use hookloop_hooks::runner::Runner;
 use seen::Seen;
 use send::Door;
 

@@ -21,7 +21,8 @@
 //! - `scratch`: a checkout that is thrown away
 
 mod asking;
-pub mod commit;
+mod commit;
+pub mod commit_id;
 mod conflict;
 mod copied;
 mod depot;
@@ -30,6 +31,7 @@ pub mod error;
 pub mod found;
 mod land;
 mod listing;
+mod lock_wait;
 mod locks;
 mod merge;
 pub mod mirror;
@@ -49,20 +51,17 @@ pub mod worktree;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use asking::{Asker, Ssh};
+pub use commit_id::Commit;
+pub use error::{Operation, RepoError, Unfinished};
+use found::Found;
 pub use hookloop_core::delivery::MergeMethod;
 use hookloop_core::id::TaskId;
-
-use asking::{Asker, Ssh};
-use found::Found;
+use hookloop_process::{Cancel, KeeperPool};
 use notes::Held;
-use slot::Slot;
-
-pub use commit::Commit;
-pub use error::{Operation, RepoError, Unfinished};
 pub use place::WorktreeLoss;
 pub use scratch::Scratch;
-
-use hookloop_process::{Cancel, KeeperPool};
+use slot::Slot;
 
 /// Held while the depot or refs of ours are changed.
 const LOCK: &str = "depot.lock";

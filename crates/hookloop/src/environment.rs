@@ -7,12 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hookloop_config::paths as place;
 use hookloop_config::paths::Place;
 use hookloop_config::policy::{PolicyFile, SYSTEM_FILE};
+use hookloop_config::user::BadStoreName;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::caller::{Caller, CallerScope};
 use hookloop_engine::kept::Surroundings;
-
-use hookloop_config::user::BadStoreName;
-pub(crate) use hookloop_engine::session::open::machine;
+pub(crate) use hookloop_engine::machine::machine;
 
 use crate::error::{CliError, Result};
 

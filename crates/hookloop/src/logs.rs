@@ -8,15 +8,14 @@ use clap::ValueEnum;
 use hookloop_core::session::Session;
 use hookloop_core::trace::TraceId;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::real::Onlooker;
+use hookloop_engine::session::observer::Onlooker;
 use hookloop_engine::session::{Notice, Opened};
 use hookloop_fleet::telemetry::News;
 use serde_json::{Map, Value, json};
 
 use crate::error::{CliError, Result};
 use crate::output::CommandOutput;
-use crate::present;
-use crate::present::StepSeverity;
+use crate::present::{self, StepSeverity};
 use crate::sanitize::plain;
 
 const FORMAT_VARIABLE: &str = "HOOKLOOP_LOG_FORMAT";

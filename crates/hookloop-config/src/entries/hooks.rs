@@ -248,24 +248,7 @@ impl<'a> Reader<'a> {
             return webhook(url);
         }
         if let Some(agents) = entry.gatekeeper.take() {
-            if !matches!(point, Point::BeforeSubmit | Point::BeforeMerge) {
-                let message =
-                    format!("gatekeepers review what is submitted or merged, not `{point}`");
-                return Err(Complaint::new(at, message));
-            }
-            if point.kind() != PointKind::Gate {
-                let message = format!("gatekeepers give a verdict, and `{point}` is not a gate");
-                return Err(Complaint::new(at, message));
-            }
-            let quorum = match entry.quorum.take() {
-                Some(Located { value, at }) => {
-                    value.parse().map_err(|error: String| Complaint::new(at, error))?
-                }
-                None => Quorum::default(),
-            };
-            let agents = agents.into_list();
-            let terms = agents.iter().map(|name| self.terms(name)).collect();
-            return Ok(HookHandler::Gatekeepers { agents, quorum, terms });
+            return self.gatekeepers(point, agents.into_list(), entry.quorum.take(), at);
         }
         let Point::Event(_) = point else {
             let message = format!("`actions` follow events of tasks; `{point}` is not one");
@@ -275,6 +258,32 @@ impl<'a> Reader<'a> {
         let actions = entry.actions.take().unwrap_or_default();
         let actions = actions.iter().map(|action| read_action(action, &known));
         Ok(HookHandler::Declared(actions.collect::<Result<_, _>>()?))
+    }
+
+    /// Reads gatekeepers, which review submitted or merged work.
+    fn gatekeepers(
+        &self,
+        point: &Point,
+        agents: Vec<String>,
+        quorum: Option<Located<String>>,
+        at: Location,
+    ) -> Result<HookHandler, Complaint> {
+        if !matches!(point, Point::BeforeSubmit | Point::BeforeMerge) {
+            let message = format!("gatekeepers review what is submitted or merged, not `{point}`");
+            return Err(Complaint::new(at, message));
+        }
+        if point.kind() != PointKind::Gate {
+            let message = format!("gatekeepers give a verdict, and `{point}` is not a gate");
+            return Err(Complaint::new(at, message));
+        }
+        let quorum = match quorum {
+            Some(Located { value, at }) => {
+                value.parse().map_err(|error: String| Complaint::new(at, error))?
+            }
+            None => Quorum::default(),
+        };
+        let terms = agents.iter().map(|name| self.terms(name)).collect();
+        Ok(HookHandler::Gatekeepers { agents, quorum, terms })
     }
 
     /// A built-in reaction that the file lists follows just the points it is listed under.

@@ -23,11 +23,15 @@ use hookloop_hooks::runner::Runner;
 use hookloop_process::Cancel;
 use serde_json::json;
 
-use super::steps::{DeliveryHooks, Done};
+use super::step_outcome::{DeliveryHooks, Done};
 use crate::delivery_context::{Bench, commit, title};
+use crate::machine::{machine, random_word};
 use crate::session::checkout::CheckoutUse;
-use crate::session::open::{self, Drift, Wish, machine, random_word};
-use crate::session::real::{Real, Rest, Stop, Surroundings, Unwatched};
+use crate::session::hook_drift::Drift;
+use crate::session::observer::Unwatched;
+use crate::session::open::{self, Wish};
+use crate::session::real::{Real, Surroundings};
+use crate::session::stop_switch::{Rest, Stop};
 use crate::session::{Driver, StartError, prompt};
 
 /// How often one that gives no verdict is asked.

@@ -23,8 +23,9 @@ use hookloop_hooks::hook_run::HookRun;
 use hookloop_hooks::runner::Runner;
 use hookloop_hooks::{test_detection as tests_of, turns};
 use hookloop_store::crash;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::step_outcome::{DeliveryHooks, Done};
 use super::{review, train};
 use crate::delivery_context::{Bench, DeliverySteps, RequestSupport, Workshop, title};
 use crate::error::EngineError;
@@ -37,22 +38,6 @@ const TRY_PAUSE: Duration = Duration::from_secs(1);
 /// How long a copy of the log may be behind it.
 const LAG_MAX: Duration = Duration::from_secs(5);
 
-/// What a step came to that worked out.
-#[derive(Debug, Default)]
-pub(crate) struct Done {
-    /// In a line.
-    pub(crate) said: String,
-    pub(crate) values: Value,
-    /// Why the step's own work was not done, if there was none to do.
-    pub(crate) skipped: Option<&'static str>,
-    /// Why the step's own work was refused, if it was: the task is somebody's to work on again.
-    pub(crate) refused: Option<String>,
-}
-
-/// The built-in hooks of a delivery.
-#[derive(Clone, Copy, Debug)]
-pub struct DeliveryHooks;
-
 impl DeliverySteps for DeliveryHooks {
     fn run(
         &self,
@@ -61,33 +46,32 @@ impl DeliverySteps for DeliveryHooks {
         hook: &Hook,
         occasion: &Occasion<'_>,
     ) -> HookRun {
-        run(bench, runner, hook, occasion)
+        let began = Instant::now();
+        let task = occasion.task;
+        let done = match (&hook.handler, bench, task) {
+            (HookHandler::Builtin(Builtin::RunTests), ..) => {
+                return run_tests(runner, hook, occasion);
+            }
+            (_, None, _) | (_, _, None) => Err(Trouble::NeedsHuman {
+                why: "it is for tasks that are delivered, and there is none here".to_owned(),
+            }),
+            (HookHandler::Gatekeepers { agents, quorum, .. }, Some(bench), Some(task)) => {
+                review::ask_all(runner, bench, task, agents, *quorum, occasion.cancel)
+            }
+            (HookHandler::Builtin(builtin), Some(bench), Some(task)) => {
+                again(occasion, || match (builtin, bench.worktree) {
+                    (Builtin::RebaseOnMain, Some(worktree)) => rebase_on_main(bench.shop, worktree),
+                    (Builtin::CreatePr, Some(worktree)) => create_pr(bench, worktree, task),
+                    (Builtin::Merge, _) => train::ride(runner, bench, &task.id, occasion.cancel),
+                    _ => {
+                        Err(Trouble::NeedsHuman { why: "there is nothing to do it on".to_owned() })
+                    }
+                })
+            }
+            _ => Err(Trouble::NeedsHuman { why: "it is no hook of delivery".to_owned() }),
+        };
+        told(hook, occasion, done, began.elapsed())
     }
-}
-
-/// Runs a built-in hook.
-fn run(bench: Option<Bench<'_>>, runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
-    let began = Instant::now();
-    let task = occasion.task;
-    let done = match (&hook.handler, bench, task) {
-        (HookHandler::Builtin(Builtin::RunTests), ..) => return run_tests(runner, hook, occasion),
-        (_, None, _) | (_, _, None) => Err(Trouble::NeedsHuman {
-            why: "it is for tasks that are delivered, and there is none here".to_owned(),
-        }),
-        (HookHandler::Gatekeepers { agents, quorum, .. }, Some(bench), Some(task)) => {
-            review::ask_all(runner, bench, task, agents, *quorum, occasion.cancel)
-        }
-        (HookHandler::Builtin(builtin), Some(bench), Some(task)) => {
-            again(occasion, || match (builtin, bench.worktree) {
-                (Builtin::RebaseOnMain, Some(worktree)) => rebase_on_main(bench.shop, worktree),
-                (Builtin::CreatePr, Some(worktree)) => create_pr(bench, worktree, task),
-                (Builtin::Merge, _) => train::ride(runner, bench, &task.id, occasion.cancel),
-                _ => Err(Trouble::NeedsHuman { why: "there is nothing to do it on".to_owned() }),
-            })
-        }
-        _ => Err(Trouble::NeedsHuman { why: "it is no hook of delivery".to_owned() }),
-    };
-    told(hook, occasion, done, began.elapsed())
 }
 
 /// Tries until it works out, or is known not to.

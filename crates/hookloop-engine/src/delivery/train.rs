@@ -41,12 +41,12 @@ use hookloop_process::Cancel;
 use hookloop_store::view::WaitingSubmission;
 use serde_json::Value;
 
-use super::steps::{DeliveryHooks, Done};
+use super::step_outcome::{DeliveryHooks, Done};
 use crate::command_outcome::Done as CommandDone;
 use crate::delivery_context::{Bench, StepsInContext, Workshop, commit, message, title};
 use crate::error::EngineError;
 use crate::project::Project;
-use crate::session::{StartError, open};
+use crate::session::{StartError, start_checks};
 
 /// Tasks that are looked at in one ride.
 const WAITING_MAX: usize = 256;
@@ -248,7 +248,7 @@ impl<'t> Train<'t> {
     ) -> Result<Train<'t>, TrainError> {
         let hooks = project.hooks()?;
         // A gate that may not run says nothing about anybody's work.
-        open::check_gates(project, runner, &hooks)?;
+        start_checks::check_gates(project, runner, &hooks)?;
         Ok(Train {
             project,
             runner,

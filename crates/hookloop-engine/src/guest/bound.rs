@@ -17,9 +17,9 @@ use super::desk::{Desk, task_id};
 use super::words::{
     Bound, Completed, DeskError, Evaluated, Iteration, Judged, Signal, Start, refused,
 };
+use crate::session::agent_turn::SPEC_MAX;
 use crate::session::journal::Journal;
-use crate::session::open;
-use crate::session::real::SPEC_MAX;
+use crate::session::lookup;
 
 impl Desk {
     /// The session that started this agent, if that is what `iteration` names.
@@ -220,7 +220,7 @@ impl Desk {
         match self.turn_of(bound)?.session.plan.work {
             SessionWork::Prompt(prompt) => Ok(Some(prompt)),
             SessionWork::Spec(path) => {
-                let root = open::runner(self.project())?.root();
+                let root = lookup::runner(self.project())?.root();
                 read_text(&root.join(&path), SPEC_MAX).map(Some).map_err(|why| {
                     refused("no_spec", format!("{path}: {why}"), "go by your prompt")
                 })

@@ -29,15 +29,16 @@ use super::iterate::{
 };
 use super::visited::{Performed, Purpose, Visited, joined, said};
 use super::words::refused;
+pub use super::words::*;
 use crate::error::EngineError;
 use crate::lifeline::Beats;
+use crate::machine::random_word;
 use crate::project::Project;
-use crate::session::drive::LEASE;
-use crate::session::open::{self, random_word, runner};
+use crate::session::lookup::{self, runner};
 use crate::session::prompt::told;
-use crate::session::real::Stop;
-
-pub use super::words::*;
+use crate::session::session_directory;
+use crate::session::stop_switch::Stop;
+use crate::session::task_steps::LEASE;
 
 /// What a guest by tools is called, behind [`GUEST`].
 const MCP: &str = "mcp";
@@ -466,7 +467,9 @@ impl Desk {
         let row = self.project.read(|view| view.session(&id))?;
         let is_own = row.is_some_and(|row| !row.is_over() && is_led(&row));
         let is_here = || lock(&self.open).contains_key(&id);
-        let is_free = || runner(&self.project).is_ok_and(|runner| !open::is_running(runner, &id));
+        let is_free = || {
+            runner(&self.project).is_ok_and(|runner| !session_directory::is_running(runner, &id))
+        };
         Ok((is_own && (is_here() || is_free())).then_some(id))
     }
 
@@ -580,7 +583,7 @@ impl Desk {
             }
         };
         let Some(id) = id else { return Ok(None) };
-        let session = open::session(&self.project, &id)?;
+        let session = lookup::session(&self.project, &id)?;
         let line = |receipt: &Receipt| {
             let exit = receipt.exit_code.map_or_else(String::new, |code| format!(", exit {code}"));
             format!("{} at {}: {}{exit}", receipt.gate, receipt.point, receipt.status)

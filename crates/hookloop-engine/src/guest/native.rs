@@ -17,10 +17,11 @@ use hookloop_core::task::Task;
 use super::visited::{Performed, Purpose, Visited, said};
 use crate::error::EngineError;
 use crate::gate_agreement;
+use crate::machine::machine;
 use crate::project::Project;
-use crate::session::StartError;
-use crate::session::open::{self, machine, runner};
-use crate::session::real::Stop;
+use crate::session::lookup::{self, runner};
+use crate::session::stop_switch::Stop;
+use crate::session::{StartError, start_error};
 
 /// Sessions that are looked at for the one of a conversation.
 const OPEN_MAX: usize = 1_000;
@@ -151,7 +152,7 @@ impl Host<'_> {
 
     /// Ends some of the sessions whose agents were not heard of for long.
     fn sweep(&self) -> Result<(), StartError> {
-        for id in open::silent_guests(self.project, SWEPT_MAX)? {
+        for id in lookup::silent_guests(self.project, SWEPT_MAX)? {
             let Ok(mut gone) = Visited::find(self.project, runner(self.project)?, &id) else {
                 continue;
             };
@@ -352,7 +353,7 @@ fn untrusted(names: &[String]) -> String {
 fn weakened(changes: &[GateChange]) -> String {
     format!(
         "hookloop: nothing was checked: {}. Try: hookloop hooks trust",
-        open::weakened_words(changes)
+        start_error::weakened_words(changes)
     )
 }
 

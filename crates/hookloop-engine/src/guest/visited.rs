@@ -17,14 +17,19 @@ use hookloop_hooks::trust;
 use hookloop_store::log::Seq;
 
 use super::baseline::{self, TurnBaseline};
-use crate::delivery::steps::DeliveryHooks;
+use crate::delivery::step_outcome::DeliveryHooks;
 use crate::error::EngineError;
+use crate::machine::machine;
 use crate::project::Project;
 use crate::session::checkout::CheckoutUse;
+use crate::session::hook_drift::Drift;
 use crate::session::journal::Journal;
-use crate::session::open::{self, Drift, Opened, Wish, machine, runner};
+use crate::session::lookup::runner;
+use crate::session::observer::Unwatched;
+use crate::session::open::{self, Opened, Wish};
 use crate::session::prompt::told;
-use crate::session::real::{Real, Rest, Stop, Surroundings, Unwatched};
+use crate::session::real::{Real, Surroundings};
+use crate::session::stop_switch::{Rest, Stop};
 use crate::session::world::World;
 use crate::session::{Driver, StartError};
 

@@ -3,6 +3,7 @@
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::promise::Promise;
 use hookloop_core::refusal::Refusal;
+pub use hookloop_core::remark::{Checkpoint, StopPreset};
 use hookloop_core::session::StopDecision;
 use hookloop_core::session::stop::ValidationResult;
 use hookloop_core::task::{Task, TaskState};
@@ -11,8 +12,6 @@ use serde_json::{Map, Value};
 
 use crate::error::EngineError;
 use crate::session::StartError;
-
-pub use hookloop_core::remark::{Checkpoint, StopPreset};
 
 /// The session that started the agent, if one did.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use hookloop_config::clock::now;
@@ -22,7 +21,8 @@ use hookloop_hooks::runner::Runner;
 use hookloop_process::Cancel;
 use rustix::fs::{FlockOperation, flock};
 
-use super::open::{Opened, StartError};
+use super::checkout_holder::CheckoutHolder;
+use super::start_error::StartError;
 use crate::delivery_context::repo_place;
 use crate::project::Project;
 
@@ -48,33 +48,6 @@ pub enum CheckoutUse {
     Shared,
     /// A worktree of the session's own.
     Worktree(PathBuf),
-}
-
-/// The session that is live in a checkout, as far as its lock names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CheckoutHolder {
-    pub directory: PathBuf,
-    pub session: Option<String>,
-    pub pid: Option<u32>,
-    pub since: Option<Timestamp>,
-}
-
-impl std::fmt::Display for CheckoutHolder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let CheckoutHolder { directory, session, pid, since } = self;
-        match session {
-            Some(session) => write!(f, "session {session}")?,
-            None => f.write_str("another session")?,
-        }
-        if let (Some(pid), Some(since)) = (pid, since) {
-            write!(f, " (process {pid}, since {since})")?;
-        }
-        write!(
-            f,
-            " works in {}: two sessions in one checkout take each other's changes for their own",
-            directory.display()
-        )
-    }
 }
 
 /// Whether a session changes the project's directory itself.
@@ -124,7 +97,7 @@ pub(super) fn hold(
     Err(StartError::CheckoutBusy(Box::new(holder(runner.home(), &file))))
 }
 
-fn holder(directory: &Path, lock: &File) -> CheckoutHolder {
+pub(super) fn holder(directory: &Path, lock: &File) -> CheckoutHolder {
     let mut text = String::new();
     // A lock that can't be read is a holder without a name.
     let _ = lock.take(HOLDER_BYTES_MAX).read_to_string(&mut text);
@@ -219,19 +192,4 @@ pub(super) fn note_worktree(directory: &Path, use_of: &CheckoutUse) -> Result<()
 /// Whether a session has a worktree of its own.
 pub(super) fn has_worktree(directory: &Path) -> bool {
     directory.join(WORKTREE).exists()
-}
-
-/// The project as a session sees it that has a worktree of its own, with that worktree; none for other sessions.
-pub fn in_worktree(
-    project: &Project,
-    runner: &Runner,
-    opened: &Opened,
-    cancel: &Cancel,
-) -> Result<Option<(Project, SessionWorktree)>, RepoError> {
-    if !has_worktree(&opened.directory) {
-        return Ok(None);
-    }
-    let worktree = worktree(project, runner, &opened.id, cancel)?;
-    let runner = Some(Arc::new(runner.at(worktree.project.clone())));
-    Ok(Some((Project { runner, ..project.clone() }, worktree)))
 }

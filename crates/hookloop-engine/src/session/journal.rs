@@ -13,7 +13,7 @@ use hookloop_core::session::Session;
 use hookloop_store::log::{LogError, Seq, StoredEvent};
 use hookloop_store::store::StoreError;
 
-use super::purse::set_aside;
+use super::allowance::set_aside;
 use crate::error::{EngineError, Taken};
 use crate::project::Project;
 use crate::react::Reaction;

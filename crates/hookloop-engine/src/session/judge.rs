@@ -23,8 +23,10 @@ use hookloop_git::files::Look;
 use hookloop_hooks::hook_run::{HookRun, PIPED_MAX, piped};
 use hookloop_hooks::trust;
 
-use super::drive::{Driver, US};
+use super::drive::Driver;
+use super::gate_results::{FilesState, Proof, named_files};
 use super::point::REASON_MAX;
+use super::prompt_items::US;
 use super::world::{Notice, World};
 use crate::error::EngineError;
 
@@ -37,33 +39,8 @@ const FEEDBACKS_MAX: usize = 64 * 1024;
 const NO_REPORT: &str = "the agent reported none of COMPLETE, BLOCKED and ESCALATE";
 /// Gates that the instruction to fix them names.
 const GATES_TOLD_MAX: usize = 20;
-/// Files that changed while gates ran, of which a message has the names.
-const FILES_NAMED_MAX: usize = 5;
 /// Gates of one result that the record of a verdict names.
 const GATES_NAMED_MAX: usize = 256;
-
-/// Gates that ran, and the files that they ran on.
-#[derive(Clone, Debug)]
-pub(super) struct Proof {
-    tree: Option<String>,
-    files: Option<String>,
-    runs: Vec<HookRun>,
-    /// Nothing changed while they ran.
-    is_firm: bool,
-    /// Files that changed while they ran, as far as that is known.
-    changed: Vec<String>,
-}
-
-/// A git tree and the digest of the files, as far as each is known.
-type FilesState = (Option<String>, Option<String>);
-
-/// The names of changed files for a message.
-fn named_files(changed: &[String]) -> String {
-    if changed.is_empty() {
-        return "files that git tracks or does not ignore".to_owned();
-    }
-    first_names(changed, FILES_NAMED_MAX)
-}
 
 impl<W: World> Driver<'_, W> {
     /// Whether the work at hand has gates or validation rules.

@@ -23,7 +23,7 @@ use hookloop_hooks::hook_context::{HookBoard, HookStart, QUIET_AFTER};
 use hookloop_process::JobObserver;
 use serde::{Deserialize, Serialize};
 
-use super::open;
+use super::session_directory;
 use super::world::{Notice, PauseReason};
 
 const NAME: &str = "now.json";
@@ -439,8 +439,8 @@ pub(crate) fn forget(directory: &Path) {
 /// The step that a session is at, if a process of this machine performs it. A record that another process left
 /// behind is not returned.
 pub fn read(runner: &ExecContext, id: &SessionId) -> Option<NowRecord> {
-    let directory = open::directory(runner, id);
-    let holder = open::holder(&directory)?;
+    let directory = session_directory::directory(runner, id);
+    let holder = session_directory::holder(&directory)?;
     let record = read_file(&directory)?;
     (record.pid == holder).then_some(record)
 }

@@ -3,10 +3,6 @@
 //! A held task has one worktree, and a session without delivery has the project's directory. Neither is ever
 //! exchanged for the other. A worktree that is gone or damaged is made anew; if that does not work, a person decides.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::{fs, io};
-
 use hookloop_agents::Report;
 use hookloop_core::event::EventBody;
 use hookloop_core::point::Point;
@@ -16,7 +12,9 @@ use hookloop_core::task::Task;
 use hookloop_git::repo::WorktreeLoss;
 use hookloop_git::repo::worktree::PlaceEntry;
 
-use super::drive::{Driver, US};
+use super::drive::Driver;
+use super::place_damage::PlaceDamage;
+use super::prompt_items::US;
 use super::world::World;
 use crate::error::EngineError;
 
@@ -24,61 +22,6 @@ use crate::error::EngineError;
 const RECREATIONS_MAX: u32 = 3;
 /// How often a worktree is restored between two turns, before a person decides: hooks damage it, not the agent.
 const RESTORATIONS_MAX: u32 = 5;
-
-/// Why nothing may run in the working directory.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlaceDamage {
-    /// The directory is not the worktree of the held task.
-    #[error("{why}")]
-    Worktree { why: String },
-    /// The project's directory is not the one that the session began in.
-    #[error("{why}")]
-    Root { why: String },
-}
-
-/// A directory, told from another one at the same path. It is kept open, so that the system gives its number to no
-/// other directory.
-#[derive(Debug)]
-pub(super) struct DirectoryIdentity {
-    handle: fs::File,
-}
-
-impl DirectoryIdentity {
-    pub(super) fn of(path: &Path) -> io::Result<DirectoryIdentity> {
-        Ok(DirectoryIdentity { handle: fs::File::open(path)? })
-    }
-
-    /// Checks that the directory at `path` still is this one.
-    pub(super) fn check(&self, path: &Path) -> Result<(), PlaceDamage> {
-        let damage = |why: String| PlaceDamage::Root { why: format!("{}: {why}", path.display()) };
-        let known = self.handle.metadata().map_err(|error| damage(error.to_string()))?;
-        let found = fs::metadata(path).map_err(|error| damage(error.to_string()))?;
-        let is_same = (found.dev(), found.ino()) == (known.dev(), known.ino());
-        if found.is_dir() && is_same { Ok(()) } else { Err(damage("it was replaced".to_owned())) }
-    }
-}
-
-/// Whether a step runs an agent, a hook or git in the working directory of the session.
-pub(super) fn needs_place(step: &NextStep) -> bool {
-    match step {
-        NextStep::Begin(_)
-        | NextStep::StartTurn(_)
-        | NextStep::Decide
-        | NextStep::Gate
-        | NextStep::CheckUnclaimed
-        | NextStep::Submit { .. } => true,
-        // The task is not held any more, and the session may be over because its directory is gone.
-        NextStep::Hooks(point) => !matches!(point, Point::AfterSubmit | Point::SessionEnd),
-        NextStep::TakeTask
-        | NextStep::Settle
-        | NextStep::Turn(_)
-        | NextStep::AnswerRetryLimit
-        | NextStep::LeaveTask { .. }
-        | NextStep::End(_)
-        | NextStep::Pause
-        | NextStep::Rest => false,
-    }
-}
 
 impl<W: World> Driver<'_, W> {
     /// Checks that the working directory is that of the held task, or the project's.

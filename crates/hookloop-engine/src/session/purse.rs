@@ -1,28 +1,20 @@
 //! What a turn may use of the project's purse: set aside before it begins, and more when it needs more.
 
-use std::cell::Cell;
-
-use hookloop_config::clock::now;
-use hookloop_config::ids::fresh_id;
-use hookloop_core::event::{EventBody, TurnReserved};
-use hookloop_core::id::{SessionId, Subject};
+use hookloop_core::event::EventBody;
 use hookloop_core::purse::{Amount, Purse, ReservationAnswer, Shortage};
-use hookloop_core::session::{Session, Usage, next_step};
-use hookloop_core::time::Day;
+use hookloop_core::session::{Session, next_step};
 use hookloop_store::view::BudgetReservation;
 
+use super::allowance::today;
 use super::drive::Driver;
 use super::journal::Began;
-use super::open;
+use super::lookup;
 use super::world::{Notice, World};
 use crate::error::{EngineError, Taken};
 use crate::project::Project;
-use crate::work::{Origin, Work};
 
 /// Between two looks at a purse that others hold something of.
 const LOOK_EVERY_MS: u64 = 1_000;
-/// An agent whose steps are smaller than this part of what it has is stopped before one that it can't pay.
-const SMALL_STEP: u64 = 4;
 
 impl<W: World> Driver<'_, W> {
     /// Begins a turn, for which what it may use is set aside in the same batch. Waits while others hold what
@@ -54,25 +46,7 @@ impl<W: World> Driver<'_, W> {
         let mut is_waiting = false;
         let mut patience = Patience { held: Vec::new(), since_ms: self.world.elapsed_ms() };
         loop {
-            // Who waits only looks: what is set aside by others becomes less without us.
-            let looked = match is_waiting {
-                true => project.look_into(&purse, wish)?,
-                false => ReservationAnswer::Granted,
-            };
-            let of_fleet = match (looked, &project.books) {
-                (ReservationAnswer::Granted, Some(books)) => {
-                    let answer = books.set_aside(project, &self.journal.id, wish)?;
-                    answer.ok_or(EngineError::SessionTaken(Taken))?
-                }
-                (looked, _) => looked,
-            };
-            let answer = match of_fleet {
-                ReservationAnswer::Granted => {
-                    let body = started(&self.journal.session);
-                    self.journal.begin_turn(&purse, wish, body)?
-                }
-                answer => Began::Not(answer),
-            };
+            let answer = self.reserve_turn(&purse, wish, is_waiting, &started)?;
             match answer {
                 Began::Stored(stored) => {
                     self.tell_stored(&stored)?;
@@ -85,14 +59,7 @@ impl<W: World> Driver<'_, W> {
                 }
                 Began::Not(answer) => {
                     self.commit()?;
-                    let now_ms = self.world.elapsed_ms();
-                    let held = project.read(|view| view.reservations())?;
-                    let silent_ms = patience.look(held, now_ms);
-                    let is_over = silent_ms >= self.journal.session.plan.limits.turn_ms;
-                    let lacking = match answer {
-                        ReservationAnswer::Wait(shortage) if is_over => Some(shortage),
-                        _ => project.waits_in_vain(&purse, wish)?,
-                    };
+                    let lacking = self.shortage_in_wait(&purse, wish, answer, &mut patience)?;
                     if let Some(shortage) = lacking {
                         self.journal.note(EventBody::PurseExhausted(shortage));
                         return Ok(false);
@@ -110,6 +77,50 @@ impl<W: World> Driver<'_, W> {
             if next != due || self.is_stopping() {
                 return Ok(false);
             }
+        }
+    }
+
+    /// Reserves the amount and stores the start of the turn in one batch. While `is_waiting`, the budget is only read
+    /// first: the reservations of others shrink without a write.
+    fn reserve_turn(
+        &mut self,
+        purse: &Purse,
+        wish: Amount,
+        is_waiting: bool,
+        started: &impl Fn(&Session) -> EventBody,
+    ) -> Result<Began, EngineError> {
+        let project = self.journal.project;
+        let looked =
+            if is_waiting { project.look_into(purse, wish)? } else { ReservationAnswer::Granted };
+        let of_fleet = match (looked, &project.books) {
+            (ReservationAnswer::Granted, Some(books)) => {
+                let answer = books.set_aside(project, &self.journal.id, wish)?;
+                answer.ok_or(EngineError::SessionTaken(Taken))?
+            }
+            (looked, _) => looked,
+        };
+        if of_fleet != ReservationAnswer::Granted {
+            return Ok(Began::Not(of_fleet));
+        }
+        let body = started(&self.journal.session);
+        self.journal.begin_turn(purse, wish, body)
+    }
+
+    /// Returns the shortage if waiting for the reservations of others cannot help.
+    fn shortage_in_wait(
+        &self,
+        purse: &Purse,
+        wish: Amount,
+        answer: ReservationAnswer,
+        patience: &mut Patience,
+    ) -> Result<Option<Shortage>, EngineError> {
+        let project = self.journal.project;
+        let held = project.read(|view| view.reservations())?;
+        let silent_ms = patience.look(held, self.world.elapsed_ms());
+        let is_over = silent_ms >= self.journal.session.plan.limits.turn_ms;
+        match answer {
+            ReservationAnswer::Wait(shortage) if is_over => Ok(Some(shortage)),
+            _ => project.waits_in_vain(purse, wish),
         }
     }
 }
@@ -132,11 +143,6 @@ impl Patience {
 }
 
 impl Project {
-    /// What all sessions of the fleet may spend, if this is one of its projects.
-    fn purse_of_fleet(&self) -> Result<Purse, EngineError> {
-        self.books.as_ref().map_or(Ok(Purse::default()), |books| books.budget())
-    }
-
     /// Whether the project's own purse has enough for one more turn.
     pub fn may_begin(&self) -> Result<ReservationAnswer, EngineError> {
         let purse = &self.rules.limits.purse;
@@ -147,34 +153,13 @@ impl Project {
         self.read(|view| Ok(purse.reserve(&view.purse(today())?, wish)))
     }
 
-    /// Sets more aside for a turn that is under way and has `had`, if the purse has it. None if that is not
-    /// what is set aside for it: it is not this program's turn any more.
-    fn reserve(
-        &self,
-        purse: &Purse,
-        session: &SessionId,
-        had: Amount,
-        wish: Amount,
-    ) -> Result<Option<ReservationAnswer>, EngineError> {
-        let id = fresh_id();
-        self.store.transact(|unit| {
-            let mut work = Work::new(unit, &self.rules, now())?;
-            let held = work.unit.view()?.reservations()?;
-            if !held.iter().any(|held| held.session == *session && held.amount == had) {
-                return Ok(None);
-            }
-            let origin = Origin::command(id, self.actor());
-            set_aside(&mut work, origin, purse, session, wish).map(Some)
-        })
-    }
-
     /// What is lacking even if everybody who may be alive used nothing. What was set aside for a turn whose
     /// program died on this machine comes back when its session is resumed or ended, which may be never.
     fn waits_in_vain(&self, purse: &Purse, wish: Amount) -> Result<Option<Shortage>, EngineError> {
         let Some(runner) = self.runner() else { return Ok(None) };
         let (mut standing, held) =
             self.read(|view| Ok((view.purse(today())?, view.reservations()?)))?;
-        let is_dead = |held: &&BudgetReservation| open::is_abandoned(self, runner, &held.session);
+        let is_dead = |held: &&BudgetReservation| lookup::is_abandoned(self, runner, &held.session);
         let dead =
             held.iter().filter(is_dead).fold(Amount::default(), |sum, held| sum.plus(held.amount));
         standing.day = standing.day.plus(dead);
@@ -184,144 +169,5 @@ impl Project {
             ReservationAnswer::Exhausted(shortage) => Some(shortage),
             ReservationAnswer::Granted | ReservationAnswer::Wait(_) => None,
         })
-    }
-}
-
-/// Sets `wish` aside for a session's turn, if the purse has it beside all that is. Rivals are told apart by the
-/// version of the purse's subject: who sets something aside has seen what all others have.
-pub(super) fn set_aside(
-    work: &mut Work<'_, '_, '_>,
-    origin: Origin,
-    purse: &Purse,
-    session: &SessionId,
-    wish: Amount,
-) -> Result<ReservationAnswer, EngineError> {
-    if purse.is_none() {
-        return Ok(ReservationAnswer::Granted);
-    }
-    let answer = purse.reserve(&work.unit.view()?.purse(today())?, wish);
-    if answer == ReservationAnswer::Granted {
-        let reserved = TurnReserved { session: session.clone(), amount: wish };
-        work.stage_quietly(origin, Subject::Purse, EventBody::TurnReserved(reserved))?;
-    }
-    Ok(answer)
-}
-
-fn today() -> Day {
-    now().into()
-}
-
-/// What is set aside for a turn that is under way.
-#[derive(Debug)]
-pub struct Allowance<'a> {
-    project: &'a Project,
-    session: &'a SessionId,
-    of_fleet: Purse,
-    reserved: Cell<Amount>,
-    /// What the session may use by its own limits.
-    left: Amount,
-    told: Cell<Amount>,
-    /// The most that was used between two words of the agent.
-    step: Cell<Amount>,
-    shortage: Cell<Option<Shortage>>,
-}
-
-impl<'a> Allowance<'a> {
-    /// None where there is no purse.
-    pub fn new(
-        project: &'a Project,
-        session: &'a SessionId,
-        reserved: Amount,
-        left: Amount,
-    ) -> Result<Option<Allowance<'a>>, EngineError> {
-        let (told, step, shortage) = (Cell::default(), Cell::default(), Cell::default());
-        let reserved = Cell::new(reserved);
-        let of_fleet = project.purse_of_fleet()?;
-        let is_bound = !project.rules.limits.purse.is_none() || !of_fleet.is_none();
-        let allowance =
-            Allowance { project, session, of_fleet, reserved, left, told, step, shortage };
-        Ok(is_bound.then_some(allowance))
-    }
-
-    /// Whether what is set aside is enough, of all that is bound.
-    fn covers(&self, reserved: Amount, needed: Amount) -> bool {
-        self.project.rules.limits.purse.covers(reserved, needed)
-            && self.of_fleet.covers(reserved, needed)
-    }
-
-    /// Sets more aside, in the fleet's books and in the project's.
-    fn raise(&self, had: Amount, more: Amount) -> Result<Option<ReservationAnswer>, EngineError> {
-        let (project, purse) = (self.project, &self.project.rules.limits.purse);
-        let of_fleet = match &project.books {
-            Some(books) => books.set_aside(project, self.session, had.plus(more))?,
-            None => Some(ReservationAnswer::Granted),
-        };
-        match of_fleet {
-            Some(ReservationAnswer::Granted) if purse.is_none() => {
-                Ok(Some(ReservationAnswer::Granted))
-            }
-            Some(ReservationAnswer::Granted) => project.reserve(purse, self.session, had, more),
-            answer => Ok(answer),
-        }
-    }
-
-    /// The most that it may cost without asking for more, if the purse is about money.
-    pub fn cost_micros(&self) -> Option<u64> {
-        let reserved = self.reserved.get();
-        // What is not bound would be covered by nothing.
-        let without = Amount { cost_micros: 0, ..reserved };
-        (!self.covers(without, reserved)).then_some(reserved.cost_micros)
-    }
-
-    /// The turn has used so much; answers whether it may go on. What it needs beyond what it has is set aside
-    /// before it is used, where the agent tells often enough.
-    pub fn heard(&self, used: Usage) -> bool {
-        let purse = &self.project.rules.limits.purse;
-        let (used, reserved) = (Amount::from(used), self.reserved.get());
-        let step = self.step.get().max(used.minus(self.told.get()));
-        self.told.set(used);
-        self.step.set(step);
-        let many = |amount: u64| amount.saturating_mul(SMALL_STEP);
-        let is_small =
-            Amount { cost_micros: many(step.cost_micros), tokens: many(step.tokens), turns: 0 };
-        let ahead = if is_small.is_within(reserved) { step } else { Amount::default() };
-        let needed = used.plus(ahead);
-        if self.covers(reserved, needed) {
-            return true;
-        }
-        // As much again of what is lacking, but no more than the session may use.
-        let lacking = needed.minus(reserved);
-        let left = self.left.minus(reserved);
-        let again = match purse.is_none() {
-            true => self.of_fleet.wish(left),
-            false => purse.wish(left),
-        };
-        let more = |lacking: u64, again: u64| if lacking > 0 { lacking.max(again) } else { 0 };
-        let more = Amount {
-            cost_micros: more(lacking.cost_micros, again.cost_micros),
-            tokens: more(lacking.tokens, again.tokens),
-            turns: 0,
-        };
-        match self.raise(reserved, more) {
-            Ok(Some(ReservationAnswer::Granted)) => {
-                self.reserved.set(reserved.plus(more));
-                true
-            }
-            Ok(Some(
-                ReservationAnswer::Wait(shortage) | ReservationAnswer::Exhausted(shortage),
-            )) => {
-                self.shortage.set(Some(shortage));
-                false
-            }
-            // Another program has the session.
-            Ok(None) => false,
-            // A log that can't be reached is noticed when the turn is to be stored.
-            Err(_) => true,
-        }
-    }
-
-    /// Why the turn was ended, if it was.
-    pub(super) fn shortage(&self) -> Option<Shortage> {
-        self.shortage.get()
     }
 }

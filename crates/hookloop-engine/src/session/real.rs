@@ -1,27 +1,22 @@
 //! The world as it is: processes, files, clocks.
 
 use std::fs;
-use std::io::Write;
-use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::Thread;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hookloop_agents::crew::Crew;
-use hookloop_agents::{Order, Report, Tools, Update, clipped};
-use hookloop_config::variables::TRACE_PARENT;
+use hookloop_agents::{Report, clipped};
 use hookloop_core::hook::{Hook, HookRegistry};
 use hookloop_core::hook_protocol::HookStatus;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
 use hookloop_core::session::timeline::Timeline;
-use hookloop_core::session::{LimitDecision, Session, SessionPhase, SessionWork, TurnKind, Usage};
+use hookloop_core::session::{LimitDecision, Session, SessionPhase};
 use hookloop_core::task::Task;
 use hookloop_core::trace::{SpanId, SpanNames};
-use hookloop_git::files::{Files, Look, read_text};
+use hookloop_git::files::{Files, Look};
 use hookloop_git::git::Git;
 use hookloop_git::repo::worktree::PlaceEntry;
 use hookloop_git::repo::{Worktree, WorktreeLoss};
@@ -30,17 +25,16 @@ use hookloop_hooks::hook_context::{Call, Occasion, SessionContext};
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_hooks::runner::Runner;
 use hookloop_hooks::turns;
-use hookloop_process::{Cancel, LinkedCancel};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::retry_on_intr;
-use serde_json::json;
 
-use super::drive::LEASE;
+use super::deadline::Deadline;
+use super::hook_drift::Drift;
 use super::now::{NowBoard, NowStep};
-use super::open::{Clock, Drift, GIT};
-use super::place::{DirectoryIdentity, PlaceDamage};
-use super::prompt::{self, Parts};
-use super::said::Said;
+use super::observer::Onlooker;
+use super::place_damage::{CurrentPlace, DirectoryIdentity, PlaceDamage};
+use super::session_clock::Clock;
+use super::session_directory::GIT;
+use super::stop_switch::{Rest, Stop};
+use super::task_steps::LEASE;
 use super::world::{HookSink, Notice, Turn, World};
 use crate::delivery_context::{Bench, DeliverySteps, StepsInContext, Workshop, commit};
 use crate::lifeline::Beats;
@@ -48,210 +42,51 @@ use crate::project::Project;
 use crate::protected_files as protected;
 use crate::session_record::Record;
 
-/// The most of a spec that a prompt has.
-pub(crate) const SPEC_MAX: u64 = 512 * 1024;
-
 /// The longest question to a person that is shown as the step of a session.
 const QUESTION_MAX: usize = 500;
-
-/// Someone who watches.
-pub trait Onlooker {
-    fn notice(&mut self, notice: Notice<'_>);
-    /// Receives the board with the session's step, before the session starts.
-    fn watch(&mut self, _: &NowBoard) {}
-    /// Whether it can be asked what to do at the limit of retries.
-    fn can_ask(&self) -> bool {
-        false
-    }
-    /// Asks that: none if there is no answer, or if `is_answered` says that one was given elsewhere.
-    fn ask(
-        &mut self,
-        _: &Session,
-        _is_answered: &mut dyn FnMut() -> bool,
-    ) -> Option<LimitDecision> {
-        None
-    }
-}
-
-impl<O: Onlooker + ?Sized> Onlooker for &mut O {
-    fn notice(&mut self, notice: Notice<'_>) {
-        (**self).notice(notice);
-    }
-
-    fn watch(&mut self, board: &NowBoard) {
-        (**self).watch(board);
-    }
-
-    fn can_ask(&self) -> bool {
-        (**self).can_ask()
-    }
-
-    fn ask(
-        &mut self,
-        session: &Session,
-        is_answered: &mut dyn FnMut() -> bool,
-    ) -> Option<LimitDecision> {
-        (**self).ask(session, is_answered)
-    }
-}
-
-/// Nobody watches: the record is enough.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unwatched;
-
-impl Onlooker for Unwatched {
-    fn notice(&mut self, _: Notice<'_>) {}
-}
-
-/// What a wait for input came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
-    Input,
-    /// The session is to end.
-    Stop,
-    Nothing,
-}
-
-/// What ends a session from outside. Clones share it.
-#[derive(Clone, Debug)]
-pub struct Stop {
-    cancel: Cancel,
-    by_user: Arc<AtomicBool>,
-    /// Ends what is done at the end, too.
-    end: Cancel,
-}
-
-impl Stop {
-    pub fn new() -> std::io::Result<Stop> {
-        Ok(Stop { cancel: Cancel::new()?, by_user: Arc::default(), end: Cancel::new()? })
-    }
-
-    /// Waits until there is something to read, but not if the session is to end, and not for longer than that.
-    pub fn wait_for(&self, input: impl AsFd, patience: Duration) -> Waited {
-        let mut fds = [
-            PollFd::new(&self.cancel, PollFlags::IN),
-            PollFd::from_borrowed_fd(input.as_fd(), PollFlags::IN),
-        ];
-        let patience = Timespec::try_from(patience).ok();
-        match retry_on_intr(|| poll(&mut fds, patience.as_ref())) {
-            Ok(0) => Waited::Nothing,
-            Ok(_) if fds[0].revents().is_empty() => Waited::Input,
-            _ => Waited::Stop,
-        }
-    }
-
-    /// What is triggered when the session is to end.
-    pub fn cancel(&self) -> &Cancel {
-        &self.cancel
-    }
-
-    /// The user wants the session to end.
-    pub fn by_user(&self) {
-        self.by_user.store(true, Ordering::SeqCst);
-        self.cancel.trigger();
-    }
-
-    /// Nothing of the session may run any more, not even what runs at its end.
-    pub fn at_once(&self) {
-        self.by_user();
-        self.end.trigger();
-    }
-}
-
-/// Whether nothing new is to begin for a while. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct Rest(Arc<AtomicBool>);
-
-impl Rest {
-    /// How often who rests looks whether it is over.
-    const LOOK: Duration = Duration::from_millis(100);
-
-    pub fn set(&self, is_on: bool) {
-        self.0.store(is_on, Ordering::SeqCst);
-    }
-
-    pub fn is_on(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
-    }
-}
-
-/// Ends a session when another switch is on, for as long as this is there.
-#[derive(Debug)]
-pub struct Following {
-    over: Cancel,
-}
-
-impl Stop {
-    /// From now on the session ends when `other` is on, too.
-    pub(crate) fn follows(&self, other: &Cancel) -> std::io::Result<Following> {
-        self.then(other, Stop::by_user)
-    }
-
-    /// The same, and then nothing of it may run any more.
-    pub fn follows_to_the_end(&self, other: &Cancel) -> std::io::Result<Following> {
-        self.then(other, Stop::at_once)
-    }
-
-    fn then(&self, other: &Cancel, act: fn(&Stop)) -> std::io::Result<Following> {
-        let following = Following { over: Cancel::new()? };
-        let (stop, other, over) = (self.clone(), other.clone(), following.over.clone());
-        std::thread::Builder::new().name("follow".to_owned()).spawn(move || {
-            if other.wait_unless(&over) {
-                act(&stop);
-            }
-        })?;
-        Ok(following)
-    }
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.over.trigger();
-    }
-}
 
 /// Everything that a session touches.
 pub(crate) struct Real<'p, O> {
     /// Runs the built-in hooks of a delivery.
-    steps: &'p dyn DeliverySteps,
-    runner: &'p Runner,
+    pub(super) steps: &'p dyn DeliverySteps,
+    pub(super) runner: &'p Runner,
     /// The same at the place where the work is done.
-    place: Runner,
+    pub(super) place: Runner,
     /// The project's directory as the session found it; none if it was not there.
-    root_identity: Option<DirectoryIdentity>,
+    pub(super) root_identity: Option<DirectoryIdentity>,
     /// Where tasks are delivered from; opened when the first is.
-    shop: Option<Workshop<'p>>,
+    pub(super) shop: Option<Workshop<'p>>,
     /// The worktree of the task that was entered last.
-    worktree: Option<Worktree>,
+    pub(super) worktree: Option<Worktree>,
     /// Whether the session holds the task of that worktree.
-    is_held: bool,
-    project: &'p Project,
-    crew: Crew,
-    template: String,
-    onlooker: O,
-    files: Files,
+    pub(super) is_held: bool,
+    pub(super) project: &'p Project,
+    pub(super) crew: Crew,
+    pub(super) template: String,
+    pub(super) onlooker: O,
+    pub(super) files: Files,
     /// Looked for when it is needed: that takes a process. The inner one is none outside of a repository.
-    git: Option<Option<Git>>,
+    pub(super) git: Option<Option<Git>>,
     /// Where our index and objects of git are.
-    git_state: PathBuf,
+    pub(super) git_state: PathBuf,
     /// The tree that the work began with.
-    base: PathBuf,
-    directory: PathBuf,
-    transcript: PathBuf,
-    drift: Drift,
-    stop: Stop,
+    pub(super) base: PathBuf,
+    pub(super) directory: PathBuf,
+    pub(super) transcript: PathBuf,
+    pub(super) drift: Drift,
+    pub(super) stop: Stop,
     /// Ends what runs when the session's time is over.
-    deadline: Deadline,
-    is_ending: bool,
-    started: Instant,
-    rest: Rest,
+    pub(super) deadline: Deadline,
+    pub(super) is_ending: bool,
+    pub(super) started: Instant,
+    pub(super) rest: Rest,
     /// Milliseconds in which nothing was to begin: they do not count.
-    rested_ms: Arc<AtomicU64>,
-    beats: Option<Beats>,
+    pub(super) rested_ms: Arc<AtomicU64>,
+    pub(super) beats: Option<Beats>,
     /// Where the session is in its trace, if it is shown to anybody.
-    trace: Option<Record>,
+    pub(super) trace: Option<Record>,
     /// The step that the session is at, for people.
-    board: NowBoard,
+    pub(super) board: NowBoard,
 }
 
 /// What [`Real`] is made of.
@@ -334,19 +169,6 @@ impl<'p, O: Onlooker> Real<'p, O> {
         &self.board
     }
 
-    /// What the work is, in words.
-    fn work(&self, session: &Session) -> Result<String, String> {
-        match &session.plan.work {
-            SessionWork::Prompt(prompt) | SessionWork::Review(prompt) => Ok(prompt.clone()),
-            SessionWork::Spec(path) => {
-                let path = self.runner.home().join(path);
-                read_text(&path, SPEC_MAX)
-                    .map_err(|why| format!("the spec {}: {why}", path.display()))
-            }
-            SessionWork::Tasks | SessionWork::Task(_) | SessionWork::Own => Ok(String::new()),
-        }
-    }
-
     /// The repository that the project is in.
     fn git(&mut self) -> Option<&mut Git> {
         let (runner, state, cancel) = (&self.place, &self.git_state, &self.stop.cancel);
@@ -374,21 +196,8 @@ impl<'p, O: Onlooker> Real<'p, O> {
         }
     }
 
-    /// The conversation so far, for hooks that want to read it; one that can't be written is not there.
-    fn write_down(&self, prompt: &str, report: &Report) {
-        let line = |role: &str, text: &str| {
-            let content = json!([{ "type": "text", "text": text }]);
-            json!({ "type": role, "message": { "role": role, "content": content } })
-        };
-        let said = format!("{}\n{}\n", line("user", prompt), line("assistant", &report.message));
-        let mut options = fs::OpenOptions::new();
-        options.create(true).append(true).mode(0o600);
-        let file = options.open(&self.transcript);
-        let _ = file.and_then(|mut file| file.write_all(said.as_bytes()));
-    }
-
     /// What a process is told about the span that it works in: `place` finds that, in the timeline as it is now.
-    fn trace_parent(
+    pub(super) fn trace_parent(
         &mut self,
         id: &SessionId,
         place: impl FnOnce(&Timeline, &SpanNames) -> Option<SpanId>,
@@ -451,35 +260,6 @@ impl<O: Onlooker> Real<'_, O> {
             self.shop = Some(Workshop::open(self.runner, rules, &self.stop.cancel)?);
         }
         self.shop.as_ref().ok_or_else(|| Trouble::NeedsHuman { why: String::new() })
-    }
-}
-
-/// The directories that a session works in.
-struct CurrentPlace<'a> {
-    root: &'a Path,
-    identity: Option<&'a DirectoryIdentity>,
-    worktree: Option<&'a Worktree>,
-    shop: Option<&'a Workshop<'a>>,
-}
-
-impl CurrentPlace<'_> {
-    fn check(&self, is_held: bool) -> Result<(), PlaceDamage> {
-        self.check_root()?;
-        if is_held { self.check_worktree() } else { Ok(()) }
-    }
-
-    fn check_root(&self) -> Result<(), PlaceDamage> {
-        let root = self.root;
-        match self.identity {
-            Some(identity) => identity.check(root),
-            None => Err(PlaceDamage::Root { why: format!("{} was not there", root.display()) }),
-        }
-    }
-
-    fn check_worktree(&self) -> Result<(), PlaceDamage> {
-        let (Some(worktree), Some(shop)) = (self.worktree, self.shop) else { return Ok(()) };
-        let checked = shop.repo.check_worktree(worktree);
-        checked.map_err(|why| PlaceDamage::Worktree { why })
     }
 }
 
@@ -625,113 +405,7 @@ impl<O: Onlooker> World for Real<'_, O> {
     }
 
     fn take_turn(&mut self, turn: &Turn<'_>) -> Report {
-        if let (Some(worktree), Some(shop)) = (&self.worktree, &self.shop) {
-            // A lock that stays is in the way of the agent's git alone, which says so.
-            let _ = shop.repo.clear_worktree_locks(worktree);
-        }
-        let work = match self.work(turn.session) {
-            Ok(work) => work,
-            Err(error) => return Report::failed(error),
-        };
-        let error = match &turn.session.last {
-            Some(last) => match &last.result {
-                hookloop_core::session::TurnResult::Failed { error } => Some(error.as_str()),
-                _ => None,
-            },
-            None => None,
-        };
-        let commands = self.crew.command_access(turn.session.agent(), &self.place);
-        let parts = Parts {
-            session: turn.session,
-            kind: turn.kind,
-            work: &work,
-            task: turn.task,
-            error,
-            gates: turn.gates,
-            judge: turn.judge,
-            directory: &self.place.root().display().to_string(),
-            commands: &commands.map_or_else(String::new, |commands| commands.to_string()),
-        };
-        let prompt = match prompt::render(&self.template, &parts) {
-            Ok(prompt) => prompt,
-            Err(error) => return Report::failed(format!("the template for prompts: {error}")),
-        };
-        let is_review = matches!(turn.session.plan.work, SessionWork::Review(_));
-        // Who reviews has nothing to ask for.
-        let tools = match is_review {
-            true => None,
-            false => Tools::of(self.runner, turn.id, turn.session.run),
-        };
-        let mut env = environment(turn, self.place.root(), tools.as_ref());
-        let trace_parent = self.trace_parent(turn.id, |timeline, names| {
-            timeline.open_turn().map(|(part, step)| names.step(part, step))
-        });
-        env.extend(trace_parent.map(|parent| (TRACE_PARENT, parent)));
-        // A turn that uses too much is ended, and nothing else with it.
-        let linked = match turn.allowance.map(|_| LinkedCancel::new(&self.stop.cancel)).transpose()
-        {
-            Ok(linked) => linked,
-            Err(error) => return Report::failed(format!("can't watch what it uses: {error}")),
-        };
-        let cancel = linked.as_ref().map_or(&self.stop.cancel, |linked| &linked.own);
-        let mut order = Order {
-            prompt: &prompt,
-            before: turn.session.turns,
-            timeout: Duration::from_millis(turn.timeout_ms),
-            cancel,
-            env: &env,
-            conversation: turn.session.conversation(turn.kind),
-            budget_micros: budget(turn),
-            tools: tools.as_ref(),
-        };
-        let price = self.crew.price(turn.session.agent());
-        // Tokens become cost where the agent reports none and the user's file has a price.
-        let priced = |used: Usage| match price {
-            Some(price) if used.cost_micros == 0 => {
-                Usage { cost_micros: price.cost_micros(&used), ..used }
-            }
-            _ => used,
-        };
-        let (onlooker, board) = (&mut self.onlooker, &self.board);
-        board.limit_turn(order.timeout);
-        let mut told = Usage::default();
-        let mut said = Said::begin(&self.directory, turn.session);
-        let mut updates = |update: Update<'_>| {
-            said.hear(update);
-            board.hear(update);
-            match update {
-                Update::Output(text) => onlooker.notice(Notice::Said(text)),
-                Update::Text(text) => onlooker.notice(Notice::Said(text.as_bytes())),
-                Update::Tool(what) => onlooker.notice(Notice::Did(what)),
-                Update::Usage(used) => {
-                    let used = priced(used);
-                    told = used;
-                    if turn.allowance.is_some_and(|allowance| !allowance.heard(used)) {
-                        cancel.trigger();
-                    }
-                }
-            }
-        };
-        let mut report = match self.crew.agent(turn.session.agent(), &self.place) {
-            Ok(agent) => {
-                let is_optional = turn.kind == TurnKind::Work && turn.session.answers_feedback();
-                if is_optional && !agent.keeps_conversations() {
-                    order.conversation = None;
-                }
-                agent.turn(&self.place, &order, &mut updates)
-            }
-            Err(error) => Report::not_begun(&error),
-        };
-        report.usage = priced(report.usage);
-        // One that was ended did not come to say what it used, and some say it only on the way.
-        if report.is_partial || report.usage.tokens() == 0 {
-            report.usage.raise(told);
-        }
-        let is_counted = report.usage.tokens() > 0 && price.is_some();
-        report.is_unpriced &= report.usage.cost_micros == 0 && !is_counted;
-        self.write_down(&prompt, &report);
-        self.board.begin(NowStep::Between, None);
-        report
+        self.run_agent_turn(turn)
     }
 
     fn look_at_files(&mut self) -> Option<Look> {
@@ -824,67 +498,5 @@ impl<O: Onlooker> World for Real<'_, O> {
     fn notice(&mut self, notice: Notice<'_>) {
         self.board.notice(&notice);
         self.onlooker.notice(notice);
-    }
-}
-
-/// What is left of the session's money, and no more than is set aside for the turn.
-fn budget(turn: &Turn<'_>) -> u64 {
-    let Session { plan, usage, .. } = turn.session;
-    let left = plan.limits.cost_micros.saturating_sub(usage.cost_micros);
-    let reserved = turn.allowance.and_then(|allowance| allowance.cost_micros());
-    reserved.map_or(left, |reserved| left.min(reserved))
-}
-
-fn environment(turn: &Turn<'_>, root: &Path, tools: Option<&Tools>) -> Vec<(&'static str, String)> {
-    let task = turn.task.map(|task| task.id.to_string()).unwrap_or_default();
-    let servers = tools.map(|tools| tools.json().to_string()).unwrap_or_default();
-    vec![
-        ("HOOKLOOP_SESSION", turn.id.to_string()),
-        ("HOOKLOOP_RUN", turn.session.run.to_string()),
-        ("HOOKLOOP_MCP", servers),
-        ("HOOKLOOP_ITERATION", turn.session.iteration.to_string()),
-        ("HOOKLOOP_PROJECT", root.display().to_string()),
-        ("HOOKLOOP_TASK_ID", task),
-    ]
-}
-
-/// Triggers a switch when time is over, unless it is disarmed before.
-struct Deadline {
-    armed: Arc<AtomicBool>,
-    thread: Option<Thread>,
-}
-
-impl Deadline {
-    fn new(left: Duration, cancel: Cancel, clock: Clock) -> Deadline {
-        let armed = Arc::new(AtomicBool::new(true));
-        let of_thread = Arc::clone(&armed);
-        let until = Instant::now() + left;
-        // Without a thread, the time of turns is bounded still.
-        let thread = std::thread::Builder::new().name("deadline".to_owned()).spawn(move || {
-            while of_thread.load(Ordering::SeqCst) {
-                let until = until + clock.rested();
-                let left = until.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    cancel.trigger();
-                    return;
-                }
-                std::thread::park_timeout(left.min(Clock::TICK));
-                clock.tick();
-            }
-        });
-        Deadline { armed, thread: thread.ok().map(|handle| handle.thread().clone()) }
-    }
-
-    fn disarm(&self) {
-        self.armed.store(false, Ordering::SeqCst);
-        if let Some(thread) = &self.thread {
-            thread.unpark();
-        }
-    }
-}
-
-impl Drop for Deadline {
-    fn drop(&mut self) {
-        self.disarm();
     }
 }

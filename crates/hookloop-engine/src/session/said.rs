@@ -11,7 +11,7 @@ use hookloop_core::id::SessionId;
 use hookloop_core::session::Session;
 use hookloop_hooks::exec_context::ExecContext;
 
-use super::open::directory;
+use super::session_directory::directory;
 
 const NAME: &str = "said-";
 /// The most that the file has. It begins anew then: what is said now matters to who looks on.

@@ -26,8 +26,9 @@ use hookloop_hooks::hook_context::{DeliveryFacts, merge_context};
 use hookloop_hooks::hook_run::{HookRun, PIPED_MAX, piped};
 use serde_json::Value;
 
-use super::drive::{Driver, US};
+use super::drive::Driver;
 use super::point::REASON_MAX;
+use super::prompt_items::US;
 use super::world::{Notice, PauseReason, World};
 use crate::error::EngineError;
 
@@ -153,13 +154,7 @@ impl<W: World> Driver<'_, W> {
                 }
             };
             if wrapped.commits == 0 {
-                if self.must_change_files() {
-                    self.find_no_changes(
-                        "your branch has no change that its base branch does not have",
-                    );
-                } else {
-                    self.judge_submission(None, SubmitVerdict::Pass { submission: None });
-                }
+                self.submit_nothing();
                 return Ok(());
             }
             let tree = self.world.tree();
@@ -169,15 +164,7 @@ impl<W: World> Driver<'_, W> {
                 return Ok(());
             }
             let Some(hook) = hooks.get(place) else {
-                let passed = std::mem::take(&mut context.passed);
-                let agent = self.journal.session.agent().to_owned();
-                let remediations = Some(self.journal.session.remediations);
-                let submission = context.submission(wrapped, agent);
-                let submission = Some(Submission { remediations, ..submission });
-                let verdict = SubmitVerdict::Pass { submission };
-                let judged =
-                    SubmitJudged { verdict, hook: None, passed, failure: None, obstacle: None };
-                self.journal.note(EventBody::SubmitJudged(judged));
+                self.pass_submission(context, wrapped);
                 return Ok(());
             };
             let is_excused = context.is_excused(hook) || self.has_followed_enough(hook);
@@ -194,16 +181,7 @@ impl<W: World> Driver<'_, W> {
             self.delivery = None;
             let Some(run) = run? else { return Ok(()) };
             if let Some(verdict) = self.stands_in_the_way(hook, &run, &task) {
-                if verdict == SubmitVerdict::Block {
-                    for (name, status, text) in std::mem::take(&mut context.piped) {
-                        self.tell_hook_output(&name, &Point::BeforeSubmit, status, text);
-                    }
-                }
-                let failure = (verdict == SubmitVerdict::Block).then(|| fingerprint(&run));
-                let hook = Some(hook.name.clone());
-                let judged =
-                    SubmitJudged { verdict, hook, passed: Vec::new(), failure, obstacle: None };
-                self.journal.note(EventBody::SubmitJudged(judged));
+                self.refuse_submission(context, hook, &run, verdict);
                 return Ok(());
             }
             context.take_in(hook, &run);
@@ -211,7 +189,48 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
-    /// Runs one hook; none if it was ended in the middle.
+    /// Ends a submission whose branch has no change.
+    fn submit_nothing(&mut self) {
+        if self.must_change_files() {
+            self.find_no_changes("your branch has no change that its base branch does not have");
+        } else {
+            self.judge_submission(None, SubmitVerdict::Pass { submission: None });
+        }
+    }
+
+    /// Records that all hooks of the submission have passed.
+    fn pass_submission(&mut self, mut context: Context, wrapped: Wrapped) {
+        let passed = std::mem::take(&mut context.passed);
+        let agent = self.journal.session.agent().to_owned();
+        let remediations = Some(self.journal.session.remediations);
+        let submission = context.submission(wrapped, agent);
+        let submission = Some(Submission { remediations, ..submission });
+        let verdict = SubmitVerdict::Pass { submission };
+        let judged = SubmitJudged { verdict, hook: None, passed, failure: None, obstacle: None };
+        self.journal.note(EventBody::SubmitJudged(judged));
+    }
+
+    /// Records that a hook of the submission does not let it pass.
+    fn refuse_submission(
+        &mut self,
+        context: Context,
+        hook: &Hook,
+        run: &HookRun,
+        verdict: SubmitVerdict,
+    ) {
+        let is_block = verdict == SubmitVerdict::Block;
+        if is_block {
+            for (name, status, text) in context.piped {
+                self.tell_hook_output(&name, &Point::BeforeSubmit, status, text);
+            }
+        }
+        let failure = is_block.then(|| fingerprint(run));
+        let hook = Some(hook.name.clone());
+        let judged = SubmitJudged { verdict, hook, passed: Vec::new(), failure, obstacle: None };
+        self.journal.note(EventBody::SubmitJudged(judged));
+    }
+
+    /// Runs one hook. Returns none if the hook was ended before its result.
     fn run_submit_hook(
         &mut self,
         hook: &Hook,

@@ -1,25 +1,24 @@
 //! What there is outside of a session: hooks, an agent, files, time, and people. The loop itself touches
 //! nothing else, so it can be run in a world that is made up.
 
+use hookloop_agents::Report;
 use hookloop_core::hook::Hook;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
 use hookloop_core::session::stop::ClaimJudge;
 use hookloop_core::session::{LimitDecision, Session, TurnKind};
 use hookloop_core::task::Task;
-use hookloop_store::log::StoredEvent;
-
-pub use super::place::PlaceDamage;
-pub use super::prompt::PromptGate;
-use super::purse::Allowance;
-use hookloop_agents::Report;
 use hookloop_git::files::Look;
 pub use hookloop_git::repo::WorktreeLoss;
 pub use hookloop_git::repo::worktree::PlaceEntry;
-use hookloop_git::step_error::Trouble;
-use hookloop_git::step_error::Wrapped;
+use hookloop_git::step_error::{Trouble, Wrapped};
 use hookloop_hooks::hook_context::Call;
 use hookloop_hooks::hook_run::HookRun;
+use hookloop_store::log::StoredEvent;
+
+use super::allowance::Allowance;
+pub use super::place_damage::PlaceDamage;
+pub use super::prompt::PromptGate;
 
 /// A turn that is due.
 #[derive(Clone, Copy, Debug)]

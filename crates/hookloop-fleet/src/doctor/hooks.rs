@@ -13,7 +13,7 @@ use hookloop_core::point::{Point, PointKind};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::gate_agreement;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::open::weakened_words;
+use hookloop_engine::session::start_error::weakened_words;
 use hookloop_hooks::environment;
 use hookloop_hooks::runner::Runner;
 use hookloop_hooks::scripts::Named;
@@ -107,7 +107,6 @@ fn cgroup_in_words() -> String {
 
 fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, String, Mend)) {
     use FindingStatus::{Error, Warning};
-    let is_gate = hook.points.iter().any(|point| point.kind() == PointKind::Gate);
     match runner.standing(hook) {
         Standing::Own | Standing::Trusted => {}
         Standing::Untrusted => {
@@ -135,7 +134,20 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
             found(Warning, message, done("mend `when`, or remove the hook"));
         }
     }
-    let HookHandler::Command(text) = &hook.handler else { return };
+    if let HookHandler::Command(text) = &hook.handler {
+        look_at_command(hook, text, runner, found);
+    }
+}
+
+/// Reports the problems of a hook that runs a command.
+fn look_at_command(
+    hook: &Hook,
+    text: &CommandText,
+    runner: &Runner,
+    found: &mut dyn FnMut(FindingStatus, String, Mend),
+) {
+    use FindingStatus::{Error, Warning};
+    let is_gate = hook.points.iter().any(|point| point.kind() == PointKind::Gate);
     let texts = texts(runner.root(), hook);
     if is_gate && hook.options.timeout_ms.is_none() {
         let default = Length { ms: hook.options.timeout_at(PointKind::Gate) };

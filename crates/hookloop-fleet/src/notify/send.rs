@@ -7,7 +7,7 @@ use hookloop_config::channels::{Channel, Mail, Security, Way};
 use hookloop_config::secret_text::Secret;
 use hookloop_core::inbox::{LINE_MAX, one_line};
 use hookloop_core::redact::Redactor;
-use hookloop_engine::session::open::machine;
+use hookloop_engine::machine::machine;
 use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::webhook;
 use hookloop_http::HttpClient;

@@ -11,7 +11,7 @@ use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap
 use hookloop_core::hook::Hook;
 use hookloop_core::hook_protocol::HookStatus;
 use hookloop_core::point::Point;
-use hookloop_engine::delivery::steps::DeliveryHooks;
+use hookloop_engine::delivery::step_outcome::DeliveryHooks;
 use hookloop_engine::delivery_context::StepsInContext;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::kept::{self, Surroundings};

@@ -17,14 +17,16 @@ use hookloop_core::task::Task;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::Claimed;
 use hookloop_engine::error::EngineError;
-use hookloop_engine::launch;
-use hookloop_engine::launch::{Attendance, PerformError};
+use hookloop_engine::launch::{self, Attendance, PerformError};
 use hookloop_engine::lifeline::Beats;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::checkout::CheckoutUse;
-use hookloop_engine::session::open::{self, Opened, Resume, Wish, runner};
-use hookloop_engine::session::real::{Onlooker, Rest, Stop};
-use hookloop_engine::session::{Notice, StartError};
+use hookloop_engine::session::lookup::runner;
+use hookloop_engine::session::observer::Onlooker;
+use hookloop_engine::session::open::{self, Opened, Wish};
+use hookloop_engine::session::resume::{self, Resume};
+use hookloop_engine::session::stop_switch::{Rest, Stop};
+use hookloop_engine::session::{Notice, StartError, abandoned};
 
 use super::{AFTER_ERROR, Desk, END_GRACE, Post, Shift, Told};
 use crate::fleet::Fleet;
@@ -170,7 +172,7 @@ impl<'w> Shift<'w> {
         for (post, served) in self.worker.posts.iter().enumerate() {
             let project = served.project();
             let found = match project.runner() {
-                Some(runner) => open::resumable(&project, runner),
+                Some(runner) => abandoned::resumable(&project, runner),
                 None => continue,
             };
             let found = match found {
@@ -322,7 +324,7 @@ impl<'w> Shift<'w> {
     fn resume(&self, project: &Project, session: &SessionId) -> Result<Opened, StartError> {
         let how = Resume { with_changed_hooks: false, take_over: true, share_checkout: false };
         let name = self.worker.plan.name.as_str();
-        let opened = open::resume(project, runner(project)?, Some(session.as_str()), how, name)?;
+        let opened = resume::resume(project, runner(project)?, Some(session.as_str()), how, name)?;
         // What does not get there now does with its first turn.
         let _ = self.follow(project, session);
         Ok(opened)

@@ -21,7 +21,7 @@ use hookloop_engine::kept::{Kept, Surroundings};
 use hookloop_engine::launch::{PerformError, template};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::StartError;
-use hookloop_engine::session::open::check_gates;
+use hookloop_engine::session::start_checks::check_gates;
 use hookloop_git::repo::{Grounds, RepoError, mirror};
 use hookloop_process::{Cancel, KeeperPool};
 

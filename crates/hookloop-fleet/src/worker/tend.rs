@@ -18,8 +18,9 @@ use hookloop_engine::launch::{self, Attendance};
 use hookloop_engine::lease::Expired;
 use hookloop_engine::project::Project;
 use hookloop_engine::seat::{BEAT, Kept, SEAT_LEASE, Seat};
-use hookloop_engine::session::open;
-use hookloop_engine::session::real::{Rest, Stop, Unwatched};
+use hookloop_engine::session::abandoned;
+use hookloop_engine::session::observer::Unwatched;
+use hookloop_engine::session::stop_switch::{Rest, Stop};
 use hookloop_engine::store::SessionRow;
 use hookloop_process::Cancel;
 use hookloop_store::heartbeat::HeldResource;
@@ -329,7 +330,7 @@ impl<'w> Shift<'w> {
         let project = served.project();
         let Some(runner) = project.runner() else { return };
         let name = self.worker.plan.name.as_str();
-        let opened = match open::bury(&project, runner, session, name) {
+        let opened = match abandoned::bury(&project, runner, session, name) {
             Ok(Some(opened)) => opened,
             Ok(None) => return,
             // Its worker was not dead, and has just said so.

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use hookloop_process::Cancel;
 
+use super::Grounds;
+use super::commit_id::{Commit, NotACommit};
 use super::error::RepoError;
-use super::locks::LockWait;
-use super::{Commit, Grounds};
+use super::lock_wait::LockWait;
 use crate::git::{Answer, Call, HARMLESS, Said, Variable, variables};
 
 /// For what only looks, or moves refs.
@@ -208,7 +209,7 @@ impl Question<'_, '_> {
             // A remote speaks of its own files: what it says names none of ours.
             match lock.filter(|_| !matches!(self.scope, Scope::Network)) {
                 None => return Ok(said),
-                Some(lock) => wait.next(self.asker, &lock)?,
+                Some(lock) => self.asker.await_lock(&mut wait, &lock)?,
             }
         }
     }
@@ -259,8 +260,7 @@ impl Question<'_, '_> {
     /// A commit, or another object.
     pub(super) fn commit(self) -> Result<Commit, RepoError> {
         let text = self.text()?;
-        text.parse()
-            .map_err(|error: super::commit::NotACommit| RepoError::permanent(error.to_string()))
+        text.parse().map_err(|error: NotACommit| RepoError::permanent(error.to_string()))
     }
 
     /// Yes is 0, no is 1.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::commit::Commit;
+use super::commit_id::Commit;
 use crate::git::GitError;
 
 /// How git says that another one has what it wants to change.

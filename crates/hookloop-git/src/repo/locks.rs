@@ -8,21 +8,17 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use hookloop_core::id::TaskId;
 
 use super::asking::Asker;
 use super::error::RepoError;
+use super::lock_wait::LockWait;
 use super::notes::{self, Held};
 use super::{Repo, Worktree};
 use crate::git::{GitLocks, Said, is_git_at_work};
 
-/// How long a lock is waited for before that is an error.
-const LOCK_PATIENCE: Duration = Duration::from_secs(10);
-/// Between two tries; twice as long after each.
-const LOCK_PAUSE_MIN: Duration = Duration::from_millis(50);
-const LOCK_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// A lock on a ref of the user's repository is older before it is removed: git holds one for moments.
 const LEFT_AFTER: Duration = Duration::from_secs(3);
 /// Entries of the private repository that are looked at.
@@ -61,34 +57,19 @@ enum LockOwner {
     Foreign,
 }
 
-/// Waits for a lock that is in the way of a question.
-pub(super) struct LockWait {
-    began: Instant,
-    pause: Duration,
-}
-
-impl LockWait {
-    pub(super) fn new() -> LockWait {
-        LockWait { began: Instant::now(), pause: LOCK_PAUSE_MIN }
-    }
-
-    /// Removes the lock if it is a leftover, else waits for a while. The error ends the wait.
-    pub(super) fn next(&mut self, asker: &Asker<'_>, lock: &Path) -> Result<(), RepoError> {
-        let is_cleared = asker.clear_leftover(lock)?;
-        if self.began.elapsed() >= LOCK_PATIENCE {
+impl Asker<'_> {
+    /// Removes a lock file if it is a leftover, else pauses. Fails when `wait` has lasted too long.
+    pub(super) fn await_lock(&self, wait: &mut LockWait, lock: &Path) -> Result<(), RepoError> {
+        let is_cleared = self.clear_leftover(lock)?;
+        if wait.is_over() {
             return Err(RepoError::Locked { path: lock.to_owned() });
         }
-        if !is_cleared {
-            if asker.cancel.wait(self.pause) {
-                return Err(RepoError::Cancelled);
-            }
-            self.pause = (self.pause * 2).min(LOCK_PAUSE_MAX);
+        if !is_cleared && self.cancel.wait(wait.next_pause()) {
+            return Err(RepoError::Cancelled);
         }
         Ok(())
     }
-}
 
-impl Asker<'_> {
     /// The lock file that git could not make, if it is one of the repositories that are asked here.
     pub(super) fn lock_in_the_way(&self, said: &Said) -> Option<PathBuf> {
         if said.code == 0 {
@@ -183,13 +164,13 @@ impl Asker<'_> {
     pub(super) fn clear_depot(&self) -> Result<(), RepoError> {
         let locks = locks_below(&self.depot);
         let Some(first) = locks.first() else { return Ok(()) };
-        let began = Instant::now();
-        // The git of a program that was killed just now ends with its keeper, in a moment.
+        let mut wait = LockWait::new();
+        // The git of a process that was killed just now ends with its keeper, in a moment.
         while is_git_at_work(&[&self.depot], GitLocks::Repository) {
-            if began.elapsed() >= LOCK_PATIENCE {
+            if wait.is_over() {
                 return Err(RepoError::Locked { path: first.clone() });
             }
-            if self.cancel.wait(LOCK_PAUSE_MIN) {
+            if self.cancel.wait(wait.next_pause()) {
                 return Err(RepoError::Cancelled);
             }
         }

@@ -11,7 +11,7 @@ use hookloop_engine::kept::{AfterLoss, Surroundings};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};
-use hookloop_engine::session::real::Stop;
+use hookloop_engine::session::stop_switch::Stop;
 
 use super::session::{self, SessionStage, runner};
 use crate::cli::context::CommandContext;

@@ -7,7 +7,7 @@ use hookloop_config::paths::{Place, PlaceError};
 use hookloop_core::authority::ActorKind;
 use hookloop_engine::caller::{Caller, CallerIdentity, record_agent};
 use hookloop_engine::guest::native::{Visit, visit};
-use hookloop_engine::session::real::Stop;
+use hookloop_engine::session::stop_switch::Stop;
 
 use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};

@@ -1,6 +1,6 @@
 //! `hookloop message`
 
-use hookloop_engine::session::open;
+use hookloop_engine::session::{control, lookup};
 use serde_json::json;
 
 use crate::cli::context::CommandContext;
@@ -20,8 +20,8 @@ pub(crate) struct MessageArgs {
 impl MessageArgs {
     pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
-        let id = open::message(&project, self.session.as_deref(), &self.text)?;
-        let is_running = open::is_performed(&project, &open::find(&project, id.as_str())?);
+        let id = control::message(&project, self.session.as_deref(), &self.text)?;
+        let is_running = lookup::is_performed(&project, &lookup::find(&project, id.as_str())?);
         let out = &mut context.out;
         if out.json {
             return out.json(&json!({ "session": id, "sent": true, "running": is_running }));

@@ -1,6 +1,6 @@
 //! `hookloop pause`
 
-use hookloop_engine::session::open;
+use hookloop_engine::session::control;
 use serde_json::json;
 
 use crate::cli::context::CommandContext;
@@ -16,7 +16,7 @@ pub(crate) struct PauseArgs {
 impl PauseArgs {
     pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
-        let id = open::pause(&project, self.session.as_deref())?;
+        let id = control::pause(&project, self.session.as_deref())?;
         let out = &mut context.out;
         if out.json {
             out.json(&json!({ "session": id, "asked": "pause" }))

@@ -5,9 +5,10 @@ use hookloop_core::id::SessionId;
 use hookloop_core::session::plan::Dollars;
 use hookloop_engine::inbox;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::checkout::in_worktree;
-use hookloop_engine::session::open::{self, LimitChange, LimitChanges};
-use hookloop_engine::session::real::Stop;
+use hookloop_engine::session::abandoned;
+use hookloop_engine::session::open::in_worktree;
+use hookloop_engine::session::resume::{self, LimitChange, LimitChanges};
+use hookloop_engine::session::stop_switch::Stop;
 use hookloop_hooks::runner::Runner;
 
 use super::session::{self, SessionDisplay, SessionStage, runner};
@@ -92,8 +93,8 @@ impl ResumeArgs {
         let answer = self.answer.as_deref();
         let id = prepare(&project, runner, wanted, (&self.limits.changes(), answer))?;
         let ResumeArgs { with_changed_hooks, take_over, share_checkout, plain, .. } = self;
-        let how = open::Resume { with_changed_hooks, take_over, share_checkout };
-        let opened = open::resume(&project, runner, Some(id.as_str()), how, &machine())?;
+        let how = resume::Resume { with_changed_hooks, take_over, share_checkout };
+        let opened = resume::resume(&project, runner, Some(id.as_str()), how, &machine())?;
         let look = SessionDisplay::new(plain);
         session::worktree::perform_where_it_works(context, &project, &opened, stop, look)
     }
@@ -169,13 +170,13 @@ fn prepare(
 ) -> Result<SessionId> {
     let by = machine();
     let has_decision = answer.is_some() || !changes.is_none();
-    let id = open::find_resumable(project, runner, wanted, &by, has_decision)?;
+    let id = resume::find_resumable(project, runner, wanted, &by, has_decision)?;
     let question = match answer {
         Some(_) => inbox::question_of_session(project, &id)?,
         None => None,
     };
     let for_session = answer.filter(|_| question.is_none());
-    open::prepare_resume(project, &id, changes, for_session)?;
+    resume::prepare_resume(project, &id, changes, for_session)?;
     if let (Some(key), Some(text)) = (question, answer) {
         inbox::answer(project, &key, text)?;
     }
@@ -189,7 +190,7 @@ pub(super) fn end_interrupted(
     stop: &Stop,
 ) -> Result {
     let config = context.place()?.config();
-    for opened in open::interrupted(project, runner(project)?)? {
+    for opened in abandoned::interrupted(project, runner(project)?)? {
         if !context.out.json && context.log.is_none() {
             let id = &opened.id;
             context

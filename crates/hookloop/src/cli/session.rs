@@ -22,7 +22,7 @@ use hookloop_core::session::{Session, SessionOutcome, SessionPhase, SessionPlan}
 use hookloop_engine::launch::{self, Attendance};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::Opened;
-use hookloop_engine::session::real::{Rest, Stop};
+use hookloop_engine::session::stop_switch::{Rest, Stop};
 use hookloop_hooks::runner::Runner;
 use live::{LiveSession, SessionHeading};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! `hookloop sessions`
 
 use hookloop_core::id::Subject;
-use hookloop_engine::session::open;
+use hookloop_engine::session::{lookup, session_directory};
 use hookloop_engine::store::SessionRow;
 
 use super::session::runner;
@@ -45,7 +45,7 @@ impl SessionList {
         let runner = runner(&project)?;
         let rows = project.read(|view| view.sessions(self.limit))?;
         let state = |row: &SessionRow| {
-            let is_running = !row.is_over() && open::is_running(runner, &row.id);
+            let is_running = !row.is_over() && session_directory::is_running(runner, &row.id);
             present::state(row, is_running, &machine()).to_string()
         };
         let out = &mut context.out;
@@ -92,8 +92,8 @@ pub(crate) struct SessionShow {
 impl SessionShow {
     fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project_to_read()?;
-        let row = open::find(&project, &self.session)?;
-        let session = open::session(&project, &row.id)?;
+        let row = lookup::find(&project, &self.session)?;
+        let session = lookup::session(&project, &row.id)?;
         let events = project.log().history(&Subject::Session(row.id.clone()), usize::MAX)?;
         let out = &mut context.out;
         if out.json {

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use hookloop_core::id::SessionId;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::open::{self, StopRequest};
+use hookloop_engine::session::control::{self, StopRequest};
+use hookloop_engine::session::{lookup, session_directory};
 use hookloop_hooks::runner::Runner;
 use serde_json::json;
 
@@ -32,7 +33,7 @@ impl StopArgs {
     pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.project()?;
         let runner = runner(&project)?;
-        let request = open::stop(&project, runner, self.session.as_deref(), &machine())?;
+        let request = control::stop(&project, runner, self.session.as_deref(), &machine())?;
         let has_stopped = wait(&project, runner, &request);
         let StopRequest { id, machine, is_here } = request;
         let next = has_stopped.then(|| next(&project, &id)).flatten();
@@ -59,8 +60,9 @@ impl StopArgs {
 fn wait(project: &Project, runner: &Runner, request: &StopRequest) -> bool {
     let began = Instant::now();
     while request.is_here && began.elapsed() < WAIT_MAX {
-        let is_over = || open::session(project, &request.id).is_ok_and(|session| session.is_over());
-        if !open::is_running(runner, &request.id) && is_over() {
+        let is_over =
+            || lookup::session(project, &request.id).is_ok_and(|session| session.is_over());
+        if !session_directory::is_running(runner, &request.id) && is_over() {
             return true;
         }
         std::thread::sleep(WAIT_POLL);
@@ -71,7 +73,7 @@ fn wait(project: &Project, runner: &Runner, request: &StopRequest) -> bool {
 /// The command that continues the work: a worker's task was blocked, and waits in the inbox.
 fn next(project: &Project, id: &SessionId) -> Option<String> {
     // The stop is stored; only the suggested command is left out.
-    let session = open::session(project, id).ok()?;
+    let session = lookup::session(project, id).ok()?;
     Some(match session.plan.worker {
         Some(_) => "hookloop inbox".to_owned(),
         None => format!("hookloop resume {id}"),

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use hookloop_core::trace::SpanNames;
 use hookloop_engine::project::{Project, SessionTraces as Tracing};
-use hookloop_engine::session::open;
+use hookloop_engine::session::lookup;
 use hookloop_fleet::telemetry::export::Listener;
 use hookloop_fleet::telemetry::{Exporter, Figures, Misfit, Target, settings};
 use serde_json::json;
@@ -62,8 +62,8 @@ pub(crate) struct SessionTraceArgs {
 impl SessionTraceArgs {
     pub(super) fn run(self, context: &mut CommandContext) -> Result {
         let project = context.log_to_read()?;
-        let row = open::find(&project, &self.session)?;
-        let plan = open::session(&project, &row.id)?.plan;
+        let row = lookup::find(&project, &self.session)?;
+        let plan = lookup::session(&project, &row.id)?.plan;
         let nowhere = || {
             let message = "no collector is named, by OTEL_EXPORTER_OTLP_ENDPOINT or `telemetry:` in your own configuration";
             let example = "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318";

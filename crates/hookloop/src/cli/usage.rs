@@ -7,7 +7,7 @@ use hookloop_core::session::Usage;
 use hookloop_core::session::plan::CompactCount;
 use hookloop_core::time::Day;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::open;
+use hookloop_engine::session::session_directory;
 use hookloop_engine::store::{BudgetReservation, SpentAmount, UsageBy, UsageRow};
 use serde_json::{Value, json};
 
@@ -124,7 +124,7 @@ fn standing(project: &Project, bounds: Purse) -> Result<PurseReport> {
     let (spent_today, spent_ever, held) = project
         .read(|view| Ok((view.spent(Some(today))?, view.spent(None)?, view.reservations()?)))?;
     let is_running = |session: &SessionId| {
-        project.runner().is_some_and(|runner| open::is_running(runner, session))
+        project.runner().is_some_and(|runner| session_directory::is_running(runner, session))
     };
     let held = held.into_iter().map(|reservation| HeldReservation {
         is_running: is_running(&reservation.session),

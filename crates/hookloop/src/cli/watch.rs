@@ -1,6 +1,6 @@
 //! `hookloop watch`
 
-use hookloop_engine::session::open;
+use hookloop_engine::session::lookup;
 
 use super::resume;
 use crate::cli::context::CommandContext;
@@ -24,7 +24,7 @@ impl WatchArgs {
         }
         let project = context.project_to_read()?;
         let wanted = self.session.as_deref();
-        let session = wanted.map(|wanted| open::find(&project, wanted)).transpose()?;
+        let session = wanted.map(|wanted| lookup::find(&project, wanted)).transpose()?;
         let parting = tui::watch(context.showing()?, session.map(|row| row.id))?;
         match parting {
             ScreenParting::Resume(id) => resume::ResumeArgs::of(&id).run(context),

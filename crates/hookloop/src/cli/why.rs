@@ -2,7 +2,7 @@
 
 use hookloop_core::id::TaskId;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::open;
+use hookloop_engine::session::{lookup, session_directory};
 use hookloop_engine::store::SessionRow;
 use serde_json::json;
 
@@ -32,7 +32,7 @@ enum WhyTarget {
 /// Finds the session or task of an id. A whole id comes before the start of another one.
 fn named(project: &Project, text: &str) -> Result<WhyTarget> {
     let task = ids::resolve(project, text);
-    match (open::find(project, text), task) {
+    match (lookup::find(project, text), task) {
         (Ok(row), _) if row.id.as_str() == text || row.name == text => {
             Ok(WhyTarget::Session(Box::new(row)))
         }
@@ -55,8 +55,8 @@ impl WhyArgs {
         let project = context.project_to_read()?;
         let (id, reason, record) = match named(&project, &self.what)? {
             WhyTarget::Session(row) => {
-                let session = open::session(&project, &row.id)?;
-                let is_running = open::is_running(runner(&project)?, &row.id);
+                let session = lookup::session(&project, &row.id)?;
+                let is_running = session_directory::is_running(runner(&project)?, &row.id);
                 let mut reason = of_session(&row, &session, is_running);
                 reason.reasons.extend(failed_reactions(&project, &row.id)?);
                 reason.reasons.extend(trust_changes(&project)?);

@@ -4,9 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use hookloop_core::id::TaskId;
 use hookloop_engine::delivery::worktrees::{Cleaned, Kept, clean, list};
+use hookloop_engine::machine;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::checkout::{is_of_session, session_of_worktree};
-use hookloop_engine::session::open;
+use hookloop_engine::session::{lookup, session_directory};
 use serde::Serialize;
 
 use super::session::{heed_signals, runner};
@@ -72,9 +73,10 @@ fn state_of(project: &Project, kept: &Kept) -> Option<String> {
         return kept.state.map(|state| state.name().to_owned());
     };
     // A session that the log does not have is shown without a state.
-    let row = open::find(project, session).ok()?;
-    let is_running = project.runner().is_some_and(|runner| open::is_running(runner, &row.id));
-    Some(present::state(&row, is_running, &open::machine()).to_string())
+    let row = lookup::find(project, session).ok()?;
+    let is_running =
+        project.runner().is_some_and(|runner| session_directory::is_running(runner, &row.id));
+    Some(present::state(&row, is_running, &machine::machine()).to_string())
 }
 
 impl WorktreeList {

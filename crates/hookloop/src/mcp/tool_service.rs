@@ -9,7 +9,7 @@ use hookloop_engine::command_outcome::Done;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::guest::desk::Desk;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::real::Stop;
+use hookloop_engine::session::stop_switch::Stop;
 
 use super::blocking_pool::{BlockingPool, WorkReply};
 use super::project_opener::ProjectOpener;

@@ -5,7 +5,7 @@ use hookloop_core::session::facts::{GatesJudged, SubmitJudged};
 use hookloop_core::session::{JointVerdict, StopDecided, StopDecision, SubmitVerdict, stop};
 
 use super::names::{short_hash, some};
-use super::{StepSeverity, StepText};
+use super::step_text::{StepSeverity, StepText};
 use crate::sanitize::plain;
 
 /// Describes the joint verdict of the gates.

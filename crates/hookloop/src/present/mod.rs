@@ -1,5 +1,6 @@
 //! Texts for people about sessions and tasks, the same for command line, screen, pages and logs.
 //!
+//! - [`step_text`]: the words of a step
 //! - [`step`]: an event or a step of a session; [`turn`] and [`gates`]: those with more to say
 //! - [`now`]: the step that a running session is at
 //! - [`outcome`], [`session`]: the result of a session, its work and its state
@@ -12,6 +13,7 @@ pub(crate) mod now;
 mod outcome;
 mod session;
 mod step;
+mod step_text;
 mod time;
 mod turn;
 pub(crate) mod why;
@@ -20,15 +22,6 @@ pub(crate) use hookloop_core::session::plan::counted;
 pub(crate) use names::{short_hash, some};
 pub(crate) use outcome::{conclusion, outcome, outputs_left};
 pub(crate) use session::{is_interrupted, state, stop_when, work};
-pub(crate) use step::{StepText, details, line, step};
+pub(crate) use step::{details, line, step};
+pub(crate) use step_text::{StepSeverity, StepText};
 pub(crate) use time::{ago, clock, duration};
-
-/// How much a step matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StepSeverity {
-    /// Something new begins.
-    Heading,
-    Good,
-    Bad,
-    Plain,
-}

@@ -4,8 +4,8 @@ use hookloop_core::session::facts::GatesJudged;
 use hookloop_core::session::plan::counted;
 use hookloop_core::session::{Session, SessionLimit, SessionOutcome, TurnEnded};
 
-use super::StepSeverity;
 use super::names::some;
+use super::step_text::StepSeverity;
 use super::time::duration;
 use crate::sanitize::plain;
 

@@ -2,7 +2,7 @@
 
 use hookloop_core::session::{SessionPlan, SessionState, SessionWork, StopWhen};
 use hookloop_engine::project::Project;
-use hookloop_engine::session::open;
+use hookloop_engine::session::lookup;
 use hookloop_engine::store::SessionRow;
 
 use crate::sanitize::plain;
@@ -35,7 +35,7 @@ pub(crate) fn work(work: &SessionWork) -> String {
 
 /// Returns the state of a session; a session of this machine that no process runs is interrupted.
 pub(crate) fn state(row: &SessionRow, is_running: bool, machine: &str) -> SessionState {
-    let is_there = is_running || row.machine != machine || open::is_of_guest(row);
+    let is_there = is_running || row.machine != machine || lookup::is_of_guest(row);
     match (row.state, is_there) {
         (SessionState::Running, false) => SessionState::Interrupted,
         (state, _) => state,
@@ -44,5 +44,5 @@ pub(crate) fn state(row: &SessionRow, is_running: bool, machine: &str) -> Sessio
 
 /// Whether a session has not ended and its program died.
 pub(crate) fn is_interrupted(project: &Project, row: &SessionRow) -> bool {
-    row.state == SessionState::Running && !open::is_performed(project, row)
+    row.state == SessionState::Running && !lookup::is_performed(project, row)
 }

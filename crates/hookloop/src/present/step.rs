@@ -14,41 +14,15 @@ use hookloop_core::session::timeline::{StepContent, TimelineStep};
 use hookloop_core::session::{LimitDecision, Receipt, SessionLimits, SessionReopened, TurnKind};
 
 use super::names::short_hash;
+use super::step_text::{StepSeverity, StepText};
 use super::time::duration;
-use super::{StepSeverity, gates, turn};
+use super::{gates, turn};
 use crate::sanitize::{plain, plain_output};
 
 /// Characters of a hook's message to the user that are shown.
 const MESSAGE_SHOWN: usize = 200;
 /// The point of an output that is a message from a person.
 const MESSAGE_POINT: &str = "message";
-
-/// A step of a session in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StepText {
-    pub(crate) severity: StepSeverity,
-    /// The kind of step.
-    pub(crate) title: &'static str,
-    /// The hook, gate, task or agent of the step; empty if there is none.
-    pub(crate) name: String,
-    /// The result, for a reader who sees the title and the name.
-    pub(crate) detail: String,
-    /// The step in one line that stands alone.
-    pub(crate) line: String,
-}
-
-impl StepText {
-    /// A step whose result is a line that stands alone.
-    pub(super) fn of_line(
-        severity: StepSeverity,
-        title: &'static str,
-        name: impl Into<String>,
-        line: impl Into<String>,
-    ) -> StepText {
-        let line = line.into();
-        StepText { severity, title, name: name.into(), detail: line.clone(), line }
-    }
-}
 
 /// Describes a step of a session's timeline.
 pub(crate) fn step(step: &TimelineStep, limits: &SessionLimits) -> StepText {

@@ -6,8 +6,8 @@ use hookloop_core::session::{TurnEnded, TurnKind, TurnResult};
 use hookloop_core::time::Timestamp;
 
 use super::names::some;
+use super::step_text::{StepSeverity, StepText};
 use super::time::duration;
-use super::{StepSeverity, StepText};
 
 /// Characters of an agent's last line that are shown.
 const SAID_SHOWN: usize = 100;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use hookloop_engine::inbox::{self, Settled};
+use hookloop_engine::machine;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::open;
+use hookloop_engine::session::control;
 
 use super::pager;
 use crate::error::CliError;
@@ -27,19 +28,19 @@ pub(super) fn run(project: &Project, channels: &Arc<ScreenChannels>) {
 fn act(project: &Project, effect: ScreenEffect) -> Result<String, CliError> {
     match effect {
         ScreenEffect::Message { session, text } => {
-            let id = open::message(project, Some(session.as_str()), &text)?;
+            let id = control::message(project, Some(session.as_str()), &text)?;
             Ok(format!("the next prompt of session {id} has it"))
         }
         ScreenEffect::Pause(session) => {
-            let id = open::pause(project, Some(session.as_str()))?;
+            let id = control::pause(project, Some(session.as_str()))?;
             Ok(format!("session {id} pauses when its turn is over"))
         }
         ScreenEffect::Stop(session) => {
             let runner = project
                 .runner()
                 .ok_or_else(|| CliError::system("there is no directory to work in"))?;
-            let machine = open::machine();
-            let id = open::stop(project, runner, Some(session.as_str()), &machine)?.id;
+            let machine = machine::machine();
+            let id = control::stop(project, runner, Some(session.as_str()), &machine)?.id;
             Ok(format!("session {id} is stopping; then: hookloop resume {id}"))
         }
         ScreenEffect::Answer { key, text } => {

@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hookloop_core::session::LimitDecision;
-use hookloop_engine::session::real::Stop;
+use hookloop_engine::session::stop_switch::Stop;
 
 use super::data::{ScreenNews, ScreenRequest};
 use super::message::{QuestionReply, RetryQuestion, ScreenEffect, ScreenInput};

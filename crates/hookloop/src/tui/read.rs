@@ -15,7 +15,7 @@ use hookloop_core::time::{Day, Timestamp};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::inbox::{self, InboxError};
 use hookloop_engine::project::Project;
-use hookloop_engine::session::open;
+use hookloop_engine::session::{lookup, session_directory};
 use hookloop_engine::store::{Seq, SessionRow, TaskFilter, UsageBy};
 
 use super::data::{
@@ -176,10 +176,12 @@ impl ContentReader {
         let is_ours = |row: &&SessionRow| {
             row.state == SessionState::Running
                 && row.machine == self.machine
-                && !open::is_of_guest(row)
+                && !lookup::is_of_guest(row)
         };
         let ours = rows.iter().filter(is_ours).take(LIVENESS_MAX);
-        self.alive = ours.map(|row| (row.id.clone(), open::is_running(runner, &row.id))).collect();
+        self.alive = ours
+            .map(|row| (row.id.clone(), session_directory::is_running(runner, &row.id)))
+            .collect();
     }
 
     /// A session that was not checked yet has the state of the log.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use hookloop_core::id::SessionId;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::real::Stop;
+use hookloop_engine::session::stop_switch::Stop;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::SigId;

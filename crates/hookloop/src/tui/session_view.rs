@@ -8,8 +8,8 @@ use hookloop_core::session::timeline::Timeline;
 use hookloop_core::session::{Session, SessionPhase, SessionState};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
+use hookloop_engine::session::lookup;
 use hookloop_engine::session::now::{self, NowRecord};
-use hookloop_engine::session::open;
 use hookloop_engine::session::said::Hearing;
 use hookloop_engine::store::{Seq, SessionRow, StoredEvent};
 use hookloop_hooks::runner::Runner;
@@ -112,7 +112,7 @@ impl SessionView {
         machine: &str,
     ) -> SessionContent {
         let heard = match (&self.hearing, self.session.phase.clone()) {
-            (_, SessionPhase::Turn(_)) if open::is_of_guest(row) => AgentOutput::Guest,
+            (_, SessionPhase::Turn(_)) if lookup::is_of_guest(row) => AgentOutput::Guest,
             (_, SessionPhase::Turn(_)) if row.machine != machine => {
                 AgentOutput::Elsewhere(row.machine.clone())
             }

@@ -12,8 +12,9 @@ use hookloop_core::inbox::ProblemKey;
 use hookloop_core::session::LimitDecision;
 use hookloop_engine::command_outcome::Done;
 use hookloop_engine::inbox::{self, Settled};
+use hookloop_engine::machine;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::open;
+use hookloop_engine::session::control;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -91,7 +92,7 @@ fn perform(site: &ProjectSite, action: &PageAction) -> Result<ActionOutcome> {
             settled(project, "Dismissed", Settled { done: Done::default(), next: None })
         }
         PageAction::Pause { session } => {
-            let id = open::pause(project, Some(session.as_str()))?;
+            let id = control::pause(project, Some(session.as_str()))?;
             Ok(ActionOutcome {
                 said: format!("Session {id} pauses when its turn is over"),
                 next: None,
@@ -101,8 +102,8 @@ fn perform(site: &ProjectSite, action: &PageAction) -> Result<ActionOutcome> {
             let runner = project.runner();
             let runner =
                 runner.ok_or_else(|| CliError::system("there is no directory to work in"))?;
-            let machine = open::machine();
-            let id = open::stop(project, runner, Some(session.as_str()), &machine)?.id;
+            let machine = machine::machine();
+            let id = control::stop(project, runner, Some(session.as_str()), &machine)?.id;
             let next = Some(format!("hookloop resume {id}"));
             Ok(ActionOutcome { said: format!("Session {id} is stopping"), next })
         }
@@ -110,7 +111,7 @@ fn perform(site: &ProjectSite, action: &PageAction) -> Result<ActionOutcome> {
             if text.trim().is_empty() {
                 return Err(CliError::usage("there is nothing to say"));
             }
-            let id = open::message(project, Some(session.as_str()), text)?;
+            let id = control::message(project, Some(session.as_str()), text)?;
             Ok(ActionOutcome {
                 said: format!("The next prompt of session {id} has it"),
                 next: None,

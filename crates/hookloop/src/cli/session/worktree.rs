@@ -5,7 +5,7 @@ use std::io::Write;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::checkout::{self, CheckoutUse, SessionWorktree};
 use hookloop_engine::session::open::{self, Opened, Wish};
-use hookloop_engine::session::real::Stop;
+use hookloop_engine::session::stop_switch::Stop;
 use hookloop_git::repo::RepoError;
 use serde_json::json;
 
@@ -47,7 +47,7 @@ pub(in crate::cli) fn perform_where_it_works(
     stop: Stop,
     look: SessionDisplay,
 ) -> Result {
-    let moved = checkout::in_worktree(project, runner(project)?, opened, stop.cancel());
+    let moved = open::in_worktree(project, runner(project)?, opened, stop.cancel());
     let Some((project, worktree)) = moved.map_err(failed)? else {
         return perform(context, project, opened, stop, look);
     };

@@ -8,7 +8,7 @@ use hookloop_core::inbox::ProblemSubject;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::gate_agreement;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::open;
+use hookloop_engine::session::lookup;
 
 use super::session::resume_options;
 use super::task_record::record;
@@ -92,7 +92,7 @@ fn of_active(project: &Project, task: &Task) -> Result<ReasonsAndNext> {
     let id = &task.id;
     let session = session_of_task(project, id)?;
     // A session that this machine's view does not have yet is not known to be interrupted.
-    let row = session.as_ref().and_then(|id| open::find(project, id.as_str()).ok());
+    let row = session.as_ref().and_then(|id| lookup::find(project, id.as_str()).ok());
     if let Some(row) = row.filter(|row| is_interrupted(project, row)) {
         let reason = format!("session {} was interrupted: its program died", row.id);
         return Ok((vec![reason], format!("hookloop resume {}", row.id)));
@@ -151,7 +151,7 @@ fn given_back(project: &Project, id: &TaskId) -> Result<Option<(String, Option<S
     let session = actor.strip_prefix("session:").and_then(|id| id.parse::<SessionId>().ok());
     let next = session.as_ref().and_then(|session_id| {
         // A session whose events can't be read is named without a command; `hookloop verify` reports the damage.
-        let session = open::session(project, session_id).ok()?;
+        let session = lookup::session(project, session_id).ok()?;
         let options = session.is_over().then(|| resume_options(&session, false)).flatten()?;
         Some(format!("hookloop resume {session_id}{options}"))
     });

@@ -4,7 +4,7 @@ use hookloop_core::inbox::{Problem, ProblemKind, ProblemSubject};
 use hookloop_core::session::plan::{CompactCount, CostFigure};
 use hookloop_core::time::{Day, Timestamp};
 use hookloop_engine::inbox;
-use hookloop_engine::session::open;
+use hookloop_engine::session::session_directory;
 use hookloop_engine::store::SessionRow;
 use minijinja::context;
 use minijinja::value::Value;
@@ -17,8 +17,7 @@ use super::usage::purse;
 use super::{PageTitle, PageVisit};
 use crate::environment::machine;
 use crate::error::Result;
-use crate::present;
-use crate::present::now;
+use crate::present::{self, now};
 
 /// Problems and sessions that are shown.
 const PROBLEMS_MAX: usize = 50;
@@ -186,7 +185,10 @@ pub(super) fn took(visit: &PageVisit<'_>, row: &SessionRow) -> String {
 /// Returns the state of a session; a session of this machine that no process runs is interrupted.
 pub(super) fn state(visit: &PageVisit<'_>, row: &SessionRow) -> String {
     let is_running = !row.is_over()
-        && visit.project().runner().is_some_and(|runner| open::is_running(runner, &row.id));
+        && visit
+            .project()
+            .runner()
+            .is_some_and(|runner| session_directory::is_running(runner, &row.id));
     present::state(row, is_running, &machine()).to_string()
 }
 

@@ -4,7 +4,7 @@ use hookloop_core::excerpt::first_chars;
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::session::SessionState;
 use hookloop_core::session::plan::CompactCount;
-use hookloop_engine::session::open;
+use hookloop_engine::session::lookup;
 use hookloop_engine::store::SessionRow;
 use minijinja::context;
 use minijinja::value::Value;
@@ -16,8 +16,7 @@ use super::super::words::{PageTime, class};
 use super::overview::{state, took};
 use super::{PageTitle, PageVisit, scale, steps};
 use crate::error::{CliError, Result};
-use crate::present;
-use crate::present::{now, why};
+use crate::present::{self, now, why};
 
 /// Parts of a session on a page.
 const ON_A_PAGE: usize = 20;
@@ -72,7 +71,7 @@ fn facts(visit: &PageVisit<'_>, row: &SessionRow, record: &SessionRecord) -> Res
     let why::StateReasons { mut reasons, next, .. } = reason;
     // Those have a list of their own here.
     reasons.retain(|reason| !reason.starts_with(why::RECEIPT));
-    let is_guest = open::is_of_guest(row);
+    let is_guest = lookup::is_of_guest(row);
     let limits = &session.plan.limits;
     Ok(context! {
         id => row.id.as_str(), class => class(&state), state => &state, reasons, next,

@@ -1,0 +1,51 @@
+//! The deadline of a session.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use hookloop_process::Cancel;
+
+use super::session_clock::Clock;
+
+/// Triggers a switch when time is over, unless it is disarmed before.
+pub(super) struct Deadline {
+    armed: Arc<AtomicBool>,
+    thread: Option<Thread>,
+}
+
+impl Deadline {
+    pub(super) fn new(left: Duration, cancel: Cancel, clock: Clock) -> Deadline {
+        let armed = Arc::new(AtomicBool::new(true));
+        let of_thread = Arc::clone(&armed);
+        let until = Instant::now() + left;
+        // Without a thread, the time of turns is bounded still.
+        let thread = std::thread::Builder::new().name("deadline".to_owned()).spawn(move || {
+            while of_thread.load(Ordering::SeqCst) {
+                let until = until + clock.rested();
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    cancel.trigger();
+                    return;
+                }
+                std::thread::park_timeout(left.min(Clock::TICK));
+                clock.tick();
+            }
+        });
+        Deadline { armed, thread: thread.ok().map(|handle| handle.thread().clone()) }
+    }
+
+    pub(super) fn disarm(&self) {
+        self.armed.store(false, Ordering::SeqCst);
+        if let Some(thread) = &self.thread {
+            thread.unpark();
+        }
+    }
+}
+
+impl Drop for Deadline {
+    fn drop(&mut self) {
+        self.disarm();
+    }
+}

@@ -1,0 +1,81 @@
+//! Changes of files, compared with those that a session started with.
+
+use hookloop_core::event::{EventBody, FilesSeen};
+use hookloop_core::point::Point;
+use hookloop_core::session::facts::EmptyDifferenceFound;
+
+use super::drive::Driver;
+use super::prompt_items::US;
+use super::world::World;
+
+impl<W: World> Driver<'_, W> {
+    /// What the files are now is not what a turn made of them.
+    pub(crate) fn see_files(&mut self) {
+        if let Some(seen) = self.files_seen(false) {
+            self.journal.note(EventBody::FilesSeen(seen));
+        }
+    }
+
+    /// Looks at the files after hooks, so that their changes are not taken for those of the agent or of a person.
+    /// A guest works at any time, so its changes can't be told from those of hooks.
+    pub(super) fn see_files_of_hooks(&mut self) {
+        if self.journal.session.plan.has_guest() {
+            return;
+        }
+        let seen = self.files_seen(true);
+        if let Some(seen) = seen.filter(|seen| self.journal.session.is_news(seen)) {
+            self.journal.note(EventBody::FilesSeen(seen));
+        }
+    }
+
+    /// Looks at the files before a session rests, so that a resume can tell changes by a person from those of hooks.
+    pub(super) fn see_files_before_rest(&mut self) {
+        let plan = &self.journal.session.plan;
+        if plan.must_change_files() && !plan.work.is_of_tasks() {
+            self.see_files_of_hooks();
+        }
+    }
+
+    fn files_seen(&mut self, after_hooks: bool) -> Option<FilesSeen> {
+        let files = self.world.look_at_files()?.digest;
+        Some(FilesSeen { files, head: self.compared_head(), after_hooks })
+    }
+
+    /// The commit that is checked out, where a commit counts as a change.
+    pub(super) fn compared_head(&mut self) -> Option<String> {
+        let is_compared = self.journal.session.plan.must_change_files();
+        is_compared.then(|| self.world.head()).flatten()
+    }
+
+    /// Whether the agent's turns left the files and the commit as they found them, or the files and the commit are
+    /// those that the work at hand began with. Unknown is not equal.
+    pub(super) fn has_changed_nothing(&mut self) -> bool {
+        if self.journal.session.is_unchanged {
+            return true;
+        }
+        let Some(start) = self.journal.session.start.clone() else { return false };
+        let now = self.world.look_at_files().map(|look| look.digest);
+        now.as_deref() == Some(start.files.as_str()) && self.world.head() == start.head
+    }
+
+    /// Whether work that changes nothing needs an explanation.
+    pub(super) fn must_change_files(&self) -> bool {
+        let kind = self.task.as_ref().and_then(|task| task.spec.kind.as_deref());
+        let is_allowed = self.journal.project.rules().allows_no_changes(kind);
+        self.journal.session.plan.must_change_files() && !is_allowed
+    }
+
+    /// Asks the agent why nothing changed, or a person if the agent was asked before.
+    pub(super) fn find_no_changes(&mut self, finding: &str) {
+        let was_asked = self.journal.session.was_asked_for_changes;
+        if !was_asked {
+            let question = format!(
+                "You reported COMPLETE, but {finding}. If something has to change, \
+                 change it. If nothing has to change, say why and report COMPLETE again."
+            );
+            self.instruct(US, &Point::Stop, question);
+        }
+        let found = EmptyDifferenceFound { was_asked };
+        self.journal.note(EventBody::EmptyDifferenceFound(found));
+    }
+}

@@ -1,0 +1,71 @@
+//! Changes of the files that define a session's hooks.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use hookloop_core::hook::HookRegistry;
+use hookloop_hooks::frozen_hooks::FrozenHooks;
+use hookloop_hooks::runner::Runner;
+use hookloop_hooks::trust;
+
+/// The files that define hooks, as they were when a session began.
+#[derive(Debug, Default)]
+pub(crate) struct Drift {
+    known: BTreeMap<PathBuf, Option<Stamp>>,
+}
+
+/// The inode, size and change time of a file.
+type Stamp = (u64, u64, i64, i64);
+
+/// A stamp that no file has.
+const OTHER: Stamp = (0, 0, 0, 0);
+
+impl Drift {
+    pub(crate) fn new(
+        runner: &Runner,
+        config: &Path,
+        hooks: &HookRegistry,
+        frozen: Option<&FrozenHooks>,
+    ) -> Drift {
+        let scripts = hooks.list().iter().flat_map(|hook| trust::scripts(runner.root(), hook));
+        let paths = scripts.chain([config.to_owned()]);
+        let mut known: BTreeMap<PathBuf, Option<Stamp>> = paths
+            .map(|path| {
+                let stamp = stamp(&path);
+                (path, stamp)
+            })
+            .collect();
+        known.extend(Drift::of_scripts(runner, frozen).known);
+        Drift { known }
+    }
+
+    /// Watches the scripts that a session froze. A script that differs already is reported by the first [`Drift::look`].
+    pub(crate) fn of_scripts(runner: &Runner, frozen: Option<&FrozenHooks>) -> Drift {
+        let compared = frozen.map(|frozen| frozen.compare(runner.home())).unwrap_or_default();
+        let known = compared.into_iter().map(|(path, is_same)| {
+            let stamp = if is_same { stamp(&path) } else { Some(OTHER) };
+            (path, stamp)
+        });
+        Drift { known: known.collect() }
+    }
+
+    /// Returns the files that changed since the last call.
+    pub(crate) fn look(&mut self) -> Vec<String> {
+        let mut changed = Vec::new();
+        for (path, known) in &mut self.known {
+            let now = stamp(path);
+            if *known != now {
+                *known = now;
+                changed.push(path.display().to_string());
+            }
+        }
+        changed
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.ino(), found.size(), found.ctime(), found.ctime_nsec()))
+}

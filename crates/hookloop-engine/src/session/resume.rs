@@ -1,0 +1,352 @@
+//! Resuming a session, and reopening one that ended.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hookloop_core::authority::ControlledAction;
+use hookloop_core::event::EventBody;
+use hookloop_core::gate_ledger::GateChangeKind;
+use hookloop_core::id::{SessionId, TaskId};
+use hookloop_core::session::facts::{SessionReopened, SessionResumed};
+use hookloop_core::session::plan::UNPRICED_TURNS;
+use hookloop_core::session::state::MESSAGE;
+use hookloop_core::session::{
+    PipedOutput, PromptChannel, Session, SessionLimit, SessionLimits, SessionOutcome, SessionState,
+    SessionWork, stop as stop_words,
+};
+use hookloop_core::task::TaskState;
+use hookloop_hooks::frozen_hooks::{FrozenHooks, FrozenSession};
+use hookloop_hooks::runner::Runner;
+use hookloop_hooks::trust;
+use hookloop_store::view::{REVIEW, SessionRow};
+
+use super::checkout::{self, CheckoutUse};
+use super::control::message;
+use super::lookup::{OPEN_MAX, find, is_of_guest, journal, session};
+use super::open::{Opened, mark};
+use super::session_directory::{be_here, is_running, lock_patiently};
+use super::start_checks::{check_agreement, check_known};
+use super::start_error::{MESSAGE_BYTES_MAX, StartError};
+use crate::error::EngineError;
+use crate::gate_agreement;
+use crate::project::Project;
+
+/// A change of a limit: by an amount, or to an amount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitChange {
+    By(u64),
+    To(u64),
+}
+
+impl LimitChange {
+    fn of(change: Option<LimitChange>, known: u64) -> u64 {
+        match change {
+            None => known,
+            Some(LimitChange::By(more)) => known.saturating_add(more),
+            Some(LimitChange::To(amount)) => amount,
+        }
+    }
+}
+
+/// Changes of a session's limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitChanges {
+    pub iterations: Option<LimitChange>,
+    pub duration_ms: Option<LimitChange>,
+    pub tokens: Option<LimitChange>,
+    pub cost_micros: Option<LimitChange>,
+}
+
+impl LimitChanges {
+    pub fn is_none(&self) -> bool {
+        *self == LimitChanges::default()
+    }
+
+    /// Returns the limits after the changes. A change of the cost limit also allows more turns of unknown cost.
+    fn over(&self, limits: SessionLimits) -> SessionLimits {
+        let iterations = LimitChange::of(self.iterations, limits.iterations.into());
+        let unpriced_turns = match (self.cost_micros, limits.unpriced_turns) {
+            (None, turns) | (Some(_), turns @ u32::MAX) => turns,
+            (Some(_), turns) => turns.saturating_add(UNPRICED_TURNS),
+        };
+        SessionLimits {
+            iterations: u32::try_from(iterations).unwrap_or(u32::MAX),
+            duration_ms: LimitChange::of(self.duration_ms, limits.duration_ms),
+            tokens: LimitChange::of(self.tokens, limits.tokens),
+            cost_micros: LimitChange::of(self.cost_micros, limits.cost_micros),
+            unpriced_turns,
+            ..limits
+        }
+    }
+}
+
+/// A person's answer to a session that ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReopenAnswer<'a> {
+    /// The question that the person answers.
+    pub question: Option<&'a str>,
+    pub text: &'a str,
+}
+
+/// Conditions under which a user resumes a session.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Resume {
+    /// The hooks may differ from those that the session began with.
+    pub with_changed_hooks: bool,
+    /// Another machine may still run the session.
+    pub take_over: bool,
+    /// Another session may run in the same checkout.
+    pub share_checkout: bool,
+}
+
+/// Reopens a session that ended, with other limits and an answer for its next prompt. The session is paused then.
+pub(crate) fn reopen(
+    project: &Project,
+    id: &SessionId,
+    changes: &LimitChanges,
+    answer: Option<&ReopenAnswer<'_>>,
+) -> Result<(), StartError> {
+    project.authorize(ControlledAction::ResumeSession)?;
+    if !changes.is_none() {
+        project.authorize(ControlledAction::RaiseLimits)?;
+    }
+    if let Some(answer) = answer {
+        project.authorize(ControlledAction::AnswerQuestion)?;
+        if answer.text.len() > MESSAGE_BYTES_MAX {
+            return Err(StartError::LongMessage(answer.text.len()));
+        }
+    }
+    let mut journal = journal(project, id)?;
+    let session = &journal.session;
+    if session.plan.has_guest() {
+        return Err(StartError::Guest(id.clone()));
+    }
+    if matches!(session.plan.work, SessionWork::Review(_)) {
+        return Err(StartError::Review(id.clone()));
+    }
+    if let Some(worker) = &session.plan.worker {
+        return Err(StartError::OfWorker(id.clone(), worker.clone()));
+    }
+    let limits = changes.over(session.plan.limits);
+    check_reopening(project, id, session, limits)?;
+    let limits = (limits != session.plan.limits).then_some(limits);
+    journal.note(EventBody::SessionReopened(SessionReopened { limits }));
+    if let Some(answer) = answer {
+        let question = answer.question.filter(|question| !question.trim().is_empty());
+        journal.note(EventBody::OutputPiped(PipedOutput {
+            from: project.actor().to_owned(),
+            point: MESSAGE.to_owned(),
+            text: answer.text.to_owned(),
+            channel: Some(PromptChannel::User),
+            question: question.map(str::to_owned),
+            ..PipedOutput::default()
+        }));
+    }
+    journal.commit()?;
+    Ok(())
+}
+
+/// Fails if a session lost its task and no other work is left.
+fn check_work_left(project: &Project, id: &SessionId, session: &Session) -> Result<(), StartError> {
+    if session.tasks_lost.is_empty() {
+        return Ok(());
+    }
+    let nothing = |why: String, task: Option<&TaskId>| {
+        Err(StartError::NothingLeft { session: id.clone(), why, task: task.cloned() })
+    };
+    let SessionWork::Task(task) = &session.plan.work else {
+        return match project.read(|view| view.open_tasks())? {
+            0 => nothing("no task is open".to_owned(), None),
+            _ => Ok(()),
+        };
+    };
+    match project.read(|view| view.task(task))?.map(|row| row.task.state) {
+        None => nothing(format!("task `{task}` is deleted"), None),
+        Some(TaskState::Completed) => {
+            nothing(format!("somebody else completed task `{task}`"), Some(task))
+        }
+        Some(TaskState::Submitted) => {
+            nothing(format!("somebody else submitted task `{task}`"), Some(task))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Fails unless a session ended without being complete, and these limits allow another turn.
+fn check_reopening(
+    project: &Project,
+    id: &SessionId,
+    session: &Session,
+    limits: SessionLimits,
+) -> Result<(), StartError> {
+    let over = |state: &str| Err(StartError::Over(id.clone(), state.to_owned()));
+    match (&session.outcome, session.is_over()) {
+        (_, false) => return Err(StartError::NotOver(id.clone())),
+        (Some(outcome @ SessionOutcome::Complete { .. }), _) => return over(outcome.name()),
+        _ => {}
+    }
+    check_work_left(project, id, session)?;
+    project.rules().policy.check_limits(limits).map_err(EngineError::from)?;
+    let mut with_limits = session.clone();
+    with_limits.plan.limits = limits;
+    let used = [
+        (SessionLimit::Iterations, session.next_iteration() > limits.iterations),
+        (SessionLimit::Duration, session.active_ms >= limits.duration_ms),
+        (SessionLimit::Tokens, session.usage.tokens() >= limits.tokens),
+        (SessionLimit::Cost, session.usage.cost_micros >= limits.cost_micros),
+        (SessionLimit::Cost, session.unpriced_turns >= limits.unpriced_turns),
+    ];
+    match used.into_iter().find(|(_, is_reached)| *is_reached) {
+        None => Ok(()),
+        Some((limit, _)) => Err(StartError::AtLimit {
+            session: id.clone(),
+            limit,
+            reached: with_limits.limit_reached(limit),
+        }),
+    }
+}
+
+/// Returns the session that `resume` without a name continues: an open one, else the last one if it can be reopened.
+/// A session that needs a person is reopened only with an answer or other limits.
+fn find_to_resume(
+    project: &Project,
+    runner: &Runner,
+    machine: &str,
+    has_decision: bool,
+) -> Result<SessionRow, StartError> {
+    let is_own = |row: &SessionRow| !is_of_guest(row) && row.work != REVIEW;
+    let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
+    // A running session cannot be resumed.
+    let is_ours = |row: &SessionRow| {
+        (row.machine == machine || row.state == SessionState::Paused) && is_own(row)
+    };
+    let mut free = open.into_iter().filter(|row| is_ours(row) && !is_running(runner, &row.id));
+    if let Some(row) = free.next() {
+        return Ok(row);
+    }
+    let last = project.read(|view| view.sessions(OPEN_MAX))?.into_iter().find(is_own);
+    let can_reopen = |row: &SessionRow| {
+        row.is_over() && row.machine == machine && row.state != SessionState::Complete
+    };
+    let row = last.filter(can_reopen).ok_or(StartError::NothingToResume)?;
+    match row.state == SessionState::NeedsHuman && !has_decision {
+        true => Err(StartError::NeedsAnswer(row.id)),
+        false => Ok(row),
+    }
+}
+
+/// Returns the session that a person means by `resume`: the named one, else the last one that can continue.
+/// `has_decision`: the request contains an answer or other limits.
+pub fn find_resumable(
+    project: &Project,
+    runner: &Runner,
+    wanted: Option<&str>,
+    machine: &str,
+    has_decision: bool,
+) -> Result<SessionId, StartError> {
+    project.authorize(ControlledAction::ResumeSession)?;
+    match wanted {
+        Some(wanted) => Ok(find(project, wanted)?.id),
+        None => Ok(find_to_resume(project, runner, machine, has_decision)?.id),
+    }
+}
+
+/// Reopens a session that ended, with other limits and an answer. An open session gets the answer as a message.
+pub fn prepare_resume(
+    project: &Project,
+    id: &SessionId,
+    changes: &LimitChanges,
+    text: Option<&str>,
+) -> Result<(), StartError> {
+    let session = session(project, id)?;
+    if !session.is_over() {
+        if !changes.is_none() {
+            return Err(StartError::NotOver(id.clone()));
+        }
+        return match text {
+            Some(text) => message(project, Some(id.as_str()), text).map(drop),
+            None => Ok(()),
+        };
+    }
+    let question = match &session.outcome {
+        Some(SessionOutcome::NeedsHuman { reason }) => Some(stop_words::question_in(reason)),
+        _ => None,
+    };
+    let answer = text.map(|text| ReopenAnswer { question, text });
+    reopen(project, id, changes, answer.as_ref())
+}
+
+/// Resumes an open session: the named one, else the last one.
+pub fn resume(
+    project: &Project,
+    runner: &Runner,
+    wanted: Option<&str>,
+    how: Resume,
+    machine: &str,
+) -> Result<Opened, StartError> {
+    project.authorize(ControlledAction::ResumeSession)?;
+    let row = match wanted {
+        Some(wanted) => find(project, wanted)?,
+        None => find_to_resume(project, runner, machine, false)?,
+    };
+    if row.is_over() {
+        return Err(StartError::Over(row.id, row.state.to_string()));
+    }
+    if is_of_guest(&row) {
+        return Err(StartError::Guest(row.id));
+    }
+    if row.work == REVIEW {
+        return Err(StartError::Review(row.id));
+    }
+    if row.machine != machine && row.state != SessionState::Paused && !how.take_over {
+        return Err(StartError::Elsewhere(row.id, row.machine));
+    }
+    let hooks = project.hooks()?;
+    check_known(runner, &hooks)?;
+    // The session has its own copies of the scripts: only gates that are gone or weaker matter.
+    let mut weakened = gate_agreement::weakened(project, runner)?;
+    weakened.retain(|change| !matches!(change.kind, GateChangeKind::Changed(_)));
+    check_agreement(weakened)?;
+    let (directory, lock) =
+        lock_patiently(runner, &row.id)?.ok_or_else(|| StartError::Running(row.id.clone()))?;
+    let mut journal = journal(project, &row.id)?;
+    // Another process may have ended it while this one waited for the lock.
+    if journal.session.is_over() {
+        let state = journal.session.outcome.as_ref().map_or("over", SessionOutcome::name);
+        return Err(StartError::Over(row.id, state.to_owned()));
+    }
+    let use_of = match (checkout::has_worktree(&directory), how.share_checkout) {
+        (true, _) => CheckoutUse::Worktree(PathBuf::new()),
+        (false, true) => CheckoutUse::Shared,
+        (false, false) => CheckoutUse::Alone,
+    };
+    let checkout = checkout::hold(runner, &row.id, &journal.session.plan, &use_of)?;
+    let now = trust::policy_digest(runner.root(), &hooks);
+    project.rules().policy.check_limits(journal.session.plan.limits).map_err(EngineError::from)?;
+    let is_other = now != journal.session.plan.hooks;
+    if is_other && !how.with_changed_hooks {
+        return Err(StartError::OtherHooks(row.id));
+    }
+    let id = row.id;
+    let plan = &journal.session.plan;
+    let frozen = match &plan.scripts {
+        Some(scripts) if !how.with_changed_hooks => {
+            let directory = &directory;
+            FrozenHooks::recall(
+                runner.trust_scope(),
+                &hooks,
+                &FrozenSession { id: &id, scripts, directory },
+            )?
+        }
+        _ => FrozenHooks::freeze(runner.trust_scope(), &hooks)?,
+    };
+    let scripts = Some(frozen.scripts()).filter(|scripts| plan.scripts.as_ref() != Some(scripts));
+    let (run, machine) = (journal.session.run + 1, machine.to_owned());
+    be_here(&directory, run);
+    let hooks = is_other.then_some(now);
+    journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks, scripts }));
+    mark(&id, &journal.session.plan, &directory)?;
+    journal.commit()?;
+    let opened = Opened::of(id, journal.session, (directory, lock), Some(Arc::new(frozen)));
+    Ok(opened.holding(checkout))
+}

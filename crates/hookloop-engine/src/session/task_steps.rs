@@ -1,0 +1,322 @@
+//! The steps of a session that claim tasks and give them back.
+
+use hookloop_agents::clipped;
+use hookloop_core::claim::{Fence, ReleaseReason};
+use hookloop_core::command::Command;
+use hookloop_core::delivery::{DeliveryFact, MergeHeld, Submission};
+use hookloop_core::event::EventBody;
+use hookloop_core::id::{SessionId, Subject, TaskId};
+use hookloop_core::refusal::Refusal;
+use hookloop_core::session::facts::TaskExit;
+use hookloop_core::session::plan::counted;
+use hookloop_core::session::step::lost;
+use hookloop_core::session::{
+    PipedOutput, PromptChannel, SessionOutcome, SessionPhase, SessionWork, TaskLeft, TaskTaken,
+};
+use hookloop_core::task::{Task, TaskObstacle, TaskOutcome, TaskState};
+use hookloop_git::repo::worktree::PlaceEntry;
+use hookloop_hooks::hook_run::PIPED_MAX;
+
+use super::drive::Driver;
+use super::journal::Journal;
+use super::world::World;
+use crate::claim::{ClaimRequest, Wanted, WhyNone};
+use crate::error::EngineError;
+
+/// Notes on a task that its first prompt has, and what they are called there.
+const NOTES_TOLD: usize = 10;
+const NOTE: &str = "note";
+/// Events of a task that are searched for the session that had it before, the latest.
+const TASK_EVENTS_MAX: usize = 1_000;
+/// Blocked tasks that a reason names.
+const BLOCKED_NAMED: usize = 4;
+/// How long a task is held without a sign of life.
+pub(crate) const LEASE: std::time::Duration = std::time::Duration::from_secs(90);
+
+impl<W: World> Driver<'_, W> {
+    pub(crate) fn pick_up_task(&mut self) -> Result<(), EngineError> {
+        let held = self.journal.session.task.clone();
+        if let Some(taken) = held {
+            let row = self.journal.project.read(|view| view.task(&taken.task))?;
+            let task = row.map(|row| row.task);
+            let is_held =
+                |task: &Task| task.claim.as_ref().is_some_and(|claim| claim.epoch == taken.epoch);
+            if let Some(task) = task.filter(is_held) {
+                // One that is about to be settled goes there then.
+                let is_there = !self.journal.session.plan.delivers
+                    || matches!(self.journal.session.phase, SessionPhase::Settling);
+                let entered =
+                    if is_there { Ok(None) } else { self.world.enter(&task, PlaceEntry::Again) };
+                self.hold(Some(task.clone()), taken.epoch);
+                match entered {
+                    Ok(None) => {}
+                    Ok(Some(loss)) => {
+                        self.note_loss(&task, loss)?;
+                        self.prepare_again()?;
+                    }
+                    Err(_) if self.is_stopping() => {}
+                    Err(trouble) => self.leave_without_place(&trouble)?,
+                }
+            } else {
+                let reason = Some("its claim ended meanwhile".to_owned());
+                let left = TaskLeft { task: taken.task, how: TaskExit::Lost, reason };
+                self.journal.note(EventBody::TaskLeft(left));
+            }
+        }
+        Ok(())
+    }
+
+    /// Claims the most urgent task that is ready; without one the session is over.
+    pub(super) fn take_task(&mut self) -> Result<(), EngineError> {
+        self.commit()?;
+        let project = self.journal.project;
+        let agent = self.journal.id.actor();
+        // A program that died may have claimed one and not have said so.
+        let held = project.read(|view| view.held_by(&agent))?;
+        let taken = match held {
+            Some(row) => row.task.claim.clone().map(|claim| (row.task, claim.epoch)),
+            None => {
+                let wanted = match &self.journal.session.plan.work {
+                    SessionWork::Task(id) => Wanted::Task(id.clone()),
+                    _ => Wanted::Any,
+                };
+                // What has come due meanwhile may be the next one.
+                project.fire_schedules(project.now())?;
+                let worker = self.journal.session.agent().to_owned();
+                let request =
+                    ClaimRequest { agent, worker, lease: LEASE, wanted, labels: Vec::new() };
+                match project.claim(&request) {
+                    Ok(claimed) => claimed.map(|claimed| (claimed.task, claimed.epoch)),
+                    // The one that is wanted can't be had.
+                    Err(EngineError::Refused(refusal)) => {
+                        let outcome = self.without_the_task(&refusal)?;
+                        self.journal.note(EventBody::SessionEnding(outcome));
+                        return Ok(());
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        let Some((task, epoch)) = taken else {
+            self.journal.note(EventBody::SessionEnding(self.without_tasks()?));
+            return Ok(());
+        };
+        let id = task.id.clone();
+        let remediations = project.read(|view| view.delivery(&id))?.remediations;
+        self.journal.note(EventBody::TaskTaken(TaskTaken { task: id, epoch, remediations }));
+        self.tell_withheld(&task.id)?;
+        self.tell_notes(&task.id)?;
+        self.hold(Some(task), epoch);
+        Ok(())
+    }
+
+    /// Tells the agent the results of the checks that stopped another session's work on the task, if that session was
+    /// the last one to have the task. The outputs of this session itself are in its own state.
+    fn tell_withheld(&mut self, task: &TaskId) -> Result<(), EngineError> {
+        let project = self.journal.project;
+        let own = self.journal.id.actor();
+        let events = project.log().history(&Subject::Task(task.clone()), TASK_EVENTS_MAX)?;
+        let is_own_claim = |body: &EventBody| match body {
+            EventBody::TaskStarted(started) => {
+                started.claim.as_ref().is_some_and(|claim| claim.agent == own)
+            }
+            _ => false,
+        };
+        let last = events.iter().rev().skip_while(|stored| !is_own_claim(&stored.event.body));
+        let last = last.skip(1).find(|stored| {
+            let body = &stored.event.body;
+            matches!(body, EventBody::TaskBlocked(_) | EventBody::TaskStarted(_))
+        });
+        let blocked = last.filter(|last| matches!(last.event.body, EventBody::TaskBlocked(_)));
+        let other = blocked.and_then(|blocked| SessionId::of_actor(&blocked.event.actor));
+        let Some(other) = other.filter(|other| *other != self.journal.id) else { return Ok(()) };
+        let Some(other) = Journal::open(project, &other)? else { return Ok(()) };
+        for piped in other.session.withheld_for(task) {
+            self.journal.note(EventBody::OutputPiped(piped.clone()));
+        }
+        Ok(())
+    }
+
+    /// What was said about a task before it was taken: its first prompt has the last of it.
+    fn tell_notes(&mut self, task: &TaskId) -> Result<(), EngineError> {
+        let notes = self.journal.project.read(|view| view.notes(task))?;
+        let skipped = notes.len().saturating_sub(NOTES_TOLD);
+        for note in notes.into_iter().skip(skipped) {
+            let text = clipped(&note.what.text, PIPED_MAX);
+            // A note may be by anybody, so it is data. An answer is by a person.
+            let channel = match note.what.question {
+                Some(_) => PromptChannel::User,
+                None => PromptChannel::HookOutput,
+            };
+            let piped = PipedOutput {
+                from: note.by,
+                point: NOTE.to_owned(),
+                text,
+                channel: Some(channel),
+                question: note.what.question,
+                ..PipedOutput::default()
+            };
+            self.journal.note(EventBody::OutputPiped(piped));
+        }
+        Ok(())
+    }
+
+    /// What a session comes to that can't have the task that it is for: it may have submitted it.
+    fn without_the_task(&self, refusal: &Refusal) -> Result<SessionOutcome, EngineError> {
+        let reason = refusal.to_string();
+        let session = &self.journal.session;
+        let other = match session.plan.worker {
+            // It was lost before anything was done, and somebody else has it.
+            Some(_) => SessionOutcome::Interrupted,
+            None => SessionOutcome::NeedsHuman { reason },
+        };
+        let SessionWork::Task(id) = &session.plan.work else { return Ok(other) };
+        let row = self.journal.project.read(|view| view.task(id))?;
+        let is_done = row.is_some_and(|row| {
+            matches!(row.task.state, TaskState::Submitted | TaskState::Completed)
+        });
+        Ok(match is_done && session.tasks_submitted.contains(id) {
+            true => SessionOutcome::Complete { unproven: session.has_accepted },
+            false => other,
+        })
+    }
+
+    /// What a session comes to that finds no task.
+    fn without_tasks(&self) -> Result<SessionOutcome, EngineError> {
+        let session = &self.journal.session;
+        if !session.tasks_lost.is_empty() {
+            return Ok(lost(session));
+        }
+        let blocked = session.tasks_blocked.len();
+        let open = self.journal.project.read(|view| view.open_tasks())?;
+        let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
+        let are_open = counted(number(open), "task is open", "tasks are open");
+        let reason = match (blocked, open) {
+            (0, 0) => {
+                let unproven = self.journal.session.has_accepted;
+                return Ok(SessionOutcome::Complete { unproven });
+            }
+            (0, _) => match self.journal.project.why_none(&Wanted::Any)? {
+                WhyNone::Full(full) => format!("{are_open}, but {full}"),
+                WhyNone::NothingReady { next: Some(next) } => {
+                    format!("{are_open} and none is ready before {}", next.brief())
+                }
+                WhyNone::NotForAgent => {
+                    let agent = session.agent();
+                    let closed = self.journal.project.closed_in_words(agent)?;
+                    let none = format!("{are_open} and none is ready for `{agent}`");
+                    [vec![none], closed].concat().join("; ")
+                }
+                WhyNone::NothingReady { next: None } => {
+                    format!("{are_open} and none is ready")
+                }
+            },
+            (blocked, _) => {
+                let count = u32::try_from(blocked).unwrap_or(u32::MAX);
+                let names = session.tasks_blocked.iter().take(BLOCKED_NAMED);
+                let names = names.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                let needs = counted(count, "task needs a human", "tasks need a human");
+                format!("{needs}: {names}")
+            }
+        };
+        Ok(SessionOutcome::NeedsHuman { reason })
+    }
+
+    pub(crate) fn leave_task(
+        &mut self,
+        how: TaskExit,
+        reason: Option<String>,
+    ) -> Result<(), EngineError> {
+        let Some(TaskTaken { task, epoch, .. }) = self.journal.session.task.clone() else {
+            return Ok(());
+        };
+        self.commit()?;
+        let (how, reason) = match how {
+            TaskExit::Returned => self.may_return(&task, reason)?,
+            how => (how, reason),
+        };
+        let fence = Fence::Epoch(epoch);
+        let id = task.clone();
+        let why = reason.clone().unwrap_or_default();
+        let command = match how {
+            TaskExit::Completed => {
+                let proven = self.journal.session.has_proven_task();
+                let result = reason.clone();
+                let outcome = TaskOutcome { result, proven, ..TaskOutcome::default() };
+                Command::CompleteTask { id, outcome, fence }
+            }
+            TaskExit::Blocked => {
+                let obstacle = TaskObstacle { reason: why, required_knowledge: None };
+                Command::BlockTask { id, obstacle, fence }
+            }
+            TaskExit::Submitted => {
+                let proven = self.journal.session.has_proven_task();
+                let submission = self.journal.session.submission.clone();
+                let submission = submission.map(|found| Submission { proven, ..found });
+                Command::SubmitTask { id, fence, submission }
+            }
+            TaskExit::Returned => Command::ReleaseTask {
+                id,
+                fence,
+                reason: ReleaseReason::NeedsContinuation,
+                note: reason.clone(),
+            },
+            TaskExit::Released | TaskExit::Lost => Command::ReleaseTask {
+                id,
+                fence,
+                reason: ReleaseReason::Released,
+                note: reason.clone(),
+            },
+        };
+        let left = |how, reason| EventBody::TaskLeft(TaskLeft { task: task.clone(), how, reason });
+        match self.journal.change(command, left(how, reason))? {
+            Ok(stored) => {
+                self.tell_stored(&stored)?;
+                if how == TaskExit::Submitted {
+                    self.ask_for_consent(&task)?;
+                }
+            }
+            Err(refusal) => {
+                let why = Some(refusal.to_string());
+                self.journal.note(left(TaskExit::Lost, why));
+            }
+        }
+        self.task = None;
+        self.world.hold(None);
+        // Hooks of the task's end may have something to say.
+        self.settle_reactions()?;
+        Ok(())
+    }
+
+    /// Asks a person about submitted work that changes the gates' own files. It is not merged before.
+    fn ask_for_consent(&mut self, task: &TaskId) -> Result<(), EngineError> {
+        let Some(submission) = self.journal.session.submission.clone() else { return Ok(()) };
+        let Some(reason) = self.world.why_consent(&submission.head) else { return Ok(()) };
+        let fact = DeliveryFact::Held(MergeHeld { head: submission.head, reason: Some(reason) });
+        let command = Command::RecordDelivery { id: task.clone(), fact };
+        match self.journal.project.execute(&command) {
+            // Others did something about it already; whoever merges looks again.
+            Err(EngineError::Refused(_)) => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    /// A task that goes back too often is one for a human.
+    fn may_return(
+        &self,
+        task: &TaskId,
+        reason: Option<String>,
+    ) -> Result<(TaskExit, Option<String>), EngineError> {
+        let returns = self.journal.project.read(|view| view.delivery(task))?.returns;
+        if returns < self.journal.session.plan.limits.continuations {
+            return Ok((TaskExit::Returned, reason));
+        }
+        let why = reason.unwrap_or_default();
+        Ok((TaskExit::Blocked, Some(format!("it went back {returns} times; the last time: {why}"))))
+    }
+
+    fn hold(&mut self, task: Option<Task>, epoch: u64) {
+        self.world.hold(task.as_ref().map(|task| (task, epoch)));
+        self.task = task;
+    }
+}

@@ -1,0 +1,267 @@
+//! The steps of a session that start and end turns of the agent.
+
+use hookloop_agents::Report;
+use hookloop_core::event::EventBody;
+use hookloop_core::point::Point;
+use hookloop_core::session::facts::{TrustDrifted, TurnStarted};
+use hookloop_core::session::step::ATTEMPTS_MAX;
+use hookloop_core::session::{
+    IterationPause, IterationStarted, NextStep, PipedOutput, Session, SessionPhase, TurnEnded,
+    TurnKind, TurnResult, next_step,
+};
+
+use super::allowance::Allowance;
+use super::drive::Driver;
+use super::world::{Notice, PauseReason, Turn, World};
+use crate::command_outcome::Done;
+use crate::error::EngineError;
+
+/// The most of what waits that one prompt takes; the rest waits for the next.
+const PROMPT_PIPED_MAX: usize = 256 * 1024;
+/// Between two looks at the log in a long pause.
+const LISTEN_EVERY_MS: u64 = 5_000;
+/// Files that a turn's record names.
+const CHANGED_MAX: usize = 200;
+
+impl<W: World> Driver<'_, W> {
+    /// A turn that was under way begins again. If its worktree was lost, another turn begins instead, whose prompt
+    /// says so.
+    pub(super) fn pick_up_turn(&mut self, has_lost_work: bool) -> Result<(), EngineError> {
+        if let SessionPhase::Turn(kind) = self.journal.session.phase {
+            if has_lost_work {
+                let ended = self.turn_ended(kind, Report::cancelled(), 0);
+                self.journal.note(ended);
+                return Ok(());
+            }
+            let attempt = self.journal.session.attempt + 1;
+            let again = |session: &Session| match kind {
+                TurnKind::Work => EventBody::IterationStarted(IterationStarted {
+                    number: session.iteration,
+                    attempt,
+                    items: 0,
+                }),
+                turn => EventBody::TurnStarted(TurnStarted { turn, attempt, items: 0 }),
+            };
+            if attempt > ATTEMPTS_MAX {
+                let error = format!("this program ended in the middle of it, {ATTEMPTS_MAX} times");
+                let ended = self.turn_ended(kind, Report::failed(error), 0);
+                self.journal.note(ended);
+            } else if !self.begin_turn(again)? {
+                let ended = self.turn_ended(kind, Report::cancelled(), 0);
+                self.journal.note(ended);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fixes the next iteration's prompt.
+    pub(super) fn begin(&mut self, pause: IterationPause) -> Result<(), EngineError> {
+        self.pause(pause)?;
+        if !self.may_begin()? {
+            return Ok(());
+        }
+        let mut what = self.world.drifted();
+        // Each visit of a guest compares anew: what is in the log already is not news.
+        if self.journal.session.plan.has_guest() {
+            what.retain(|path| !self.journal.session.drifted.contains(path));
+        }
+        if !what.is_empty() {
+            self.journal.note(EventBody::TrustDrifted(TrustDrifted { what }));
+        }
+        self.run_point(&Point::PreIteration)?;
+        // A worktree that a hook has damaged is restored before the prompt is fixed.
+        if !self.may_begin()? || self.check_place().is_err() {
+            return Ok(());
+        }
+        self.see_files_of_hooks();
+        let started = |session: &Session| {
+            let (number, items) = (session.next_iteration(), items(session));
+            EventBody::IterationStarted(IterationStarted { number, attempt: 1, items })
+        };
+        self.begin_turn(started).map(drop)
+    }
+
+    /// Waits, and hears meanwhile who wants something else.
+    fn pause(&mut self, pause: IterationPause) -> Result<(), EngineError> {
+        let began_ms = self.world.elapsed_ms();
+        // By the clock on the wall where it is about a moment: the other one stands still in a suspend.
+        let left_ms = |world: &W| {
+            let gone_ms = world.elapsed_ms().saturating_sub(began_ms);
+            match pause {
+                IterationPause::For { ms } => ms.saturating_sub(gone_ms),
+                IterationPause::Until { ms, least_ms } => {
+                    ms.saturating_sub(world.now_ms()).max(least_ms.saturating_sub(gone_ms))
+                }
+            }
+        };
+        let mut left = left_ms(&self.world);
+        if left == 0 {
+            return Ok(());
+        }
+        self.commit()?;
+        let reason = match self.journal.session.waits {
+            0 => PauseReason::FailedTurn,
+            _ => PauseReason::RateLimit,
+        };
+        self.world.notice(Notice::Pause { ms: left, reason });
+        while left > 0 && self.may_begin()? {
+            self.world.pause(left.min(LISTEN_EVERY_MS));
+            left = left_ms(&self.world);
+        }
+        Ok(())
+    }
+
+    /// Whether an iteration is still what comes next: others may have said something meanwhile, a hook may
+    /// have asked for a human, and one that was ended has not said all.
+    fn may_begin(&mut self) -> Result<bool, EngineError> {
+        self.journal.look()?;
+        let next = next_step(&self.journal.session, self.active_ms());
+        Ok(matches!(next, NextStep::Begin(_)) && !self.is_stopping())
+    }
+
+    pub(super) fn start_turn(&mut self, turn: TurnKind) -> Result<(), EngineError> {
+        self.journal.look()?;
+        self.see_files_of_hooks();
+        let started = |session: &Session| {
+            let items = items(session);
+            EventBody::TurnStarted(TurnStarted { turn, attempt: 1, items })
+        };
+        let has_begun = self.begin_turn(started)?;
+        // Nobody waits for a last word whom the user told to stop.
+        if !has_begun && turn == TurnKind::Delivery && self.is_stopping() {
+            let body = self.turn_ended(turn, Report::cancelled(), 0);
+            self.journal.note(body);
+        }
+        Ok(())
+    }
+
+    pub(super) fn turn(&mut self, kind: TurnKind) -> Result<(), EngineError> {
+        self.commit()?;
+        let session = &self.journal.session;
+        self.world.notice(Notice::Turn { kind, iteration: session.iteration });
+        let limits = &session.plan.limits;
+        let left_ms = limits.duration_ms.saturating_sub(self.active_ms());
+        let allowance =
+            Allowance::new(self.journal.project, &self.journal.id, self.reserved, session.left())?;
+        let gates = self.prompt_gates();
+        let turn = Turn {
+            id: &self.journal.id,
+            session,
+            kind,
+            task: self.task.as_ref(),
+            gates: &gates,
+            judge: self.claim_judge(),
+            timeout_ms: limits.turn_ms.min(left_ms),
+            allowance: allowance.as_ref(),
+        };
+        let before = self.world.elapsed_ms();
+        self.restorations = 0;
+        // The turn is not started in any other directory than the task's.
+        let report = match self.check_place() {
+            Ok(()) => self.world.take_turn(&turn),
+            Err(damage) => Report::failed(format!("the turn was not started: {damage}")),
+        };
+        let report = match self.check_place() {
+            Err(damage) if report.result == TurnResult::Finished => {
+                let error = format!("the agent left no working directory: {damage}");
+                Report { result: TurnResult::Failed { error }, ..report }
+            }
+            _ => report,
+        };
+        let shortage = allowance.as_ref().and_then(Allowance::shortage);
+        let duration_ms = self.world.elapsed_ms().saturating_sub(before);
+        let is_ended_by_us = self.is_stopping() || shortage.is_some();
+        let report = match is_ended_by_us && report.result != TurnResult::Finished {
+            true => Report { result: TurnResult::Cancelled, fault: None, ..report },
+            false => report,
+        };
+        self.end_turn(kind, report, duration_ms)?;
+        if let Some(shortage) = shortage {
+            self.journal.note(EventBody::PurseExhausted(shortage));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn end_turn(
+        &mut self,
+        kind: TurnKind,
+        report: Report,
+        duration_ms: u64,
+    ) -> Result<(), EngineError> {
+        (self.validated, self.proof) = (Vec::new(), None);
+        self.settle_reactions()?;
+        // What the agent has said by tools came in meanwhile.
+        self.journal.look()?;
+        let body = self.turn_ended(kind, report, duration_ms);
+        self.journal.note(body);
+        Ok(())
+    }
+
+    /// Runs the reactions to what hooks and agents did with `hookloop`, which did not run them itself.
+    pub(super) fn settle_reactions(&self) -> Result<(), EngineError> {
+        let project = self.journal.project;
+        if !project.has_pending()? {
+            return Ok(());
+        }
+        project.settle_reactions(&mut Done::default())?;
+        if project.reactions_left().is_some() || project.has_dispatcher()? {
+            return Ok(());
+        }
+        project.run_workflows()
+    }
+
+    pub(super) fn turn_ended(
+        &mut self,
+        turn: TurnKind,
+        report: Report,
+        duration_ms: u64,
+    ) -> EventBody {
+        let look = self.world.look_at_files();
+        let (files, mut changed) =
+            look.map_or((None, Vec::new()), |look| (Some(look.digest), look.changed));
+        changed.truncate(CHANGED_MAX);
+        let head = self.compared_head();
+        let (mut promises, near_misses) = if turn == TurnKind::Work {
+            self.counted_promises(report.promises, &report.message)
+        } else {
+            (report.promises, Vec::new())
+        };
+        let plan = &self.journal.session.plan;
+        promises.retain(|promise| plan.ends_with(*promise));
+        EventBody::TurnEnded(TurnEnded {
+            turn,
+            result: report.result,
+            agent: self.journal.session.agent().to_owned(),
+            duration_ms,
+            active_ms: self.active_ms(),
+            usage: report.usage,
+            is_partial: report.is_partial,
+            is_unpriced: report.is_unpriced,
+            stderr: report.stderr,
+            fault: report.fault,
+            message: report.message,
+            promises,
+            near_misses,
+            files,
+            head,
+            changed,
+            refused: report.refused,
+            artifact: report.artifact,
+            conversation: report.conversation,
+        })
+    }
+}
+
+/// How much of what waits a prompt takes: at least the first.
+fn items(session: &Session) -> u32 {
+    let mut room = PROMPT_PIPED_MAX;
+    let fits = |piped: &&PipedOutput| match room.checked_sub(piped.text.len()) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    };
+    let fitting = session.pending.iter().take_while(fits).count();
+    fitting.max(session.pending.len().min(1)) as u32
+}

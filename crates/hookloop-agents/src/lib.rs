@@ -1,18 +1,17 @@
-//! Who does the work: programs that take a prompt and change files.
+//! Runs turns of coding agents: a prompt in, a final message and changed files out.
 //!
-//! - [`claude`], [`codex`]: the agents of these names, each with its own events
-//! - [`acp`]: agents that speak the Agent Client Protocol
-//! - [`command`]: any program: the prompt on its input, its answer on its output
-//! - [`command_access`]: the commands that an agent may run, as users and agents are told
-//! - [`scripted`]: turns from a file, for tests and the demo
+//! This crate knows neither sessions nor deliveries. A turn returns when the agent and every process that it
+//! started are gone. An agent gets its settings by arguments and environment variables: no turn writes an agent's
+//! own files.
+//!
+//! - [`claude`], [`codex`], [`acp`]: Claude Code, Codex, and agents that speak the Agent Client Protocol
+//! - [`command`], [`scripted`]: any program, and turns from a file for tests and the demo
 //! - [`crew`]: the agents of a session
-//! - [`known`], [`settings`]: which agents there are, and how they are started
-//! - [`repository`]: what a repository brings for agents, and whether the user agreed to it
-//! - [`tools`]: what an agent can ask the session that started it
-//! - [`readiness`]: whether an agent is new enough and logged in; `version`, `login`: how that is found out
-//! - `faults`: failures that no further turn removes
-//! - `lines`: turns of agents that tell what they do in lines of JSON
-//! - `limits`: whether an error says that the provider wants to be left alone
+//! - [`repository`]: settings for agents in a repository, and whether the user trusts them
+//! - [`command_access`], [`tools`]: the commands that an agent may run, and the tools of its session
+//! - [`readiness`], [`version`], [`login`]: whether an agent is new enough and logged in
+//! - [`faults`]: failures that no further turn removes; `limits`: rate limits of providers
+//! - `lines`: turns of agents that report in lines of JSON
 
 pub mod acp;
 pub mod claude;

@@ -1,4 +1,4 @@
-//! `hookloop.yaml`, read strictly: what is not known is an error with its line.
+//! `hookloop.yaml`, read strictly: an unknown key is an error with its line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,21 +21,21 @@ use crate::entries::{agents, delivery, scheduling};
 use crate::user::{StoreName, User};
 use crate::yaml::{Complaint, ConfigError, check_version, from_yaml, read, read_bytes, read_word};
 
-/// What a project's file says.
+/// The content of a project's file.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub rules: Rules,
-    /// The project's name among those who share a store.
+    /// The project's name in a shared store.
     pub project: Option<ProjectName>,
     pub store: StoreName,
 }
 
-/// Reads a project's file, under what the user has of hooks and limits.
+/// Reads a project's file, within the hooks and limits of the user.
 pub fn settings(path: &Path, user: &User) -> Result<Settings, ConfigError> {
     read(path, |text| parse(text, user))
 }
 
-/// Reads a project's file from its bytes; `path` is what complaints call it.
+/// Reads a project's file from its bytes. Errors name `path`.
 pub fn settings_from(path: &Path, bytes: &[u8]) -> Result<Settings, ConfigError> {
     read_bytes(path, bytes, |text| parse(text, &User::default()))
 }
@@ -80,7 +80,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     let deciding: Vec<String> = deciding.into_iter().map(|hook| hook.name.clone()).collect();
     let mut session = file.session.read(&deciding, user.at_retry_limit)?;
     let of_project = agents::read(file.agents, HookSource::Project)?;
-    // What counts for nothing has to be read without a mistake nevertheless.
+    // Parse and validate repository hooks even if a policy ignores them.
     let brings_nothing = user.policy.no_repository_hooks().is_some();
     let (workflows, gatekeepers, of_project, is_listed) = match brings_nothing {
         false => (workflows, gatekeepers, of_project, is_listed),
@@ -102,7 +102,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
         Some(entry) => Some(entry.read()?),
         None => delivery::has_delivery_hooks(&hooks).then(DeliveryRules::default),
     };
-    // What a project does with work that is done, if it says nothing else.
+    // The default steps of a delivery.
     if delivery.is_some() && !is_listed {
         for step in Builtin::SUBMISSION {
             let step = Hook { points: vec![Point::BeforeSubmit], ..step.hook() };
@@ -111,7 +111,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
                 .map_err(|error| Complaint { at: None, message: error.to_string() })?;
         }
     }
-    // Nobody else says what an agent of the user's is.
+    // A project cannot redefine an agent of the user.
     let is_theirs =
         |agent: &crate::agents::Settings| user.agents.iter().all(|own| own.name != agent.name);
     let agents = user.agents.iter().cloned().chain(of_project.into_iter().filter(is_theirs));
@@ -139,7 +139,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     })
 }
 
-/// What editors need to complete a project's file: a JSON Schema.
+/// Returns the JSON Schema of a project's file, for editors.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(File).to_value()
 }

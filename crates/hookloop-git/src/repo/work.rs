@@ -110,8 +110,8 @@ impl Repo<'_> {
         }
     }
 
-    /// Returns the scope for a worktree's HEAD. Git reads the location of refs from a file there, whatever its
-    /// environment says, and an agent may have changed that file.
+    /// Returns the scope for a worktree's HEAD. Git reads the location of refs from a file there, even if its
+    /// environment says otherwise, and an agent may have changed that file.
     fn own_refs_of<'w>(&self, w: &'w Worktree) -> Result<Scope<'w>, RepoError> {
         notes::write(&w.git_dir.join("commondir"), b"../..\n")?;
         Ok(Scope::UsersWorktree(&w.git_dir))

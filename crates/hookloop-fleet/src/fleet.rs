@@ -1,8 +1,9 @@
 //! The fleet: all workers that share a store, seen from one of them.
 //!
 //! The fleet has its own log beside those of its projects. It holds the directives of operators, the budget, and
-//! the cost events of every worker session. So the sum over all projects is the sum of that log. Heartbeats show
-//! which workers are present.
+//! the cost events of every worker session. So the sum over all projects is the sum of that log. An idle worker
+//! follows only the directives; it follows the whole log while a budget is set. Heartbeats show which workers are
+//! present.
 //!
 //! - `books`: a session's part of the fleet's log
 //! - `departed`: names of workers that have ended

@@ -3,7 +3,7 @@
 //! A clone contains hooks, and none of them runs because it is there. The user trusts a digest over a hook's
 //! definition and over the bytes of every project file that its command names. Any change gives another digest.
 //!
-//! The trusted bytes are copied beside the project's state, and the copy is what runs. So no process can swap a
+//! The trusted bytes are copied beside the project's state, and only the copy runs. So no process can swap a
 //! script between the check and the run.
 
 pub mod gates_now;

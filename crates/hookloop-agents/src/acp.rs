@@ -1,15 +1,14 @@
-//! Agents that speak the Agent Client Protocol: opencode, Gemini CLI, and what adapts Codex and Claude
-//! Code to it.
+//! Agents that speak the Agent Client Protocol: opencode, Gemini CLI, and adapters for Codex and Claude Code.
 //!
-//! Each turn has a process of its own, which a keeper starts, so that nothing of it is left afterwards. A
-//! conversation goes on by its id. The thread that takes the turn talks with the agent; another one waits
-//! for its process.
+//! Only this module knows the protocol. Each turn has its own process below a keeper, so that nothing of it is left
+//! afterwards. A conversation continues by its id. One thread talks with the agent, and another waits for its
+//! process.
 //!
-//! - `client`: our side of the protocol
-//! - `wire`: the way to the process and back
-//! - `account`: what the agent says and does
-//! - `permission`: what it may do that asks first
-//! - `export`: what opencode used, from its own record
+//! - `client`: hookloop's side of the protocol
+//! - `wire`: messages to and from the process
+//! - `account`: the texts, tools and usage of a turn
+//! - `permission`: answers to requests for permission
+//! - `export`: the usage of opencode, from its own record
 
 mod account;
 mod client;
@@ -51,35 +50,35 @@ use super::faults::{FailedTurn, error_line, telling_line};
 use super::limits::rate_limit;
 use super::{Agent, ERROR_MAX, Order, Report, Update, clipped, environment};
 
-/// What an agent has to end by itself when it was answered and its input is closed.
+/// How long an agent may take to exit after its answer, when its input is closed.
 const END_GRACE: Duration = Duration::from_secs(1);
-/// The same when it was told to stop, and said that it did or had the time for it.
+/// How long an agent may take to exit after it was told to stop.
 const CANCEL_GRACE: Duration = Duration::from_millis(500);
 const MINUTE_SECONDS: u64 = 60;
-/// After the minute, so that clocks which are not quite the same agree on it.
+/// A margin after the minute, for clocks that differ slightly.
 const MINUTE_MARGIN: Duration = Duration::from_secs(1);
 
-/// How an agent is started, and what it may do.
+/// The command of an agent, and its permissions.
 #[derive(Clone, Debug)]
 pub(crate) struct AcpSettings {
-    /// The known agent that it is.
+    /// The known agent that runs, if it is one.
     pub base: Option<&'static str>,
     /// The program that speaks the protocol, and its arguments.
     pub argv: Vec<OsString>,
-    /// What its environment has beside the user's.
+    /// Variables of its environment beside the user's.
     pub env: Vec<(String, String)>,
-    /// Secrets that it is started with.
+    /// Secrets in its environment.
     pub named: Vec<String>,
     pub permissions: Permissions,
-    /// Kinds of tools that are allowed beside those, such as `execute`.
+    /// Kinds of tools that are allowed beside the permissions, such as `execute`.
     pub allow: Vec<String>,
     /// The agent's mode, by its id.
     pub mode: Option<String>,
     /// The agent's model, by its id.
     pub model: Option<String>,
-    /// The agent loses a conversation that it is asked for in the minute of the clock in which it began
-    /// (google-gemini/gemini-cli#28775), so the end of that is waited for. It loses it at the second time
-    /// anyway, unless its settings have `general.sessionRetention.enabled: false`.
+    /// The agent loses a conversation that is resumed in the minute of the clock in which it began
+    /// (google-gemini/gemini-cli#28775), so hookloop waits for the end of that minute. The agent loses the
+    /// conversation at the second resume anyway, unless its settings have `general.sessionRetention.enabled: false`.
     pub gemini_minute: bool,
 }
 
@@ -153,7 +152,7 @@ impl Agent for Acp {
 }
 
 impl Acp {
-    /// Until the agent can be asked for the conversation.
+    /// Returns the time to wait until the agent can resume the conversation.
     fn wait_before(&self, talk: Option<&AgentConversation>) -> Duration {
         match (&self.begun, talk) {
             (Some((id, ended)), Some(talk)) if self.settings.gemini_minute && *id == talk.id => {
@@ -164,13 +163,13 @@ impl Acp {
     }
 }
 
-/// What is left of the minute that `then` is in.
+/// Returns the rest of the minute that contains `then`.
 fn left_of_minute(then: SystemTime, now: SystemTime) -> Duration {
     let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let minute = since_1970(then).as_secs() / MINUTE_SECONDS;
     let next = Duration::from_secs((minute + 1) * MINUTE_SECONDS) + MINUTE_MARGIN;
     let longest = Duration::from_secs(MINUTE_SECONDS) + MINUTE_MARGIN;
-    // A clock that was put back would have us wait for ever.
+    // A clock that was set back must not make the wait endless.
     next.saturating_sub(since_1970(now)).min(longest)
 }
 
@@ -181,7 +180,7 @@ struct Turn<'a> {
     redactor: &'a Redactor,
 }
 
-/// What an agent's process is run with.
+/// The agent's side: the parts with which its process runs.
 struct Theirs<'a> {
     stdin: OwnedFd,
     lines: mpsc::Sender<Line>,
@@ -189,15 +188,15 @@ struct Theirs<'a> {
     artifacts: &'a Path,
 }
 
-/// What it is talked to with.
+/// hookloop's side of the conversation.
 struct Ours {
     pipe: OwnedFd,
     lines: mpsc::Receiver<Line>,
-    /// Notified of the user's wish to end.
+    /// Notified when the user cancels the turn.
     cancelled: Arc<Notify>,
 }
 
-/// Ends the process when it is dropped, and who watches for it.
+/// Ends the process, and the thread that waits for a cancellation, when it is dropped.
 struct Over<'a>(&'a Cancel);
 
 impl Drop for Over<'_> {
@@ -206,7 +205,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// A turn as it was, before it is judged.
+/// A turn before its result is decided.
 struct Course<'a> {
     account: Account<'a>,
     outcome: Outcome,
@@ -230,7 +229,7 @@ impl Turn<'_> {
                 let _ = ending.send(());
                 ran
             })?;
-            // Also when somebody panics: the threads are waited for.
+            // Dropped on a panic too: the scope waits for the threads.
             let over = Over(&cancel);
             let watch = || {
                 if self.order.cancel.wait_unless(&cancel) {
@@ -241,7 +240,7 @@ impl Turn<'_> {
             let before = self.order.conversation.map(|talk| talk.usage);
             let mut account = Account::new(self.redactor, before);
             let outcome = self.talk(&runtime, ours, &mut account, updates)?;
-            // Its input is closed by now.
+            // The agent's input is closed by now.
             let grace = match outcome {
                 Outcome::Cancelled => CANCEL_GRACE,
                 _ => END_GRACE,
@@ -262,7 +261,7 @@ impl Turn<'_> {
             if stream == OutputStream::Stderr {
                 return redact;
             }
-            // What is kept has no secrets; what is understood is what was said.
+            // The stored output has no secrets. The protocol reads the original output.
             let mut cutter = Cutter::new(lines.clone());
             Box::new(move |piece, out| {
                 redact(piece, out);
@@ -280,7 +279,7 @@ impl Turn<'_> {
         })
     }
 
-    /// Talks with the agent, until there is nothing more to say. Then its input is closed.
+    /// Runs the conversation to its end, then closes the agent's input.
     fn talk(
         &self,
         runtime: &Runtime,
@@ -332,7 +331,7 @@ impl Turn<'_> {
                     root: self.runner.root(),
                 };
                 let outcome = account.decide(*asked, &guard, updates);
-                // An agent that does not wait for it is gone.
+                // A failure means that the agent has exited.
                 let _ = responder.respond(RequestPermissionResponse::new(outcome));
             }
             Event::Over(outcome) => {
@@ -380,7 +379,7 @@ impl Turn<'_> {
         ran: Result<JobResult, ProcessError>,
         said: &Said,
     ) -> (TurnResult, Option<AgentFault>) {
-        // What we say ourselves of an answer is not searched for a provider's words.
+        // hookloop's own texts about an answer are not searched for a provider's words.
         let is_of_provider = said.is_broken || !matches!(outcome, Outcome::Answered(_));
         let told = match outcome {
             Outcome::Answered(answer) => match stopped(&answer, said) {
@@ -397,7 +396,7 @@ impl Turn<'_> {
         let base = self.settings.base;
         let why = match (told, ran) {
             (_, Err(error)) => error.to_string(),
-            // What an agent says when it is told to end is not why.
+            // The message of an agent that was stopped is not the reason.
             (Ok(why), Ok(ran))
                 if !matches!(ran.exit, ExitReason::TimedOut | ExitReason::OverLimit(_)) =>
             {
@@ -422,7 +421,7 @@ impl Turn<'_> {
         }
     }
 
-    /// What is to be said of a process that ended, or had to, without an answer.
+    /// Returns the error of a process that ended without an answer.
     fn ended(&self, ran: &JobResult, why: Option<String>) -> String {
         let without = "without a final answer";
         let why = match ran.exit {
@@ -446,8 +445,8 @@ impl Turn<'_> {
     }
 }
 
-/// The line of stderr that says most about a failure. Agents log a lot there, so where one reports an error by the
-/// protocol only a line that states an error counts.
+/// Returns the line of stderr that says most about a failure. Agents log a lot there. So if the agent reports an
+/// error by the protocol, only a line that states an error counts.
 fn stderr_of(outcome: &Outcome, ran: Option<&JobResult>) -> Option<String> {
     let stderr = excerpt::of_output(&ran?.output.stderr);
     match outcome {
@@ -461,7 +460,7 @@ fn failed(error: String) -> TurnResult {
     TurnResult::Failed { error }
 }
 
-/// Whether an answer means that the agent came to the end of its work.
+/// Returns whether an answer means that the agent finished its work, or the reason why not.
 fn stopped(answer: &Value, said: &Said) -> Result<(), String> {
     let why = match PromptResponse::deserialize(answer).map(|answer| answer.stop_reason) {
         Ok(StopReason::EndTurn) if said.is_broken => {
@@ -471,7 +470,7 @@ fn stopped(answer: &Value, said: &Said) -> Result<(), String> {
         Ok(StopReason::MaxTokens) => "the agent used all the tokens that it has for a turn",
         Ok(StopReason::MaxTurnRequests) => "the agent made all the requests that it has for a turn",
         Ok(StopReason::Refusal) => "the agent's model refuses to go on",
-        // Some don't go on without what they asked for.
+        // Some agents stop when a request is refused.
         Ok(StopReason::Cancelled) if !said.refused.is_empty() => {
             return Err(format!(
                 "the agent stopped when it was refused {}",

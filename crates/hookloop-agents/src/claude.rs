@@ -1,8 +1,8 @@
 //! Claude Code, as `claude -p` with events on its output.
 //!
-//! `claude -p` asks nobody whether a directory may be trusted: hooks, servers and permissions that a
-//! repository brings are in force at once. Unless the user agreed to them, it is told to read the user's
-//! settings alone. That leaves out `CLAUDE.md` too, which is only text, so that is given to it.
+//! `claude -p` does not ask whether a directory may be trusted: a repository's hooks, servers and permissions apply
+//! at once. Unless the user trusted them, hookloop tells it to read only the user's settings. That also excludes
+//! `CLAUDE.md`, which is only text, so hookloop passes that file on.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -19,12 +19,12 @@ use super::lines::{self, Ear, End, Start, Told, text};
 use super::tools::SERVER;
 use super::{Agent, Order, Report, Update, environment};
 
-/// What the project tells agents, beside its settings.
+/// The project's instructions for agents, beside its settings.
 const MEMORY: &str = "CLAUDE.md";
-/// A file that is longer is not a text for an agent.
+/// The longest file that is passed on.
 const MEMORY_MAX: u64 = 256 * 1024;
 
-/// Why a turn ended that cost what it might.
+/// The reason of a turn that ended at its budget.
 const BUDGET_EXHAUSTED: &str = "budget_exhausted";
 
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Claude {
 }
 
 enum Conversation<'a> {
-    /// With an id of our own, so that it is known also when the turn does not end.
+    /// With an id that hookloop makes, so that it is known even if the turn does not end.
     New(String),
     Old(&'a str),
 }
@@ -102,7 +102,7 @@ impl Agent for Claude {
         };
         let argv = self.argv(runner.root(), &conversation, order);
         let mut env = environment(runner, order, &self.settings.env, &self.settings.named);
-        // One that replaces itself in the night is not the one that was tried in the evening.
+        // An automatic update would replace the tested version during a night.
         env.push(("DISABLE_AUTOUPDATER".into(), "1".into()));
         let before = order.conversation.map_or_else(Usage::default, |talk| talk.usage);
         let mut hearing = Hearing { before, ..Hearing::default() };
@@ -113,12 +113,12 @@ impl Agent for Claude {
 
 #[derive(Default)]
 struct Hearing {
-    /// Messages that were counted: each comes in several events, among those of others.
+    /// Messages that were counted. Each comes in several events, between those of other messages.
     counted: HashSet<String>,
-    /// What the conversation had used before this turn.
+    /// The usage of the conversation before this turn.
     before: Usage,
     so_far: Usage,
-    /// It may not ask again before then: milliseconds since 1970.
+    /// The time before which requests are rejected, in milliseconds since 1970.
     rejected_until_ms: Option<u64>,
 }
 
@@ -150,7 +150,7 @@ impl Hearing {
             self.so_far.add(tokens(&message["usage"]));
             updates(Update::Usage(self.so_far));
         }
-        // What its own helpers say is for it.
+        // Texts of subagents are for the agent, not for the user.
         if !event["parent_tool_use_id"].is_null() {
             return;
         }
@@ -166,8 +166,8 @@ impl Hearing {
         }
     }
 
-    /// A result tells what was used since the one before it, if it does; all other counts begin with the
-    /// conversation.
+    /// Reads the usage of a result. `model_usage_since_last_result` covers the time since the result before; all
+    /// other counts begin with the conversation.
     fn count(&self, event: &Value, told: &mut Told) {
         told.has_cost = event["total_cost_usd"].is_number();
         if event["model_usage_since_last_result"].is_object() {
@@ -187,7 +187,7 @@ impl Hearing {
                 told.refuse(&tool(text(denied, "tool_name"), &denied["tool_input"]));
             }
         }
-        // The subtype is "success" also where nobody answered.
+        // The subtype is "success" even if the model did not answer.
         let is_good = event["is_error"] == false
             && matches!(event["terminal_reason"].as_str(), Some("completed") | None);
         if is_good {
@@ -196,7 +196,7 @@ impl Hearing {
             return;
         }
         let why = event["terminal_reason"].as_str().unwrap_or(text(event, "subtype"));
-        // It kept to what it was given. Whether there is more is not for it to say.
+        // The agent kept to its budget. The session decides whether there is more.
         if why == BUDGET_EXHAUSTED {
             told.message = format!("{}\n\n[{why}]", told.message).trim().to_owned();
             told.end = Some(End::Spent);
@@ -218,7 +218,7 @@ impl Hearing {
     }
 }
 
-/// What models used: helpers and smaller ones are among them.
+/// Returns the usage of all models, including those of subagents.
 fn of_models(models: &Value) -> Usage {
     let mut sum = Usage::default();
     for model in models.as_object().into_iter().flat_map(|models| models.values()) {
@@ -238,7 +238,7 @@ fn of_models(models: &Value) -> Usage {
     sum
 }
 
-/// A sum that stays at the largest number instead of starting again at 0.
+/// Returns the sum, at most the largest number.
 fn sum_of(counts: &[u64]) -> u64 {
     counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
 }
@@ -262,7 +262,7 @@ fn tokens(usage: &Value) -> Usage {
     }
 }
 
-/// A tool in a line: its name, and what it is used on.
+/// Returns a tool in one line: its name and its object.
 fn tool(name: &str, input: &Value) -> String {
     let what = ["file_path", "command", "path", "pattern", "url", "description"];
     match what.iter().find_map(|key| input[key].as_str()) {

@@ -1,7 +1,7 @@
 //! Codex, as `codex exec --json`.
 //!
-//! Settings, hooks and servers that a repository brings count with Codex only where its user trusts the
-//! directory in Codex itself, so there is nothing to keep from it.
+//! Codex reads a repository's settings, hooks and servers only where its user trusts the directory in Codex itself.
+//! So hookloop need not exclude them.
 
 use std::ffi::OsString;
 
@@ -34,10 +34,10 @@ impl Codex {
             Permissions::Full => &["--dangerously-bypass-approvals-and-sandbox"],
         });
         if self.settings.permissions != Permissions::Full {
-            // Nobody is there to be asked.
+            // No person is there to answer.
             add(&["-c", "approval_policy=\"never\""]);
         }
-        // One that replaces itself in the night is not the one that was tried in the evening.
+        // An automatic update would replace the tested version during a night.
         add(&["-c", "check_for_update_on_startup=false"]);
         if let Some(model) = &self.settings.model {
             add(&["-m", model]);
@@ -45,7 +45,7 @@ impl Codex {
         for setting in tools.map(settings).unwrap_or_default() {
             add(&["-c", &setting]);
         }
-        // The prompt is on its input.
+        // The prompt is on standard input.
         match conversation {
             Some(id) => self.settings.argv(ours, &["resume", id, "-"]),
             None => self.settings.argv(ours, &["-"]),
@@ -63,14 +63,14 @@ impl Agent for Codex {
         let talk = order.conversation;
         let argv = self.argv(talk.map(|talk| talk.id.as_str()), order.tools);
         let env = environment(runner, order, &self.settings.env, &self.settings.named);
-        // It counts from the beginning of the conversation.
+        // Codex counts from the beginning of the conversation.
         let before = talk.map_or_else(Usage::default, |talk| talk.usage);
         let start = Start { base: self.settings.base, argv, env };
         lines::turn(start, runner, order, updates, &mut Hearing { before })
     }
 }
 
-/// A server as Codex's settings have it. JSON's strings and lists are also TOML's.
+/// Returns the server in the form of Codex's settings. Strings and lists of JSON are valid in TOML.
 fn settings(tools: &Tools) -> Vec<String> {
     let text = |value: &str| Value::from(value).to_string();
     let env: Vec<String> =
@@ -80,13 +80,13 @@ fn settings(tools: &Tools) -> Vec<String> {
         format!("{server}.command={}", text(&tools.program.to_string_lossy())),
         format!("{server}.args={}", Value::from(tools.args.clone())),
         format!("{server}.env={{{}}}", env.join(",")),
-        // Nobody is there to be asked.
+        // No person is there to answer.
         format!("{server}.default_tools_approval_mode=\"approve\""),
     ]
 }
 
 struct Hearing {
-    /// What the conversation had used before this turn.
+    /// The usage of the conversation before this turn.
     before: Usage,
 }
 
@@ -106,12 +106,12 @@ impl Ear for Hearing {
                 updates(Update::Usage(told.usage));
             }
             "turn.failed" => told.fail(text(&event["error"], "message").to_owned()),
-            // A warning, or what the failure that follows is about.
+            // A warning, or the cause of the failure that follows.
             _ => {}
         }
     }
 
-    /// What it may not do, it tells the model, and otherwise only here.
+    /// Reads a refused request. Codex reports refusals to the model, and otherwise only on standard error.
     fn aside(&mut self, line: &str, told: &mut Told) {
         if let Some((_, why)) = line.split_once("tools::router: error=")
             && why.contains("reject")
@@ -131,13 +131,13 @@ fn completed(item: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>))
     if text(item, "status") == "declined" {
         told.refuse(&what);
     }
-    // It is told when it begins, but for a change, which is done at once.
+    // Codex reports a tool when it begins, except for a change of files, which is done at once.
     if text(item, "type") == "file_change" {
         updates(Update::Tool(&what));
     }
 }
 
-/// A tool in a line: its name, and what it is used on.
+/// Returns a tool in one line: its name and its object.
 fn tool(item: &Value) -> Option<String> {
     let line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
     match text(item, "type") {

@@ -11,7 +11,7 @@ use hookloop_process::{ExitReason, Job, JobResult, OutputStream};
 
 use super::{Agent, MESSAGE_MAX, Order, Report, Update, environment, failure, stderr_line, why};
 
-/// A program that knows nothing of us.
+/// A program that does not know hookloop.
 #[derive(Debug)]
 pub(crate) struct Command {
     settings: Settings,

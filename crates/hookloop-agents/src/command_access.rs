@@ -7,26 +7,26 @@ use hookloop_core::excerpt::first_names;
 
 /// The kind of tools of the Agent Client Protocol that run commands.
 pub(crate) const ACP_EXECUTE: &str = "execute";
-/// Rules for Claude Code's tool that runs commands.
+/// Rules for the tool of Claude Code that runs commands.
 const BASH: &str = "Bash";
-/// Commands that a sentence names.
+/// The most commands that a sentence names.
 const NAMED_MAX: usize = 10;
 
 /// The commands that an agent may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandAccess {
     All,
-    /// In the agent's own sandbox.
+    /// All commands, in the agent's own sandbox.
     Sandboxed {
         may_write: bool,
     },
-    /// These alone, as the agent's rules name them.
+    /// Only these commands, as the agent's rules name them.
     Some(Vec<String>),
     None,
 }
 
 impl CommandAccess {
-    /// Returns none for a program of which hookloop does not know what it asks for.
+    /// Returns the commands that an agent may run; `None` for a program whose rules hookloop does not know.
     pub fn of(settings: &Settings) -> Option<CommandAccess> {
         let Settings { dialect, permissions, allow, .. } = settings;
         let access = match (dialect, permissions) {
@@ -43,7 +43,8 @@ impl CommandAccess {
     }
 }
 
-/// Claude Code's rules: `Bash` is every command, `Bash(npm test)` this one, `Bash(npm test:*)` those that begin so.
+/// Reads the rules of Claude Code: `Bash` allows every command, `Bash(npm test)` this one, `Bash(npm test:*)` those
+/// with this prefix.
 fn of_rules(allow: &[String]) -> CommandAccess {
     if allow.iter().any(|rule| matches!(rule.as_str(), BASH | "Bash(*)" | "Bash(:*)")) {
         return CommandAccess::All;
@@ -59,16 +60,16 @@ fn of_rules(allow: &[String]) -> CommandAccess {
     if commands.is_empty() { CommandAccess::None } else { CommandAccess::Some(commands) }
 }
 
-/// The rule of Claude Code that allows exactly this command; none if its rules can't name the command.
+/// Returns the rule of Claude Code that allows exactly this command; `None` if no rule can name it.
 pub fn claude_rule(command: &str) -> Option<String> {
-    // Commas and parentheses end a rule, `:*` matches more, and other signs are a shell's.
+    // Commas and parentheses end a rule, `:*` matches more, and other signs have a meaning for a shell.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b" _-./=@%+:".contains(&byte);
     let is_named = !command.trim().is_empty() && command.bytes().all(is_plain);
     (is_named && !command.contains(":*")).then(|| format!("{BASH}({})", command.trim()))
 }
 
 impl CommandAccess {
-    /// A sentence for the user about an agent of that name.
+    /// Returns a sentence for the user about an agent of that name.
     pub fn for_user(&self, agent: &str) -> String {
         match self {
             CommandAccess::All => format!("{agent} may run every command"),
@@ -93,7 +94,7 @@ impl CommandAccess {
     }
 }
 
-/// A sentence for the agent.
+/// Returns a sentence for the agent.
 impl fmt::Display for CommandAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

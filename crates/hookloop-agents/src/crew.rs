@@ -14,13 +14,13 @@ use super::readiness::check_ready;
 use super::repository::{self, Fit, Unfit, Wanted};
 use super::{Agent, BadAgent, CommandAccess, Nobody};
 
-/// Who is to take the turns of a session.
+/// The agents of a session by name: the first one and its fallbacks.
 #[derive(Clone, Debug)]
 pub struct Roll {
     pub agent: String,
-    /// Of that agent. The others may do no more than it.
+    /// The model and the permissions of the first agent. Its fallbacks get no more permissions.
     pub wanted: Wanted,
-    /// Who follows when it only fails.
+    /// The agents that follow if the first one keeps failing.
     pub fallback: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ impl From<&SessionPlan> for Roll {
 }
 
 impl Roll {
-    /// Those who may be started, in order; the first that may not be is why nobody is.
+    /// Returns the agents that may be started, in order. If one of them may not, returns the reason.
     pub fn muster(&self, rules: &Rules, ground: Ground<'_>) -> Result<Vec<(&str, Fit)>, Unfit> {
         let fallback = self.fallback.iter().map(String::as_str);
         let names = std::iter::once(self.agent.as_str()).chain(fallback);
@@ -54,15 +54,15 @@ impl Roll {
     }
 }
 
-/// Who may take turns.
+/// The agents of a session, opened as they are needed.
 #[expect(missing_debug_implementations, reason = "an agent has none")]
 pub struct Crew {
     rules: Rules,
     roll: Roll,
     opened: BTreeMap<String, (Fit, Box<dyn Agent>)>,
-    /// Files that are left aside and were not when the agent was opened.
+    /// Files that an agent ignores now and did not ignore when it was opened.
     news: Vec<String>,
-    /// Nobody is asked any more.
+    /// No agent is asked for a turn any more.
     is_empty: bool,
 }
 
@@ -72,7 +72,7 @@ impl Crew {
         Crew { rules, roll, opened, news: Vec::new(), is_empty: false }
     }
 
-    /// A crew of nobody.
+    /// Returns a crew for a session that takes no more turns.
     pub fn nobody(rules: &Rules, plan: &SessionPlan) -> Crew {
         Crew { is_empty: true, ..Crew::new(rules, plan) }
     }
@@ -81,7 +81,7 @@ impl Crew {
         self.is_empty
     }
 
-    /// The agent of that name. What the repository brings for it is looked at each time.
+    /// Returns the agent of that name. The repository's files for it are checked each time.
     pub fn agent(&mut self, name: &str, runner: &Runner) -> Result<&mut dyn Agent, CrewError> {
         let fit = match self.is_empty {
             true => {
@@ -90,7 +90,7 @@ impl Crew {
             }
             false => self.roll.fit(&self.rules, name, runner.ground())?,
         };
-        // From here on they are looked for in what the agent says.
+        // From here on the redactor removes these secrets from the agent's output.
         runner.secrets(fit.settings.named.iter().map(String::as_str))?;
         let is_opened = self.opened.get(name).is_some_and(|(known, _)| *known == fit);
         if !is_opened && !self.is_empty {
@@ -112,7 +112,7 @@ impl Crew {
         Ok(&mut *self.opened.entry(name.to_owned()).or_insert((fit, agent)).1)
     }
 
-    /// The commands that an agent may run; none if hookloop does not know.
+    /// Returns the commands that an agent may run; `None` if hookloop does not know.
     pub fn command_access(&self, name: &str, runner: &Runner) -> Option<CommandAccess> {
         if self.is_empty {
             return None;
@@ -120,20 +120,20 @@ impl Crew {
         CommandAccess::of(&self.roll.fit(&self.rules, name, runner.ground()).ok()?.settings)
     }
 
-    /// The price of the tokens of an agent, if the user's file has one.
+    /// Returns the token price of an agent, if the user's file has one.
     pub fn price(&self, name: &str) -> Option<TokenPrice> {
         let configured = self.rules.agent(name).ok().and_then(|settings| settings.model);
         let wanted = self.roll.wanted.model.clone().filter(|_| name == self.roll.agent);
         self.rules.price(name, wanted.or(configured).as_deref())
     }
 
-    /// Files of the repository that an agent heeded before, and leaves aside now; each once.
+    /// Returns the repository files that an agent read before and ignores now, each once.
     pub fn news(&mut self) -> Vec<String> {
         std::mem::take(&mut self.news)
     }
 }
 
-/// Why nobody can take a turn.
+/// Why no agent can take a turn.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CrewError {
     #[error(transparent)]
@@ -145,7 +145,7 @@ pub enum CrewError {
 }
 
 impl CrewError {
-    /// The fault of an agent that no further try removes, if it is one.
+    /// Returns the fault that no further turn removes, if the error is one.
     pub fn fault(&self) -> Option<AgentFault> {
         match self {
             CrewError::Unfit(unfit) => unfit.fault(),

@@ -1,7 +1,7 @@
 //! Failures of an agent that no further turn removes: no login, a rejected key, a rejected command line.
 //!
-//! Agents pass on the words of their provider and of their argument parser, so the words decide. Only text that
-//! the agent itself reports as an error is read, never what its model says.
+//! Agents repeat the messages of their provider and of their argument parser, so the words decide. Only text that
+//! the agent itself reports as an error is read, never text of its model.
 
 use std::sync::LazyLock;
 
@@ -12,10 +12,10 @@ use regex::Regex;
 
 use super::login;
 
-/// The longest line of stderr that a turn keeps.
+/// The longest line of stderr that a report keeps.
 const STDERR_LINE_MAX: usize = 300;
 
-/// The provider rejects the key, or there is none.
+/// The provider rejects the key, or there is no key.
 static LOGIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = r"(?ix)
         \b401\b | unauthori[sz]ed\b | unauthenticated\b | not\ (?:logged|signed)\ in
@@ -37,7 +37,7 @@ static USAGE: LazyLock<Option<Regex>> = LazyLock::new(|| {
             | missing\ required\ arguments?: ).*$";
     Regex::new(words).ok()
 });
-/// The model that was asked for is not there for this user.
+/// The requested model is not available to this user.
 static MODEL: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = r"(?ix)
         issue\ with\ the\ selected\ model | model_not_found
@@ -49,20 +49,20 @@ static TELLING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)^\s*(?:(?:fatal|panic|\w*error)\b.*[^{,]|thread '.*' panicked.*)$").ok()
 });
 
-/// What an agent left behind that failed.
+/// The texts of a failed turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FailedTurn<'a> {
-    /// The known agent that it is.
+    /// The known agent that ran, if it is one.
     pub(super) base: Option<&'static str>,
-    /// What it reports as its error; empty if its process ended without a word.
+    /// The agent's own error; empty if its process ended without one.
     pub(super) error: &'a str,
     pub(super) stderr: &'a str,
 }
 
 impl FailedTurn<'_> {
-    /// The fault of the agent, if another turn would fail for the same cause.
+    /// Returns the fault of the agent, if another turn would fail for the same cause.
     pub(super) fn fault(&self) -> Option<AgentFault> {
-        // Stderr is noise where the agent reports an error itself.
+        // If the agent reports an error itself, stderr is ignored.
         let said = if self.error.is_empty() { self.stderr } else { self.error };
         let is = |words: &LazyLock<Option<Regex>>, text: &str| {
             words.as_ref().is_some_and(|words| words.is_match(text))
@@ -80,7 +80,7 @@ impl FailedTurn<'_> {
     }
 }
 
-/// The next step for a person.
+/// Returns the next step for a person.
 pub(super) fn remedy(cause: FaultCause, base: Option<&'static str>) -> String {
     let of_base = base.and_then(known);
     match (cause, of_base) {
@@ -101,13 +101,13 @@ fn other_model() -> String {
     "Name another model with `--model`, or in `agents:` of your configuration".to_owned()
 }
 
-/// The line of stderr that says most about a failure: the last that states an error, else the last.
+/// Returns the line of stderr that says most about a failure: the last that states an error, else the last.
 pub(super) fn telling_line(stderr: &str) -> Option<String> {
     let last = || stderr.lines().rev().find(|line| !line.trim().is_empty()).map(cut);
     error_line(stderr).or_else(last)
 }
 
-/// The last line of stderr that states an error.
+/// Returns the last line of stderr that states an error.
 pub(super) fn error_line(stderr: &str) -> Option<String> {
     let usage = USAGE.as_ref().and_then(|usage| usage.find(stderr)).map(|found| found.as_str());
     let is_error = |line: &&str| TELLING.as_ref().is_some_and(|telling| telling.is_match(line));
@@ -166,7 +166,7 @@ mod tests {
             ("stream disconnected before completion", ""),
             ("", "Killed"),
             ("", "thread 'main' panicked at src/main.rs:1:1"),
-            // What a tool printed is noise where the agent reports another error.
+            // If the agent reports another error, the output of a tool is ignored.
             ("api_error 500: down", "error: unexpected argument '--nope' found"),
         ] {
             assert_eq!(cause(error, stderr), None, "{error} {stderr}");

@@ -1,18 +1,17 @@
-//! Who does the work: programs that take a prompt and change files.
+//! Runs turns of coding agents: a prompt in, a final message and changed files out.
 //!
-//! - [`claude`], [`codex`]: the agents of these names, each with its own events
-//! - [`acp`]: agents that speak the Agent Client Protocol
-//! - [`command`]: any program: the prompt on its input, its answer on its output
-//! - [`command_access`]: the commands that an agent may run, as users and agents are told
-//! - [`scripted`]: turns from a file, for tests and the demo
+//! This crate knows neither sessions nor deliveries. A turn returns when the agent and every process that it
+//! started are gone. An agent gets its settings by arguments and environment variables: no turn writes an agent's
+//! own files.
+//!
+//! - [`claude`], [`codex`], [`acp`]: Claude Code, Codex, and agents that speak the Agent Client Protocol
+//! - [`command`], [`scripted`]: any program, and turns from a file for tests and the demo
 //! - [`crew`]: the agents of a session
-//! - [`known`], [`settings`]: which agents there are, and how they are started
-//! - [`repository`]: what a repository brings for agents, and whether the user agreed to it
-//! - [`tools`]: what an agent can ask the session that started it
-//! - [`readiness`]: whether an agent is new enough and logged in; `version`, `login`: how that is found out
-//! - `faults`: failures that no further turn removes
-//! - `lines`: turns of agents that tell what they do in lines of JSON
-//! - `limits`: whether an error says that the provider wants to be left alone
+//! - [`repository`]: settings for agents in a repository, and whether the user trusts them
+//! - [`command_access`], [`tools`]: the commands that an agent may run, and the tools of its session
+//! - [`readiness`], [`version`], [`login`]: whether an agent is new enough and logged in
+//! - [`faults`]: failures that no further turn removes; `limits`: rate limits of providers
+//! - `lines`: turns of agents that report in lines of JSON
 
 pub mod acp;
 pub mod claude;
@@ -49,12 +48,12 @@ pub use tools::Tools;
 
 /// The most of a final message that is kept, half of it from its end.
 pub const MESSAGE_MAX: usize = 16 * 1024;
-/// What a turn names of the things that it was refused.
+/// The most refused requests that a report names.
 const REFUSED_MAX: usize = 20;
-/// The most that an error tells of what the agent printed.
+/// The most of an agent's output that an error contains.
 const ERROR_MAX: usize = 2_000;
 
-/// One turn to take.
+/// A request to an agent: one turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Order<'a> {
     pub prompt: &'a str,
@@ -62,47 +61,47 @@ pub struct Order<'a> {
     pub before: u32,
     pub timeout: Duration,
     pub cancel: &'a Cancel,
-    /// What the agent's environment has beside the user's.
+    /// Variables of the agent's environment beside the user's.
     pub env: &'a [(&'static str, String)],
-    /// The conversation to go on with.
+    /// The conversation to continue.
     pub conversation: Option<&'a AgentConversation>,
-    /// What it may cost, in millionths of a dollar: for agents that can keep to it.
+    /// The most that the turn may cost, in millionths of a dollar, for agents that keep to such a limit.
     pub budget_micros: u64,
-    /// What the agent can ask the session for.
+    /// The tools of the session.
     pub tools: Option<&'a Tools>,
 }
 
-/// What an agent does while its turn goes on.
+/// Progress of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update<'a> {
-    /// As it came: what is cut in the middle of a character goes on in the next.
+    /// Raw output. A character may be split between two updates.
     Output(&'a [u8]),
-    /// Something that it says, whole.
+    /// A whole text of the agent.
     Text(&'a str),
-    /// A tool that it uses, in a line: which, and on what.
+    /// A tool that the agent uses, with its object, in one line.
     Tool(&'a str),
-    /// What the turn has used so far.
+    /// The usage of the turn so far.
     Usage(Usage),
 }
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub result: TurnResult,
-    /// The final message, as much of it as is kept.
+    /// The final message, shortened to [`MESSAGE_MAX`].
     pub message: String,
-    /// What all of it promises.
+    /// The promises in the whole message.
     pub promises: Vec<Promise>,
     pub usage: Usage,
-    /// It did not come to say all that it used.
+    /// The agent ended before it reported all of its usage.
     pub is_partial: bool,
-    /// It did not report what the turn cost.
+    /// The agent did not report the cost of the turn.
     pub is_unpriced: bool,
     /// The line of stderr that says most about a failure.
     pub stderr: Option<String>,
     /// The cause of a failure that no further turn removes.
     pub fault: Option<AgentFault>,
-    /// What it asked for and may not do.
+    /// Requests of the agent that its permissions refused.
     pub refused: Vec<String>,
     pub artifact: Option<String>,
     pub conversation: Option<String>,
@@ -125,20 +124,20 @@ impl Report {
         }
     }
 
-    /// A turn that no agent could begin.
+    /// The report of a turn that no agent could begin.
     pub fn not_begun(error: &crew::CrewError) -> Report {
         Report { fault: error.fault(), ..Report::failed(error.to_string()) }
     }
 
-    /// A turn that nobody took.
+    /// The report of a turn that was cancelled before it began.
     pub fn cancelled() -> Report {
         Report { result: TurnResult::Cancelled, ..Report::failed("") }
     }
 }
 
-/// A kind of agent.
+/// An agent that takes turns.
 pub trait Agent: Send {
-    /// Takes a turn, to its end: nothing that it started is left when this returns.
+    /// Runs one turn to its end. No process of the turn is left when this returns.
     fn turn(
         &mut self,
         runner: &ExecContext,
@@ -146,7 +145,7 @@ pub trait Agent: Send {
         updates: &mut dyn FnMut(Update<'_>),
     ) -> Report;
 
-    /// Whether a conversation can be gone on with at any time and as often as needed.
+    /// Returns whether a conversation can be continued at any time and any number of times.
     ///
     /// If not, a turn that answers a gate's feedback begins a new conversation.
     fn keeps_conversations(&self) -> bool {
@@ -162,7 +161,7 @@ pub enum BadAgent {
     Script { path: PathBuf, why: String },
 }
 
-/// Who is there when nobody is to be asked.
+/// The agent of a session that takes no more turns.
 #[derive(Debug)]
 pub(crate) struct Nobody;
 
@@ -172,7 +171,7 @@ impl Agent for Nobody {
     }
 }
 
-/// An agent for the project in `directory`.
+/// Opens an agent for the project in `directory`.
 pub fn open(settings: Settings, directory: &Path) -> Result<Box<dyn Agent>, BadAgent> {
     Ok(match (settings.dialect, &settings.program) {
         (Dialect::Claude, _) => Box::new(claude::Claude::new(settings)),
@@ -185,7 +184,7 @@ pub fn open(settings: Settings, directory: &Path) -> Result<Box<dyn Agent>, BadA
     })
 }
 
-/// A line for the shell, which reads the prompt, as a turn.
+/// Returns a turn that runs a shell command with the prompt on its standard input.
 fn shell<'a>(line: &str, runner: &ExecContext, order: &Order<'a>) -> Job<'a> {
     Job {
         env: environment(runner, order, &[], &[]),
@@ -199,7 +198,8 @@ fn shell<'a>(line: &str, runner: &ExecContext, order: &Order<'a>) -> Job<'a> {
     }
 }
 
-/// The user's environment, what the configuration and a turn add to it, and the secrets that are named.
+/// Returns the environment of a turn: the user's, the variables of the configuration and of the turn, and the named
+/// secrets.
 fn environment(
     runner: &ExecContext,
     order: &Order<'_>,
@@ -209,13 +209,13 @@ fn environment(
     let turn = order.env.iter().map(|(name, value)| (*name, value));
     let added = configured.iter().map(|(name, value)| (name.as_str(), value)).chain(turn);
     let mut env = runner.environment().to_vec();
-    // It names an event of the project whose hook started this program, which may be another.
+    // The variable names an event of the project whose hook started this program, which may be another project.
     env.retain(|(name, _)| name != CAUSE_VARIABLE);
     for (name, value) in added {
         env.retain(|(known, _)| known != name);
         env.push((name.into(), value.into()));
     }
-    // They were fetched before the turn began, or it would not have.
+    // The secrets were read before the turn began; otherwise it would not have begun.
     for (name, value) in runner.secrets(named.iter().map(String::as_str)).unwrap_or_default() {
         env.retain(|(known, _)| *known != name);
         env.push((name, value));
@@ -223,7 +223,7 @@ fn environment(
     env
 }
 
-/// Why a turn has no good end.
+/// Returns the reason why a turn did not finish.
 fn why(how: ExitReason, order: &Order<'_>) -> String {
     match how {
         ExitReason::Exited(code) => format!("the agent ended with exit code {code}"),
@@ -236,8 +236,8 @@ fn why(how: ExitReason, order: &Order<'_>) -> String {
     }
 }
 
-/// The line of an agent's stderr that says most about a failure; none if it ended well. Redacted by its filter, and
-/// safe for a terminal.
+/// Returns the line of an agent's stderr that says most about a failure; `None` if the agent exited with 0. The line
+/// is redacted and safe for a terminal.
 fn stderr_line(ran: &JobResult) -> Option<String> {
     if ran.exit == ExitReason::Exited(0) {
         return None;
@@ -245,7 +245,7 @@ fn stderr_line(ran: &JobResult) -> Option<String> {
     faults::telling_line(&excerpt::of_output(&ran.output.stderr))
 }
 
-/// A failure, with what the agent said about it.
+/// Returns a failed result: the reason, then the agent's stderr.
 fn failure(ran: &JobResult, why: String) -> TurnResult {
     let said = excerpt::of_output_within(&ran.output.stderr, ERROR_MAX);
     let said = said.trim();
@@ -253,7 +253,7 @@ fn failure(ran: &JobResult, why: String) -> TurnResult {
     TurnResult::Failed { error }
 }
 
-/// Text as long as it may be kept: its first and its last lines.
+/// Returns a text of at most `max` bytes: its first and its last lines.
 pub fn clipped(text: &str, max: usize) -> String {
     head_and_tail(text, ExcerptRules { max, head_parts: 2, earlier: &[] })
 }

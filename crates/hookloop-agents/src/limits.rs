@@ -1,22 +1,22 @@
-//! Whether an error says that an agent's provider wants to be left alone for a while, and until when.
+//! Detects rate limits of an agent's provider in error texts, and the time at which they end.
 //!
-//! Agents pass on what their provider said, each in its own words, so this goes by those.
+//! Agents repeat the provider's message in their own words, so the words decide.
 
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-/// The longest wait that is believed. What is told to be farther away is no time to wait for.
+/// The longest wait that is accepted. A later time is ignored.
 const WAIT_MAX_MS: u64 = 8 * 24 * 60 * 60 * 1000;
 
-/// What says so.
+/// Words that name a rate limit.
 static LIMITED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = r"(?ix)
         \b(429|529)\b | rate.?limit | usage.limit | (hit|reached)\ your\ (\w+\ )?limit
         | too.many.requests | resource.?exhausted | overloaded | quota";
     Regex::new(words).ok()
 });
-/// A limit, but not of a provider.
+/// Words that name another kind of limit.
 static ELSEWHERE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)disk quota|quota project|_quota_project").ok());
 /// `retry after 20s`, `try again in 1m30s`, `"retryDelay": "34s"`, `resets_in_seconds: 5`.
@@ -34,8 +34,8 @@ static MOMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static PART: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)(?<count>[0-9]+(?:\.[0-9]+)?)\s*(?<unit>[a-z]+)?").ok());
 
-/// None if the error is another one; else until when to wait, in milliseconds since 1970, if that is
-/// told.
+/// Returns `None` if the error is no rate limit; else the time at which the limit ends, in milliseconds since 1970,
+/// if the text states it.
 pub(super) fn rate_limit(text: &str, now_ms: u64) -> Option<Option<u64>> {
     let text = ELSEWHERE.as_ref()?.replace_all(text, "");
     if !LIMITED.as_ref()?.is_match(&text) {
@@ -45,7 +45,7 @@ pub(super) fn rate_limit(text: &str, now_ms: u64) -> Option<Option<u64>> {
     Some(until.filter(|until| is_believed(*until, now_ms)))
 }
 
-/// Whether a moment is one to wait for.
+/// Returns whether a time is worth waiting for: in the future, and at most [`WAIT_MAX_MS`] away.
 pub(super) fn is_believed(until_ms: u64, now_ms: u64) -> bool {
     (now_ms..=now_ms.saturating_add(WAIT_MAX_MS)).contains(&until_ms)
 }
@@ -64,7 +64,7 @@ fn wait(text: &str) -> Option<u64> {
         _ => "s",
     };
     let parts = PART.as_ref()?.captures_iter(found.name("time")?.as_str());
-    // What follows the last number need not be a unit: `retry after 5 or so`.
+    // The word after the last number need not be a unit: `retry after 5 or so`.
     parts.map_while(|part| part_ms(&part, bare)).reduce(u64::saturating_add)
 }
 

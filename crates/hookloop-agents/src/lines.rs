@@ -1,6 +1,6 @@
-//! An agent that tells what it does in lines of JSON on its output, and then ends.
+//! Runs a turn of an agent that reports in lines of JSON on its output, and then exits.
 //!
-//! What came of a turn is told twice: by the last line and by the exit code. Both have to be good.
+//! A turn is finished only if both its last line and its exit code say so.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -18,34 +18,34 @@ use super::{
     MESSAGE_MAX, Order, REFUSED_MAX, Report, Update, clipped, failure, limits, stderr_line,
 };
 
-/// A line that is longer is not read: it is in the artifact.
+/// A longer line is not read. The artifact has it.
 const LINE_MAX: usize = 16 * 1024 * 1024;
 const REFUSED_LENGTH_MAX: usize = 200;
 
-/// How a turn ended by the agent's own word.
+/// The end of a turn as the agent reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Finished,
-    /// It used what it was given, and stopped, as it was told to.
+    /// The agent reached its budget and stopped, as requested.
     Spent,
     Failed {
         error: String,
     },
-    /// Until then, if that was told: milliseconds since 1970.
+    /// `until_ms` is in milliseconds since 1970, if the agent reported it.
     RateLimited {
         error: String,
         until_ms: Option<u64>,
     },
 }
 
-/// What an agent has told so far.
+/// The agent's reports so far.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub(super) conversation: Option<String>,
-    /// The last thing that it said: when it is done, its final message.
+    /// The last text. At the end of the turn it is the final message.
     pub(super) message: String,
     pub(super) usage: Usage,
-    /// It reported what the turn cost.
+    /// The agent reported the cost of the turn.
     pub(super) has_cost: bool,
     pub(super) refused: Vec<String>,
     pub(super) end: Option<End>,
@@ -58,7 +58,7 @@ impl Told {
         }
     }
 
-    /// The turn failed, or whoever answers the agent wants to be left alone.
+    /// Records a failure, or a rate limit of the agent's provider.
     pub(super) fn fail(&mut self, error: String) {
         let now_ms = now().0.cast_unsigned();
         self.end = Some(match limits::rate_limit(&error, now_ms) {
@@ -68,28 +68,28 @@ impl Told {
     }
 }
 
-/// A text that an event has; empty if it has none.
+/// Returns a text field of an event; empty if there is none.
 pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// What to start.
+/// The command of a turn.
 pub(super) struct Start {
-    /// The known agent that it is.
+    /// The known agent that runs, if it is one.
     pub(super) base: Option<&'static str>,
     pub(super) argv: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
 }
 
-/// Who understands an agent.
+/// Reads the reports of one kind of agent.
 pub(super) trait Ear {
-    /// A line of its output.
+    /// Reads a line of standard output.
     fn event(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>));
-    /// A line of what it says beside.
+    /// Reads a line of standard error.
     fn aside(&mut self, _line: &str, _told: &mut Told) {}
 }
 
-/// Takes a turn: `ear` is given each line.
+/// Runs a turn and passes each line to `ear`.
 pub(super) fn turn(
     start: Start,
     runner: &ExecContext,
@@ -122,7 +122,7 @@ pub(super) fn turn(
                 }
             };
             lines.push(&out[before..], &mut hear);
-            // The last line may not be ended.
+            // The last line may have no newline.
             if piece.is_empty() {
                 lines.push(b"\n", &mut hear);
             }
@@ -145,7 +145,7 @@ pub(super) fn turn(
     let told = told.into_inner();
     let fault = fault(&ran, start.base, told.end.as_ref());
     let message = redactor.text(told.message.trim());
-    // What it used comes with its last word.
+    // The last report contains the usage.
     let is_partial = told.end.is_none();
     Report {
         result: result(&ran, order, told.end),
@@ -162,7 +162,7 @@ pub(super) fn turn(
     }
 }
 
-/// The fault of the agent, if the turn failed for one.
+/// Returns the fault that no further turn removes, if the turn failed for one.
 fn fault(ran: &JobResult, base: Option<&'static str>, end: Option<&End>) -> Option<AgentFault> {
     let stderr = excerpt::of_output(&ran.output.stderr);
     let error = match (ran.exit, end) {
@@ -189,11 +189,11 @@ fn result(ran: &JobResult, order: &Order<'_>, end: Option<End>) -> TurnResult {
     }
 }
 
-/// Bytes in pieces, as whole lines.
+/// Splits a stream of bytes into lines.
 #[derive(Default)]
 struct Lines {
     begun: Vec<u8>,
-    /// The line that has begun is too long.
+    /// The current line is too long.
     is_skipped: bool,
 }
 

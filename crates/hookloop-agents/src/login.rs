@@ -1,7 +1,7 @@
-//! Whether an agent is logged in, as far as its files, the environment and the agent itself tell.
+//! Detects whether an agent is logged in, by its files, by the environment and by the agent itself.
 //!
-//! A login that nothing shows may exist all the same: in a keychain, in a provider of the agent's own configuration.
-//! So only the agent's own word that it is not logged in keeps it from being started.
+//! A login may exist without a visible sign: in a keychain, or with a provider of the agent's own configuration. So
+//! only the agent's own report that it is logged out prevents its start.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -14,21 +14,21 @@ use hookloop_git::excerpt;
 use hookloop_hooks::exec_context::ExecContext;
 use hookloop_process::{ExitReason, Job};
 
-/// An agent that has not said by then whether it is logged in counts as one that does not say.
+/// How long an agent may take to report its login. After that, the login is unknown.
 const STATUS_WITHIN: Duration = Duration::from_secs(5);
-/// The most of an agent's configuration that is looked at.
+/// The most of an agent's configuration that is read.
 const CONFIG_MAX: u64 = 1024 * 1024;
 
 /// Signs of a login.
 struct LoginSigns {
     agent: &'static str,
-    /// Below the user's directory.
+    /// Files below the user's home directory.
     files: &'static [&'static str],
-    /// A variable that names the directory of its settings, and the file there.
+    /// A variable that names the directory of the agent's settings, and the file in it.
     elsewhere: Option<(&'static str, &'static str)>,
     variables: &'static [&'static str],
     command: &'static str,
-    /// The command that says whether it is logged in, by its exit code 0 or 1, and a text of the answer 1.
+    /// The command that reports the login by its exit code, 0 or 1, and a part of its text for 1.
     status: Option<(&'static [&'static str], &'static str)>,
 }
 
@@ -76,15 +76,15 @@ const LOGINS: [LoginSigns; 4] = [
 /// Whether an agent is logged in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginState {
-    /// A file or a variable shows a login. Whether it is still good is not known.
+    /// A file or a variable shows a login. Its validity is unknown.
     Shown,
-    /// Nothing shows a login, and the agent does not say.
+    /// Nothing shows a login, and the agent does not report one.
     Unknown { command: &'static str },
-    /// The agent says that it is not logged in.
+    /// The agent reports that it is logged out.
     LoggedOut { command: &'static str },
 }
 
-/// Looks for a login of the agent; asks the agent where nothing shows one.
+/// Looks for a login of the agent. If nothing shows one, asks the agent.
 pub fn login_state(settings: &Settings, runner: &ExecContext) -> LoginState {
     let Some(signs) = settings.known().and_then(signs_of) else { return LoginState::Shown };
     let command = signs.command;
@@ -101,7 +101,7 @@ pub fn login_state(settings: &Settings, runner: &ExecContext) -> LoginState {
     }
 }
 
-/// How a person gets a known agent a login that its provider accepts.
+/// Returns how a person logs a known agent in.
 pub(super) fn remedy(known: &Known) -> String {
     match signs_of(known) {
         Some(LoginSigns { command, variables: [variable, ..], .. }) => {
@@ -136,10 +136,10 @@ fn is_shown(signs: &LoginSigns, environment: &[(OsString, OsString)]) -> bool {
         })
 }
 
-/// Whether the agent says that it is not logged in, and needs a login.
+/// Returns whether the agent reports that it is logged out and needs a login.
 fn says_logged_out(signs: &LoginSigns, settings: &Settings, runner: &ExecContext) -> bool {
     let Some((arguments, answer)) = signs.status else { return false };
-    // Another program need not understand the question.
+    // Another program may not understand the question.
     let is_itself = |known: &&'static Known| {
         known.name == signs.agent && settings.word() == Some(known.program[0])
     };
@@ -165,7 +165,7 @@ fn says_logged_out(signs: &LoginSigns, settings: &Settings, runner: &ExecContext
     })
 }
 
-/// Whether Codex is configured for a provider of the user's own, which needs no login at OpenAI.
+/// Returns whether Codex is configured for a provider of the user's own, which needs no login at OpenAI.
 fn has_own_provider(settings: &Settings, environment: &[(OsString, OsString)]) -> bool {
     let names_one = |text: &str| text.contains("model_provider") || text.contains("--oss");
     if settings.args.iter().any(|argument| names_one(argument)) {

@@ -1,4 +1,4 @@
-//! Whether an agent that may be started can work: new enough, and logged in.
+//! Checks that an agent is new enough and logged in.
 
 use hookloop_config::agents::Settings;
 use hookloop_core::session::{AgentFault, FaultCause};
@@ -7,7 +7,7 @@ use hookloop_hooks::exec_context::ExecContext;
 use super::login::{LoginState, login_state};
 use super::version::{VersionTooOld, check_version};
 
-/// Why a turn of an agent would be in vain.
+/// Why a turn of an agent would fail.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotReady {
     #[error("{agent} {found} is too old: hookloop needs {needed} or newer")]
@@ -17,7 +17,7 @@ pub enum NotReady {
 }
 
 impl NotReady {
-    /// The command that a person types.
+    /// Returns the command that a person types.
     pub fn hint(&self) -> String {
         match self {
             NotReady::TooOld { install, .. } => install.clone(),
@@ -43,14 +43,14 @@ impl NotReady {
     }
 }
 
-/// An agent that can be asked for a turn.
+/// An agent that can take turns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// The command that logs it in, if nothing shows that it is.
+    /// The command that logs the agent in, if nothing shows a login.
     pub unsure_login: Option<&'static str>,
 }
 
-/// Checks the version and the login of an agent, before its first turn.
+/// Checks the version and the login of an agent before its first turn.
 pub fn check_ready(settings: &Settings, runner: &ExecContext) -> Result<Readiness, NotReady> {
     check_version(settings, runner).map_err(|old| NotReady::too_old(settings, old))?;
     match login_state(settings, runner) {

@@ -1,8 +1,8 @@
-//! What a repository brings for agents, and whether the user agreed to it.
+//! Decides whether an agent may be started, given the settings that a repository contains for it.
 //!
-//! A clone may define agents of its own, and it may bring files that an agent heeds: hooks, servers,
-//! permissions. None of that counts because it is there. What the user agrees to is content, as with
-//! hooks (see [`hookloop_hooks::trust`]), and it is looked at before each turn: an agent may have written it.
+//! A clone may define agents, and may contain files that an agent reads: hooks, servers, permissions. None of them
+//! counts because it is there. The user trusts content, as with hooks (see [`hookloop_hooks::trust`]). The content
+//! is checked before each turn, because an agent may have written it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -23,11 +23,11 @@ use serde_json::json;
 
 use super::readiness::NotReady;
 
-/// Files of one agent that are looked at.
+/// The most files of one agent that are read.
 const FILES_MAX: usize = 1_000;
 const FILE_MAX: u64 = 4 * 1024 * 1024;
 const DEPTH_MAX: usize = 8;
-/// Directories above the project that may belong to its repository.
+/// The most directories above the project that are searched for its repository.
 const ABOVE_MAX: usize = 32;
 
 /// Why an agent is not started.
@@ -62,7 +62,7 @@ pub enum Unfit {
 }
 
 impl Unfit {
-    /// What mends it, if that can be typed.
+    /// Returns the command that removes the obstacle, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Unfit::Undefined(_) | Unfit::Brought { .. } => Some("hookloop agents trust".to_owned()),
@@ -73,7 +73,7 @@ impl Unfit {
         }
     }
 
-    /// The fault of an agent that no further try removes, if it is one.
+    /// Returns the fault that no further turn removes, if the error is one.
     pub fn fault(&self) -> Option<AgentFault> {
         match self {
             Unfit::NotReady(why) => Some(why.fault()),
@@ -93,7 +93,7 @@ impl Unfit {
     }
 }
 
-/// Names the agents that could do the work of one that is missing.
+/// Names the agents that could replace a missing one.
 fn installed(others: &[String]) -> String {
     let options: Vec<String> = others.iter().map(|name| format!("`--agent {name}`")).collect();
     match options.as_slice() {
@@ -103,7 +103,7 @@ fn installed(others: &[String]) -> String {
     }
 }
 
-/// What a user wants of an agent beside its settings.
+/// The user's choices for an agent beside its settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     pub model: Option<String>,
@@ -114,11 +114,11 @@ pub struct Wanted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fit {
     pub settings: Settings,
-    /// Files of the repository that it is told to leave aside.
+    /// Files of the repository that the agent is told to ignore.
     pub ignored: Vec<String>,
 }
 
-/// The agent of that name, as it may be started now.
+/// Returns the agent of that name as it may be started now, or the reason why it may not.
 pub fn fit(rules: &Rules, name: &str, wanted: &Wanted, ground: Ground<'_>) -> Result<Fit, Unfit> {
     let mut settings = rules.agent(name)?;
     rules.policy.check_agent(&settings)?;
@@ -162,7 +162,7 @@ pub fn fit(rules: &Rules, name: &str, wanted: &Wanted, ground: Ground<'_>) -> Re
     Ok(Fit { settings, ignored })
 }
 
-/// The agents other than `name` that are installed, that no policy forbids and that need no agreement any more.
+/// Returns the agents other than `name` that are installed, allowed by every policy and trusted.
 fn others_than(name: &str, rules: &Rules, ground: Ground<'_>) -> Vec<String> {
     let is_agreed = |settings: &Settings| match defined(ground.root, settings) {
         Ok(definition) => definition.is_none_or(|definition| ground.trust.has_agent(&definition)),
@@ -184,7 +184,7 @@ fn is_there(program: &str, ground: Ground<'_>) -> bool {
     }
 }
 
-/// The agents that somebody configured or named, and the known ones that are installed.
+/// Returns the configured and the named agents, and the known ones that are installed.
 pub fn present(rules: &Rules, ground: Ground<'_>) -> Vec<String> {
     let named = rules.session.fallback.iter().flat_map(|fallback| &fallback.agents);
     let named = rules.session.agent.iter().chain(named).cloned();
@@ -201,8 +201,7 @@ pub fn present(rules: &Rules, ground: Ground<'_>) -> Vec<String> {
     names
 }
 
-/// Everything that the user can agree to: agents that the repository defines, and files that it brings
-/// for those that hookloop knows.
+/// Returns everything that the user can trust: agents that the repository defines, and its files for known agents.
 pub fn all(root: &Path, rules: &Rules) -> Result<Vec<Definition>, Unfit> {
     let mut found = Vec::new();
     for settings in &rules.agents {
@@ -214,7 +213,7 @@ pub fn all(root: &Path, rules: &Rules) -> Result<Vec<Definition>, Unfit> {
     Ok(found)
 }
 
-/// The files of the project that an agent's command runs, and links that lead out of it.
+/// Returns the project files that an agent's command runs, and links that lead out of the project.
 fn named(root: &Path, settings: &Settings) -> Result<Definition, Unfit> {
     let program = match &settings.program {
         Program::Line(line) => CommandText::Shell(line.clone()),
@@ -236,8 +235,8 @@ fn named(root: &Path, settings: &Settings) -> Result<Definition, Unfit> {
     Seen::look(root, &hook).map(|seen| seen.definition).map_err(wrong)
 }
 
-/// An agent that a repository defines, as one that has to be agreed to. Another model, or less that it may
-/// do, is nothing to agree to.
+/// Returns the definition of an agent by a repository, if it needs trust. Another model, or fewer permissions, needs
+/// none.
 fn defined(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit> {
     let is_tame = settings.args.is_empty()
         && settings.env.is_empty()
@@ -245,7 +244,7 @@ fn defined(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit
         && settings.allow.is_empty()
         && settings.permissions <= Permissions::default()
         && settings.known().is_some_and(|known| {
-            // No other goes by the name of a known one.
+            // No other program may use the name of a known agent.
             let is_itself = known.name == settings.name
                 || hookloop_config::agents::profile::known(&settings.name).is_none();
             is_itself
@@ -265,7 +264,7 @@ fn defined(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit
         ("kind", settings.base.map(str::to_owned)),
         ("model", settings.model.clone()),
         ("permissions", Some(settings.permissions.name().to_owned())),
-        // As lists: where one ends and the next begins matters.
+        // As lists, so that the boundaries between items count.
         ("args", (!settings.args.is_empty()).then(|| json!(settings.args).to_string())),
         ("allow", (!settings.allow.is_empty()).then(|| json!(settings.allow).to_string())),
     ];
@@ -280,7 +279,7 @@ fn defined(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit
     }))
 }
 
-/// Files of the repository that the agent would heed.
+/// Returns the files of the repository that the agent would read as settings.
 fn brought(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit> {
     let Some(known) = settings.known() else { return Ok(None) };
     let mut files = BTreeMap::new();
@@ -296,7 +295,7 @@ fn brought(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit
     Ok(Some(Definition { scripts: files, ..Definition::of_agent(name) }))
 }
 
-/// The project's directory and those above it that are of the same repository.
+/// Returns the project's directory and those above it in the same repository.
 fn directories(root: &Path) -> Vec<PathBuf> {
     let all: Vec<&Path> = root.ancestors().take(ABOVE_MAX).collect();
     let top = all.iter().position(|directory| directory.join(".git").exists()).unwrap_or(0);
@@ -317,14 +316,14 @@ fn look(
             return Err(wrong("this is deeper than an agent's settings"));
         }
         for entry in fs::read_dir(path).map_err(failed)?.flatten() {
-            // What it installed for itself is not looked into.
+            // Packages that the agent installed for itself are not searched.
             if entry.file_name() != "node_modules" {
                 look(root, &entry.path(), depth - 1, files)?;
             }
         }
         return Ok(());
     }
-    // What a link leads to counts. What is behind one to a directory, or no file at all, can't be agreed to.
+    // The target of a link counts. A link to a directory, or to nothing, cannot be trusted.
     let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     if !is_file || files.len() == FILES_MAX {
         return Err(wrong("this is no file of an agent's settings that can be agreed to"));

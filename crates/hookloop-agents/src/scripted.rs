@@ -8,7 +8,7 @@
 //! ]
 //! ```
 //!
-//! A turn after the last says what the last said, and does nothing.
+//! A turn after the last one repeats the last message and does nothing else.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,20 +32,20 @@ const FILE_MAX: u64 = 4 * 1024 * 1024;
 struct Turn {
     /// The final message.
     say: String,
-    /// Files of the project, and what they become.
+    /// Files of the project, with their new content.
     write: BTreeMap<String, String>,
     delete: Vec<String>,
-    /// A line for the shell, in the project's directory.
+    /// A shell command, in the project's directory.
     run: Option<String>,
     sleep_ms: u64,
-    /// The turn fails, with this error.
+    /// The error with which the turn fails.
     fail: Option<String>,
     usage: Usage,
-    /// In how many parts that is told while it sleeps; at the end alone if in none.
+    /// The number of parts in which the usage is reported during the sleep; 0 for a report at the end only.
     usage_steps: u64,
 }
 
-/// An agent that does what a file says.
+/// An agent whose turns come from a file.
 #[derive(Debug)]
 pub(crate) struct Scripted {
     turns: Vec<Turn>,
@@ -106,7 +106,7 @@ impl Agent for Scripted {
 }
 
 impl Turn {
-    /// What came of it, and what was used until then.
+    /// Performs the turn. Returns its result, and the usage up to then.
     fn perform(
         &self,
         runner: &ExecContext,
@@ -144,7 +144,7 @@ impl Turn {
         }
     }
 
-    /// Sleeps, and tells of what it uses; less of both if it is to end.
+    /// Sleeps and reports usage. A cancellation shortens both.
     fn sleep(
         &self,
         length: Duration,
@@ -194,7 +194,7 @@ impl Turn {
     }
 }
 
-/// A path of the project.
+/// Returns the path of a file in the project.
 fn inside(root: &Path, name: &str) -> Result<PathBuf, String> {
     let is_inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
     match is_inside {

@@ -1,4 +1,4 @@
-//! The tools that an agent has of the session that starts it: `hookloop mcp`, which is bound to that session.
+//! The tools that a session gives to its agent: `hookloop mcp`, bound to that session.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use hookloop_core::id::SessionId;
 use hookloop_hooks::exec_context::ExecContext;
 use serde_json::{Value, json};
 
-/// What agents call the server.
+/// The name of the server in agents' settings.
 pub(crate) const SERVER: &str = "hookloop";
 
 /// The tools of the server. None of them runs a command, or changes a file.
@@ -27,10 +27,10 @@ pub const TOOLS: [&str; 14] = [
     "task_update",
 ];
 
-/// What the server has of the user's environment, which some agents keep from servers: where state is.
+/// Variables of the user's environment that locate the state. Some agents do not pass them on to servers.
 const ENVIRONMENT: [&str; 3] = ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOOKLOOP_STORE"];
 
-/// How the server is started.
+/// The command that starts the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tools {
     pub program: PathBuf,
@@ -39,7 +39,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Those of a session; none if this program's file can't be named.
+    /// Returns the tools of a session; `None` if the path of this program is unknown or not valid UTF-8.
     pub fn of(runner: &ExecContext, session: &SessionId, run: u32) -> Option<Tools> {
         let program = std::env::current_exe().ok().filter(|program| program.is_file())?;
         let root = runner.home().to_str()?;
@@ -53,7 +53,7 @@ impl Tools {
         Some(Tools { program, args: args.map(str::to_owned).to_vec(), env: env.collect() })
     }
 
-    /// As most agents write servers down.
+    /// Returns the server in the JSON that most agents use.
     pub fn json(&self) -> Value {
         let env: serde_json::Map<String, Value> =
             self.env.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
@@ -62,7 +62,7 @@ impl Tools {
     }
 }
 
-/// Whether what an agent asks for, by the title that it has for it, is a tool of ours.
+/// Returns whether a title in an agent's request for permission names a tool of hookloop.
 pub(crate) fn is_ours(title: &str) -> bool {
     let shapes = |tool: &str| {
         [

@@ -1,8 +1,8 @@
-//! The version of an installed agent, and the oldest that hookloop can drive.
+//! The version of an installed agent, and the oldest one that hookloop can drive.
 //!
-//! Asking an agent takes up to seconds, so the answer is kept in the project's state, by the executable's path and
-//! stamp. Version managers put the same small program in front of every version, so an answer is not kept for ever,
-//! and "too old" is never taken from what was kept.
+//! Asking an agent takes up to seconds, so the project's state keeps the answer by the executable's path and stamp.
+//! Version managers put the same small program in front of every version. So an answer expires, and "too old" is
+//! never taken from a kept answer.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,12 +20,12 @@ use hookloop_hooks::exec_context::ExecContext;
 use hookloop_process::{ExitReason, Job, WriteOptions, find_program, write_whole};
 use serde::{Deserialize, Serialize};
 
-/// An agent that has not said its version by then counts as one that does not say.
+/// How long an agent may take to report its version. After that, the version is unknown.
 pub(crate) const VERSION_WITHIN: Duration = Duration::from_secs(10);
-/// The answers that are kept, below the state directory of a project.
+/// The file of kept answers, below the state directory of a project.
 const KEPT: &str = "agent-versions.json";
 const KEPT_BYTES_MAX: u64 = 64 * 1024;
-/// Executables whose answers are kept.
+/// The most executables whose answers are kept.
 const KEPT_MAX: usize = 32;
 const KEPT_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -37,10 +37,10 @@ pub struct VersionTooOld {
     pub known: &'static Known,
 }
 
-/// The first line that an agent prints for `--version`; none if it prints none in time.
+/// Returns the first line that an agent prints for `--version`; `None` if it prints none in time.
 pub fn version_line(settings: &Settings, runner: &ExecContext) -> Option<String> {
     let known = settings.known()?;
-    // Another program need not understand the question.
+    // Another program may not understand the question.
     let word = settings.word().filter(|word| *word == known.program[0])?;
     let argv = [word, "--version"].map(Into::into).to_vec();
     let env = runner.environment().to_vec();
@@ -50,8 +50,8 @@ pub fn version_line(settings: &Settings, runner: &ExecContext) -> Option<String>
     said.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
-/// Fails if a printed version is older than the oldest that hookloop can drive. A version that is not told is not too
-/// old: an agent that rejects its command line ends the session at its first turn.
+/// Fails if a printed version is older than the oldest that hookloop can drive. An unknown version is accepted: an
+/// agent that rejects its command line ends the session at its first turn.
 pub fn check_line(settings: &Settings, line: Option<&str>) -> Result<(), VersionTooOld> {
     let Some(known) = settings.known() else { return Ok(()) };
     match (line.and_then(AgentVersion::find), known.minimum) {
@@ -90,8 +90,8 @@ pub(crate) fn check_version(
     Ok(())
 }
 
-/// An executable, and what changes when another one takes its place. Packages of npm all have the same time of
-/// modification, so that of the change counts, too.
+/// An executable, and a stamp that changes when another file replaces it. npm packages all have the same time of
+/// modification, so the stamp includes the time of the inode's change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ExecutableStamp {
     path: PathBuf,
@@ -124,12 +124,12 @@ struct KeptVersion {
     at_ms: i64,
 }
 
-/// The answers of agents that were asked before, by path.
+/// Kept answers of agents, by path.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct KeptVersions(BTreeMap<PathBuf, KeptVersion>);
 
 impl KeptVersions {
-    /// A file that can't be read is one without answers.
+    /// Reads the kept answers. An unreadable file has none.
     fn load(state: &Path) -> KeptVersions {
         let text = read_text(&state.join(KEPT), KEPT_BYTES_MAX).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
@@ -141,7 +141,7 @@ impl KeptVersions {
         (0..KEPT_FOR_MS).contains(&age_ms).then_some(kept.line.as_str())
     }
 
-    /// Without what is kept the agent is asked again, so a failure to write is none of the caller's.
+    /// Writes the kept answers. A failure is ignored: the agent is asked again.
     fn keep(mut self, state: &Path, stamp: ExecutableStamp, line: String) {
         if self.0.len() >= KEPT_MAX {
             self.0.clear();

@@ -7,15 +7,15 @@ use lettre::message::Mailbox;
 
 use crate::secret_text::Given;
 
-/// A way to tell a person.
+/// A channel for notifications.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Channel {
     pub name: String,
     pub way: Way,
     pub mode: Mode,
-    /// Names or directories of projects; none for all of them.
+    /// Names or directories of projects; empty for all.
     pub projects: Vec<String>,
-    /// None for all of them.
+    /// Kinds of problems; empty for all.
     pub kinds: Vec<ProblemKind>,
 }
 
@@ -42,11 +42,11 @@ pub struct Mail {
 pub enum Security {
     StartTls,
     Tls,
-    /// On this machine alone.
+    /// Only on this machine.
     None,
 }
 
-/// Whether each problem is told at once, or all of a while together.
+/// Whether problems are sent one by one, or collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Each,

@@ -1,4 +1,4 @@
-//! `when`: whether a hook has anything to do this time, as a CEL expression.
+//! The condition of a hook (`when`): a CEL expression that must be true for the hook to run.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -10,31 +10,31 @@ use hookloop_core::point::Point;
 use serde_json::{Value, json};
 
 const LENGTH_MAX: usize = 1_000;
-/// Loops over lists that one expression may have: nested ones would multiply.
+/// The most loops over lists in one expression: nested loops multiply.
 const LOOPS_MAX: usize = 2;
-/// Patterns that one expression may look for, and how large each may be when it is ready.
+/// The most patterns in one expression, and the largest size of a compiled one.
 const PATTERNS_MAX: usize = 4;
 const PATTERN_MAX_BYTES: usize = 64 * 1024;
 const MATCHES: &str = "matches";
 const TASK: &str = "task";
 
-/// Conditions that are kept read; when there are more, all are read again.
+/// The most compiled conditions that are kept. With more, all are compiled again.
 const KEPT_MAX: usize = 2_048;
 
-/// The functions of the language, which take longer to gather than most conditions to evaluate.
+/// The functions of the language. Collecting them takes longer than evaluating most conditions.
 static FUNCTIONS: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
-/// Reading a condition takes a hundred times as long as evaluating it.
+/// Compiled conditions. Compiling takes a hundred times as long as evaluating.
 static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
 
 /// Conditions by the name of their point and their text.
 type Kept = HashMap<(String, String), Arc<Condition>>;
 
-/// A condition that can be evaluated again and again.
+/// A compiled condition.
 pub struct Condition {
     program: Program,
-    /// What it looks at.
+    /// The names that the condition uses.
     names: Vec<&'static str>,
-    /// It looks at the point alone.
+    /// The condition uses only the name of the point.
     is_fixed: bool,
 }
 
@@ -58,7 +58,7 @@ pub enum ConditionError {
     UnknownName { name: String, point: String, known: String },
     #[error("it is {0}, not true or false")]
     NotBool(String),
-    /// The name is known at the point, and has no value this time.
+    /// The name is known at the point, but has no value this time.
     #[error("`{0}` has no value here")]
     NoValue(&'static str),
     #[error("{0}")]
@@ -66,7 +66,7 @@ pub enum ConditionError {
 }
 
 impl Condition {
-    /// Reads an expression for a point: its names must have values there, and it must say yes or no.
+    /// Compiles an expression for a point. Its names must have values there, and its result must be true or false.
     pub fn compile(text: &str, point: &Point) -> Result<Arc<Condition>, ConditionError> {
         let key = (point.name().to_owned(), text.to_owned());
         let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,18 +108,18 @@ impl Condition {
         let names = names.into_iter().filter(|name| named.contains(name)).collect();
         drop(references);
         let condition = Condition { program, names, is_fixed };
-        // A first evaluation shows what the expression is: a word misspelt within `task`, say.
+        // A first evaluation finds further mistakes, such as a misspelt field of `task`.
         condition.holds(&sample(point))?;
         Ok(condition)
     }
 
-    /// Whether it holds for a point whatever happens there; none if it depends.
+    /// Returns the result if it is the same for every event of the point; `None` if it depends on values.
     pub fn always(&self, point: &Point) -> Option<bool> {
         let values = json!({ "point": point.name(), "event": point.name() });
         self.is_fixed.then(|| self.holds(&values).unwrap_or(false))
     }
 
-    /// Whether it holds for these values: an object with the names of the point.
+    /// Returns whether the condition holds for these values: an object with the names of the point.
     ///
     /// A name without a value is an error, not null: a condition on null would switch a gate off. Only
     /// `task` may be null, which says that the session has no task.
@@ -148,7 +148,7 @@ impl Condition {
     }
 }
 
-/// What in an expression takes time, however it is written.
+/// The expensive parts of an expression.
 #[derive(Default)]
 struct Costs<'a> {
     loops: Vec<&'a ComprehensionExpr>,
@@ -177,7 +177,7 @@ impl Costs<'_> {
     }
 }
 
-/// The expressions that one is made of.
+/// Returns the parts of an expression.
 fn parts(expression: &Expr) -> Vec<&IdedExpr> {
     let entries = match expression {
         Expr::Map(map) => map.entries.as_slice(),
@@ -202,8 +202,8 @@ fn parts_of_entry(entry: &EntryExpr) -> Vec<&IdedExpr> {
     }
 }
 
-/// `text.matches(pattern)`. A pattern can be small to write and large to make ready; the usual limit is
-/// a tenth of a second each.
+/// `text.matches(pattern)`. A short pattern can be expensive to compile; with the usual limit, a tenth of a second
+/// each.
 fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<bool, ExecutionError> {
     let ready = regex::RegexBuilder::new(&pattern)
         .size_limit(PATTERN_MAX_BYTES)
@@ -215,7 +215,7 @@ fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<bool, 
     })
 }
 
-/// The names that a loop gives to elements of its list.
+/// Returns the names that a loop gives to the elements of its list.
 fn variables(each: &ComprehensionExpr) -> impl Iterator<Item = &str> {
     [Some(&each.iter_var), each.iter_var2.as_ref()].into_iter().flatten().map(String::as_str)
 }
@@ -236,7 +236,7 @@ fn names(point: &Point) -> Vec<&'static str> {
             names.extend(["session", "task"]);
             names.extend(DELIVERY_NAMES);
         }
-        // A merge is no session's.
+        // A merge belongs to no session.
         Point::BeforeMerge | Point::AfterMerge => {
             names.push("task");
             names.extend(DELIVERY_NAMES);
@@ -256,7 +256,7 @@ fn names(point: &Point) -> Vec<&'static str> {
     names
 }
 
-/// Values as a point has them.
+/// Returns sample values of a point.
 fn sample(point: &Point) -> Value {
     json!({
         "point": point.name(),

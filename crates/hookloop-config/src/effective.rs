@@ -1,4 +1,4 @@
-//! What the configuration and the user's switches amount to.
+//! The configuration in effect for a project: all files, and the hooks that the user enabled or disabled.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,49 +21,49 @@ pub struct Rules {
     pub limits: Limits,
     /// The session limits that the project's file sets, by name.
     pub set_limits: BTreeMap<String, u64>,
-    /// The project asks for wider limits than the user allows.
+    /// The project's file has wider limits than the user allows.
     pub is_limited: bool,
     pub types: BTreeMap<String, TypeRules>,
     pub session: Loop,
-    /// The agents that the user and the project have settings for.
+    /// The agents with settings of the user or the project.
     pub agents: Vec<Settings>,
-    /// None in a project whose tasks are done where the user is.
+    /// `None` in a project whose tasks are done in the user's checkout.
     pub delivery: Option<DeliveryRules>,
     pub gatekeepers: Vec<Gatekeeper>,
-    /// What holds whatever the rest says.
+    /// The policies, which override everything else.
     pub policy: Policies,
     pub scheduling: Scheduling,
-    /// Hooks whose declared actions need a person's word and do not have it.
+    /// Hooks whose declared actions need a person's trust and do not have it.
     pub untrusted_actions: BTreeSet<String>,
-    /// The user's own file says that no gates are wanted.
+    /// The user's own file turns gates off.
     pub wants_no_gates: bool,
     /// Prices of tokens from the user's own file, by model or agent.
     pub prices: BTreeMap<String, TokenPrice>,
 }
 
 impl Rules {
-    /// The price of an agent's tokens: that of its model, else that of its name.
+    /// Returns the token price of an agent: of its model, else of its name.
     pub fn price(&self, agent: &str, model: Option<&str>) -> Option<TokenPrice> {
         let of_model = model.and_then(|model| self.prices.get(model));
         of_model.or_else(|| self.prices.get(agent)).copied()
     }
 }
 
-/// Which tasks are taken, and how many at once.
+/// Priority aging, and limits of work in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scheduling {
     pub ageing: PriorityAging,
     pub slots: WipLimits,
 }
 
-/// How sessions go.
+/// The settings of sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
     pub stop_when: Vec<StopWhen>,
     pub at_retry_limit: AtRetryLimit,
     /// A file with the template for prompts.
     pub prompt: Option<String>,
-    /// Who does the work where nobody is named.
+    /// The default agent.
     pub agent: Option<String>,
     pub fallback: Option<AgentFallback>,
     pub conversation: ConversationPolicy,
@@ -82,25 +82,25 @@ impl Default for Loop {
     }
 }
 
-/// What becomes of work that is done, in a project that delivers.
+/// The settings of delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryRules {
-    /// The branch that work is for; the remote's own choice if it is not given.
+    /// The branch that work is for [default: the remote's default branch].
     pub base: Option<String>,
-    /// `origin` if there is one and it is not given.
+    /// The remote [default: `origin`, if there is one].
     pub remote: Option<String>,
-    /// How the names of tasks' branches begin.
+    /// The prefix of task branches.
     pub branch_prefix: String,
-    /// Files that git ignores and a task's worktree has nevertheless.
+    /// Ignored files that a task's worktree also gets.
     pub copy: Vec<String>,
     pub forge: ForgeName,
     pub method: MergeMethod,
     pub draft: bool,
     pub labels: Vec<String>,
     pub reviewers: Vec<String>,
-    /// Whether what the forge checks has to have passed before a merge.
+    /// Whether a merge waits until the forge's checks have passed.
     pub wait_for_checks: bool,
-    /// Whether the forge is asked to merge by itself when its requirements are met.
+    /// Whether the forge merges by itself when its requirements are met.
     pub auto_merge: bool,
     pub delete_branch: bool,
 }
@@ -124,13 +124,13 @@ impl Default for DeliveryRules {
     }
 }
 
-/// Where branches are asked to be merged.
+/// The forge of a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForgeName {
-    /// GitHub if the remote is there, else nowhere.
+    /// GitHub if the remote is there, else none.
     Auto,
     GitHub,
-    /// Branches are all there is.
+    /// No forge: only branches.
     None,
 }
 
@@ -138,28 +138,28 @@ pub enum ForgeName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gatekeeper {
     pub name: String,
-    /// Which agent it is, if that is said.
+    /// The agent, if it is named.
     pub agent: Option<String>,
-    /// What it looks for.
+    /// The instructions for the review.
     pub prompt: String,
     pub model: Option<String>,
 }
 
 /// The role of agents that do the work.
 pub const IMPLEMENTER: &str = "implementer";
-/// The role of agents that review it.
+/// The role of agents that review.
 pub(crate) const GATEKEEPER: &str = "gatekeeper";
 
-/// What is different for tasks of a type, beside their hooks.
+/// The settings of a task type, beside its hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeRules {
-    /// Which agents may work on them, by role.
+    /// The agents that may work on the tasks, by role.
     pub agents: BTreeMap<String, Vec<String>>,
-    /// A task of this type may be complete without any change.
+    /// A task of this type may be complete without a change of files.
     pub no_changes_ok: bool,
 }
 
-/// An agent that a task type names and nobody defines.
+/// An agent that a task type names and no file defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingAgent {
     pub task_type: String,
@@ -168,7 +168,7 @@ pub struct MissingAgent {
 }
 
 impl MissingAgent {
-    /// What to write to have the agent, or another one.
+    /// Returns the change of the configuration that defines the agent, or names another one.
     pub fn remedy(&self) -> String {
         let MissingAgent { task_type, role, agent } = self;
         format!(
@@ -201,12 +201,13 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Who may work on tasks of a type; none if anybody may.
+    /// Returns the agents that may work on tasks of a type; `None` if any may.
     pub fn implementers(&self, kind: &str) -> Option<&[String]> {
         self.types.get(kind)?.agents.get(IMPLEMENTER).map(Vec::as_slice)
     }
 
-    /// Says who works on tasks of a type, which of these agents nobody defines, and what to write; none if anybody may.
+    /// Returns a sentence about the agents for tasks of a type, with the next step; `None` if any agent may work on
+    /// them.
     pub fn implementers_in_words(&self, kind: &str) -> Option<String> {
         let named = self.implementers(kind)?;
         let who = format!("tasks of type `{kind}` are for the implementer {}", quoted(named));
@@ -228,7 +229,7 @@ impl Rules {
         })
     }
 
-    /// Each agent that a task type names and nobody defines.
+    /// Returns each agent that a task type names and no file defines.
     pub fn missing_agents(&self) -> Vec<MissingAgent> {
         let mut missing = Vec::new();
         for (kind, rules) in &self.types {
@@ -244,12 +245,12 @@ impl Rules {
         missing
     }
 
-    /// Whether a task of this type may be complete without any change.
+    /// Returns whether a task of this type may be complete without a change of files.
     pub fn allows_no_changes(&self, kind: Option<&str>) -> bool {
         kind.and_then(|kind| self.types.get(kind)).is_some_and(|rules| rules.no_changes_ok)
     }
 
-    /// The types that `worker` does not work on.
+    /// Returns the types that `worker` does not work on.
     pub fn types_closed_to(&self, worker: &str) -> Vec<String> {
         let is_closed = |kind: &&String| {
             let agents = self.implementers(kind);
@@ -258,7 +259,7 @@ impl Rules {
         self.types.keys().filter(is_closed).cloned().collect()
     }
 
-    /// The gatekeeper of that name: one that is defined, or nothing but the name.
+    /// Returns the gatekeeper of that name. An undefined one has only a name.
     pub fn gatekeeper(&self, name: &str) -> Gatekeeper {
         let defined = self.gatekeepers.iter().find(|gatekeeper| gatekeeper.name == name);
         defined.cloned().unwrap_or_else(|| Gatekeeper {
@@ -269,12 +270,12 @@ impl Rules {
         })
     }
 
-    /// The agents that review tasks of a type; none if any may.
+    /// Returns the agents that review tasks of a type; `None` if any may.
     pub fn reviewers(&self, kind: Option<&str>) -> Option<&[String]> {
         self.types.get(kind?)?.agents.get(GATEKEEPER).map(Vec::as_slice)
     }
 
-    /// The agent of that name, which may do no more than the policy lets it.
+    /// Returns the agent of that name, with at most the permissions that the policy allows.
     pub fn agent(&self, name: &str) -> Result<Settings, NoSuchAgent> {
         let mut settings = match self.agents.iter().find(|settings| settings.name == name) {
             Some(settings) => settings.clone(),
@@ -286,8 +287,8 @@ impl Rules {
         Ok(settings)
     }
 
-    /// The hooks with the switches applied; a switch for a hook that is gone, or that an operator requires,
-    /// means nothing.
+    /// Returns the hooks with the user's switches applied. A switch of a missing hook, or of a gate that a policy
+    /// requires, has no effect.
     pub fn switched(&self, switches: &[(String, bool)]) -> Cow<'_, HookRegistry> {
         if switches.is_empty() {
             return Cow::Borrowed(&self.hooks);

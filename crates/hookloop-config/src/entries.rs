@@ -1,4 +1,4 @@
-//! The parts of the configuration files as they are written: what serde reads, and the schema for editors.
+//! The parts of the configuration files as they are written: the types that serde reads and the schema describes.
 
 pub(crate) mod agents;
 pub(crate) mod delivery;

@@ -1,10 +1,13 @@
-//! Configuration: the project's file, the user's file, policies, and the configuration in effect.
+//! Reads the configuration: the project's file, the user's file, policies, and the configuration in effect.
+//!
+//! This crate opens no log and starts no process. A lower layer only tightens a higher one: policies come first,
+//! then the user's file, then the project's.
 //!
 //! Data, from the bottom up:
 //! - [`clock`], [`ids`]: the time of day, and fresh ids
 //! - [`variables`]: environment variables with a fixed meaning
 //! - [`located`], [`patterns`], [`secret_text`], [`secret_references`]: parts that several files share
-//! - [`paths`]: where a project and its state are
+//! - [`paths`]: the directories of a project and of its state
 //! - [`agents`]: one profile for each known agent, and the settings of a configured one
 //! - [`channels`], [`telemetry`], [`repository`], [`limits`]: settings of notifications, traces, clones, sessions
 //! - [`policy`]: rules of a machine's administrator

@@ -6,17 +6,17 @@ use hookloop_core::cascade::CascadeLimits;
 use hookloop_core::purse::Purse;
 use hookloop_core::session;
 
-/// What ends a run that does not end by itself. The user's are the widest that a project may have.
+/// The limits of sessions. The user's limits are the upper bound for a project.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub cascade: CascadeLimits,
     pub session: session::SessionLimits,
-    /// Of all sessions together.
+    /// The budget of all sessions together.
     pub purse: Purse,
 }
 
 impl Limits {
-    /// What a scope allows that says nothing.
+    /// Returns limits without any bound.
     pub fn boundless() -> Limits {
         let cascade = CascadeLimits { depth: u32::MAX, fan_out: u32::MAX, total: u32::MAX };
         let session = session::SessionLimits {
@@ -35,7 +35,7 @@ impl Limits {
         Limits { cascade, session, purse: Purse::default() }
     }
 
-    /// These limits under a scope that allows `ceiling`: what is wider is what it allows.
+    /// Returns these limits, each at most that of `ceiling`.
     pub fn within(self, ceiling: Limits) -> Limits {
         Limits {
             cascade: self.cascade.within(ceiling.cascade),

@@ -1,4 +1,4 @@
-//! Statements of a configuration file with the line that they are on.
+//! Values of a configuration file, with their line.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,14 +16,14 @@ impl fmt::Display for At {
     }
 }
 
-/// Something that a policy says, and where.
+/// A value of a policy, with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said<T> {
     pub value: T,
     pub at: At,
 }
 
-/// What holds, in a line.
+/// A rule in effect, as one line of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     pub rule: String,

@@ -1,8 +1,8 @@
-//! Where a project is, and where its state lives.
+//! The directories of a project and of its state.
 //!
-//! A project is a directory with `hookloop.yaml`. Its state is in the user's state directory under a
-//! name made from the project's real path: a clone brings none along, and an agent that works in the
-//! repository does not meet it.
+//! A project is a directory with `hookloop.yaml`. Its state is in the user's state directory, under a name made
+//! from the project's real path. So a clone contains no state, and an agent that works in the repository does not
+//! see it.
 
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use hookloop_core::digest::short_sha256_hex;
 use hookloop_core::store_config::TABLES_VERSION;
 
-/// Bytes of the digest in the name of a state directory.
+/// The number of digest bytes in the name of a state directory.
 const KEY_BYTES: usize = 8;
 
 #[derive(Debug, thiserror::Error)]
@@ -34,12 +34,12 @@ pub enum PlaceError {
 pub struct Place {
     /// The directory with `hookloop.yaml`, without symbolic links.
     pub root: PathBuf,
-    /// The directory of its state.
+    /// The directory of the project's state.
     pub state: PathBuf,
 }
 
 impl Place {
-    /// The project that `start` is in.
+    /// Returns the project that contains `start`.
     pub fn find(start: &Path, state_home: &Path) -> Result<Place, PlaceError> {
         let real = start.canonicalize().map_err(|source| io(start, source))?;
         check_text(&real)?;
@@ -53,14 +53,14 @@ impl Place {
         }
     }
 
-    /// The place of a new project whose directory is `root`, a real path.
+    /// Returns the paths of a new project in `root`, a real path.
     pub fn of_new(root: &Path, state_home: &Path) -> Result<Place, PlaceError> {
         check_text(root)?;
         check_text(state_home)?;
         Ok(Place::at(root, state_home))
     }
 
-    /// The place of a project whose directory is `root`, a real path.
+    /// Returns the paths of a project in `root`, a real path.
     pub fn at(root: &Path, state_home: &Path) -> Place {
         let key = short_sha256_hex(root.as_os_str().as_encoded_bytes(), KEY_BYTES);
         let fits = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -69,32 +69,33 @@ impl Place {
         Place { root: root.to_owned(), state: state_home.join(format!("{name}-{key}")) }
     }
 
-    /// The place of a copy that workers of this machine have of a project's repository.
+    /// Returns the paths of a project that workers of this machine cloned.
     pub fn of_copy(state_home: &Path, name: &str) -> Place {
         Place::at(&state_home.join(COPIES).join(name), state_home)
     }
 
-    /// The name of the project that this is a copy of, if it is one.
+    /// Returns the name of the project that workers cloned here, if this is such a clone.
     pub fn copy_of(&self) -> Option<&str> {
         let copies = self.state.parent()?.join(COPIES);
         self.root.strip_prefix(copies).ok()?.iter().next()?.to_str()
     }
 
-    /// The place of a fleet: it has a state and nothing else. Those who share several stores have one for each.
+    /// Returns the paths of a fleet, which has only a state. Each store has its own fleet.
     pub fn of_fleet(state_home: &Path, store: &str) -> Place {
         let key = short_sha256_hex(store, KEY_BYTES);
         let state = state_home.join(format!("_fleet-{key}"));
         Place { root: state.clone(), state }
     }
 
-    /// The places of this user's projects that still have a configuration, those used last first: at most so many.
+    /// Returns the paths of this user's projects that still have a configuration, the most recently used first, at
+    /// most `max`.
     pub fn all(state_home: &Path, max: usize) -> Vec<Place> {
         let entries = std::fs::read_dir(state_home).into_iter().flatten().flatten();
         let mut found: Vec<_> = entries
             .take(STATES_MAX)
             .filter_map(|entry| {
                 let place = Place::at(&root_of(&entry.path())?, state_home);
-                // What names another directory than its own was copied here.
+                // A state that names another directory was copied here.
                 let is_it = place.state == entry.path() && place.config().is_file();
                 is_it.then(|| (used(&place.state), place))
             })
@@ -107,8 +108,8 @@ impl Place {
         self.root.join(FILE_NAME)
     }
 
-    /// The view of a log that is elsewhere. Programs of two versions may work here at once, while one takes the
-    /// other's place: each has the tables that it knows.
+    /// Returns the file of the view of a remote log. Programs of two versions may run at once during an upgrade,
+    /// each with its own tables.
     pub fn view(&self) -> PathBuf {
         self.state.join(format!("view-{TABLES_VERSION}.db"))
     }
@@ -117,13 +118,13 @@ impl Place {
         self.state.join("hookloop.db")
     }
 
-    /// Whether sessions of the project have left their files here.
+    /// Returns whether sessions of the project have left files here.
     pub fn has_sessions(&self) -> bool {
         let entries = std::fs::read_dir(self.state.join(SESSIONS));
         entries.is_ok_and(|mut entries| entries.next().is_some())
     }
 
-    /// Whether the project's log is or was on servers: its view is a file here.
+    /// Returns whether the project's log is or was on servers: its view is a file here.
     pub fn has_remote_view(&self) -> bool {
         let entries = std::fs::read_dir(&self.state).into_iter().flatten().flatten();
         entries.take(STATES_MAX).any(|entry| {
@@ -133,9 +134,9 @@ impl Place {
         })
     }
 
-    /// Makes the state directory, for this user alone; refuses one that others could change.
+    /// Creates the state directory for this user alone. Refuses one that other users could change.
     pub fn prepare(&self) -> Result<(), PlaceError> {
-        // Who can change the directory of all states can put another in this one's place.
+        // A user who can change the directory of all states can replace this one.
         if let Some(home) = self.state.parent().filter(|home| home.exists()) {
             check_own(home, &std::fs::metadata(home).map_err(|source| io(home, source))?)?;
         }
@@ -157,19 +158,20 @@ impl Place {
     }
 }
 
-/// Where copies of repositories are that workers of this machine have, below the directory of all states.
+/// The directory of clones that workers of this machine made, below the directory of all states.
 const COPIES: &str = "_copies";
 
-/// The directory that worktrees of tasks are in, in that of a project's state.
+/// The directory of task worktrees in a project's state.
 pub const WORKTREES: &str = "worktrees";
 
-/// The directory that sessions keep their files in, in that of a project's state.
+/// The directory of sessions' files in a project's state.
 pub const SESSIONS: &str = "sessions";
 
-/// The directory of checkouts that are thrown away.
+/// The directory of temporary checkouts.
 pub const SCRATCH: &str = "scratch";
 
-/// The project whose task has its worktree or scratch checkout at `path`. It is told by where that is, never by what is in it.
+/// Returns the project whose task has its worktree or temporary checkout at `path`. The path decides it, never the
+/// content.
 fn home_of_worktree(path: &Path, state_home: &Path) -> Option<PathBuf> {
     let mut parts = path.strip_prefix(state_home.canonicalize().ok()?).ok()?.components();
     let (project, worktrees, _task) = (parts.next()?, parts.next()?, parts.next()?);
@@ -180,24 +182,24 @@ fn home_of_worktree(path: &Path, state_home: &Path) -> Option<PathBuf> {
     root.join(FILE_NAME).is_file().then_some(root)
 }
 
-/// The project that a state is of.
+/// Returns the project of a state directory.
 fn root_of(state: &Path) -> Option<PathBuf> {
     let note = std::fs::read(state.join(PROJECT)).ok()?;
     Some(PathBuf::from(std::ffi::OsString::from_vec(note)))
 }
 
-/// When something in a state was last added or taken away.
+/// Returns the time at which an entry of a state was last added or removed.
 fn used(state: &Path) -> Option<std::time::SystemTime> {
     std::fs::metadata(state).and_then(|found| found.modified()).ok()
 }
 
-/// States that are looked at when all projects are looked for.
+/// The most states that are searched for projects.
 const STATES_MAX: usize = 10_000;
 
-/// Where a state says whose it is.
+/// The file that names the project of a state.
 const PROJECT: &str = "project";
 
-/// The directory of all projects' states: `$XDG_STATE_HOME/hookloop`, else `~/.local/state/hookloop`.
+/// Returns the directory of all projects' states: `$XDG_STATE_HOME/hookloop`, else `~/.local/state/hookloop`.
 pub fn state_home(xdg: Option<&Path>, home: Option<&Path>) -> Result<PathBuf, PlaceError> {
     let absolute = |path: &&Path| path.is_absolute();
     match (xdg.filter(absolute), home.filter(absolute)) {
@@ -207,7 +209,7 @@ pub fn state_home(xdg: Option<&Path>, home: Option<&Path>) -> Result<PathBuf, Pl
     }
 }
 
-/// Whether a directory is the user's, and nobody else's to write to.
+/// Checks that a directory belongs to the user, and that no other user can write to it.
 fn check_own(path: &Path, found: &std::fs::Metadata) -> Result<(), PlaceError> {
     match found {
         found if found.uid() != rustix::process::geteuid().as_raw() => {
@@ -220,8 +222,7 @@ fn check_own(path: &Path, found: &std::fs::Metadata) -> Result<(), PlaceError> {
     }
 }
 
-/// Refuses a directory whose path is no text: JSON, the configuration of git and the protocols of agents have no
-/// other paths.
+/// Refuses a path that is not valid UTF-8: JSON, the configuration of git and the protocols of agents need text.
 fn check_text(path: &Path) -> Result<(), PlaceError> {
     match path.to_str() {
         Some(_) => Ok(()),

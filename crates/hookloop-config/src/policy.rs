@@ -1,7 +1,7 @@
-//! What an operator decided for a machine, above its users and their projects.
+//! Policies: rules of a machine's administrator, above its users and their projects.
 //!
-//! A policy is a file that neither a user nor a repository can do without: several hold together, and
-//! each only tightens. What it says is kept with its place, so that who is refused something can read why.
+//! Neither a user nor a repository can disable a policy. Several policies apply together, and each only tightens.
+//! Each rule is kept with its place, so that a refusal can name it.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -18,15 +18,15 @@ use crate::secret_references::Book;
 use crate::telemetry::Order;
 use crate::yaml::ConfigError;
 
-/// The policy of a machine: it holds wherever it is there.
+/// The policy of a machine. It applies if the file exists.
 pub const SYSTEM_FILE: &str = "/etc/hookloop/policy.yaml";
 
-/// How the names of a policy's gates begin. No other hook has such a name, nor such a group.
+/// The prefix of a policy's gates. No other hook and no other group has such a name.
 pub(crate) const PREFIX: &str = "policy";
-/// What a policy calls agents that hookloop does not know, or that are started by another command.
+/// The names in a policy for agents that hookloop does not know, or that are started by another command.
 pub(crate) const KINDS: [&str; 3] = ["acp", "command", "scripted"];
 
-/// What a policy does not let happen.
+/// The refusal of an action by a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the policy at {at} does not allow it: {what}")]
 pub struct Forbidden {
@@ -34,48 +34,48 @@ pub struct Forbidden {
     pub what: String,
 }
 
-/// What one file says.
+/// The content of one policy file.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     pub path: PathBuf,
-    /// Patterns of the only projects that may be worked on; all if there is none.
+    /// Patterns of the only projects that are allowed; all if empty.
     pub repositories: Vec<Said<String>>,
-    /// Said if what repositories bring does not count.
+    /// Set if hooks of repositories never run.
     pub no_repository_hooks: Option<At>,
-    /// Digests of repositories' hooks that were agreed to.
+    /// Trusted digests of repositories' hooks.
     pub trust: Vec<Said<String>>,
-    /// Users whose agreements in a project's log count.
+    /// Users whose trust decisions in a project's log count.
     pub trust_from: Vec<Said<String>>,
     pub gates: Vec<Said<Hook>>,
-    /// The widest that anybody may have; without a bound where nothing is said.
+    /// The upper bounds of all limits. A limit that is not set has no bound.
     pub limits: Limits,
-    /// The same as it is written.
+    /// The limits as they are written.
     pub limit_lines: Vec<Said<(String, String)>>,
-    /// The only agents that may be started; all if there is none.
+    /// The only agents that may be started; all if empty.
     pub agents: Vec<Said<String>>,
     pub permissions: Option<Said<Permissions>>,
-    /// Said if work that gates do not pass is never accepted without a person.
+    /// Set if work is never accepted without passing gates unless a person decides it.
     pub no_accepting: Option<At>,
     pub secrets: Book,
-    /// Where traces of sessions go, if anywhere.
+    /// The destination of traces, if it is set.
     pub telemetry: Option<Said<Order>>,
 }
 
-/// All policies that hold.
+/// All policies in effect.
 #[derive(Clone, Debug, Default)]
 pub struct Policies(Arc<[Policy]>);
 
 /// A file that may hold a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyFile {
-    /// It holds if it is there.
+    /// Applies if the file exists.
     System(PathBuf),
-    /// Somebody named it, so it has to be there.
+    /// Was named explicitly, so the file must exist.
     Named(PathBuf),
 }
 
 impl Policies {
-    /// All of these policies hold together.
+    /// Combines policies. All of them apply.
     pub fn new(policies: Vec<Policy>) -> Policies {
         Policies(policies.into())
     }
@@ -88,7 +88,7 @@ impl Policies {
         self.0.is_empty()
     }
 
-    /// Whether the project at `root`, a real path, may be worked on; a worker knows where it cloned it from.
+    /// Checks whether the project at `root`, a real path, is allowed. A worker also knows the URL of its clone.
     pub fn check_project(&self, root: &Path, cloned_from: Option<&str>) -> Result<(), Forbidden> {
         for policy in self.list() {
             let matches = |said: &Said<String>| is_project(&said.value, root, cloned_from);
@@ -103,23 +103,23 @@ impl Policies {
         Ok(())
     }
 
-    /// Where it says that what repositories bring does not count, if it does not.
+    /// Returns the place that forbids hooks of repositories, if there is one.
     pub fn no_repository_hooks(&self) -> Option<&At> {
         self.list().iter().find_map(|policy| policy.no_repository_hooks.as_ref())
     }
 
-    /// Where a repository's hooks were agreed to, if they were.
+    /// Returns the place that trusts these hooks of a repository, if there is one.
     pub fn trusts(&self, digest: &str) -> Option<&At> {
         let said = self.list().iter().flat_map(|policy| &policy.trust);
         said.into_iter().find(|said| said.value == digest).map(|said| &said.at)
     }
 
-    /// Whether agreements in a project's log may count.
+    /// Returns whether trust decisions in a project's log may count.
     pub fn has_trust_from(&self) -> bool {
         self.list().iter().any(|policy| !policy.trust_from.is_empty())
     }
 
-    /// Whether the agreements of `actor` in a project's log count.
+    /// Returns whether the trust decisions of `actor` in a project's log count.
     pub fn trusts_from(&self, actor: &str) -> bool {
         let mut said = self.list().iter().flat_map(|policy| &policy.trust_from);
         said.any(|said| said.value == actor)
@@ -129,12 +129,12 @@ impl Policies {
         self.list().iter().any(|policy| !policy.trust.is_empty())
     }
 
-    /// Gates that nobody switches off.
+    /// Returns the required gates, which cannot be disabled.
     pub fn gates(&self) -> impl Iterator<Item = &Said<Hook>> {
         self.list().iter().flat_map(|policy| &policy.gates)
     }
 
-    /// The refusal for who wants to switch a hook, if it is a policy's.
+    /// Refuses to enable or disable a hook that a policy requires.
     pub fn check_switch(&self, name: &str) -> Result<(), Forbidden> {
         match self.gates().find(|gate| gate.value.name == name) {
             Some(gate) => {
@@ -145,13 +145,13 @@ impl Policies {
         }
     }
 
-    /// The widest limits of all.
+    /// Returns the upper bounds of all policies together.
     pub fn limits(&self) -> Limits {
         let narrower = |limits: Limits, policy: &Policy| limits.within(policy.limits);
         self.list().iter().fold(Limits::boundless(), narrower)
     }
 
-    /// Whether a session may have these limits: one that began before may have had more.
+    /// Checks the limits of a session, which may have begun before the policy changed.
     pub fn check_limits(&self, limits: session::SessionLimits) -> Result<(), Forbidden> {
         let is_wider = |policy: &&Policy| limits.within(policy.limits.session) != limits;
         match self.list().iter().find(is_wider) {
@@ -164,23 +164,23 @@ impl Policies {
         }
     }
 
-    /// The most that an agent may do without being asked.
+    /// Returns the most permissions that an agent may have.
     pub fn permissions(&self) -> Option<&Said<Permissions>> {
         let said = self.list().iter().filter_map(|policy| policy.permissions.as_ref());
         said.min_by_key(|said| said.value)
     }
 
-    /// Where it says that `at_retry_limit: accept` does not count, if it does not.
+    /// Returns the place that forbids `at_retry_limit: accept`, if there is one.
     pub fn no_accepting(&self) -> Option<&At> {
         self.list().iter().find_map(|policy| policy.no_accepting.as_ref())
     }
 
-    /// Whether an agent may be started as it is.
+    /// Checks whether an agent may be started with its settings.
     pub fn check_agent(&self, settings: &Settings) -> Result<(), Forbidden> {
         self.list().iter().try_for_each(|policy| policy.check_agent(settings))
     }
 
-    /// Whether it may be allowed as much as somebody asks for.
+    /// Checks whether these permissions are allowed.
     pub fn check_permissions(&self, wanted: Permissions) -> Result<(), Forbidden> {
         match self.permissions() {
             Some(most) if wanted > most.value => {
@@ -192,14 +192,14 @@ impl Policies {
         }
     }
 
-    /// Everything that holds, in the order of the files.
+    /// Returns all rules in effect, in the order of the files.
     pub fn lines(&self) -> Vec<Line> {
         self.list().iter().flat_map(Policy::lines).collect()
     }
 }
 
 impl PolicyFile {
-    /// Where it is; none if it need not be there and is not.
+    /// Returns the path of the file; `None` if it is optional and does not exist.
     pub(crate) fn present(&self) -> Result<Option<PathBuf>, ConfigError> {
         let (PolicyFile::System(path) | PolicyFile::Named(path)) = self;
         let wrong = |message: String| ConfigError {
@@ -210,7 +210,7 @@ impl PolicyFile {
         };
         let real = match path.canonicalize() {
             Ok(real) => real,
-            // One that can't be looked for may be there.
+            // A file that cannot be looked up may exist.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => match self {
                 PolicyFile::System(_) if path.symlink_metadata().is_err() => return Ok(None),
                 _ => return Err(wrong(error.to_string())),
@@ -242,7 +242,7 @@ impl Policy {
         };
         let forbidden = |what: String| Err(Forbidden { at: most.at.clone(), what });
         let permissions = most.value.name();
-        // What it does is up to a program that hookloop does not know, so the operator has to name it.
+        // An unknown program decides its own actions, so the administrator has to name its kind.
         if KINDS.contains(&kind) && !is_named {
             return forbidden(format!(
                 "nobody can hold the agent `{name}` ({kind}) to `permissions: {permissions}`, and `agents` does not name `{kind}`"
@@ -298,7 +298,7 @@ impl Policy {
     }
 }
 
-/// What an agent is: one that hookloop knows, if it is started as that is, else what speaks to it.
+/// Returns the kind of an agent: the known agent if it is started by its own command, else its protocol.
 fn kind(settings: &Settings) -> &'static str {
     let known = settings.known().filter(
         |known| matches!(&settings.program, Program::Words(words) if words == known.program),

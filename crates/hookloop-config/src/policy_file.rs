@@ -1,4 +1,4 @@
-//! The policy of an operator as it is written.
+//! `policy.yaml`: the policy of an administrator.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::patterns::glob;
 use crate::policy::{KINDS, PREFIX, Policies, Policy, PolicyFile};
 use crate::yaml::{Complaint, ConfigError, check_version, from_yaml, read};
 
-/// Entries of a list.
+/// The most entries of a list.
 const LIST_MAX: usize = 1_024;
 
 /// `policy.yaml`: what holds on a machine, whatever its users and their projects say.
@@ -90,7 +90,7 @@ struct Gates {
     before_merge: Option<Vec<Entry>>,
 }
 
-/// Where limits are: what was read has no places.
+/// The places of limits, which the values do not have.
 #[derive(Default, Deserialize)]
 struct Places {
     #[serde(default)]
@@ -114,7 +114,7 @@ pub fn schema() -> serde_json::Value {
     schemars::schema_for!(File).to_value()
 }
 
-/// Reads a policy; `number` is its place among several.
+/// Reads a policy. `number` is its position among several.
 fn parse(text: &str, path: &Path, number: usize) -> Result<Policy, Complaint> {
     let file: File = from_yaml(text)?;
     check_version(&file.version)?;
@@ -204,7 +204,7 @@ fn check_digest(digest: &Spanned<String>) -> Result<(), Complaint> {
     }
 }
 
-/// The points at which a policy can require gates, as a list in a sentence.
+/// Returns the points at which a policy can require gates, as a list in a sentence.
 fn required_points() -> String {
     let names: Vec<String> =
         Point::required_names().into_iter().map(|name| format!("`{name}`")).collect();
@@ -214,7 +214,7 @@ fn required_points() -> String {
     }
 }
 
-/// The gates of a policy, by names that nobody else has, and where they are.
+/// Returns the gates of a policy, under names that no other file can use, with their places.
 fn gates(points: Points, number: usize) -> Result<Vec<(Hook, Location)>, Complaint> {
     for (Spanned { value: name, referenced: at, .. }, _) in &points.0 {
         if !name.parse().is_ok_and(|point: Point| point.can_be_required()) {
@@ -236,7 +236,7 @@ fn gates(points: Points, number: usize) -> Result<Vec<(Hook, Location)>, Complai
     for hook in hooks.list() {
         let found = places.iter().find(|(name, _)| *name == hook.name);
         let at = found.map_or(Location::UNKNOWN, |(_, at)| *at);
-        // Who reviews and what they are told is up to projects.
+        // Projects define their reviewers and the instructions for them.
         if matches!(hook.handler, HookHandler::Gatekeepers { .. }) {
             let message = "a policy's gate is no review by gatekeepers: projects define those";
             return Err(Complaint::new(at, message));

@@ -1,4 +1,4 @@
-//! `hookloop.yaml`, read strictly: what is not known is an error with its line.
+//! `hookloop.yaml`, read strictly: an unknown key is an error with its line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,21 +21,21 @@ use crate::entries::{agents, delivery, scheduling};
 use crate::user::{StoreName, User};
 use crate::yaml::{Complaint, ConfigError, check_version, from_yaml, read, read_bytes, read_word};
 
-/// What a project's file says.
+/// The content of a project's file.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub rules: Rules,
-    /// The project's name among those who share a store.
+    /// The project's name in a shared store.
     pub project: Option<ProjectName>,
     pub store: StoreName,
 }
 
-/// Reads a project's file, under what the user has of hooks and limits.
+/// Reads a project's file, within the hooks and limits of the user.
 pub fn settings(path: &Path, user: &User) -> Result<Settings, ConfigError> {
     read(path, |text| parse(text, user))
 }
 
-/// Reads a project's file from its bytes; `path` is what complaints call it.
+/// Reads a project's file from its bytes. Errors name `path`.
 pub fn settings_from(path: &Path, bytes: &[u8]) -> Result<Settings, ConfigError> {
     read_bytes(path, bytes, |text| parse(text, &User::default()))
 }
@@ -89,7 +89,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     if delivery.is_some() && !is_listed {
         add_default_submission(&mut hooks)?;
     }
-    // The user's definition of an agent replaces the project's.
+    // A project cannot redefine an agent of the user.
     let is_theirs =
         |agent: &crate::agents::Settings| user.agents.iter().all(|own| own.name != agent.name);
     let agents = user.agents.iter().cloned().chain(of_project.into_iter().filter(is_theirs));
@@ -151,7 +151,7 @@ fn add_default_submission(hooks: &mut HookRegistry) -> Result<(), Complaint> {
     Ok(())
 }
 
-/// What editors need to complete a project's file: a JSON Schema.
+/// Returns the JSON Schema of a project's file, for editors.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(File).to_value()
 }

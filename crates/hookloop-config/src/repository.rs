@@ -1,11 +1,11 @@
 //! The repository of a project that a worker clones.
 
-/// Where a project's repository is, and how much of it is wanted.
+/// The repository of a project, and the part of it that is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     pub url: String,
-    /// The remote's own choice if it is not given.
+    /// The branch [default: the remote's default branch].
     pub branch: Option<String>,
-    /// So many of its last commits; all of them if it is not given.
+    /// The number of latest commits to fetch [default: all].
     pub depth: Option<u32>,
 }

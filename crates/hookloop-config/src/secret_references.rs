@@ -1,4 +1,4 @@
-//! Secrets by reference: where the value of each is found, and for which projects.
+//! Secrets by reference: the source of each value, and the projects that may use it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,19 @@ use hookloop_core::id::ProjectName;
 use crate::located::{At, Line};
 use crate::patterns::is_project;
 
-/// Secrets that one file may name.
+/// The most secrets that one file may name.
 pub(crate) const SECRETS_MAX: usize = 1_024;
 
-/// The project that stands for all.
+/// The name that stands for all projects.
 pub(crate) const EVERY: &str = "*";
 
-/// Where a secret is.
+/// The source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// In a variable of the environment that the program was started with.
+    /// A variable of the environment in which the program was started.
     Env(String),
     File(PathBuf),
-    /// What a program prints. No shell is between.
+    /// The output of a program, started without a shell.
     Command(Vec<String>),
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Reference {
         match self {
             Reference::Env(name) => write!(f, "variable {name}"),
             Reference::File(path) => write!(f, "file {}", path.display()),
-            // Arguments are nobody's business.
+            // Arguments may be confidential, so they are not shown.
             Reference::Command(argv) => write!(f, "command {}", argv.first().map_or("", |a| a)),
         }
     }
@@ -59,7 +59,7 @@ impl Book {
         self.0.iter().map(line).collect()
     }
 
-    /// What is there for a project, the closest first.
+    /// Returns the secrets of a project, the most specific first.
     pub fn of_project<'a>(&'a self, whose: &Whose<'a>) -> impl Iterator<Item = &'a Entry> {
         let is_close = |entry: &&Entry| entry.project != EVERY && whose.is(&entry.project);
         let close = self.0.iter().filter(is_close).collect::<Vec<_>>();
@@ -67,7 +67,7 @@ impl Book {
     }
 }
 
-/// Whose secrets are looked for.
+/// The project whose secrets are looked up.
 #[derive(Clone, Copy, Debug)]
 pub struct Whose<'a> {
     pub name: Option<&'a ProjectName>,

@@ -1,4 +1,4 @@
-//! Texts that others must not see: where they are found, and how they are kept out of what is said.
+//! Texts that must stay secret: their sources, and a type that does not print them.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use hookloop_core::redact::SHORTEST_SECRET;
 
-/// The longest that is read.
+/// The longest text that is read.
 const LENGTH_MAX: usize = 4096;
 
-/// A text that lets its reader in somewhere.
+/// A text that grants access.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -39,7 +39,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Where a text is to be found.
+/// The source of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given {
     Text(Secret),
@@ -48,7 +48,7 @@ pub enum Given {
 }
 
 impl Given {
-    /// The text, or why there is none.
+    /// Returns the text, or the reason why there is none.
     pub fn find(&self, environment: &[(OsString, OsString)]) -> Result<Secret, String> {
         let (text, place) = match self {
             Given::Text(text) => return Ok(text.clone()),
@@ -66,7 +66,7 @@ impl Given {
             }
         };
         let text = text.trim();
-        // A shorter one would be found everywhere, and so could not be kept out of what is said.
+        // A shorter text would occur everywhere, so it could not be removed from messages.
         match (SHORTEST_SECRET..=LENGTH_MAX).contains(&text.len()) {
             true => Ok(Secret(text.to_owned())),
             false => Err(format!("{place} has none of {SHORTEST_SECRET} to {LENGTH_MAX} bytes")),

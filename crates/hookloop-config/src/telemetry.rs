@@ -5,23 +5,23 @@ use std::path::PathBuf;
 
 use crate::secret_text::Given;
 
-/// What the user's own file says.
+/// The settings of the user's own file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
     pub is_off: bool,
     pub endpoint: Option<String>,
     pub headers: Vec<(String, Given)>,
     pub service_name: Option<String>,
-    /// Certificates to trust, instead of the usual ones.
+    /// Certificates to trust instead of the default ones.
     pub ca: Option<PathBuf>,
     pub content: bool,
 }
 
-/// What a policy says.
+/// The settings of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order {
     pub is_off: bool,
-    /// The only one.
+    /// The only allowed endpoint.
     pub endpoint: Option<String>,
     pub no_content: bool,
 }
@@ -36,13 +36,13 @@ impl fmt::Display for Order {
     }
 }
 
-/// Whether something can be sent to a URL.
+/// Checks whether a URL can be an endpoint.
 pub fn check_endpoint(url: &str) -> Result<(), String> {
     let wrong = "this is not a URL such as http://127.0.0.1:4318".to_owned();
     let Ok(uri) = url.parse::<http::Uri>() else { return Err(wrong) };
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
     match uri.authority() {
-        // What is wrong with it is told without it: it may let others in.
+        // The error does not repeat the URL, which may grant access.
         Some(authority) if authority.as_str().contains('@') => {
             Err("a URL has no password here: use headers".to_owned())
         }

@@ -1,9 +1,8 @@
-//! The user's own configuration: hooks and limits for every project, which stores there are, and who one
-//! is to them.
+//! The user's own configuration: hooks and limits for every project, stores and their credentials.
 //!
-//! A project adds hooks and tightens limits; it takes none of the user's hooks away and widens nothing.
-//! A repository may name a store, but not how to get in, nor that it may be unsafe; and one that is
-//! not on this machine must be listed here before a repository's word leads anyone to it.
+//! A project adds hooks and tightens limits. It removes none of the user's hooks and widens nothing. A repository
+//! may name a store, but neither its credentials nor that it may be unsafe. A store on another machine must be
+//! listed here before a repository can name it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,13 +24,13 @@ use crate::repository::Source;
 use crate::secret_references::Book;
 use crate::telemetry::Wish;
 
-/// Where a project's log is.
+/// The location of a project's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StoreName {
-    /// In a file on this machine.
+    /// A file on this machine.
     #[default]
     Sqlite,
-    /// On NATS servers: URLs with commas between.
+    /// NATS servers: URLs, separated by commas.
     Nats(String),
 }
 
@@ -64,7 +63,7 @@ impl fmt::Display for StoreName {
     }
 }
 
-/// Who chose the store.
+/// The source of the store's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedBy {
     /// The user, by `HOOKLOOP_STORE`.
@@ -73,32 +72,32 @@ pub enum NamedBy {
     Repository,
 }
 
-/// The user's configuration; empty where there is no file.
+/// The user's configuration; empty without a file.
 #[derive(Clone, Debug, Default)]
 pub struct User {
     pub path: PathBuf,
     /// Hooks that run in every project.
     pub hooks: Vec<Hook>,
-    /// The widest that a project may have.
+    /// The upper bound for a project's limits.
     pub limits: Limits,
     pub agents: Vec<Settings>,
-    /// Who does the work where neither the command line nor the project names anybody.
+    /// The default agent, if neither the command line nor the project names one.
     pub agent: Option<String>,
-    /// What happens when gates have sent the agent back as often as they may.
+    /// The action at the retry limit of gates.
     pub at_retry_limit: AtRetryLimit,
-    /// No gates are wanted: work that no gate proved releases its dependents.
+    /// Gates are turned off: work that no gate proved releases its dependents.
     pub wants_no_gates: bool,
     /// Prices of tokens, by model or agent.
     pub prices: BTreeMap<String, TokenPrice>,
-    /// Where secrets are.
+    /// References to secrets.
     pub secrets: Book,
-    /// What is above the user.
+    /// The policies above the user.
     pub policy: Policies,
-    /// How the user is told of what needs a human.
+    /// The channels for notifications.
     pub channels: Vec<Channel>,
-    /// What workers on this machine work on, by name.
+    /// The projects that workers on this machine serve, by name.
     pub projects: BTreeMap<String, ProjectRules>,
-    /// Where traces of sessions go.
+    /// The destination of traces.
     pub telemetry: Wish,
     /// The proxy and certificates of requests.
     pub network: UserNetwork,
@@ -110,16 +109,16 @@ pub struct User {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectRules {
     pub home: ProjectHome,
-    /// Its share of a worker's hands, against that of others.
+    /// The project's share of a worker's slots, relative to other projects.
     pub weight: u32,
 }
 
-/// Where a project is.
+/// The location of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProjectHome {
-    /// In a directory of the user's.
+    /// A directory of the user.
     Here(PathBuf),
-    /// In a repository of which workers have a copy of their own.
+    /// A repository that workers clone.
     Repository(Source),
 }
 
@@ -134,14 +133,14 @@ pub struct Unlisted {
 }
 
 impl User {
-    /// The user as the policies let them be.
+    /// Returns the configuration within the limits of the policies.
     #[must_use]
     pub fn under(self, policy: Policies) -> User {
         User { limits: self.limits.within(policy.limits()), policy, ..self }
     }
 
-    /// Where workers of this machine cloned the project from, by the user's own word: what a copy says of itself does not
-    /// count.
+    /// Returns the URL that workers of this machine cloned the project from, by the user's configuration. A clone's
+    /// own statement does not count.
     pub fn cloned_from(&self, place: &Place) -> Option<&str> {
         match &self.projects.get(place.copy_of()?)?.home {
             ProjectHome::Repository(source) => Some(&source.url),
@@ -149,7 +148,8 @@ impl User {
         }
     }
 
-    /// How to reach `urls`. A repository leads nobody to a machine that the user does not know.
+    /// Returns how to reach `urls`. A repository cannot lead to a server that the user has not listed, unless it is
+    /// on this machine.
     pub fn access(&self, urls: &str, named_by: NamedBy) -> Result<NatsAccess, Unlisted> {
         let urls_set = |urls: &str| {
             urls.split(',').map(str::to_owned).collect::<std::collections::BTreeSet<_>>()

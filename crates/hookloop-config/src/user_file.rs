@@ -197,7 +197,7 @@ struct Entry {
     durability: Option<Spanned<String>>,
 }
 
-/// The one word that `gates` may have.
+/// The only valid word of `gates`.
 struct NoGates;
 
 impl FromStr for NoGates {
@@ -287,7 +287,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
     })
 }
 
-/// What editors need to complete the user's file: a JSON Schema.
+/// Returns the JSON Schema of the user's file, for editors.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(File).to_value()
 }
@@ -308,7 +308,8 @@ fn read_projects(
     Ok(projects)
 }
 
-/// The user's file: `$XDG_CONFIG_HOME/hookloop/config.yaml`, else `~/.config/hookloop/config.yaml`.
+/// Returns the path of the user's file: `$XDG_CONFIG_HOME/hookloop/config.yaml`, else
+/// `~/.config/hookloop/config.yaml`.
 pub fn user_file(xdg: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
     let absolute = |path: &&Path| path.is_absolute();
     let base = xdg.filter(absolute).map(Path::to_owned);

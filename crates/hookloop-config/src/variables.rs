@@ -7,8 +7,8 @@ pub const BASE: [&str; 8] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "US
 pub const LOG_SELECTORS: [&str; 4] =
     ["HOOKLOOP_STORE", "HOOKLOOP_POLICY", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
 
-/// Tells programs that nobody sits in front of them.
+/// Tells programs that no person is watching.
 pub const CI_VARIABLE: &str = "CI";
 
-/// What tells a process which span it works in (W3C Trace Context).
+/// Names the span that a process belongs to (W3C Trace Context).
 pub const TRACE_PARENT: &str = "TRACEPARENT";

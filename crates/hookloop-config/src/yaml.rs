@@ -17,7 +17,7 @@ const MAX_NODES: usize = 20_000;
 /// The longest name of a hook or workflow.
 pub(crate) const NAME_MAX: usize = 64;
 
-/// What is wrong, and where.
+/// A mistake in a file, with its place.
 #[derive(Debug, thiserror::Error)]
 pub struct ConfigError {
     pub path: PathBuf,
@@ -48,7 +48,7 @@ impl Complaint {
     }
 }
 
-/// Reads `path` within the limits that hold for every file of ours.
+/// Reads `path` within the limits of all configuration files.
 pub(crate) fn read<T>(
     path: &Path,
     parse: impl FnOnce(&str) -> Result<T, Complaint>,
@@ -61,7 +61,7 @@ pub(crate) fn read<T>(
     };
     let file = std::fs::File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
-    // What is longer is not read to its end, whatever length the file claims to have.
+    // The limit holds even if the file is longer than it claims.
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
     read_bytes(path, &bytes, parse)
 }
@@ -90,18 +90,18 @@ pub(crate) fn read_bytes<T>(
     })
 }
 
-/// Where a complaint is about the file as a whole.
+/// The place of a complaint about the whole file.
 const BEGINNING: (u64, u64) = (1, 1);
 
-/// The line and column that follow `before`.
+/// Returns the line and column after `before`.
 fn place_of(before: &[u8]) -> (u64, u64) {
     let line = before.split(|byte| *byte == b'\n').next_back().unwrap_or_default();
     let lines = before.iter().filter(|byte| **byte == b'\n').count();
     (lines as u64 + 1, String::from_utf8_lossy(line).chars().count() as u64 + 1)
 }
 
-/// Keys that no repository's file may have, with the reason. They are not among the keys of `File`, so no list of keys
-/// names them.
+/// Keys that no repository's file may have, with the reason. They are not keys of `File`, so no list of keys names
+/// them.
 pub(crate) const REFUSED_KEYS: [(&str, &str); 4] = [
     (
         "secrets",
@@ -126,10 +126,10 @@ pub(crate) const REFUSED_KEYS: [(&str, &str); 4] = [
 /// A key that only the top level of a repository's file has.
 const TOP_LEVEL_KEY: &str = "task_types";
 
-/// How alike two keys are, from 0 to 1, for one to be suggested in place of the other.
+/// The similarity, from 0 to 1, from which one key is suggested for another.
 const ALIKE: f64 = 0.8;
 
-/// Describes a key that is not known, by the keys that are allowed in its place.
+/// Returns a message about an unknown key, with the allowed keys.
 fn unknown_key(key: &str, allowed: &[&str]) -> String {
     let refused = REFUSED_KEYS.iter().find(|(refused, _)| *refused == key);
     if let Some((_, reason)) = refused.filter(|_| allowed.contains(&TOP_LEVEL_KEY)) {
@@ -145,7 +145,7 @@ fn unknown_key(key: &str, allowed: &[&str]) -> String {
     }
 }
 
-/// Reads YAML strictly: no anchors, nothing unknown, nothing deep.
+/// Reads YAML strictly: without anchors, unknown keys and deep nesting.
 pub(crate) fn from_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Complaint> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -185,7 +185,7 @@ pub(crate) fn check_version(version: &Spanned<u64>) -> Result<(), Complaint> {
     }
 }
 
-/// Reads one word of the file as what it stands for.
+/// Parses one word of the file.
 pub(crate) fn read_word<T>(word: Spanned<String>) -> Result<T, Complaint>
 where
     T: std::str::FromStr<Err: fmt::Display>,
@@ -193,7 +193,7 @@ where
     word.value.parse().map_err(|error| Complaint::new(word.referenced, error))
 }
 
-/// A parser's complaint in the words of someone who writes YAML.
+/// Returns a parser's complaint in the words of a YAML author.
 fn in_plain_words(message: &str) -> String {
     let known = [
         ("invalid i32", "a whole number belongs here"),

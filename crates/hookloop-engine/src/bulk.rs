@@ -1,9 +1,8 @@
-//! Tasks by the million, in and out, as JSON lines.
+//! Imports and exports tasks as JSON lines, by the million.
 //!
-//! An import reads its input twice: first to know, before anything is stored, that every line is a
-//! task and that the graph is whole and has no cycle; then task by task, dependencies first, in
-//! batches. Tasks that are there already are passed over, so an import that was cut short is
-//! finished by running it again.
+//! An import reads its input twice. The first pass checks every line, and that the graph is complete and has no
+//! cycle, before anything is stored. The second pass stores the tasks in batches, dependencies first. Existing
+//! tasks are skipped, so running an interrupted import again completes it.
 
 mod line;
 mod outline;

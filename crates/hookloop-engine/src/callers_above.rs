@@ -1,4 +1,4 @@
-//! The hooks and agents that this process is below, and the cause that they hand to their commands.
+//! The hooks and agents that this process runs below, and the cause that they pass to their commands.
 
 use std::ffi::OsString;
 use std::path::Path;

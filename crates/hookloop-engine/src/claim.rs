@@ -1,4 +1,11 @@
-//! Taking a task: the most urgent first, and not all the same one.
+//! Claims of ready tasks, the most urgent first.
+//!
+//! A task whose holder fell silent comes before all others. Within a priority the oldest task is the most urgent,
+//! so only the first task of each priority is compared.
+//!
+//! Claimants of one process avoid each other's choice (`sought`). Claimants of several processes pick among more
+//! tasks after each conflict (`spread`). The claim is one event on the task's subject, so the log decides between
+//! them.
 
 use std::fmt;
 use std::time::Duration;

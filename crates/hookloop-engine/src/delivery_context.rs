@@ -1,4 +1,4 @@
-//! The repository and the forge of a project, ready to be worked with.
+//! The repository and the forge of a project, opened for delivery.
 
 use std::ffi::OsString;
 

@@ -1,8 +1,11 @@
 //! One dispatcher at a time for a project that many machines share.
 //!
-//! Whoever dispatches, each action takes effect once: the cursor's version sees to that, not this.
-//! That there is one is a matter of economy, since rivals would waste each other's batches. So its
-//! place is held by signs of life alone, and taken over when an observer has seen none for a while.
+//! The cursor's version makes each action take effect once, whichever process dispatches. A single dispatcher only
+//! saves work: two would waste each other's batches. So its seat is held by heartbeats alone, and another process
+//! takes it after it has seen none for the whole lease.
+//!
+//! An observer has to watch a whole lease itself. Therefore a second process watches the dispatcher, a third
+//! watches the second, and all others watch the third.
 
 use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;

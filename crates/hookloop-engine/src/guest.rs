@@ -1,10 +1,13 @@
-//! Guests: agents that hookloop did not start. They come by tools (MCP) or by hooks of their own, and take the
-//! turns of a session that is performed between their visits.
+//! External sessions: agents that hookloop did not start.
 //!
-//! - [`desk`]: what an agent can ask for by tools; `bound`: the same where a session started the agent
-//! - `words`: what is asked there, and answered; `iterate`: a loop that its agent leads
-//! - [`native`]: what an agent's own hooks come to
-//! - `visited`: a session of a guest, while it is performed; `baseline`: the files when its turn began
+//! Such an agent calls hookloop by MCP tools or by its own hooks. Its session is performed between two calls:
+//! `Driver::advance` performs steps until the agent's turn, and the next call ends that turn. Between two calls the
+//! session exists only in the log.
+//!
+//! - [`desk`]: the requests that an agent can make by tools; `bound`: those of an agent that a session started
+//! - `words`: the types of requests and answers; `iterate`: a loop that its agent leads
+//! - [`native`]: the calls of an agent's own hooks
+//! - `visited`: an external session while it is performed; `baseline`: the files at the start of its turn
 
 mod baseline;
 mod bound;

@@ -1,7 +1,7 @@
-//! What needs a human, and what people decide about it.
+//! Problems that need a person, and the decisions about them.
 //!
-//! A decision names the problem by its key and is stored only while that problem stands, so of two people one decides.
-//! Only a person decides: [`hookloop_core::authority`] refuses every other actor.
+//! A decision names the problem by its key and is stored only while that problem stands, so of two people one
+//! decides. Only a person decides: [`hookloop_core::authority`] refuses every other actor.
 
 pub mod decision_record;
 

@@ -1,4 +1,4 @@
-//! Where a project's log is kept, and how it is opened there.
+//! The location of a project's log, and how the log is opened there.
 
 use std::ffi::OsString;
 use std::net::IpAddr;

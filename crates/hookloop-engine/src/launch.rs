@@ -1,4 +1,5 @@
-//! A session from where it is to its end, with all that it needs around it.
+//! Runs a session to its end or its next pause, with everything around it: agents, hooks, traces and the stop
+//! signal.
 
 use std::path::{Path, PathBuf};
 

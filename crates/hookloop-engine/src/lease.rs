@@ -1,9 +1,10 @@
-//! Whether a holder is still there, judged by silence that this process observed itself.
+//! Detects silent holders by observation.
 //!
-//! Clocks of others are never looked at: what counts is that nothing changed between two looks that
-//! are a whole lease apart by this process's own clock. Who looks for the first time knows nothing. A look takes
-//! time, and this process may be stopped in the middle of it: silence lasts from the end of the first look to the
-//! beginning of the last.
+//! A lease is over if nothing changed between two looks that are a whole lease apart by this process's own clock.
+//! Clocks of other machines are never read. The first look proves nothing.
+//!
+//! A look takes time, and this process may be stopped in the middle of it. So silence lasts from the end of the
+//! first look to the beginning of the last.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};

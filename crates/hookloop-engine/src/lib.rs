@@ -1,30 +1,35 @@
-//! Makes things happen: commands in, events out, reactions run.
+//! Runs commands, reactions, sessions and deliveries: commands in, events out.
 //!
-//! - [`kept`]: where a project's log is kept, and how it is opened there
-//! - [`caller`]: the actor that gives commands, and whether it is a person
-//! - [`project`]: the one door for commands
-//! - [`work`]: a command and what follows from it, as one batch
-//! - [`session`]: the loop: sessions, gates, receipts
-//! - [`delivery`]: from finished work to a branch that is merged
-//! - `integrity`: what a person decides about a log that is damaged
-//! - [`inbox`]: what needs a human, and what people decide about it
-//! - [`guest`]: agents that come by themselves: by tools, or by hooks of their own
-//! - [`delivery`]: how finished work gets into the branch that it is for
-//! - [`gate_agreement`]: the gates that a person agreed to, kept for each branch of a repository
-//! - [`react`]: the hooks an event has, and what they ask for
-//! - [`run`]: hooks that start something, and the batch that records it
+//! The engine never prints: the program shows its results. The modules, from bottom to top:
+//!
+//! - [`error`], [`command_outcome`]: errors and outcomes of commands
+//! - [`user_database`]: the name of the user in the system's database
+//! - `sought`, `spread`: claims in flight in this process, and how contended claims were recently
+//! - [`caller`]: the actor of a command, and whether it is a person
+//! - `callers_above`: the hooks and agents that this process runs below
+//! - [`work`]: a command and its reactions as one batch
+//! - [`react`]: the hooks of an event, and the actions that they request
+//! - [`kept`]: the location of a project's log
+//! - [`project`]: the entry for all commands
+//! - [`bulk`]: imports and exports of tasks as JSON lines
+//! - [`claim`]: claims of ready tasks, the most urgent first
+//! - [`schedules`]: recurring tasks
+//! - [`lease`], [`lifeline`]: detection of silent holders, and this process's own heartbeats
+//! - [`seat`]: leader leases
+//! - [`gate_agreement`]: the trusted gates of each branch
+//! - `integrity`: decisions of a person about a damaged log
+//! - `session_history`, [`session_record`]: a session's events, and its timeline
+//! - [`delivery_context`], `protected_files`: repository and forge of a project, and the files of its gates
+//! - [`dispatcher`]: one dispatcher at a time among many machines
+//! - [`reactions`]: the right of one process to run the hooks of due events
+//! - [`session`]: the loop: turns, gates, receipts, submissions
+//! - [`delivery`]: delivery steps, reviews and the merge train
+//! - [`inbox`]: problems that need a person, and their decisions
 //! - [`dispatch`]: reactions and workflows that were left for later
-//! - [`claim`]: taking a task, the most urgent first
-//! - [`schedules`]: tasks that come again
-//! - `spread`: how contended claims were of late
-//! - [`lease`]: whether a holder is still there; [`lifeline`]: that this process is
-//! - [`seat`]: a place that one process at a time has
-//! - [`reactions`]: which process runs the hooks of due events
-//! - [`dispatcher`]: one dispatcher at a time, on one of many machines
-//! - [`process`]: runs a hook's process, and ends all that it started; `ancestry`: the projects of keepers above this process
-//! - [`bulk`]: tasks by the million, in and out
+//! - [`guest`]: external sessions: agents that hookloop did not start
+//! - [`launch`]: a session with everything around it, to its end
 //!
-//! The engine never prints.
+//! [`store`] re-exports the parts of lower crates that callers of the engine use.
 
 pub mod bulk;
 pub mod caller;

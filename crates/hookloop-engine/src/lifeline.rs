@@ -1,7 +1,7 @@
-//! Signs of life for the tasks that this process holds.
+//! Heartbeats for the tasks that this process holds.
 //!
-//! One thread shows them all. It does nothing else and waits for nobody who works, so that a machine that is busy
-//! with the work itself does not look dead: see [`start`].
+//! One thread sends all of them. It does nothing else and waits for no other thread, so that a busy machine does
+//! not look dead: see [`start`].
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;

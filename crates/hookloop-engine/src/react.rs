@@ -1,4 +1,4 @@
-//! The hooks an event has, and what they ask for.
+//! The hooks of an event, and the actions that they request.
 
 use hookloop_core::action::{Action, CoreLog, ExecuteWorkflow, LogEntry};
 use hookloop_core::builtin::{self, Builtin};

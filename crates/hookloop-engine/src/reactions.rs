@@ -1,10 +1,12 @@
-//! Which process runs the hooks of due events.
+//! The right of one process to run the hooks of due events.
 //!
-//! The hooks of an event run once while the process that runs them lives. That process holds a lock in the project's
-//! state directory, and so does the keeper of each hook: the kernel frees the lock when the process is dead and
-//! everything that its hooks started is gone. Where several machines share the log, it has the dispatcher's seat, too.
-//! A process that finds either taken leaves the work to the holder. A process that a hook or an agent of the project
-//! started never runs hooks: the process above does, after it.
+//! The hooks of an event run once while the process that runs them lives. That process holds `reactions.lock` in
+//! the project's state directory, and so does the keeper of each hook. The kernel frees the lock when the process
+//! is dead and every process of its hooks is gone. If several machines share the log, the process also holds the
+//! dispatcher's seat.
+//!
+//! A process that finds either one taken leaves the work to the holder. A process below a hook or an agent of the
+//! project never runs hooks: the process above does, after it.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};

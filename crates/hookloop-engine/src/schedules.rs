@@ -1,4 +1,7 @@
-//! Tasks that come again: whoever is there makes them when they are due, and each once.
+//! Recurring tasks: any process makes them when they are due.
+//!
+//! The batch of an occurrence moves the schedule's subject, so an occurrence makes one task. `schedule_fired`
+//! records the next time, so that a view needs no time zones. If no schedule is due, nothing is read from the log.
 
 use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;

@@ -1,7 +1,7 @@
-//! A place that one process at a time has, on one of many machines.
+//! A leader lease: one process at a time holds it, on one of many machines.
 //!
-//! It is a matter of economy: whoever has it, the log decides what takes effect. So it is held by signs of life
-//! alone, and taken when an observer has seen none for a while.
+//! A seat only saves work, because the log decides what takes effect. So heartbeats alone hold it, and another
+//! process takes it after it has seen none for [`SEAT_LEASE`].
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;

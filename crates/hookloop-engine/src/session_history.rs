@@ -1,3 +1,5 @@
+//! The last events of a session's subject, read from a log that may answer from a lagging replica.
+
 use hookloop_core::id::Subject;
 use hookloop_store::log::{LogError, Seq, StoredEvent};
 

@@ -1,4 +1,4 @@
-//! A session's timeline, as far as the log has come.
+//! The timeline of a session, brought up to date with the log.
 
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::session::timeline::Timeline;

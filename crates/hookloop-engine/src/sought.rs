@@ -1,4 +1,4 @@
-//! Tasks that claimants of this process are after, so that they do not meet each other.
+//! Tasks that claimants of this process are about to claim, so that they do not choose the same one.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! How contended claims were of late, as one process remembers it.
+//! How contended recent claims of this process were.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

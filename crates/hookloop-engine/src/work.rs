@@ -1,8 +1,13 @@
-//! A command and what follows from it, as one batch.
+//! A command and its reactions as one batch.
 //!
-//! The command's events and everything its hooks ask for are staged together and stored together:
-//! an event and the actions it led to are one fact, so no crash can come between them. Only what
-//! does not fit a batch is left to the dispatcher.
+//! 1. `Work::perform` loads the facts that the command touches, decides it, and stages the events. The view shows a
+//!    staged event at once.
+//! 2. `Work::react` runs the hooks of each staged event in order and performs their actions in the same way, until
+//!    nothing is left. Cascade limits end it.
+//! 3. The store writes the batch whole. An event and the actions that it led to are one fact: no crash comes
+//!    between them.
+//!
+//! Events that do not fit the batch, and hooks that start a process, are marked due and left to the dispatcher.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};

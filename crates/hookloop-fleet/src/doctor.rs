@@ -1,13 +1,13 @@
-//! What is likely to go wrong, found before it does: the machine, git, the state, the project, its store, hooks,
-//! agents.
+//! Finds likely problems before they occur: machine, git, state, project, store, hooks, agents.
 //!
-//! Nothing of a repository is run. Programs that are asked for their version have a limit, and are asked side by side.
+//! Nothing of a repository is run. Programs that are asked for their version have a time limit and run side by
+//! side.
 //!
-//! - `hooks`: a project's hooks, and what keeps their processes
-//! - `agents`: who can do the work
+//! - `hooks`: a project's hooks, and the keepers of their processes
+//! - `agents`: the configured agents
 //! - `network`: the proxy, the certificates, and whether the forge answers
-//! - `git`: git, and whether it does what delivery needs
-//! - `state`: the directory that everything is kept in
+//! - `git`: git, and the features that delivery needs
+//! - `state`: the state directory
 //! - `log`: the project's log in it
 
 mod agents;

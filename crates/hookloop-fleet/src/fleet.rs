@@ -1,8 +1,9 @@
 //! The fleet: all workers that share a store, seen from one of them.
 //!
-//! It has a log of its own beside those of its projects. In it are the orders of those who run it and what it may
-//! spend, and for every session of a worker the part of its events that is about money: the sum over all projects is
-//! the sum of that log. Who is there is told by signs of life.
+//! The fleet has its own log beside those of its projects. It holds the directives of operators, the budget, and
+//! the cost events of every worker session. So the sum over all projects is the sum of that log. An idle worker
+//! follows only the directives; it follows the whole log while a budget is set. Heartbeats show which workers are
+//! present.
 //!
 //! - `books`: a session's part of the fleet's log
 //! - `departed`: names of workers that have ended

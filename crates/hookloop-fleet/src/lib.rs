@@ -1,8 +1,13 @@
-//! Workers and what they share.
+//! Runs workers, and the parts of hookloop that look at more than one session or project.
 //!
-//! - [`worker`]: one worker; [`fleet`]: all workers that share a store
-//! - [`notify`]: notifications; [`telemetry`]: traces
-//! - [`doctor`]: checks of an installation; [`survey`]: a repository that is no project yet
+//! This crate never prints: the program shows the results.
+//!
+//! - [`worker`]: one worker, from claims to merges
+//! - [`fleet`]: all workers that share a store: their directives, budget and presence
+//! - [`notify`]: notifications about problems that need a person
+//! - [`telemetry`]: traces of sessions
+//! - [`doctor`]: checks of an installation, without changes
+//! - [`survey`]: the tests and tools of a repository that is no project yet
 
 pub mod doctor;
 pub mod fleet;

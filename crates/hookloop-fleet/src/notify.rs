@@ -1,14 +1,15 @@
-//! Telling people of what needs them: each problem once for each channel, whoever looks.
+//! Notifies people about problems that need them: each problem once for each channel.
 //!
-//! Before a message is sent it is claimed, by an event on a subject that is named after the channel and what it is about:
-//! the log lets one claim through. After it, the log has whether it was sent. Who has seen a claim without an end for
-//! [`CLAIM_SILENT`], by its own clock, sends it again under the same id. So a crash in between, and nothing else, can
-//! double a message, and its receiver can tell.
+//! A message is claimed before it is sent, by an event on a subject named after the channel and the topic. The log
+//! accepts one claim. Afterwards the log records whether the message was sent. A process that has seen a claim
+//! without a result for [`CLAIM_SILENT`], by its own clock, sends the message again under the same id. Only a crash
+//! in between can double a message, and the receiver can tell by the id.
 //!
-//! - `given`: texts that others must not see
-//! - `message`: what is told
-//! - `send`: the ways there
-//! - `seen`: since when a message is as it is
+//! A channel's secrets are in memory only while a message is sent. The log holds a digest of the destination.
+//!
+//! - `message`: the content of a message
+//! - `send`: the ways to a person
+//! - `seen`: since when a message has been in its state
 
 mod message;
 mod seen;

@@ -1,12 +1,12 @@
-//! Sessions as traces, for a collector that speaks OTLP over HTTP.
+//! Sends sessions as traces to a collector that speaks OTLP over HTTP.
 //!
-//! A trace is made of a session's timeline, and that of its log: the loop calls nothing in here. So what a program did
-//! that was killed is shown by whoever goes on with its session, and what is shown twice is the same span.
+//! A trace is made of a session's timeline, which is made of the log: the loop calls nothing here. The process that
+//! resumes a session therefore also sends the spans of a process that was killed. A span that is sent twice has the
+//! same id.
 //!
-//! - [`settings`]: where to, by the user's file, the environment and the policy
-//! - `record`: a session's timeline, as far as the log has come
-//! - `spans`: from a timeline to spans; `attributes`: what they say
-//! - `otlp`: spans on the wire, and what a collector answers
+//! - [`settings`]: the destination, by the policy, the environment and the user's file
+//! - `spans`: from a timeline to spans; `attributes`: their attributes
+//! - `otlp`: spans on the wire, and the collector's answer
 //! - [`export`]: the thread that sends them
 
 mod attributes;

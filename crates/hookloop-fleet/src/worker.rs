@@ -1,13 +1,12 @@
-//! A worker: takes tasks that are ready, has them done, and sees to it that nothing is left lying.
+//! A worker: claims ready tasks, runs their sessions, and does the housekeeping of its projects.
 //!
-//! One thread decides what is begun and ended (`run`). Each session has a thread; each project has a few more,
-//! for what is due there beside its tasks. What they have in common is the log: none of them has to be alive for
-//! another's work to be safe.
+//! One thread decides which tasks begin and end (`run`). Each session has a thread, and each project has a few more
+//! for its housekeeping. They share only the log: no thread has to be alive for another's work to be safe.
 //!
-//! - `post`: a project that the worker serves, as its files say now
+//! - `post`: a project that the worker serves, as its files are now
 //! - `hand`: one task from its claim to its end
-//! - `tend`: claims of those who are gone, reactions, merges
-//! - `choose`: which project is next
+//! - `tend`: expired claims, reactions, merges
+//! - `choose`: the next project
 
 mod choose;
 mod hand;

@@ -1,7 +1,7 @@
-//! What the project's files are: one digest for all of them, and which have changed since the last look.
+//! The files of a project: one digest for all of them, and the files that changed since the last look.
 //!
-//! Files that git ignores are left out. A file is read again only if its inode says that it was written to,
-//! so a look costs what changed, and a walk over the directories.
+//! Files that git ignores are left out. A file is read again only if its inode shows a write. So a look costs one
+//! walk over the directories and the reading of changed files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
@@ -16,31 +16,31 @@ use hookloop_core::digest::hex;
 use ignore::WalkBuilder;
 use sha2::{Digest, Sha256};
 
-/// A project with more files is not looked at.
+/// The most files of a project that are examined.
 const FILES_MAX: usize = 500_000;
-/// A longer file counts as changed when its inode says so.
+/// The longest file that is read. A longer one counts as changed if its inode changed.
 const READ_MAX: u64 = 64 * 1024 * 1024;
-/// A file that was written to so shortly before a look is read again at the next: its time may not tell.
+/// A file that was written so shortly before a look is read again at the next one: its time may not change.
 const RACY_NS: i128 = 100_000_000;
-/// Bytes of a digest that tell two states apart.
+/// The number of bytes of a digest that distinguish two states.
 const DIGEST_BYTES: usize = 16;
 /// The files of a project as they were at the last look.
 #[derive(Debug, Default)]
 pub struct Files {
     known: BTreeMap<PathBuf, Known>,
     has_looked: bool,
-    /// The files as another program saw them before the first look of this one.
+    /// The files as another process saw them before the first look of this one.
     earlier: Option<SeenFiles>,
 }
 
-/// Names of files, each with a value that is another one after a change of its content or mode.
+/// Names of files, each with a value that changes with the content or the mode.
 pub type SeenFiles = BTreeMap<String, String>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     inode: Inode,
     content: [u8; 32],
-    /// It was being written to at the time.
+    /// The file was being written at the time.
     is_racy: bool,
 }
 
@@ -60,30 +60,30 @@ struct Inode {
     changed_ns: i128,
 }
 
-/// What a look found.
+/// The result of a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Of all names and contents.
+    /// The digest of all names and contents.
     pub digest: String,
-    /// Files that were added, changed or deleted since the look before; none at the first, unless another program
-    /// looked before.
+    /// Files that were added, changed or deleted since the look before. Empty at the first look, unless another
+    /// process looked before.
     pub changed: Vec<String>,
 }
 
 impl Files {
-    /// Files that another program has looked at before.
+    /// Returns files that another process has looked at before.
     pub fn after(earlier: Option<SeenFiles>) -> Files {
         Files { earlier, ..Files::default() }
     }
 
-    /// The files as the last look saw them, for another program. None if there was no look, or if there are more than
-    /// `max` files.
+    /// Returns the files of the last look, for another process; `None` without a look, or with more than `max`
+    /// files.
     pub fn seen(&self, max: usize) -> Option<SeenFiles> {
         let is_kept = self.has_looked && self.known.len() <= max;
         is_kept.then(|| self.known.iter().map(|(path, known)| known.seen(path)).collect())
     }
 
-    /// Looks at the files under `root`; none if they are too many or can't be walked.
+    /// Looks at the files under `root`; `None` if there are too many, or the directory can't be walked.
     pub fn look(&mut self, root: &Path) -> Option<Look> {
         let mut now = BTreeMap::new();
         let mut changed = Vec::new();
@@ -106,7 +106,7 @@ impl Files {
             }
             now.insert(path, known);
         }
-        // What is left of the look before is gone.
+        // The entries that remain are deleted files.
         changed.extend(self.known.keys().map(|path| path.display().to_string()));
         changed.sort();
         self.known = now;
@@ -116,7 +116,7 @@ impl Files {
         Some(Look { digest: self.digest(), changed })
     }
 
-    /// The files that differ from those that another program saw.
+    /// Returns the files that differ from those that another process saw.
     fn since(&self, mut earlier: SeenFiles) -> Vec<String> {
         let now = self.known.iter().map(|(path, known)| known.seen(path));
         let differs = |(name, value): (String, String)| {
@@ -141,7 +141,7 @@ impl Files {
     }
 }
 
-/// The file under `root` that this process writes its output or its errors to, unless git ignores it.
+/// Returns the file under `root` to which this process writes its output or its errors, unless git ignores it.
 pub fn own_output(root: &Path) -> Option<PathBuf> {
     let (out, err) = (std::io::stdout(), std::io::stderr());
     let outputs: Vec<(u64, u64)> = [out.as_fd(), err.as_fd()]
@@ -161,7 +161,7 @@ pub fn own_output(root: &Path) -> Option<PathBuf> {
     Some(entry.path().strip_prefix(root).unwrap_or(entry.path()).to_owned())
 }
 
-/// Every file of the project that git does not ignore, hidden ones among them.
+/// Returns every file of the project that git does not ignore, including hidden ones.
 pub fn walk(root: &Path) -> ignore::Walk {
     let mut builder = WalkBuilder::new(root);
     builder.hidden(false).require_git(false).git_global(false).ignore(false).follow_links(false);
@@ -210,7 +210,7 @@ fn content(path: &Path, metadata: &Metadata, inode: Inode) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// What a text file holds, if that is no more than `max` bytes.
+/// Returns the content of a text file of at most `max` bytes.
 pub fn read_text(path: &Path, max: u64) -> Result<String, String> {
     let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
     match size > max {

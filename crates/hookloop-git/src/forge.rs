@@ -1,11 +1,14 @@
-//! Where branches are asked to be merged.
+//! Services that merge branches on request.
 //!
 //! - [`github`]: pull requests, by GitHub's API
-//! - [`branches`]: no forge: a branch that was pushed is all there is
-//! - [`remote`]: which repository of a forge the address of a remote means
+//! - [`branches`]: no forge: only pushed branches
+//! - [`remote`]: the repository on a forge that the address of a remote names
 //!
-//! Every method may be called again after any error, and whoever does so ends with one request, not two.
-//! Only a comment is made anew each time: an answer that was lost may leave it there twice.
+//! Every method may be called again after any error, and repeated calls lead to one request, not two. Only comments
+//! are repeated: after a lost answer, a comment may appear twice.
+//!
+//! The variant of an error decides the next action. It follows from status, headers and structured fields, never
+//! from a message.
 
 pub mod branches;
 pub mod github;
@@ -15,37 +18,37 @@ use std::time::Duration;
 
 pub use hookloop_core::delivery::{MergeMethod, QueuePlace};
 
-/// Where branches are asked to be merged.
+/// A service that merges branches on request.
 pub trait Forge: std::fmt::Debug {
-    /// The word for it in a configuration.
+    /// Returns the name of the forge in a configuration.
     fn name(&self) -> &'static str;
 
-    /// The newest request for `branch` into `base`: one that is open, else one that was merged, else one
-    /// that was closed.
+    /// Returns the newest request for `branch` into `base`: an open one, else a merged one, else a closed one.
     fn find(&self, branch: &str, base: &str) -> Result<Option<Request>, ForgeError>;
 
     fn get(&self, number: u64) -> Result<Request, ForgeError>;
 
-    /// Opens a request. If there is an open one for the branch already, that one becomes what is wished.
+    /// Opens a request. If the branch has an open one already, updates that one.
     fn open(&self, wish: &Wish) -> Result<Request, ForgeError>;
 
-    /// Makes an open request what is wished. Labels and reviewers are added, none is taken away, and who
-    /// was asked for a review once is not asked again. One that was merged is left as it is.
+    /// Updates an open request. Labels and reviewers are added, and none is removed. A reviewer is asked for a
+    /// review only once. A merged request is not changed.
     fn update(&self, number: u64, wish: &Wish) -> Result<Request, ForgeError>;
 
-    /// What the checks of a commit say. Just after a push there may be none *yet*: that is up to who asks.
+    /// Returns the joint result of a commit's checks. Just after a push there may be none *yet*; the caller decides
+    /// how long to wait.
     fn checks(&self, commit: &str) -> Result<Checks, ForgeError>;
 
     /// Merges a request that has exactly this head.
     fn merge(&self, number: u64, how: &MergeWish) -> Result<Merged, ForgeError>;
 
-    /// Whether requests into `base` are merged by a queue of the forge.
+    /// Returns whether a queue of the forge merges requests into `base`.
     fn has_merge_queue(&self, base: &str) -> Result<bool, ForgeError> {
         let _ = base;
         Ok(false)
     }
 
-    /// The state of a request as far as its merge is concerned.
+    /// Returns the state of a request's merge.
     fn merge_status(&self, number: u64) -> Result<MergeStatus, ForgeError> {
         Err(ForgeError::unsupported("no merge status", number))
     }
@@ -56,7 +59,7 @@ pub trait Forge: std::fmt::Debug {
         Err(ForgeError::unsupported("no merge queue", number))
     }
 
-    /// Has the forge merge a request with exactly this head when its base allows that.
+    /// Makes the forge merge a request with exactly this head as soon as its base allows it.
     fn enable_auto_merge(&self, number: u64, how: &MergeWish) -> Result<(), ForgeError> {
         let _ = how;
         Err(ForgeError::unsupported("no auto-merge", number))
@@ -73,20 +76,20 @@ pub trait Forge: std::fmt::Debug {
 pub struct Wish {
     pub branch: String,
     pub base: String,
-    /// The commit that the branch must be at.
+    /// The commit that the branch must have.
     pub head: String,
     pub title: String,
     pub body: String,
     pub is_draft: bool,
     pub labels: Vec<String>,
-    /// A user's name, or `team:` and that of a team.
+    /// The name of a user, or `team:` and the name of a team.
     pub reviewers: Vec<String>,
 }
 
 /// A request as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// None where there are no requests.
+    /// `None` where there are no requests.
     pub number: Option<u64>,
     pub url: Option<String>,
     /// The commit that would be merged.
@@ -99,17 +102,17 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestState {
     Open,
-    /// In the base by this commit.
+    /// The base contains the request by this commit.
     Merged {
         commit: String,
     },
     Closed,
 }
 
-/// What the checks of a commit say together. What is not known to have passed is pending or failed.
+/// The joint result of a commit's checks. A check that is not known to have passed is pending or failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checks {
-    /// There are none that say anything: a check that was skipped does not.
+    /// No check has a result. A skipped check has none.
     None,
     Passed,
     Pending {
@@ -117,7 +120,7 @@ pub enum Checks {
     },
     Failed {
         names: Vec<String>,
-        /// Where to read about those that have a page.
+        /// The pages of the failed checks, where there are any.
         urls: Vec<String>,
     },
 }
@@ -125,17 +128,17 @@ pub enum Checks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeWish {
     pub method: MergeMethod,
-    /// What must be merged: if the request has another head by now, nothing is.
+    /// The commit that must be merged. If the request has another head by now, nothing is merged.
     pub head: String,
-    /// Of the commit; a rebase makes none.
+    /// The title of the commit. A rebase makes no commit.
     pub title: String,
     pub message: String,
 }
 
-/// How far a request is from being merged by its forge.
+/// The conditions for a forge to merge a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeStatus {
-    /// Neither merged nor closed.
+    /// The request is neither merged nor closed.
     pub is_open: bool,
     /// The commit that would be merged.
     pub head: String,
@@ -144,11 +147,11 @@ pub struct MergeStatus {
     pub checks: Vec<String>,
     /// Requirements that only people can meet, such as a review.
     pub people: Vec<String>,
-    /// Further rules of the base, of which it is not known whether the request meets them.
+    /// Further rules of the base. Whether the request meets them is unknown.
     pub rules: Vec<String>,
     /// The forge merges the request by itself when nothing is missing.
     pub auto_merge: bool,
-    /// Whether that can be asked for.
+    /// The repository allows auto-merge.
     pub allows_auto_merge: bool,
 }
 
@@ -166,14 +169,14 @@ pub enum QueueStatus {
 /// A removal from a merge queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueExit {
-    /// The forge's own word.
+    /// The reason in the forge's own words.
     pub reason: String,
     /// The account that removed the request.
     pub by: Option<String>,
 }
 
 impl QueueExit {
-    /// Whether another version of the work may help: checks failed, or it conflicts.
+    /// Returns whether another version of the work may help: checks failed, or it conflicts.
     pub fn is_about_work(&self) -> bool {
         let reason = self.reason.to_ascii_lowercase().replace([' ', '-'], "_");
         let words = ["ci_failure", "ci_timeout", "check", "conflict", "git_tree_invalid"];
@@ -182,12 +185,12 @@ impl QueueExit {
 }
 
 impl MergeStatus {
-    /// Whether nothing is known to be missing.
+    /// Returns whether nothing is known to be missing.
     pub fn is_ready(&self) -> bool {
         self.checks.is_empty() && self.people.is_empty()
     }
 
-    /// What is missing, in a line.
+    /// Returns the missing conditions in one line.
     pub fn missing(&self) -> String {
         let mut parts = Vec::new();
         if !self.checks.is_empty() {
@@ -203,44 +206,43 @@ impl MergeStatus {
         text
     }
 
-    /// The error for a request that is not merged because of what is missing.
+    /// Returns the error for a request that waits for missing conditions.
     pub fn unmet(&self, name: &str) -> ForgeError {
         let why = format!("{name} waits for {}", self.missing());
         ForgeError::Unmet { why, needs_person: !self.people.is_empty() }
     }
 }
 
-/// What a merge came to.
+/// The result of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
-    /// By which it is in the base.
+    /// The commit by which the base contains the request.
     pub commit: String,
 }
 
-/// Why a forge did not do what was asked. What to do next follows from the variant alone; the text is for
-/// people.
+/// Why a request to a forge failed. The variant alone decides the next action; the text is for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ForgeError {
-    /// It may go well the next time: the network, a server in trouble, too many requests.
+    /// A later try may succeed: the network failed, the server failed, or there were too many requests.
     #[error("{why}")]
     Retry {
         why: String,
-        /// What the forge asks to wait.
+        /// The time that the forge asks to wait.
         after: Option<Duration>,
     },
-    /// Head or base are not what they were, or the forge does not know yet: look again, then go on.
+    /// Head or base have changed, or the forge does not know yet. Look again, then continue.
     #[error("{why}")]
     Stale { why: String },
-    /// The forge wants the branch to have all of its base first.
+    /// The forge requires the branch to contain all of its base first.
     #[error("{why}")]
     Behind { why: String },
-    /// The base requires something that is not there yet: checks, or people.
+    /// The base requires something that is missing: checks, or people.
     #[error("{why}")]
     Unmet { why: String, needs_person: bool },
-    /// Asking again changes nothing.
+    /// A further try would fail in the same way.
     #[error("{why}")]
     Permanent { why: String },
-    /// Somebody has to do something first.
+    /// A person has to act first.
     #[error("{why}; {hint}")]
     NeedsHuman { why: String, hint: String },
 }

@@ -1,8 +1,8 @@
-//! Git, as far as hookloop asks it: one wrapper, so that nothing that a repository or an agent wrote into a
-//! configuration is run by our asking.
+//! Git commands: one wrapper, so that git never runs a program that a repository or an agent wrote into a
+//! configuration.
 //!
-//! What is not committed is read through an index and an object directory of our own: the user's index,
-//! branches and objects are not touched.
+//! Uncommitted files are read through an index and an object directory of hookloop's own. The user's index,
+//! branches and objects are not changed.
 
 mod at_work;
 mod call;
@@ -24,46 +24,46 @@ pub use settings::{HARMLESS, Variable, variables};
 use hookloop_process::{Cancel, KeeperPool};
 
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Names of changed files, together.
+/// The most bytes of names of changed files, together.
 const LISTED_MAX: u64 = 64 * 1024 * 1024;
-/// Values of `safe.directory` that are passed on.
+/// The most values of `safe.directory` that are passed on.
 const SAFE_MAX: usize = 1_000;
-/// Filters are turned off one by one; who has more of them is not asked about trees.
+/// The most filters of a repository, which are turned off one by one. With more, no tree is computed.
 const FILTERS_MAX: usize = 64;
 
-/// A repository that is asked from a project's directory.
+/// A repository, as seen from a project's directory.
 #[derive(Debug)]
 pub struct Git {
     root: PathBuf,
     keepers: Arc<KeeperPool>,
-    /// Where our index and objects are.
+    /// The directory of hookloop's own index and objects.
     state: PathBuf,
     path: Option<OsString>,
     objects: Option<PathBuf>,
     settings: Vec<(String, String)>,
-    /// How many of them are not about the repository's filters.
+    /// The number of settings that are not about the repository's filters.
     fixed: usize,
     cancel: Cancel,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// Git was asked, and did not do it.
+    /// Git ran and failed.
     #[error("git {command}: {why}")]
     Failed { command: String, why: String },
-    /// Git was not run, or not to its end.
+    /// Git did not run, or not to its end.
     #[error("git {command}: {why}")]
     NotRun { command: String, why: String },
     #[error("git was cancelled")]
     Cancelled,
 }
 
-/// Replaces one index by a copy of another. The copy has the modification time of the original: git reads a
-/// file again if it is not older than the index, and takes every other file of the same size and time for unchanged.
+/// Replaces one index by a copy of another. The copy has the modification time of the original: git reads a file
+/// again if it is not older than the index, and takes every other file of the same size and time for unchanged.
 pub(crate) fn copy_index(from: &Path, to: &Path) -> io::Result<()> {
     let new = to.with_extension(format!("{}.new", uuid::Uuid::new_v4().simple()));
     let mut source = File::open(from)?;
-    // `create_new`: a file or link that somebody else put there is not followed.
+    // `create_new`: a file or link that another process put there is not followed.
     let mut target = File::options().write(true).create_new(true).mode(0o644).open(&new)?;
     io::copy(&mut source, &mut target)?;
     target.set_modified(source.metadata()?.modified()?)?;
@@ -71,7 +71,7 @@ pub(crate) fn copy_index(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 impl Git {
-    /// The repository that `root` is in; none if it is in none, or there is no git.
+    /// Returns the repository that contains `root`; `None` if there is none, or git is missing.
     pub fn find(
         root: &Path,
         keepers: &Arc<KeeperPool>,
@@ -79,7 +79,7 @@ impl Git {
         environment: &[Variable],
         cancel: Cancel,
     ) -> Option<Git> {
-        // Most projects that are in none say so without a process.
+        // Most projects without a repository need no process here.
         root.ancestors().find(|directory| directory.join(".git").exists())?;
         let setting = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let settings = HARMLESS.map(setting).to_vec();
@@ -89,7 +89,7 @@ impl Git {
         let mut git = Git { root, keepers, state, path, objects: None, settings, fixed: 0, cancel };
         let look = ["rev-parse", "--git-path", "objects", "--git-path", "index"];
         let found = match git.ask(&look) {
-            // The repository belongs to another user, as in containers. Its user may have said that it is safe.
+            // The repository belongs to another user, as in containers. The user may have declared it safe.
             Err(GitError::Failed { why, .. }) if why.contains("dubious ownership") => {
                 git.settings.extend(git.safe_directories(environment));
                 git.ask(&look).ok()?
@@ -100,12 +100,12 @@ impl Git {
         let mut lines = found.lines().map(|line| git.root.join(line));
         let (objects, index) = (lines.next()?, lines.next()?);
         fs::create_dir_all(git.state.join("objects")).ok()?;
-        // A git that was killed leaves a lock that is in the way of all that follow.
+        // A killed git leaves a lock that blocks every later one.
         let lock = git.state.join("index.lock");
         if lock.exists() && !is_git_at_work(&[&git.state], GitLocks::All) {
             let _ = fs::remove_file(lock);
         }
-        // Files that are ignored and yet in the index are known from there.
+        // Ignored files that are tracked are known only from the index.
         if !git.index().exists() && index.exists() {
             copy_index(&index, &git.index()).ok()?;
         }
@@ -113,7 +113,7 @@ impl Git {
         Some(git)
     }
 
-    /// The tree that a commit of everything would have.
+    /// Returns the tree that a commit of all files would have.
     pub fn tree(&mut self) -> Result<String, GitError> {
         self.turn_filters_off()?;
         let listed = self.long(&paths::CHANGED, Vec::new())?;
@@ -127,13 +127,13 @@ impl Git {
         Ok(self.ask(&["write-tree"])?.trim().to_owned())
     }
 
-    /// The commit that is checked out; none in a repository without commits.
+    /// Returns the commit that is checked out; `None` in a repository without commits.
     pub fn head(&self) -> Option<String> {
         let head = self.ask(&["rev-parse", "--verify", "--quiet", "HEAD"]).ok()?;
         Some(head.trim().to_owned()).filter(|head| !head.is_empty())
     }
 
-    /// What it said, of which there may be much, about what it was told.
+    /// Returns the output of a command whose input and output may be long.
     fn long(&self, args: &[&str], stdin: Vec<u8>) -> Result<Vec<u8>, GitError> {
         let directory = self.state.join("answer");
         let said = self.call(args, stdin, Answer::Long { directory, max_bytes: LISTED_MAX })?;
@@ -143,7 +143,7 @@ impl Git {
         }
     }
 
-    /// Files that differ between two trees, with the lines that were added and deleted.
+    /// Returns the files that differ between two trees, each with the number of added and deleted lines.
     pub fn diff(&self, from: &str, to: &str) -> Result<Vec<(String, u64)>, GitError> {
         let told = self.ask(&[
             "diff-tree",
@@ -166,12 +166,12 @@ impl Git {
         Ok(told.split('\0').filter_map(read).collect())
     }
 
-    /// A repository's filters are commands that reading a file into an index would run.
+    /// Turns the repository's filters off: they are commands, which git would run to read a file into an index.
     fn turn_filters_off(&mut self) -> Result<(), GitError> {
         let pattern = r"^filter\..*\.(clean|process|smudge|required)$";
         let args = ["config", "--name-only", "--null", "--get-regexp", pattern];
         let names = match self.run(&args)? {
-            // There is none.
+            // There are no filters.
             (Some(1), _) => String::new(),
             (Some(0), names) => names,
             _ => return Err(failed(&args, "it does not say which filters there are")),
@@ -189,8 +189,8 @@ impl Git {
         Ok(())
     }
 
-    /// What the user's and the system's own configuration say of `safe.directory`: git heeds no other, and of these
-    /// files nothing else is in effect here.
+    /// Returns the values of `safe.directory` in the user's and the system's configuration. Git accepts no other
+    /// files, and no other setting of theirs applies here.
     fn safe_directories(&self, environment: &[Variable]) -> Vec<(String, String)> {
         const OWN: [&str; 5] =
             ["PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
@@ -206,7 +206,7 @@ impl Git {
                 timeout: TIMEOUT,
                 answer: Answer::Short,
             };
-            // A file that is not there says nothing.
+            // A missing file has no values.
             let Ok(said) = call.run(&self.keepers, &self.cancel) else { continue };
             let values = String::from_utf8_lossy(&said.stdout).into_owned();
             let values = values.strip_suffix('\0').unwrap_or(&values);
@@ -229,7 +229,7 @@ impl Git {
         }
     }
 
-    /// Its exit code, and what it said: where it failed, why.
+    /// Returns the exit code with the output, or with the error text if git failed.
     fn run(&self, args: &[&str]) -> Result<(Option<i32>, String), GitError> {
         let said = self.call(args, Vec::new(), Answer::Short)?;
         Ok(match said.code {

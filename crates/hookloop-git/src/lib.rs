@@ -1,8 +1,13 @@
-//! The git repository of a project.
+//! Works with the git repository of a project, and with the forge that hosts it.
 //!
-//! - [`git`]: git commands with limits; [`repo`]: worktrees, commits, merges, the private repository
-//! - [`forge`]: services that merge requests; [`step_error`]: why a step of a delivery failed
-//! - [`files`]: the files of the project; [`excerpt`]: output as text
+//! This crate does not know sessions. It never runs a program that a repository's configuration names. The modules:
+//!
+//! - [`git`]: git commands with limits on time and output
+//! - [`repo`]: worktrees, commits, rebases, merges and the private repository
+//! - [`forge`]: services that merge requests
+//! - [`step_error`]: why a step of a delivery failed
+//! - [`files`]: one digest of the project's files, and the files that changed
+//! - [`excerpt`]: output as text for people and prompts
 
 pub mod excerpt;
 pub mod files;

@@ -1,24 +1,24 @@
-//! The repository of a project, as delivery uses it: a worktree for each task, merges, and what goes to a remote.
+//! The repository of a project as delivery uses it: a worktree for each task, merges, and pushes to a remote.
 //!
-//! The user's checkout, branches, index, stash and remote-tracking refs are not touched. What is ours in the
-//! user's repository: task branches, their worktrees, and refs under `refs/hookloop/`.
+//! The user's checkout, branches, index, stash and remote-tracking refs are not changed. In the user's repository
+//! hookloop owns task branches, their worktrees, and refs under `refs/hookloop/`.
 //!
-//! **No configuration of the repository is in effect.** An agent can write to it, and much of it is commands. All
-//! that reads or writes content is done with `depot`, a repository of our own that borrows the user's objects;
-//! in the user's own only refs and worktrees are named.
+//! **No configuration of the repository is in effect.** An agent can write to it, and much of it is commands. Every
+//! command that reads or writes content runs in `depot`, a private repository that borrows the user's objects.
+//! Commands in the user's repository only name refs and worktrees.
 //!
-//! - [`commit`]: names of commits, and commits made from their parts; `names`: names of branches and remotes
-//! - `depot`: the repository of our own
-//! - `asking`: where git is asked, and what it is asked with; `found`: where the repository is
+//! - [`commit`]: names of commits, and new commits; `names`: checks of branch and remote names
+//! - `depot`: the private repository
+//! - `asking`: the commands of git, with their environment; [`found`]: the location of the repository
 //! - `target`: the branch that work is for
-//! - `place`: whether a directory is a task's worktree
-//! - `slot`, `worktree`: made, or found again; `copied`: ignored files that go along; `listing`: which there are
-//! - `work`: what is in a worktree, and committing it; `moving`: from one commit to another; `diff`
-//! - `notes`: small files of our own, and locks; `locks`: lock files of git's that were left behind
-//! - `merge`: two commits to one tree; `rebase`, `train`: what is made of that; `conflict`: what an agent settles
-//! - `remote`: branches elsewhere; `land`: moving the target
-//! - [`mirror`]: a repository that nobody has on this machine
-//! - `scratch`: a checkout that is thrown away
+//! - `place`: checks that a directory is a task's worktree
+//! - `slot`, `worktree`: paths and creation of worktrees; `copied`: ignored files; `listing`: list and removal
+//! - `work`: the content of a worktree, and commits of it; `moving`: moves to another commit; `diff`: differences
+//! - `notes`: small state files and locks; `locks`: leftover lock files of git
+//! - `merge`: two commits to one tree; `rebase`, `train`: commits of that tree; `conflict`: conflicts for an agent
+//! - `remote`: branches of a remote; `land`: moves of the target
+//! - [`mirror`]: a repository that a worker clones
+//! - `scratch`: a temporary checkout
 
 mod asking;
 mod commit;
@@ -63,28 +63,28 @@ pub use place::WorktreeLoss;
 pub use scratch::Scratch;
 use slot::Slot;
 
-/// Held while the depot or refs of ours are changed.
+/// Held while the private repository or hookloop's refs are changed.
 const LOCK: &str = "depot.lock";
 
-/// What a project's configuration says about its repository.
+/// The configuration of a project's repository.
 #[derive(Clone, Debug)]
 pub struct RepoWish {
-    /// The branch that work is for.
+    /// The base: the branch that work is for.
     pub base: Option<String>,
-    /// The name of the remote that it is on.
+    /// The name of the remote that has the base.
     pub remote: Option<String>,
-    /// What the names of task branches begin with.
+    /// The prefix of task branches.
     pub prefix: String,
-    /// Ignored files that a worktree is to have, too.
+    /// Ignored files that a worktree also gets.
     pub copy: Vec<String>,
 }
 
-/// Where a repository is looked for, and what git is run with.
+/// The directories of a repository, and the parameters of git.
 #[derive(Clone, Copy, Debug)]
 pub struct Grounds<'r> {
     /// The project's directory.
     pub root: &'r Path,
-    /// The directory of its state.
+    /// The directory of the project's state.
     pub state: &'r Path,
     /// The user's environment.
     pub environment: &'r [(OsString, OsString)],
@@ -98,14 +98,14 @@ pub struct Repo<'r> {
     target: Target,
     prefix: String,
     copy: Vec<String>,
-    /// Where worktrees are.
+    /// The directory of worktrees.
     worktrees: PathBuf,
 }
 
 /// The branch that work is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// None if it is the user's own branch.
+    /// `None` if it is a branch of the user's repository.
     pub remote: Option<Remote>,
     pub branch: String,
 }
@@ -113,28 +113,28 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
     pub name: String,
-    /// Where it is fetched from.
+    /// The address for fetches.
     pub url: String,
-    /// Where it is pushed to.
+    /// The address for pushes.
     pub push_url: String,
 }
 
-/// A task's own checkout.
+/// A checkout for one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worktree {
     pub task: TaskId,
-    /// Its top directory.
+    /// The top directory.
     pub path: PathBuf,
-    /// The project in it, which may be a directory further down.
+    /// The project in it, which may be a subdirectory.
     pub project: PathBuf,
     pub branch: String,
-    /// Where its branch and the target part, as far as the target is known.
+    /// The common commit of the branch and the target, as far as the target is known.
     pub base: Commit,
-    /// It was made just now.
+    /// The worktree was just created.
     pub is_new: bool,
-    /// What was lost when it was made anew, if that is not recorded yet.
+    /// The work that was lost when the worktree was recreated, if that is not recorded yet.
     pub loss: Option<WorktreeLoss>,
-    /// What git keeps of it.
+    /// Git's own directory of the worktree.
     git_dir: PathBuf,
 }
 
@@ -145,12 +145,12 @@ pub struct WorktreeInfo {
     pub branch: String,
     pub head: Commit,
     pub is_dirty: bool,
-    /// Commits that the target, as far as it is known, does not have.
+    /// The number of commits that the target, as far as it is known, does not have.
     pub ahead: u32,
     pub last_used: std::time::SystemTime,
 }
 
-/// How a worktree is to go.
+/// How a worktree is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
     pub branch: BranchFate,
@@ -163,13 +163,13 @@ pub enum BranchFate {
     Deleted,
 }
 
-/// What happens to work that is nowhere else.
+/// The handling of work that exists only in the worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsaved {
-    /// It stays, and so does its worktree; `delivered` is a head that is known to be in the target, as one commit
-    /// or several others.
+    /// The work stays, and so does its worktree. `delivered` is a head that is known to be in the target, as one
+    /// commit or as several others.
     Stays { delivered: Option<Commit> },
-    /// It goes, but for a ref under `refs/hookloop/kept`.
+    /// The work is removed, except for a ref under `refs/hookloop/kept`.
     Goes,
 }
 
@@ -177,13 +177,13 @@ pub enum Unsaved {
 pub enum Removed {
     Done,
     NotThere,
-    /// It stayed, for this reason.
+    /// The worktree stayed, for this reason.
     Stayed {
         why: String,
     },
 }
 
-/// What a worktree is like.
+/// The state of a worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkState {
     Clean,
@@ -194,18 +194,18 @@ pub enum WorkState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diff {
     pub text: String,
-    /// Bytes that `text` does not have.
+    /// The number of bytes that are missing in `text`.
     pub left_out_bytes: u64,
     pub left_out_lines: u64,
     pub files: Vec<Changed>,
-    /// Files that `files` does not have.
+    /// The number of files that are missing in `files`.
     pub left_out_files: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
     pub path: String,
-    /// Lines; 0 for what is no text.
+    /// The number of lines; 0 for binary files.
     pub added: u64,
     pub deleted: u64,
 }
@@ -217,15 +217,15 @@ pub enum Rebased {
     Conflict { files: Vec<Conflicted> },
 }
 
-/// A file that two sides changed in ways that do not go together.
+/// A file whose changes on both sides conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflicted {
     pub path: String,
-    /// The places, with both sides.
+    /// The conflicting passages, with both sides.
     pub excerpt: String,
 }
 
-/// A conflict that is laid out in a worktree's files.
+/// A conflict that is written to a worktree's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     pub onto: Commit,
@@ -234,7 +234,7 @@ pub struct Conflict {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// No conflict was laid out.
+    /// No conflict was written to the files.
     Nothing,
     Done {
         commit: Commit,
@@ -254,7 +254,7 @@ pub enum Pushed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeHow {
     pub method: MergeMethod,
-    /// Of the commit that is made; with [`MergeMethod::Rebase`] commits keep their own.
+    /// The message of the new commit. With [`MergeMethod::Rebase`] commits keep their own.
     pub message: String,
 }
 
@@ -262,7 +262,7 @@ pub struct MergeHow {
 pub enum MergedOnto {
     Done {
         commit: Commit,
-        /// The way that was taken: commits among which there are merges are not rebased, but squashed.
+        /// The method that was used. Commits with merges among them are squashed instead of rebased.
         method: MergeMethod,
     },
     AlreadyIn,
@@ -275,14 +275,14 @@ pub enum MergedOnto {
 pub enum Landed {
     Done,
     AlreadyThere,
-    /// Somebody else was first.
+    /// Another process moved the target first.
     Lost {
         now: Commit,
     },
 }
 
 impl<'r> Repo<'r> {
-    /// The repository that is found there.
+    /// Opens the repository of a project.
     pub fn at(grounds: Grounds<'r>, wish: RepoWish, cancel: &Cancel) -> Result<Self, RepoError> {
         let found = Found::look(grounds.root)?;
         let state = grounds.state.canonicalize().map_err(RepoError::io(grounds.state))?;
@@ -309,14 +309,14 @@ impl<'r> Repo<'r> {
         &self.target
     }
 
-    /// Has the depot and the refs to itself.
+    /// Locks the private repository and hookloop's refs.
     fn alone(&self) -> Result<Held, RepoError> {
         let alone = Held::wait(&self.asker.grounds.state.join(LOCK), &self.asker.cancel)?;
         self.asker.clear_depot()?;
         Ok(alone)
     }
 
-    /// Has a worktree to itself, while it is made or removed.
+    /// Locks a worktree while it is created or removed.
     fn alone_in(&self, slot: &Slot) -> Result<Held, RepoError> {
         Held::wait(&slot.notes.with_extension("lock"), &self.asker.cancel)
     }

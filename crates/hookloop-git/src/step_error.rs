@@ -3,19 +3,19 @@
 use crate::forge::ForgeError;
 use crate::repo::RepoError;
 
-/// Why something about a task's place did not work out.
+/// Why a step of a delivery failed. The variant decides the next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// Something that the agent can mend, told so.
+    /// The agent can correct the failure, and gets the instruction.
     Block {
         /// The reason in one line, for people.
         why: String,
         /// The instruction.
         prompt: String,
-        /// What it is about, as data: conflicts, or the words of reviewers.
+        /// The data that the instruction is about: conflicts, or findings of reviewers.
         details: String,
     },
-    /// It may another time.
+    /// A later try may succeed.
     Retry {
         why: String,
     },
@@ -40,14 +40,14 @@ impl Trouble {
     }
 }
 
-/// A task's work, all of it in commits.
+/// The work of a task, all of it committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrapped {
     pub branch: String,
     pub head: String,
-    /// The branch that it is for.
+    /// The base that the branch is for.
     pub base: String,
-    /// How many the base does not have.
+    /// The number of commits that the base does not have.
     pub commits: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Where the output of runs is kept, and which of it goes when there is much.
+//! The files with the output of runs, and the removal of old ones.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};

@@ -47,10 +47,10 @@ pub struct ExecContext {
     http: HttpClient,
 }
 
-/// What is known of secrets, and what was learnt after that. It only grows, so who looks for the secrets of
-/// one moment can go on to those of the next.
+/// The redactor of the secrets known so far, and the redactor that later replaced it. The chain only grows, so a
+/// reader of an older redactor can continue with the newest.
 struct Known {
-    /// None if they are too many to look for.
+    /// `None` if there are too many secrets to search for.
     redactor: Option<Redactor>,
     more: OnceLock<Box<Known>>,
 }
@@ -86,7 +86,7 @@ fn owner(
     KeeperOwner { project: project.to_owned(), state: state.to_owned(), log, home }
 }
 
-/// Keepers that name the project to what they run.
+/// Returns keepers that name the project in their environment.
 fn keepers_of(owner: KeeperOwner) -> Arc<KeeperPool> {
     Arc::new(KeeperPool::of_this_program().with_environment(owner.variables()))
 }
@@ -155,12 +155,12 @@ impl ExecContext {
         &self.http
     }
 
-    /// The project's own directory: what hooks are is decided there, wherever they run.
+    /// Returns the project's own directory, where hooks are defined and trusted, wherever they run.
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// Fetches the secrets among these names. From then on they are kept out of everything that is stored.
+    /// Reads the secrets among these names. From then on the redactor removes them from everything that is stored.
     pub fn secrets<'n>(
         &self,
         names: impl Iterator<Item = &'n str>,
@@ -170,19 +170,18 @@ impl ExecContext {
             let fetched = fetched.iter().map(|(name, value)| (name.as_str(), value));
             let redactor = self.made_redactor(fetched);
             let redactor = redactor.ok_or("there are too many secrets to look for")?;
-            // Nobody else is here: what was fetched is locked.
+            // The vault is locked here, so no other thread sets the next redactor.
             let _ = self.known().last().more.set(Box::new(Known::new(Some(redactor))));
             Ok(())
         })
     }
 
-    /// What keeps the values of secret variables, and of secrets that were fetched, out of everything that is
-    /// stored; none if there are too many of them.
+    /// Returns the redactor for secret variables and for secrets that were read; `None` if there are too many.
     pub fn redactor(&self) -> Option<&Redactor> {
         self.known().last().redactor.as_ref()
     }
 
-    /// A text without the secrets that are known; none if they are too many to look for.
+    /// Returns a text without the known secrets; `None` if there are too many to search for.
     pub fn redacted(&self, text: &str) -> Option<String> {
         Some(self.redactor()?.text(text))
     }
@@ -250,19 +249,19 @@ impl ExecContext {
     }
 }
 
-/// Where what was printed is kept, if anything was.
+/// Returns the directory with the output of a run, if there was any output.
 pub fn kept(ran: &JobResult, artifacts: &Path) -> Option<String> {
     let streams = [&ran.output.stdout, &ran.output.stderr];
     let is_kept = streams.into_iter().any(|stream| !matches!(stream.stored, StoredOutput::Nothing));
     is_kept.then(|| artifacts.display().to_string())
 }
 
-/// Lets a stream through without secrets, those among them that are fetched while it goes on. An empty piece
-/// ends it.
+/// Returns a filter that removes secrets from a stream, including those that are read while the stream is open. An
+/// empty piece ends the stream.
 pub fn redacting(context: &ExecContext) -> OutputFilter<'_> {
     let mut stream = context.redactor().map(Redactor::stream);
     Box::new(move |piece: &[u8], out: &mut Vec<u8>| {
-        // Without anything to look with, nothing passes.
+        // Without a redactor nothing passes.
         let Some((mut open, redactor)) = stream.take().zip(context.redactor()) else { return };
         open = open.with(redactor);
         match piece.is_empty() {

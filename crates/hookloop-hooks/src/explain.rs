@@ -1,4 +1,4 @@
-//! What would run at a point, in order, and why.
+//! The hooks that would run at a point, in order, each with the reason.
 
 use hookloop_config::condition::{Condition, ConditionError};
 use hookloop_core::builtin::Builtin;

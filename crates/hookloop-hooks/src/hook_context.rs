@@ -42,26 +42,26 @@ pub trait BuiltinHooks: std::fmt::Debug + Sync {
     fn run(&self, hook: &Hook, occasion: &Occasion<'_>) -> HookRun;
 }
 
-/// When and for what a hook runs.
+/// The occasion of a run: the hook point, and the event, task, session or delivery that it is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Occasion<'a> {
     pub point: &'a Point,
     pub event: Option<&'a Event>,
     pub task: Option<&'a Task>,
     pub session: Option<&'a SessionContext<'a>>,
-    /// Ends what runs.
+    /// Cancels the run.
     pub cancel: Option<&'a Cancel>,
     /// Runs built-in hooks.
     pub builtins: Option<&'a dyn BuiltinHooks>,
-    /// What has changed since the work began, if a rule wants to know.
+    /// The files that changed since the work began, with their changed lines; only some rules need them.
     pub changes: Option<&'a [(String, u64)]>,
-    /// The branch that the work is on, and the one that it is for.
+    /// The branch of the work, and its base.
     pub branches: Option<(&'a str, &'a str)>,
-    /// The delivery that it is part of, if it is part of one.
+    /// The delivery that the run is part of, if any.
     pub delivery: Option<&'a DeliveryFacts>,
-    /// The reaction that it is, if it is one to an event.
+    /// The reaction to an event that the run is part of, if any.
     pub reaction: Option<ReactionRun<'a>>,
-    /// Where running hooks are shown.
+    /// The board that shows running hooks.
     pub board: Option<&'a dyn HookBoard>,
 }
 
@@ -77,19 +77,19 @@ pub struct SessionContext<'a> {
     pub trace_parent: Option<&'a str>,
 }
 
-/// Whether a hook looks at what has changed.
+/// Returns whether a hook needs the list of changed files.
 pub fn needs_changes(hook: &Hook) -> bool {
     matches!(hook.handler, HookHandler::Rule(Rule::Changed(_) | Rule::Diff(_)))
 }
 
 impl Occasion<'_> {
-    /// The task that it is about, also if that is gone by now.
+    /// Returns the task of the occasion, even if that task no longer exists.
     pub fn task_id(&self) -> Option<&TaskId> {
         let of_event = || self.event?.subject.task();
         self.task.map(|task| &task.id).or_else(of_event)
     }
 
-    /// The session that it is in, or that made the event.
+    /// Returns the session of the occasion, else the session that made the event.
     pub fn session_id(&self) -> Option<String> {
         let of_actor = || SessionId::of_actor(&self.event?.actor).map(|id| id.to_string());
         self.session.map(|session| session.call.id.to_string()).or_else(of_actor)
@@ -168,7 +168,7 @@ impl Call<'_> {
 /// The variable by which a hook's commands know the event that the hook runs for.
 pub const CAUSE_VARIABLE: &str = "HOOKLOOP_CAUSE";
 
-/// The run of a hook for an event: what its keeper holds, and what its commands are caused by.
+/// The run of a hook for an event: the lock that its keeper holds, and the cause of its commands.
 #[derive(Clone, Copy, Debug)]
 pub struct ReactionRun<'a> {
     pub lock: Option<BorrowedFd<'a>>,
@@ -178,7 +178,7 @@ pub struct ReactionRun<'a> {
 }
 
 impl ReactionRun<'_> {
-    /// The cause of what `hook` does, as its commands read it from the environment.
+    /// Returns the cause of the commands of `hook`, as the value of [`CAUSE_VARIABLE`].
     pub fn variable(&self, hook: &str) -> OsString {
         let ReactionRun { event, root, depth, .. } = *self;
         let cause = EventCause { event, hook: hook.to_owned(), root, depth, count: 0 };
@@ -189,5 +189,5 @@ impl ReactionRun<'_> {
 /// A hook that has printed nothing for so long may wait for a change of files that never comes.
 pub const QUIET_AFTER: Duration = Duration::from_secs(4 * 60);
 
-/// What to think of such a hook.
+/// The likely reason why such a hook is silent, as a question to the user.
 pub const WATCHER_HINT: &str = "does its command watch files or wait for input?";

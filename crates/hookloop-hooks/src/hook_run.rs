@@ -14,21 +14,21 @@ use hookloop_core::point::Point;
 
 use crate::environment;
 
-/// What came of one hook.
+/// The result of one hook.
 #[derive(Clone, Debug)]
 pub struct HookRun {
     pub hook: String,
     pub outcome: HookOutcome,
-    /// What the log keeps of it; none if there was no run.
+    /// The record for the log; `None` if the hook did not run.
     pub ran: Option<HookRan>,
-    /// What it printed, as far as it is kept.
+    /// Standard output, as far as it is kept.
     pub stdout: String,
     pub stderr: String,
-    /// What it printed for people and agents: both streams in the order of reading, without an answer.
+    /// The output for people and agents: both streams in the order of reading, without an answer.
     pub printed: String,
-    /// The parts of that text that it has a note of instead.
+    /// The parts of `printed` that a note replaces.
     pub left_out: Vec<LeftOut>,
-    /// Why its command could not be executed, if it could not.
+    /// The reason why the command could not be executed, if it could not.
     pub gap: Option<EnvironmentGap>,
 }
 
@@ -206,7 +206,7 @@ impl From<String> for RunRefusal {
 /// The longest command that a prompt names, in characters.
 const COMMAND_MAX: usize = 200;
 
-/// The command of a gate, or what it checks, in a line.
+/// Returns the command of a gate, or a description of its check, in one line.
 pub fn describe(hook: &Hook) -> String {
     let text = match &hook.handler {
         HookHandler::Command(CommandText::Shell(line)) => line.clone(),
@@ -225,7 +225,7 @@ pub fn describe(hook: &Hook) -> String {
     hookloop_core::inbox::one_line(&text, COMMAND_MAX)
 }
 
-/// What a run has for the agent.
+/// Returns the part of a run's output that the agent gets, if any.
 pub fn piped(hook: &Hook, run: &HookRun) -> Option<String> {
     let is_failure = !matches!(run.outcome.status, HookStatus::Passed | HookStatus::Skipped);
     let is_piped = match hook.options.pipe_output {
@@ -243,5 +243,5 @@ pub fn piped(hook: &Hook, run: &HookRun) -> Option<String> {
     (!parts.is_empty()).then(|| head_and_tail(&parts.join("\n"), rules))
 }
 
-/// The most of one hook's output that a prompt has.
+/// The most of one hook's output that a prompt contains.
 pub const PIPED_MAX: usize = 32 * 1024;

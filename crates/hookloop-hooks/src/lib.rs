@@ -1,12 +1,17 @@
-//! Hooks: which of them may run, what they run with, and what their output means.
+//! Runs hooks: decides whether a hook may run, prepares its process, and reads its result.
 //!
-//! - [`exec_context`]: directories, environment, keepers and secrets of a project's processes
-//! - [`trust`], [`frozen_hooks`], [`scripts`]: the hooks that a person agreed to
-//! - [`hook_context`]: what a hook runs for; [`runner`], [`turns`]: running one hook, and all of a point
-//! - [`hook_run`], [`record`]: the result of a hook; [`rule_check`]: rules that need no process
-//! - [`sandbox`], [`secrets`], [`artifacts`], [`webhook`], [`resource_limits`]: parts of a run
+//! This crate knows neither sessions nor deliveries, and never prints. The modules, from bottom to top:
+//!
+//! - [`ancestry`]: the projects of the keepers above this process
+//! - [`scripts`], [`trust`], [`frozen_hooks`]: the files that a command runs, trusted hooks, and the hooks of a
+//!   session
+//! - [`secrets`], [`artifacts`], [`sandbox`], [`resource_limits`], [`webhook`]: parts of a run
+//! - [`rule_check`]: validation rules that need no process
 //! - [`test_detection`], [`environment`]: the tests of a project, and why a command cannot run here
-//! - [`ancestry`]: the projects of the keepers above this process; [`explain`]: values of conditions
+//! - [`exec_context`]: directories, environment, keepers and secrets of a project's processes
+//! - [`hook_context`], [`hook_run`], [`record`]: the input of a hook, its result, and the record of it
+//! - [`runner`], [`turns`]: runs one hook, and all hooks of a point
+//! - [`explain`]: the values of conditions
 
 pub mod ancestry;
 pub mod artifacts;

@@ -1,4 +1,4 @@
-//! What a hook said, as it is judged and as the log keeps it.
+//! The output of a hook as it is judged, and as the log keeps it.
 
 use std::borrow::Cow;
 use std::fs;

@@ -1,4 +1,7 @@
-//! One hook's process: its command, its environment, its input, and what came of it.
+//! Runs one hook: its command, its environment, its input and its result.
+//!
+//! A runner has two directories. `home` is the project's, where the hooks are defined and trusted. `root` is the
+//! directory in which they run, such as a task's worktree.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -1,5 +1,6 @@
-//! A hook's sandbox as it is for one run: its places by their real paths, and a directory of its own for
-//! what is temporary. What can't be enforced is refused.
+//! The sandbox of one run: the real paths of its places, and a directory for its temporary files.
+//!
+//! A restriction that this system cannot enforce refuses the run.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};

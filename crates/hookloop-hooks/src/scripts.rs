@@ -1,8 +1,7 @@
-//! The files of a project that a command runs: found when the command is looked at, and replaced by the
-//! bytes that were agreed to when it is run.
+//! The files of a project that a command runs.
 //!
-//! What is found once is not looked for again: between two looks somebody could take a file away and
-//! bring another.
+//! They are found when the command is checked, by the position of their word. When the command runs, the trusted
+//! bytes replace them. There is no second search: a process could exchange a file between two searches.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

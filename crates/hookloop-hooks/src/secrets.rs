@@ -1,8 +1,8 @@
-//! Secrets by reference: a configuration says where one is, and it is fetched when a hook or an agent that
+//! Secrets by reference: a configuration says where a value is, and hookloop reads it when a hook or an agent that
 //! names it is started.
 //!
-//! Nothing here shows a value: what is told of a secret is its name and where it is from. A value leaves this
-//! module for the environment of one process, and for what looks for it in everything that is stored.
+//! Nothing here shows a value. Messages have the name of a secret and its source. A value leaves this module only
+//! for the redactor and then for the environment of one process.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -1,14 +1,13 @@
-//! Which tests a project has, told by its files.
+//! Detects the tests of a project by its files.
 //!
-//! Files are read, nothing is started. Every runner of a language that is found counts: who ran only the first
-//! would take half of a project for all of it. A `Makefile` or a `justfile` counts where there is no other,
-//! since its `test` most often is one of those by another name. That nothing is found, or that something can't be
-//! read, is never a pass.
+//! Files are read, and nothing is started. Every runner of a language counts, because the first one alone may cover
+//! half of the project. A `Makefile` or a `justfile` counts only where no other runner is found, since its `test`
+//! target most often calls one. Finding nothing, or a file that cannot be read, is never a pass.
 //!
 //! - `reading`: files of the project, and of it alone
 //! - `directories`: the directories below it that have projects of their own
-//! - `members`: patterns with which a workspace names its members
-//! - `cargo`, `javascript`, `python`, `recipes`, `others`: what each says
+//! - `members`: the patterns by which a workspace names its members
+//! - `cargo`, `javascript`, `python`, `recipes`, `others`: the runners of each ecosystem
 
 pub mod cargo;
 pub mod directories;

@@ -1,9 +1,10 @@
-//! Which of a repository's hooks the user has agreed to, by content.
+//! Decides which hooks of a repository the user has trusted, by content.
 //!
-//! A clone brings hooks along; none of them runs because it is there. What the user agrees to is a
-//! digest over a hook's definition and over the bytes of every file in the project that its command
-//! names. A change to any of it is another digest. The agreed bytes are kept beside the project's
-//! state, and those are what runs, so that nobody can swap a script between the look and the run.
+//! A clone contains hooks, and none of them runs because it is there. The user trusts a digest over a hook's
+//! definition and over the bytes of every project file that its command names. Any change gives another digest.
+//!
+//! The trusted bytes are copied beside the project's state, and only the copy runs. So no process can swap a
+//! script between the check and the run.
 
 pub mod gates_now;
 

@@ -1,4 +1,8 @@
-//! The hooks of one point in their order: one after the other, or side by side where they may.
+//! Runs the hooks of one point in their order: one after the other, or side by side if they are `parallel`.
+//!
+//! The keeper gets the next command before the last one ends, so no time passes between two hooks. It waits if the
+//! last hook may be tried again, or if the next one needs another hook, a value of a delivery or a secret that is
+//! not read yet. Parallel hooks have a keeper each.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;

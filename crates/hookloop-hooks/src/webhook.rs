@@ -1,4 +1,4 @@
-//! A webhook: what a command reads from standard input is posted, and what comes back is its answer.
+//! A webhook: posts the input of a hook, and takes the response as its answer.
 
 use std::time::{Duration, Instant};
 

@@ -113,7 +113,7 @@ fn is_of_another_user(pid: Pid) -> Result<bool, HiddenAncestry> {
     }
     match os::real_user(pid) {
         Some(user) => Ok(user != getuid().as_raw()),
-        // The kernel checks the owner of a process, whatever is mounted at /proc.
+        // The kernel checks the owner of a process, independent of the file system at /proc.
         None => match rustix::process::test_kill_process(pid) {
             Err(rustix::io::Errno::PERM) => Ok(true),
             _ => Err(HiddenAncestry::Masked(number(pid))),

@@ -260,7 +260,7 @@ impl<'a> OutputPipe<'a> {
         OutputPipe { pipe: Some(pipe), capture, is_large: false }
     }
 
-    /// Reads at most a buffer of what is there, and returns the number of bytes.
+    /// Reads available output, at most one buffer, and returns the number of bytes.
     fn take(&mut self, buffer: &mut [u8], both: &mut BothStreams) -> usize {
         let Some(pipe) = &self.pipe else { return 0 };
         match retry_on_intr(|| read(pipe, &mut *buffer)) {

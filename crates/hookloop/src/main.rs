@@ -1,4 +1,12 @@
-//! hookloop: hooks, gates and a task graph for coding agents.
+//! The program: command line, MCP server, dashboard, TUI and native hooks.
+//!
+//! Only this crate prints. It never opens SQLite: it reaches the log through the engine.
+//!
+//! - `cli`: one file per command; `error`, `output`, `json_output`, `logs`: how results are printed
+//! - `present`: texts about sessions and tasks, the same for every front end
+//! - `mcp`: the MCP server; `native`: hooks in agents that people start themselves
+//! - `web`: the dashboard; `tui`: the screens of a terminal; `metrics`: Prometheus
+//! - `reference`: generated pages of the book
 
 mod cli;
 mod environment;

@@ -1,4 +1,4 @@
-//! What an agent says and does in a turn, from what it tells of it.
+//! Collects the texts, tools and usage of a turn from an agent's notifications.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use serde_json::Value;
 use super::permission::{self, Guard, Wish};
 use crate::{MESSAGE_MAX, REFUSED_MAX, Update};
 
-/// The most of a message that is held before its middle is left out.
+/// The most of a message that is held before its middle is dropped.
 const MESSAGE_HELD: usize = 64 * MESSAGE_MAX;
-/// Text without an end of line is shown in pieces of this size.
+/// The size of the pieces in which text without a newline is shown.
 const PIECE_MAX: usize = 16 * 1024;
 /// The longest line about a tool.
 const LINE_MAX: usize = 200;
-/// Tools that are remembered, and the paths of each.
+/// The most tools that are remembered, and paths of each.
 const TOOLS_MAX: usize = 256;
 const PATHS_MAX: usize = 64;
 const MICROS: f64 = 1_000_000.0;
@@ -33,31 +33,31 @@ pub(super) type Updates<'a> = &'a mut dyn FnMut(Update<'_>);
 /// A turn so far.
 pub(super) struct Account<'a> {
     redactor: &'a Redactor,
-    /// The conversation, once the turn's prompt is on its way. What was told before is of other turns.
+    /// The conversation, once the prompt is sent. Earlier notifications belong to other turns.
     live: Option<SessionId>,
     speech: Speech<'a>,
     tools: VecDeque<(ToolCallId, Tool)>,
-    /// The tool that was not shown yet: more is told of it before it runs.
+    /// The tool that was not shown yet: more details may follow before it runs.
     unshown: Option<ToolCallId>,
     usage: Usage,
-    /// The agent reported what the turn cost.
+    /// The agent reported the cost of the turn.
     has_cost: bool,
-    /// What the conversation had cost before.
+    /// The cost of the conversation before this turn.
     cost_before: u64,
     refused: Vec<String>,
     is_broken: bool,
 }
 
-/// What came of it.
+/// The result of a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) message: String,
     pub(super) promises: Vec<Promise>,
     pub(super) usage: Usage,
     pub(super) refused: Vec<String>,
-    /// The agent reported what the turn cost.
+    /// The agent reported the cost of the turn.
     pub(super) has_cost: bool,
-    /// The agent could not go on, and said so in its message.
+    /// The agent could not continue, and its message says so.
     pub(super) is_broken: bool,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Account<'a> {
         }
     }
 
-    /// The prompt is sent now.
+    /// Begins the turn: the prompt is sent next.
     pub(super) fn begin(&mut self, session: SessionId) {
         self.live = Some(session);
     }
@@ -93,11 +93,11 @@ impl<'a> Account<'a> {
         self.live.as_ref()
     }
 
-    /// Takes what the agent tells.
+    /// Takes a notification of the agent.
     pub(super) fn take(&mut self, told: SessionNotification, updates: Updates<'_>) {
         match &self.live {
             Some(session) if *session == told.session_id => {}
-            // A conversation within this one, which the agent tells of by itself.
+            // A conversation inside this one, which the agent started itself.
             Some(_) => return,
             None => {
                 if let SessionUpdate::UsageUpdate(usage) = told.update {
@@ -124,7 +124,7 @@ impl<'a> Account<'a> {
                 }
             }
             SessionUpdate::SessionInfoUpdate(info) => {
-                // Codex answers a prompt that failed like any other, and tells of the failure here.
+                // Codex answers a failed prompt like any other, and reports the failure here.
                 let status = info.meta.as_ref().and_then(|meta| meta.get("codex"));
                 let status = status.and_then(|codex| codex.pointer("/threadStatus/type"));
                 if let Some(status) = status {
@@ -135,7 +135,7 @@ impl<'a> Account<'a> {
         }
     }
 
-    /// Decides what an agent asks for.
+    /// Answers a request for permission.
     pub(super) fn decide(
         &mut self,
         asked: RequestPermissionRequest,
@@ -143,7 +143,7 @@ impl<'a> Account<'a> {
         updates: Updates<'_>,
     ) -> RequestPermissionOutcome {
         let id = asked.tool_call.tool_call_id.clone();
-        // Some agents tell of a tool only when it has run.
+        // Some agents report a tool only after it has run.
         self.update_tool(asked.tool_call, updates);
         self.show_tool(updates);
         let Some(tool) = self.tool(&id) else { return RequestPermissionOutcome::Cancelled };
@@ -155,7 +155,7 @@ impl<'a> Account<'a> {
         outcome
     }
 
-    /// The agent's last word about the turn.
+    /// Takes the agent's answer to the prompt.
     pub(super) fn answered(&mut self, answer: &Value, updates: Updates<'_>) {
         self.speech.show_rest(updates);
         if let Some(tokens) = tokens(answer) {
@@ -179,7 +179,7 @@ impl<'a> Account<'a> {
 
     fn begin_tool(&mut self, call: ToolCall, updates: Updates<'_>) {
         self.show_tool(updates);
-        // The final message is what is said after the last tool.
+        // The final message begins after the last tool.
         self.speech.show_rest(updates);
         self.speech = Speech::new(self.redactor);
         let is_vague = call.status == ToolCallStatus::Pending && call.locations.is_empty();
@@ -195,7 +195,7 @@ impl<'a> Account<'a> {
         }
     }
 
-    /// Takes what is new about a tool, or that there is one.
+    /// Takes new details of a tool, or a new tool.
     fn update_tool(&mut self, update: ToolCallUpdate, updates: Updates<'_>) {
         let ToolCallUpdate { tool_call_id: id, fields, .. } = update;
         let known = self.tools.iter_mut().rfind(|(known, _)| *known == id);
@@ -229,7 +229,7 @@ impl<'a> Account<'a> {
         }
     }
 
-    /// A tool in a line: what kind it is, what it does, and the file that it is about.
+    /// Returns a tool in one line: its kind, its title and its file.
     fn line(&self, tool: &Tool) -> String {
         let (kind, title) = (permission::name(tool.kind), self.redactor.text(&tool.title));
         let path = tool.paths.first().map(|path| self.redactor.text(&path.to_string_lossy()));
@@ -245,16 +245,16 @@ impl<'a> Account<'a> {
     }
 }
 
-/// A message that goes on.
+/// A message in progress.
 struct Speech<'a> {
     redact: Option<RedactStream<'a>>,
-    /// What was not shown yet.
+    /// Text that was not shown yet.
     rest: Vec<u8>,
     /// The beginning of the message.
     text: String,
-    /// Its end, once the beginning is long.
+    /// The end of the message, once the beginning is long.
     end: String,
-    /// The part between the two.
+    /// The dropped part between the two.
     left_out: LeftOut,
     scanner: Scanner,
     message: Option<MessageId>,
@@ -275,7 +275,7 @@ impl<'a> Speech<'a> {
 
     fn take(&mut self, chunk: &ContentChunk, updates: Updates<'_>) {
         let ContentBlock::Text(text) = &chunk.content else { return };
-        // Two messages in a row are not one line.
+        // Two messages in a row need a line break.
         if self.message.is_some() && chunk.message_id.is_some() && self.message != chunk.message_id
         {
             self.push(b"\n\n");
@@ -313,7 +313,7 @@ impl<'a> Speech<'a> {
         }
     }
 
-    /// The message, as much of it as is kept.
+    /// Returns the message, shortened to [`MESSAGE_MAX`].
     fn message(&self) -> String {
         let is_cut = self.left_out != LeftOut::default();
         let text = if is_cut {
@@ -326,7 +326,7 @@ impl<'a> Speech<'a> {
         excerpt::head_and_tail(text.trim(), rules)
     }
 
-    /// The message is over.
+    /// Ends the message.
     fn show_rest(&mut self, updates: Updates<'_>) {
         if let Some(redact) = self.redact.take() {
             redact.finish(&mut self.rest);
@@ -351,7 +351,7 @@ fn paths(locations: Vec<ToolCallLocation>) -> Vec<PathBuf> {
     locations.into_iter().take(PATHS_MAX).map(|location| location.path).collect()
 }
 
-/// Text as a line that does nothing to a terminal.
+/// Returns a text as one line that is safe for a terminal.
 fn one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let mut line = String::new();
@@ -370,7 +370,7 @@ fn one_line(text: &str) -> String {
     line
 }
 
-/// The tokens of a turn. Agents count what a cache read or wrote apart from other input.
+/// Returns the tokens of a turn. Agents count reads and writes of a cache apart from other input.
 fn tokens(answer: &Value) -> Option<Usage> {
     let count = |at: &str| answer.pointer(at).and_then(Value::as_u64);
     if let (Some(input), Some(output)) = (count("/usage/inputTokens"), count("/usage/outputTokens"))
@@ -378,7 +378,7 @@ fn tokens(answer: &Value) -> Option<Usage> {
         let cached = count("/usage/cachedReadTokens").unwrap_or(0);
         let written = count("/usage/cachedWriteTokens").unwrap_or(0);
         let input = input.saturating_add(cached).saturating_add(written);
-        // Thoughts are counted apart from other output by some; the total has them.
+        // Some agents count reasoning apart from other output. The total includes it.
         let total = count("/usage/totalTokens").unwrap_or(0);
         let output = output.max(total.saturating_sub(input));
         return Some(Usage {
@@ -388,7 +388,7 @@ fn tokens(answer: &Value) -> Option<Usage> {
             cost_micros: 0,
         });
     }
-    // Gemini tells it in a place of its own.
+    // Gemini reports tokens in a field of its own.
     let of_quota = |name: &str| count(&format!("/_meta/quota/token_count/{name}"));
     Some(Usage {
         input_tokens: of_quota("input_tokens")?,
@@ -407,8 +407,8 @@ fn cost_micros(cost: Option<&Cost>) -> Option<u64> {
     Some((cost.amount * MICROS).round() as u64)
 }
 
-/// What a turn cost, given what its conversation has cost. Some agents count anew in each process: then the
-/// total is less than it was.
+/// Returns the cost of a turn from the total of its conversation. Some agents start again at 0 in each process; then
+/// the total is less than before.
 fn cost_of_turn(total: u64, before: u64) -> u64 {
     total.checked_sub(before).unwrap_or(total)
 }

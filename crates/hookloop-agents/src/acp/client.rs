@@ -1,4 +1,4 @@
-//! Our side of the protocol: one turn of a conversation, from `initialize` to the answer to the prompt.
+//! hookloop's side of the protocol: one turn of a conversation, from `initialize` to the answer to the prompt.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,28 +23,28 @@ use tokio::time::timeout;
 
 use crate::tools::{SERVER, Tools};
 
-/// What an agent has for its first answer. Some load for a while.
+/// How long an agent may take to answer `initialize`. Some take long to load.
 const INITIALIZE_MAX: Duration = Duration::from_secs(60);
-/// To begin a conversation, or to find one again.
+/// How long an agent may take to begin or resume a conversation.
 const OPEN_MAX: Duration = Duration::from_secs(120);
-/// To take a mode or a model.
+/// How long an agent may take to set a mode or a model.
 const SET_MAX: Duration = Duration::from_secs(30);
-/// Agents may tell of earlier turns after they say that they have done so. They are through when they
-/// say nothing for this long,
+/// Agents may report earlier turns even after they have resumed a conversation. The reports are over after this long
+/// without one,
 const QUIET: Duration = Duration::from_millis(300);
-/// or when that takes too long.
+/// or after this long in all.
 const QUIET_MAX: Duration = Duration::from_secs(10);
-/// What an agent that is told to stop has for saying that it did.
+/// How long an agent may take to confirm that it stopped.
 const STOP_MAX: Duration = Duration::from_millis(500);
-/// Events that wait to be looked at. Then the agent waits.
+/// The most events that wait. After that, the agent waits.
 pub(super) const EVENTS_WAITING: usize = 64;
 
-/// What is wanted of an agent.
+/// The parameters of a turn.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) root: PathBuf,
     pub(super) prompt: String,
-    /// The conversation to go on with.
+    /// The conversation to continue.
     pub(super) conversation: Option<SessionId>,
     pub(super) mode: Option<String>,
     pub(super) model: Option<String>,
@@ -52,7 +52,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Servers that the agent is to use.
+    /// Returns the servers for the agent.
     fn mcp_servers(&self) -> Vec<McpServer> {
         let server = |tools: &Tools| {
             let env = tools.env.iter().map(|(name, value)| EnvVariable::new(name, value));
@@ -63,7 +63,7 @@ impl Wanted {
     }
 }
 
-/// What happens, in order.
+/// The events of a turn, in order.
 pub(super) enum Event {
     Told(Box<SessionNotification>),
     Asked(Box<RequestPermissionRequest>, Responder<RequestPermissionResponse>),
@@ -72,20 +72,20 @@ pub(super) enum Event {
     Over(Outcome),
 }
 
-/// How a conversation ended, as far as the protocol goes.
+/// The end of a conversation in terms of the protocol.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// The prompt was answered.
     Answered(Value),
-    /// The agent says that it can't, or does not say anything.
+    /// The agent reported an error, or did not answer in time.
     Failed(String),
-    /// There is nobody to talk to any more. Why, if it was not the agent that ended it.
+    /// The connection ended. The reason is set if the agent did not end it.
     Ended(Option<String>),
-    /// We do not want it any more.
+    /// The turn was cancelled.
     Cancelled,
 }
 
-/// Takes a turn. Whatever happens is sent, and the outcome last; without one this returns why.
+/// Runs a turn. Sends its events, and the outcome as the last one. Returns the reason if there is no outcome.
 pub(super) async fn take_turn(
     transport: impl ConnectTo<Client> + 'static,
     wanted: Wanted,
@@ -99,7 +99,7 @@ pub(super) async fn take_turn(
         .on_receive_notification(
             async move |notification: SessionNotification, _| {
                 hears.notify_one();
-                // Who does not listen any more has dropped this as well.
+                // A closed channel means that the turn is dropped as well.
                 let _ = told.send(Event::Told(Box::new(notification))).await;
                 Ok(())
             },
@@ -125,7 +125,7 @@ pub(super) async fn take_turn(
 struct Turn {
     agent: ConnectionTo<Agent>,
     wanted: Wanted,
-    /// Notified when the agent tells something.
+    /// Notified at each notification of the agent.
     heard: Arc<Notify>,
     events: mpsc::Sender<Event>,
 }
@@ -140,7 +140,7 @@ impl Turn {
         let _ = self.events.send(Event::Begun(session.clone())).await;
         let text = ContentBlock::Text(TextContent::new(self.wanted.prompt.clone()));
         let prompt = PromptRequest::new(session.clone(), vec![text]);
-        // As it comes: what a turn used is not in the stable part of the protocol.
+        // Untyped, because the usage of a turn is not in the stable part of the protocol.
         let prompt =
             UntypedMessage::new("session/prompt", prompt).map_err(|error| outcome_of(&error))?;
         let mut answer = std::pin::pin!(self.agent.send_request(prompt).block_task());
@@ -148,7 +148,7 @@ impl Turn {
             biased;
             answer = &mut answer => answer.map(Outcome::Answered).map_err(|error| outcome_of(&error)),
             () = cancelled.notified() => {
-                // If that can't be said, its process is told soon.
+                // If the notification fails, the process is ended soon.
                 let _ = self.agent.send_notification(CancelNotification::new(session));
                 let _ = timeout(STOP_MAX, answer).await;
                 Err(Outcome::Cancelled)
@@ -156,7 +156,7 @@ impl Turn {
         }
     }
 
-    /// Until the prompt can be sent.
+    /// Prepares the conversation up to the prompt.
     async fn open(&self) -> Result<SessionId, Outcome> {
         let ours = Implementation::new("hookloop", env!("CARGO_PKG_VERSION"));
         let initialize = InitializeRequest::new(ProtocolVersion::V1)
@@ -172,7 +172,7 @@ impl Turn {
             Some(session) if can_find(&agent) => {
                 (session.clone(), self.find(session.clone(), &agent).await?)
             }
-            // What can't be gone on with is begun anew: the prompt says all.
+            // A conversation that can't be resumed begins again: the prompt is complete.
             _ => {
                 let root = self.wanted.root.clone();
                 let new = NewSessionRequest::new(root).mcp_servers(self.wanted.mcp_servers());
@@ -189,7 +189,7 @@ impl Turn {
         Ok(session)
     }
 
-    /// Finds a conversation again. What is told of its earlier turns is over when this returns.
+    /// Resumes a conversation. The reports about its earlier turns are over when this returns.
     async fn find(
         &self,
         session: SessionId,
@@ -205,7 +205,7 @@ impl Turn {
             let resume = ResumeSessionRequest::new(session, root).mcp_servers(servers.clone());
             found = self.ask(resume, OPEN_MAX).await.map(|resumed| resumed.config_options);
         }
-        // Some say that they can resume one and then do not know how.
+        // Some agents announce `resume` and then fail it.
         if matches!(found, Err(Outcome::Failed(_))) && can.load_session {
             let load = LoadSessionRequest::new(session, root).mcp_servers(servers);
             found = self.ask(load, OPEN_MAX).await.map(|loaded| loaded.config_options);
@@ -230,7 +230,7 @@ impl Turn {
             let set = SetSessionConfigOptionRequest::new(session, id, model);
             return self.ask(set, SET_MAX).await.map(drop);
         }
-        // What agents had before there were options.
+        // The method of agents before there were options.
         let parameters = json!({ "sessionId": session, "modelId": model });
         let set = UntypedMessage::new("session/set_model", parameters);
         self.ask(set.map_err(|error| outcome_of(&error))?, SET_MAX).await.map(drop)
@@ -254,7 +254,7 @@ impl Turn {
     }
 }
 
-/// Whether an agent can go on with a conversation of another process.
+/// Returns whether an agent can continue a conversation of another process.
 fn can_find(agent: &InitializeResponse) -> bool {
     let can = &agent.agent_capabilities;
     can.session_capabilities.resume.is_some() || can.load_session
@@ -267,7 +267,7 @@ fn outcome_of(error: &Error) -> Outcome {
     }
 }
 
-/// All that an error says: agents put the provider's words here or there.
+/// Returns all texts of an error: agents put the provider's message in different fields.
 fn words(error: &Error) -> String {
     let details = match &error.data {
         None | Some(Value::Null) => return error.message.clone(),

@@ -1,7 +1,7 @@
-//! What a conversation with opencode used, from opencode's own record of it.
+//! The usage of a conversation with opencode, from opencode's own record.
 //!
-//! opencode reports the tokens of the last request of a turn alone. `opencode export` prints all messages of a
-//! conversation, each with what its request used.
+//! opencode reports only the tokens of the last request of a turn. `opencode export` prints all messages of a
+//! conversation with the usage of each request.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -39,10 +39,10 @@ impl Turn<'_> {
         }
     }
 
-    /// What all requests of a conversation used.
+    /// Returns the usage of all requests of a conversation.
     fn exported(&self, id: &str) -> Option<Usage> {
         let program = self.settings.argv.first()?;
-        // Another program in its place need not understand this.
+        // Another program in its place may not understand the command.
         if self.settings.argv.get(1).is_none_or(|word| word != "acp") {
             return None;
         }
@@ -50,7 +50,7 @@ impl Turn<'_> {
         let whole = RefCell::new(Vec::new());
         let filter = |stream: OutputStream| -> OutputFilter<'_> {
             let whole = &whole;
-            // Nothing of it is kept: the conversation may hold secrets.
+            // Nothing of the export is stored: the conversation may hold secrets.
             Box::new(move |piece, _| {
                 let mut whole = whole.borrow_mut();
                 if stream == OutputStream::Stdout && whole.len() + piece.len() <= EXPORT_MAX {
@@ -72,7 +72,7 @@ impl Turn<'_> {
     }
 }
 
-/// The sum over all requests of an exported conversation.
+/// Returns the sum over all requests of an exported conversation.
 fn sum(exported: &Value) -> Option<Usage> {
     let mut sum = Usage::default();
     for message in exported["messages"].as_array()? {

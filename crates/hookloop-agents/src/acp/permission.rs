@@ -1,7 +1,7 @@
-//! What an agent may do that asks first.
+//! Answers an agent's requests for permission.
 //!
-//! This is no sandbox: an agent decides by itself what it asks for, and says what kind it is. Paths are
-//! taken as they are written, and links are not followed.
+//! This is no sandbox: the agent itself decides which actions it asks for, and names their kind. Paths are taken as
+//! written, and links are not followed.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -13,20 +13,20 @@ use hookloop_config::agents::Permissions;
 
 use crate::tools::is_ours;
 
-/// What an agent asks for.
+/// A request for permission.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish<'a> {
     pub(super) kind: ToolKind,
     pub(super) title: &'a str,
-    /// The files that it says it is about.
+    /// The files that the request names.
     pub(super) paths: &'a [PathBuf],
 }
 
-/// Who decides.
+/// The rules that decide a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Guard<'a> {
     pub(super) permissions: Permissions,
-    /// Kinds that are allowed beside those, by the protocol's names.
+    /// Kinds that are allowed beside the permissions, by the protocol's names.
     pub(super) allow: &'a [String],
     pub(super) root: &'a Path,
 }
@@ -41,10 +41,10 @@ impl Guard<'_> {
         match wish.kind {
             ToolKind::Read | ToolKind::Search | ToolKind::Think => true,
             ToolKind::Other => is_ours(wish.title),
-            // What Codex calls everything that it runs, tools of servers among it.
+            // Codex uses this kind for everything that it runs, including tools of servers.
             ToolKind::Execute => wish.title.starts_with("mcp.") && is_ours(wish.title),
             ToolKind::Edit | ToolKind::Move => self.may_edit() && self.are_inside(wish.paths),
-            // What is gone is gone: only what is known to be the project's.
+            // A deletion is final, so its paths must be known to be in the project.
             ToolKind::Delete => {
                 self.may_edit() && !wish.paths.is_empty() && self.are_inside(wish.paths)
             }
@@ -52,7 +52,7 @@ impl Guard<'_> {
         }
     }
 
-    /// The answer to the agent, from those that it offers, and whether that is a yes.
+    /// Returns the answer, among the offered ones, and whether it allows the request.
     pub(super) fn answer(
         &self,
         wish: &Wish<'_>,
@@ -60,7 +60,7 @@ impl Guard<'_> {
     ) -> (RequestPermissionOutcome, bool) {
         let allowed = self.allows(wish);
         let wanted: &[PermissionOptionKind] = match (allowed, self.permissions) {
-            // What an agent remembers holds in places that we don't see.
+            // An agent stores a lasting permission where hookloop does not see it.
             (true, Permissions::Full) => {
                 &[PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways]
             }
@@ -82,7 +82,7 @@ impl Guard<'_> {
     }
 
     fn are_inside(&self, paths: &[PathBuf]) -> bool {
-        // An agent may know the directory by its real name.
+        // The agent may use the real path of the directory.
         let real = self.root.canonicalize().ok();
         paths.iter().all(|path| {
             let path = plain(&self.root.join(path));
@@ -91,7 +91,7 @@ impl Guard<'_> {
     }
 }
 
-/// A path without `.` and `..`.
+/// Returns a path without `.` and `..`.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -106,7 +106,7 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// As the protocol has it.
+/// Returns the protocol's name of a kind.
 pub(super) fn name(kind: ToolKind) -> &'static str {
     match kind {
         ToolKind::Read => "read",

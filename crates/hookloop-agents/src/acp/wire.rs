@@ -1,4 +1,4 @@
-//! The way to an agent and back: a line for each message.
+//! The messages to and from an agent, one a line.
 
 use std::io;
 
@@ -7,18 +7,18 @@ use futures_util::{Sink, Stream, sink, stream};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
-/// The longest line that is taken. Whole files are in lines, before and after a change.
+/// The longest line that is accepted. A line may contain a whole file before and after a change.
 pub(super) const LINE_MAX: usize = 64 * 1024 * 1024;
-/// Lines that wait to be read. Then the agent waits.
+/// The most lines that wait to be read. After that, the agent waits.
 pub(super) const LINES_WAITING: usize = 8;
 
-/// Lines of an agent, or why there are no more.
+/// A line of an agent, or the reason why there are no more.
 pub(super) type Line = io::Result<String>;
 
-/// Cuts an agent's output into lines, on the thread that reads it.
+/// Splits an agent's output into lines, on the thread that reads it.
 pub(super) struct Cutter {
     line: Vec<u8>,
-    /// None once nobody wants to hear more.
+    /// `None` once there is no reader.
     lines: Option<mpsc::Sender<Line>>,
 }
 
@@ -27,13 +27,13 @@ impl Cutter {
         Cutter { line: Vec::new(), lines: Some(lines) }
     }
 
-    /// An empty piece is the end.
+    /// Takes a piece of output. An empty piece ends it.
     pub(super) fn push(&mut self, piece: &[u8]) {
         if self.lines.is_none() {
             return;
         }
         let mut parts = piece.split(|byte| *byte == b'\n');
-        // The first goes on with what is there, and the last has no end yet.
+        // The first part continues the current line, and the last part has no end yet.
         self.extend(parts.next().unwrap_or_default());
         for part in parts {
             self.pass();
@@ -57,8 +57,7 @@ impl Cutter {
         }
     }
 
-    /// Passes the line on. Agents' runtimes print warnings where only messages should be: those are no
-    /// objects.
+    /// Passes the line on. Agents' runtimes print warnings between messages; those are not objects and are skipped.
     fn pass(&mut self) {
         let line = std::mem::take(&mut self.line);
         let Some(lines) = &self.lines else { return };
@@ -71,13 +70,13 @@ impl Cutter {
     }
 }
 
-/// Both ways, as the protocol's client wants them.
+/// Returns both directions in the form that the protocol's client needs.
 pub(super) fn transport(
     pipe: pipe::Sender,
     lines: mpsc::Receiver<Line>,
 ) -> Lines<impl Sink<String, Error = io::Error> + Send, impl Stream<Item = Line> + Send> {
     let incoming = stream::unfold(lines, async |mut lines| {
-        // The client reads as much as there is before it does anything, unless somebody else may.
+        // The client reads all available lines before it does anything else, unless it yields here.
         tokio::task::yield_now().await;
         lines.recv().await.map(|line| (line, lines))
     });

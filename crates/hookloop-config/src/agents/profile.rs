@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How one talks to an agent.
+/// The protocol of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// `claude -p` with events on its output.
@@ -17,33 +17,33 @@ pub enum Dialect {
     Scripted,
 }
 
-/// Whether an agent reports what a turn cost.
+/// Whether an agent reports the cost of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostReport {
     Always,
-    /// For models whose price it knows.
+    /// Only for models whose price it knows.
     SomeModels,
     Never,
 }
 
-/// An agent that needs no configuration.
+/// A known agent, which needs no configuration.
 #[derive(Debug)]
 pub struct Known {
     pub name: &'static str,
     pub dialect: Dialect,
     pub program: &'static [&'static str],
-    /// What brings it: `npm install -g …`.
+    /// The npm package of the agent.
     pub package: &'static str,
-    /// The oldest version that has all options and settings that the adapter uses; none if any does.
+    /// The oldest version with all options and settings that the adapter uses; `None` if any version has them.
     pub minimum: Option<AgentVersion>,
     pub cost: CostReport,
-    /// Files of a repository that make it start something, or let it do more.
+    /// Files of a repository that make the agent start programs, or give it more permissions.
     pub brings: &'static [&'static str],
-    /// Whether it can be told to leave those aside; its adapter does.
+    /// Whether the agent can be told to ignore those files, as its adapter then does.
     pub can_ignore: bool,
-    /// What makes it ask before it does something, with ACP.
+    /// Variables that make the agent ask for permission, with ACP.
     pub env: &'static [(&'static str, &'static str)],
-    /// Its modes for those who may read, edit, and do everything, with ACP.
+    /// The agent's modes for read, edit and full permissions, with ACP.
     pub modes: Option<[&'static str; 3]>,
 }
 
@@ -59,7 +59,7 @@ const OF_CLAUDE: &[&str] = &[
     ".mcp.json",
 ];
 
-/// It asks for nothing otherwise.
+/// Without this setting opencode asks for no permission.
 const OPENCODE_ASKS: &str = r#"{"edit":"ask","bash":"ask","webfetch":"ask","websearch":"ask","external_directory":"ask","task":"ask"}"#;
 
 pub const KNOWN: [Known; 6] = [
@@ -84,7 +84,7 @@ pub const KNOWN: [Known; 6] = [
         // `mcp_servers.*.default_tools_approval_mode`
         minimum: Some(AgentVersion(0, 122, 0)),
         cost: CostReport::Never,
-        // It asks its user itself before it heeds what a repository brings.
+        // Codex itself asks its user before it reads a repository's settings.
         brings: &[],
         can_ignore: true,
         env: &[],
@@ -124,7 +124,7 @@ pub const KNOWN: [Known; 6] = [
         package: "@agentclientprotocol/codex-acp",
         minimum: None,
         cost: CostReport::Never,
-        // It tells Codex that every directory is trusted.
+        // codex-acp tells Codex that every directory is trusted.
         brings: &[".codex"],
         can_ignore: false,
         env: &[],
@@ -152,7 +152,7 @@ impl Known {
     }
 }
 
-/// Returns the command that installs an agent for somebody who has none, with the names of the others.
+/// Returns the command that installs a first agent, and the names of the other known agents.
 pub fn any_install_command() -> (String, String) {
     let [first, others @ ..] = &KNOWN;
     let others: Vec<&str> = others.iter().map(|known| known.name).collect();
@@ -163,12 +163,12 @@ pub fn known(name: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.name == name)
 }
 
-/// The three numbers of a release. What follows them does not count.
+/// The three numbers of a release. A suffix is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AgentVersion(pub u32, pub u32, pub u32);
 
 impl AgentVersion {
-    /// The first version in a text, such as `2.1.325 (Claude Code)` or `codex-cli 0.166.0`.
+    /// Returns the first version in a text, such as `2.1.325 (Claude Code)` or `codex-cli 0.166.0`.
     pub fn find(text: &str) -> Option<AgentVersion> {
         let is_part = |c: char| !(c.is_ascii_digit() || c == '.');
         let mut words = text.split(is_part).filter(|word| word.contains('.'));

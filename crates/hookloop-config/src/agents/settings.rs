@@ -1,4 +1,4 @@
-//! What is known of an agent before it is started: which program, with what, and what it may do.
+//! The settings of an agent: its program, its environment and its permissions.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -7,7 +7,7 @@ use hookloop_core::hook::HookSource;
 
 use super::profile::{CostReport, Dialect, KNOWN, Known, known};
 
-/// What an agent may do without being asked, since nobody is there to ask.
+/// The permissions of an agent. No person is there to ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Permissions {
     /// Read files.
@@ -15,7 +15,7 @@ pub enum Permissions {
     /// Change the project's files too.
     #[default]
     Edit,
-    /// Everything that the user can.
+    /// Do everything that the user can.
     Full,
 }
 
@@ -41,30 +41,30 @@ impl std::str::FromStr for Permissions {
 /// The program of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// A line for the shell.
+    /// A shell command.
     Line(String),
     /// A program and its first arguments.
     Words(Vec<String>),
 }
 
-/// An agent as the configuration, or its name alone, describes it.
+/// An agent as the configuration, or only its name, describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub name: String,
     pub dialect: Dialect,
-    /// The one of the known agents that it is.
+    /// The known agent that it is based on, if any.
     pub base: Option<&'static str>,
     pub program: Program,
     pub model: Option<String>,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
-    /// Secrets that it is started with.
+    /// Secrets in its environment.
     pub named: Vec<String>,
     pub permissions: Permissions,
-    /// What it may do beside: rules for tools in the agent's own words, or kinds of tools with ACP.
+    /// Further permissions: rules for tools in the agent's own syntax, or kinds of tools with ACP.
     pub allow: Vec<String>,
     pub source: HookSource,
-    /// The user agreed to what the repository brings for this agent.
+    /// The user trusts the repository's settings for this agent.
     pub takes_repository: bool,
 }
 
@@ -82,7 +82,7 @@ fn known_names() -> String {
 }
 
 impl Settings {
-    /// An agent of which nothing is configured.
+    /// Returns an agent without configuration.
     pub fn of_name(name: &str) -> Result<Settings, NoSuchAgent> {
         if let Some(known) = known(name) {
             return Ok(Settings::of_known(known));
@@ -132,7 +132,7 @@ impl Settings {
         self.base.and_then(known)
     }
 
-    /// What is started, with arguments of ours and the configured ones after them.
+    /// Returns the command with the adapter's arguments, then the configured ones, then `last`.
     pub fn argv(&self, ours: Vec<OsString>, last: &[&str]) -> Vec<OsString> {
         let configured = self.args.iter().map(OsString::from);
         let last = last.iter().map(OsString::from);
@@ -141,7 +141,7 @@ impl Settings {
             Program::Line(line) if args.is_empty() => {
                 ["/bin/sh", "-c", line].map(Into::into).to_vec()
             }
-            // Arguments are the line's last command's.
+            // The arguments go to the last command of the line.
             Program::Line(line) => {
                 let line = format!("{line} \"$@\"");
                 ["/bin/sh", "-c", &line, "sh"].map(Into::into).to_vec()
@@ -152,7 +152,7 @@ impl Settings {
         argv
     }
 
-    /// The word that has to be a program for it to start.
+    /// Returns the word that must be an installed program.
     pub fn word(&self) -> Option<&str> {
         match (&self.program, self.dialect) {
             (_, Dialect::Scripted) => None,
@@ -161,24 +161,24 @@ impl Settings {
         }
     }
 
-    /// Whether it reports what a turn cost.
+    /// Returns whether the agent reports the cost of a turn.
     pub fn cost_report(&self) -> CostReport {
         match (self.known(), self.dialect) {
             (Some(known), _) => known.cost,
-            // No model is asked.
+            // A scripted agent uses no model.
             (None, Dialect::Scripted) => CostReport::Always,
             (None, Dialect::Acp) => CostReport::SomeModels,
             (None, _) => CostReport::Never,
         }
     }
 
-    /// What it may do, for who starts it.
+    /// Returns a description of the permissions, for the user.
     pub fn powers(&self) -> Powers<'_> {
         Powers(self)
     }
 }
 
-/// Words with a meaning of their own at the beginning of a line for `sh`.
+/// Words with a special meaning at the beginning of a shell command.
 const SHELL_WORDS: &[&str] = &[
     "alias", "bg", "case", "cd", "command", "do", "done", "echo", "elif", "else", "esac", "eval",
     "exec", "exit", "export", "false", "fg", "fi", "for", "function", "getopts", "hash", "if",
@@ -187,7 +187,8 @@ const SHELL_WORDS: &[&str] = &[
     "unalias", "unset", "until", "wait", "while",
 ];
 
-/// The program that a line for `sh` starts first, if that is plain from its first word. The shell finds every other one.
+/// Returns the program that a shell command starts first, if its first word is plain. The shell finds every other
+/// one.
 fn first_program(line: &str) -> Option<&str> {
     let word = line.split_whitespace().next()?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/+-@%".contains(&byte);
@@ -195,7 +196,7 @@ fn first_program(line: &str) -> Option<&str> {
     is_program.then_some(word)
 }
 
-/// What an agent may do, in words.
+/// A description of an agent's permissions.
 #[derive(Debug)]
 pub struct Powers<'s>(&'s Settings);
 
@@ -213,7 +214,7 @@ impl fmt::Display for Powers<'_> {
             (_, Permissions::Edit) if has_sandbox => {
                 "change files here and run commands, in its sandbox without network"
             }
-            // Nobody knows what it asks for.
+            // The requests of an unknown agent are not known.
             (_, Permissions::Read) if settings.base.is_none() => {
                 "do what it does not ask for, and read files"
             }

@@ -18,7 +18,7 @@ use crate::yaml::{Complaint, check_name};
 /// Agents by their names.
 pub(crate) type Entries = BTreeMap<String, Spanned<AgentEntry>>;
 
-/// Failed turns in a row after which the next agent is asked, if nothing else is said.
+/// The default number of failed turns in a row after which the next agent is asked.
 const FALLBACK_AFTER: u32 = 3;
 
 /// An agent: one that hookloop knows, with other settings, or any program.
@@ -76,7 +76,7 @@ pub(crate) fn read(entries: Entries, source: HookSource) -> Result<Vec<Settings>
     entries.into_iter().map(read).collect()
 }
 
-/// The hooks that agents have of their own.
+/// Takes the hooks that agents have of their own.
 pub(crate) fn own_hooks(entries: &mut Entries) -> Vec<(String, Points)> {
     let take = |(name, entry): (&String, &mut Spanned<AgentEntry>)| {
         (name.clone(), std::mem::take(&mut entry.value.hooks))
@@ -103,7 +103,7 @@ impl AgentEntry {
                 permissions => permissions.into(),
             };
         }
-        // Users may lead their own agents wherever they like.
+        // A user's own file may set any variable.
         let read = match source {
             HookSource::Project => values::environment,
             HookSource::User | HookSource::Operator | HookSource::Builtin => values::variables,
@@ -112,7 +112,7 @@ impl AgentEntry {
         for entry in env {
             match entry {
                 EnvEntry::Set { name, value } => settings.env.push((name, value)),
-                // It has the user's variables in any case; a secret has to be named.
+                // The agent has the user's variables anyway; only secrets have to be named.
                 EnvEntry::Inherited(name) => settings.named.push(name),
             }
         }
@@ -165,8 +165,7 @@ impl From<ConversationEntry> for ConversationPolicy {
     }
 }
 
-/// An agent by its name. A repository names agents; what they are is said under `agents`, where it can be
-/// agreed to.
+/// Reads the name of an agent. A repository defines agents under `agents`, where a person can trust them.
 pub(crate) fn agent(named: Located<String>) -> Result<String, Complaint> {
     let Located { value: name, at } = named;
     match name.contains(':') {
@@ -178,7 +177,7 @@ pub(crate) fn agent(named: Located<String>) -> Result<String, Complaint> {
     }
 }
 
-/// The agents that follow one that only fails.
+/// Reads the agents that follow one that keeps failing.
 pub(crate) fn fallback(
     named: Located<OneOrMany>,
     after: Option<u32>,

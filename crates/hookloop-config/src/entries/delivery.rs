@@ -12,10 +12,10 @@ use super::values::{Located, is_inside};
 use crate::effective::{DeliveryRules, ForgeName, Gatekeeper};
 use crate::yaml::{Complaint, check_name, read_word};
 
-/// Files that a worktree may be given, by name or pattern.
+/// The most files or patterns that a worktree may be given.
 const COPY_MAX: usize = 64;
 const LIST_MAX: usize = 64;
-/// The longest of what a gatekeeper is told to look for.
+/// The longest instructions of a gatekeeper.
 const PROMPT_MAX: usize = 16 * 1024;
 
 /// How the work of tasks is delivered.
@@ -102,7 +102,7 @@ impl DeliveryEntry {
     }
 }
 
-/// A name that git may have for something: it is not taken for an option, nor for anything else.
+/// Reads a name for git that is neither an option nor a special reference.
 fn reference(Located { value, at }: Located<String>) -> Result<String, Complaint> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     let is_plain = !value.is_empty()
@@ -145,7 +145,7 @@ pub(crate) fn gatekeepers(entries: GatekeeperEntries) -> Result<Vec<Gatekeeper>,
     entries.into_iter().map(read).collect()
 }
 
-/// What a task type may be called: not as the list of an agent's hooks is.
+/// Checks that the name of a task type is not that of an agent's list of hooks.
 pub(crate) fn check_type_name(name: &str, entry: &Spanned<impl Sized>) -> Result<(), Complaint> {
     match name.starts_with(AGENT_LIST) {
         true => {
@@ -156,7 +156,7 @@ pub(crate) fn check_type_name(name: &str, entry: &Spanned<impl Sized>) -> Result
     }
 }
 
-/// Whether hooks say that tasks are delivered, where nothing else does.
+/// Returns whether hooks imply delivery, if no key sets it.
 pub(crate) fn has_delivery_hooks(hooks: &HookRegistry) -> bool {
     let is_of_delivery = |point: &Point| {
         matches!(
@@ -164,7 +164,7 @@ pub(crate) fn has_delivery_hooks(hooks: &HookRegistry) -> bool {
             Point::BeforeSubmit | Point::AfterSubmit | Point::BeforeMerge | Point::AfterMerge
         )
     };
-    // What an operator requires of a submission does not make one.
+    // Gates that a policy requires do not imply delivery.
     let says_so = |hook: &&Hook| hook.source != HookSource::Operator;
     hooks.list().iter().filter(says_so).any(|hook| hook.points.iter().any(is_of_delivery))
 }

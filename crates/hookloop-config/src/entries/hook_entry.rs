@@ -1,4 +1,4 @@
-//! The configuration as it is written: what serde reads, and what the schema for editors is made from.
+//! Hooks as they are written: the types that serde reads and the schema describes.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! From the hooks of a file to the hooks of a project.
+//! Reads the hooks of a file into the hooks of a project.
 
 use std::collections::BTreeMap;
 
@@ -30,19 +30,19 @@ use crate::policy::PREFIX;
 use crate::yaml::{Complaint, NAME_MAX, check_name};
 
 const MAX_HOOKS: usize = 256;
-/// Puts the hooks of one file into a registry.
+/// Adds the hooks of one file to a registry.
 pub(crate) struct Reader<'a> {
     hooks: &'a mut HookRegistry,
     workflows: &'a Workflows,
     gatekeepers: &'a [Gatekeeper],
     source: HookSource,
-    /// Built-ins that the file lists, which then run just where it lists them.
+    /// Built-ins that the file lists. They run only at the listed points.
     listed: Vec<Builtin>,
-    /// Hooks that need others, by type and name, and where they say so.
+    /// Hooks with `needs`, by type and name, with the place of the key.
     needing: Vec<(Option<String>, String, Location)>,
-    /// Points that the project has a list for.
+    /// Points for which the project has a list.
     lists: Vec<Point>,
-    /// Where hooks are, by name.
+    /// The places of hooks, by name.
     places: Vec<(String, Location)>,
     count: usize,
 }
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the hooks that an agent has of its own, which are those of delivery.
+    /// Reads the hooks of one agent, which must be hooks of delivery.
     pub(crate) fn read_of_agent(&mut self, points: Points, agent: &str) -> Result<(), Complaint> {
         for (Spanned { value: name, referenced: at, .. }, _) in &points.0 {
             let is_of_delivery =
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         self.read(points, Some(&of_agent(agent)))
     }
 
-    /// Who a gatekeeper is and what it is told.
+    /// Returns the agent, the model and the instructions of a gatekeeper.
     fn terms(&self, name: &str) -> String {
         let found = self.gatekeepers.iter().find(|gatekeeper| gatekeeper.name == name);
         let Some(Gatekeeper { agent, prompt, model, .. }) = found else { return String::new() };
@@ -106,12 +106,12 @@ impl<'a> Reader<'a> {
         format!("{} {}: {prompt}", word(agent), word(model)).trim().to_owned()
     }
 
-    /// Whether the project has a list for a point, if an empty one.
+    /// Returns whether the project has a list for a point, even an empty one.
     pub(crate) fn has_list(&self, point: &Point) -> bool {
         self.lists.contains(point)
     }
 
-    /// Where the hooks that were read are.
+    /// Returns the places of the hooks.
     pub(crate) fn places(self) -> Vec<(String, Location)> {
         self.places
     }
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
             handler,
             options,
         };
-        // The same again, without a name, at the same point: once is what was meant.
+        // The same hook without a name, again at the same point, counts once.
         let is_same = |there: &Hook| {
             let named_so = Hook { name: there.name.clone(), ..hook.clone() };
             there.points.contains(point) && there.is_alike(&named_so)
@@ -193,14 +193,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What the hook does: exactly one thing.
+    /// Reads the handler of a hook. A hook has exactly one.
     fn handler(
         &self,
         point: &Point,
         entry: &mut HookEntry,
         at: Location,
     ) -> Result<HookHandler, Complaint> {
-        // `run_tests` finds out what to run, unless it is told.
+        // `run_tests` detects its command, unless one is given.
         if entry.command.is_some() && entry.builtin.as_deref() == Some(Builtin::RunTests.name()) {
             builtin(Builtin::RunTests.name(), point, at)?;
             entry.builtin = None;
@@ -286,7 +286,7 @@ impl<'a> Reader<'a> {
         Ok(HookHandler::Gatekeepers { agents, quorum, terms })
     }
 
-    /// A built-in reaction that the file lists follows just the points it is listed under.
+    /// Reads a built-in reaction. It then runs only at the points that list it.
     fn use_reaction(
         &mut self,
         builtin: Builtin,
@@ -321,14 +321,14 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// `base`, or with a number behind it if that is taken.
+    /// Returns `base`, with a number if that name is taken.
     fn free_name(&self, base: &str, task_type: Option<&str>) -> String {
         let is_free = |name: &String| self.hooks.get_for(task_type, name).is_none();
         let numbered = (2..).map(|n| format!("{base}-{n}"));
         std::iter::once(base.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
     }
 
-    /// Checks what only the whole list tells: that `needs` names hooks of the same point, not in a circle.
+    /// Checks the whole list: `needs` must name hooks of the same point that run before.
     pub(crate) fn check_needs(&self) -> Result<(), Complaint> {
         for (task_type, name, at) in &self.needing {
             let Some(hook) = self.hooks.get_for(task_type.as_deref(), name) else { continue };
@@ -351,7 +351,7 @@ fn builtin(name: &str, point: &Point, at: Location) -> Result<Builtin, Complaint
     }
 }
 
-/// A command, if values have a safe place in it.
+/// Reads a command whose values all have a safe place.
 fn command_text(point: &Point, command: Located<OneOrMany>) -> Result<CommandText, Complaint> {
     let text = match command.value {
         OneOrMany::One(line) => CommandText::Shell(line),
@@ -379,7 +379,7 @@ fn webhook(url: Located<String>) -> Result<HookHandler, Complaint> {
     }
 }
 
-/// A name for a hook that has none: its script's, or its program's.
+/// Returns a name for a hook without one: that of its script or program.
 fn named_after(handler: &HookHandler) -> String {
     let word = match handler {
         HookHandler::Command(CommandText::Shell(line)) => {
@@ -443,7 +443,7 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<HookOptions, Complain
         let message = format!("`any_of` is for gates; nothing has to pass at `{point}`");
         return Err(Complaint { at: None, message });
     }
-    // Who passes for others in a policy's group would be among those that it requires.
+    // A hook in a policy's group could pass instead of a required gate.
     if entry.any_of.as_ref().is_some_and(|group| group.starts_with(PREFIX) && group.contains('/')) {
         let message = format!("`any_of` does not begin with `{PREFIX}`");
         return Err(Complaint { at: None, message });
@@ -511,7 +511,7 @@ fn limits(entry: Located<LimitsEntry>) -> Result<Limits, Complaint> {
     Ok(Limits { processes, memory_bytes: size(memory)?, disk_bytes: size(disk)? })
 }
 
-/// A place that a sandbox may write to: anywhere by its absolute path, else in the project.
+/// Reads a path that a sandbox may write to: absolute, or in the project.
 fn place(path: Located<String>) -> Result<String, Complaint> {
     let Some(rest) = path.value.strip_prefix('/') else { return inside(path) };
     inside(Located { value: rest.to_owned(), at: path.at })?;
@@ -597,7 +597,7 @@ fn position(hooks: &HookRegistry, wanted: &Hook) -> usize {
     hooks.list().iter().position(|hook| std::ptr::eq(hook, wanted)).unwrap_or(usize::MAX)
 }
 
-/// The hooks of the user's own file.
+/// Reads the hooks of the user's own file.
 pub(crate) fn own_hooks(points: Points) -> Result<Vec<Hook>, Complaint> {
     let (mut hooks, workflows) = (HookRegistry::default(), Workflows::new());
     let mut reader = Reader::new(&mut hooks, &workflows, &[], HookSource::User);
@@ -621,7 +621,7 @@ pub(crate) fn read_workflows(
         let known = |workflow: &str| entries.contains_key(workflow);
         let read = steps.value.iter().map(|step| read_action(step, &known));
         let read: Vec<DeclaredAction> = read.collect::<Result<_, _>>()?;
-        // Nobody is asked for their word about a workflow.
+        // Workflows have no trust decision.
         if read.iter().any(DeclaredAction::decides) {
             let message = format!(
                 "workflow `{name}` completes or unblocks a task, which a hook with `actions` does after `hookloop hooks trust`"

@@ -87,7 +87,7 @@ impl PurseEntry {
 }
 
 impl Limits {
-    /// The limits of sessions that are given, by name.
+    /// Returns the session limits that are set, by name.
     pub(crate) fn set(&self) -> Result<BTreeMap<String, u64>, Complaint> {
         let time = |time: &Option<Located<Time>>| {
             let length = |time: &Located<Time>| length(time.value.clone(), time.at);
@@ -110,7 +110,7 @@ impl Limits {
         Ok(given.filter_map(|(name, limit)| Some((name.to_owned(), limit?))).collect())
     }
 
-    /// These limits, and `others` where nothing is said.
+    /// Returns these limits, with those of `others` where none is set.
     pub(crate) fn over(self, others: RuleLimits) -> Result<RuleLimits, Complaint> {
         let time = |time: Option<Located<Time>>, other: u64| match time {
             Some(Located { value, at }) => length(value, at),
@@ -135,7 +135,7 @@ impl Limits {
             },
         };
         let purse = self.purse.map_or(Ok(Purse::default()), |entry| entry.value.read(entry.at))?;
-        // Nothing set aside is no bound at all.
+        // A reservation of nothing would be no limit.
         let turn = BudgetBounds {
             cost_micros: match self.turn_cost {
                 Some(Located { value: DollarAmount(Dollars(0)), at }) => {

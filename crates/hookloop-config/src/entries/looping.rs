@@ -1,4 +1,4 @@
-//! The parts of the configuration that are about sessions: how they stop, what rules there are.
+//! The settings of sessions: stop conditions, agents, conversations.
 
 use hookloop_core::session::{AtRetryLimit, StopWhen};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! `network:` in the user's own file. A repository has no such thing.
+//! `network:` in the user's own file. A repository has no such key.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The part of the user's configuration that says how they are told of what needs a human.
+//! `notify:` of the user's file: the channels for notifications.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,11 +18,11 @@ use crate::yaml::{Complaint, check_name, read_word};
 pub(crate) type Entries = Vec<Spanned<ChannelEntry>>;
 
 const CHANNELS_MAX: usize = 32;
-/// Projects or addresses of one channel.
+/// The most projects or addresses of one channel.
 const LIST_MAX: usize = 64;
-/// How often a digest is sent, if nothing is said.
+/// The default interval of a digest.
 const EVERY: Duration = Duration::from_secs(60 * 60);
-/// Where mail is encrypted from the first byte on.
+/// The port on which mail is encrypted from the first byte.
 const SUBMISSIONS_PORT: u16 = 465;
 
 /// A channel: exactly one of `webhook`, `slack`, `desktop` and `email`, and options.
@@ -149,7 +149,7 @@ fn address(entry: Located<GivenEntry>, base: &Path) -> Result<Given, Complaint> 
     let at = entry.at;
     let url = given(entry, base)?;
     match &url {
-        // What is wrong with it is told without it: it may let others in.
+        // The error does not repeat the URL, which may grant access.
         Given::Text(text) if !text.is_url() => {
             Err(Complaint::new(at, "this is not a URL: it begins with https:// or http://"))
         }

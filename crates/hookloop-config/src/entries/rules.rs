@@ -1,4 +1,4 @@
-//! Rules: gates that look at files instead of running a command.
+//! Rules: gates that check files instead of running a command.
 
 use hookloop_core::point::{Point, PointKind};
 use hookloop_core::rule::{CoverageRule, DiffRule, Rule, TextRule};
@@ -9,7 +9,7 @@ use super::values::is_inside;
 use crate::patterns::{self, glob};
 use crate::yaml::Complaint;
 
-/// The rule that an entry has instead of a command.
+/// Reads the rule of an entry, if it has one instead of a command.
 pub(crate) fn rule(
     point: &Point,
     entry: &mut HookEntry,

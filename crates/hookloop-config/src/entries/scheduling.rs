@@ -1,4 +1,4 @@
-//! The part of the configuration that is about which tasks are taken, and how many at once.
+//! `scheduling:`: priority aging and limits of work in progress.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::values::{Located, Time};
 use crate::effective::Scheduling;
 use crate::yaml::Complaint;
 
-/// Types that may have a bound of their own.
+/// The most types with a limit of their own.
 const TYPES_MAX: usize = 64;
 
 /// Which tasks are taken, and how many at once.
@@ -61,7 +61,7 @@ fn ageing(Located { value, at }: Located<Time>) -> Result<PriorityAging, Complai
     }
 }
 
-/// Where nothing may be taken, nothing is ever done.
+/// Reads a limit, which must be at least 1: with 0 no task would ever be claimed.
 fn bound(name: &str, wip: &Located<u32>) -> Result<u32, Complaint> {
     match wip.value {
         0 => Err(Complaint::new(

@@ -29,7 +29,7 @@ pub(crate) struct SecretEntry {
     command: Option<Vec<String>>,
 }
 
-/// The secrets of the file at `path`; their files are looked for from `base`.
+/// Reads the secrets of the file at `path`. Their files are relative to `base`.
 pub(crate) fn book(entries: SecretEntries, path: &Path, base: &Path) -> Result<Book, Complaint> {
     let mut book = Vec::new();
     for (project, secrets) in entries {

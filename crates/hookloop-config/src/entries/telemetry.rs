@@ -1,4 +1,4 @@
-//! `telemetry:` in the user's own file, and in a policy. A repository has no such thing.
+//! `telemetry:` in the user's own file and in a policy. A repository has no such key.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

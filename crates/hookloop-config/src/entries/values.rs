@@ -1,4 +1,4 @@
-//! Forms that values have in a configuration file, each with its schema for editors.
+//! The forms of values in a configuration file, each with its schema for editors.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -91,7 +91,7 @@ impl OneOrMany {
 
 pub(crate) type Pairs = Vec<(String, String)>;
 
-/// Reads whichever of several forms a value has.
+/// Reads a value that may have several forms.
 pub(crate) struct Forms<T> {
     pub(crate) expecting: &'static str,
     pub(crate) from_str: Option<fn(&str) -> Option<T>>,
@@ -234,7 +234,7 @@ impl<'de> Deserialize<'de> for OneOrMany {
     }
 }
 
-/// Says what a hand-written reader takes, for the schema.
+/// Declares the schema of a hand-written reader.
 macro_rules! schema {
     ($type:ty, $generator:ident => $schema:expr) => {
         impl JsonSchema for $type {
@@ -307,7 +307,7 @@ pub(crate) fn environment(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint>
     }
 }
 
-/// Variables, whatever they are for.
+/// Reads variables of any purpose.
 pub(crate) fn variables(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
     let entries: Vec<EnvEntry> = match env.value {
         Env::Names(names) => names.into_iter().map(EnvEntry::Inherited).collect(),
@@ -339,14 +339,14 @@ pub(crate) fn is_name_of_variable(name: &str) -> bool {
         && name.starts_with(|c: char| !c.is_ascii_digit())
 }
 
-/// Whether a path does not lead out of the project.
+/// Returns whether a path stays in the project.
 pub(crate) fn is_inside(path: &str) -> bool {
     let stays =
         |part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir);
     std::path::Path::new(path).components().all(stays)
 }
 
-/// A path that stays in the project.
+/// Reads a path that stays in the project.
 pub(crate) fn inside(path: Located<String>) -> Result<String, Complaint> {
     match is_inside(&path.value) {
         true => Ok(path.value),
@@ -357,7 +357,7 @@ pub(crate) fn inside(path: Located<String>) -> Result<String, Complaint> {
     }
 }
 
-/// Where a text is to be found. Paths are beside the user's file.
+/// Reads the source of a text. Paths are relative to the user's file.
 pub(crate) fn given(entry: Located<GivenEntry>, base: &Path) -> Result<Given, Complaint> {
     let Located { value, at } = entry;
     let pairs = match value {

@@ -1,5 +1,5 @@
-//! What an import knows of its input before it stores anything: every line is a task, the graph is
-//! whole, and there is an order in which dependencies come first.
+//! The outline of an import before anything is stored: valid lines, a complete graph, and an order in which
+//! dependencies come first.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};

@@ -1,7 +1,7 @@
-//! The files of a project when a guest's turn began, in a file beside the session's others: the next visit is often
-//! another process, and has to tell which files the turn changed.
+//! The files of a project at the start of an external turn, in `turn-files.json` beside the session's other files.
 //!
-//! The record is for names alone. The present content is always read from the files.
+//! The next call often comes from another process, which needs the record to name the changed files. The present
+//! content is always read from the files, and no verdict reads the record.
 
 use std::fs;
 use std::path::Path;

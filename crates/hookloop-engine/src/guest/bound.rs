@@ -1,5 +1,7 @@
-//! What an agent can ask for that a session has started: the loop goes on without it, and what it says by tools
-//! counts like its promises, when its turn is over.
+//! Requests of an agent that a session started.
+//!
+//! The loop does not wait for them. A claim by tools counts like a promise in the final message, when the turn is
+//! over.
 
 use hookloop_config::clock::now;
 use hookloop_core::event::EventBody;

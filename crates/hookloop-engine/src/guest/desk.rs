@@ -1,5 +1,7 @@
-//! What an agent can ask for by tools. It may claim, report and ask; it can't register commands, change trust,
-//! loosen a gate, raise a limit, or complete what is not proven.
+//! The requests that an agent can make by tools.
+//!
+//! An agent can claim, report and ask. It cannot register commands, change trust, loosen a gate, raise a limit, or
+//! complete work that is not proven.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! An iteration loop that its agent leads: each call takes the session to where the agent is due again.
+//! An iteration loop that its agent leads: each call performs the session up to the agent's next turn.
 
 use hookloop_agents::Report;
 use hookloop_config::clock::now;

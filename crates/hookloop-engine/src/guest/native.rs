@@ -1,5 +1,5 @@
-//! What an agent's own hooks come to: a session begins with its conversation, or with what its user asks, and
-//! ends when the work is proven.
+//! The calls of an agent's own hooks: a session begins with the agent's conversation or with a prompt of its user,
+//! and ends when the work is proven.
 
 use hookloop_agents::Report;
 use hookloop_core::event::EventBody;

@@ -1,4 +1,4 @@
-//! A session of a guest. Between two visits it is in the log and nowhere else.
+//! An external session. Between two calls it exists only in the log.
 
 use hookloop_agents::crew::Crew;
 use hookloop_agents::{MESSAGE_MAX, Report, clipped};

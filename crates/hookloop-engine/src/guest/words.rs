@@ -1,4 +1,4 @@
-//! What agents ask at the desk, and what they are answered.
+//! Requests and answers of the tools for agents.
 
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::promise::Promise;

@@ -1,4 +1,4 @@
-//! Who can do the work: installed, allowed, and known to its model as far as files tell.
+//! Checks of agents: installed, allowed, and logged in as far as files show it.
 
 use hookloop_agents::login::{LoginState, login_state};
 use hookloop_agents::readiness::NotReady;

@@ -1,4 +1,4 @@
-//! Git: whether it is there, new enough, knows who commits, and may look at the repository.
+//! Checks of git: installed, new enough, with an identity for commits, and allowed to read the repository.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

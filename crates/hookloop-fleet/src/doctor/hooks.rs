@@ -1,4 +1,4 @@
-//! What is likely to go wrong with a project's hooks. Nothing is run.
+//! Likely problems of a project's hooks. Nothing is run.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The directory that everything is kept in: whose it is, whether it can be written, locked and relied on.
+//! Checks of the state directory: owner, permissions, locks, free space and file system.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};

@@ -1,9 +1,8 @@
 //! A session's part of the fleet's log.
 //!
-//! What a turn may use is set aside there before the project's log says that it begins, and the session's events that
-//! are about money follow there in the order that they have in the project's. So the fleet's log is what the
-//! projects' logs say, or behind it by something that is still set aside: whoever died in between, what is
-//! missing can be told from the project's log, by anybody.
+//! A turn's usage is reserved here before the project's log begins the turn. The session's cost events follow here
+//! in the order of the project's log. So the fleet's log equals the projects' logs, or lags behind by an amount
+//! that is still reserved. After a crash, any process can add the missing part from the project's log.
 
 use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;

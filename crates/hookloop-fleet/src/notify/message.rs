@@ -1,4 +1,4 @@
-//! What a person is told: problems as text that does nothing to whoever shows it.
+//! The text of a notification about problems, safe for every program that shows it.
 
 use hookloop_core::id::NoticeId;
 use hookloop_core::inbox::{LINE_MAX, TEXT_MAX, one_line};

@@ -1,4 +1,4 @@
-//! Since when this machine has seen a message in the state that it is in. What is lost here only delays a message.
+//! How long this machine has seen a message in its present state. Losing this record only delays a message.
 
 use std::collections::BTreeMap;
 use std::fs;

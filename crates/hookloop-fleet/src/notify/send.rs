@@ -1,4 +1,4 @@
-//! The ways to a person: a webhook, Slack and what takes the same, the desktop, mail.
+//! The ways to a person: webhooks, Slack and compatible services, desktop notifications, mail.
 
 use std::ffi::OsString;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Tools that keep hooks or tasks in a repository, and what takes them over.
+//! Tools that keep hooks or tasks in a repository, and the command that imports each.
 
 use hookloop_hooks::test_detection::is_there;
 use hookloop_hooks::test_detection::reading::Project;

@@ -1,6 +1,7 @@
-//! Gates as they do now: each is run once, as the hook that it would be.
+//! Runs each proposed gate once, as the hook that it would be.
 //!
-//! What is run is the repository's code. Who calls this has the user's word for it, given for these commands.
+//! This runs code of the repository. The caller has the user's consent for these commands. It is the only module
+//! that runs commands which are not trusted hooks.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What spans say: names and values, without secrets and not too long.
+//! Attributes of spans: names and values, without secrets and bounded in length.
 
 use hookloop_agents::clipped;
 use hookloop_hooks::exec_context::ExecContext;

@@ -1,7 +1,7 @@
-//! The thread that sends spans. It reads them from the log, so nothing waits for it and nothing is handed to it.
+//! The thread that sends spans. It reads them from the log, so no other thread waits for it.
 //!
-//! A collector that is slow, gone or in trouble holds up this thread alone. Spans wait in the log meanwhile, not in
-//! memory: one batch at a time is made of them.
+//! A slow or unreachable collector delays only this thread. Spans wait in the log, not in memory: one batch at a
+//! time is made of them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Spans on the wire (OTLP over HTTP, protobuf), and what a collector answers.
+//! Spans on the wire (OTLP over HTTP, protobuf), and the collector's answer.
 
 use std::fmt;
 use std::time::Duration;

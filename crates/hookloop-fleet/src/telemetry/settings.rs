@@ -1,5 +1,6 @@
-//! Where spans go: by the policy, else the environment, else the user's own file. Never by a repository: what a user
-//! does is nothing that a clone may send anywhere.
+//! The destination of spans: by the policy, else the environment, else the user's own file.
+//!
+//! A repository never decides it: a clone must not send a user's activity anywhere.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! From a session's timeline to its spans: those that have ended, each once.
 //!
-//! The session is the root, its parts are below it, and turns and hooks below those. What takes no time is an event of
-//! its part.
+//! The session is the root. Its parts are below it, and turns and hooks below those. A step without a duration is
+//! an event of its part.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Which project is next: the one that has the fewest tasks in hands, for its weight; of two, the one that was
-//! served longer ago. So a project with a thousand tasks does not keep one with ten waiting.
+//! Chooses the next project: the one with the fewest tasks in progress for its weight, and of two the one that was
+//! served longer ago. So a project with a thousand tasks does not delay one with ten.
 
 use std::thread::Scope;
 use std::time::{Duration, Instant};

@@ -1,4 +1,8 @@
 //! One task, from its claim to its end.
+//!
+//! The task is claimed before its session begins, by the session's name. A worker that dies in between leaves a
+//! claim that expires, never a session without a task. A worker that was declared lost finds its session resumed
+//! elsewhere, or its epoch gone, and stops.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,6 @@
-//! A project that a worker serves, as its files say now.
+//! A project that a worker serves, as its files are now.
+//!
+//! The files are checked before each claim, so that the worker claims no task that could not begin.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,5 +1,7 @@
-//! What is to be done for a project beside its tasks. Each of these has a thread, because each may take long, and
-//! none may keep the others waiting: a hook that runs for minutes must not let a worker that died go unnoticed.
+//! The housekeeping of a project beside its tasks.
+//!
+//! Each duty has a thread, because each may take long. A hook that runs for minutes must not delay the detection of
+//! a dead worker.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

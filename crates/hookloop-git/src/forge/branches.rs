@@ -1,4 +1,4 @@
-//! No forge: a branch that was pushed is all there is, and people or the delivery itself merge it.
+//! No forge: only pushed branches, which people or the delivery itself merge.
 
 use super::{Checks, Forge, ForgeError, MergeWish, Merged, Request, RequestState, Wish};
 

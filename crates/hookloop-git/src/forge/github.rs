@@ -1,16 +1,16 @@
 //! Pull requests, by GitHub's REST API.
 //!
 //! - `client`: one request and its answer
-//! - `refusal`: what it means that there was none, or another one
-//! - `address`: where the API is, and the address of each thing
-//! - `token`: what lets one in
-//! - `answers`: what is read of them
+//! - `refusal`: the error of a request that was refused or not answered
+//! - `address`: the addresses of the API and of its resources
+//! - `token`: the credentials
+//! - `answers`: the fields of answers that are read
 //! - `review`: labels, reviewers, drafts
-//! - `checks`: what the checks of a commit say together
-//! - `merging`: merging, and why it was not done
+//! - `checks`: the joint result of a commit's checks
+//! - `merging`: merges, and the reasons why one was not made
 //! - `queue`: the merge queue, auto-merge, and the requirements of a base
 //!
-//! Drafts that become ready, and all of `queue`, are in GraphQL alone.
+//! Changing a draft, and all of `queue`, needs GraphQL.
 
 mod address;
 mod answers;
@@ -39,22 +39,22 @@ use super::{
 pub use address::{Api, BadApi};
 pub use token::{Asked, Token};
 
-/// The longest texts that GitHub takes, in characters.
+/// The longest texts that GitHub accepts, in characters.
 const TITLE_MAX: usize = 256;
 const BODY_MAX: usize = 65_536;
 
-/// A repository on GitHub, and how to get in.
+/// A repository on GitHub, with the credentials for it.
 #[derive(Clone, Debug)]
 pub struct GitHubSettings {
     pub api: Api,
     pub owner: String,
     pub repo: String,
     pub token: Token,
-    /// The client that GitHub is asked with.
+    /// The client of all requests to GitHub.
     pub http: HttpClient,
 }
 
-/// GitHub, or a server of one's own that speaks like it.
+/// GitHub, or a self-hosted server with the same API.
 #[derive(Debug)]
 pub struct GitHub {
     client: Client,
@@ -88,7 +88,7 @@ impl GitHub {
         Ok(self.client.get(&self.pull_route(number, &[]))?)
     }
 
-    /// Makes an open request what is wished.
+    /// Updates an open request to match `wish`.
     fn fulfil(&self, pull: Pull, wish: &Wish) -> Result<Request, ForgeError> {
         let request = pull.request()?;
         let number = pull.number;
@@ -127,14 +127,14 @@ impl GitHub {
             return Ok(pull);
         }
         let mut change = json!({ "title": title, "body": body });
-        // To name the base it has is refused where it may not be changed.
+        // GitHub refuses a change of the base where none is allowed, even to the same base.
         if pull.base.branch != wish.base {
             change["base"] = wish.base.as_str().into();
         }
         Ok(self.client.patch(&self.pull_route(pull.number, &[]), &change)?)
     }
 
-    /// The open request of a branch, where it could not be opened because there is one.
+    /// Returns the open request of a branch after a refused attempt to open another one.
     fn opened_before(&self, wish: &Wish) -> Result<Option<u64>, ForgeError> {
         let found = self.find(&wish.branch, &wish.base)?;
         let open = found.filter(|request| request.state == RequestState::Open);
@@ -158,7 +158,7 @@ impl Forge for GitHub {
         ];
         let pulls =
             self.client.list(&self.route(&["pulls"]).with(&query), |page: Vec<Pull>| page)?;
-        // A filter that GitHub does not understand is none.
+        // GitHub ignores a filter that it does not understand.
         let own = format!("{}/{}", self.owner, self.repo);
         let is_meant = |pull: &&Pull| {
             let is_own = |repo: &answers::Repo| repo.full_name.eq_ignore_ascii_case(&own);
@@ -173,7 +173,7 @@ impl Forge for GitHub {
             RequestState::Merged { .. } => 1,
             RequestState::Closed => 2,
         };
-        // Of equals it gives the first, which is the newest.
+        // `min_by_key` returns the first of equals, which is the newest.
         Ok(requests?.into_iter().min_by_key(rank))
     }
 
@@ -193,7 +193,7 @@ impl Forge for GitHub {
             Ok(pull) => self.fulfil(pull, wish),
             Err(refusal) if refusal.status == Some(422) => match self.opened_before(wish)? {
                 Some(number) => self.update(number, wish),
-                // It was pushed, and is not seen yet.
+                // The push is not visible yet.
                 None if refusal.fields.iter().any(|field| field == "head") => {
                     Err(ForgeError::Stale { why: refusal.error.to_string() })
                 }
@@ -215,7 +215,7 @@ impl Forge for GitHub {
         let runs = self.client.list(&latest, each_run);
         let pages = runs.and_then(|runs| Ok([runs, self.client.list(&of("status"), each_status)?]));
         let pages = pages.map_err(|refusal| match refusal.status {
-            // It was pushed, and is not seen yet.
+            // The push is not visible yet.
             Some(422) => ForgeError::Stale { why: refusal.error.to_string() },
             _ => refusal.error,
         });

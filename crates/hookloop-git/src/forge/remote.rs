@@ -1,14 +1,14 @@
-//! Which repository of a forge the address of a remote means.
+//! Reads the repository on a forge from the address of a remote.
 //!
-//! The grammar is strict, since what it yields is put into addresses and arguments: a name that could be an
-//! option or another path is no name.
+//! The grammar is strict, because its results go into addresses and arguments: a name that could be an option or
+//! another path is rejected.
 
-/// The longest name of a user or an organisation, and of a repository, that GitHub has.
+/// The longest names of an owner and of a repository on GitHub.
 const OWNER_MAX: usize = 39;
 const NAME_MAX: usize = 100;
-/// The longest name of a host that there can be.
+/// The longest possible name of a host.
 const HOST_MAX: usize = 253;
-/// Other names of the same host: the second is there for networks that let nothing but port 443 through.
+/// Other names of the same host. The second one serves networks that allow only port 443.
 const GITHUB: &str = "github.com";
 const GITHUB_ALIASES: [&str; 2] = ["www.github.com", "ssh.github.com"];
 
@@ -21,8 +21,8 @@ pub struct Repository {
     pub name: String,
 }
 
-/// What `url` means: `https://HOST/OWNER/NAME`, `ssh://git@HOST/OWNER/NAME` or `git@HOST:OWNER/NAME`, with or
-/// without `.git`. A password in it is not looked at.
+/// Returns the repository that `url` names: `https://HOST/OWNER/NAME`, `ssh://git@HOST/OWNER/NAME` or
+/// `git@HOST:OWNER/NAME`, with or without `.git`. A password in it is ignored.
 pub fn repository_of(url: &str) -> Option<Repository> {
     let (host, path) = if let Some(rest) = url.strip_prefix("https://") {
         let (authority, path) = rest.split_once('/')?;
@@ -30,7 +30,7 @@ pub fn repository_of(url: &str) -> Option<Repository> {
     } else if let Some(rest) = url.strip_prefix("ssh://") {
         let (authority, path) = rest.split_once('/')?;
         let host = without_user(authority);
-        // The port is that of the SSH server, and says nothing about the forge.
+        // The port is that of the SSH server, not of the forge.
         (
             host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |(host, _)| host),
             path,
@@ -48,17 +48,17 @@ pub fn repository_of(url: &str) -> Option<Repository> {
     is_sound.then(|| Repository { host, owner: owner.to_owned(), name: name.to_owned() })
 }
 
-/// Whether a user or an organisation can have this name.
+/// Returns whether a user or an organisation can have this name.
 pub(super) fn is_owner(name: &str) -> bool {
     is_name(name, OWNER_MAX) && !name.contains('.')
 }
 
-/// Whether a repository can have this name.
+/// Returns whether a repository can have this name.
 pub(super) fn is_repository(name: &str) -> bool {
     is_name(name, NAME_MAX) && !name.bytes().all(|byte| byte == b'.')
 }
 
-/// Whether this is the name of a host, with a port or without.
+/// Returns whether this is the name of a host, with or without a port.
 pub(super) fn is_host(text: &str) -> bool {
     let (host, is_port_sound) = match text.rsplit_once(':') {
         Some((host, port)) => (host, is_port(port)),
@@ -75,7 +75,7 @@ fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
-/// A name that is never an option, and never more than one part of a path.
+/// Returns whether a name is never an option, and never more than one part of a path.
 fn is_name(name: &str, max: usize) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     (1..=max).contains(&name.len()) && name.bytes().all(is_plain) && !name.starts_with('-')

@@ -1,4 +1,4 @@
-//! One call of git, under a keeper: what it is given, and what it said.
+//! One call of git, below a keeper: its input and its output.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,13 +13,13 @@ use hookloop_process::{
 use super::GitError;
 use crate::excerpt;
 
-/// Of what git says where it fails, this much is told.
+/// The most of an error text that is reported.
 const WHY_MAX: usize = 2_000;
 
 #[derive(Debug)]
 pub struct Call {
     pub args: Vec<OsString>,
-    /// All of the environment.
+    /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
     pub cwd: PathBuf,
     pub stdin: Vec<u8>,
@@ -27,12 +27,12 @@ pub struct Call {
     pub answer: Answer,
 }
 
-/// How much may be said.
+/// How much output a call may have.
 #[derive(Debug)]
 pub enum Answer {
-    /// What fits in memory; more is an error.
+    /// As much as fits in memory. More is an error.
     Short,
-    /// More, by way of a new directory; what is beyond `max_bytes` is cut off.
+    /// More, through a new directory. Output beyond `max_bytes` is cut off.
     Long { directory: PathBuf, max_bytes: u64 },
 }
 
@@ -40,7 +40,7 @@ pub enum Answer {
 pub struct Said {
     pub code: i32,
     pub stdout: Vec<u8>,
-    /// Bytes that `stdout` does not have.
+    /// The number of bytes that are missing in `stdout`.
     pub left_out_bytes: u64,
     pub left_out_lines: u64,
     pub stderr: String,
@@ -70,13 +70,13 @@ impl Call {
             Err(error) => Err(GitError::NotRun { command, why: error.to_string() }),
         };
         if let Some(directory) = artifacts {
-            // What is left there is in nobody's way: the next name is another.
+            // Leftovers in the directory do no harm: the next call uses another name.
             let _ = fs::remove_dir_all(directory);
         }
         said
     }
 
-    /// The command without what it is applied to, which may be long, or secret.
+    /// Returns the command without its arguments, which may be long or secret.
     fn name(&self) -> String {
         let words = self.args.iter().map(|word| word.to_string_lossy());
         let word = words.into_iter().find(|word| !word.starts_with('-'));
@@ -120,7 +120,7 @@ fn said(ran: &JobResult, max: u64, command: &str) -> Result<Said, GitError> {
 }
 
 impl Said {
-    /// What it said, if it did what it was asked to.
+    /// Returns the output of a successful call.
     pub fn well(self, command: &str) -> Result<Vec<u8>, GitError> {
         match self.code {
             0 => Ok(self.stdout),

@@ -1,10 +1,10 @@
-//! Settings that would run something or ask somebody, as they are while we ask.
+//! Settings of git that would run a program or ask a question, with harmless values.
 
 use std::ffi::OsString;
 
 pub type Variable = (OsString, OsString);
 
-/// Whatever a configuration says: nothing is run or asked for, and no change of a file is overlooked.
+/// Values that override every configuration: git runs nothing, asks nothing, and overlooks no change of a file.
 pub const HARMLESS: [(&str, &str); 11] = [
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -19,7 +19,7 @@ pub const HARMLESS: [(&str, &str); 11] = [
     ("core.checkStat", "default"),
 ];
 
-/// Settings as variables. Not as arguments: there a `=` in a name would end it.
+/// Returns settings as environment variables. As an argument, a `=` in a name would end the name.
 pub fn variables<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Variable> {
     let mut variables: Vec<Variable> = Vec::new();
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! Where git is asked, and what it is asked with: whose configuration is in effect is decided here alone.
+//! The commands of git, with their environment. This module alone decides which configuration is in effect.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use super::error::RepoError;
 use super::lock_wait::LockWait;
 use crate::git::{Answer, Call, HARMLESS, Said, Variable, variables};
 
-/// For what only looks, or moves refs.
+/// The time limit of commands that only read, or move refs.
 const QUICK: Duration = Duration::from_secs(120);
-/// For what reads or writes all files.
+/// The time limit of commands that read or write all files.
 const THOROUGH: Duration = Duration::from_secs(900);
-/// For what talks to a remote.
+/// The time limit of commands that use a remote.
 const NETWORK: Duration = Duration::from_secs(600);
-/// Lists of files and texts of commits are shorter.
+/// The longest list of files or text of a commit.
 const LONG_MAX: u64 = 64 * 1024 * 1024;
-/// Variables of git's that are the user's own affair, as how to reach a remote; others name repositories.
+/// Variables of git that the user may set, for example to reach a remote. All others could name a repository.
 const USERS_OWN: [&str; 11] = [
     "GIT_SSH",
     "GIT_SSH_COMMAND",
@@ -35,7 +35,7 @@ const USERS_OWN: [&str; 11] = [
     "GIT_CONFIG_SYSTEM",
     "GIT_CONFIG_NOSYSTEM",
 ];
-/// What a user's own configuration must not change about what we do.
+/// Settings that the user's own configuration must not change.
 const STEADY: [(&str, &str); 17] = [
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -56,52 +56,52 @@ const STEADY: [(&str, &str); 17] = [
     ("advice.detachedHead", "false"),
 ];
 
-/// The parts that every question needs.
+/// The parameters of every command.
 #[derive(Debug)]
 pub(super) struct Asker<'r> {
     pub(super) grounds: Grounds<'r>,
     pub(super) cancel: Cancel,
-    /// What the user's repository and its worktrees share.
+    /// The directory that the user's repository and its worktrees share.
     pub(super) common: PathBuf,
-    /// The repository of our own.
+    /// The private repository.
     pub(super) depot: PathBuf,
-    /// What the names of task branches begin with.
+    /// The prefix of task branches.
     pub(super) prefix: String,
     pub(super) ssh: Ssh,
 }
 
-/// How a remote is reached by ssh.
+/// How ssh reaches a remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ssh {
-    /// In the way that the user has set up.
+    /// As the user configured it.
     Users,
-    /// As usual, without questions.
+    /// By default, without questions.
     Unasked,
 }
 
-/// Whose configuration is in effect, and which files are meant.
+/// The repository of a command, its configuration, and its files.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scope<'a> {
-    /// The user's repository, its refs and worktrees: its configuration is read, and nothing of it acted on.
+    /// The user's repository, its refs and worktrees. Its configuration is read, but runs nothing.
     Users,
-    /// The same of one worktree, by what git keeps of it.
+    /// One worktree of the user's repository, by git's own directory of it.
     UsersWorktree(&'a Path),
-    /// The depot: only the user's own configuration is in effect.
+    /// The private repository. Only the user's own configuration is in effect.
     Depot,
-    /// The depot, and a remote.
+    /// The private repository with a remote.
     Network,
-    /// The depot, with files and an index of them.
+    /// The private repository with files and an index of them.
     Files { work_tree: &'a Path, index: &'a Path },
 }
 
-/// Where objects are written; they are read from both.
+/// The repository that new objects are written to. Objects are read from both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Objects {
     Depot,
     Users,
 }
 
-/// A question that is being put together.
+/// A command that is being built.
 #[derive(Debug)]
 pub(super) struct Question<'a, 'r> {
     asker: &'a Asker<'r>,
@@ -150,7 +150,7 @@ impl<'r> Asker<'r> {
         found.map(|(_, value)| value.as_os_str())
     }
 
-    /// The user's environment, without what would lead git to another repository.
+    /// Returns the user's environment without variables that would lead git to another repository.
     fn users_environment(&self) -> Vec<Variable> {
         let is_ours = |name: &OsStr| {
             let name = name.to_string_lossy();
@@ -173,7 +173,7 @@ impl Question<'_, '_> {
         self
     }
 
-    /// How files are treated is up to what this commit says about them; where git can't, it is up to nobody.
+    /// Uses the attributes of this commit for files. A git that cannot do so uses none.
     pub(super) fn attributes_of(mut self, commit: &Commit) -> Self {
         self.extra.push(("GIT_ATTR_SOURCE".into(), commit.as_str().into()));
         self
@@ -189,7 +189,7 @@ impl Question<'_, '_> {
         self
     }
 
-    /// It may say more than fits in memory.
+    /// Allows output that does not fit in memory.
     pub(super) fn long(mut self) -> Self {
         self.long = Some(LONG_MAX);
         self
@@ -200,13 +200,14 @@ impl Question<'_, '_> {
         self
     }
 
-    /// What it said, whatever that is. A lock that is in the way is waited for, and removed if it is a leftover.
+    /// Runs the command and returns its output, also after a failure. Waits for a lock that blocks it, and removes a
+    /// leftover lock.
     pub(super) fn said(self) -> Result<Said, RepoError> {
         let mut wait = LockWait::new();
         loop {
             let said = self.said_once()?;
             let lock = self.asker.lock_in_the_way(&said);
-            // A remote speaks of its own files: what it says names none of ours.
+            // The message of a remote is about the remote's files, not about those here.
             match lock.filter(|_| !matches!(self.scope, Scope::Network)) {
                 None => return Ok(said),
                 Some(lock) => self.asker.await_lock(&mut wait, &lock)?,
@@ -242,7 +243,7 @@ impl Question<'_, '_> {
         Ok(call.run(grounds.keepers, &asker.cancel)?)
     }
 
-    /// What it said, if all went well and none of it is missing.
+    /// Returns the output of a successful command, unless a part is missing.
     pub(super) fn bytes(self) -> Result<Vec<u8>, RepoError> {
         let command = self.command();
         let said = self.said()?;
@@ -257,13 +258,13 @@ impl Question<'_, '_> {
         Ok(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
     }
 
-    /// A commit, or another object.
+    /// Returns the name of a commit or of another object.
     pub(super) fn commit(self) -> Result<Commit, RepoError> {
         let text = self.text()?;
         text.parse().map_err(|error: NotACommit| RepoError::permanent(error.to_string()))
     }
 
-    /// Yes is 0, no is 1.
+    /// Returns true for exit code 0 and false for 1.
     pub(super) fn yes(self) -> Result<bool, RepoError> {
         let command = self.command();
         let said = self.said()?;
@@ -292,7 +293,7 @@ impl Question<'_, '_> {
             Scope::Users => set("GIT_DIR", asker.common.as_os_str()),
             Scope::UsersWorktree(git_dir) => {
                 set("GIT_DIR", git_dir.as_os_str());
-                // What a file there says about it is not gone by.
+                // The file in that directory that names the repository is not used.
                 set("GIT_COMMON_DIR", asker.common.as_os_str());
             }
             Scope::Depot | Scope::Network => set("GIT_DIR", asker.depot.as_os_str()),
@@ -321,7 +322,8 @@ impl Question<'_, '_> {
         env
     }
 
-    /// Nobody's configuration but the repository's, of which nothing is run; and no protocol.
+    /// Returns an environment in which only the repository's configuration is read, and nothing of it runs. No
+    /// protocol is allowed.
     fn environment_for_users(&self) -> Vec<Variable> {
         let mut env = variables(HARMLESS.into_iter().chain([
             ("worktree.useRelativePaths", "false"),
@@ -349,7 +351,7 @@ impl Question<'_, '_> {
             _ => "none",
         };
         env.push(("GIT_ALLOW_PROTOCOL".into(), protocols.into()));
-        // Empty is an answer, too: nobody else is asked then.
+        // An empty value is an answer too: git then asks no other program.
         env.push(("GIT_ASKPASS".into(), "".into()));
         env.push(("SSH_ASKPASS_REQUIRE".into(), "never".into()));
         if self.asker.ssh == Ssh::Unasked {
@@ -360,7 +362,7 @@ impl Question<'_, '_> {
 }
 
 impl Asker<'_> {
-    /// Whether the user has said how ssh is to be run.
+    /// Detects whether the user configured how ssh is run.
     pub(super) fn find_ssh(&mut self) -> Result<(), RepoError> {
         let is_named =
             ["GIT_SSH", "GIT_SSH_COMMAND"].iter().any(|name| self.variable(name).is_some());

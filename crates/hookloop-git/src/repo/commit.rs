@@ -6,19 +6,19 @@ use super::asking::{Asker, Objects};
 use super::commit_id::Commit;
 use super::error::RepoError;
 
-/// A commit's parts, as bytes: what somebody wrote is taken along as it is.
+/// The parts of a commit as bytes, so that texts of other people stay unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parts {
     pub(super) tree: String,
     pub(super) parents: Vec<Commit>,
-    /// Name, address, time.
+    /// Name, mail address, time.
     pub(super) author: Vec<u8>,
     pub(super) committer: Vec<u8>,
     pub(super) encoding: Option<Vec<u8>>,
     pub(super) message: Vec<u8>,
 }
 
-/// Who a commit is by.
+/// The author or committer of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     name: String,
@@ -26,7 +26,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Without what would end a name or an address; nobody's is ours.
+    /// Returns an identity without characters that would end a name or an address. hookloop's own is the default.
     pub(super) fn new(name: Option<&str>, email: Option<&str>) -> Identity {
         let clean = |text: Option<&str>, none: &str| {
             let fits = |c: &char| !c.is_control() && !"<>".contains(*c);
@@ -38,7 +38,7 @@ impl Identity {
         Identity { name, email }
     }
 
-    /// With a time, as a commit has it.
+    /// Returns the line of a commit with this time.
     pub(super) fn at(&self, time: &[u8]) -> Vec<u8> {
         let mut line = format!("{} <{}> ", self.name, self.email).into_bytes();
         line.extend_from_slice(time);
@@ -73,7 +73,7 @@ impl Parts {
                 b"author" => parts.author = value.to_vec(),
                 b"committer" => parts.committer = value.to_vec(),
                 b"encoding" => parts.encoding = Some(value.to_vec()),
-                // A signature would not hold for what is made of it.
+                // A signature would not be valid for the new commit.
                 _ => {}
             }
         }
@@ -102,7 +102,7 @@ impl Parts {
         bytes
     }
 
-    /// When it was committed.
+    /// Returns the time of the commit.
     pub(super) fn committed_at(&self) -> &[u8] {
         let after = self.committer.iter().rposition(|byte| *byte == b'>');
         let time = after.map_or(&b"0 +0000"[..], |at| &self.committer[at + 1..]);
@@ -110,14 +110,14 @@ impl Parts {
     }
 }
 
-/// A message as a commit has it.
+/// Returns a message in the form of a commit.
 pub(super) fn message(text: &str) -> Vec<u8> {
     let mut bytes: Vec<u8> = text.trim().bytes().filter(|byte| *byte != 0).collect();
     bytes.push(b'\n');
     bytes
 }
 
-/// The time as a commit has it.
+/// Returns the time in the form of a commit.
 pub(super) fn now() -> Vec<u8> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{} +0000", since.as_secs()).into_bytes()
@@ -130,14 +130,14 @@ impl Asker<'_> {
         Parts::parse(&bytes).ok_or_else(unread)
     }
 
-    /// Makes a commit. The same parts make the same one.
+    /// Makes a commit. The same parts make the same commit.
     pub(super) fn make_commit(&self, parts: &Parts, objects: Objects) -> Result<Commit, RepoError> {
-        // What others wrote may not be as git wants it today, and is kept all the same.
+        // Old commits may violate today's rules of git, and are kept nevertheless.
         let args = ["hash-object", "-w", "-t", "commit", "--literally", "--stdin"];
         self.depot(&args).objects(objects).stdin(parts.to_bytes()).commit()
     }
 
-    /// Who the user is, by what is configured.
+    /// Returns the user's configured identity.
     pub(super) fn identity(&self) -> Result<Identity, RepoError> {
         let of = |name: &str| {
             let local = self.setting(name)?;

@@ -1,7 +1,6 @@
-//! A conflict that an agent settles: laid out in its worktree's files, since it may have neither a shell nor git.
+//! A conflict that an agent resolves in the files of its worktree, because it may have neither a shell nor git.
 //!
-//! What the files are afterwards is the resolution, if nothing in them says that it is none, and nothing of the
-//! target is lost in it.
+//! The files afterwards are the resolution, unless they still have conflict markers or lost a change of the target.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +12,16 @@ use super::merge::{BETWEEN, Merged, OURS, THEIRS};
 use super::slot::Slot;
 use super::{Commit, Conflict, Conflicted, Repo, Settled, Worktree, notes};
 
-/// Files that are named where something is wrong with them.
+/// The most wrong files that are named.
 const NAMED_MAX: usize = 50;
 
-/// What was laid out.
+/// A conflict in the files of a worktree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Layout {
     /// The worktree's own commit.
     head: Commit,
     onto: Commit,
-    /// What was written: a tree with markers in it.
+    /// The tree that was written, with conflict markers.
     tree: String,
     files: Vec<Shown>,
     phase: Phase,
@@ -30,14 +29,14 @@ struct Layout {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Shown {
-    /// As bytes: a name need not be text.
+    /// As bytes, because a name need not be valid text.
     path: Vec<u8>,
     excerpt: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Phase {
-    /// Some of the files may be written: nobody has worked on them.
+    /// Some of the files may be written. The agent has not seen them.
     Writing,
     Written,
 }
@@ -52,17 +51,17 @@ impl Layout {
     }
 }
 
-/// What is wrong with a resolution.
+/// The mistake in a resolution.
 enum Wrong {
     Marked,
-    /// What the target changed is not in it.
+    /// The change of the target is missing.
     Lost,
     Deleted,
 }
 
 impl Repo<'_> {
-    /// Writes the merge of a worktree's head and `onto` into its files, with markers where that does not work
-    /// out. Index and HEAD stay. What is laid out already stays as it is, also if that is for another `onto`.
+    /// Writes the merge of a worktree's head and `onto` into its files, with markers at conflicts. Index and HEAD
+    /// stay. A conflict that is already there stays, even if it is for another `onto`.
     pub fn lay_out_conflict(&self, w: &Worktree, onto: &Commit) -> Result<Conflict, RepoError> {
         self.finish_moving(w)?;
         let slot = self.slot_of(w);
@@ -98,13 +97,13 @@ impl Repo<'_> {
         Ok(Layout { head, onto: onto.clone(), tree, files, phase: Phase::Writing })
     }
 
-    /// Takes the files of a worktree for the resolution of the conflict that is laid out there.
+    /// Takes the files of a worktree as the resolution of its conflict.
     pub fn settle_conflict(&self, w: &Worktree) -> Result<Settled, RepoError> {
         self.finish_moving(w)?;
         let slot = self.slot_of(w);
         let Some(layout) = self.layout(&slot)? else { return Ok(Settled::Nothing) };
         if layout.phase == Phase::Writing {
-            // Nobody has seen it.
+            // The agent has not seen it.
             self.lay_out_conflict(w, &layout.onto)?;
         }
         match self.check_finished(w) {
@@ -138,7 +137,7 @@ impl Repo<'_> {
         Ok(Settled::Done { commit })
     }
 
-    /// What speaks against a resolution, if anything does.
+    /// Returns the mistakes in a resolution, if there are any.
     fn wrong(&self, layout: &Layout, tree: &str) -> Result<Option<Settled>, RepoError> {
         let mut wrong: BTreeMap<Vec<u8>, Wrong> = self.lost_paths(layout, tree)?;
         for Shown { path, .. } in &layout.files {
@@ -170,7 +169,7 @@ impl Repo<'_> {
         Ok(Some(Settled::Unresolved { files, why: why.join("\n") }))
     }
 
-    /// Paths that the target changed, and of which the resolution has nothing.
+    /// Returns the paths that the target changed and whose change is missing in the resolution.
     fn lost_paths(
         &self,
         layout: &Layout,
@@ -181,7 +180,7 @@ impl Repo<'_> {
         let bases = self.asker.depot(&args).text()?;
         let base = bases.lines().next().unwrap_or_default();
         let changed = self.differing(base, onto)?;
-        // What merges by itself to what was there before loses nothing.
+        // A path whose clean merge equals the old content loses nothing.
         let merged = self.differing(head, &layout.tree)?;
         let clashes: BTreeSet<&Vec<u8>> = layout.files.iter().map(|file| &file.path).collect();
         let resolved = self.differing(head, tree)?;
@@ -199,7 +198,7 @@ impl Repo<'_> {
         Ok(lost)
     }
 
-    /// Paths at which two trees have different things.
+    /// Returns the paths at which two trees differ.
     fn differing(&self, from: &str, to: &str) -> Result<BTreeSet<Vec<u8>>, RepoError> {
         self.names_between(from, to, "--diff-filter=ACDMT")
     }
@@ -220,7 +219,7 @@ impl Repo<'_> {
         Ok(names.map(<[u8]>::to_vec).collect())
     }
 
-    /// Whether a file has markers that neither side brought along.
+    /// Returns whether a file has markers that neither side had.
     fn is_marked(&self, layout: &Layout, tree: &str, path: &[u8]) -> Result<bool, RepoError> {
         let Some(now) = self.asker.blob(tree, path)? else { return Ok(false) };
         let blob = |commit: &Commit| self.asker.blob(commit.as_str(), path);
@@ -243,8 +242,8 @@ fn note(slot: &Slot, layout: &Layout) -> Result<(), RepoError> {
     notes::write(&slot.conflict(), &bytes)
 }
 
-/// Whether there are lines like markers that are not in the sides. The middle one may be a heading's underline, so
-/// it is counted.
+/// Returns whether there are lines like markers that neither side has. The middle marker may be the underline of a
+/// heading, so it is counted.
 fn has_markers(now: &[u8], sides: &[Vec<u8>; 2]) -> bool {
     let lines =
         |text: &[u8]| text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Files that git ignores and a worktree needs all the same: copied from the user's checkout, by an explicit list.
+//! Ignored files that a worktree needs: copied from the user's checkout, by an explicit list.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,19 +16,19 @@ use super::error::RepoError;
 use super::slot::Slot;
 use super::{Repo, asking::Scope};
 
-/// Entries that are looked at for a pattern; `node_modules/**` has more.
+/// The most entries that are searched for a pattern. `node_modules/**` has more.
 const LOOKED_MAX: usize = 20_000;
 const FILES_MAX: usize = 200;
 const FILE_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Copies what the configuration names to a new worktree.
+/// Copies the configured files to a new worktree.
 pub(super) fn copy(repo: &Repo<'_>, slot: &Slot) -> Result<(), RepoError> {
     let files = missing(repo, &slot.path)?;
     check_ignored(repo, slot, &files)?;
     copy_files(repo, &slot.path, &files)
 }
 
-/// The same for a checkout that is thrown away: nothing of it is ever committed.
+/// Copies the configured files to a temporary checkout, of which nothing is ever committed.
 pub(super) fn copy_along(repo: &Repo<'_>, top: &Path) -> Result<(), RepoError> {
     copy_files(repo, top, &missing(repo, top)?)
 }
@@ -39,7 +39,7 @@ fn copy_files(repo: &Repo<'_>, top: &Path, files: &[PathBuf]) -> Result<(), Repo
     files.iter().try_for_each(|file| copy_file(&from, &to, file))
 }
 
-/// Files that are to be copied, and are not there.
+/// Returns the files to copy that are not there yet.
 fn missing(repo: &Repo<'_>, top: &Path) -> Result<Vec<PathBuf>, RepoError> {
     let from = repo.found.top.join(&repo.found.prefix);
     let to = top.join(&repo.found.prefix);
@@ -56,7 +56,7 @@ fn missing(repo: &Repo<'_>, top: &Path) -> Result<Vec<PathBuf>, RepoError> {
     Ok(files)
 }
 
-/// Files of the project that a path or pattern names; links are none.
+/// Returns the files of the project that a path or pattern names, without links.
 fn named(project: &Path, pattern: &str) -> Result<Vec<PathBuf>, RepoError> {
     let is_inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     if !Path::new(pattern).components().all(is_inside) {
@@ -89,7 +89,7 @@ fn named(project: &Path, pattern: &str) -> Result<Vec<PathBuf>, RepoError> {
     Ok(files)
 }
 
-/// A file that is not ignored would be committed with the work, and pushed.
+/// Refuses a file that git does not ignore: it would be committed with the work, and pushed.
 fn check_ignored(repo: &Repo<'_>, slot: &Slot, files: &[PathBuf]) -> Result<(), RepoError> {
     if files.is_empty() {
         return Ok(());
@@ -121,13 +121,13 @@ fn check_ignored(repo: &Repo<'_>, slot: &Slot, files: &[PathBuf]) -> Result<(), 
     }
 }
 
-/// How a directory is opened that is only passed through.
+/// The flags to open a directory on the path to a file.
 #[cfg(target_os = "linux")]
 const ON_THE_WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
 const ON_THE_WAY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
-/// Copies one file. What is there already stays; no link is followed, on either side.
+/// Copies one file. An existing file stays. No link is followed, on either side.
 fn copy_file(from: &Path, to: &Path, file: &Path) -> Result<(), RepoError> {
     let failed = |error: std::io::Error| RepoError::io(&from.join(file))(error);
     let source = open_beneath(from, file, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
@@ -161,7 +161,7 @@ fn make_parents(top: &Path, file: &Path) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Opens a file below `top`, one step after the other: no link leads elsewhere on the way.
+/// Opens a file below `top` part by part, so that no link leads elsewhere.
 fn open_beneath(top: &Path, file: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     let mut parent = openat(CWD, top, ON_THE_WAY, Mode::empty())?;
     let mut parts = file.components().peekable();
@@ -179,7 +179,7 @@ fn step_into(parent: &OwnedFd, part: Component<'_>) -> Result<OwnedFd, Errno> {
     openat(parent, name_of(part)?, ON_THE_WAY | OFlags::NOFOLLOW, Mode::empty())
 }
 
-/// Nothing leads up, or somewhere else.
+/// Returns the name of a part. Parts that lead up or elsewhere are refused.
 fn name_of(part: Component<'_>) -> Result<&OsStr, Errno> {
     match part {
         Component::Normal(name) => Ok(name),

@@ -1,7 +1,8 @@
-//! The depot: a bare repository of our own beside the project's state, with a configuration that we alone write.
+//! The private repository: a bare repository beside the project's state, with a configuration that only hookloop
+//! writes.
 //!
-//! It borrows the user's objects, so every commit of the user's is here without a copy. What is fetched and what is
-//! merged is kept here, until a worktree or the user's branch needs it: then it is handed over as a pack.
+//! It borrows the user's objects, so it has every commit of the user without a copy. Fetched and merged commits
+//! stay here until a worktree or the user's branch needs them. Then they are copied as a pack.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,7 +11,7 @@ use super::asking::{Asker, Objects};
 use super::error::RepoError;
 use super::{Commit, Remote, notes};
 
-/// Settings about what files look like, with the values that they may have: they are taken over.
+/// Settings about the content of files that are copied from the user's repository, with their valid values.
 const TAKEN_OVER: [(&str, &[&str]); 6] = [
     ("core.autocrlf", &["true", "false", "input"]),
     ("core.eol", &["lf", "crlf", "native"]),
@@ -19,10 +20,10 @@ const TAKEN_OVER: [(&str, &[&str]); 6] = [
     ("core.ignorecase", &["true", "false"]),
     ("core.precomposeunicode", &["true", "false"]),
 ];
-/// Files of the repository's that say what is ignored, and how files are treated.
+/// Files of the repository with ignore patterns and attributes.
 const INFO: [&str; 2] = ["info/exclude", "info/attributes"];
 
-/// How the user's repository names objects.
+/// The format of object names in the user's repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Sha1,
@@ -30,8 +31,7 @@ enum Format {
 }
 
 impl Asker<'_> {
-    /// That all objects are here: what git would fetch when it needs it, it would fetch by the repository's
-    /// configuration.
+    /// Refuses a partial clone: git would fetch missing objects as the repository's configuration says.
     pub(super) fn check_whole(&self) -> Result<(), RepoError> {
         match self.setting("extensions.partialclone")? {
             None => Ok(()),
@@ -46,13 +46,13 @@ impl Asker<'_> {
         }
     }
 
-    /// Makes the depot, or brings it up to date with what the user's repository is like now.
+    /// Creates the private repository, or updates it from the user's repository.
     pub(super) fn prepare_depot(&self, remote: Option<&Remote>) -> Result<(), RepoError> {
         let depot = &self.depot;
         for directory in ["objects/info", "objects/pack", "refs/heads", "info"] {
             notes::make_directory(&depot.join(directory))?;
         }
-        // Written anew each time: whatever got in there is gone.
+        // Written each time, which removes any change by others.
         notes::write(&depot.join("config"), self.depot_config(remote)?.as_bytes())?;
         let mut objects = self.users_objects().into_os_string().into_encoded_bytes();
         objects.push(b'\n');
@@ -61,11 +61,11 @@ impl Asker<'_> {
             self.take_over(name)?;
         }
         self.take_over("shallow")?;
-        // The last one: without it this is no repository.
+        // Written last: without it this is no repository.
         notes::write(&depot.join("HEAD"), b"ref: refs/heads/none\n")
     }
 
-    /// Where the user's history ends, the depot's does, too.
+    /// Ends the history at the same commits as in the user's repository.
     pub(super) fn sync_shallow(&self) -> Result<(), RepoError> {
         self.take_over("shallow")
     }
@@ -93,7 +93,7 @@ impl Asker<'_> {
             Format::Sha256 => (1, "[extensions]\n\tobjectFormat = sha256\n"),
         };
         push(&mut text, format_args!("\trepositoryFormatVersion = {version}\n{format}"));
-        // Large files are kept beside the user's objects, and come from the same remote.
+        // Large files are stored beside the user's objects, and come from the same remote.
         let storage = quoted(&self.common.join("lfs").to_string_lossy());
         push(&mut text, format_args!("[lfs]\n\tstorage = {storage}\n"));
         if let Some(Remote { name, url, .. }) = remote {
@@ -112,12 +112,12 @@ impl Asker<'_> {
         }
     }
 
-    /// What the repository's configuration says; the first, if it says several things.
+    /// Returns a setting of the repository's configuration; the first of several values.
     pub(super) fn setting(&self, name: &str) -> Result<Option<String>, RepoError> {
         let args = ["config", "--local", "--includes", "--null", "--get-all", name];
         let said = self.users(&args).said()?;
         match said.code {
-            // There is none.
+            // There is no such setting.
             1 => Ok(None),
             _ => {
                 let values = said.well("config")?;
@@ -127,7 +127,7 @@ impl Asker<'_> {
         }
     }
 
-    /// Makes `commit` and all below it a part of the user's repository, under `name` of `refs/hookloop/`.
+    /// Copies `commit` and its ancestors to the user's repository, under `name` of `refs/hookloop/`.
     pub(super) fn hand_over(&self, commit: &Commit, name: &str) -> Result<(), RepoError> {
         let full = format!("refs/hookloop/{name}");
         if self.users_ref(&full)?.as_ref() == Some(commit) {
@@ -138,7 +138,7 @@ impl Asker<'_> {
             push(&mut wanted, format_args!("{known}\n"));
         }
         let pack = self.users_objects().join("pack/pack");
-        // In the user's directory from the first byte: a file is moved only within one file system.
+        // Written to the user's directory directly: a file can be moved only within one file system.
         let args = ["pack-objects", "--revs", "--quiet", "--non-empty", "--delta-base-offset"];
         let question = self.depot(&args).arg(pack).stdin(wanted);
         question.objects(Objects::Users).thorough().done()?;
@@ -146,7 +146,7 @@ impl Asker<'_> {
         self.users(&args).done()
     }
 
-    /// Commits that the user's repository has for sure, with all below them.
+    /// Returns commits that the user's repository has with all of their ancestors.
     fn users_tips(&self, full: &str) -> Result<Vec<Commit>, RepoError> {
         let args =
             ["for-each-ref", "--format=%(objectname)", "--", "refs/heads", "refs/remotes", full];
@@ -154,7 +154,7 @@ impl Asker<'_> {
         Ok(said.lines().filter_map(|line| line.parse().ok()).collect())
     }
 
-    /// What a ref of the user's repository points to.
+    /// Returns the commit of a ref in the user's repository.
     pub(super) fn users_ref(&self, full: &str) -> Result<Option<Commit>, RepoError> {
         let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", full];
         optional(self.users(&args).said()?)
@@ -177,7 +177,7 @@ fn optional(said: crate::git::Said) -> Result<Option<Commit>, RepoError> {
     }
 }
 
-/// A value as it is written in a configuration.
+/// Returns a value in the form of a configuration file.
 pub(super) fn quoted(value: &str) -> String {
     format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -187,7 +187,7 @@ fn push(text: &mut String, more: std::fmt::Arguments<'_>) {
     let _ = text.write_fmt(more);
 }
 
-/// The path that a remote's address is relative to, made whole.
+/// Returns the address of a remote, with an absolute path if it is a path.
 pub(super) fn absolute(url: &str, top: &Path) -> String {
     match super::names::is_path(url) {
         true => top.join(url).to_string_lossy().into_owned(),

@@ -1,4 +1,4 @@
-//! What differs between two commits, as text and as a list.
+//! Differences between two commits, as text and as a list.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -10,19 +10,20 @@ use super::error::RepoError;
 use super::merge::Merged;
 use super::{Changed, Commit, Diff, Repo};
 
-/// Files that are listed; others are counted.
+/// The most files that are listed. Further ones are counted.
 const FILES_MAX: usize = 1_000;
-/// No driver of anybody's says what a difference is.
+/// Arguments of a diff without external drivers.
 const PLAIN: [&str; 5] = ["diff-tree", "-r", "--no-ext-diff", "--no-textconv", "--no-color"];
 
 impl Repo<'_> {
-    /// The difference between two commits, with at most `max_bytes` of text.
+    /// Returns the difference between two commits, with at most `max_bytes` of text.
     pub fn diff(&self, base: &Commit, head: &Commit, max_bytes: usize) -> Result<Diff, RepoError> {
         self.diff_of((base.as_str(), head.as_str()), head, max_bytes)
     }
 
-    /// The change that a merge of `head` makes in `base`, with at most `max_bytes` of text: commits of `base` that
-    /// `head` does not have are no part of it. If the two conflict, it is the change since their common commit.
+    /// Returns the change that a merge of `head` makes in `base`, with at most `max_bytes` of text. Commits of
+    /// `base` that `head` does not have are not part of it. If the two conflict, returns the change since their
+    /// common commit.
     pub fn change(
         &self,
         base: &Commit,
@@ -38,7 +39,7 @@ impl Repo<'_> {
         }
     }
 
-    /// The commit that both have; `base` itself if there is none.
+    /// Returns the common commit; `base` itself if there is none.
     fn common_commit(&self, base: &Commit, head: &Commit) -> Result<String, RepoError> {
         let args = ["merge-base", "--end-of-options", base.as_str(), head.as_str()];
         let said = self.asker.depot(&args).said()?;
@@ -62,7 +63,7 @@ impl Repo<'_> {
         let (mut left_out_bytes, left_out_lines) = (said.left_out_bytes, said.left_out_lines);
         let mut text = said.well("diff-tree")?;
         if let (1.., Some(end)) = (left_out_bytes, text.iter().rposition(|byte| *byte == b'\n')) {
-            // A line that is cut is left out.
+            // An incomplete line is dropped.
             left_out_bytes += (text.len() - end - 1) as u64;
             text.truncate(end + 1);
         }
@@ -76,14 +77,14 @@ impl Repo<'_> {
 }
 
 impl Repo<'_> {
-    /// Returns the paths of the project that `head` changed since it left `base`, and those that are different in
-    /// `base` once both are merged: a history can be made such that one of the two shows nothing.
+    /// Returns the paths of the project that `head` changed since it left `base`, and those that a merge changes in
+    /// `base`. A history can be made such that one of the two lists is empty.
     pub fn paths_changed_by(
         &self,
         base: &Commit,
         head: &Commit,
     ) -> Result<BTreeSet<String>, RepoError> {
-        // Without a common commit, everything that differs was changed.
+        // Without a common commit, every difference is a change.
         let since = self.common_commit(base, head)?;
         let (Merged::Clean { tree } | Merged::Conflict { tree, .. }) =
             self.asker.merge(base, head, Objects::Depot)?;
@@ -108,7 +109,7 @@ impl Repo<'_> {
 fn changed(record: &[u8]) -> Option<Changed> {
     let record = String::from_utf8_lossy(record);
     let mut fields = record.splitn(3, '\t');
-    // What is no text has dashes.
+    // Binary files have dashes.
     let mut lines = || fields.next().and_then(|field| field.parse().ok()).unwrap_or(0);
     let (added, deleted) = (lines(), lines());
     Some(Changed { path: fields.next()?.to_owned(), added, deleted })

@@ -1,32 +1,32 @@
-//! What can go wrong with a repository. What is done next follows from the variant, never from the text.
+//! Errors of a repository. The variant decides the next action, never the text.
 
 use std::path::{Path, PathBuf};
 
 use super::commit_id::Commit;
 use crate::git::GitError;
 
-/// How git says that another one has what it wants to change.
+/// A part of git's message about a lock that another process holds.
 const LOCKED: &str = ".lock': File exists";
 
 #[derive(Debug, thiserror::Error)]
 pub enum RepoError {
-    /// It may go well another time: the network, a lock, a timeout.
+    /// A later try may succeed: the network failed, a lock was held, or time ran out.
     #[error("{why}")]
     Retry { why: String },
-    /// The same again would fail the same way.
+    /// A further try would fail in the same way.
     #[error("{why}")]
     Permanent { why: String },
-    /// Somebody has to do something first.
+    /// A person has to act first.
     #[error("{why}")]
     NeedsHuman { why: String, hint: String },
-    /// Another git has locked something of the repository, or left the lock when it was killed.
+    /// Another git process holds a lock, or left it when it was killed.
     #[error(
         "git can't lock {0}: {1} exists. Another git process is at work there, or was killed; if none runs: rm {1}",
         path.with_extension("").display(),
         path.display()
     )]
     Locked { path: PathBuf },
-    /// The user wants everything to end.
+    /// The user cancelled.
     #[error("it was cancelled")]
     Cancelled,
     #[error("somebody else pushed to `{branch}`: it is at {found}, which hookloop did not push")]
@@ -37,17 +37,17 @@ pub enum RepoError {
         path.display()
     )]
     CheckedOut { branch: String, path: PathBuf },
-    /// The worktree is not in a state that its files could be committed from.
+    /// The worktree is in a state in which its files cannot be committed.
     #[error("{} is {what}", path.display())]
     Unfinished { path: PathBuf, what: Unfinished },
-    /// There are changes that are not committed, where there must be none.
+    /// There are uncommitted changes where none are allowed.
     #[error("{} has changes that are not committed", .0.display())]
     Dirty(PathBuf),
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
 }
 
-/// What an agent left a worktree in.
+/// The state in which an agent left a worktree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfinished {
     #[error("in the middle of a {0}: finish it, or give it up with git {0} --abort")]
@@ -60,7 +60,7 @@ pub enum Unfinished {
     Elsewhere { found: String, branch: String },
 }
 
-/// What git does in several steps.
+/// An operation of git with several steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     Rebase,
@@ -98,7 +98,7 @@ impl From<GitError> for RepoError {
         match error {
             GitError::Cancelled => RepoError::Cancelled,
             error @ GitError::NotRun { .. } => RepoError::Retry { why: error.to_string() },
-            // Somebody else is at it. Git has no exit code for that, and is asked to speak English.
+            // Another process holds the lock. Git has no exit code for that, so its English message is read.
             GitError::Failed { ref why, .. } if why.contains(LOCKED) => {
                 RepoError::Retry { why: error.to_string() }
             }

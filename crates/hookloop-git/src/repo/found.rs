@@ -1,32 +1,31 @@
-//! Where the repository of a project is. Found by looking at files: whoever asked git for it would have its
-//! configuration answer.
+//! Finds the repository of a project by its files. Git itself would answer by the repository's configuration.
 
 use std::path::{Path, PathBuf};
 
 use super::error::RepoError;
 use super::notes;
 
-/// What a `.git` file begins with, where that is elsewhere.
+/// The start of a `.git` file that names another directory.
 const ELSEWHERE: &str = "gitdir: ";
 
 #[derive(Debug)]
 pub struct Found {
     /// The checkout's top directory.
     pub(super) top: PathBuf,
-    /// From there to the project.
+    /// The path from there to the project.
     pub prefix: PathBuf,
-    /// What all worktrees of the repository share.
+    /// The directory that all worktrees of the repository share.
     pub common: PathBuf,
 }
 
 impl Found {
-    /// The branch that is checked out; none if a commit is.
+    /// Returns the branch that is checked out; `None` for a detached HEAD.
     pub fn branch(&self) -> Option<String> {
         let head = notes::read_line(&git_dir(&self.top).ok()?.join("HEAD")).ok()??;
         head.strip_prefix("ref: refs/heads/").map(str::to_owned)
     }
 
-    /// The branch that the remote `origin` calls its own, if that is known here.
+    /// Returns the default branch of the remote `origin`, if it is known here.
     pub fn default_branch(&self) -> Option<String> {
         let head = notes::read_line(&self.common.join("refs/remotes/origin/HEAD")).ok()??;
         head.strip_prefix("ref: refs/remotes/origin/").map(str::to_owned)
@@ -42,7 +41,7 @@ impl Found {
         };
         let prefix = root.strip_prefix(top).unwrap_or(Path::new("")).to_owned();
         let common = common(&git_dir(top)?)?;
-        // They are written to files that have one path a line.
+        // The paths are written to files with one path a line.
         match common.as_os_str().as_encoded_bytes().contains(&b'\n') {
             true => Err(RepoError::permanent("the repository's path has a newline in it")),
             false => Ok(Found { top: top.to_owned(), prefix, common }),
@@ -71,7 +70,7 @@ fn git_dir(top: &Path) -> Result<PathBuf, RepoError> {
     path.canonicalize().map_err(RepoError::io(&path))
 }
 
-/// A linked worktree's directory names the repository that it belongs to.
+/// Returns the shared directory of a repository. A linked worktree's directory names it.
 fn common(git_dir: &Path) -> Result<PathBuf, RepoError> {
     match notes::read_line(&git_dir.join("commondir"))? {
         None => Ok(git_dir.to_owned()),

@@ -1,11 +1,11 @@
-//! Moves the target, if it still is where it is expected.
+//! Moves the target, if it still has the expected commit.
 
 use super::error::RepoError;
 use super::remote::Outcome;
 use super::{Commit, Landed, Repo};
 
 impl Repo<'_> {
-    /// Moves the target from `expected` to `commit`, which must be above it.
+    /// Moves the target from `expected` to `commit`, which must be a descendant.
     pub fn land(&self, commit: &Commit, expected: &Commit) -> Result<Landed, RepoError> {
         if !self.is_ancestor(expected, commit)? {
             let why =
@@ -49,7 +49,8 @@ impl Repo<'_> {
         }
     }
 
-    /// Who was killed after the push may find others on top of it.
+    /// Decides whether another push was first. A process that was killed after its own push may find further commits
+    /// on top of it.
     fn lost(&self, commit: &Commit, now: Commit) -> Result<Landed, RepoError> {
         let newest = self.newest_base()?;
         match self.is_ancestor(commit, &newest)? {

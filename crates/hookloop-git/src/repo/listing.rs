@@ -1,4 +1,4 @@
-//! Which worktrees there are, and removing one.
+//! Lists worktrees, and removes one.
 
 use std::fs;
 use std::time::SystemTime;
@@ -10,11 +10,11 @@ use super::place::is_directory;
 use super::slot::Slot;
 use super::{BranchFate, Commit, Removal, Removed, Repo, Unsaved, Worktree, WorktreeInfo, notes};
 
-/// Worktrees that are listed.
+/// The most worktrees that are listed.
 const LISTED_MAX: usize = 10_000;
 
 impl Repo<'_> {
-    /// The worktrees that hookloop made, and what is in them.
+    /// Returns the worktrees that hookloop made, with their state.
     pub fn worktrees(&self) -> Result<Vec<WorktreeInfo>, RepoError> {
         let Ok(entries) = fs::read_dir(&self.worktrees) else { return Ok(Vec::new()) };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -45,7 +45,7 @@ impl Repo<'_> {
         })
     }
 
-    /// A worktree that is there, as it is.
+    /// Returns an existing worktree as it is.
     pub(super) fn found_worktree(&self, slot: &Slot) -> Result<Option<Worktree>, RepoError> {
         let git_dir = self.asker.registration(&slot.path)?;
         let made = notes::read_line(&slot.made())?.and_then(|line| line.parse().ok());
@@ -57,7 +57,7 @@ impl Repo<'_> {
         Ok(Some(Worktree { task, path, project, branch, base, is_new: false, loss: None, git_dir }))
     }
 
-    /// Removes a task's worktree, and what is asked of its branch.
+    /// Removes a task's worktree, and its branch if requested.
     pub fn remove_worktree(&self, task: &TaskId, how: &Removal) -> Result<Removed, RepoError> {
         let slot = self.slot(task);
         let _alone = self.alone_in(&slot)?;
@@ -111,7 +111,7 @@ impl Repo<'_> {
         }
     }
 
-    /// Keeps a worktree's files and head, as they are, in a commit. Returns the commit and the ref that has it.
+    /// Stores a worktree's files and head in a commit. Returns the commit and its ref.
     pub(super) fn keep_all(&self, w: &Worktree) -> Result<(Commit, String), RepoError> {
         let head = self.head(w)?;
         let tree = self.tree_of_files(w, &head)?;

@@ -1,9 +1,9 @@
 //! Lock files of git that a killed process left behind.
 //!
-//! In the private repository nobody but hookloop writes, and only while it holds `depot.lock`: a lock that is found
-//! there under it is a leftover, unless a git of a program that was just killed still runs. In the user's repository
-//! hookloop removes locks of its own refs and worktrees alone, and only if no git is at work there. Each other lock
-//! may be a person's: it is waited for, and never removed.
+//! Only hookloop writes to the private repository, and only while it holds `depot.lock`. So a lock of git there is
+//! a leftover, unless the git of a process that was just killed still runs. In the user's repository hookloop
+//! removes only locks of its own refs and worktrees, and only if no git works there. Any other lock may belong to a
+//! person: hookloop waits for it and never removes it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -19,19 +19,19 @@ use super::notes::{self, Held};
 use super::{Repo, Worktree};
 use crate::git::{GitLocks, Said, is_git_at_work};
 
-/// A lock on a ref of the user's repository is older before it is removed: git holds one for moments.
+/// The age at which a lock on a ref of the user's repository counts as left. Git holds one only for moments.
 const LEFT_AFTER: Duration = Duration::from_secs(3);
-/// Entries of the private repository that are looked at.
+/// The most entries of the private repository that are searched.
 const ENTRIES_MAX: usize = 100_000;
-/// Worktrees of the user's that are looked at.
+/// The most worktrees of the user that are searched.
 const WORKTREES_MAX: usize = 10_000;
-/// Held while a lock is looked at and removed, so that no other program removes the next one at the same path.
+/// Held while a lock is checked and removed, so that no other process removes the next lock at the same path.
 const SWEEP_LOCK: &str = "git-locks.lock";
-/// How git says that a lock is there already. It has no exit code for that, and is asked to speak English.
+/// Parts of git's message about an existing lock. Git has no exit code for that, so its English message is read.
 const UNABLE: &str = "Unable to create '";
 const EXISTS: &str = ".lock': File exists";
 
-/// A lock file, told from a later one at the same path.
+/// The identity of a lock file, distinct from a later one at the same path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LockIdentity {
     device: u64,
@@ -47,12 +47,12 @@ impl LockIdentity {
     }
 }
 
-/// Whose a lock file is.
+/// The owner of a lock file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum LockOwner {
-    /// An index that only hookloop uses, or a task's worktree: these directories are where its git works.
+    /// An index that only hookloop uses, or a task's worktree. Its git works in these directories.
     Private(Vec<PathBuf>),
-    /// A ref of hookloop's in the user's repository, which the user's own git may lock for a moment.
+    /// A ref of hookloop in the user's repository, which the user's own git may lock for a moment.
     SharedRef,
     Foreign,
 }
@@ -90,7 +90,7 @@ impl Asker<'_> {
     fn owner_of(&self, lock: &Path) -> LockOwner {
         let worktrees = self.worktrees();
         if let Ok(rest) = lock.strip_prefix(&worktrees) {
-            // The files of an agent may be called locks, too.
+            // Files of an agent may have the names of locks.
             let notes = rest.components().next().map(|part| worktrees.join(part));
             let notes = notes.filter(|notes| notes.extension().is_some_and(|end| end == "notes"));
             return notes.map_or(LockOwner::Foreign, |notes| LockOwner::Private(vec![notes]));
@@ -112,17 +112,17 @@ impl Asker<'_> {
         LockOwner::Foreign
     }
 
-    /// Whether it is the lock of a branch that hookloop made for a task.
+    /// Returns whether it is the lock of a task branch.
     fn is_task_branch(&self, lock: &Path) -> bool {
         let name = lock.strip_prefix("refs/heads").ok().and_then(Path::to_str);
         let task =
             name.and_then(|name| name.strip_prefix(self.prefix.as_str())?.strip_suffix(".lock"));
         let Some(task) = task.and_then(|task| task.parse::<TaskId>().ok()) else { return false };
-        // Without a prefix a branch of the user's may have the name of a task.
+        // Without a prefix, a branch of the user may have the name of a task.
         !self.prefix.is_empty() || self.worktrees().join(format!("{task}.notes")).is_dir()
     }
 
-    /// Removes a lock of hookloop's that no process holds any more. Returns whether it is gone.
+    /// Removes a lock of hookloop that no process holds any more. Returns whether it is gone.
     pub(super) fn clear_leftover(&self, lock: &Path) -> Result<bool, RepoError> {
         let owner = self.owner_of(lock);
         if owner == LockOwner::Foreign {
@@ -147,7 +147,7 @@ impl Asker<'_> {
         Ok(true)
     }
 
-    /// Where a git that uses the user's repository may stand.
+    /// Returns the directories in which a git of the user's repository may run.
     fn checkouts(&self) -> Vec<PathBuf> {
         let mut places = vec![self.common.clone(), self.grounds.root.to_owned(), self.worktrees()];
         let is_named = self.common.file_name().is_some_and(|name| name == ".git");
@@ -160,7 +160,7 @@ impl Asker<'_> {
         places
     }
 
-    /// Removes the locks that killed programs left in the private repository. The caller has it to itself.
+    /// Removes the locks that killed processes left in the private repository. The caller holds its lock.
     pub(super) fn clear_depot(&self) -> Result<(), RepoError> {
         let locks = locks_below(&self.depot);
         let Some(first) = locks.first() else { return Ok(()) };
@@ -177,8 +177,8 @@ impl Asker<'_> {
         locks.iter().try_for_each(|lock| notes::remove(lock))
     }
 
-    /// Removes the locks that a killed program left in a checkout of hookloop's own, for what is changed there. The
-    /// caller has the checkout to itself.
+    /// Removes the locks that a killed process left in a checkout of hookloop itself. The caller holds the lock of
+    /// the checkout.
     pub(super) fn clear_checkout(&self, branch: &str) -> Result<(), RepoError> {
         let names = [
             "index.lock".to_owned(),
@@ -212,14 +212,14 @@ fn at_work(places: &[PathBuf], locks: GitLocks) -> bool {
     is_git_at_work(&places, locks)
 }
 
-/// Whether a lock was made so recently that a git that can't be seen from here may hold it.
+/// Returns whether a lock is so young that a git which is not visible from here may hold it.
 fn is_young(lock: &Path) -> bool {
     let made = lock.symlink_metadata().and_then(|found| found.modified());
     let age = made.ok().and_then(|made| SystemTime::now().duration_since(made).ok());
     age.is_none_or(|age| age < LEFT_AFTER)
 }
 
-/// Lock files of a repository. Objects have none but in two directories.
+/// Returns the lock files of a repository. Among objects, only two directories can have them.
 fn locks_below(repository: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut looked = 0;

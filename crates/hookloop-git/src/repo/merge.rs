@@ -1,4 +1,4 @@
-//! Two commits to one tree, with neither files nor an index: what does not go together leaves nothing behind.
+//! Merges two commits to one tree, without files and without an index. A conflict leaves nothing behind.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -11,11 +11,11 @@ use super::commit::Parts;
 use super::error::RepoError;
 use super::{Commit, Conflicted};
 
-/// Files whose places are shown; others are named.
+/// The most files whose conflicts are shown. Further ones are only named.
 const SHOWN_MAX: usize = 20;
-/// Of one file.
+/// The most bytes that are shown of one file.
 const EXCERPT_MAX: usize = 4_000;
-/// Lines before and after a place.
+/// The number of lines around a conflict.
 const AROUND: usize = 3;
 
 pub(super) const OURS: &[u8] = b"<<<<<<< ";
@@ -28,14 +28,14 @@ pub(super) enum Merged {
     Conflict { tree: String, clashes: Vec<Clash> },
 }
 
-/// A path on which two sides do not agree.
+/// A path on which the two sides conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clash {
     pub(super) path: Vec<u8>,
     sides: Sides,
 }
 
-/// Who has a file at the path.
+/// The sides that have a file at the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sides {
     ours: bool,
@@ -66,7 +66,7 @@ impl Asker<'_> {
         }
     }
 
-    /// What `commit` changed, made anew on `tip`.
+    /// Applies the change of `commit` to `tip`.
     pub(super) fn pick(
         &self,
         tip: &Commit,
@@ -77,7 +77,8 @@ impl Asker<'_> {
         let Some(parent) = parts.parents.first() else {
             return Err(RepoError::permanent(format!("commit {commit} is a beginning of its own")));
         };
-        // A commit with the tip's files, on the same parent: so that is where both part, whatever lies between.
+        // A commit with the tip's files on the same parent makes that parent the merge base, independent of the
+        // history between.
         let beside = Parts {
             tree: self.tree_name(tip)?,
             parents: vec![parent.clone()],
@@ -97,7 +98,7 @@ impl Asker<'_> {
         Ok(said.lines().last().unwrap_or_default().to_owned())
     }
 
-    /// What is at a path of a tree; none if there is no file.
+    /// Returns the content at a path of a tree; `None` if there is no file.
     pub(super) fn blob(&self, tree: &str, path: &[u8]) -> Result<Option<Vec<u8>>, RepoError> {
         let mut name = format!("{tree}:").into_bytes();
         name.extend_from_slice(path);
@@ -106,7 +107,7 @@ impl Asker<'_> {
         Ok((said.code == 0 && said.left_out_bytes == 0).then_some(said.stdout))
     }
 
-    /// Clashes as an agent or a person is told of them.
+    /// Returns conflicts in the form for agents and people.
     pub(super) fn shown(
         &self,
         tree: &str,
@@ -155,7 +156,7 @@ fn clashes<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Vec<Clash> {
     clashes
 }
 
-/// The places of a file with markers, with some lines around.
+/// Returns the conflicts of a file with markers, with some lines around each.
 fn places(merged: &[u8]) -> String {
     let lines: Vec<&[u8]> = merged.split(|byte| *byte == b'\n').collect();
     let mut text = String::new();

@@ -1,8 +1,8 @@
-//! A repository that a worker works for and nobody has on this machine: a mirror for each address, and a checkout for
-//! each project that borrows the mirror's objects.
+//! A repository that a worker clones: a mirror for each address, and a checkout for each project that borrows the
+//! mirror's objects.
 //!
-//! Both are ours, with configurations that we alone write. The checkout is what a user's checkout is elsewhere: worktrees of
-//! tasks hang on it, and nothing is worked on in it.
+//! Only hookloop writes their configurations. The checkout takes the place of a user's checkout: the worktrees of
+//! tasks belong to it, and no work happens in it.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -18,17 +18,17 @@ use super::{Commit, Grounds, Held, names, notes};
 
 const LOCK: &str = "mirror.lock";
 
-/// What a refresh came to.
+/// The result of a refresh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedOut {
     pub branch: String,
     pub commit: Commit,
-    /// The files are not what they were.
+    /// The files have changed.
     pub is_new: bool,
 }
 
-/// Brings the checkout at `grounds.root` to the last commit of the source's branch; `grounds.state` has the mirrors.
-/// Nobody may be at work there.
+/// Moves the checkout at `grounds.root` to the last commit of the source's branch. `grounds.state` has the mirrors.
+/// No other process may use the checkout.
 pub fn check_out(
     grounds: Grounds<'_>,
     source: &Source,
@@ -65,7 +65,7 @@ pub fn check_out(
     Ok(CheckedOut { branch, commit, is_new })
 }
 
-/// A name for what is kept of an address.
+/// Returns a name for the mirror of an address.
 fn key(url: &str) -> String {
     short_sha256_hex(url, 12)
 }
@@ -109,7 +109,7 @@ impl Asker<'_> {
         self.depot_ref(&full)?.ok_or_else(gone)
     }
 
-    /// Makes the checkout what the commit says.
+    /// Writes the files of a commit to the checkout.
     fn lay_out(
         &self,
         git_dir: &Path,
@@ -129,7 +129,7 @@ impl Asker<'_> {
             None => notes::remove(&git_dir.join("shallow"))?,
         }
         notes::write(&git_dir.join("HEAD"), format!("ref: refs/heads/{branch}\n").as_bytes())?;
-        // The same questions of the checkout's own repository.
+        // The same commands, on the checkout's own repository.
         let own = Asker {
             grounds: self.grounds,
             cancel: self.cancel.clone(),
@@ -145,7 +145,7 @@ impl Asker<'_> {
         let index: PathBuf = git_dir.join("index");
         let scope = Scope::Files { work_tree: self.grounds.root, index: &index };
         own.ask(scope, &["reset", "--hard", "--quiet", commit.as_str()]).done()?;
-        // The last one: what is half done is done again.
+        // Written last, so that an interrupted checkout is done again.
         notes::write(&git_dir.join("hookloop-head"), format!("{commit}\n").as_bytes())
     }
 }

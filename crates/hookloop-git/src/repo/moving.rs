@@ -1,4 +1,5 @@
-//! Moves a worktree from one commit to another: files, index and branch. Who is killed on the way arrives later.
+//! Moves a worktree from one commit to another: files, index and branch. A later process finishes an interrupted
+//! move.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,7 +12,7 @@ use super::slot::Slot;
 use super::{Commit, Repo, Worktree, notes};
 
 impl Repo<'_> {
-    /// Moves a worktree that is clean, and at `from`.
+    /// Moves a clean worktree from `from` to `to`.
     pub(super) fn move_worktree(
         &self,
         w: &Worktree,
@@ -23,7 +24,7 @@ impl Repo<'_> {
         self.asker.keep(&slot.task, from)?;
         notes::write(&slot.moving(), format!("{from}\n{to}\n").as_bytes())?;
         let index = slot.index();
-        // A file that was written to and is the same as before is in git's way until it has looked.
+        // A file with a new time and the same content blocks git until its index is refreshed.
         self.asker.ask(slot.files(&index), &["update-index", "-q", "--refresh"]).yes()?;
         let args = ["read-tree", "-m", "-u", from.as_str(), to.as_str()];
         let question = self.asker.ask(slot.files(&index), &args);
@@ -33,17 +34,17 @@ impl Repo<'_> {
         notes::remove(&slot.moving())
     }
 
-    /// Arrives where a program that is dead was going to.
+    /// Finishes a move that another process began.
     pub(super) fn finish_moving(&self, w: &Worktree) -> Result<(), RepoError> {
         let slot = self.slot_of(w);
         let Some((from, to)) = on_the_way(&slot)? else { return Ok(()) };
         let branch = slot.full_branch();
         let at = self.asker.users_ref(&branch)?;
         if at.as_ref() != Some(&from) && at.as_ref() != Some(&to) {
-            // It went somewhere else since.
+            // The branch has moved elsewhere since.
             return notes::remove(&slot.moving());
         }
-        // It was clean when it began; should anything have been written since, that is kept.
+        // The worktree was clean when the move began. Later changes are stored first.
         let tree = self.tree_of_files(w, &from)?;
         let snapshot =
             self.commit_tree(tree, vec![from.clone()], "hookloop: before a move went on")?;
@@ -59,7 +60,7 @@ impl Repo<'_> {
         notes::remove(&slot.moving())
     }
 
-    /// That nothing is in the way of files that come: git takes ignored ones for worthless.
+    /// Checks that no file is in the way of new ones. Git would overwrite ignored files.
     pub(super) fn check_free(&self, top: &Path, from: &str, to: &str) -> Result<(), RepoError> {
         let list = |filter: &str| {
             let args =

@@ -1,11 +1,11 @@
-//! Names that come from data: checked before git sees them.
+//! Checks of names and addresses before they are passed to git.
 
 use super::error::RepoError;
 
-/// Longer ones do not fit in a file's name everywhere.
+/// The longest name that fits in a file name everywhere.
 const BRANCH_MAX: usize = 200;
 
-/// Whether `name` can be a branch's, by the rules of `git check-ref-format --branch`.
+/// Returns whether `name` is valid for a branch, by the rules of `git check-ref-format --branch`.
 pub(super) fn is_branch(name: &str) -> bool {
     let is_bad = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
     let is_part = |part: &str| {
@@ -31,7 +31,7 @@ pub(super) fn check_branch(name: &str) -> Result<(), RepoError> {
     }
 }
 
-/// A remote's name is a part of a setting's, and of a ref's.
+/// Checks the name of a remote, which is part of a setting's name and of a ref.
 pub(super) fn check_remote(name: &str) -> Result<(), RepoError> {
     match is_branch(name) {
         true => Ok(()),
@@ -39,8 +39,7 @@ pub(super) fn check_remote(name: &str) -> Result<(), RepoError> {
     }
 }
 
-/// An address that names a remote, and nothing that is run or an option.
-/// An address without who uses it: a password may be part of that.
+/// Returns an address without its user, which may include a password.
 pub fn without_user(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -48,6 +47,7 @@ pub fn without_user(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
+/// Checks that an address names a remote, and is neither an option nor a command.
 pub(super) fn check_url(url: &str) -> Result<(), RepoError> {
     let helper = url.split_once("::").is_some_and(|(word, _)| {
         word.chars().all(|c| c.is_ascii_alphanumeric() || "+.-_".contains(c))
@@ -61,7 +61,7 @@ pub(super) fn check_url(url: &str) -> Result<(), RepoError> {
     }
 }
 
-/// Whether an address is a path on this machine.
+/// Returns whether an address is a path on this machine.
 pub(super) fn is_path(url: &str) -> bool {
     let before_slash = url.split('/').next().unwrap_or_default();
     !url.contains("://") && !before_slash.contains(':')

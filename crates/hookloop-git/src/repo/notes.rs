@@ -1,4 +1,4 @@
-//! Small files of our own beside what they are about: written whole, or not at all.
+//! Small state files of worktrees and repositories, written whole or not at all.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -10,19 +10,19 @@ use hookloop_process::{Cancel, WriteOptions, try_lock_file, write_whole};
 
 use super::error::RepoError;
 
-/// What is read of a file that somebody else may have written.
+/// The most that is read of a file that another program may have written.
 const READ_MAX: u64 = 1024 * 1024;
-/// Who waits for a lock looks again after this.
+/// The pause between two tries to get a lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
-/// As long as what is done under a lock may take.
+/// The longest time that work under a lock may take.
 const LOCK_MAX: Duration = Duration::from_secs(1800);
 
-/// Makes a directory for this user alone.
+/// Creates a directory that only this user can read.
 pub(super) fn make_directory(path: &Path) -> Result<(), RepoError> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(RepoError::io(path))
 }
 
-/// Puts `bytes` in the file at `path`, for good: after a crash it has these or what it had before.
+/// Writes a file durably: after a crash it has the new content or the old.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), RepoError> {
     if fs::read(path).is_ok_and(|found| found == bytes) {
         return Ok(());
@@ -32,7 +32,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), RepoError> {
     write_whole(path, bytes, WriteOptions::DURABLE).map_err(RepoError::io(path))
 }
 
-/// What is in a file; none if there is none. Neither a link nor a pipe is followed.
+/// Returns the content of a file; `None` if there is none. Links and pipes are refused.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, RepoError> {
     match fs::symlink_metadata(path) {
         Err(error) if absent(&error) => return Ok(None),
@@ -49,7 +49,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, RepoError> {
     Ok(Some(bytes))
 }
 
-/// The same as text, without the end of its last line.
+/// Returns the content of a file as text, without trailing whitespace.
 pub(super) fn read_line(path: &Path) -> Result<Option<String>, RepoError> {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
     Ok(read(path)?.map(text))
@@ -62,10 +62,10 @@ pub(super) fn remove(path: &Path) -> Result<(), RepoError> {
     }
 }
 
-/// Removes a directory and all in it. Links are removed, not followed.
+/// Removes a directory with its content. Links are removed, not followed.
 pub(super) fn remove_all(path: &Path) -> Result<(), RepoError> {
     let removed = match fs::remove_dir_all(path) {
-        // Tests may leave directories that nobody may write to, their owner included.
+        // Tests may leave directories without write permission, even for their owner.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             make_writable(path);
             fs::remove_dir_all(path)
@@ -78,7 +78,7 @@ pub(super) fn remove_all(path: &Path) -> Result<(), RepoError> {
     }
 }
 
-/// As far as that can be done: what can't be is told by who removes it.
+/// Makes directories writable as far as possible. The later removal reports a failure.
 fn make_writable(top: &Path) {
     let mut left = vec![top.to_owned()];
     while let Some(directory) = left.pop() {
@@ -93,7 +93,7 @@ fn absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Something that one has to oneself until this is dropped, whatever ends the program.
+/// A lock that is held until this is dropped, or the process ends.
 #[derive(Debug)]
 pub(super) struct Held {
     _file: File,
@@ -116,7 +116,7 @@ impl Held {
         }
     }
 
-    /// None if somebody else has it.
+    /// Takes the lock without waiting; `None` if another process holds it.
     pub(super) fn now(path: &Path) -> Result<Option<Held>, RepoError> {
         let directory: PathBuf = path.parent().unwrap_or(Path::new("/")).to_owned();
         make_directory(&directory)?;

@@ -1,4 +1,4 @@
-//! Whether a directory is the worktree of a task, and a worktree that is made anew because it is not.
+//! Checks that a directory is the worktree of a task, and recreates a damaged worktree.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use super::error::RepoError;
 use super::slot::Slot;
 use super::{Commit, Repo, Worktree, notes};
 
-/// Work that a worktree had, and that the task's branch has not.
+/// Work of a worktree that the task's branch does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorktreeLoss {
-    /// The commit that the new worktree is at.
+    /// The commit of the new worktree.
     pub commit: Commit,
     /// The damage of the old worktree.
     pub reason: String,
-    /// The ref that has the files of the old worktree, if they could be read.
+    /// The ref with the files of the old worktree, if they could be read.
     pub saved: Option<String>,
 }
 
 impl Repo<'_> {
-    /// Checks that the worktree of a task is at its path, and that git takes it for that. Reads files alone: nothing
-    /// that the agent wrote is run or followed. The error says what is wrong.
+    /// Checks that the worktree of a task is at its path, and that git knows it as that. Reads only files: nothing
+    /// that the agent wrote is run or followed. The error names the damage.
     pub fn check_worktree(&self, w: &Worktree) -> Result<(), String> {
         if let Some(damage) = self.missing_files(&self.slot_of(w)) {
             return Err(damage);
@@ -47,7 +47,7 @@ impl Repo<'_> {
         Ok(())
     }
 
-    /// What is wrong with the files of a worktree, so that there is no place to work in.
+    /// Returns the damage of a worktree's files that makes work there impossible.
     pub(super) fn missing_files(&self, slot: &Slot) -> Option<String> {
         let path = &slot.path;
         let found = match path.symlink_metadata() {
@@ -79,7 +79,7 @@ impl Repo<'_> {
     pub(super) fn check_worktrees_directory(&self) -> Result<(), RepoError> {
         let found = match self.worktrees.symlink_metadata() {
             Ok(_) => self.worktrees.canonicalize().map_err(RepoError::io(&self.worktrees))?,
-            // It is made with the first worktree.
+            // The first worktree creates it.
             Err(_) => return Ok(()),
         };
         if found == self.worktrees && found.is_dir() {
@@ -91,7 +91,7 @@ impl Repo<'_> {
         })
     }
 
-    /// Makes a worktree anew from the last commit of its branch.
+    /// Recreates a worktree from the last commit of its branch.
     pub(super) fn recreate(
         &self,
         slot: &Slot,
@@ -100,14 +100,14 @@ impl Repo<'_> {
     ) -> Result<PathBuf, RepoError> {
         self.check_not_elsewhere(slot)?;
         let saved = self.save_files(slot, head);
-        // Written first: a program that is killed from here on leaves the note to the next one.
+        // Written first: if this process is killed from here on, the next one finds the note.
         let note = format!("{head}\n{}\n{reason}\n", saved.as_deref().unwrap_or_default());
         notes::write(&slot.lost(), note.as_bytes())?;
         let base = notes::read_line(&slot.made())?.and_then(|line| line.parse().ok());
         self.lay_out(slot, head, &base.unwrap_or_else(|| head.clone()))
     }
 
-    /// Keeps what is left of a worktree's files. Files that can't be read are lost.
+    /// Stores the remaining files of a worktree. Unreadable files are lost.
     fn save_files(&self, slot: &Slot, head: &Commit) -> Option<String> {
         if !is_directory(&slot.path) {
             return None;
@@ -117,7 +117,7 @@ impl Repo<'_> {
         (commit != *head).then_some(name)
     }
 
-    /// The loss that is not recorded yet.
+    /// Returns the loss that is not recorded yet.
     pub(super) fn loss(&self, slot: &Slot) -> Result<Option<WorktreeLoss>, RepoError> {
         let Some(text) = notes::read_line(&slot.lost())? else { return Ok(None) };
         let mut lines = text.splitn(3, '\n');
@@ -128,13 +128,13 @@ impl Repo<'_> {
         Ok(Some(WorktreeLoss { commit: commit.ok_or_else(damaged)?, reason, saved }))
     }
 
-    /// The loss of a task's worktree is in the log.
+    /// Removes the note of a loss once the log has it.
     pub fn forget_loss(&self, task: &TaskId) -> Result<(), RepoError> {
         notes::remove(&self.slot(task).lost())
     }
 }
 
-/// Whether a directory is there, and not a link to one.
+/// Returns whether a directory exists and is no link.
 pub(super) fn is_directory(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
@@ -146,7 +146,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
     }
 }
 
-/// The path without a slash at its end, as one has that is joined with nothing.
+/// Returns the path without a trailing slash, as `join` with an empty path leaves one.
 fn clean(path: &Path) -> PathBuf {
     path.components().collect()
 }

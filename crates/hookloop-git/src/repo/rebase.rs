@@ -1,4 +1,4 @@
-//! A task's work put on top of the target.
+//! Rebases a task's work onto the target.
 
 use super::asking::Objects;
 use super::error::RepoError;
@@ -7,8 +7,8 @@ use super::train::Picked;
 use super::{Commit, Rebased, Repo, Worktree};
 
 impl Repo<'_> {
-    /// Puts the worktree's commits on `onto`. All is worked out beforehand: where it does not work out, nothing in
-    /// the worktree has been touched. A branch with merges in it is not taken apart: `onto` is merged into it.
+    /// Puts the worktree's commits on `onto`. Everything is computed first: on a conflict nothing in the worktree
+    /// changes. A branch with merges keeps its commits, and `onto` is merged into it.
     pub fn rebase(&self, w: &Worktree, onto: &Commit) -> Result<Rebased, RepoError> {
         self.finish_moving(w)?;
         self.check_clean(w)?;

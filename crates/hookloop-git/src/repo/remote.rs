@@ -1,6 +1,6 @@
-//! Branches at a remote: looked at, pushed to with a lease, deleted.
+//! Branches of a remote: read, pushed with a lease, deleted.
 //!
-//! What a push came to is told by looking at the remote afterwards, not by what git said.
+//! The state of the remote afterwards decides the result of a push, not the output of git.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -9,9 +9,10 @@ use super::asking::{Asker, Question, Scope};
 use super::error::RepoError;
 use super::{Commit, Pushed, Remote, Repo, names, notes};
 
-/// Of what was pushed to a branch, this many last commits are remembered.
+/// The most commits that are remembered of those pushed to a branch.
 const INTENTS_MAX: usize = 100;
-/// What git or ssh say where it does not help to try again. Exit codes do not tell; another word costs retries.
+/// Parts of messages of git or ssh after which a further try does not help. Exit codes do not show it. An unknown
+/// message only costs retries.
 const FOR_PEOPLE: [&str; 10] = [
     "Authentication failed",
     "could not read Username",
@@ -26,7 +27,7 @@ const FOR_PEOPLE: [&str; 10] = [
 ];
 
 impl Asker<'_> {
-    /// What came of a question that a remote had to answer.
+    /// Returns the output of a command that a remote had to answer.
     pub(super) fn told_by_remote(&self, question: Question<'_, '_>) -> Result<Vec<u8>, RepoError> {
         let said = question.said()?;
         match said.code {
@@ -40,7 +41,7 @@ impl Asker<'_> {
         let args = ["ls-remote", "--quiet", "--", &remote.push_url, &full];
         let said = self.told_by_remote(self.ask(Scope::Network, &args))?;
         let said = String::from_utf8_lossy(&said).into_owned();
-        // A name matches at its end: others may be listed, too.
+        // A name matches at its end, so other branches may be listed too.
         let found = said.lines().find_map(|line| {
             let (commit, name) = line.split_once('\t')?;
             (name == full).then(|| commit.parse().ok())?
@@ -60,35 +61,35 @@ fn classified(why: &str) -> RepoError {
     }
 }
 
-/// What a push changes at a remote.
+/// A change of a branch at a remote.
 struct Change<'a> {
     branch: &'a str,
-    /// What is there now; nothing if there is no such branch.
+    /// The present commit; `None` if there is no such branch.
     found: Option<&'a Commit>,
-    /// What is to be there; nothing if it is to be deleted.
+    /// The new commit; `None` to delete the branch.
     wanted: Option<&'a Commit>,
 }
 
-/// What git said about it.
+/// The result of a push as git reports it.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Accepted,
-    /// The remote took it, and refused: a hook of its own, a rule.
+    /// The remote received the push and refused it, by a hook or a rule.
     Refused {
         why: String,
     },
-    /// Whatever it was, it may go well another time.
+    /// Another failure.
     Failed(RepoError),
 }
 
 impl Repo<'_> {
-    /// What a branch is at the remote, now.
+    /// Returns the present commit of a branch at the remote.
     pub fn remote_head(&self, branch: &str) -> Result<Option<Commit>, RepoError> {
         names::check_branch(branch)?;
         self.asker.told_head(self.some_remote()?, branch)
     }
 
-    /// Makes `branch` at the remote be `commit`, unless somebody else has pushed there.
+    /// Pushes `commit` to `branch` at the remote, unless another party has pushed there.
     pub fn push(&self, branch: &str, commit: &Commit) -> Result<Pushed, RepoError> {
         let found = self.remote_head(branch)?;
         if found.as_ref() == Some(commit) {
@@ -100,7 +101,7 @@ impl Repo<'_> {
                 return Err(RepoError::Foreign { branch: branch.to_owned(), found: found.clone() });
             }
         }
-        // Before the push: who is killed in between knows that it was ours.
+        // Written before the push, so that a later process knows that the commit is hookloop's.
         self.note_intent(branch, commit)?;
         let outcome = self.send(&Change { branch, found: found.as_ref(), wanted: Some(commit) })?;
         match (self.remote_head(branch)?, outcome) {
@@ -109,7 +110,7 @@ impl Repo<'_> {
         }
     }
 
-    /// These commits are no stranger's, if they are what a branch is at the remote: another machine was about to push them.
+    /// Records commits that another machine was about to push, so that they do not count as foreign.
     pub fn recognise(&self, branch: &str, pushes: &[Commit]) -> Result<(), RepoError> {
         let known = self.intents(branch)?;
         for commit in pushes.iter().filter(|commit| !known.contains(commit)) {
@@ -140,7 +141,7 @@ impl Repo<'_> {
         }
     }
 
-    /// Deletes `branch` at the remote, if it still is what is expected.
+    /// Deletes `branch` at the remote, if it still has the expected commit.
     pub fn delete_remote(&self, branch: &str, expected: &Commit) -> Result<(), RepoError> {
         match self.remote_head(branch)? {
             None => return notes::remove(&self.intents_file(branch)),
@@ -156,7 +157,7 @@ impl Repo<'_> {
         }
     }
 
-    /// Pushes `commit` over `expected`, and says what the remote has then.
+    /// Pushes `commit` over `expected`. Returns the commit that the remote has afterwards.
     pub(super) fn push_over(
         &self,
         branch: &str,
@@ -200,7 +201,7 @@ impl Repo<'_> {
         })
     }
 
-    /// Whether `old` is `new` or below it; what is not here at all is not.
+    /// Returns whether `old` is `new` or an ancestor of it. An unknown commit is not.
     fn is_below(&self, old: &Commit, new: &Commit) -> Result<bool, RepoError> {
         let object = format!("{old}^{{commit}}");
         let said = self.asker.depot(&["cat-file", "-e", &object]).said()?;
@@ -214,7 +215,7 @@ impl Repo<'_> {
         self.asker.grounds.state.join("pushed").join(branch.replace('%', "%25").replace('/', "%2F"))
     }
 
-    /// What was pushed to a branch, or was about to be.
+    /// Returns the commits that were pushed to a branch, or were about to be.
     pub(super) fn intents(&self, branch: &str) -> Result<Vec<Commit>, RepoError> {
         let text = notes::read_line(&self.intents_file(branch))?.unwrap_or_default();
         Ok(text.lines().filter_map(|line| line.parse().ok()).collect())

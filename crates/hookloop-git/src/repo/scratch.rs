@@ -1,7 +1,7 @@
-//! A checkout that is thrown away, for what has to be looked at before it is landed.
+//! A temporary checkout, for tests before a merge.
 //!
-//! It is a repository by itself, which borrows objects: what runs there can change neither the depot nor the
-//! user's repository by way of git.
+//! It is a repository of its own that borrows objects. So programs that run there cannot change the private
+//! repository or the user's repository through git.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use super::error::RepoError;
 use super::notes::{self, Held};
 use super::{Commit, Repo, copied, names};
 
-/// Leftovers that are looked at when a repository is opened.
+/// The most leftovers that are checked when a repository is opened.
 const LEFTOVERS_MAX: usize = 1_000;
 
-/// A checkout that is thrown away when this is dropped.
+/// A checkout that is removed when this is dropped.
 #[derive(Debug)]
 pub struct Scratch {
-    /// Its top directory.
+    /// The top directory.
     pub path: PathBuf,
     /// The project in it.
     pub project: PathBuf,
@@ -26,14 +26,14 @@ pub struct Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What can't be removed now is removed by the next one who opens the repository.
+        // A later process that opens the repository removes the rest.
         let _ = notes::remove_all(&self.path);
         let _ = fs::remove_file(lock_of(&self.path));
     }
 }
 
 impl Repo<'_> {
-    /// The files of a commit, in a directory of that name.
+    /// Writes the files of a commit to a directory of that name.
     pub fn scratch(&self, commit: &Commit, name: &str) -> Result<Scratch, RepoError> {
         if !names::is_branch(name) || name.contains(['/', '.']) {
             return Err(RepoError::permanent(format!("`{name}` can't be the name of a directory")));
@@ -66,7 +66,7 @@ impl Repo<'_> {
         Ok(scratch)
     }
 
-    /// Gives a scratch the ignored files that a worktree has, too.
+    /// Copies the ignored files that a worktree also gets.
     pub fn copy_along(&self, scratch: &Scratch) -> Result<(), RepoError> {
         copied::copy_along(self, &scratch.path)
     }
@@ -75,13 +75,13 @@ impl Repo<'_> {
         self.asker.grounds.state.join("scratch")
     }
 
-    /// Removes what programs that are dead left.
+    /// Removes the checkouts that dead processes left.
     pub(super) fn sweep_scratches(&self) -> Result<(), RepoError> {
         let Ok(entries) = fs::read_dir(self.scratches()) else { return Ok(()) };
         for entry in entries.flatten().take(LEFTOVERS_MAX) {
             let path = entry.path();
             let is_left = path.is_dir() && path.extension().is_none();
-            // What can't be removed is in nobody's way.
+            // A directory that cannot be removed does no harm.
             if is_left && let Ok(Some(_alone)) = Held::now(&lock_of(&path)) {
                 let _ = notes::remove_all(&path);
             }

@@ -1,4 +1,4 @@
-//! Where a task's worktree is, and what is noted about it.
+//! The paths of a task's worktree and of its state files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,52 +9,52 @@ use super::asking::{Asker, Scope};
 use super::error::RepoError;
 use super::{Commit, Repo, Worktree, notes};
 
-/// Worktrees that are looked at; a repository with more has other troubles.
+/// The most worktrees that are searched.
 const WORKTREES_MAX: usize = 10_000;
-/// Commits that are kept for a task, the last ones.
+/// The most commits that are stored for a task: the latest.
 const KEPT_MAX: usize = 50;
 
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) task: TaskId,
     pub(super) path: PathBuf,
-    /// A task's id has no dot in it, so this is no other one's.
+    /// The directory of state files. Ids of tasks have no dot, so no other task has this name.
     pub(super) notes: PathBuf,
     pub(super) branch: String,
 }
 
 impl Slot {
-    /// There once it was made to the end.
+    /// Exists once the worktree is complete.
     pub(super) fn made(&self) -> PathBuf {
         self.notes.join("made")
     }
 
-    /// Where it was on its way from one commit to another.
+    /// Exists while the worktree moves from one commit to another.
     pub(super) fn moving(&self) -> PathBuf {
         self.notes.join("moving")
     }
 
-    /// The conflict that is laid out in its files.
+    /// The conflict in the worktree's files.
     pub(super) fn conflict(&self) -> PathBuf {
         self.notes.join("conflict")
     }
 
-    /// What was lost when it was made anew, until that is recorded.
+    /// The work that was lost when the worktree was recreated, until that is recorded.
     pub(super) fn lost(&self) -> PathBuf {
         self.notes.join("lost")
     }
 
-    /// Written whenever somebody begins to work there.
+    /// Written whenever work begins in the worktree.
     pub(super) fn used(&self) -> PathBuf {
         self.notes.join("used")
     }
 
-    /// An index of our own: an agent can tell its index to overlook files.
+    /// hookloop's own index: an agent can make its index ignore files.
     pub(super) fn index(&self) -> PathBuf {
         self.notes.join("index")
     }
 
-    /// Where its files are while it is registered anew.
+    /// The place of the files while the worktree is registered again.
     pub(super) fn aside(&self) -> PathBuf {
         self.notes.with_extension("aside")
     }
@@ -80,16 +80,16 @@ impl Repo<'_> {
     }
 }
 
-/// A worktree that git knows of.
+/// A worktree that git knows.
 #[derive(Debug)]
 pub(super) struct Registered {
     pub(super) path: PathBuf,
-    /// The branch that is checked out there, in full.
+    /// The full name of the branch that is checked out there.
     pub(super) branch: Option<String>,
 }
 
 impl Asker<'_> {
-    /// What git keeps of the worktree at `path`.
+    /// Returns git's own directory of the worktree at `path`.
     pub(super) fn registration(&self, path: &Path) -> Result<Option<PathBuf>, RepoError> {
         let all = self.common.join("worktrees");
         let Ok(entries) = fs::read_dir(&all) else { return Ok(None) };
@@ -104,7 +104,7 @@ impl Asker<'_> {
         Ok(None)
     }
 
-    /// All worktrees, the user's own among them.
+    /// Returns all worktrees, including the user's own.
     pub(super) fn registered(&self) -> Result<Vec<Registered>, RepoError> {
         let said = self.users(&["worktree", "list", "--porcelain", "-z"]).long().bytes()?;
         let mut found: Vec<Registered> = Vec::new();
@@ -124,13 +124,13 @@ impl Asker<'_> {
         Ok(found)
     }
 
-    /// Where a branch is checked out, or being rebased, if it is.
+    /// Returns the worktree in which a branch is checked out or being rebased, if any.
     pub(super) fn checkout_of(&self, full: &str) -> Result<Option<PathBuf>, RepoError> {
         let found = self.registered()?.into_iter().find(|one| one.branch.as_deref() == Some(full));
         if let Some(found) = found {
             return Ok(Some(found.path));
         }
-        // Meanwhile HEAD is on no branch.
+        // During a rebase, HEAD is detached.
         let is_rebased = |git_dir: &PathBuf| {
             ["rebase-merge", "rebase-apply"].iter().any(|name| {
                 let head = notes::read_line(&git_dir.join(name).join("head-name"));
@@ -142,7 +142,7 @@ impl Asker<'_> {
         Ok(std::iter::once(self.common.clone()).chain(linked).find(is_rebased))
     }
 
-    /// Keeps a commit that is about to be in no branch any more. Returns the ref that has it.
+    /// Stores a commit that no branch will have any more. Returns its ref.
     pub(super) fn keep(&self, task: &TaskId, commit: &Commit) -> Result<String, RepoError> {
         let under = format!("refs/hookloop/kept/{task}/");
         let args =
@@ -163,7 +163,7 @@ impl Asker<'_> {
         Ok(name)
     }
 
-    /// Moves a branch of the user's repository, if it still is where it was.
+    /// Moves a branch of the user's repository, if it still has the old commit.
     pub(super) fn move_branch(
         &self,
         full: &str,

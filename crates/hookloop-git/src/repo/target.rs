@@ -1,4 +1,4 @@
-//! The branch that work is for, and the remote that it is on.
+//! The branch that work is for, and its remote.
 
 use hookloop_core::id::TaskId;
 
@@ -7,15 +7,15 @@ use super::error::RepoError;
 use super::found::Found;
 use super::{Commit, Remote, Repo, RepoWish, depot, names, notes};
 
-/// The remote that is meant where none is named.
+/// The default remote.
 const REMOTE: &str = "origin";
-/// Branches that are looked for where none is named, and a remote does not say.
+/// The default branches, if neither the configuration nor a remote names one.
 const USUAL: [&str; 2] = ["main", "master"];
 /// The command that gives a repository its first commit.
 const FIRST_COMMIT: &str = "git add --all && git commit -m \"First commit\"";
 
 impl Asker<'_> {
-    /// The remote that is wished for, or the usual one.
+    /// Returns the configured remote, else the default one.
     pub(super) fn remote(
         &self,
         wish: &RepoWish,
@@ -43,11 +43,11 @@ impl Asker<'_> {
         Ok(Some(remote))
     }
 
-    /// An agent can write to the repository's configuration: the address that the user had there when hookloop
-    /// saw it first is the one that is used.
+    /// Checks the address of a remote against the first one that hookloop saw: an agent can write to the
+    /// repository's configuration.
     fn check_known(&self, remote: &Remote) -> Result<(), RepoError> {
         let note = self.grounds.state.join("remotes").join(remote.name.replace('/', "%2F"));
-        // A token that is changed does not lead elsewhere.
+        // A changed token does not lead to another server.
         let [url, push_url] = [&remote.url, &remote.push_url].map(|url| names::without_user(url));
         let now = format!("{url}\n{push_url}\n");
         match notes::read(&note)? {
@@ -65,7 +65,7 @@ impl Asker<'_> {
         }
     }
 
-    /// The branch that is wished for, or the one that the remote says is the main one.
+    /// Returns the configured branch, else the default branch of the remote.
     pub(super) fn base(
         &self,
         wish: &RepoWish,
@@ -97,7 +97,7 @@ impl Asker<'_> {
         }
     }
 
-    /// Refuses a repository without a commit: a worktree begins with one.
+    /// Refuses a repository without a commit: a worktree needs one.
     fn check_commit(&self) -> Result<(), RepoError> {
         match self.users_ref("HEAD")? {
             Some(_) => Ok(()),
@@ -154,7 +154,7 @@ impl Asker<'_> {
 }
 
 impl Repo<'_> {
-    /// The target's newest commit, fetched now.
+    /// Fetches the target, and returns its newest commit.
     pub fn newest_base(&self) -> Result<Commit, RepoError> {
         let branch = &self.target.branch;
         let Some(remote) = &self.target.remote else {
@@ -169,7 +169,7 @@ impl Repo<'_> {
         found.ok_or_else(|| no_branch(branch, "git push"))
     }
 
-    /// What the depot knew may be gone from the objects that it borrows; a fetch would stumble over it.
+    /// Forgets a commit that is gone from the borrowed objects: a fetch would fail over it.
     fn forget_what_is_gone(&self) -> Result<(), RepoError> {
         let full = self.known_target_name();
         let Some(known) = self.asker.depot_ref(&full)? else { return Ok(()) };
@@ -196,7 +196,7 @@ impl Repo<'_> {
         self.asker.told_by_remote(question).map(|_| ())
     }
 
-    /// Sees to it that a commit of a branch is here, which another machine may have pushed. Answers whether it is.
+    /// Fetches a commit of a branch that another machine may have pushed. Returns whether the commit is here.
     pub fn bring(&self, branch: &str, commit: &Commit) -> Result<bool, RepoError> {
         let is_here = || -> Result<bool, RepoError> {
             let name = format!("{commit}^{{commit}}");
@@ -216,12 +216,12 @@ impl Repo<'_> {
         is_here()
     }
 
-    /// The ref of the depot that has what was fetched last.
+    /// Returns the ref of the private repository with the last fetched target.
     fn known_target_name(&self) -> String {
         format!("refs/hookloop/target/{}", self.target.branch)
     }
 
-    /// The target as it was seen last, without asking for it.
+    /// Returns the last known commit of the target, without a fetch.
     pub(super) fn known_target(&self) -> Result<Option<Commit>, RepoError> {
         match &self.target.remote {
             None => self.asker.users_ref(&format!("refs/heads/{}", self.target.branch)),
@@ -229,14 +229,14 @@ impl Repo<'_> {
         }
     }
 
-    /// Notes that the target was seen at `commit`.
+    /// Records the commit of the target.
     pub(super) fn set_known_target(&self, commit: &Commit) -> Result<(), RepoError> {
         let full = self.known_target_name();
         let _alone = self.alone()?;
         self.asker.depot(&["update-ref", "--", &full, commit.as_str()]).done()
     }
 
-    /// Makes a commit of the target a part of the user's repository.
+    /// Copies a pushed commit of a task to the user's repository.
     pub(super) fn hand_over_work(&self, commit: &Commit, task: &TaskId) -> Result<(), RepoError> {
         let _alone = self.alone()?;
         self.asker.hand_over(commit, &format!("pushed/{task}"))

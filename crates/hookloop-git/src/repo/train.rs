@@ -1,6 +1,7 @@
-//! A branch's work put on top of another commit, in the depot alone.
+//! Merges a branch's work onto another commit, in the private repository only.
 //!
-//! The same commits give the same commit, whenever it is made: who was killed makes no second one.
+//! The same commits always give the same result, so a process that repeats an interrupted merge makes no second
+//! commit.
 
 use super::asking::Objects;
 use super::commit::{self, Parts};
@@ -8,10 +9,11 @@ use super::error::RepoError;
 use super::merge::Merged;
 use super::{Commit, MergeHow, MergeMethod, MergedOnto, Repo};
 
-/// A longer branch is squashed: each commit is some calls of git.
+/// The most commits that are picked one by one. A longer branch is squashed, because each commit needs several calls
+/// of git.
 const COMMITS_MAX: usize = 500;
 
-/// Commits of a branch, put on another one by one.
+/// The result of picking the commits of a branch one by one.
 #[derive(Debug)]
 pub(super) enum Picked {
     Done {
@@ -21,12 +23,12 @@ pub(super) enum Picked {
         tree: String,
         clashes: Vec<super::merge::Clash>,
     },
-    /// There are merges among them, or too many: they do not go one by one.
+    /// There are merges among the commits, or too many commits.
     NotOneByOne,
 }
 
 impl Repo<'_> {
-    /// Puts the work of `head` on `tip`.
+    /// Merges the work of `head` onto `tip`.
     pub fn merge_onto(
         &self,
         tip: &Commit,
@@ -75,7 +77,7 @@ impl Repo<'_> {
         Ok(MergedOnto::Done { commit, method })
     }
 
-    /// Puts what `head` has and `tip` has not on `tip`, commit by commit.
+    /// Picks the commits of `head` that `tip` does not have onto `tip`.
     pub(super) fn pick_all(
         &self,
         tip: &Commit,
@@ -93,7 +95,7 @@ impl Repo<'_> {
                     return Ok(Picked::Conflict { tree, clashes });
                 }
             };
-            // What is there already leaves nothing to commit.
+            // A change that is already there needs no commit.
             if tree == self.asker.tree_name(&tip)? {
                 continue;
             }
@@ -104,7 +106,7 @@ impl Repo<'_> {
         Ok(Picked::Done { tip })
     }
 
-    /// The commits of `head` that `tip` has not, the oldest first, if each has one parent.
+    /// Returns the commits of `head` that `tip` does not have, the oldest first, if each has one parent.
     fn one_by_one(&self, tip: &Commit, head: &Commit) -> Result<Option<Vec<Commit>>, RepoError> {
         let range = format!("{tip}..{head}");
         let args =

@@ -1,4 +1,4 @@
-//! What is in a task's worktree, and committing it.
+//! The content of a task's worktree, and commits of it.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::slot::Slot;
 use super::{Commit, Repo, WorkState, Worktree, notes};
 use crate::git::{copy_index, paths};
 
-/// What git leaves while it is in the middle of something.
+/// Files that git leaves during an operation.
 const UNDERWAY: [(&str, Operation); 6] = [
     ("rebase-merge", Operation::Rebase),
     ("rebase-apply/applying", Operation::Am),
@@ -20,7 +20,7 @@ const UNDERWAY: [(&str, Operation); 6] = [
 ];
 
 impl Repo<'_> {
-    /// Commits all files that are not ignored; none if there is nothing to commit.
+    /// Commits all files that are not ignored; `None` if there is nothing to commit.
     pub fn commit_all(&self, w: &Worktree, message: &str) -> Result<Option<Commit>, RepoError> {
         self.finish_moving(w)?;
         self.check_finished(w)?;
@@ -40,7 +40,7 @@ impl Repo<'_> {
         Ok(Some(commit))
     }
 
-    /// A commit by the user, now, among the user's objects.
+    /// Makes a commit by the user, with the present time, in the user's objects.
     pub(super) fn commit_tree(
         &self,
         tree: String,
@@ -53,7 +53,7 @@ impl Repo<'_> {
         self.asker.make_commit(&parts, Objects::Users)
     }
 
-    /// The commit that a worktree is at.
+    /// Returns the commit of a worktree.
     pub fn head(&self, w: &Worktree) -> Result<Commit, RepoError> {
         let args = ["rev-parse", "--verify", "--end-of-options", "HEAD"];
         let scope = self.own_refs_of(w)?;
@@ -62,7 +62,7 @@ impl Repo<'_> {
         name.parse().map_err(|_| RepoError::permanent("git names no commit for HEAD"))
     }
 
-    /// The tree of a commit.
+    /// Returns the tree of a commit.
     pub fn tree_of(&self, commit: &Commit) -> Result<String, RepoError> {
         self.asker.tree_name(commit)
     }
@@ -87,7 +87,7 @@ impl Repo<'_> {
         self.asker.depot(&args).yes()
     }
 
-    /// Commits that `head` has and `base` does not.
+    /// Returns the number of commits that `head` has and `base` does not.
     pub fn ahead(&self, base: &Commit, head: &Commit) -> Result<u32, RepoError> {
         let range = format!("{base}..{head}");
         let said = self.asker.depot(&["rev-list", "--count", "--end-of-options", &range]).text()?;
@@ -110,14 +110,14 @@ impl Repo<'_> {
         }
     }
 
-    /// Where its HEAD is asked for. Git looks for refs where a file there says, whatever its environment does; an
-    /// agent may have led that elsewhere.
+    /// Returns the scope for a worktree's HEAD. Git reads the location of refs from a file there, even if its
+    /// environment says otherwise, and an agent may have changed that file.
     fn own_refs_of<'w>(&self, w: &'w Worktree) -> Result<Scope<'w>, RepoError> {
         notes::write(&w.git_dir.join("commondir"), b"../..\n")?;
         Ok(Scope::UsersWorktree(&w.git_dir))
     }
 
-    /// That it is on its own branch, and git in the middle of nothing.
+    /// Checks that the worktree is on its own branch, and that no operation of git is in progress.
     pub(super) fn check_finished(&self, w: &Worktree) -> Result<(), RepoError> {
         let unfinished = |what| Err(RepoError::Unfinished { path: w.path.clone(), what });
         let underway = UNDERWAY.into_iter().find(|(name, _)| w.git_dir.join(name).exists());
@@ -143,7 +143,7 @@ impl Repo<'_> {
         }
     }
 
-    /// The tree that a commit of all files on `head` has; our index has it, too.
+    /// Returns the tree of a commit of all files on `head`. hookloop's index has that tree afterwards.
     pub(super) fn tree_of_files(&self, w: &Worktree, head: &Commit) -> Result<String, RepoError> {
         let slot = self.slot_of(w);
         self.refresh_index(&slot, head)?;
@@ -161,7 +161,7 @@ impl Repo<'_> {
         question.objects(Objects::Users).text()
     }
 
-    /// Makes our index that of `head`; what it knows about files stays.
+    /// Sets hookloop's index to `head`. Its knowledge about files stays.
     pub(super) fn refresh_index(&self, slot: &Slot, head: &Commit) -> Result<(), RepoError> {
         let index = slot.index();
         let read = |how: &[&str]| {
@@ -177,7 +177,7 @@ impl Repo<'_> {
         }
     }
 
-    /// Files that differ from our index, with a zero byte behind each.
+    /// Returns the files that differ from hookloop's index, each with a zero byte behind it.
     fn changed_paths(&self, slot: &Slot) -> Result<Vec<u8>, RepoError> {
         let index = slot.index();
         let said = self
@@ -189,7 +189,7 @@ impl Repo<'_> {
         Ok(paths::without_repositories(&said))
     }
 
-    /// Files that are ignored, and that the agent has told git to take all the same.
+    /// Returns ignored files that the agent added to its index.
     fn forced_paths(&self, w: &Worktree) -> Result<Vec<u8>, RepoError> {
         let slot = self.slot_of(w);
         let list = |index: &Path| {
@@ -197,7 +197,7 @@ impl Repo<'_> {
             self.asker.ask(slot.files(index), &args).objects(Objects::Users).long().said()
         };
         let theirs = list(&w.git_dir.join("index"))?;
-        // An index that can't be read forces nothing.
+        // An unreadable index adds nothing.
         if theirs.code != 0 || theirs.stdout.is_empty() {
             return Ok(Vec::new());
         }
@@ -212,9 +212,9 @@ impl Repo<'_> {
         Ok(paths)
     }
 
-    /// Makes the worktree's own index what ours is.
+    /// Copies hookloop's index to the worktree's own.
     pub(super) fn show_index(&self, w: &Worktree) -> Result<(), RepoError> {
-        // The agent is not at work: its lock is a leftover. One that a person's git holds is gone in a moment.
+        // The agent does not run now, so its lock is a leftover. A person's git releases its lock in a moment.
         self.asker.clear_leftover(&w.git_dir.join("index.lock"))?;
         let index = w.git_dir.join("index");
         copy_index(&self.slot_of(w).index(), &index).map_err(RepoError::io(&index))

@@ -1,4 +1,4 @@
-//! A task's worktree: made, or found again, whatever ended the program that made it.
+//! Creates a task's worktree, or finds it again after any interruption.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,13 @@ use super::{Commit, Repo, Worktree, copied, notes};
 use crate::git::copy_index;
 
 impl Repo<'_> {
-    /// The worktree of a task, which is made if it is not there.
+    /// Returns the worktree of a task. Creates it if there is none.
     pub fn worktree(&self, task: &TaskId) -> Result<Worktree, RepoError> {
         self.worktree_from(task, None)
     }
 
-    /// The same; one that is not there begins with what another machine has pushed, if that is known.
+    /// Returns the worktree of a task. A new one begins with the commit that another machine pushed, if that is
+    /// known.
     pub fn worktree_from(
         &self,
         task: &TaskId,
@@ -27,8 +28,8 @@ impl Repo<'_> {
         self.enter_worktree(task, pushed, PlaceEntry::First)
     }
 
-    /// The worktree of a task that is worked on. Its branch has to be there: without it nobody can tell what the work
-    /// was, and a new beginning is a person's decision.
+    /// Returns the worktree of a task that is in progress. Its branch must exist: without it the work is unknown,
+    /// and a person decides whether to begin again.
     pub fn worktree_again(
         &self,
         task: &TaskId,
@@ -85,7 +86,7 @@ impl Repo<'_> {
         Ok(w)
     }
 
-    /// Makes it from the branch, which is made if it is not there.
+    /// Creates a worktree from its branch. Creates the branch if there is none.
     fn make(&self, slot: &Slot, pushed: Option<&Commit>) -> Result<PathBuf, RepoError> {
         let branch = slot.full_branch();
         self.check_not_elsewhere(slot)?;
@@ -93,7 +94,7 @@ impl Repo<'_> {
         self.hand_over_base(&base)?;
         let head = match self.asker.users_ref(&branch)? {
             Some(head) if head == base => head,
-            // A branch with work in it stays where it is.
+            // A branch with work in it stays.
             Some(head) if !self.is_ancestor(&head, &base)? => head,
             other => {
                 let start = self.start(slot, pushed)?.unwrap_or_else(|| base.clone());
@@ -104,7 +105,7 @@ impl Repo<'_> {
         self.lay_out(slot, &head, &base)
     }
 
-    /// Registers a new worktree at `head`. What is left of an old one goes: nobody has worked there, or it is damaged.
+    /// Registers a new worktree at `head`. Removes the rest of an old one, which is unused or damaged.
     pub(super) fn lay_out(
         &self,
         slot: &Slot,
@@ -139,7 +140,8 @@ impl Repo<'_> {
         }
     }
 
-    /// Goes on with what another machine has pushed since, if what is here is part of that or was pushed before it.
+    /// Continues with a commit that another machine pushed since, if the local work is part of it or was pushed
+    /// before it.
     fn catch_up(&self, w: &Worktree, pushed: &Commit) -> Result<(), RepoError> {
         let head = self.head(w)?;
         if head == *pushed || self.target.remote.is_none() || self.check_clean(w).is_err() {
@@ -157,19 +159,19 @@ impl Repo<'_> {
         self.move_worktree(w, &head, pushed)
     }
 
-    /// What another machine has pushed of the task, handed over to the user's repository.
+    /// Returns the commit of the task that another machine pushed, copied to the user's repository.
     fn start(&self, slot: &Slot, pushed: Option<&Commit>) -> Result<Option<Commit>, RepoError> {
         let Some(pushed) = pushed else { return Ok(None) };
         if self.target.remote.is_none() || !self.bring(&slot.branch, pushed)? {
             return Ok(None);
         }
         self.hand_over_work(pushed, &slot.task)?;
-        // It is ours, whichever machine pushed it.
+        // The commit is hookloop's, whichever machine pushed it.
         self.note_intent(&slot.branch, pushed)?;
         Ok(Some(pushed.clone()))
     }
 
-    /// Sees to it that git knows of it.
+    /// Repairs git's registration of a worktree.
     fn mend(&self, slot: &Slot) -> Result<PathBuf, RepoError> {
         let Some(git_dir) = self.asker.registration(&slot.path)? else {
             return self.register_anew(slot);
@@ -186,7 +188,7 @@ impl Repo<'_> {
         }
         notes::write(&git_dir.join("commondir"), b"../..\n")?;
         let expected = format!("gitdir: {}\n", git_dir.display());
-        // An agent may have led it elsewhere.
+        // An agent may have changed the link.
         if notes::read(&link).ok().flatten().as_deref() != Some(expected.as_bytes()) {
             notes::remove(&link)?;
             notes::write(&link, expected.as_bytes())?;
@@ -204,13 +206,13 @@ impl Repo<'_> {
         self.asker.users(&args).arg(&slot.path).arg(&slot.branch).done()?;
         let lost = || RepoError::permanent(format!("git does not know {}", slot.path.display()));
         let git_dir = self.asker.registration(&slot.path)?.ok_or_else(lost)?;
-        // A task has all files, also where the user has chosen some.
+        // A task gets all files, even if the user has a sparse checkout.
         notes::remove(&git_dir.join("info/sparse-checkout"))?;
         notes::remove(&git_dir.join("config.worktree"))?;
         Ok(git_dir)
     }
 
-    /// Git has forgotten about it, and there may be work in it: its files step aside meanwhile.
+    /// Registers a worktree that git has forgotten. It may contain work, so its files are moved aside meanwhile.
     fn register_anew(&self, slot: &Slot) -> Result<PathBuf, RepoError> {
         if let Some(path) = self.asker.checkout_of(&slot.full_branch())? {
             return Err(used_elsewhere(slot, &path));
@@ -229,7 +231,7 @@ impl Repo<'_> {
         Ok(git_dir)
     }
 
-    /// Puts files that stepped aside back in their place.
+    /// Moves the files back.
     fn bring_back(&self, slot: &Slot) -> Result<(), RepoError> {
         let (path, aside) = (&slot.path, slot.aside());
         if !aside.is_dir() {
@@ -240,7 +242,7 @@ impl Repo<'_> {
             let theirs = aside.join(".git");
             fs::rename(&link, &theirs).map_err(RepoError::io(&theirs))?;
         }
-        // It is empty now, or was not there. If anything else is in it, this fails, and nothing is lost.
+        // The directory is empty now, or was not there. If it has other content, this fails, and nothing is lost.
         if path.is_dir() {
             fs::remove_dir(path).map_err(RepoError::io(path))?;
         }
@@ -250,12 +252,12 @@ impl Repo<'_> {
     pub(super) fn unregister(&self, slot: &Slot) -> Result<(), RepoError> {
         match self.asker.registration(&slot.path)? {
             None => Ok(()),
-            // By hand: git would look through the files first, by the repository's configuration.
+            // By hand: git would read the files first, by the repository's configuration.
             Some(git_dir) => notes::remove_all(&git_dir),
         }
     }
 
-    /// Where a branch and the target part.
+    /// Returns the common commit of a branch and the target.
     fn base_of(&self, slot: &Slot) -> Result<Commit, RepoError> {
         let made = notes::read_line(&slot.made())?.and_then(|line| line.parse().ok());
         let head = self.asker.users_ref(&slot.full_branch())?;
@@ -270,7 +272,7 @@ impl Repo<'_> {
                 let first = text.lines().next().unwrap_or_default();
                 first.parse().map_err(|_| RepoError::permanent("git names no merge base"))
             }
-            // They have nothing in common.
+            // There is no common commit.
             _ => made.ok_or_else(|| RepoError::permanent("the target is not known")),
         }
     }
@@ -294,10 +296,10 @@ fn used_elsewhere(slot: &Slot, path: &Path) -> RepoError {
     }
 }
 
-/// Whether a task's worktree is entered for the first time in a session.
+/// Whether a session enters a task's worktree for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceEntry {
     First,
-    /// The session holds the task, and has worked in the worktree.
+    /// The session holds the task and has worked in the worktree.
     Again,
 }

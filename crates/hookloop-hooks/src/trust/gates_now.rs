@@ -40,7 +40,7 @@ pub fn gates(
         let enabled = hook.enabled || is_switched_on;
         let definition = match Seen::look(root, hook) {
             Ok(seen) => Some(seen.definition),
-            // Whatever a gate names that never runs does not matter.
+            // A gate that is off never runs, so an error in it does not matter.
             Err(_) if !enabled => None,
             Err(error) => return Err(error),
         };
@@ -52,8 +52,8 @@ pub fn gates(
     Ok(ledger)
 }
 
-/// Whether a hook says yes or no about work, and a repository or the user wrote it. Steps of a delivery judge nothing,
-/// and nothing takes an operator's gates away.
+/// Returns whether a hook judges work, and a repository or the user wrote it. Delivery steps judge nothing, and
+/// nothing removes the gates of a policy.
 fn judges(hook: &Hook) -> bool {
     let is_judge = match hook.handler {
         HookHandler::Builtin(builtin) => builtin == hookloop_core::builtin::Builtin::RunTests,

@@ -57,7 +57,7 @@ fn day(text: &str) -> std::result::Result<Day, String> {
     text.parse().map_err(|_| format!("`{text}` is not a day, such as 2026-11-01"))
 }
 
-/// The state of the purse at one moment.
+/// The state of the budget at one moment.
 struct PurseReport {
     bounds: Purse,
     today: Day,

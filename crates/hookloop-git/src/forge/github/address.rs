@@ -1,4 +1,4 @@
-//! Where GitHub's API is, and the address of each thing in it.
+//! The addresses of GitHub's API and of its resources.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -8,10 +8,10 @@ use std::str::FromStr;
 use super::super::remote::is_host;
 
 const GITHUB: &str = "github.com";
-/// Where the API of a server of one's own is.
+/// The path of the API on a self-hosted server.
 const ENTERPRISE: &str = "/api/v3";
 
-/// Where the API is. The token is sent there, so it is the user's to say, never a repository's.
+/// The address of the API. The token is sent there, so the user decides it, never a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Api(String);
 
@@ -30,7 +30,7 @@ impl Default for Api {
 impl FromStr for Api {
     type Err = BadApi;
 
-    /// What is not encrypted on its way stays on this machine.
+    /// Reads an address. Without encryption it must be on this machine.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bad = || BadApi(text.to_owned());
         let (scheme, rest) = text.split_once("://").ok_or_else(bad)?;
@@ -60,7 +60,7 @@ impl fmt::Display for Api {
 }
 
 impl Api {
-    /// The API that belongs to a host of repositories; none if that is no name of a host.
+    /// Returns the API of a host of repositories; `None` if that is no name of a host.
     pub fn of_host(host: &str) -> Option<Api> {
         match host {
             GITHUB => Some(Api::default()),
@@ -69,7 +69,7 @@ impl Api {
         }
     }
 
-    /// The host whose tokens it takes.
+    /// Returns the host whose tokens the API accepts.
     pub fn host(&self) -> &str {
         let host = self.0.split("://").nth(1).unwrap_or_default();
         match host.split('/').next().unwrap_or_default() {
@@ -82,7 +82,7 @@ impl Api {
         format!("{}{}", self.0, route.0)
     }
 
-    /// GraphQL is beside the rest of the API, not in it.
+    /// Returns the address of GraphQL, which is beside the rest of the API.
     pub(super) fn graphql(&self) -> String {
         match self.0.strip_suffix(ENTERPRISE) {
             Some(host) => format!("{host}/api/graphql"),
@@ -96,7 +96,7 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// The address of a thing below the API's own. Whatever a part holds, it stays one part.
+/// The path of a resource below the API's address. Each part stays one part, for any content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Route(String);
 
@@ -106,7 +106,7 @@ impl Route {
         for part in parts {
             route.push('/');
             match part.bytes().all(|byte| byte == b'.') {
-                // Who reads `..` goes up, also where it is encoded. No thing has such a name.
+                // A reader of `..` goes up, even if it is encoded. No resource has such a name.
                 true => route.push('_'),
                 false => encode(part, &mut route),
             }
@@ -127,7 +127,7 @@ impl Route {
     }
 }
 
-/// All but what means itself everywhere (RFC 3986, 2.3).
+/// Encodes all characters except those that are unreserved (RFC 3986, 2.3).
 fn encode(text: &str, out: &mut String) {
     for byte in text.bytes() {
         match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

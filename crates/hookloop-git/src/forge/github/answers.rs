@@ -1,4 +1,4 @@
-//! What of GitHub's answers is read.
+//! The fields of GitHub's answers that are read.
 
 use serde::Deserialize;
 
@@ -8,19 +8,19 @@ use super::super::{ForgeError, Request, RequestState};
 pub(super) struct Pull {
     pub(super) number: u64,
     pub(super) html_url: String,
-    /// Its name in GraphQL.
+    /// The id of the request in GraphQL.
     pub(super) node_id: String,
     pub(super) state: State,
     #[serde(default)]
     pub(super) draft: bool,
     pub(super) merged_at: Option<String>,
-    /// Also there while it is open: a commit that GitHub tries the merge with.
+    /// Set for open requests too: a test merge of GitHub.
     pub(super) merge_commit_sha: Option<String>,
     pub(super) title: String,
     pub(super) body: Option<String>,
     pub(super) head: Side,
     pub(super) base: Side,
-    /// None while GitHub finds out; never there in lists.
+    /// `None` while GitHub computes it, and always in lists.
     pub(super) mergeable: Option<bool>,
     pub(super) mergeable_state: Option<String>,
     #[serde(default)]
@@ -43,7 +43,7 @@ pub(super) struct Side {
     #[serde(rename = "ref")]
     pub(super) branch: String,
     pub(super) sha: String,
-    /// None if it was deleted.
+    /// `None` if the repository was deleted.
     pub(super) repo: Option<Repo>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Team {
     pub(super) slug: String,
 }
 
-/// Something that happened to a request.
+/// An event of a request.
 #[derive(Debug, Deserialize)]
 pub(super) struct Happened {
     pub(super) requested_reviewer: Option<User>,

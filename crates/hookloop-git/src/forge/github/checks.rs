@@ -1,4 +1,4 @@
-//! What the checks of a commit say together: check runs, and the statuses that came before them.
+//! The joint result of a commit's checks: check runs, and the older commit statuses.
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ pub(super) struct RunsPage {
     pub(super) check_runs: Vec<Run>,
 }
 
-/// Words of GitHub's that are read as words: it may get new ones, and those are no success.
+/// A check run. Its words are read as text, because GitHub may add new ones. An unknown word is no success.
 #[derive(Debug, Deserialize)]
 pub(super) struct Run {
     name: String,
@@ -31,7 +31,7 @@ pub(super) struct Status {
     target_url: Option<String>,
 }
 
-/// One check, whatever kind it is of.
+/// One check of either kind.
 #[derive(Debug)]
 pub(super) struct Check {
     name: String,
@@ -70,7 +70,7 @@ impl From<Status> for Check {
     }
 }
 
-/// All checks of a commit as one answer.
+/// Returns the joint result of all checks of a commit.
 pub(super) fn together(pages: [Pages<Check>; 2]) -> Result<Checks, ForgeError> {
     let is_whole = pages.iter().all(|pages| pages.is_whole);
     let checks: Vec<Check> = pages.into_iter().flat_map(|pages| pages.things).collect();
@@ -125,7 +125,7 @@ mod tests {
             assert!(matches!(checks, Checks::Failed { .. }), "{conclusion}: {checks:?}");
         }
         for state in ["queued", "in_progress", "waiting", "requested", "pending", "new"] {
-            // Also with a conclusion, which would be of the run before.
+            // Also with a conclusion, which would belong to the run before.
             let checks = of(vec![run("a", state, Some("success"))], vec![]);
             assert!(matches!(checks, Checks::Pending { .. }), "{state}: {checks:?}");
         }

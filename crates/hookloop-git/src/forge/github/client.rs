@@ -1,4 +1,4 @@
-//! One request to GitHub and its answer; what is no answer is an error that says what to do next.
+//! One request to GitHub and its answer. Without a valid answer, the error names the next action.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use super::token::Token;
 const ANSWER_MAX: u64 = 16 * 1024 * 1024;
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-/// Things on a page, and pages that are read.
+/// The items on a page, and the most pages that are read.
 const PAGE: usize = 50;
 const PAGES_MAX: usize = 20;
-/// What is passed on of a text that the other side wrote.
+/// The most of a text of the server that is passed on.
 const WORDS_MAX: usize = 500;
 
-/// A way to GitHub.
+/// A connection to GitHub.
 pub(super) struct Client {
     agent: ureq::Agent,
     http: HttpClient,
@@ -39,11 +39,11 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// Things of several pages.
+/// Items of several pages.
 #[derive(Debug)]
 pub(super) struct Pages<T> {
     pub(super) things: Vec<T>,
-    /// There were no more.
+    /// All pages were read.
     pub(super) is_whole: bool,
 }
 
@@ -106,7 +106,7 @@ impl Client {
         }
     }
 
-    /// All things that a list has, page by page; `things` takes them out of a page.
+    /// Returns all items of a list, page by page. `things` extracts them from a page.
     pub(super) fn list<P: DeserializeOwned, T>(
         &self,
         route: &Route,
@@ -198,7 +198,8 @@ impl Client {
         Refusal::plain(ForgeError::Permanent { why })
     }
 
-    /// A text as it may be shown. Who cut it first could leave half of a token.
+    /// Returns a text that is safe to show. The token is removed before the text is cut, because a cut could leave
+    /// half of it.
     fn words(&self, text: &str) -> String {
         let text = self.redactor.text(text);
         text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(WORDS_MAX).collect()

@@ -1,4 +1,4 @@
-//! Merging a pull request, and why GitHub did not.
+//! Merges a pull request, or finds the reason why GitHub did not.
 
 use hookloop_core::excerpt::clipped_chars;
 use serde_json::json;
@@ -10,7 +10,7 @@ use super::{BODY_MAX, GitHub, TITLE_MAX};
 impl GitHub {
     pub(super) fn merged(&self, number: u64, how: &MergeWish) -> Result<Merged, ForgeError> {
         let mut body = json!({ "sha": how.head, "merge_method": how.method.name() });
-        // A rebase keeps the messages that there are.
+        // A rebase keeps the existing messages.
         if how.method != MergeMethod::Rebase {
             body["commit_title"] = clipped_chars(&how.title, TITLE_MAX).into();
             body["commit_message"] = clipped_chars(&how.message, BODY_MAX).into();
@@ -22,7 +22,7 @@ impl GitHub {
                 Err(ForgeError::Stale { why: format!("#{number} was not merged") })
             }
             Err(refusal) => match refusal.status {
-                // What is in the way is asked for: the same status may mean that it was merged before.
+                // The obstacle is looked up, because the same status may mean that the request was merged before.
                 Some(405 | 409 | 422) => self.in_the_way(number, how, &refusal.error),
                 _ => Err(refusal.error),
             },
@@ -43,7 +43,7 @@ impl GitHub {
             hint: format!("{hint}: {}", pull.html_url),
         };
         match pull.state()? {
-            // An answer was lost.
+            // The answer to an earlier merge was lost.
             RequestState::Merged { commit } if is_same => return Ok(Merged { commit }),
             RequestState::Merged { .. } => return Err(stale("was merged with other commits")),
             RequestState::Closed => {
@@ -70,12 +70,13 @@ impl GitHub {
                 ),
                 "allow it there, or choose another method",
             )),
-            // The base moved while it was merged, for one.
+            // For example, the base moved during the merge.
             Obstacle::None => Err(stale("was not merged this time")),
         }
     }
 
-    /// Whether the repository's settings rule a method out; those who may not merge are not told.
+    /// Returns whether the repository's settings forbid a method. GitHub reports them only to accounts that may
+    /// merge.
     fn forbids(&self, method: MergeMethod) -> Result<bool, ForgeError> {
         let repo: Repo = self.client.get(&self.route(&[]))?;
         let allowed = match method {
@@ -88,9 +89,9 @@ impl GitHub {
 }
 
 enum Obstacle {
-    /// Head and base don't fit, or it is not known yet.
+    /// Head and base do not match, or GitHub does not know yet.
     Moved(&'static str),
-    /// Something has to be done about the branch first.
+    /// The branch has to be changed first.
     Behind(&'static str),
     /// Branch protection.
     Rules,

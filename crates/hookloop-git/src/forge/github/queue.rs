@@ -1,6 +1,6 @@
 //! The merge queue of a base, auto-merge, and the requirements of a base that a request does not meet yet.
 //!
-//! GitHub has these in GraphQL alone.
+//! GitHub offers these only in GraphQL.
 
 use hookloop_core::excerpt::clipped_chars;
 use serde::Deserialize;
@@ -22,7 +22,7 @@ const AUTO_MERGE: &str = "mutation($id: ID!, $head: GitObjectID!, $method: PullR
      enablePullRequestAutoMerge(input: {pullRequestId: $id, expectedHeadOid: $head, \
        mergeMethod: $method, commitHeadline: $title, commitBody: $message}) { \
        pullRequest { autoMergeRequest { enabledAt } } } }";
-/// The entry in the queue, the rules of the base, and all that they ask for.
+/// The entry in the queue, the rules of the base, and their requirements.
 const STATUS: &str = "query($owner: String!, $name: String!, $number: Int!) { \
      repository(owner: $owner, name: $name) { \
        autoMergeAllowed \
@@ -44,7 +44,7 @@ const STATUS: &str = "query($owner: String!, $name: String!, $number: Int!) { \
          commits(last: 1) { nodes { commit { statusCheckRollup { contexts(first: 100) { nodes { __typename \
            ... on CheckRun { name conclusion isRequired(pullRequestNumber: $number) } \
            ... on StatusContext { context state isRequired(pullRequestNumber: $number) } } } } } } } } } }";
-/// How an error of GraphQL begins where a server is older than a field.
+/// A part of the GraphQL error of a server that is older than a field.
 const UNKNOWN_FIELD: &str = "doesn't exist on type";
 
 #[derive(Debug, Deserialize)]
@@ -79,7 +79,7 @@ struct PullStatus {
     commits: Connection<CommitNode>,
 }
 
-/// A list, of which GitHub may leave out what one may not see.
+/// A list. GitHub may omit items that the account may not see.
 #[derive(Debug, Deserialize)]
 struct Connection<T> {
     nodes: Option<Vec<Option<T>>>,
@@ -204,7 +204,7 @@ impl GitHub {
         let body = json!({ "query": QUEUE, "variables": variables });
         match self.client.graphql(&body) {
             Ok(answer) => Ok(!answer["data"]["repository"]["mergeQueue"].is_null()),
-            // A server of one's own that is older than merge queues has none.
+            // A self-hosted server that is older than merge queues has none.
             Err(refusal) if refusal.error.to_string().contains(UNKNOWN_FIELD) => Ok(false),
             Err(refusal) => Err(refusal.error),
         }
@@ -235,7 +235,7 @@ impl GitHub {
                 let entry = answer["data"]["enqueuePullRequest"]["mergeQueueEntry"].take();
                 match serde_json::from_value::<QueueEntry>(entry) {
                     Ok(entry) => return Ok(entry.into()),
-                    // It was done; the place is asked for.
+                    // The request was enqueued. The caller looks up its place.
                     Err(_) => ForgeError::Stale { why: format!("#{number} has no place yet") },
                 }
             }
@@ -244,7 +244,7 @@ impl GitHub {
         if matches!(refused, ForgeError::Retry { .. }) {
             return Err(refused);
         }
-        // An answer may have been lost: a request that is in the queue already is refused.
+        // The answer may have been lost: a request that is already in the queue is refused.
         let status = self.status_of(number)?;
         match status.queue {
             QueueStatus::Queued(place) if status.head == head => Ok(place),
@@ -297,7 +297,7 @@ impl GitHub {
         })
     }
 
-    /// The requirements of the base that keep a request from being merged, in words.
+    /// Returns the error with the requirements of the base that prevent a merge.
     pub(super) fn unmet(&self, pull: &Pull, said: &ForgeError) -> ForgeError {
         let name = named(pull);
         match self.status_of(pull.number) {
@@ -321,7 +321,7 @@ impl GitHub {
     }
 }
 
-/// A request with its base.
+/// Returns a request with its base.
 fn named(pull: &Pull) -> String {
     format!("#{} into `{}`", pull.number, pull.base.branch)
 }
@@ -390,7 +390,7 @@ impl PullStatus {
     }
 }
 
-/// Required checks that have not passed: those that failed or run, and those that nobody has reported.
+/// Returns the required checks that have not passed: failed, running, or not reported.
 fn missing_checks(
     rule: Option<&UpdateRule>,
     rules: &[RepositoryRule],
@@ -416,7 +416,7 @@ fn missing_checks(
     missing
 }
 
-/// Further rules of the base, which GitHub does not relate to a request.
+/// Returns further rules of the base, which GitHub does not relate to a request.
 fn rules_in_words(rule: Option<&UpdateRule>, rules: &[RepositoryRule]) -> Vec<String> {
     let has = |kind: &str| rules.iter().any(|rule| rule.kind == kind);
     let is = |check: fn(&UpdateRule) -> bool| rule.is_some_and(check);

@@ -1,6 +1,6 @@
-//! What it means that GitHub did not do what it was asked.
+//! The meaning of GitHub's errors.
 //!
-//! Told by the status, by headers and by fields that have a grammar. What a message says is for people.
+//! Status, headers and structured fields decide it. Messages are for people.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,19 +10,19 @@ use ureq::http::HeaderMap;
 
 use super::super::ForgeError;
 
-/// GitHub counts by the hour: what is told to be farther away is not waited for.
+/// The longest wait that is accepted. GitHub counts requests by the hour.
 const WAIT_MAX: Duration = Duration::from_secs(60 * 60);
-/// Complaints of one answer that are passed on.
+/// The most complaints of one answer that are passed on.
 const COMPLAINTS_MAX: usize = 5;
 
-/// A request that came to nothing.
+/// A request that failed.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// None if there was no answer that could be read.
+    /// `None` without a readable answer.
     pub(super) status: Option<u16>,
-    /// Fields of the request that are said to be wrong.
+    /// Fields of the request that GitHub reports as wrong.
     pub(super) fields: Vec<String>,
-    /// What it means wherever nothing more is known.
+    /// The error, unless the caller knows more.
     pub(super) error: ForgeError,
 }
 
@@ -37,7 +37,7 @@ impl From<Refusal> for ForgeError {
 struct Told {
     message: Option<String>,
     documentation_url: Option<String>,
-    /// A list of objects or texts; now and then one text.
+    /// A list of objects or texts, sometimes a single text.
     errors: Value,
 }
 
@@ -87,7 +87,7 @@ impl Refusal {
         Refusal { status: Some(status), fields, error }
     }
 
-    /// An error of GraphQL, whose status is always that of success.
+    /// Reads an error of GraphQL, whose HTTP status is always success.
     pub(super) fn of_graphql(error: &Value, words: impl Fn(&str) -> String) -> Refusal {
         let message = error["message"].as_str().unwrap_or("it does not say why");
         let why = words(&format!("GitHub refused: {message}"));
@@ -126,7 +126,7 @@ impl Told {
         text
     }
 
-    /// Where a request was one too many and no header says so, the page does that explains it.
+    /// Returns whether the linked documentation is about rate limits. Some answers have no header for them.
     fn is_about_limits(&self) -> bool {
         self.documentation_url.as_ref().is_some_and(|page| page.contains("rate-limit"))
     }
@@ -136,7 +136,7 @@ fn is_spent(headers: &HeaderMap) -> bool {
     number(headers, "x-ratelimit-remaining") == Some(0) || headers.contains_key("retry-after")
 }
 
-/// What the other side asks to wait.
+/// Returns the time that the server asks to wait.
 fn wait(headers: &HeaderMap) -> Option<Duration> {
     let asked = number(headers, "retry-after").map(Duration::from_secs);
     let reset = || {

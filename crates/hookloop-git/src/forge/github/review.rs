@@ -1,4 +1,4 @@
-//! Labels and reviewers of a pull request, and whether it is a draft: what it has beside its texts.
+//! Labels, reviewers and the draft state of a pull request.
 
 use serde_json::{Value, json};
 
@@ -6,9 +6,9 @@ use super::super::{ForgeError, Wish};
 use super::GitHub;
 use super::answers::{Happened, Pull};
 
-/// In front of the name of a team.
+/// The prefix of a team's name.
 const TEAM: &str = "team:";
-/// In GraphQL alone.
+/// Available only in GraphQL.
 const READY: &str = "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) \
                      { pullRequest { isDraft } } }";
 const DRAFT: &str = "mutation($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) \
@@ -25,7 +25,7 @@ impl GitHub {
     }
 
     pub(super) fn add_labels(&self, pull: &Pull, wish: &Wish) -> Result<(), ForgeError> {
-        // Labels are the same in any case.
+        // GitHub ignores the case of labels.
         let has =
             |name: &String| pull.labels.iter().any(|label| label.name.eq_ignore_ascii_case(name));
         let missing: Vec<&String> = wish.labels.iter().filter(|name| !has(name)).collect();
@@ -42,7 +42,7 @@ impl GitHub {
         let mut missing = wish.reviewers.clone();
         missing.retain(without(users.chain(teams).collect()));
         if !missing.is_empty() {
-            // Who has answered is not among those who are asked any more.
+            // A reviewer who has answered is no longer listed as requested.
             missing.retain(without(self.asked_before(pull.number)?));
         }
         if missing.is_empty() {
@@ -56,7 +56,7 @@ impl GitHub {
         Ok(self.client.post::<Value>(&route, &body).map(drop)?)
     }
 
-    /// Everybody who was ever asked for a review.
+    /// Returns all reviewers that were ever asked.
     fn asked_before(&self, number: u64) -> Result<Vec<String>, ForgeError> {
         let route = self.issue_route(number, &["events"]);
         let events = self.client.list(&route, |page: Vec<Happened>| page)?;
@@ -68,7 +68,7 @@ impl GitHub {
     }
 }
 
-/// Whether a name is none of these, in any case.
+/// Returns a test that a name is none of these, ignoring case.
 fn without(names: Vec<String>) -> impl Fn(&String) -> bool {
     move |name| !names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }

@@ -1,4 +1,4 @@
-//! What lets one into GitHub: kept in memory only, and shown nowhere.
+//! The token for GitHub: kept in memory only, and never shown.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -10,14 +10,14 @@ use hookloop_process::{ExitReason, Job, KeeperPool, find_program};
 
 use super::super::ForgeError;
 
-/// Meant for us alone, so it goes wherever the user has us go.
+/// Meant for hookloop, so it goes to any host that the user configures.
 const OWN: &str = "HOOKLOOP_GITHUB_TOKEN";
 /// Meant for github.com and shown to no other host.
 const USUAL: [&str; 2] = ["GH_TOKEN", "GITHUB_TOKEN"];
 const GITHUB: &str = "github.com";
-/// GitHub's are of 40 to 255 characters; those of its apps may get longer.
+/// Tokens of GitHub have 40 to 255 characters; those of its apps may become longer.
 const LENGTH_MAX: usize = 4096;
-/// It reads a file, or asks the user's key ring.
+/// How long `gh` may take. It reads a file or asks the user's key ring.
 const GH_WITHIN: Duration = Duration::from_secs(10);
 
 /// A token.
@@ -31,7 +31,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// None if this can't be one: it would break a header, or could not be kept out of messages.
+    /// Returns `None` if the text can't be a token: it would break a header, or could not be removed from messages.
     pub fn new(text: &str) -> Option<Token> {
         let is_sound = (SHORTEST_SECRET..=LENGTH_MAX).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -63,10 +63,10 @@ impl Token {
     }
 }
 
-/// Whose token is asked for, and for where.
+/// The parameters of a search for a token.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// The user's own.
+    /// The user's environment.
     pub environment: &'a [(OsString, OsString)],
     pub cwd: &'a Path,
     pub keepers: &'a KeeperPool,
@@ -79,7 +79,7 @@ impl Asked<'_> {
         found.map(|(_, value)| value.as_os_str())
     }
 
-    /// What GitHub's own program has for this host, if it is there.
+    /// Returns the token that GitHub's own program has for this host, if the program is installed.
     fn of_gh(&self) -> Option<Token> {
         find_program("gh", self.variable("PATH")?)?;
         let argv = ["gh", "auth", "token", "--hostname", self.host].map(OsString::from).to_vec();

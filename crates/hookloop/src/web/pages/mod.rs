@@ -2,10 +2,10 @@
 //!
 //! - [`projects`]: all projects of the user
 //! - [`overview`]: problems, running sessions, tasks by state, today's usage
-//! - [`sessions`], [`session`]: runs of the loop; what happened in one, drawn to scale by [`scale`]
-//! - [`tasks`], [`task`]: the list; one with its neighbours and history
-//! - [`graph`]: tasks and what they wait for, placed by [`layers`]
-//! - [`usage`], [`hooks`], [`fleet`], [`log`]: figures, and the record itself
+//! - [`sessions`], [`session`]: the list of sessions; one session with its steps, drawn to scale by [`scale`]
+//! - [`tasks`], [`task`]: the list of tasks; one task with its neighbours and history
+//! - [`graph`]: tasks and their dependencies, placed by [`layers`]
+//! - [`usage`], [`hooks`], [`fleet`]: usage, hook runs and workers; [`log`]: the events
 
 mod fleet;
 mod graph;

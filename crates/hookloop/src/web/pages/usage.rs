@@ -1,4 +1,4 @@
-//! Usage by day and agent as bars, by agent, task and session as figures, and the state of the purse.
+//! Usage by day and agent as bars, by agent, task and session as numbers, and the state of the budget.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -169,7 +169,7 @@ fn scaled(size: u64, most: u64) -> u64 {
     u64::try_from(u128::from(size) * u128::from(HEIGHT) / u128::from(most)).unwrap_or(HEIGHT)
 }
 
-/// Returns the state of the purse.
+/// Returns the state of the budget.
 pub(super) fn purse(visit: &PageVisit<'_>) -> Result<Value> {
     let bounds = visit.project().rules().limits.purse;
     let today = Day::from(visit.now);

@@ -15,10 +15,8 @@ use hookloop_core::id::{EventId, Subject};
 use hookloop_core::point::Point;
 use hookloop_core::task::Task;
 use hookloop_core::workflow::WorkflowRun;
-use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::hook_context::{Occasion, ReactionRun};
 use hookloop_hooks::hook_run::HookRun;
-use hookloop_hooks::runner::Runner;
 use hookloop_store::log::{Seq, StoredEvent};
 
 use crate::command_outcome::{Done, ReactionsLeft};
@@ -474,14 +472,5 @@ impl Project {
         let runs = self.run_hooks(std::slice::from_ref(hook), &occasion);
         let nothing = || HookRun::skipped(hook, "it was not run".to_owned());
         runs.into_iter().next().unwrap_or_else(nothing)
-    }
-
-    pub fn runner(&self) -> Option<&Runner> {
-        self.runner.as_deref()
-    }
-
-    /// Returns the context in which the project's processes are started.
-    pub fn exec(&self) -> Option<&ExecContext> {
-        self.runner.as_deref().map(|runner| &**runner)
     }
 }

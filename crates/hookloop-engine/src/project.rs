@@ -6,8 +6,7 @@ use hookloop_config::clock::now;
 use hookloop_config::effective::Rules;
 use hookloop_config::ids::fresh_id;
 use hookloop_config::paths::Place;
-use hookloop_config::project_file as config;
-use hookloop_config::project_file::Settings;
+use hookloop_config::project_file::{self, Settings};
 use hookloop_config::secret_references::Whose;
 use hookloop_config::user::User;
 use hookloop_core::authority::{ActorKind, ControlledAction};
@@ -19,6 +18,7 @@ use hookloop_core::hook::{Hook, HookHandler, HookRegistry};
 use hookloop_core::id::{SessionId, Subject, TaskId};
 use hookloop_core::purse::{Amount, Purse, ReservationAnswer};
 use hookloop_core::trace::TraceParent;
+use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::runner::Runner;
 use hookloop_hooks::secrets::Vault;
 use hookloop_hooks::trust::{HookOffer, Trust};
@@ -113,7 +113,7 @@ impl Project {
     ) -> Result<Project, EngineError> {
         let user = surroundings.user()?;
         user.policy.check_project(&place.root, surroundings.cloned_from(&user, place))?;
-        let settings = config::settings(&place.config(), &user)?;
+        let settings = project_file::settings(&place.config(), &user)?;
         let (store, kept) =
             kept::open_store(place, &settings, &user, surroundings, AfterLoss::Refuse)?;
         let runner = Project::runner_at(place, &settings, &user, surroundings)?;
@@ -137,7 +137,7 @@ impl Project {
     ) -> Result<Project, EngineError> {
         let user = surroundings.user()?;
         user.policy.check_project(&place.root, surroundings.cloned_from(&user, place))?;
-        let settings = config::settings(&place.config(), &user)?;
+        let settings = project_file::settings(&place.config(), &user)?;
         let runner = Project::runner_at(place, &settings, &user, surroundings)?;
         let runner = with_logged_trust(runner, &self.store, &settings, &user)?;
         let rules = with_untrusted_actions(settings.rules, Some(&runner));
@@ -164,10 +164,12 @@ impl Project {
         let books = user.policy.list().iter().map(|policy| &policy.secrets);
         let secrets = Vault::new(books.chain([&user.secrets]), &whose);
         let environment = surroundings.environment.clone();
-        let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust);
-        let runner = runner.with_log(kept::log_digest(settings, surroundings));
-        let runner = runner.with_network(&user.network);
-        Ok(runner.with_agents(&settings.rules.agents).with_secrets(secrets))
+        let exec = ExecContext::new(place.root.clone(), place.state.clone(), environment)
+            .with_log(kept::log_digest(settings, surroundings))
+            .with_network(&user.network)
+            .with_agents(&settings.rules.agents)
+            .with_secrets(secrets);
+        Ok(Runner::new(exec, trust))
     }
 
     /// Opens the project's log alone, whatever its hooks are: to check and to mend it.
@@ -178,7 +180,7 @@ impl Project {
         after_loss: AfterLoss,
     ) -> Result<Project, EngineError> {
         let user = surroundings.own()?;
-        let settings = config::settings(&place.config(), &user).unwrap_or_default();
+        let settings = project_file::settings(&place.config(), &user).unwrap_or_default();
         let (store, kept) = kept::open_store(place, &settings, &user, surroundings, after_loss)?;
         Ok(Project { kept, ..Project::new(store, Rules::default(), caller) })
     }
@@ -200,6 +202,15 @@ impl Project {
         let (name, books, traces, cause) = (String::new(), None, None, None);
         let runner = None;
         Project { store, rules, caller, spread, sought, kept, runner, name, books, traces, cause }
+    }
+
+    pub fn runner(&self) -> Option<&Runner> {
+        self.runner.as_deref()
+    }
+
+    /// Returns the context in which the project's processes are started.
+    pub fn exec(&self) -> Option<&ExecContext> {
+        self.runner.as_deref().map(|runner| &**runner)
     }
 
     /// Returns the budget that the project's sessions share with a fleet.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hookloop_config::effective::Rules;
-use hookloop_config::project_file as config;
+use hookloop_config::project_file;
 use hookloop_config::user::User;
 use hookloop_core::claim::{Fence, LEASE_MIN_MS, ReleaseReason};
 use hookloop_core::command::Command;
@@ -352,7 +352,7 @@ fn with_hooks(yaml: &str) -> Project {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("hookloop.yaml");
     std::fs::write(&path, format!("version: 1\nhooks:\n{yaml}")).unwrap();
-    let rules = config::settings(&path, &User::default()).unwrap().rules;
+    let rules = project_file::settings(&path, &User::default()).unwrap().rules;
     Project::new(Store::over(Arc::new(MemoryLog::default())).unwrap(), rules, "tester")
 }
 

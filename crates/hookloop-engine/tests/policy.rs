@@ -11,7 +11,7 @@ use hookloop_agents::repository::{Unfit, Wanted, fit};
 use hookloop_config::agents::Permissions;
 use hookloop_config::effective::Rules;
 use hookloop_config::policy::{Policies, PolicyFile};
-use hookloop_config::project_file as config;
+use hookloop_config::project_file;
 use hookloop_config::user::User;
 use hookloop_core::hook::{Hook, HookRegistry, HookSource};
 use hookloop_engine::kept::Surroundings;
@@ -93,7 +93,7 @@ impl Bed {
     }
 
     fn rules_of(&self, user: &User) -> Option<Rules> {
-        let settings = config::settings(&self.root().join("hookloop.yaml"), user);
+        let settings = project_file::settings(&self.root().join("hookloop.yaml"), user);
         settings.ok().map(|settings| settings.rules)
     }
 
@@ -310,7 +310,7 @@ fn check_all(schema: &Value, file: &str, bed: &Bed, see: &mut dyn FnMut(&str, &V
 #[test]
 fn no_key_of_a_project_or_a_user_loosens_a_policy() {
     for (schema, file) in [
-        (config::schema(), "project/hookloop.yaml"),
+        (project_file::schema(), "project/hookloop.yaml"),
         (hookloop_config::user_file::schema(), "config.yaml"),
     ] {
         let bed = Bed::new(Some(POLICY));
@@ -342,7 +342,7 @@ fn without_a_policy_the_same_keys_loosen_all_of_it() {
     let policy = Bed::new(Some(POLICY)).around().policies().unwrap();
     let mut loose = BTreeSet::new();
     for (schema, file) in [
-        (config::schema(), "project/hookloop.yaml"),
+        (project_file::schema(), "project/hookloop.yaml"),
         (hookloop_config::user_file::schema(), "config.yaml"),
     ] {
         let bed = Bed::new(None);

@@ -112,10 +112,12 @@ impl ExecContext {
         }
     }
 
-    /// The same with the user's own proxy and certificates. Agents and git have the proxy in their environment.
-    pub fn set_network(&mut self, network: &UserNetwork) {
+    /// Adds the user's proxy and certificates. Agents and git get the proxy in their environment.
+    #[must_use]
+    pub fn with_network(mut self, network: &UserNetwork) -> ExecContext {
         network.add_to(&mut self.environment);
         self.http = HttpClient::new(&self.environment, network);
+        self
     }
 
     /// The same context, for work that is done in another directory.
@@ -125,19 +127,25 @@ impl ExecContext {
     }
 
     /// Refuses hooks and agents whose commands open another log of the project.
-    pub fn set_log(&mut self, log: String) {
+    #[must_use]
+    pub fn with_log(mut self, log: String) -> ExecContext {
         self.keepers = keepers_of(owner(&self.home, &self.state, &self.environment, log));
+        self
     }
 
-    /// Secrets among the variables that are configured for agents are kept out of everything that is stored, too.
-    pub fn set_agents(&mut self, agents: &[Settings]) {
+    /// Removes secrets among the variables of these agents from everything that is stored.
+    #[must_use]
+    pub fn with_agents(mut self, agents: &[Settings]) -> ExecContext {
         let variables = agents.iter().flat_map(|settings| &settings.env);
         self.configured = variables.map(|(name, value)| (name.clone(), value.into())).collect();
+        self
     }
 
-    /// Hooks and agents that name one of these secrets get it.
-    pub fn set_secrets(&mut self, secrets: Vault) {
+    /// Gives these secrets to the hooks and agents that name them.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Vault) -> ExecContext {
         self.secrets = Arc::new(secrets);
+        self
     }
 
     /// Returns the directories in which programs are looked up.

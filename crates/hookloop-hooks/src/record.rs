@@ -18,6 +18,7 @@ use hookloop_core::point::Point;
 use hookloop_git::excerpt;
 use hookloop_process::{ExitReason, JobResult, StoredOutput, StreamOutput};
 
+use crate::exec_context;
 use crate::hook_context::{QUIET_AFTER, WATCHER_HINT};
 use crate::hook_run::HookRun;
 use crate::resource_limits;
@@ -51,8 +52,6 @@ impl Said {
     /// By a process whose output is in the directory `artifacts`.
     pub fn of(ran: &JobResult, artifacts: &Path) -> Said {
         let (stdout, stderr) = (&ran.output.stdout, &ran.output.stderr);
-        let has_file = |output: &StreamOutput| !matches!(output.stored, StoredOutput::Nothing);
-        let is_kept = has_file(stdout) || has_file(stderr);
         let stdout_text = excerpt::of_output(stdout);
         let (stderr_text, stderr_rest) = excerpt::of_output_and_rest(stderr, usize::MAX);
         let (both, both_rest) = excerpt::of_output_and_rest(&ran.output.both, usize::MAX);
@@ -76,7 +75,7 @@ impl Said {
             left_out: if is_answer { stderr_rest } else { both_rest }.into_iter().collect(),
             stdout_bytes: stdout.bytes,
             stderr_bytes: stderr.bytes,
-            artifact: is_kept.then(|| artifacts.display().to_string()),
+            artifact: exec_context::kept(ran, artifacts),
         }
     }
 }

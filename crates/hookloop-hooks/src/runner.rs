@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookloop_config::agents::Settings;
 use hookloop_config::variables::{BASE, CI_VARIABLE, LOG_SELECTORS, TRACE_PARENT};
 use hookloop_core::command_line::Invocation;
 use hookloop_core::hook::{CommandText, Hook, HookHandler, HookSource};
@@ -20,7 +19,6 @@ use hookloop_core::id::TaskId;
 use hookloop_core::options::EnvEntry;
 use hookloop_core::point::{Point, PointKind};
 use hookloop_core::rule::Rule;
-use hookloop_http::settings::UserNetwork;
 use hookloop_process::{Job, find_program};
 use serde_json::{Value, json};
 
@@ -31,9 +29,9 @@ use crate::hook_context::{CAUSE_VARIABLE, Call, Occasion, SessionContext};
 use crate::hook_run::{CHANGED, HookRun, NOT_TRUSTED, RunRefusal};
 use crate::record::{self, Said};
 use crate::sandbox::{Prepared, Surroundings};
-use crate::secrets::{SecretError, Vault};
+use crate::secrets::SecretError;
 use crate::trust::{Ground, HookOffer, Seen, Standing, Trust, TrustScope};
-use crate::{resource_limits, rule_check as validate, webhook};
+use crate::{resource_limits, rule_check, webhook};
 
 /// What runs the hooks of one project.
 #[derive(Clone)]
@@ -60,47 +58,14 @@ impl std::fmt::Debug for Runner {
 }
 
 impl Runner {
-    pub fn new(
-        root: PathBuf,
-        state: PathBuf,
-        environment: Vec<(OsString, OsString)>,
-        trust: Trust,
-    ) -> Runner {
-        Runner { exec: ExecContext::new(root, state, environment), trust, frozen: None }
-    }
-
-    /// The same with the user's own proxy and certificates.
-    #[must_use]
-    pub fn with_network(mut self, network: &UserNetwork) -> Runner {
-        self.exec.set_network(network);
-        self
+    pub fn new(exec: ExecContext, trust: Trust) -> Runner {
+        Runner { exec, trust, frozen: None }
     }
 
     /// The same hooks, for work that is done in another directory.
     #[must_use]
     pub fn at(&self, root: PathBuf) -> Runner {
         Runner { exec: self.exec.at(root), ..self.clone() }
-    }
-
-    /// Hooks and agents whose commands open another log of the project are refused.
-    #[must_use]
-    pub fn with_log(mut self, log: String) -> Runner {
-        self.exec.set_log(log);
-        self
-    }
-
-    /// Secrets among the variables that are configured for agents are kept out of everything that is stored, too.
-    #[must_use]
-    pub fn with_agents(mut self, agents: &[Settings]) -> Runner {
-        self.exec.set_agents(agents);
-        self
-    }
-
-    /// Hooks and agents that name one of these secrets get it.
-    #[must_use]
-    pub fn with_secrets(mut self, secrets: Vault) -> Runner {
-        self.exec.set_secrets(secrets);
-        self
     }
 
     /// Whether a hook can be started without anything being fetched.
@@ -173,11 +138,10 @@ impl Runner {
             return None;
         }
         let base = self.root().join(hook.options.cwd.as_deref().unwrap_or(""));
-        let path = self.environment().iter().find(|(name, _)| name == "PATH");
-        let path = path.map(|(_, path)| path.clone()).unwrap_or_default();
-        let is_there = match word.contains('/') {
-            true => base.join(word).is_file(),
-            false => find_program(word, &path).is_some(),
+        let is_there = if word.contains('/') {
+            base.join(word).is_file()
+        } else {
+            find_program(word, self.path()).is_some()
         };
         (!is_there).then(|| word.to_owned())
     }
@@ -208,7 +172,7 @@ impl Runner {
     pub fn check(&self, hook: &Hook, rule: &Rule, occasion: &Occasion<'_>) -> HookRun {
         let began = std::time::Instant::now();
         let changes = || occasion.changes.map(<[_]>::to_vec);
-        let (code, stderr) = match validate::holds(rule, self.root(), changes) {
+        let (code, stderr) = match rule_check::holds(rule, self.root(), changes) {
             Ok(()) => (0, String::new()),
             Err(why) => (2, why),
         };

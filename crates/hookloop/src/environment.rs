@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hookloop_config::paths as place;
+use hookloop_config::paths;
 use hookloop_config::paths::Place;
 use hookloop_config::policy::{PolicyFile, SYSTEM_FILE};
 use hookloop_config::user::BadStoreName;
@@ -52,7 +52,7 @@ pub(crate) fn state_home() -> Result<PathBuf> {
     let variable = |name| env::var_os(name).map(PathBuf::from);
     let xdg = variable("XDG_STATE_HOME");
     let home = variable("HOME");
-    Ok(place::state_home(xdg.as_deref(), home.as_deref())?)
+    Ok(paths::state_home(xdg.as_deref(), home.as_deref())?)
 }
 
 /// Returns the launch context that the user's environment describes: store, files, policies.

@@ -21,7 +21,7 @@ use hookloop_git::step_error::Trouble;
 use hookloop_hooks::hook_context::Occasion;
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_hooks::runner::Runner;
-use hookloop_hooks::{test_detection as tests_of, turns};
+use hookloop_hooks::{test_detection, turns};
 use hookloop_store::crash;
 use serde_json::json;
 
@@ -282,7 +282,7 @@ fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
     if let Err(refusal) = runner.may_run(hook) {
         return HookRun::refused(hook, occasion.point, refusal);
     }
-    let commands = match tests_of::runnable(runner.root(), runner.ground().path) {
+    let commands = match test_detection::runnable(runner.root(), runner.ground().path) {
         Ok(commands) => commands,
         Err(error) => return unable(error.to_string()),
     };

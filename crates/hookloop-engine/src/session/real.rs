@@ -39,7 +39,7 @@ use super::world::{HookSink, Notice, Turn, World};
 use crate::delivery_context::{Bench, DeliverySteps, StepsInContext, Workshop, commit};
 use crate::lifeline::Beats;
 use crate::project::Project;
-use crate::protected_files as protected;
+use crate::protected_files;
 use crate::session_record::Record;
 
 /// The longest question to a person that is shown as the step of a session.
@@ -327,7 +327,7 @@ impl<O: Onlooker> World for Real<'_, O> {
         let hooks = self.project.hooks().ok()?;
         let (runner, head) = (self.runner, commit(head).ok()?);
         // Whoever merges looks again, and merges nothing that can't be looked at.
-        protected::why_consent(runner, &hooks, self.shop().ok()?, &head).ok()?
+        protected_files::why_consent(runner, &hooks, self.shop().ok()?, &head).ok()?
     }
 
     fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>, ended: HookSink<'_>) -> Vec<HookRun> {

@@ -158,7 +158,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let place = || state.path().to_owned();
         let trust = Trust::load(state.path()).unwrap();
-        let runner = Runner::new(place(), place(), Vec::new(), trust);
+        let runner = Runner::new(ExecContext::new(place(), place(), Vec::new()), trust);
         let id = SessionId::generate(fresh_id());
         drop(lock(&runner, &id).unwrap().unwrap());
         let mut dead = Command::new("true").spawn().unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hookloop_config::effective::Rules;
-use hookloop_config::project_file as config;
+use hookloop_config::project_file;
 use hookloop_config::user::User;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
@@ -50,7 +50,7 @@ directed!(
 fn rules(config: Value) -> Rules {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), config.to_string()).unwrap();
-    config::settings(file.path(), &User::default()).unwrap().rules
+    project_file::settings(file.path(), &User::default()).unwrap().rules
 }
 
 fn add(name: &str) -> Command {

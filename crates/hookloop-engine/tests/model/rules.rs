@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use hookloop_config::effective::Rules;
-use hookloop_config::project_file as config;
+use hookloop_config::project_file;
 use hookloop_config::user::User;
 use hookloop_testkit::SeededRandom;
 use serde_json::{Map, Value, json};
@@ -149,7 +149,7 @@ impl Setup {
         }
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(self.file().to_string().as_bytes()).unwrap();
-        config::settings(file.path(), &User::default()).unwrap().rules
+        project_file::settings(file.path(), &User::default()).unwrap().rules
     }
 
     /// The configuration; JSON is YAML.

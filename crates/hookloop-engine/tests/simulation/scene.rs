@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use hookloop_agents::Report;
 use hookloop_config::effective::Rules;
-use hookloop_config::project_file as config;
+use hookloop_config::project_file;
 use hookloop_core::event::{EventBody, HookRan, NoData};
 use hookloop_core::hook::Hook;
 use hookloop_core::hook_protocol::{HookOutcome, HookStatus, HookVerdict};
@@ -169,7 +169,7 @@ fn rules(dice: &mut SeededRandom) -> Rules {
     }
     yaml.push_str("  stop_when:\n    - {name: decider, command: 'true'}\n");
     yaml.push_str("  session_end:\n    - {name: last, command: 'true'}\n");
-    config::settings_from(Path::new("sim"), yaml.as_bytes()).unwrap().rules
+    project_file::settings_from(Path::new("sim"), yaml.as_bytes()).unwrap().rules
 }
 
 /// What has happened outside, whoever remembers it.

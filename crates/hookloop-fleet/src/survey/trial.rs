@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hookloop_config::paths::{FILE_NAME, Place};
-use hookloop_config::{ConfigError, project_file as config};
+use hookloop_config::{ConfigError, project_file};
 use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap, find_gap};
 use hookloop_core::hook::Hook;
 use hookloop_core::hook_protocol::HookStatus;
@@ -17,6 +17,7 @@ use hookloop_engine::delivery_context::StepsInContext;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::kept::{self, Surroundings};
 use hookloop_engine::session::now::NowBoard;
+use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::hook_context::Occasion;
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_hooks::runner::Runner;
@@ -132,7 +133,7 @@ pub struct Trials {
 impl Trials {
     /// The `stop` gates of `text`, a project's file for `place`.
     pub fn new(place: &Place, text: &str, around: &Surroundings) -> Result<Trials, EngineError> {
-        let settings = config::settings_from(Path::new(FILE_NAME), text.as_bytes())?;
+        let settings = project_file::settings_from(Path::new(FILE_NAME), text.as_bytes())?;
         place.prepare()?;
         let registry = &settings.rules.hooks;
         // For this run alone: that they are tried is agreed to, that they count is not.
@@ -140,8 +141,9 @@ impl Trials {
         let mut trust = Trust::load(&place.state)?;
         trust.accept(&offer.digest(), &offer)?;
         let environment = around.environment.clone();
-        let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust)
+        let exec = ExecContext::new(place.root.clone(), place.state.clone(), environment)
             .with_log(kept::log_digest(&settings, around));
+        let runner = Runner::new(exec, trust);
         let is_gate = |hook: &&Hook| hook.points.contains(&Point::Stop);
         Ok(Trials { runner, hooks: registry.list().iter().filter(is_gate).cloned().collect() })
     }
@@ -178,5 +180,5 @@ impl Trials {
 
 /// Whether `text` is a project's file that is read without a mistake.
 pub fn check(text: &str) -> Result<(), ConfigError> {
-    config::settings_from(Path::new(FILE_NAME), text.as_bytes()).map(|_| ())
+    project_file::settings_from(Path::new(FILE_NAME), text.as_bytes()).map(|_| ())
 }

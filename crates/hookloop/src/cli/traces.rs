@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use hookloop_core::trace::SpanNames;
-use hookloop_engine::project::{Project, SessionTraces as Tracing};
+use hookloop_engine::project::{Project, SessionTraces};
 use hookloop_engine::session::lookup;
 use hookloop_fleet::telemetry::export::Listener;
 use hookloop_fleet::telemetry::{Exporter, Figures, Misfit, Target, settings};
@@ -21,7 +21,7 @@ pub(super) fn begin(context: &mut CommandContext, project: Project) -> Result<Pr
     // Without a log, failures are reported at the end of the session.
     let at_once = context.log.is_some();
     let Some(exporter) = start(context, at_once)? else { return Ok(project) };
-    Ok(project.traced(Tracing { exporter: Arc::new(exporter), parent }))
+    Ok(project.traced(SessionTraces { exporter: Arc::new(exporter), parent }))
 }
 
 /// Starts the exporter of spans, if the user has a collector. A collector that can't be used does not stop the work.

@@ -19,7 +19,7 @@ use hookloop_engine::caller::{Caller, CallerIdentity};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::kept::{Kept, Surroundings};
 use hookloop_engine::lifeline;
-use hookloop_engine::project::{Project, SessionTraces as Tracing};
+use hookloop_engine::project::{Project, SessionTraces};
 use hookloop_engine::store::NatsLinks;
 use hookloop_fleet::fleet::Fleet;
 use hookloop_fleet::telemetry::Exporter;
@@ -338,7 +338,7 @@ fn tell_beginning(context: &mut CommandContext, plan: &WorkerPlan, posts: &[Post
 fn shown(site: Site, exporter: Option<&Exporter>) -> Site {
     match exporter.cloned() {
         Some(exporter) => {
-            let tracing = Tracing { exporter: Arc::new(exporter), parent: None };
+            let tracing = SessionTraces { exporter: Arc::new(exporter), parent: None };
             Site { project: site.project.traced(tracing), ..site }
         }
         None => site,

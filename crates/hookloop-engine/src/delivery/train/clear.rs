@@ -9,7 +9,7 @@ use hookloop_git::step_error::Trouble;
 use super::queue::Followed;
 use super::{Car, Place, Train, TrainError, is_of_branch, reason_of};
 use crate::delivery_context::commit;
-use crate::protected_files as protected;
+use crate::protected_files;
 
 impl Train<'_> {
     /// What somebody began and did not come to record. Answers whether the task is done with.
@@ -79,7 +79,7 @@ impl Train<'_> {
         if car.delivery.is_approved(car.head.as_str()) {
             return Ok(true);
         }
-        match protected::why_consent(self.runner, &self.hooks, self.shop, &car.head)? {
+        match protected_files::why_consent(self.runner, &self.hooks, self.shop, &car.head)? {
             None => Ok(true),
             Some(why) => Err(Trouble::NeedsHuman { why }.into()),
         }

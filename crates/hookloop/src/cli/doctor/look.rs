@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hookloop_config::channels::Channel;
 use hookloop_config::paths::{Place, PlaceError};
-use hookloop_config::project_file as config;
+use hookloop_config::project_file;
 use hookloop_config::project_file::Settings;
 use hookloop_config::user::{StoreName, User};
 use hookloop_core::hook::HookRegistry;
@@ -101,7 +101,7 @@ fn know(context: &CommandContext, first: &mut Vec<Finding>) -> KnownFacts {
     });
     let user = user(&around, place.as_ref(), first);
     let settings = match (&place, &user) {
-        (Some(place), Some(user)) => config::settings(&place.config(), user)
+        (Some(place), Some(user)) => project_file::settings(&place.config(), user)
             .map_err(|error| first.push(failed(Group::Project, "hookloop.yaml", &error.into())))
             .ok(),
         _ => None,

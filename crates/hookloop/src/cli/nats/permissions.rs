@@ -1,4 +1,4 @@
-use hookloop_config::project_file as config;
+use hookloop_config::project_file;
 use hookloop_core::id::ProjectName;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::store::{JetStreamLog, NatsPermissions, NatsRole};
@@ -69,6 +69,6 @@ impl NatsPermissionsArgs {
 
 fn this_project(context: &CommandContext) -> Result<ProjectName> {
     let path = context.place()?.config();
-    let settings = config::settings(&path, &context.user()?).map_err(EngineError::from)?;
+    let settings = project_file::settings(&path, &context.user()?).map_err(EngineError::from)?;
     settings.project.ok_or_else(|| CliError::from(EngineError::NoProjectName { path }))
 }

@@ -30,7 +30,7 @@ pub struct UseLeaf {
 pub fn use_leaves(item: &ItemUse) -> Vec<UseLeaf> {
     let mut leaves = Vec::new();
     if item.leading_colon.is_none() {
-        let is_public = !matches!(item.vis, Visibility::Inherited);
+        let is_public = matches!(item.vis, Visibility::Public(_));
         add_leaves(&item.tree, &mut Vec::new(), is_public, &mut leaves);
     }
     leaves

@@ -42,4 +42,4 @@ pub mod user_file;
 pub mod variables;
 mod yaml;
 
-pub use yaml::{ConfigError, VERSION};
+pub use yaml::ConfigError;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_saphyr::{Location, Spanned};
 
-pub const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 1;
 
 pub(crate) const MAX_BYTES: u64 = 256 * 1024;
 

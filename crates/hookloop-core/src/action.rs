@@ -23,7 +23,8 @@ pub enum Action {
 }
 
 /// The names of the actions, as answers and configurations spell them.
-pub const ACTION_TYPES: [&str; 4] = ["create_task", "update_task", "execute_workflow", "log"];
+pub(crate) const ACTION_TYPES: [&str; 4] =
+    ["create_task", "update_task", "execute_workflow", "log"];
 /// The longest `type` of an unreadable action that is kept.
 const TYPE_SHOWN_MAX: usize = 64;
 /// The largest payload of an unreadable action that is kept, as JSON.

@@ -17,17 +17,17 @@ use std::collections::HashMap;
 use crate::excerpt::clipped_bytes;
 
 /// Only this many bytes at the end are read: runners report failures there.
-pub const READ_MAX: usize = 2 * 1024 * 1024;
+pub(crate) const READ_MAX: usize = 2 * 1024 * 1024;
 /// Only this many lines at the end are read.
-pub const LINES_MAX: usize = 200_000;
+pub(crate) const LINES_MAX: usize = 200_000;
 /// Checks in a report. Further ones are only counted.
 pub const FAILING_MAX: usize = 200;
 /// Bytes of a check's name.
 pub const NAME_MAX: usize = 300;
 /// Lines of a check's cause.
-pub const CAUSE_LINES_MAX: usize = 12;
+pub(crate) const CAUSE_LINES_MAX: usize = 12;
 /// Bytes of a line of a cause.
-pub const CAUSE_LINE_MAX: usize = 240;
+pub(crate) const CAUSE_LINE_MAX: usize = 240;
 
 /// A failing test, or a place that does not compile.
 #[derive(Clone, Debug, PartialEq, Eq)]

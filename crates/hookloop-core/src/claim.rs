@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub const LEASE_MIN_MS: u64 = 1_000;
 pub const LEASE_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
 /// The longest name of an agent.
-pub const AGENT_MAX_BYTES: usize = 256;
+pub(crate) const AGENT_MAX_BYTES: usize = 256;
 
 /// A claim of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

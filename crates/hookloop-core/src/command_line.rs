@@ -23,14 +23,14 @@ use shell::PlaceQuotes;
 use word::CommandWord;
 
 /// The prefix of environment variables that carry values.
-pub const ENV_PREFIX: &str = "HOOKLOOP_VALUE_";
+pub(crate) const ENV_PREFIX: &str = "HOOKLOOP_VALUE_";
 
 /// The shell, as `system` of the C library uses it. The first `sh` in `PATH` may be any program.
 const SHELL: &[u8] = b"/bin/sh";
 
 /// The longest argument or `name=value` of the environment, with its NUL byte: Linux's `MAX_ARG_STRLEN`. Other
 /// systems allow at least as much.
-pub const STRING_LIMIT: usize = 128 * 1024;
+pub(crate) const STRING_LIMIT: usize = 128 * 1024;
 
 /// A command, ready to run when its values are known.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,10 +15,10 @@ pub use crate::payload::delivery::{
 };
 
 /// Reviews of one submission that are remembered.
-pub const REVIEWS_MAX: usize = 64;
+pub(crate) const REVIEWS_MAX: usize = 64;
 
 /// Pushes of a task that are remembered.
-pub const PUSHES_MAX: usize = 32;
+pub(crate) const PUSHES_MAX: usize = 32;
 
 /// The way in which a branch is merged into its base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -47,7 +47,7 @@ pub use crate::payload::task::{
     TaskDependency, TaskReleased, TaskStarted, TaskSubmitted,
 };
 pub use crate::payload::turn::TurnReserved;
-pub use crate::point::{HOOK_NAMESPACE, LIFECYCLE};
+pub use crate::point::HOOK_NAMESPACE;
 pub use stored::{DecodeError, EventType};
 
 /// The version of the stored format that this program writes.

@@ -159,7 +159,7 @@ pub fn clipped_chars(text: &str, max: usize) -> String {
 }
 
 /// Returns a text of at most `max` bytes. A cut text ends with `…`, which counts.
-pub fn clipped_bytes(text: &str, max: usize) -> Cow<'_, str> {
+pub(crate) fn clipped_bytes(text: &str, max: usize) -> Cow<'_, str> {
     const MARK: &str = "…";
     if text.len() <= max {
         return Cow::Borrowed(text);

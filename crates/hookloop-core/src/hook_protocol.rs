@@ -17,9 +17,7 @@ mod process;
 mod tests;
 
 pub use crate::hook_status::HookStatus;
-pub use answer_format::{
-    ACTIONS_MAX, ANSWER_MAX, CONTEXT_MAX, SKIP, has_answer_beside_text, looks_like_answer,
-};
+pub use answer_format::{ACTIONS_MAX, ANSWER_MAX, SKIP, looks_like_answer};
 pub use interpret::interpret;
 pub use outcome::{AnswerRules, HookOutcome, HookVerdict};
 pub use process::{CapturedOutput, ProcessExit};

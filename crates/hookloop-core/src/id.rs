@@ -8,9 +8,11 @@ mod task_id;
 mod tests;
 
 pub use event_id::{BadEventId, EventId};
+#[cfg(test)]
+pub(crate) use names::SCHEDULE_NAME_MAX;
 pub use names::{
-    BadProjectName, BadScheduleName, BadSessionId, NoticeId, ProjectName, RunId, SCHEDULE_NAME_MAX,
-    ScheduleName, SessionId,
+    BadProjectName, BadScheduleName, BadSessionId, NoticeId, ProjectName, RunId, ScheduleName,
+    SessionId,
 };
 pub use subject::{BadSubject, NewerSubject, Subject};
 pub use task_id::{BadTaskId, TASK_ID_MAX, TaskId};

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// Fewer would end ordinary commands.
 pub const PROCESSES_MIN: u64 = 4;
-pub const SIZE_MIN: u64 = 1024 * 1024;
+pub(crate) const SIZE_MIN: u64 = 1024 * 1024;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The events that hooks can follow, as every configuration spells them.
-pub const LIFECYCLE: [&str; 8] = [
+pub(crate) const LIFECYCLE: [&str; 8] = [
     "task_created",
     "task_started",
     "task_completed",

@@ -15,9 +15,9 @@ use crate::quantity::{CompactCount, Dollars};
 use crate::usage::Usage;
 
 /// The default reservation of a turn.
-pub const TURN_COST_MICROS: u64 = 1_000_000;
+pub(crate) const TURN_COST_MICROS: u64 = 1_000_000;
 
-pub const TURN_TOKENS: u64 = 2_000_000;
+pub(crate) const TURN_TOKENS: u64 = 2_000_000;
 
 /// Money, tokens and turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -21,7 +21,7 @@ use aho_corasick::{AhoCorasick, Anchored, Input, Match, MatchKind, StartKind};
 pub const SHORTEST_SECRET: usize = 6;
 
 /// A line of a secret of several lines is a secret of its own from this length on.
-pub const SHORTEST_LINE: usize = 8;
+pub(crate) const SHORTEST_LINE: usize = 8;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the secrets are too many or too long to look for")]

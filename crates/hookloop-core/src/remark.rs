@@ -10,17 +10,17 @@ use serde_json::{Map, Value};
 use crate::payload::plan::StopWhen;
 
 /// Stop hooks that a task may have.
-pub const STOP_HOOKS_MAX: usize = 10;
+pub(crate) const STOP_HOOKS_MAX: usize = 10;
 /// The longest metadata of a stop hook, as JSON.
-pub const METADATA_MAX_BYTES: usize = 4 * 1024;
+pub(crate) const METADATA_MAX_BYTES: usize = 4 * 1024;
 pub const NOTE_MAX_BYTES: usize = 16 * 1024;
 /// The longest question that an answer is kept with.
-pub const QUESTION_MAX_BYTES: usize = 2_000;
+pub(crate) const QUESTION_MAX_BYTES: usize = 2_000;
 /// The newest notes and checkpoints in the view. The log has all of them.
 pub const NOTES_KEPT: usize = 100;
 pub const CHECKPOINTS_KEPT: usize = 20;
 /// The largest checkpoint, as JSON.
-pub const CHECKPOINT_MAX_BYTES: usize = 64 * 1024;
+pub(crate) const CHECKPOINT_MAX_BYTES: usize = 64 * 1024;
 
 /// A stop condition that any actor may register for a task. None of them executes a command of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -18,7 +18,7 @@ use crate::id::TaskId;
 use crate::task::TaskSpec;
 use crate::time::Timestamp;
 
-pub use crate::id::{BadScheduleName, SCHEDULE_NAME_MAX as NAME_MAX, ScheduleName};
+pub use crate::id::{BadScheduleName, ScheduleName};
 
 /// The longest pattern or time zone.
 const TEXT_MAX_BYTES: usize = 256;
@@ -217,6 +217,7 @@ impl ScheduleCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::SCHEDULE_NAME_MAX;
 
     fn at(text: &str) -> Timestamp {
         text.parse().unwrap()
@@ -318,9 +319,9 @@ mod tests {
         let name: ScheduleName = "nightly".parse().unwrap();
         let id = name.task_at(at("2026-11-16T03:00:00Z")).unwrap();
         assert_eq!(id.as_str(), "nightly-20261116T0300");
-        let longest: ScheduleName = "x".repeat(NAME_MAX).parse().unwrap();
+        let longest: ScheduleName = "x".repeat(SCHEDULE_NAME_MAX).parse().unwrap();
         assert!(longest.task_at(at("2026-11-16T03:00:00Z")).is_some());
-        for bad in ["", "-a", "a b", "_x", &"x".repeat(NAME_MAX + 1)] {
+        for bad in ["", "-a", "a b", "_x", &"x".repeat(SCHEDULE_NAME_MAX + 1)] {
             assert!(bad.parse::<ScheduleName>().is_err(), "{bad}");
         }
     }

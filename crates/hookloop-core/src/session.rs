@@ -43,7 +43,6 @@ pub use plan::{
 pub use state::{AgentConversation, Session, SessionPhase};
 pub use step::{IterationPause, NextStep, next_step};
 pub use turns::RATE_LIMITED_TURNS_MAX;
-pub use verdicts::SUBMIT_TRIES_MAX;
 
 /// The payloads of a session's events.
 pub mod facts {

@@ -9,7 +9,7 @@ use crate::event::{Event, EventBody};
 use crate::task::Task;
 
 /// The variables that a declared action may use.
-pub const VARIABLES: [&str; 9] =
+pub(crate) const VARIABLES: [&str; 9] =
     ["event", "task_id", "goal", "description", "type", "priority", "labels", "result", "reason"];
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -26,7 +26,7 @@ use hookloop_core::time::Timestamp;
 use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 use serde::{Deserialize, Serialize};
 
-pub use books::Books;
+pub(crate) use books::Books;
 
 use hookloop_config::clock::now;
 use hookloop_config::effective::Rules;

@@ -34,7 +34,7 @@ use hookloop_hooks::runner::Runner;
 use hookloop_store::crash;
 use hookloop_store::log::Seq;
 use hookloop_store::view::{NotificationRow, NotificationState};
-pub use message::{Item, Message};
+pub(crate) use message::{Item, Message};
 use seen::Seen;
 use send::Door;
 

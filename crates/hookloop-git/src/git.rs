@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use at_work::{GitLocks, is_git_at_work};
-pub use call::{Answer, Call, Said};
+pub(crate) use at_work::{GitLocks, is_git_at_work};
+pub(crate) use call::{Answer, Call, Said};
 pub use settings::{HARMLESS, Variable, variables};
 
 use hookloop_process::{Cancel, KeeperPool};

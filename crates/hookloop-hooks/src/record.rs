@@ -30,7 +30,7 @@ const TAIL_LINE_MAX: usize = 200;
 
 /// What came of one run, whatever ran.
 #[derive(Debug)]
-pub struct Said {
+pub(crate) struct Said {
     pub ended: ProcessExit,
     pub duration: Duration,
     /// Standard output for people, and all of it if that is kept.

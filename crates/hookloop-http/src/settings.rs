@@ -10,7 +10,7 @@ use crate::certificates::CertificateSources;
 use crate::proxy::{ProxyExceptions, ProxyRoute, ProxyServer, is_loopback};
 
 /// The variables that name a proxy; each is also read in lower case, which comes first.
-pub const PROXY_VARIABLES: [&str; 3] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"];
+pub(crate) const PROXY_VARIABLES: [&str; 3] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"];
 const NO_PROXY: &str = "NO_PROXY";
 const CERTIFICATE_FILE: &str = "SSL_CERT_FILE";
 const CERTIFICATE_DIRECTORY: &str = "SSL_CERT_DIR";

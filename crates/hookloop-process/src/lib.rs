@@ -112,7 +112,7 @@ pub use output::{
 pub use pool::{KeeperPool, PARALLEL_MAX};
 pub use program::{find_program, is_program};
 pub use sandbox::{Confinement, ConfinementError, SandboxSupport};
-pub use timing::{KILL_GRACE, KILL_LIMIT, LEFTOVER_GRACE, TIMEOUT_MAX};
+pub use timing::KILL_GRACE;
 pub use write_whole::{WriteOptions, write_whole};
 
 /// Compiles the example of the README.

@@ -7,11 +7,11 @@ use crate::seq::Seq;
 pub type ChainHash = [u8; 32];
 
 /// The hash before the first event.
-pub const START: ChainHash = [0; 32];
+pub(crate) const START: ChainHash = [0; 32];
 
 /// The stored fields of an event, which its hash covers.
 #[derive(Clone, Copy, Debug)]
-pub struct ChainLink<'a> {
+pub(crate) struct ChainLink<'a> {
     pub seq: Seq,
     pub prev: Seq,
     pub id: &'a [u8],
@@ -26,7 +26,7 @@ pub struct ChainLink<'a> {
 }
 
 /// The chain value of a log on servers after the message at `seq`, on top of the value before it.
-pub fn extend(before: &ChainHash, seq: Seq, digest: &ChainHash) -> ChainHash {
+pub(crate) fn extend(before: &ChainHash, seq: Seq, digest: &ChainHash) -> ChainHash {
     let mut hash = Sha256::new();
     hash.update(before);
     hash.update(seq.to_le_bytes());

@@ -32,5 +32,4 @@ pub use hookloop_core::store_config::TABLES_VERSION as SCHEMA;
 pub use open::is_file_empty;
 pub(crate) use open::{check_not_emptied, open, open_in_memory, open_unless_lost};
 pub(crate) use replay::{append_one, remake_view, scratch_view, verify_view};
-pub use settings::BUSY_LIMIT;
 pub(crate) use settings::{before_close, is_busy, is_wal_large};

@@ -33,6 +33,18 @@ fn schema_of<T: JsonSchema>() -> Value {
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
+impl EventBody {
+    /// Reads stored data. A type or format that this version does not know becomes [`EventBody::Other`].
+    pub fn decode(kind: &str, format: u32, data: &str) -> Result<EventBody, DecodeError> {
+        EventBody::decode_data(kind, format, data)
+    }
+
+    /// Returns every type that this version writes.
+    pub fn types() -> Vec<EventType> {
+        EventBody::written_types()
+    }
+}
+
 macro_rules! stored_types {
     ($($about:literal {
         $($(#[doc = $meaning:literal])+ $variant:ident($data:ty) => $name:literal,)*
@@ -46,8 +58,7 @@ macro_rules! stored_types {
                 }
             }
 
-            /// Reads stored data. A type or format this program does not know becomes [`EventBody::Other`].
-            pub fn decode(kind: &str, format: u32, data: &str) -> Result<EventBody, DecodeError> {
+            fn decode_data(kind: &str, format: u32, data: &str) -> Result<EventBody, DecodeError> {
                 let damaged = |source| DecodeError::Data { kind: kind.to_owned(), source };
                 match kind {
                     $($($name if format <= FORMAT => {
@@ -60,8 +71,7 @@ macro_rules! stored_types {
                 }
             }
 
-            /// Every type that this version writes.
-            pub fn types() -> Vec<EventType> {
+            fn written_types() -> Vec<EventType> {
                 vec![$($(EventType {
                     name: $name,
                     about: $about,

@@ -10,7 +10,7 @@ use crate::action::{ACTION_TYPES, Action};
 pub const ANSWER_MAX: usize = 1024 * 1024;
 
 /// The largest `context` of an answer, as JSON.
-pub const CONTEXT_MAX: usize = 64 * 1024;
+pub(crate) const CONTEXT_MAX: usize = 64 * 1024;
 
 /// Actions that one answer may request.
 pub const ACTIONS_MAX: usize = 64;
@@ -180,7 +180,7 @@ pub(super) fn check_action_count(actions: usize) -> Result<(), String> {
 }
 
 /// Whether a line of the text would be an answer if it stood alone.
-pub fn has_answer_beside_text(stdout: &str) -> bool {
+pub(crate) fn has_answer_beside_text(stdout: &str) -> bool {
     let is_answer = |line: &str| {
         let words = ["\"decision\"", "\"continue\"", "\"hookSpecificOutput\"", "\"hookloop\""];
         let line = line.trim();

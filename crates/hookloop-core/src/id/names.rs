@@ -177,7 +177,7 @@ impl fmt::Display for NoticeId {
 const SLOT_LEN: usize = 14;
 
 /// The longest name of a schedule, so that the name with an occurrence is a task id.
-pub const SCHEDULE_NAME_MAX: usize = TASK_ID_MAX - SLOT_LEN - 2;
+pub(crate) const SCHEDULE_NAME_MAX: usize = TASK_ID_MAX - SLOT_LEN - 2;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(

@@ -9,7 +9,7 @@ use crate::point::Point;
 use crate::quantity::counted;
 
 /// The most turns of final delivery.
-pub const DELIVERIES_MAX: u32 = 3;
+pub(crate) const DELIVERIES_MAX: u32 = 3;
 /// The most attempts of a turn during which the program died.
 pub const ATTEMPTS_MAX: u32 = 5;
 /// The pause after an error, doubled after each further one.

@@ -20,9 +20,9 @@ use crate::purse::Shortage;
 use crate::time::Timestamp;
 
 /// Parts that are kept, the latest; a session may have any number.
-pub const PARTS_MAX: usize = 1_000;
+pub(crate) const PARTS_MAX: usize = 1_000;
 /// Steps of a part that are kept, the latest.
-pub const STEPS_MAX: usize = 1_000;
+pub(crate) const STEPS_MAX: usize = 1_000;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {

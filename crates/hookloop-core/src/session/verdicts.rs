@@ -13,7 +13,7 @@ use crate::quantity::counted;
 const NAMED_MAX: usize = 4;
 
 /// The most retries of a submission. After them the task is returned.
-pub const SUBMIT_TRIES_MAX: u32 = 10;
+pub(crate) const SUBMIT_TRIES_MAX: u32 = 10;
 
 impl Session {
     /// Voids the verdict of the gates after a change, also if the change is reverted.

@@ -24,7 +24,7 @@ const LAG: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// The fleet's books, for the sessions of one project.
 #[derive(Clone, Debug)]
-pub struct Books {
+pub(crate) struct Books {
     fleet: Fleet,
     /// What the fleet calls the project.
     project: String,

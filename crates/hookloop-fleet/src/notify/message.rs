@@ -11,7 +11,7 @@ const TITLE_MAX: usize = 150;
 
 /// A message before it has a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub(crate) struct Message {
     /// The same whenever it is sent again.
     pub id: NoticeId,
     pub project: String,
@@ -22,7 +22,7 @@ pub struct Message {
 
 /// One problem in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub(crate) struct Item {
     pub key: String,
     pub kind: &'static str,
     /// What has a problem, and which.

@@ -46,7 +46,7 @@ const WITH_VALUE: [&str; 5] = ["-C", "-c", "--git-dir", "--work-tree", "--namesp
 
 /// The locks that a git process may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GitLocks {
+pub(crate) enum GitLocks {
     All,
     /// All except those of an index.
     Repository,
@@ -55,7 +55,7 @@ pub enum GitLocks {
 /// Returns whether a git process that may hold such a lock works in one of these directories.
 ///
 /// Its environment, its arguments or its working directory name the directory, as far as this user may read them.
-pub fn is_git_at_work(places: &[&Path], locks: GitLocks) -> bool {
+pub(crate) fn is_git_at_work(places: &[&Path], locks: GitLocks) -> bool {
     let own = std::process::id();
     inspect::environments().any(|(pid, variables)| {
         let arguments = inspect::arguments(pid);

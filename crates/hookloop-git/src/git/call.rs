@@ -17,7 +17,7 @@ use crate::excerpt;
 const WHY_MAX: usize = 2_000;
 
 #[derive(Debug)]
-pub struct Call {
+pub(crate) struct Call {
     pub args: Vec<OsString>,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
@@ -29,7 +29,7 @@ pub struct Call {
 
 /// How much output a call may have.
 #[derive(Debug)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// As much as fits in memory. More is an error.
     Short,
     /// More, through a new directory. Output beyond `max_bytes` is cut off.
@@ -37,7 +37,7 @@ pub enum Answer {
 }
 
 #[derive(Debug)]
-pub struct Said {
+pub(crate) struct Said {
     pub code: i32,
     pub stdout: Vec<u8>,
     /// The number of bytes that are missing in `stdout`.

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::heartbeat::{HeldResource, WORKERS};
 
 /// Streams that all projects of an account are spread over.
-pub const SHARDS: u16 = 256;
+pub(crate) const SHARDS: u16 = 256;
 /// How long the server knows an event's id. The expected versions make appending idempotent for
 /// ever; within this time the server also reports duplicates by itself.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);

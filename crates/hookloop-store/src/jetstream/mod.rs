@@ -49,7 +49,6 @@ mod written;
 
 pub use client::JetStreamLog;
 pub use error::JetStreamError;
-pub use layout::SHARDS;
 pub use link::NatsLinks;
 pub use open::{OpenedLog, open};
 pub use options::NatsOptions;

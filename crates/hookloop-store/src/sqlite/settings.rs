@@ -16,7 +16,7 @@ const CLOSE_WAL_BYTES: u64 = 160 * 1024;
 /// Statements kept prepared.
 const STATEMENTS: usize = 96;
 /// How long a writer waits for the lock of other processes.
-pub const BUSY_LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const BUSY_LIMIT: Duration = Duration::from_secs(60);
 const BUSY_SLEEP_MAX: Duration = Duration::from_millis(4);
 
 pub(super) fn configured(mut conn: Connection) -> Result<Connection, LogOpenError> {

@@ -68,7 +68,7 @@ fn check_hook(hook: &Hook) {
     assert!(!hook.points.is_empty());
     for point in &hook.points {
         if let HookHandler::Command(text) = &hook.handler {
-            assert!(text.compile(point.variables()).is_ok(), "{text:?}");
+            assert!(text.compile(&point.variables()).is_ok(), "{text:?}");
         }
         if let Some(when) = &hook.options.when {
             assert!(Condition::compile(when, point).is_ok(), "{when}");

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr};
 use cel::extractors::This;
 use cel::{Context, Env, ExecutionError, Program};
+use hookloop_core::hook_vars::HookVariable;
 use hookloop_core::point::Point;
 use serde_json::{Value, json};
 
@@ -96,7 +97,7 @@ impl Condition {
         if patterns > PATTERNS_MAX || patterns_in_loops > 0 {
             return Err(ConditionError::TooManyPatterns);
         }
-        let names = names(point);
+        let names = point.condition_names();
         let references = program.references();
         let named = references.variables();
         let own: Vec<&str> = loops.iter().flat_map(|each| variables(each)).collect();
@@ -224,58 +225,10 @@ fn in_a_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The names that have a value at the points of a delivery.
-const DELIVERY_NAMES: [&str; 5] = ["branch", "base_branch", "pr_url", "agent", "commits"];
-
-/// The names that have a value at a point.
-fn names(point: &Point) -> Vec<&'static str> {
-    let mut names = vec!["point", "project"];
-    match point {
-        Point::Event(_) => names.extend(["event", "task"]),
-        Point::BeforeSubmit | Point::AfterSubmit => {
-            names.extend(["session", "task"]);
-            names.extend(DELIVERY_NAMES);
-        }
-        // A merge belongs to no session.
-        Point::BeforeMerge | Point::AfterMerge => {
-            names.push("task");
-            names.extend(DELIVERY_NAMES);
-        }
-        Point::SessionStart | Point::SessionEnd => names.extend(["session", "task"]),
-        Point::PreIteration
-        | Point::PostIteration
-        | Point::StopWhen
-        | Point::Validation
-        | Point::Stop => {
-            names.extend(["session", "task", "iteration", "stop_hook_active"]);
-        }
-        Point::OnError => {
-            names.extend(["session", "task", "iteration", "stop_hook_active", "error"]);
-        }
-    }
-    names
-}
-
 /// Returns sample values of a point.
 fn sample(point: &Point) -> Value {
-    json!({
-        "point": point.name(),
-        "project": "sample",
-        "event": point.name(),
-        "session": "sample",
-        "iteration": 1,
-        "stop_hook_active": false,
-        "error": "sample",
-        "branch": "sample",
-        "base_branch": "main",
-        "pr_url": "https://example.org/pull/1",
-        "agent": "sample",
-        "commits": 1,
-        "task": {
-            "id": "sample", "type": "sample", "goal": "sample", "description": "sample",
-            "labels": ["sample"], "priority": 2, "state": "ready", "result": "sample",
-        },
-    })
+    let names = HookVariable::ALL.iter();
+    names.map(|variable| (variable.name().to_owned(), variable.sample(point))).collect()
 }
 
 #[cfg(test)]

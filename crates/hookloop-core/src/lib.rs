@@ -58,6 +58,7 @@ pub mod graph;
 pub mod hook;
 pub mod hook_protocol;
 pub mod hook_status;
+pub mod hook_vars;
 pub mod id;
 pub mod inbox;
 pub mod limits;

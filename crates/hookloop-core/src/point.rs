@@ -151,45 +151,6 @@ impl Point {
             other => other.name(),
         }
     }
-
-    /// The variables that have a value at this point.
-    pub fn variables(&self) -> &'static [&'static str] {
-        match self {
-            Point::SessionStart | Point::SessionEnd => &["session", "point", "project"],
-            Point::PreIteration
-            | Point::PostIteration
-            | Point::StopWhen
-            | Point::Validation
-            | Point::Stop => &["session", "iteration", "task_id", "point", "project"],
-            Point::OnError => &["session", "iteration", "error", "point", "project"],
-            Point::BeforeSubmit | Point::AfterSubmit | Point::BeforeMerge | Point::AfterMerge => &[
-                "session",
-                "task_id",
-                "task_content",
-                "task_type",
-                "branch",
-                "base_branch",
-                "pr_url",
-                "agent",
-                "commits",
-                "point",
-                "project",
-            ],
-            Point::Event(_) => &[
-                "session",
-                "event",
-                "task_id",
-                "task_content",
-                "task_type",
-                "priority",
-                "labels",
-                "result",
-                "reason",
-                "point",
-                "project",
-            ],
-        }
-    }
 }
 
 impl fmt::Display for Point {

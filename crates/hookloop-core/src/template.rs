@@ -6,15 +6,21 @@
 use serde_json::Value;
 
 use crate::event::{Event, EventBody};
+use crate::hook_vars::HookVariable;
 use crate::task::Task;
 
-/// The variables that a declared action may use.
-pub(crate) const VARIABLES: [&str; 9] =
-    ["event", "task_id", "goal", "description", "type", "priority", "labels", "result", "reason"];
+/// The variables that a declared action may use, with their names there.
+fn action_variables() -> impl Iterator<Item = (HookVariable, &'static str)> {
+    HookVariable::ALL.iter().filter_map(|variable| Some((*variable, variable.action_name()?)))
+}
+
+fn action_names() -> Vec<&'static str> {
+    action_variables().map(|(_, name)| name).collect()
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    #[error("there is no variable `{0}`; there are {list}", list = VARIABLES.join(", "))]
+    #[error("there is no variable `{0}`; there are {list}", list = action_names().join(", "))]
     Unknown(String),
     #[error("`{{{{` without `}}}}` in `{0}`")]
     Unclosed(String),
@@ -36,19 +42,30 @@ impl<'a> Values<'a> {
         Values { event, task }
     }
 
-    fn get(&self, name: &'static str) -> Result<String, MissingValue> {
+    fn get(&self, variable: HookVariable, name: &'static str) -> Result<String, MissingValue> {
         let spec = self.task.map(|task| &task.spec);
-        let value = match name {
-            "event" => Some(self.event.body.kind().to_owned()),
-            "task_id" => self.event.subject.task().map(ToString::to_string),
-            "goal" => spec.map(|spec| spec.goal.clone()),
-            "description" => spec.map(|spec| spec.description.clone()),
-            "type" => spec.and_then(|spec| spec.kind.clone()),
-            "priority" => spec.map(|spec| spec.priority.get().to_string()),
-            "labels" => spec.map(|spec| spec.labels.join(",")),
-            "result" => self.result(),
-            "reason" => self.reason(),
-            _ => None,
+        let value = match variable {
+            HookVariable::Event => Some(self.event.body.kind().to_owned()),
+            HookVariable::TaskId => self.event.subject.task().map(ToString::to_string),
+            HookVariable::TaskContent => spec.map(|spec| spec.goal.clone()),
+            HookVariable::Description => spec.map(|spec| spec.description.clone()),
+            HookVariable::TaskType => spec.and_then(|spec| spec.kind.clone()),
+            HookVariable::Priority => spec.map(|spec| spec.priority.get().to_string()),
+            HookVariable::Labels => spec.map(|spec| spec.labels.join(",")),
+            HookVariable::Result => self.result(),
+            HookVariable::Reason => self.reason(),
+            HookVariable::Session
+            | HookVariable::Iteration
+            | HookVariable::StopHookActive
+            | HookVariable::Error
+            | HookVariable::Task
+            | HookVariable::Branch
+            | HookVariable::BaseBranch
+            | HookVariable::PrUrl
+            | HookVariable::Agent
+            | HookVariable::Commits
+            | HookVariable::Point
+            | HookVariable::Project => None,
         };
         value.ok_or(MissingValue(name))
     }
@@ -75,7 +92,7 @@ pub struct Template(Vec<TemplatePart>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TemplatePart {
     Text(String),
-    Variable(&'static str),
+    Variable(HookVariable, &'static str),
 }
 
 impl Template {
@@ -86,13 +103,12 @@ impl Template {
             let (name, after) =
                 after.split_once("}}").ok_or_else(|| TemplateError::Unclosed(text.to_owned()))?;
             let name = name.trim();
-            let known = VARIABLES.into_iter().find(|known| *known == name);
+            let known = action_variables().find(|(_, known)| *known == name);
             if !before.is_empty() {
                 parts.push(TemplatePart::Text(before.to_owned()));
             }
-            parts.push(TemplatePart::Variable(
-                known.ok_or_else(|| TemplateError::Unknown(name.to_owned()))?,
-            ));
+            let (variable, name) = known.ok_or_else(|| TemplateError::Unknown(name.to_owned()))?;
+            parts.push(TemplatePart::Variable(variable, name));
             rest = after;
         }
         if !rest.is_empty() {
@@ -105,7 +121,7 @@ impl Template {
         self.0.iter().try_fold(String::new(), |text, part| {
             Ok(match part {
                 TemplatePart::Text(part) => text + part,
-                TemplatePart::Variable(name) => text + &values.get(name)?,
+                TemplatePart::Variable(variable, name) => text + &values.get(*variable, name)?,
             })
         })
     }
@@ -153,7 +169,7 @@ impl TemplateValue {
             TemplateValue::Text(Template(parts)) => {
                 let part = |part: &TemplatePart| match part {
                     TemplatePart::Text(text) => text.clone(),
-                    TemplatePart::Variable(name) => format!("{{{{{name}}}}}"),
+                    TemplatePart::Variable(_, name) => format!("{{{{{name}}}}}"),
                 };
                 Value::String(parts.iter().map(part).collect())
             }

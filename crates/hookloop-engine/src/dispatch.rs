@@ -416,17 +416,10 @@ impl Project {
         let reaction = ReactionRun { lock: hold.lock(), event: event.id, root, depth };
         let point = Point::Event(event.body.kind().to_owned());
         let occasion = Occasion {
-            point: &point,
             event: Some(&event),
             task: task.as_ref(),
-            session: None,
-            cancel: None,
-            builtins: None,
-            changes: None,
-            branches: None,
-            delivery: None,
             reaction: Some(reaction),
-            board: None,
+            ..Occasion::at(&point)
         };
         let runs = self.run_hooks(&hooks, &occasion);
         Ok(EventProcesses::Ran(RanFor { event: event.id, runs }))
@@ -456,19 +449,7 @@ impl Project {
         event: Option<&Event>,
         task: Option<&Task>,
     ) -> HookRun {
-        let occasion = Occasion {
-            point,
-            event,
-            task,
-            session: None,
-            cancel: None,
-            builtins: None,
-            changes: None,
-            branches: None,
-            delivery: None,
-            reaction: None,
-            board: None,
-        };
+        let occasion = Occasion { event, task, ..Occasion::at(point) };
         let runs = self.run_hooks(std::slice::from_ref(hook), &occasion);
         let nothing = || HookRun::skipped(hook, "it was not run".to_owned());
         runs.into_iter().next().unwrap_or_else(nothing)

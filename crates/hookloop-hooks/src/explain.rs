@@ -5,7 +5,9 @@ use hookloop_core::builtin::Builtin;
 use hookloop_core::hook::{Hook, HookRegistry, HookSource};
 use hookloop_core::point::Point;
 use hookloop_core::task::Task;
-use serde_json::{Value, json};
+
+use crate::hook_context::Occasion;
+use crate::hook_values;
 
 /// One hook of a point.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,35 +96,13 @@ fn runs(hook: &Hook, point: &Point, task: Option<&Task>) -> Runs {
     let Some(when) = &hook.options.when else { return Runs::Yes };
     let Some(task) = task else { return Runs::Depends };
     let condition = Condition::compile(when, point);
-    match condition.and_then(|condition| condition.holds(&values(point, Some(task)))) {
+    let occasion = Occasion { task: Some(task), ..Occasion::at(point) };
+    let values = hook_values::for_condition(&occasion, None);
+    match condition.and_then(|condition| condition.holds(&values)) {
         Ok(true) => Runs::Yes,
         Ok(false) => Runs::NotNow,
         // The session, the branch and such are known when it runs.
         Err(ConditionError::NoValue(_)) => Runs::Depends,
         Err(error) => Runs::Unclear(error),
     }
-}
-
-/// What a condition sees of a point and a task.
-pub(crate) fn values(point: &Point, task: Option<&Task>) -> Value {
-    json!({
-        "point": point.name(),
-        "event": point.name(),
-        "task": task.map(task_value),
-    })
-}
-
-/// A task as conditions and hook commands see it.
-pub(crate) fn task_value(task: &Task) -> Value {
-    let result = task.outcome.as_ref().and_then(|outcome| outcome.result.clone());
-    json!({
-        "id": task.id,
-        "type": task.spec.kind.clone().unwrap_or_default(),
-        "goal": task.spec.goal,
-        "description": task.spec.description,
-        "labels": task.spec.labels,
-        "priority": task.spec.priority.get(),
-        "state": task.state.to_string(),
-        "result": result.unwrap_or_default(),
-    })
 }

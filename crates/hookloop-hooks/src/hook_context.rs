@@ -82,7 +82,24 @@ pub fn needs_changes(hook: &Hook) -> bool {
     matches!(hook.handler, HookHandler::Rule(Rule::Changed(_) | Rule::Diff(_)))
 }
 
-impl Occasion<'_> {
+impl<'a> Occasion<'a> {
+    /// A run at a point that is about nothing else.
+    pub fn at(point: &'a Point) -> Occasion<'a> {
+        Occasion {
+            point,
+            event: None,
+            task: None,
+            session: None,
+            cancel: None,
+            builtins: None,
+            changes: None,
+            branches: None,
+            delivery: None,
+            reaction: None,
+            board: None,
+        }
+    }
+
     /// Returns the task of the occasion, even if that task no longer exists.
     pub fn task_id(&self) -> Option<&TaskId> {
         let of_event = || self.event?.subject.task();

@@ -21,6 +21,7 @@ pub mod explain;
 pub mod frozen_hooks;
 pub mod hook_context;
 pub mod hook_run;
+mod hook_values;
 pub mod record;
 pub mod resource_limits;
 pub mod rule_check;

@@ -50,7 +50,7 @@ pub(crate) struct Said {
 
 impl Said {
     /// By a process whose output is in the directory `artifacts`.
-    pub fn of(ran: &JobResult, artifacts: &Path) -> Said {
+    pub(crate) fn of(ran: &JobResult, artifacts: &Path) -> Said {
         let (stdout, stderr) = (&ran.output.stdout, &ran.output.stderr);
         let stdout_text = excerpt::of_output(stdout);
         let (stderr_text, stderr_rest) = excerpt::of_output_and_rest(stderr, usize::MAX);

@@ -23,15 +23,15 @@ use hookloop_process::{Job, find_program};
 use serde_json::{Value, json};
 
 use crate::exec_context::ExecContext;
-use crate::explain::task_value;
 use crate::frozen_hooks::FrozenHooks;
 use crate::hook_context::{CAUSE_VARIABLE, Call, Occasion, SessionContext};
 use crate::hook_run::{CHANGED, HookRun, NOT_TRUSTED, RunRefusal};
+use crate::hook_values::task_value;
 use crate::record::{self, Said};
 use crate::sandbox::{Prepared, Surroundings};
 use crate::secrets::SecretError;
 use crate::trust::{Ground, HookOffer, Seen, Standing, Trust, TrustScope};
-use crate::{resource_limits, rule_check, webhook};
+use crate::{hook_values, resource_limits, rule_check, webhook};
 
 /// What runs the hooks of one project.
 #[derive(Clone)]
@@ -221,45 +221,10 @@ impl Runner {
         }
         let kept = self.trust.keep(&seen).map_err(|error| error.to_string())?;
         let text = seen.named.pinned(self.home(), text, &kept)?;
-        let line = text.compile(occasion.point.variables()).map_err(|error| error.to_string())?;
-        let values = self.values(occasion);
+        let line = text.compile(&occasion.point.variables()).map_err(|error| error.to_string())?;
+        let values = hook_values::for_command(occasion, self.root());
         let value = |name: &'static str| values.get(name).map(|value| value.clone().into_bytes());
         Ok(line.invocation(&value).map_err(|error| error.to_string())?)
-    }
-
-    /// The variables of the occasion. What has no value there is empty.
-    fn values(&self, occasion: &Occasion<'_>) -> BTreeMap<&'static str, String> {
-        let spec = occasion.task.map(|task| &task.spec);
-        let outcome = occasion.task.and_then(|task| task.outcome.as_ref());
-        let obstacle = occasion.task.and_then(|task| task.obstacle.as_ref());
-        let call = occasion.session.map(|session| session.call);
-        let delivery = occasion.delivery;
-        let value = |name: &'static str| match name {
-            "session" => {
-                let name = call.map(|call| call.session.plan.name.clone());
-                name.or_else(|| occasion.session_id())
-            }
-            "iteration" => call.map(|call| call.iteration().to_string()),
-            "error" => call.and_then(|call| call.error).map(str::to_owned),
-            "point" => Some(occasion.point.to_string()),
-            "event" => occasion.event.map(|event| event.body.kind().to_owned()),
-            "project" => Some(self.root().display().to_string()),
-            "task_id" => occasion.task_id().map(TaskId::to_string),
-            "task_content" => spec.map(|spec| spec.goal.clone()),
-            "task_type" => spec.and_then(|spec| spec.kind.clone()),
-            "priority" => spec.map(|spec| spec.priority.get().to_string()),
-            "labels" => spec.map(|spec| spec.labels.join(",")),
-            "result" => outcome.and_then(|outcome| outcome.result.clone()),
-            "branch" => occasion.branches.map(|(branch, _)| branch.to_owned()),
-            "base_branch" => occasion.branches.map(|(_, base)| base.to_owned()),
-            "pr_url" => delivery.and_then(|delivery| delivery.url.clone()),
-            "agent" => delivery.and_then(|delivery| delivery.agent.clone()),
-            "commits" => delivery.and_then(|delivery| delivery.commits).map(|n| n.to_string()),
-            "reason" => obstacle.map(|obstacle| obstacle.reason.clone()),
-            _ => None,
-        };
-        let known = occasion.point.variables().iter();
-        known.map(|name| (*name, value(name).unwrap_or_default())).collect()
     }
 
     /// An attempt at a hook's command.

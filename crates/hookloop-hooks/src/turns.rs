@@ -23,9 +23,9 @@ use hookloop_process::{
 use serde_json::Value;
 
 use crate::exec_context::redacting;
-use crate::explain::values;
 use crate::hook_context::{HookStart, Occasion, merge_context};
 use crate::hook_run::{HookRun, describe};
+use crate::hook_values;
 use crate::record::{self, Said};
 use crate::runner::Runner;
 use crate::sandbox::Prepared;
@@ -388,7 +388,7 @@ fn skipped<'h>(
     }
     let when = hook.options.when.as_deref()?;
     let condition = Condition::compile(when, occasion.point);
-    let values = condition_values(runner, occasion);
+    let values = hook_values::for_condition(occasion, Some(runner.root()));
     match condition.and_then(|condition| condition.holds(&values)) {
         Ok(true) => None,
         Ok(false) => {
@@ -400,39 +400,4 @@ fn skipped<'h>(
             Some(HookRun::undecided(hook, occasion.point, reason))
         }
     }
-}
-
-/// The values of the names that conditions of the point may use. A name that has no value is left out.
-fn condition_values(runner: &Runner, occasion: &Occasion<'_>) -> Value {
-    let mut values = values(occasion.point, occasion.task);
-    values["project"] = runner.root().display().to_string().into();
-    if let Some(session) = occasion.session {
-        let call = session.call;
-        values["session"] = call.session.plan.name.clone().into();
-        values["iteration"] = call.iteration().into();
-        values["stop_hook_active"] = call.session.was_sent_back.into();
-        if let Some(error) = call.error {
-            values["error"] = error.into();
-        }
-    }
-    if let Some((branch, base)) = occasion.branches {
-        for (name, value) in [("branch", branch), ("base_branch", base)] {
-            if !value.is_empty() {
-                values[name] = value.into();
-            }
-        }
-    }
-    if let Some(delivery) = occasion.delivery {
-        let known = [
-            ("pr_url", delivery.url.clone().map(Value::from)),
-            ("agent", delivery.agent.clone().map(Value::from)),
-            ("commits", delivery.commits.map(Value::from)),
-        ];
-        for (name, value) in known {
-            if let Some(value) = value {
-                values[name] = value;
-            }
-        }
-    }
-    values
 }

@@ -37,7 +37,7 @@ pub(crate) fn extend(before: &ChainHash, seq: Seq, digest: &ChainHash) -> ChainH
 impl ChainLink<'_> {
     /// This event's hash, on top of the hash of the one before it. Texts are preceded by their
     /// lengths, so that no two events are the same bytes.
-    pub fn hash(&self, before: &[u8]) -> ChainHash {
+    pub(crate) fn hash(&self, before: &[u8]) -> ChainHash {
         let mut hash = Sha256::new();
         hash.update(before);
         let mut fixed = [0; 29];

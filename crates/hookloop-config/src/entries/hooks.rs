@@ -357,7 +357,7 @@ fn command_text(point: &Point, command: Located<OneOrMany>) -> Result<CommandTex
         OneOrMany::One(line) => CommandText::Shell(line),
         OneOrMany::Many(args) => CommandText::Exec(args),
     };
-    match text.compile(point.variables()) {
+    match text.compile(&point.variables()) {
         Ok(_) => Ok(text),
         Err(error) => {
             let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();

@@ -399,17 +399,13 @@ impl<'t> Train<'t> {
         let mut facts = DeliveryFacts::of_submission(&car.submission);
         facts.context = at.context.borrow().get(&key).cloned().unwrap_or_default();
         let occasion = Occasion {
-            point,
-            event: None,
             task: Some(&car.task),
-            session: None,
             cancel: self.cancel,
             builtins: Some(&builtins),
             changes: at.changes,
             branches: Some((&car.submission.branch, &car.submission.base)),
             delivery: Some(&facts),
-            reaction: None,
-            board: None,
+            ..Occasion::at(point)
         };
         let runs = turns::run_all(at.runner, hooks, &occasion, &mut |_| {});
         for run in &runs {

@@ -8,6 +8,7 @@ use hookloop_config::policy::Policies;
 use hookloop_config::variables::BASE;
 use hookloop_core::environment::EnvironmentGap;
 use hookloop_core::hook::{CommandText, Hook, HookHandler, HookRegistry};
+use hookloop_core::hook_vars::HookVariable;
 use hookloop_core::options::{EnvEntry, Length, OnFailure};
 use hookloop_core::point::{Point, PointKind};
 use hookloop_engine::error::EngineError;
@@ -139,6 +140,11 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
     }
 }
 
+/// Returns whether a variable's value is text that a person or an agent wrote.
+fn is_free_text(name: &str) -> bool {
+    HookVariable::ALL.iter().any(|variable| variable.name() == name && variable.is_free_text())
+}
+
 /// Reports the problems of a hook that runs a command.
 fn look_at_command(
     hook: &Hook,
@@ -192,10 +198,9 @@ fn look_at_command(
         found(Warning, message, Mend::Do(format!("write `env: [{name}]`")));
     }
     for point in &hook.points {
-        let line = text.compile(point.variables());
-        let free_text = ["task_content", "error", "result", "reason"];
+        let line = text.compile(&point.variables());
         let unguarded = line.map(|line| line.unguarded()).unwrap_or_default();
-        for name in unguarded.into_iter().filter(|name| free_text.contains(name)) {
+        for name in unguarded.into_iter().filter(|name| is_free_text(name)) {
             let message = format!("{{{{{name}}}}} may begin with `-` and be taken as an option");
             found(Warning, message, done("put `--` before it, if the program knows that"));
         }

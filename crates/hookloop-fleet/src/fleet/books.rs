@@ -31,7 +31,7 @@ pub(crate) struct Books {
 }
 
 impl Books {
-    pub fn new(fleet: Fleet, project: &str) -> Books {
+    pub(crate) fn new(fleet: Fleet, project: &str) -> Books {
         Books { fleet, project: project.to_owned() }
     }
 }

@@ -155,21 +155,12 @@ impl Trials {
             return Trial::NotTried;
         };
         let point = Point::Stop;
-        let (event, task, session, cancel) = (None, None, None, Some(cancel));
         let builtins = StepsInContext { steps: &DeliveryHooks, runner: &self.runner, bench: None };
-        let (changes, branches) = (None, None);
         let occasion = Occasion {
-            point: &point,
-            event,
-            task,
-            session,
-            cancel,
+            cancel: Some(cancel),
             builtins: Some(&builtins),
-            changes,
-            branches,
-            delivery: None,
-            reaction: None,
             board: Some(board),
+            ..Occasion::at(&point)
         };
         let runs = turns::run_all(&self.runner, std::slice::from_ref(hook), &occasion, &mut |_| {});
         let directory = self.runner.root().join(hook.options.cwd.as_deref().unwrap_or(""));

@@ -47,7 +47,7 @@ pub(crate) struct Said {
 }
 
 impl Call {
-    pub fn run(self, keepers: &KeeperPool, cancel: &Cancel) -> Result<Said, GitError> {
+    pub(crate) fn run(self, keepers: &KeeperPool, cancel: &Cancel) -> Result<Said, GitError> {
         let command = self.name();
         let argv = std::iter::once("git".into()).chain(self.args).collect();
         let (artifacts, max) = match self.answer {
@@ -121,7 +121,7 @@ fn said(ran: &JobResult, max: u64, command: &str) -> Result<Said, GitError> {
 
 impl Said {
     /// Returns the output of a successful call.
-    pub fn well(self, command: &str) -> Result<Vec<u8>, GitError> {
+    pub(crate) fn well(self, command: &str) -> Result<Vec<u8>, GitError> {
         match self.code {
             0 => Ok(self.stdout),
             code => {

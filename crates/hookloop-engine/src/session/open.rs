@@ -48,7 +48,7 @@ pub struct Wish {
     pub at_retry_limit: Option<AtRetryLimit>,
     pub limits: SessionLimits,
     pub machine: String,
-    /// The agent may complete without changing a file.
+    /// Whether the agent may complete without changing a file.
     pub no_changes_ok: bool,
     /// The worker that starts the session, if one does.
     pub worker: Option<String>,
@@ -64,7 +64,7 @@ pub struct Opened {
     pub run: u32,
     pub plan: SessionPlan,
     pub active_ms: u64,
-    /// Only the end of the session is left.
+    /// Whether only the end of the session is left.
     pub is_ending: bool,
     /// The session's directory in the project's state.
     pub directory: PathBuf,
@@ -144,7 +144,7 @@ pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, S
     start_as(project, runner, wish, fresh_session())
 }
 
-/// Starts a session under an id that exists already, because something is held in its name.
+/// Starts a session under a reserved id, because a claim already exists in its name.
 pub fn start_as(
     project: &Project,
     runner: &Runner,
@@ -213,8 +213,9 @@ pub fn start_as(
     Ok(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock, _checkout })
 }
 
-/// Returns the hooks that a session froze. If they cannot be read, the session continues and each of its hooks
-/// reports that.
+/// Returns the hooks that a session froze.
+///
+/// If they cannot be read, the session continues and each of its hooks reports that.
 pub(super) fn recalled(
     project: &Project,
     runner: &Runner,
@@ -236,7 +237,9 @@ pub(super) fn mark(id: &SessionId, plan: &SessionPlan, directory: &Path) -> Resu
     }
 }
 
-/// Returns the project as seen from the session's own worktree, and that worktree; none if the session has none.
+/// Returns the project as seen from the session's own worktree, and that worktree.
+///
+/// None if the session has no worktree.
 pub fn in_worktree(
     project: &Project,
     runner: &Runner,

@@ -111,7 +111,7 @@ impl CallerScope {
     /// Whether the restrictions on `owner`'s hooks and agents apply to this command.
     ///
     /// They apply if the command concerns the same home directory, state directory or project. An
-    /// unknown owner counts as the same.
+    /// unknown owner or state directory counts as the same.
     fn is_of(&self, owner: Option<&KeeperOwner>) -> bool {
         let (Some(owner), Some(state_home)) = (owner, &self.state_home) else { return true };
         let is_same = |one: &Path, other: &Path| real(one) == real(other) || is_one(one, other);
@@ -141,7 +141,7 @@ impl CallerScope {
 /// Records the agent process that runs this process as its hook or its MCP server.
 ///
 /// From then on, processes below the agent do not count as a person. If the record cannot be
-/// written, the agent stays unknown; the threat model documents this gap.
+/// written, the agent stays unknown. The threat model documents this gap.
 pub fn record_agent(state_home: &Path, agent: &str) {
     let Some(process) = agent_above() else { return };
     let records = state_home.join(AGENTS);
@@ -214,7 +214,7 @@ struct Found {
 }
 
 impl Caller {
-    /// An actor whose kind is known.
+    /// Returns an actor whose kind is known.
     pub fn known(name: &str, identity: CallerIdentity) -> Caller {
         let found = Arc::new(OnceLock::from(Found { name: name.to_owned(), identity }));
         Caller { user: name.to_owned(), scope: Arc::default(), found }

@@ -47,7 +47,7 @@ pub(crate) enum RequestSupport {
     Forge,
     /// There is no remote, or the remote is a directory, so no forge is possible.
     Local,
-    /// The configuration says `forge: none`.
+    /// The configuration has `forge: none`.
     Declined,
     /// The remote is on another host, and neither its address nor the configuration names its
     /// forge.

@@ -184,7 +184,8 @@ impl Project {
 impl Work<'_, '_, '_> {
     /// Returns the next due event that surely fits into this batch after the one at `seq`.
     ///
-    /// None if the event at `seq` is unfinished, or if the next one needs processes.
+    /// None if the event at `seq` is unfinished, if room is short, or if the next event needs
+    /// processes.
     fn due_after(
         &self,
         seq: Seq,

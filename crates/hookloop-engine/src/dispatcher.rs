@@ -111,7 +111,7 @@ impl Dispatcher {
     ///
     /// The two processes in reserve expire silent claims too. Only a process that watched a holder
     /// knows how long it was silent, so a successor must already be watching. There are two,
-    /// because the first may fail together with the leader.
+    /// because the first may fail, too, before it has taken over.
     fn keep_place(&mut self) -> Result<Round, EngineError> {
         let is_beaten = self.keep_seat()?;
         if is_beaten {
@@ -127,7 +127,7 @@ impl Dispatcher {
         Ok(Round::Leading)
     }
 
-    /// Renews the leader lease of this process, or takes the next better one if it is free.
+    /// Renews the leader lease of this process, or takes a better one that is free.
     ///
     /// Returns whether it sent a heartbeat just now. A process with a lease watches the lease
     /// before its own. All other processes watch the last lease, and need to know only that it has

@@ -1,7 +1,8 @@
 //! Problems that need a person, and the decisions about them.
 //!
-//! A decision names the problem by its key and is stored only while that problem stands, so of two people one
-//! decides. Only a person decides: [`hookloop_core::authority`] refuses every other actor.
+//! A decision names the problem by its key, and is stored only while that problem exists. So if two
+//! people decide, only the first decision counts. Only a person decides:
+//! [`hookloop_core::authority`] refuses every other actor.
 
 pub mod decision_record;
 
@@ -478,7 +479,7 @@ fn tell_paused(
 
 /// Stages the dismissal on its own subject.
 ///
-/// A session with the problem may be running, and must not see a foreign event on its subject.
+/// A session with the problem may be running, and need not see this event.
 fn stage_dismissal(
     work: &mut Work<'_, '_, '_>,
     origin: Origin,

@@ -169,7 +169,7 @@ impl Project {
 
     /// Ends the claims whose holders `watch` has seen silent for their lease.
     ///
-    /// Several processes may sweep at the same time; each claim is ended once.
+    /// Several processes may sweep at the same time, but each claim is ended once.
     pub fn expire_silent(&self, watch: &mut Watch) -> Result<Vec<Expired>, EngineError> {
         watch.attend(Instant::now());
         let rows = self.read(|view| view.claimed())?;

@@ -400,7 +400,7 @@ fn with_logged_trust(
     }
 }
 
-/// Lists the untrusted hooks whose declared actions need the trust of a person.
+/// Returns the rules with the untrusted hooks whose declared actions need the trust of a person.
 fn with_untrusted_actions(rules: Rules, runner: Option<&Runner>) -> Rules {
     let is_declared = |hook: &&Hook| matches!(hook.handler, HookHandler::Declared(_));
     let is_untrusted = |hook: &&Hook| runner.is_some_and(|runner| !runner.standing(hook).may_run());

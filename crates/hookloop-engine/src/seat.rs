@@ -39,7 +39,7 @@ pub struct Seat {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The process has held the lease since `epoch`, and sent its last heartbeat at `beaten`.
+    /// The process holds the lease with this epoch, and sent its last heartbeat at `beaten`.
     Had {
         epoch: u64,
         beaten: Instant,

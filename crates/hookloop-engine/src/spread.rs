@@ -1,4 +1,4 @@
-//! How contended recent claims of this process were.
+//! The contention level of recent claims in this process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

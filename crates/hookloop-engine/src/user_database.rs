@@ -1,7 +1,7 @@
 //! The system's user database, as far as hookloop asks it: the name of the user.
 //!
-//! `/etc/passwd` comes first. Users of LDAP and other directories are not in that file; `getent` asks the system's name
-//! service for them.
+//! `/etc/passwd` comes first. Users of LDAP and other directories are not in that file, so `getent`
+//! asks the system's name service for them.
 
 use std::io::Read;
 use std::path::Path;
@@ -21,9 +21,9 @@ const ANSWER_BYTES_MAX: u64 = 16 * 1024;
 const REAP_TIME_MAX: Duration = Duration::from_millis(500);
 const REAP_POLL: Duration = Duration::from_millis(5);
 
-/// Returns the name that the system has for this process's user, else the number of the user.
+/// Returns the system's name of this process's user, or the user's number if there is no name.
 ///
-/// The system is asked once in the life of a process.
+/// Each process asks the system once.
 pub fn user_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {

@@ -38,8 +38,7 @@ const DELETION_BATCH: usize = 500;
 /// Maximum dependents of a completed task that are checked for the report of ready tasks.
 const READIED_SHOWN: usize = 100;
 
-/// The origin of events: the id from which theirs are derived, the actor, and the hook that caused
-/// them.
+/// The origin of events: the id from which theirs are derived, the actor, and the causing hook.
 #[derive(Clone, Debug)]
 pub struct Origin {
     pub(crate) id: EventId,

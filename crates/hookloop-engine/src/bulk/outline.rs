@@ -202,7 +202,7 @@ pub(super) struct LinesInOrder<R> {
     numbers: Vec<u32>,
     order: Vec<u32>,
     next: usize,
-    /// The current offset in the input; none before the first read.
+    /// The current offset in the input. None before the first read.
     at: Option<u64>,
 }
 

@@ -297,7 +297,7 @@ fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
     for command in commands {
         let of_runner = Hook {
             handler: HookHandler::Command(CommandText::Exec(command.argv)),
-            // The user trusted the tests, whatever they are. Their output decides nothing else.
+            // The user trusted the tests of any kind. Their output decides nothing else.
             source: HookSource::Builtin,
             options: HookOptions { answers: AllowedAnswers::Stricter, ..hook.options.clone() },
             ..hook.clone()

@@ -149,7 +149,7 @@ pub(crate) struct Train<'t> {
     unreachable: usize,
     /// A commit of the base for which the forge has no checks.
     unchecked: Option<Commit>,
-    /// Whether the forge has a merge queue for the base; none until the forge was asked.
+    /// Whether the forge has a merge queue for the base. None until the forge was asked.
     has_queue: Option<bool>,
 }
 

@@ -89,7 +89,7 @@ fn validate_expected(
     Ok(judged(session, promises, hook, told))
 }
 
-/// Whether the stop conditions start no command.
+/// Whether the stop conditions start no command and read no file.
 fn runs_nothing(session: &Performed<'_>) -> bool {
     let plan = &session.session().plan;
     session.hooks_at(&Point::Validation).is_empty() && !plan.stop_when.iter().any(StopWhen::is_hook)

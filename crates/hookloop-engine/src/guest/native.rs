@@ -27,8 +27,7 @@ use crate::session::{StartError, start_error};
 
 /// Open sessions that are searched for the one of a conversation.
 const OPEN_MAX: usize = 1_000;
-/// Maximum gate retries for Claude Code. It ignores the ninth refusal in a row to stop, so our
-/// limit comes first.
+/// Maximum gate retries for Claude Code, which stops after eight blocks in a row anyway.
 const CLAUDE_RETRIES_MAX: u32 = 7;
 /// The lock that is held while a session is searched or started.
 const STARTING: &str = "guests.lock";

@@ -49,7 +49,7 @@ pub(super) struct Visited {
 /// The parameters of a new external session.
 pub(super) struct Purpose {
     pub(super) name: String,
-    /// `guest:…`
+    /// The agent of the session, as `guest:…`.
     pub(super) agent: String,
     pub(super) work: SessionWork,
     pub(super) stop_when: Vec<StopWhen>,
@@ -164,7 +164,7 @@ impl Visited {
 }
 
 impl Performed<'_> {
-    /// Ends a session whose hooks changed, because the new gates do not prove what was agreed.
+    /// Ends a session whose hooks changed, because the new gates prove something else.
     pub(super) fn hold_to_hooks(&mut self, runner: &Runner) -> Result<(), EngineError> {
         let session = &self.journal.session;
         let is_same = trust::policy_digest(runner.root(), &self.hooks) == session.plan.hooks;

@@ -35,7 +35,7 @@ const NAMED_MAX: usize = 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailedGate {
     pub gate: String,
-    /// The command of the gate; none for a built-in.
+    /// The command of the gate. None for a built-in.
     pub command: Option<String>,
     pub status: Option<String>,
     pub exit_code: Option<i32>,

@@ -133,7 +133,7 @@ impl<O: Onlooker> Real<'_, O> {
             .map_err(|error| format!("the template for prompts: {error}"))
     }
 
-    /// Returns the text of the session's work: its prompt or its spec; empty for tasks.
+    /// Returns the text of the session's work: its prompt or its spec. Empty for tasks.
     fn work_text(&self, session: &Session) -> Result<String, String> {
         match &session.plan.work {
             SessionWork::Prompt(prompt) | SessionWork::Review(prompt) => Ok(prompt.clone()),
@@ -171,8 +171,9 @@ fn with_cost(used: Usage, price: Option<TokenPrice>) -> Usage {
     }
 }
 
-/// Returns the cost that the turn may use: the rest of the session's limit, at most the reserved
-/// amount.
+/// Returns the cost that the turn may use: the rest of the session's limit.
+///
+/// The reserved amount limits it further.
 fn budget(turn: &Turn<'_>) -> u64 {
     let Session { plan, usage, .. } = turn.session;
     let left = plan.limits.cost_micros.saturating_sub(usage.cost_micros);

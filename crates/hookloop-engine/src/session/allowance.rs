@@ -14,7 +14,7 @@ use crate::error::EngineError;
 use crate::project::Project;
 use crate::work::{Origin, Work};
 
-/// Fraction of the reservation below which an agent's steps count as small.
+/// Divisor of the reservation: steps up to this part of it count as small.
 ///
 /// An agent with small steps is stopped before a step that exceeds the budget.
 const SMALL_STEP: u64 = 4;
@@ -102,7 +102,7 @@ impl<'a> Allowance<'a> {
     /// Returns the cost that needs no further reservation, if a budget limits the cost.
     pub fn cost_micros(&self) -> Option<u64> {
         let reserved = self.reserved.get();
-        // The reservation of an amount without a limit is always covered, so it limits nothing.
+        // If no budget limits the cost, a reservation without cost covers it too.
         let without = Amount { cost_micros: 0, ..reserved };
         (!self.covers(without, reserved)).then_some(reserved.cost_micros)
     }
@@ -124,7 +124,7 @@ impl<'a> Allowance<'a> {
         if self.covers(reserved, needed) {
             return true;
         }
-        // Extend by the configured amount per turn, but not beyond the session's limits.
+        // Extend each lacking amount by a turn's reservation, but not beyond the session's limits.
         let lacking = needed.minus(reserved);
         let left = self.left.minus(reserved);
         let again = match purse.is_none() {

@@ -1,7 +1,8 @@
-//! The directory that a session changes: one session at a time in a checkout, or a worktree of the session's own.
+//! The directory that a session changes: one session at a time in a checkout, or a worktree of the
+//! session's own.
 //!
-//! Two sessions in one checkout would take each other's changes for their own. The lock of a checkout is a lock of
-//! the system on a file, so it ends with the process that holds it, however that ends.
+//! Two sessions in one checkout would take each other's changes for their own. The lock of a
+//! checkout is a file lock of the system, so it ends with the process that holds it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};

@@ -214,7 +214,7 @@ impl<'p, W: World> Driver<'p, W> {
         if session.plan.has_guest() {
             return;
         }
-        // Work that is complete but not proven will not be proven any more.
+        // Work that still needs its proof will not be proven after a stop, so it is cancelled.
         let is_ending = match session.phase {
             SessionPhase::Ending => !session.is_unproven() && !session.has_unjudged_end(),
             SessionPhase::Ended => true,

@@ -18,7 +18,8 @@ impl<W: World> Driver<'_, W> {
 
     /// Records the files after hooks, so that their changes do not count as those of the agent.
     ///
-    /// An external session works at any time, so its changes cannot be told from those of hooks.
+    /// An external session works at any time, so its changes cannot be distinguished from those of
+    /// hooks.
     pub(super) fn see_files_of_hooks(&mut self) {
         if self.journal.session.plan.has_guest() {
             return;
@@ -52,7 +53,7 @@ impl<W: World> Driver<'_, W> {
 
     /// Whether the agent's work changed neither the files nor the commit.
     ///
-    /// The files are compared between turns, and with those at the start of the work. Unknown files
+    /// True if no turn changed them, or if they equal those at the start of the work. Unknown files
     /// do not count as equal.
     pub(super) fn has_changed_nothing(&mut self) -> bool {
         if self.journal.session.is_unchanged {

@@ -207,7 +207,7 @@ impl<W: World> Driver<'_, W> {
             (_, Said::Escalate { reason }) => {
                 stop::StopVote::new(StopDecision::Escalate, reason.clone())
             }
-            // A hook that may not skip has not thereby allowed completion.
+            // A skip that the hook's definition does not allow is no permission to complete.
             (HookStatus::Passed, Said::Pass) if run.outcome.ignored.contains(&SKIP) => {
                 stop::StopVote::new(StopDecision::Continue, why("it had nothing to say"))
             }

@@ -121,7 +121,7 @@ pub fn is_performed(project: &Project, row: &SessionRow) -> bool {
     }
 }
 
-/// Returns the state of a session that no process runs, in words.
+/// Describes the state of a session that no process runs.
 pub(super) fn stopped_state(row: &SessionRow) -> String {
     match row.state {
         SessionState::Running => "its program died".to_owned(),

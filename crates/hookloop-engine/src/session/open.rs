@@ -68,15 +68,15 @@ pub struct Opened {
     pub is_ending: bool,
     /// The session's directory in the project's state.
     pub directory: PathBuf,
-    /// The session's own copies of its hooks; none if an older version started the session.
+    /// The session's own copies of its hooks. None if an older version started the session.
     pub(crate) frozen: Option<Arc<FrozenHooks>>,
     _lock: File,
-    /// The lock of the checkout; none for a session that changes another directory.
+    /// The lock of the checkout. None for a session that changes another directory.
     _checkout: Option<File>,
 }
 
 impl Opened {
-    /// Takes an external session for one call of its agent.
+    /// Opens an external session for one call of its agent.
     pub(crate) fn visit(
         project: &Project,
         runner: &Runner,
@@ -88,7 +88,7 @@ impl Opened {
         Opened::locked((project, runner), id.clone(), session, (directory, lock), false)
     }
 
-    /// Makes the handle of an existing session whose directory this process has locked.
+    /// Creates the handle of an existing session whose directory this process has locked.
     pub(super) fn locked(
         (project, runner): (&Project, &Runner),
         id: SessionId,
@@ -101,7 +101,7 @@ impl Opened {
         Ok(Opened { is_ending, ..opened })
     }
 
-    /// Makes the handle of a session with these hooks.
+    /// Creates the handle of a session with these hooks.
     pub(super) fn of(
         id: SessionId,
         session: Session,

@@ -62,7 +62,7 @@ pub(crate) struct Parts<'a> {
     pub judge: ClaimJudge,
     /// The directory that the agent works in.
     pub directory: &'a str,
-    /// A sentence about the commands that the agent may run; empty if hookloop does not know.
+    /// A sentence about the commands that the agent may run. Empty if hookloop does not know.
     pub commands: &'a str,
 }
 

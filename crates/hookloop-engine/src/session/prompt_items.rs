@@ -16,8 +16,9 @@ use super::world::World;
 pub(super) const US: &str = "hookloop";
 
 impl<W: World> Driver<'_, W> {
-    /// Adds an instruction to the next prompt: by hookloop, or by a hook whose trusted definition
-    /// allows it.
+    /// Adds an instruction to the next prompt.
+    ///
+    /// It is from hookloop, or from a hook whose trusted definition allows it.
     pub(super) fn instruct(&mut self, from: &str, point: &Point, text: String) {
         self.journal.note(EventBody::OutputPiped(PipedOutput {
             from: from.to_owned(),

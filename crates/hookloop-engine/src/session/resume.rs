@@ -91,11 +91,11 @@ pub(crate) struct ReopenAnswer<'a> {
 /// Conditions under which a user resumes a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resume {
-    /// The hooks may differ from those that the session began with.
+    /// Whether the hooks may differ from those that the session began with.
     pub with_changed_hooks: bool,
-    /// Another machine may still run the session.
+    /// Whether to resume a session that another machine may still run.
     pub take_over: bool,
-    /// Another session may run in the same checkout.
+    /// Whether another session may run in the same checkout.
     pub share_checkout: bool,
 }
 

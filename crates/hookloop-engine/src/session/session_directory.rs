@@ -1,8 +1,8 @@
 //! The directory of a session in the project's state: its lock, its run and its files.
 //!
-//! A process that runs a session holds a lock beside the session's files, so that other processes on this machine
-//! can tell whether it is alive. The lock does not make two processes safe. The log does: each start is counted
-//! there, and only the last one can store events.
+//! A process that runs a session holds a lock beside the session's files. It shows other processes
+//! on this machine whether the process is alive. The lock does not make two processes safe. The log
+//! does: each start is counted there, and only the last one can store events.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -51,8 +51,8 @@ pub fn is_running(runner: &Runner, id: &SessionId) -> bool {
 
 /// Returns whether a process holds the lock of a session.
 ///
-/// Probes with a shared lock, so that concurrent probes do not block each other and the holder's
-/// process id stays in the file: [`lock_of_dead`] needs it.
+/// Probes with a shared lock, so concurrent probes do not block each other. The holder's process id
+/// stays in the file, because [`lock_of_dead`] needs it.
 pub(super) fn is_held(directory: &Path) -> bool {
     File::open(directory.join(LOCK)).is_ok_and(|lock| {
         flock(&lock, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)

@@ -257,7 +257,7 @@ impl<W: World> Driver<'_, W> {
     }
 }
 
-/// Returns the number of pending items that fit into a prompt, at least one.
+/// Returns the number of pending items that fit into a prompt, at least one if any are pending.
 fn items(session: &Session) -> u32 {
     let mut room = PROMPT_PIPED_MAX;
     let fits = |piped: &&PipedOutput| match room.checked_sub(piped.text.len()) {

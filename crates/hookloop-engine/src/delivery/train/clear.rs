@@ -12,8 +12,8 @@ use crate::delivery_context::commit;
 use crate::protected_files as protected;
 
 impl Train<'_> {
-    /// Completes a merge that an earlier run started, and returns whether the task needs no more
-    /// work.
+    /// Completes a merge that an earlier run started, and returns whether this run is done with the
+    /// task.
     ///
     /// A run may crash between a merge and its record. Requests that were merged, closed or
     /// retargeted at the forge are settled too.

@@ -49,7 +49,7 @@ impl Train<'_> {
         if !status.is_open {
             return Ok(Followed::Settled);
         }
-        // The branch has another commit; the next check handles that.
+        // The branch has another commit, which the next check handles.
         if status.head != car.head.as_str() {
             return Ok(Followed::GoOn);
         }

@@ -92,8 +92,8 @@ impl Work<'_, '_, '_> {
         Ok((size + RESERVE <= self.unit.room()).then_some(plan))
     }
 
-    /// Returns the actions of a hook without a process, or a failure if they need the trust of a
-    /// person.
+    /// Returns the actions of a hook without a process, or a failure if they need trust that it
+    /// lacks.
     pub(crate) fn run_without_process(
         &self,
         hook: &Hook,

@@ -427,7 +427,7 @@ impl<'t> Train<'t> {
         runs
     }
 
-    /// Runs `after_merge`, completes the task, and removes its branch and worktree.
+    /// Runs `after_merge`, completes the task, and cleans up its branch and worktree.
     fn finish(&mut self, car: &Car, merged: &Commit) -> Result<(), TrainError> {
         let kind = car.task.spec.kind.as_deref();
         let hooks = self.hooks.resolve(Point::AfterMerge.name(), kind);

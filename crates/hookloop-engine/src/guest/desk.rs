@@ -229,7 +229,7 @@ impl Desk {
         }
     }
 
-    /// Ends the loop: as complete if gates proved it, else as in need of a person.
+    /// Ends the loop: COMPLETE needs proof, and the other promises block the task for a person.
     pub fn complete(&self, iteration: &str, promise: Promise) -> Result<Completed, DeskError> {
         if let Some(bound) = self.bound_to(iteration)? {
             return self.claim(&bound, promise, None);

@@ -43,8 +43,9 @@ pub enum ImportError {
     Engine(#[from] EngineError),
 }
 
-/// Writes every task through `write`, dependencies before what depends on them where they were
-/// added in that order.
+/// Writes every task through `write`, in the order in which the tasks were added.
+///
+/// A task comes after its dependencies if they were added before it.
 pub fn export<E: From<EngineError>>(
     project: &Project,
     mut write: impl FnMut(&Line) -> Result<(), E>,
@@ -69,11 +70,11 @@ pub fn export<E: From<EngineError>>(
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     pub added: u64,
-    /// Tasks that were there already.
+    /// Tasks that the project already had.
     pub present: u64,
 }
 
-/// Imports the tasks that `input` holds. `progress` is told of (done, all).
+/// Imports the tasks of `input`, and calls `progress` with (done, all) after each batch.
 pub fn import(
     project: &Project,
     input: impl Read + Seek,
@@ -109,7 +110,7 @@ fn import_all(
 
 type Numbered = (usize, Line);
 
-/// Imports as many tasks as one batch takes; answers the line that no longer fitted.
+/// Imports as many tasks as fit into one batch, and returns the line that did not fit.
 fn import_batch(
     project: &Project,
     mut held: Option<Numbered>,
@@ -153,8 +154,10 @@ impl From<hookloop_store::store::StoreError> for ImportError {
 }
 
 impl Work<'_, '_, '_> {
-    /// Adds one task; answers whether it was new. What it went through elsewhere is taken over
-    /// without the hooks that followed it there.
+    /// Adds one task, and returns false if it already exists with the same goal.
+    ///
+    /// The events that lead to its imported state run no hooks, because those hooks ran where the
+    /// task came from.
     fn import(
         &mut self,
         line: &Line,

@@ -1,12 +1,15 @@
 //! The actor that gives commands: a person, or a process that hookloop knows not to be one.
 //!
-//! What an actor may do is in [`hookloop_core::authority`]. This module finds out which kind of actor it is, from the
-//! processes above this one rather than from what the process says of itself:
+//! [`hookloop_core::authority`] lists the actions that each kind of actor may take. This module
+//! detects the kind of an actor. It relies on the processes above this one, and not on a claim that
+//! the process makes about itself:
 //!
-//! - A process below a keeper is a hook or an agent of the keeper's project. It is none for a project whose state is
-//!   in another state directory: a test suite that an agent runs may start hookloop on projects of its own.
-//! - An agent that a person started is known by its process: its hooks and its MCP server record that.
-//! - A process whose ancestors are hidden is never taken for a person.
+//! - A process below a keeper is a hook or an agent of the keeper's project. Projects in other
+//!   state directories are not affected: a test suite that an agent runs may start hookloop on
+//!   projects of its own.
+//! - The hooks and the MCP server of an agent that a person started record the process of that
+//!   agent.
+//! - A process whose ancestors are hidden never counts as a person.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -20,14 +23,14 @@ use hookloop_process::ProcessIdentity;
 
 use crate::error::{NotPerson, Unauthorized};
 
-/// How the log names an agent whose session is not known, before the user's name.
+/// The prefix, before the user's name, of an agent without a known session in the log.
 const AGENT: &str = "agent:";
-/// Where the processes of agents are recorded, below the directory of all states.
+/// The directory of recorded agent processes, below the directory of all states.
 const AGENTS: &str = "_agents";
-/// Records of agents that are looked at when those of dead ones are removed.
+/// Records that one cleanup of ended agents examines at most.
 const RECORDS_MAX: usize = 1_000;
 
-/// What is known of the actor that a process works for.
+/// The kind of actor that a process works for, and the reason if it is no person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerIdentity {
     pub kind: ActorKind,
@@ -40,7 +43,7 @@ impl CallerIdentity {
         CallerIdentity { kind: ActorKind::Person, why: None }
     }
 
-    /// An agent that comes by tools or by hooks of its own.
+    /// An agent that calls through MCP tools or through its own hooks.
     pub fn agent(kind: ActorKind) -> CallerIdentity {
         CallerIdentity { kind, why: Some(NotPerson::Agent) }
     }
@@ -53,7 +56,7 @@ impl CallerIdentity {
         self.kind == ActorKind::Person
     }
 
-    /// Whether this actor may take a decision.
+    /// Returns an error if this actor may not take the action.
     pub fn check(&self, action: ControlledAction) -> Result<(), Unauthorized> {
         if action.is_allowed_to(self.kind) {
             return Ok(());
@@ -66,20 +69,20 @@ impl CallerIdentity {
 /// The part of the machine that a command is about.
 #[derive(Clone, Debug, Default)]
 pub struct CallerScope {
-    /// The directory of all projects' states; none if there is none.
+    /// The directory of all projects' states, if the machine has one.
     pub state_home: Option<PathBuf>,
     /// The project's directory.
     pub project: Option<PathBuf>,
     /// The home directory, if the command changes something there.
     pub home: Option<PathBuf>,
-    /// Whose session started the command, as its environment says it.
+    /// The session that started the command, according to the environment.
     pub session: Option<String>,
-    /// The environment names a hook.
+    /// Whether the environment names a hook.
     pub is_hook: bool,
 }
 
 impl CallerScope {
-    /// Who this process works for.
+    /// Finds out the kind of actor that this process works for.
     pub fn identify(&self) -> CallerIdentity {
         let above = match ancestry() {
             Ok(above) => above,
@@ -97,14 +100,18 @@ impl CallerScope {
             let why = Some(NotPerson::External { agent, pid: process.pid });
             return CallerIdentity { kind: ActorKind::ExternalSession, why };
         }
-        // Below a keeper of another state directory the variable is about that one.
+        // Below a keeper of another state directory, the variable names a session of that
+        // directory.
         if self.session.is_some() && above.keepers.is_empty() {
             return CallerIdentity { kind: kept_kind, why: Some(NotPerson::Session) };
         }
         CallerIdentity::person()
     }
 
-    /// Whether what a keeper's project may not do is what this command is about.
+    /// Whether the restrictions on `owner`'s hooks and agents apply to this command.
+    ///
+    /// They apply if the command concerns the same home directory, state directory or project. An
+    /// unknown owner or state directory counts as the same.
     fn is_of(&self, owner: Option<&KeeperOwner>) -> bool {
         let (Some(owner), Some(state_home)) = (owner, &self.state_home) else { return true };
         let is_same = |one: &Path, other: &Path| real(one) == real(other) || is_one(one, other);
@@ -118,7 +125,7 @@ impl CallerScope {
             || self.project.as_ref().is_some_and(|project| is_same(project, &owner.project))
     }
 
-    /// The nearest process above that is recorded as an agent's.
+    /// Returns the nearest ancestor process that is recorded as an agent, and the agent's name.
     fn recorded_agent(&self, above: &CallerAncestry) -> Option<(ProcessIdentity, String)> {
         let records = self.state_home.as_ref()?.join(AGENTS);
         if !records.exists() {
@@ -131,8 +138,10 @@ impl CallerScope {
     }
 }
 
-/// Records the process of the agent that runs this one as its hook or its tool server. Processes below it are not a
-/// person's from now on. An agent that can't be recorded is not known; the threat model says so.
+/// Records the agent process that runs this process as its hook or its MCP server.
+///
+/// From then on, processes below the agent do not count as a person. If the record cannot be
+/// written, the agent stays unknown. The threat model documents this gap.
 pub fn record_agent(state_home: &Path, agent: &str) {
     let Some(process) = agent_above() else { return };
     let records = state_home.join(AGENTS);
@@ -166,7 +175,7 @@ fn record_name(process: ProcessIdentity) -> String {
     format!("{}-{}", process.pid, process.started)
 }
 
-/// A path without links and `..`, also where its end is not there yet.
+/// Resolves links and `..` in a path, even if its last components do not exist yet.
 fn real(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -182,22 +191,22 @@ fn real(path: &Path) -> PathBuf {
     plain
 }
 
-/// Whether both are one directory, however they are mounted.
+/// Whether both paths are the same directory, regardless of mounts.
 fn is_one(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
     identity(one).is_some_and(|one| Some(one) == identity(other))
 }
 
-/// An actor: its name in the log, and what it is.
+/// An actor: its name in the log, and its kind.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The user, or the name that was given.
+    /// The name of the user, or the name that the caller passed.
     user: String,
     scope: Arc<CallerScope>,
     found: Arc<OnceLock<Found>>,
 }
 
-/// What is found out of an actor when it is first needed.
+/// The name and kind of an actor, detected at first use.
 #[derive(Debug)]
 struct Found {
     name: String,
@@ -205,19 +214,20 @@ struct Found {
 }
 
 impl Caller {
-    /// An actor whose kind is known.
+    /// Returns an actor whose kind is known.
     pub fn known(name: &str, identity: CallerIdentity) -> Caller {
         let found = Arc::new(OnceLock::from(Found { name: name.to_owned(), identity }));
         Caller { user: name.to_owned(), scope: Arc::default(), found }
     }
 
-    /// The actor that this process works for: `user`, unless the process is an agent's. That is found out when it is
-    /// first needed, so that commands which only read do not pay for it.
+    /// Returns the actor of this process: `user`, unless the process belongs to an agent.
+    ///
+    /// Detection happens at first use, so commands that only read do not pay for it.
     pub fn of_process(user: &str, scope: CallerScope) -> Caller {
         Caller { user: user.to_owned(), scope: Arc::new(scope), found: Arc::default() }
     }
 
-    /// The name that the log has.
+    /// Returns the actor's name in the log.
     pub fn name(&self) -> &str {
         &self.found().name
     }
@@ -240,7 +250,7 @@ impl Caller {
         })
     }
 
-    /// The same kind of actor under another name.
+    /// Returns an actor of the same kind under another name.
     #[must_use]
     pub fn named(&self, name: &str) -> Caller {
         Caller::known(name, self.identity().clone())
@@ -248,14 +258,14 @@ impl Caller {
 }
 
 impl From<&str> for Caller {
-    /// A person of that name.
+    /// Returns a person of that name.
     fn from(name: &str) -> Caller {
         Caller::known(name, CallerIdentity::person())
     }
 }
 
 impl From<&String> for Caller {
-    /// A person of that name.
+    /// Returns a person of that name.
     fn from(name: &String) -> Caller {
         Caller::from(name.as_str())
     }

@@ -10,12 +10,16 @@ use hookloop_hooks::hook_context::CAUSE_VARIABLE;
 use crate::command_outcome::ReactionsLeft;
 use crate::error::EngineError;
 
-/// The projects whose hooks and agents this process is below; none for keepers that name no project.
+/// Returns the projects whose hooks or agents run this process.
+///
+/// An entry is none if its keeper names no project.
 pub(crate) fn owners_above() -> &'static [Option<KeeperOwner>] {
     ancestry().as_ref().map_or(&[], |above| &above.keepers)
 }
 
-/// Why a process does not run the hooks of the project at `root`, if it is below one of them or of its agents.
+/// Returns why this process must not run the hooks of the project at `root`, if it must not.
+///
+/// That is the case below a hook or an agent of the project, and where the ancestors are hidden.
 pub(crate) fn left_to_above(root: &Path, state: &Path) -> Option<ReactionsLeft> {
     let is_ours = |owner: &Option<KeeperOwner>| match owner {
         Some(owner) => owner.project == root || owner.state == state,
@@ -27,7 +31,7 @@ pub(crate) fn left_to_above(root: &Path, state: &Path) -> Option<ReactionsLeft> 
     }
 }
 
-/// The cause that a hook's command finds in its environment.
+/// Parses the cause that hookloop puts into the environment of a hook's commands.
 pub(crate) fn cause_of(
     environment: &[(OsString, OsString)],
 ) -> Result<Option<EventCause>, EngineError> {

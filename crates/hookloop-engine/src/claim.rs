@@ -1,11 +1,11 @@
 //! Claims of ready tasks, the most urgent first.
 //!
-//! A task whose holder fell silent comes before all others. Within a priority the oldest task is the most urgent,
-//! so only the first task of each priority is compared.
+//! A task whose claim expired comes before all others. Within a priority the oldest task is the
+//! most urgent, so only the first task of each priority is compared.
 //!
-//! Claimants of one process avoid each other's choice (`sought`). Claimants of several processes pick among more
-//! tasks after each conflict (`spread`). The claim is one event on the task's subject, so the log decides between
-//! them.
+//! Claimants of one process avoid each other's choice (`sought`). Claimants of several processes
+//! pick among more tasks after each conflict (`spread`). The claim is one event on the task's
+//! subject, so the log decides between them.
 
 use std::fmt;
 use std::time::Duration;
@@ -29,45 +29,45 @@ use crate::sought::Hold;
 use crate::spread::LEVEL_MAX;
 use crate::work::Work;
 
-/// Among how many tasks of equal urgency a claimant picks: the very first, and with each conflict
-/// among more, so that many who claim at once do not want the same one for ever.
+/// Number of equally urgent tasks among which a claimant picks, by contention level.
+///
+/// It grows with each conflict, so that concurrent claimants do not keep choosing the same task.
 const SPREAD: [usize; LEVEL_MAX + 1] = [1, 8, 64, 512];
-/// The most urgent of the ready tasks, among which those with a label are looked for.
+/// Number of the most urgent ready tasks that are searched for labels.
 const LABELLED_MAX: usize = 1_000;
-/// Types that one claim may name.
+/// Maximum number of types in one claim.
 pub const TYPES_MAX: usize = 64;
 
-/// What an agent asks for.
+/// A request for a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRequest {
     pub agent: String,
-    /// Who does the work, by the name that task types know: an agent may be limited to some of them.
+    /// The agent's name in the task types. A type may be limited to certain agents.
     pub worker: String,
-    /// How long it may be silent.
+    /// The time without a heartbeat after which the claim expires.
     pub lease: Duration,
     pub wanted: Wanted,
-    /// Only tasks with one of these; any if there are none.
+    /// Only tasks with one of these labels. An empty list allows any task.
     pub labels: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// The first task that is ready, whatever its type, and whether or not it has one.
+    /// The first ready task, with or without a type.
     Any,
-    /// The first task that is ready and has one of these types. A task without a type has none of
-    /// them.
+    /// The first ready task that has one of these types. A task without a type does not match.
     Types(Vec<String>),
     Task(TaskId),
 }
 
-/// Why a claim finds nothing.
+/// The reason why a claim found no task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhyNone {
-    /// No task is; `next` is when one will be whose time has not come.
+    /// No task is ready. `next` is the time at which the next delayed task becomes ready.
     NothingReady { next: Option<Timestamp> },
-    /// As many as may be are in somebody's hands.
+    /// The work-in-progress limit is reached.
     Full(WipLimitReached),
-    /// Those that are ready are of types that the agent does not work on, or were taken in this moment.
+    /// The ready tasks have types that the agent does not work on, or were claimed concurrently.
     NotForAgent,
 }
 
@@ -84,28 +84,34 @@ impl fmt::Display for WhyNone {
     }
 }
 
-/// Of which types a task may be taken.
+/// The task types that a claim may pick from.
 enum Takable {
     Nothing,
     Only(Vec<String>),
     Except(Vec<String>),
 }
 
-/// A task in the claimant's hands.
+/// A successful claim.
 #[derive(Clone, Debug)]
 pub struct Claimed {
-    /// The task, as it is after the hooks that followed the claim.
+    /// The task, after the hooks that reacted to the claim.
     pub task: Task,
-    /// What its holder names to change it.
+    /// The fencing token with which the claimant changes the task.
     pub epoch: u64,
-    /// What followed from the claim.
+    /// The outcome of the claim command.
     pub done: Done,
 }
 
 impl Project {
-    /// Puts a ready task into an agent's hands; none if none may be taken ([`Project::why_none`]). Of those that may
-    /// it is one that was left by somebody who fell silent; else one of the most urgent, by priority and by how long
-    /// it waits, and the oldest of these; where others claim at the same time, one of the oldest 512 of these.
+    /// Claims a ready task for an agent. Returns none if no task can be claimed.
+    ///
+    /// [`Project::why_none`] explains an empty result. The choice, in this order:
+    ///
+    /// 1. a task whose claim expired
+    /// 2. the most urgent task, by priority and waiting time
+    /// 3. the oldest among equally urgent tasks
+    ///
+    /// If other agents claim at the same time, the choice is random among up to 512 of the oldest.
     pub fn claim(&self, request: &ClaimRequest) -> Result<Option<Claimed>, EngineError> {
         if let Wanted::Types(types) = &request.wanted
             && types.len() > TYPES_MAX
@@ -118,11 +124,11 @@ impl Project {
         let origin = self.origin()?;
         let start = self.spread.level();
         let mut tries = 0;
-        // Until the claim is in the view, this process's other claimants leave the task alone.
+        // Until the view has the claim, other claimants of this process avoid the task.
         let mut held = None;
         let claimed = self.store.transact(|unit| -> Result<_, EngineError> {
             let width = SPREAD[(start + tries).min(LEVEL_MAX)];
-            // A further try is another event: it may be about another task.
+            // Each attempt needs its own event id, because it may choose another task.
             let origin = origin.part(tries);
             tries += 1;
             held.take();
@@ -153,7 +159,7 @@ impl Project {
         Ok(claimed.and_then(Claimed::of))
     }
 
-    /// Of which types a task may be taken by who wants `wanted`, and not those in `closed`.
+    /// Returns the task types that a claim of `wanted` may pick from, without those in `closed`.
     fn takable(
         &self,
         view: &View<'_>,
@@ -179,7 +185,7 @@ impl Project {
         })
     }
 
-    /// Why a claim that found nothing found nothing, as far as that can be told now.
+    /// Returns why a claim found no task, judged by the current view.
     pub fn why_none(&self, wanted: &Wanted) -> Result<WhyNone, EngineError> {
         let Scheduling { ageing, slots } = &self.rules.scheduling;
         let types: &[String] = match wanted {
@@ -204,7 +210,7 @@ impl Project {
         })
     }
 
-    /// For each type of the tasks that are ready and not for `worker`: who works on it, and what to write if nobody can.
+    /// Describes, for each ready type that is closed to `worker`, the agents that work on the type.
     pub fn closed_in_words(&self, worker: &str) -> Result<Vec<String>, EngineError> {
         let closed = self.rules.types_closed_to(worker);
         let ageing = self.rules.scheduling.ageing;
@@ -221,7 +227,8 @@ impl Project {
         Ok(words)
     }
 
-    /// The task to try for, among the first `width` that no claimant of this process is after.
+    /// Picks a task among the first `width` that no other claimant of this process is trying to
+    /// claim.
     fn pick(
         &self,
         unit: &WorkUnit<'_>,
@@ -252,7 +259,7 @@ impl Project {
         Ok(Some((view.id_of(one)?, Some(self.sought.hold(one)))))
     }
 
-    /// Whether the worker may have a task of that type.
+    /// Returns an error if the worker may not work on tasks of this type.
     fn check_type(
         &self,
         unit: &WorkUnit<'_>,
@@ -270,7 +277,7 @@ impl Project {
         }
     }
 
-    /// Takes a claim over that was silent for its lease when it had the epoch `silent_epoch`.
+    /// Takes over a claim that missed its heartbeats for its whole lease at `silent_epoch`.
     pub fn take_over(
         &self,
         id: &TaskId,
@@ -289,7 +296,7 @@ impl Project {
 }
 
 impl Claimed {
-    /// The task is there: nothing that can be in its batch deletes it.
+    /// Returns the claimed task. The batch of a claim never deletes the task, so it is present.
     fn of(done: Done) -> Option<Claimed> {
         let task = done.task.clone()?;
         Some(Claimed { epoch: task.epoch, task, done })
@@ -300,7 +307,7 @@ fn lease_ms(lease: Duration) -> u64 {
     u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A number that no two claimants share, from what makes ids differ.
+/// Returns a random number below `len`, derived from a fresh id.
 fn random_below(len: usize) -> usize {
     let [.., a, b, c, d] = fresh_id().derive("pick", 0).0;
     u32::from_be_bytes([a, b, c, d]) as usize % len

@@ -6,24 +6,24 @@ use hookloop_core::task::Task;
 use hookloop_hooks::hook_run::command_for;
 use hookloop_process::HiddenAncestry;
 
-/// What a command came to.
+/// The outcome of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
-    /// The task it was about, as it stands now.
+    /// The task of the command, after the command.
     pub task: Option<Task>,
-    /// Tasks that became ready by it.
+    /// Tasks that became ready.
     pub readied: Vec<TaskId>,
     /// Tasks that hooks added.
     pub added: Vec<TaskId>,
-    /// Open tasks that were blocked because what they wait for was deleted.
+    /// Open tasks that were blocked because a dependency was deleted.
     pub blocked: Vec<TaskId>,
-    /// What hooks could not do.
+    /// Errors of hooks and of their actions.
     pub failures: Vec<String>,
-    /// Reactions or workflows are left to do.
+    /// Whether reactions or workflows are still to be run.
     pub pending: bool,
-    /// Why reactions are left when they were to be done.
+    /// The reason why reactions were not run.
     pub left: Option<ReactionsLeft>,
-    /// The events of the command whose reactions were left for later.
+    /// The events of the command whose reactions were deferred.
     pub(crate) roots: Vec<EventId>,
 }
 
@@ -32,7 +32,7 @@ impl Done {
         let hook = event.cause.as_ref().map_or("", |cause| cause.hook.as_str());
         match &event.body {
             EventBody::HookError(error) => {
-                // These are for people: the log and the agent have the error alone.
+                // The hint is for people. The log and the agent get the error without it.
                 let hint = command_for(&error.error).map(|command| format!(": {command}"));
                 let (error, hint) = (&error.error, hint.unwrap_or_default());
                 self.failures.push(format!("hook `{hook}` failed: {error}{hint}"));
@@ -62,14 +62,14 @@ impl Done {
     }
 }
 
-/// Why the reactions to a command are not done when it returns.
+/// The reason why the reactions to a command are not done when it returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReactionsLeft {
     /// Another process still runs hooks.
     Running,
-    /// A hook or an agent of the project gave the command; the process above runs them.
+    /// A hook or an agent of the project gave the command. The process above it runs the reactions.
     Above,
-    /// The processes above this one are hidden, so it may be such a command.
+    /// The ancestors of this process are hidden, so a hook or an agent may have given the command.
     Hidden(HiddenAncestry),
 }
 

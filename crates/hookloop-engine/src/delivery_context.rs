@@ -25,13 +25,13 @@ use hookloop_store::crash;
 
 use crate::project::Project;
 
-/// Where the API of GitHub is, if the user says so.
+/// Environment variable with the address of GitHub's API.
 const API_VARIABLE: &str = "HOOKLOOP_GITHUB_API";
 const GITHUB: &str = "github.com";
-/// The longest first line of a commit or title of a request.
+/// Maximum length of a commit's first line and of a request's title.
 const TITLE_MAX: usize = 120;
 
-/// What delivery works with.
+/// The repository, forge and rules of a delivery.
 #[derive(Debug)]
 pub(crate) struct Workshop<'r> {
     pub(crate) repo: Repo<'r>,
@@ -40,18 +40,19 @@ pub(crate) struct Workshop<'r> {
     pub(crate) rules: DeliveryRules,
 }
 
-/// Whether requests can be made for branches of a project.
+/// Whether branches of a project can get requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RequestSupport {
-    /// A forge takes them.
+    /// The forge accepts requests.
     Forge,
-    /// There is no remote, or the remote is a directory: no forge is possible.
+    /// There is no remote, or the remote is a directory, so no forge is possible.
     Local,
-    /// The configuration says `forge: none`.
+    /// The configuration has `forge: none`.
     Declined,
-    /// The remote is elsewhere, and nothing says what its forge is.
+    /// The remote is on another host, and neither its address nor the configuration names its
+    /// forge.
     Unknown {
-        /// Its address, without a password.
+        /// The address of the remote, without a password.
         remote: String,
     },
 }
@@ -67,7 +68,7 @@ impl RequestSupport {
         }
     }
 
-    /// Refuses `what` where nothing says what the forge is.
+    /// Returns an error that starts with `what` if the forge is unknown.
     pub(crate) fn check(&self, what: &str) -> Result<(), Trouble> {
         let RequestSupport::Unknown { remote } = self else { return Ok(()) };
         Err(Trouble::NeedsHuman {
@@ -80,26 +81,26 @@ impl RequestSupport {
     }
 }
 
-/// Whether the address of a remote is a directory of this machine, as git reads it.
+/// Whether git reads the address of a remote as a local directory.
 fn is_local(url: &str) -> bool {
     let is_path = |url: &str| {
-        // A host is before a colon, and no slash is before that.
+        // A host ends at a colon, and has no slash before it.
         let colon = url.find(':');
         !url.contains("://") && colon.is_none_or(|colon| url[..colon].contains('/'))
     };
     url.starts_with("file:") || is_path(url)
 }
 
-/// A workshop, and what is being worked on in it.
+/// The delivery context of one task.
 #[derive(Clone, Copy, Debug)]
 pub struct Bench<'a> {
     pub(crate) project: &'a Project,
     pub(crate) shop: &'a Workshop<'a>,
-    /// None where there is no worktree of the task's own at hand.
+    /// The worktree of the task, if there is one on this machine.
     pub(crate) worktree: Option<&'a Worktree>,
-    /// The branch that the work is on; where there is no worktree, its last commit.
+    /// The branch of the work, or its last commit if there is no worktree.
     pub(crate) branch: &'a str,
-    /// What the session that this is part of may still use.
+    /// The rest of the budget of the session that runs the delivery.
     pub(crate) left: Option<Amount>,
 }
 
@@ -114,7 +115,7 @@ pub trait DeliverySteps: std::fmt::Debug + Sync {
     ) -> HookRun;
 }
 
-/// The steps of a delivery, and the delivery that they are for.
+/// The delivery steps, with the delivery context in which they run.
 #[derive(Clone, Copy, Debug)]
 pub struct StepsInContext<'a> {
     pub steps: &'a dyn DeliverySteps,
@@ -151,7 +152,9 @@ impl<'r> Workshop<'r> {
         &self.repo.target().branch
     }
 
-    /// Everything that is in the worktree, in commits on the task's branch.
+    /// Commits everything in the worktree to the task's branch.
+    ///
+    /// Returns an error with a prompt if a rebase, merge or conflict is unfinished.
     pub(crate) fn wrap_up(&self, worktree: &Worktree, task: &Task) -> Result<Wrapped, Trouble> {
         if let WorkState::Unfinished(what) = self.repo.state(worktree)?
             && what != Unfinished::LaidOut
@@ -205,7 +208,7 @@ fn open_forge(
     Ok(Box::new(GitHub::new(GitHubSettings { api, owner, repo: name, token, http })?))
 }
 
-/// The API of the forge that a remote is on; none if there is no forge.
+/// Returns the forge API of a remote, or none if the remote is on no forge.
 pub fn find_api(
     environment: &[(OsString, OsString)],
     wanted: ForgeName,
@@ -237,12 +240,12 @@ pub fn find_api(
     Ok(Some((api, repository)))
 }
 
-/// What the commit of a task's work says.
+/// Returns the commit message of a task's work.
 pub(crate) fn message(task: &Task) -> String {
     format!("{}\n\nTask: {}\n", title(task), task.id)
 }
 
-/// A task in a line.
+/// Returns the first line of a task's goal, shortened.
 pub(crate) fn title(task: &Task) -> String {
     let line = task.spec.goal.lines().next().unwrap_or_default().trim();
     match line.char_indices().nth(TITLE_MAX) {
@@ -251,7 +254,7 @@ pub(crate) fn title(task: &Task) -> String {
     }
 }
 
-/// A commit that the log names.
+/// Parses a commit id from the log.
 pub(crate) fn commit(text: &str) -> Result<Commit, Trouble> {
     text.parse().map_err(|error: hookloop_git::repo::commit_id::NotACommit| Trouble::NeedsHuman {
         why: error.to_string(),

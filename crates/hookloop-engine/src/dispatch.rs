@@ -1,7 +1,7 @@
-//! Reactions and workflows that were left for later.
+//! Runs deferred reactions and workflows.
 //!
-//! Any process may do them, one process at a time and one batch at a time: each batch holds the actions and the
-//! cursor's move past what led to them, so however often a process dies, each action takes effect once.
+//! Any process may run them, one process and one batch at a time. Each batch holds the actions and
+//! the cursor's move past their event. So each action takes effect once, even if processes crash.
 
 use hookloop_config::clock::now;
 use hookloop_core::builtin::Builtin;
@@ -29,16 +29,16 @@ use crate::react::{satisfactions, starts_process, weight};
 use crate::reactions::{DispatchRole, EventClaim, ReactionHold};
 use crate::work::{Origin, RanFor, Work};
 
-/// Dependents that one batch of the dispatcher looks at.
+/// Dependents that one batch of the dispatcher processes.
 const CHUNK: usize = 400;
-/// Due events that one batch of the dispatcher takes on, at most.
+/// Due events that one batch of the dispatcher processes at most.
 const DUE_AT_ONCE: usize = 128;
-/// Times that a process looks for further events after it let others have the right to run hooks.
+/// How often a process looks for further events after it released the right to run hooks.
 const ROUNDS_MAX: usize = 1_000;
 /// Events that a batch of the dispatcher keeps free for its own records.
 const RESERVE: usize = 64;
 
-/// What is left to do, and what was done about it.
+/// Whether a step of the dispatcher found work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Nothing,
@@ -51,19 +51,23 @@ impl Project {
         Ok(self.store.glance(|view| view.has_pending())?)
     }
 
-    /// Finishes reactions that are due, of this process or of one that died, unless another process does. Cascade
-    /// limits bound it.
+    /// Runs reactions that are due, unless another process runs them.
+    ///
+    /// That includes reactions of crashed processes. Cascade limits bound the work.
     pub fn dispatch(&self) -> Result<(), EngineError> {
         self.dispatch_as(DispatchRole::Command, &mut Done::default()).map(drop)
     }
 
-    /// Does the reactions and workflows that are due, for a process that has the dispatcher's seat.
+    /// Runs due reactions and workflows as the leader of dispatching.
     pub fn lead_reactions(&self) -> Result<(), EngineError> {
         self.dispatch_as(DispatchRole::Leader, &mut Done::default())?;
         self.run_workflows_as(DispatchRole::Leader)
     }
 
-    /// As [`Project::dispatch`]; notes what hooks added, and what they could not do. Answers why something is left.
+    /// Runs [`Project::dispatch`] in the given role, and returns why reactions are left, if some
+    /// are.
+    ///
+    /// It adds the new tasks and the failures of hooks to `done`.
     pub(crate) fn dispatch_as(
         &self,
         role: DispatchRole,
@@ -80,13 +84,16 @@ impl Project {
             if self.dispatch_held(&mut hold, done)? == Progress::Nothing {
                 break;
             }
-            // A process that found it held has left its events to this one: look again after it is free.
+            // A process that found the lock taken left its events to this one. Look again after the
+            // release.
             drop(hold);
         }
         Ok(Some(ReactionsLeft::Running))
     }
 
-    /// Does what is due while no other process does; `Nothing` if another machine has the next event.
+    /// Runs the due events while it holds the right to run hooks.
+    ///
+    /// Returns `Nothing` if another machine runs hooks of the next event.
     fn dispatch_held(
         &self,
         hold: &mut ReactionHold,
@@ -109,7 +116,7 @@ impl Project {
         Ok(Progress::Some)
     }
 
-    /// Runs the workflows that were asked for, step by step, and the reactions that they lead to.
+    /// Runs requested workflows step by step, with the reactions that they cause.
     pub fn run_workflows(&self) -> Result<(), EngineError> {
         self.run_workflows_as(DispatchRole::Command)
     }
@@ -129,8 +136,10 @@ impl Project {
         Ok(())
     }
 
-    /// One batch: the reactions to as many due events as fit, and the cursor's move past them. Events
-    /// whose hooks start processes wait until those have run: they are the first of a batch, with `ran`.
+    /// Runs one batch: the reactions to as many due events as fit, and the cursor's move past them.
+    ///
+    /// An event whose hooks start processes needs their results first. It comes first in a batch,
+    /// with `ran`.
     fn dispatch_some(&self, ran: Option<RanFor>) -> Result<(Progress, Done), EngineError> {
         let nothing = || Ok((Progress::Nothing, Done::default()));
         self.store.transact(|unit| {
@@ -142,7 +151,7 @@ impl Project {
             for left in (0..DUE_AT_ONCE).rev() {
                 let Some(stored) = work.unit.due_event(seq)? else { return nothing() };
                 if work.lacks_process(&stored.event)? {
-                    // Another dispatcher was quicker with the event before.
+                    // Another dispatcher already handled the previous event.
                     return Ok((Progress::Some, Done::default()));
                 }
                 let next = work.dispatch(&stored, part.take())?;
@@ -171,8 +180,10 @@ impl Project {
 }
 
 impl Work<'_, '_, '_> {
-    /// The due event that the same batch can take on after the one at `seq`: that one is done, and
-    /// any other surely fits.
+    /// Returns the next due event that surely fits into this batch after the one at `seq`.
+    ///
+    /// None if the event at `seq` is unfinished, if room is short, or if the next event needs
+    /// processes.
     fn due_after(
         &self,
         seq: Seq,
@@ -196,7 +207,7 @@ impl Work<'_, '_, '_> {
         Ok(!self.process_hooks(event)?.is_empty())
     }
 
-    /// The hooks of `event` that start a process, in the order they run.
+    /// Returns the hooks of `event` that start a process, in the order they run.
     pub(crate) fn process_hooks(&self, event: &Event) -> Result<Vec<&Hook>, EngineError> {
         let kind = event.body.kind();
         if !self.hooks.list().iter().any(|hook| starts_process(&hook.handler)) {
@@ -208,8 +219,7 @@ impl Work<'_, '_, '_> {
         Ok(hooks)
     }
 
-    /// Runs what is left of the hooks of a due event, as far as the batch goes; answers where it
-    /// stopped, if it did.
+    /// Runs the remaining hooks of a due event, and returns where the batch ran out of room.
     fn dispatch(
         &mut self,
         stored: &StoredEvent,
@@ -224,7 +234,7 @@ impl Work<'_, '_, '_> {
         self.dispatch_by_parts(&stored.event, part.unwrap_or_default())
     }
 
-    /// One hook after the other, each as far as there is room.
+    /// Runs one hook after the other, each as far as the batch has room.
     fn dispatch_by_parts(
         &mut self,
         event: &Event,
@@ -242,7 +252,7 @@ impl Work<'_, '_, '_> {
                 (HookHandler::Builtin(Builtin::CheckDependencySatisfaction), Some(id)) => {
                     let rows = self.unit.view()?.dependents(id, after, CHUNK)?;
                     let mut reaction = satisfactions(hook, id, rows.iter().map(|row| &row.task));
-                    // Two actions at most for each task up to `after`.
+                    // Each task up to `after` needs at most two actions.
                     reaction.offset = 2 * after as usize;
                     let last = rows.last().map(|row| row.num);
                     self.carry_out_one(event, reaction, 0)?;
@@ -270,7 +280,7 @@ impl Work<'_, '_, '_> {
         Ok(None)
     }
 
-    /// Cuts `outcome` to what the batch has room for from action `first` on; answers where it cut.
+    /// Truncates `outcome` to the room of the batch from action `first` on, and returns the cut.
     fn fitting(
         &self,
         outcome: &mut Result<Vec<hookloop_core::action::Action>, hookloop_core::hook::HookFailure>,
@@ -304,7 +314,7 @@ impl Work<'_, '_, '_> {
         Ok(())
     }
 
-    /// Does the next step of a run, and says in the same batch that it is done.
+    /// Runs the next step of a workflow, and records in the same batch that it is done.
     fn run_step(&mut self, run: &WorkflowRun) -> Result<(), EngineError> {
         let step = run.next_step;
         let label = format!("workflow:{}", run.id);
@@ -355,20 +365,21 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// What came of an attempt to run the processes of one event's hooks.
+/// The result of an attempt to run the processes of one event's hooks.
 #[derive(Debug)]
 pub(crate) enum EventProcesses {
-    /// The event has none.
+    /// The event has no hooks that start processes.
     None,
     Ran(RanFor),
-    /// The view has changed: another event may be the next.
+    /// The view changed, so another event may be next.
     LookAgain,
     /// Another machine runs hooks.
     Others,
 }
 
 impl Project {
-    /// Gets ready for the hooks of a batch that are about to be run here: meanwhile the disk has its work.
+    /// Starts a keeper in advance if the batch has hooks that run here, while the disk writes the
+    /// batch.
     pub(crate) fn expect_processes(&self, work: &Work<'_, '_, '_>) -> Result<(), EngineError> {
         let (Some(runner), Kept::Here) = (&self.runner, &self.kept) else { return Ok(()) };
         let may_run = |hook: &&Hook| {
@@ -425,7 +436,7 @@ impl Project {
         Ok(EventProcesses::Ran(RanFor { event: event.id, runs }))
     }
 
-    /// Runs the hooks of a point that have anything to do, and tells what came of each.
+    /// Runs the hooks of a point, and returns the result of each.
     pub(crate) fn run_hooks(&self, hooks: &[Hook], occasion: &Occasion<'_>) -> Vec<HookRun> {
         let homeless = |hook: &Hook| {
             let reason = "there is no project directory to run it in".to_owned();

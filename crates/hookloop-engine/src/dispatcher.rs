@@ -1,11 +1,11 @@
 //! One dispatcher at a time for a project that many machines share.
 //!
-//! The cursor's version makes each action take effect once, whichever process dispatches. A single dispatcher only
-//! saves work: two would waste each other's batches. So its seat is held by heartbeats alone, and another process
-//! takes it after it has seen none for the whole lease.
+//! The cursor's version makes each action take effect once, whichever process dispatches. A single
+//! dispatcher only saves work: two would waste each other's batches. So its leader lease consists
+//! of heartbeats alone, and another process takes it after it has seen none for the whole lease.
 //!
-//! An observer has to watch a whole lease itself. Therefore a second process watches the dispatcher, a third
-//! watches the second, and all others watch the third.
+//! An observer has to watch a whole lease itself. Therefore a second process watches the
+//! dispatcher, a third watches the second, and all others watch the third.
 
 use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
@@ -20,27 +20,27 @@ use crate::lease::{Expired, Watch};
 use crate::project::Project;
 use crate::seat::{BEAT, Kept, SEAT_LEASE, Seat, SeatHold};
 
-/// Events after which a new snapshot is worth its bytes.
+/// Events between two snapshots.
 const SNAPSHOT_EVERY: Seq = 50_000;
-/// Under this name a machine remembers the dispatcher's last sign of life, and when it saw it.
+/// The key under which a machine remembers the dispatcher's last heartbeat and when it saw it.
 const SEEN: &str = "dispatcher";
-/// How the names of commands begin that have the dispatcher's seat; no machine is called so.
+/// Prefix of holder names of commands that have the leader lease. No machine has this name.
 const COMMAND: &str = "_command";
 
-/// What one round of a dispatcher came to.
+/// The role of a dispatcher in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Round {
-    /// It holds the place and has done what there was to do.
+    /// The process is the leader, and has run everything that was due.
     Leading,
-    /// Another one does.
+    /// Another process is the leader.
     Standby,
 }
 
-/// A process that stays to dispatch.
+/// A process that stays to dispatch, as leader or in standby.
 #[derive(Debug)]
 pub struct Dispatcher {
     project: Project,
-    /// From that of the dispatcher itself to the last of those in reserve.
+    /// The leader leases, from that of the dispatcher to the last one in reserve.
     seats: [Seat; 3],
     watch: Watch,
     expired: Vec<Expired>,
@@ -49,7 +49,7 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Starts to follow the log.
+    /// Creates a dispatcher that follows the log.
     pub fn new(project: &Project, machine: &str) -> Result<Dispatcher, EngineError> {
         let project = project.clone();
         project.store.go_live()?;
@@ -63,8 +63,7 @@ impl Dispatcher {
         Ok(Dispatcher { project, seats, watch, expired, known: 0, snapshot: None })
     }
 
-    /// Does what there is to do, or waits in case it becomes its turn; then waits for events, for a
-    /// moment.
+    /// Runs due work if this process is the leader, then waits briefly for events.
     pub fn round(&mut self) -> Result<Round, EngineError> {
         let round = self.look()?;
         self.known = self.project.store.wait_for_news(self.known, BEAT)?;
@@ -77,25 +76,26 @@ impl Dispatcher {
             self.project.fire_schedules(now())?;
             if self.project.has_pending()? {
                 let project = &self.project;
-                // A hook may run for longer than the seat's lease.
+                // A hook may run for longer than the leader lease.
                 self.seats[0].keep_while(&project.store, || project.lead_reactions())?;
             }
         }
         Ok(round)
     }
 
-    /// From now on it goes by what the project's files say now.
+    /// Applies the current configuration of the project from now on.
     pub fn renew(&mut self, project: Project) {
         self.project = project;
     }
 
-    /// Leaves its place to others.
+    /// Releases all leader leases of this process.
     pub fn leave(&mut self) -> Result<(), EngineError> {
         self.seats.iter_mut().try_for_each(|seat| seat.leave(&self.project.store))
     }
 
-    /// Keeps its place where something is under way; elsewhere it leaves it: a project in which nothing happens costs
-    /// nobody anything.
+    /// Keeps the leader leases while the project has claims, open sessions or pending work.
+    ///
+    /// Otherwise it releases them, so that an idle project causes no traffic.
     pub fn stand_by(&mut self) -> Result<Round, EngineError> {
         let is_quiet = self
             .project
@@ -107,9 +107,11 @@ impl Dispatcher {
         }
     }
 
-    /// Whether the dispatcher's place is this one's; once a beat it does what is not urgent. Those who would be next
-    /// watch already: how long a holder was silent is known to none but those who watched. They are two, because
-    /// whatever befalls the first may befall another before its place is taken.
+    /// Renews the leader lease, and once per heartbeat does work that is not urgent.
+    ///
+    /// The two processes in reserve expire silent claims too. Only a process that watched a holder
+    /// knows how long it was silent, so a successor must already be watching. There are two,
+    /// because the first may fail, too, before it has taken over.
     fn keep_place(&mut self) -> Result<Round, EngineError> {
         let is_beaten = self.keep_seat()?;
         if is_beaten {
@@ -125,9 +127,11 @@ impl Dispatcher {
         Ok(Round::Leading)
     }
 
-    /// Keeps the seat that it has, or takes one before it that nobody has; answers whether it showed life just now.
-    /// Who has a seat looks at the one before it, and all who have none at the last: for them it is enough that
-    /// somebody is there.
+    /// Renews the leader lease of this process, or takes a better one that is free.
+    ///
+    /// Returns whether it sent a heartbeat just now. A process with a lease watches the lease
+    /// before its own. All other processes watch the last lease, and need to know only that it has
+    /// a holder.
     fn keep_seat(&mut self) -> Result<bool, EngineError> {
         let store = &self.project.store;
         let last = self.seats.len() - 1;
@@ -137,7 +141,7 @@ impl Dispatcher {
             let seat = &mut self.seats[place];
             match seat.keep(store)? {
                 Kept::Not if had.is_some() || place == last && seat.is_taken() => break,
-                // Whether somebody is there is not known yet, or the seat was lost.
+                // It is not known yet whether the lease has a holder, or this process lost it.
                 Kept::Not => {}
                 kept => {
                     is_beaten = kept == Kept::Beaten;
@@ -150,12 +154,12 @@ impl Dispatcher {
         Ok(is_beaten)
     }
 
-    /// Claims that were ended since the last time that this was asked.
+    /// Returns the claims that expired since the last call.
     pub fn take_expired(&mut self) -> Vec<Expired> {
         std::mem::take(&mut self.expired)
     }
 
-    /// Saves a snapshot when the log has grown enough since the last one that this process knows of.
+    /// Saves a snapshot when the log has grown enough since the last known one.
     fn save_snapshot(&mut self) -> Result<(), EngineError> {
         if matches!(self.project.kept, kept::Kept::Here) {
             return Ok(());
@@ -174,8 +178,9 @@ impl Dispatcher {
 }
 
 impl Project {
-    /// Makes the tasks of schedules that are due, and does the reactions and workflows that are left, unless another
-    /// process does. A process below a hook or an agent of the project does nothing.
+    /// Creates tasks of due schedules, and runs pending reactions and workflows.
+    ///
+    /// It does nothing if another process dispatches, or below a hook or an agent of the project.
     pub fn tend(&self) -> Result<(), EngineError> {
         let is_due = self.has_schedule_due(now())?;
         let is_idle = !(is_due || self.has_pending()?);
@@ -189,8 +194,9 @@ impl Project {
         self.run_workflows()
     }
 
-    /// Does the reactions that are left, unless a dispatcher is there to do them, or waits for the command that does;
-    /// adds to `done` what came of them.
+    /// Runs pending reactions, unless a dispatcher does, and adds their results to `done`.
+    ///
+    /// If another command runs them, it waits for that command.
     pub fn react_here(&self, done: &mut Done) -> Result<(), EngineError> {
         if self.reactions_left().is_none() && self.has_dispatcher()? {
             return Ok(());
@@ -198,13 +204,15 @@ impl Project {
         self.settle_reactions(done)
     }
 
-    /// Whether a dispatcher elsewhere was seen alive: its last sign of life is one that this machine
-    /// has not known for longer than [`SEAT_LEASE`].
+    /// Whether a dispatcher is alive on any machine.
+    ///
+    /// It is alive until this machine has seen no new heartbeat for [`SEAT_LEASE`].
     pub fn has_dispatcher(&self) -> Result<bool, EngineError> {
         Ok(matches!(self.seat_holder()?, SeatHolder::Dispatcher))
     }
 
-    /// Takes the dispatcher's seat for a command that runs hooks; none if it is taken.
+    /// Takes the leader lease for a command that runs hooks. Returns none if another process has
+    /// it.
     pub(crate) fn take_seat(&self) -> Result<Option<SeatHold>, EngineError> {
         let SeatHolder::Nobody(last) = self.seat_holder()? else { return Ok(None) };
         let mut seat = Seat::new(HeldResource::Dispatcher, format!("{COMMAND} {}", fresh_id()));
@@ -214,7 +222,7 @@ impl Project {
         }
     }
 
-    /// What has the dispatcher's seat, as far as this machine has seen.
+    /// Returns the holder of the dispatcher's leader lease, as far as this machine has seen.
     fn seat_holder(&self) -> Result<SeatHolder, EngineError> {
         if matches!(self.kept, kept::Kept::Here) {
             return Ok(SeatHolder::Nobody(None));
@@ -225,8 +233,9 @@ impl Project {
             let at = at.parse::<u64>().ok()?;
             (at <= now).then(|| (now - at, sign.to_owned()))
         });
-        // It is not asked for by every one of many short commands. A command leaves the seat as soon as its hooks
-        // have run, so that is asked each time.
+        // Short commands trust a recent observation, so that not each of them asks the store. A
+        // command releases the lease as soon as its hooks have run, so its lease is checked each
+        // time.
         let is_recent = |(age, sign): &(u64, String)| {
             *age < BEAT.as_millis() as u64 && !sign.starts_with(COMMAND)
         };
@@ -252,24 +261,26 @@ impl Project {
     }
 }
 
-/// What has the dispatcher's seat.
+/// The holder of the dispatcher's leader lease.
 #[derive(Debug)]
 enum SeatHolder {
-    /// Nothing that lives: the last heartbeat is that of a process that is gone, if there is one.
+    /// No live process. The record is the last heartbeat of a lost holder, if there was one.
     Nobody(Option<HeartbeatRecord>),
-    /// A process that stays.
+    /// A dispatcher process.
     Dispatcher,
     /// A command, while it runs hooks.
     Command,
 }
 
-/// It goes on while the machine sleeps.
+/// A clock that also advances while the machine sleeps.
 #[cfg(target_os = "linux")]
 const SINCE_START: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const SINCE_START: ClockId = ClockId::Monotonic;
 
-/// Milliseconds since the machine was started: the one clock that its processes share and nobody sets.
+/// Returns the milliseconds since the machine started.
+///
+/// All processes share this clock, and no user can set it.
 fn uptime_ms() -> u64 {
     let time = rustix::time::clock_gettime(SINCE_START);
     time.tv_sec.unsigned_abs() * 1_000 + time.tv_nsec.unsigned_abs() / 1_000_000

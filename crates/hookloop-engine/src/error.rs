@@ -54,17 +54,17 @@ impl From<LogError> for EngineError {
     }
 }
 
-/// Another program has taken the session on.
+/// The error that another process continues the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("another program has taken the session on")]
 pub struct Taken;
 
-/// A name that no worker of the fleet has or had.
+/// The error for a worker name that is unknown in the fleet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no worker `{name}`: {}", listed(known))]
 pub struct UnknownWorker {
     pub name: String,
-    /// Workers that the fleet knows, those that run first; at most 20.
+    /// Up to 20 workers that the fleet knows, running ones first.
     pub known: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ fn listed(known: &[String]) -> String {
     }
 }
 
-/// Why an actor is not a person.
+/// The reason why an actor is not a person.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotPerson {
     #[error("a hook or an agent of hookloop started this command")]
@@ -92,7 +92,7 @@ pub enum NotPerson {
     Service,
 }
 
-/// A decision that this actor may not take.
+/// The error for a decision that this actor may not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("only a person can {action}: {why}")]
 pub struct Unauthorized {

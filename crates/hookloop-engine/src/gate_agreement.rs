@@ -1,18 +1,19 @@
 //! The gates that a person agreed to, kept for each branch of a repository.
 //!
-//! - The agreement is kept outside of the repository, in the state directory of all projects. Its key is the
-//!   repository's common git directory and the project's path in it, so linked worktrees share one agreement.
-//! - Each branch has an entry of its own. A branch without one is held to the entry of the default branch
-//!   (`origin/HEAD`, else `main` or `master`), else to the entry that was written last.
-//! - The project's own state directory has a copy of the last entry. The copy is used outside of git, and wherever
-//!   the project is not in the repository that the copy was made in: neither deleting `.git` nor pointing it
-//!   elsewhere loses the agreement.
-//! - `hookloop hooks trust` and `init` write the agreement. A session that begins with the same or stronger gates
-//!   writes it, too: a gate that was in force once is part of it.
-//! - A project that was trusted before there was a ledger gets it from the definitions in `trust.json`.
+//! - The agreement is kept outside of the repository, in the state directory of all projects. Its
+//!   key is the repository's common git directory and the project's path in it, so linked worktrees
+//!   share one agreement.
+//! - Each branch has its own entry. A branch without one uses the entry of the default branch
+//!   (`origin/HEAD`, else `main` or `master`), else the newest entry.
+//! - The project's own state directory has a copy of the last entry. The copy counts outside of
+//!   git. It also counts if the project is in another repository than the copy. So deleting or
+//!   redirecting `.git` does not lose the agreement.
+//! - `hookloop hooks trust` and `init` write the agreement. A session that starts with the same or
+//!   stronger gates writes it, too: a gate that was in force once is part of it.
+//! - If a project has no ledger yet, its agreement comes from the definitions in `trust.json`.
 //!
-//! An agent that works in the repository does not meet these files. Nothing here keeps a process of the same user
-//! from writing to them.
+//! An agent that works in the repository does not come across these files. But a process of the
+//! same user can write them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -47,14 +48,14 @@ use crate::project::Project;
 
 const FILE: &str = "ledger.json";
 const LOCK: &str = "ledger.lock";
-/// Agreements of repositories, in the directory of all states.
+/// The directory of repository agreements, in the directory of all states.
 const REPOSITORIES: &str = "_repos";
-/// The entry of a checkout that is on no branch.
+/// The entry name of a checkout that is on no branch.
 const NO_BRANCH: &str = "(no branch)";
-/// Branches of one repository that have an entry. The entry that was written first goes first.
+/// Maximum branches of one repository with an entry. The oldest entry is removed first.
 const BRANCHES_MAX: usize = 1_000;
 const VERSION: u32 = 1;
-/// Agreements that are looked at for one of another project of a repository.
+/// Maximum agreements that are searched for other projects of a repository.
 const REPOSITORIES_MAX: usize = 10_000;
 
 /// The agreement about the gates of one project.
@@ -64,7 +65,7 @@ struct GateAgreement {
     repository: Option<RepositoryEntry>,
 }
 
-/// Where the agreement of a repository's branch is.
+/// The location of the agreement for a branch of a repository.
 #[derive(Debug)]
 struct RepositoryEntry {
     /// The common git directory.
@@ -77,7 +78,7 @@ struct RepositoryEntry {
 #[derive(Default, Serialize, Deserialize)]
 struct RepositoryLedger {
     version: u32,
-    /// The common git directory, by which projects of one repository are known.
+    /// The common git directory, which identifies projects of one repository.
     #[serde(default)]
     common: Option<PathBuf>,
     branches: BTreeMap<String, BranchLedger>,
@@ -89,27 +90,27 @@ struct BranchLedger {
     gates: GateLedger,
 }
 
-/// The copy in a project's own state.
+/// The copy of the agreement in a project's own state.
 #[derive(Serialize, Deserialize)]
 struct ProjectLedger {
     version: u32,
-    /// The common git directory that the project was in.
+    /// The common git directory of the project when the copy was made.
     repository: Option<PathBuf>,
     gates: GateLedger,
 }
 
-/// What a person is shown and agrees to with `hookloop hooks trust`.
+/// The hooks and gates that `hookloop hooks trust` shows, and to which a person agrees.
 #[derive(Debug)]
 pub struct HookConsent {
     pub trust: Trust,
     pub offer: HookOffer,
-    /// Every difference between the agreed gates and those of now.
+    /// Every difference between the agreed gates and the current ones.
     pub changes: Vec<GateChange>,
     agreement: GateAgreement,
 }
 
 impl HookConsent {
-    /// Looks at the project at `root`, whose state is at `state`.
+    /// Reads the hooks, trust and agreement of the project at `root`, whose state is at `state`.
     pub fn look(root: &Path, state: &Path, rules: &Rules) -> Result<HookConsent, TrustError> {
         let offer = HookOffer::look(root, rules)?;
         let trust = Trust::load(state)?;
@@ -119,8 +120,9 @@ impl HookConsent {
         Ok(HookConsent { trust, offer, changes, agreement })
     }
 
-    /// Agrees to the hooks and gates as they were seen, and to nothing else. The project's log has it first, with
-    /// whoever acts there.
+    /// Agrees to exactly the hooks and gates that were shown.
+    ///
+    /// The project's log records the decision and its actor first.
     pub fn agree(&mut self, log: &Project) -> Result<(), EngineError> {
         log.authorize(ControlledAction::TrustHooks)?;
         let gates = self.offer.gates.gates.iter().filter(|gate| !gate.is_users);
@@ -134,7 +136,7 @@ impl HookConsent {
         Ok(self.agreement.write(&self.offer.gates)?)
     }
 
-    /// Whether something would be different after [`HookConsent::agree`].
+    /// Whether [`HookConsent::agree`] would change anything.
     pub fn is_news(&self) -> bool {
         let is_new = |seen: &Seen| self.trust.standing(seen) != Standing::Trusted;
         self.offer.seen.iter().any(is_new)
@@ -143,7 +145,7 @@ impl HookConsent {
     }
 }
 
-/// Agrees to exactly this about agents, and to nothing else. The project's log has it first.
+/// Agrees to exactly these definitions of agents. The project's log records it first.
 pub fn agree_to_agents(
     log: &Project,
     trust: &mut Trust,
@@ -160,22 +162,22 @@ pub fn agree_to_agents(
 }
 
 impl GateAgreement {
-    /// The agreement for the project at `root`, whose state is at `state`.
+    /// Returns the agreement for the project at `root`, whose state is at `state`.
     fn find(root: &Path, state: &Path) -> GateAgreement {
         let repository = RepositoryEntry::find(root, state);
         GateAgreement { state: state.to_owned(), repository }
     }
 
-    /// The gates that were agreed to; none if nobody has agreed to any yet.
+    /// Returns the agreed gates, or none if no person has agreed to any yet.
     fn gates(&self, trust: &Trust, now: &GateLedger) -> Result<Option<GateLedger>, TrustError> {
         if let Some(agreed) = self.stored()?.or_else(|| from_definitions(trust.agreed(), now)) {
             return Ok(Some(agreed));
         }
-        // A project that appears beside one with gates is held to those until a person agrees to its own.
+        // A new project in a repository with gates uses those until a person agrees to its own.
         self.repository.as_ref().map_or(Ok(None), RepositoryEntry::gates_beside)
     }
 
-    /// The agreement that was written; none before there was one.
+    /// Returns the stored agreement, if there is one.
     fn stored(&self) -> Result<Option<GateLedger>, TrustError> {
         let copy: Option<ProjectLedger> = read(&self.state.join(FILE))?;
         if let Some(repository) = &self.repository {
@@ -189,7 +191,7 @@ impl GateAgreement {
         Ok(copy.map(|copy| copy.gates))
     }
 
-    /// Agrees to exactly these gates.
+    /// Stores an agreement to exactly these gates.
     fn write(&self, gates: &GateLedger) -> Result<(), TrustError> {
         let repository = self.repository.as_ref().map(|entry| entry.common.clone());
         if let Some(entry) = &self.repository {
@@ -202,7 +204,10 @@ impl GateAgreement {
 }
 
 impl RepositoryEntry {
-    /// None outside of git, and where git's files can't be read: the project's copy counts then.
+    /// Finds the entry of the current branch.
+    ///
+    /// Returns none outside of git and if git's files are unreadable. The project's copy counts
+    /// then.
     fn find(root: &Path, state: &Path) -> Option<RepositoryEntry> {
         let found = Found::look(root).ok()?;
         let mut key = found.common.as_os_str().as_encoded_bytes().to_vec();
@@ -223,7 +228,7 @@ impl RepositoryEntry {
         Ok(named.or_else(last).map(|entry| entry.gates.clone()))
     }
 
-    /// The gates that were agreed to last for another project of the repository, if it has any.
+    /// Returns the newest agreed gates of another project in the repository, if it has any.
     fn gates_beside(&self) -> Result<Option<GateLedger>, TrustError> {
         let Some(all) = self.directory.parent() else { return Ok(None) };
         let mut last: Option<BranchLedger> = None;
@@ -258,22 +263,22 @@ impl RepositoryEntry {
         store(&path, &ledger)
     }
 
-    /// Keeps other processes from writing until the file is dropped.
+    /// Locks out other writers until the returned file is dropped.
     fn lock(&self) -> Result<File, TrustError> {
         let path = self.directory.join(LOCK);
         lock_file(&path).map_err(|source| TrustError::Io { path, source })
     }
 }
 
-/// Returns how the project's gates are fewer or weaker than those that a person agreed to.
+/// Returns the gates that are missing or weaker than those that a person agreed to.
 ///
-/// A gate that a person switched off is not missed. Changes to what a gate runs are left to [`Trust`] where that
-/// agreed to the gate's content.
+/// A gate that a person disabled does not count. A changed command of a trusted gate does not count
+/// either: [`Trust`] has agreed to its content.
 pub fn weakened(project: &Project, runner: &Runner) -> Result<Vec<GateChange>, EngineError> {
     Ok(Examined::look(project, runner)?.map(|found| found.weakened).unwrap_or_default())
 }
 
-/// Returns the same in words, a line each, for people who look; what can't be told is one of the lines.
+/// Returns the lines of [`weakened`] for people. An error is one of the lines.
 pub fn weakened_lines(project: &Project) -> Vec<String> {
     let Some(runner) = project.runner() else { return Vec::new() };
     match weakened(project, runner) {
@@ -282,7 +287,7 @@ pub fn weakened_lines(project: &Project) -> Vec<String> {
     }
 }
 
-/// The same as [`weakened`]; without such a change, the gates of now become part of the agreement.
+/// Returns the result of [`weakened`], and stores the current gates if it is empty.
 pub(crate) fn check(project: &Project, runner: &Runner) -> Result<Vec<GateChange>, EngineError> {
     let Some(found) = Examined::look(project, runner)? else { return Ok(Vec::new()) };
     if found.weakened.is_empty() && found.is_to_be_written {
@@ -299,7 +304,8 @@ struct Examined {
 }
 
 impl Examined {
-    /// None where the repository's gates do not count, or somebody agreed to them for this run alone.
+    /// Compares the gates. Returns none if policy ignores repository gates, or if this run has a
+    /// one-time consent.
     fn look(project: &Project, runner: &Runner) -> Result<Option<Examined>, EngineError> {
         let rules = project.rules();
         let by_digest = runner.trust().by_digest();
@@ -321,7 +327,7 @@ impl Examined {
             let is_off = switches.iter().any(|(name, is_on)| *name == change.gate && !is_on);
             !is_off || change.scope != GateScope::default()
         });
-        // The agreement keeps a gate that is switched off, in case that it is switched on again.
+        // The agreement keeps a disabled gate, in case a person enables it again.
         let has_switched_off = weakened.len() < missed;
         let is_trusted = |name: &str| {
             let mut hooks = rules.hooks.list().iter().filter(|hook| hook.name == name).peekable();
@@ -335,7 +341,9 @@ impl Examined {
     }
 }
 
-/// The gates that a person agreed to before there was a ledger. What a definition does not say is as it is now.
+/// Derives the agreed gates from trusted definitions, for projects without a ledger.
+///
+/// Properties that a definition does not have are taken from the current gates.
 fn from_definitions(agreed: &[Definition], now: &GateLedger) -> Option<GateLedger> {
     let gates: Vec<GateRecord> =
         agreed.iter().filter_map(|definition| gate_of(definition, now)).collect();

@@ -1,7 +1,8 @@
 //! Problems that need a person, and the decisions about them.
 //!
-//! A decision names the problem by its key and is stored only while that problem stands, so of two people one
-//! decides. Only a person decides: [`hookloop_core::authority`] refuses every other actor.
+//! A decision names the problem by its key, and is stored only while that problem exists. So if two
+//! people decide, only the first decision counts. Only a person decides:
+//! [`hookloop_core::authority`] refuses every other actor.
 
 pub mod decision_record;
 
@@ -27,13 +28,13 @@ use crate::session::resume::{self, LimitChanges, ReopenAnswer};
 use crate::session::{StartError, control, lookup};
 use crate::work::{Origin, Work};
 
-/// Problems that are looked at when one is looked for.
+/// Problems that are searched for a key.
 const LOOKED_AT_MAX: usize = 10_000;
-/// Keys that an ambiguous one is answered with.
+/// Keys that an error about an ambiguous key lists.
 const CANDIDATES: usize = 5;
-/// Notes, and checks that fail, that are shown with a problem.
+/// Notes and failed checks that are shown with a problem.
 const SHOWN_MAX: usize = 10;
-/// The longest answer: what a note may have.
+/// Maximum length of an answer, as of a note.
 pub(crate) const ANSWER_MAX_BYTES: usize = hookloop_core::remark::NOTE_MAX_BYTES;
 
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +45,7 @@ pub enum InboxError {
     NoSuchProblem(String),
     #[error("`{text}` could be {}", keys.join(", "))]
     Ambiguous { text: String, keys: Vec<String> },
-    /// It can't be decided like that; this can be typed instead.
+    /// The problem cannot be decided like that. `instead` is a command that works.
     #[error("{why}")]
     Unfit { why: String, instead: String },
     #[error(transparent)]
@@ -55,14 +56,14 @@ pub enum InboxError {
     Length(usize),
 }
 
-/// What is known about a problem.
+/// The facts about a problem, and the commands that decide it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
     pub title: String,
     pub details: Vec<String>,
-    /// The session that ran into it.
+    /// The session that reported the problem.
     pub session: Option<SessionId>,
-    /// What can be typed.
+    /// Commands that decide the problem.
     pub next: Vec<String>,
     /// The effect of each command in `next`, in the same order.
     pub effects: Vec<&'static str>,
@@ -86,12 +87,14 @@ const RETRY_EFFECT: &str = "the gates may fail as often again, and the next prom
 const ACCEPT_EFFECT: &str = "the work is taken as it is, without proof";
 const QUIT_EFFECT: &str = "the session ends";
 
-/// What needs a human, the newest last.
+/// Lists the problems that need a person, the newest last.
 pub fn list(project: &Project, limit: usize) -> Result<Vec<Problem>, EngineError> {
     project.read(|view| view.problems(limit))
 }
 
-/// The problem that `text` names: its key, the start of it, or the start of the id of what has it.
+/// Finds the problem that `text` names.
+///
+/// `text` is a key, a prefix of a key, or a prefix of the id of the task or session.
 pub fn find(project: &Project, text: &str) -> Result<Problem, InboxError> {
     if let Ok(key) = text.parse::<ProblemKey>() {
         let known = project.read(|view| view.problem_of(&key.about))?;
@@ -105,7 +108,7 @@ pub fn find(project: &Project, text: &str) -> Result<Problem, InboxError> {
         key.starts_with(text) || id(&key).starts_with(text)
     };
     let mut found = list(project, LOOKED_AT_MAX)?;
-    // A whole id is not the start of another.
+    // An exact id takes precedence over ids that it is a prefix of.
     let is_exact = |problem: &Problem| {
         let about = problem.key.about.to_string();
         about == text || id(&about) == text
@@ -124,13 +127,13 @@ pub fn find(project: &Project, text: &str) -> Result<Problem, InboxError> {
     }
 }
 
-/// The problem, if nobody has dealt with it.
+/// Returns the problem if no person has decided or dismissed it.
 pub fn standing(project: &Project, key: &ProblemKey) -> Result<Option<Problem>, EngineError> {
     let found = project.read(|view| view.problem_of(&key.about))?;
     Ok(found.filter(|problem| problem.key == *key && !problem.is_dismissed))
 }
 
-/// What has the problem, and which, in a line.
+/// Returns the subject and the kind of a problem in one line.
 pub fn title(project: &Project, problem: &Problem) -> Result<String, EngineError> {
     let words = problem.kind.words();
     project.read(|view| {
@@ -148,7 +151,7 @@ pub fn title(project: &Project, problem: &Problem) -> Result<String, EngineError
     })
 }
 
-/// What was known about a problem when it was raised, and what can be done.
+/// Returns the facts when the problem was raised, and the commands that decide it.
 pub fn evidence(project: &Project, problem: &Problem) -> Result<Evidence, InboxError> {
     let key = &problem.key;
     let record = decision_record::read(project, problem)?;
@@ -188,7 +191,7 @@ pub fn evidence(project: &Project, problem: &Problem) -> Result<Evidence, InboxE
     Ok(Evidence { title, details, session, next, effects, record })
 }
 
-/// The commands that decide about a session.
+/// Returns the commands that decide about a session.
 fn session_choices(
     problem: &Problem,
     id: &SessionId,
@@ -215,7 +218,7 @@ fn session_choices(
     choices
 }
 
-/// Adds what is known about a task; answers whether it has something to approve.
+/// Adds the facts about a task, and returns whether it has a submission to approve.
 fn task_details(
     project: &Project,
     id: &TaskId,
@@ -242,7 +245,7 @@ fn task_details(
     Ok(delivery.standing().is_some())
 }
 
-/// Tells who works on it next, and lets that go on. Answers what there is to type after it.
+/// Passes an answer to the next agent, unblocks the work, and returns the next command to type.
 pub fn answer(project: &Project, key: &ProblemKey, text: &str) -> Result<Settled, InboxError> {
     project.authorize(ControlledAction::AnswerQuestion)?;
     if text.trim().is_empty() || text.len() > ANSWER_MAX_BYTES {
@@ -296,8 +299,10 @@ pub fn answer(project: &Project, key: &ProblemKey, text: &str) -> Result<Settled
     }
 }
 
-/// The command that continues the work after a blocked task was answered: the session that blocked the task, if it is
-/// over. A session that runs, and a worker, claim the task without a command.
+/// Returns the command that continues the work after a blocked task was answered.
+///
+/// That is `resume` of the session that blocked the task, if it is over. A running session and a
+/// worker claim the task without a command.
 fn next_for_task(project: &Project, problem: &Problem) -> Result<Option<String>, InboxError> {
     let usual = || Some("hookloop run --tasks --agent …".to_owned());
     let Some(id) = SessionId::of_actor(&problem.by) else { return Ok(usual()) };
@@ -316,7 +321,7 @@ fn next_for_task(project: &Project, problem: &Problem) -> Result<Option<String>,
     })
 }
 
-/// The blocked task that a session of tasks asked about; none if its answer is for the session itself.
+/// Returns the blocked task of a session's question, or none if the session itself asked.
 pub fn question_of_session(
     project: &Project,
     session: &SessionId,
@@ -338,8 +343,9 @@ pub fn question_of_session(
     }
 }
 
-/// Takes what is submitted as it is: reviewers are not asked again, and tests are. What a session asks about is
-/// taken without proof.
+/// Approves the submission of a task: reviewers are not asked again, but tests run.
+///
+/// If a session asked about failing gates, its work is accepted without proof.
 pub fn approve(project: &Project, key: &ProblemKey) -> Result<Settled, InboxError> {
     project.authorize(ControlledAction::ApproveWork)?;
     if of_key(project, key)?.kind == ProblemKind::SessionAsks {
@@ -364,7 +370,7 @@ pub fn approve(project: &Project, key: &ProblemKey) -> Result<Settled, InboxErro
     Ok(Settled { done, next: Some("hookloop merge".to_owned()) })
 }
 
-/// Tells a session that asks what to do.
+/// Passes a decision to a session that is waiting for one.
 pub fn settle(
     project: &Project,
     key: &ProblemKey,
@@ -380,7 +386,7 @@ pub fn settle(
     }
 }
 
-/// Leaves everything as it is, and nobody is told again.
+/// Dismisses a problem: nothing else changes, and no further notification is sent.
 pub fn dismiss(project: &Project, key: &ProblemKey) -> Result<(), InboxError> {
     project.authorize(ControlledAction::DismissItem)?;
     of_key(project, key)?;
@@ -393,11 +399,11 @@ pub fn dismiss(project: &Project, key: &ProblemKey) -> Result<(), InboxError> {
     Ok(())
 }
 
-/// What a decision came to.
+/// The result of a decision.
 #[derive(Clone, Debug)]
 pub struct Settled {
     pub done: Done,
-    /// What to type next.
+    /// The next command to type.
     pub next: Option<String>,
 }
 
@@ -415,7 +421,7 @@ fn check_standing(work: &Work<'_, '_, '_>, key: &ProblemKey) -> Result<(), Engin
     }
 }
 
-/// Gives commands about one task, all of them or none, if the problem still stands.
+/// Performs commands about one task, all or none, if the problem still exists.
 fn decide(project: &Project, key: &ProblemKey, commands: &[Command]) -> Result<Done, EngineError> {
     let origin = Origin::command(fresh_id(), project.actor());
     project.store.transact(|unit| -> Result<_, EngineError> {
@@ -430,7 +436,7 @@ fn decide(project: &Project, key: &ProblemKey, commands: &[Command]) -> Result<D
     })
 }
 
-/// Answers a session that asks what to do, with something for the next prompt.
+/// Stores the answer to a waiting session, with a text for its next prompt.
 fn store_answer(
     project: &Project,
     key: &ProblemKey,
@@ -451,7 +457,9 @@ fn store_answer(
     Ok(Settled { done: Done::default(), next: None })
 }
 
-/// A message for the next prompt of a session that rests. The problem is dealt with; the session is resumed by hand.
+/// Stores a message for the next prompt of a paused session, and dismisses the problem.
+///
+/// A person resumes the session.
 fn tell_paused(
     project: &Project,
     key: &ProblemKey,
@@ -469,7 +477,9 @@ fn tell_paused(
     })
 }
 
-/// On a subject of its own: what has the problem may be at work, and need not hear of it.
+/// Stages the dismissal on its own subject.
+///
+/// A session with the problem may be running, and need not see this event.
 fn stage_dismissal(
     work: &mut Work<'_, '_, '_>,
     origin: Origin,

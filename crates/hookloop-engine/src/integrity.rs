@@ -13,7 +13,7 @@ use crate::error::EngineError;
 use crate::project::Project;
 
 impl Project {
-    /// Makes the view again from a log of which acknowledged events are missing, and records that in the log.
+    /// Rebuilds the view from a log that lost acknowledged events, and records the loss in the log.
     pub fn rebuild_after_loss(
         &self,
         progress: &mut dyn FnMut(Seq),
@@ -31,12 +31,13 @@ impl Project {
         Ok(self.store.rebuild_after_loss(&record, progress)?)
     }
 
-    /// The foreign messages in the log that no person has accepted yet.
+    /// Returns the foreign messages in the log that no person has accepted yet.
     pub fn foreign_messages(&self) -> Result<Vec<QuarantineRow>, EngineError> {
         self.read(|view| view.quarantined())
     }
 
-    /// Records that a person knows of the foreign messages in the log; answers how many were new to them.
+    /// Records that a person accepts the foreign messages in the log, and returns the number of new
+    /// ones.
     pub fn accept_foreign(&self) -> Result<usize, EngineError> {
         self.authorize(ControlledAction::RebuildView)?;
         let (new, messages) =

@@ -23,43 +23,43 @@ use hookloop_store::store::{Store, StoreError};
 use crate::callers_above::owners_above;
 use crate::error::EngineError;
 
-/// What the process was started with.
+/// The environment and the files with which the process was started.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// The store that the user wants, whatever the repository says.
+    /// The store that the user chose. It takes precedence over the repository's.
     pub store: Option<StoreName>,
     /// The user's own configuration.
     pub user_file: Option<PathBuf>,
-    /// Files that may hold policies: what they say is above the user.
+    /// Policy files, which take precedence over the user.
     pub policies: Vec<PolicyFile>,
-    /// Where a worker cloned the project from.
+    /// The address from which a worker cloned the project.
     pub cloned_from: Option<String>,
-    /// The user's environment, of which hooks get what they may have.
+    /// The user's environment. Hooks get only the variables that they may have.
     pub environment: Vec<(OsString, OsString)>,
     /// The digest of the hooks that may run this time.
     pub trust: Option<String>,
-    /// The process stays, and many of its threads ask at once: over these connections.
+    /// The connections of a long-running process, which its threads share.
     pub stays: Option<NatsLinks>,
 }
 
 impl Surroundings {
-    /// Where a project was cloned from, if that is known.
+    /// Returns the address from which a project was cloned, if it is known.
     pub(crate) fn cloned_from<'s>(&'s self, user: &'s User, place: &Place) -> Option<&'s str> {
         self.cloned_from.as_deref().or_else(|| user.cloned_from(place))
     }
 
-    /// What the policies say.
+    /// Loads the policies.
     pub fn policies(&self) -> Result<Policies, ConfigError> {
         hookloop_config::policy_file::load(&self.policies)
     }
 
-    /// What the user's own file says, within what the policies allow.
+    /// Loads the user's configuration, restricted by the policies.
     pub fn user(&self) -> Result<User, ConfigError> {
         let policies = self.policies()?;
         Ok(self.own()?.under(policies))
     }
 
-    /// What the user's own file says, for who runs nothing.
+    /// Loads the user's configuration without policies, for callers that run nothing.
     pub(crate) fn own(&self) -> Result<User, ConfigError> {
         match &self.user_file {
             Some(path) => hookloop_config::user_file::load(path),
@@ -84,15 +84,17 @@ impl Surroundings {
     }
 }
 
-/// The directory of the server that `hookloop nats up` starts on a port, below the state directory of all projects.
+/// Returns the directory of the server that `hookloop nats up` starts on a port.
+///
+/// It is below the state directory of all projects.
 pub fn local_server(state_home: &Path, port: u16) -> PathBuf {
     state_home.join(format!("nats-{port}"))
 }
 
-/// The file in that directory with the token that lets one in.
+/// The file with the server's access token, in the server's directory.
 pub const TOKEN_FILE: &str = "token";
 
-/// The token of this user's own server, if `urls` name it.
+/// Returns the token of this user's own server, if `urls` name it.
 fn token_of_local_server(state_home: &Path, urls: &str) -> Option<NatsCredentials> {
     let address = urls.strip_prefix("nats://").filter(|one| !one.contains(','))?;
     let (host, port) = address.rsplit_once(':').unwrap_or((address, DEFAULT_PORT));
@@ -102,10 +104,10 @@ fn token_of_local_server(state_home: &Path, urls: &str) -> Option<NatsCredential
     (is_loopback && file.is_file()).then_some(NatsCredentials::Token(file))
 }
 
-/// The port of NATS servers for clients.
+/// The default client port of NATS servers.
 const DEFAULT_PORT: &str = "4222";
 
-/// Where an open project's log is.
+/// The location of an open project's log.
 #[derive(Clone, Debug)]
 pub enum Kept {
     /// In a file on this machine, or in memory.
@@ -117,25 +119,26 @@ pub enum Kept {
     },
 }
 
-/// Whether a log that has lost events is opened.
+/// Whether a log that lost events is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterLoss {
     Refuse,
-    /// To find out what is left. A file that is missing or empty is not made again.
+    /// Opens the log to report the rest. A missing or empty file is not created again.
     Check,
-    /// To go on with what is left: a person accepts the loss.
+    /// Opens the log to continue with the rest, because a person accepts the loss.
     Accept,
 }
 
-/// The loss of a log in a file that is missing or empty, although something remembers that it had events: the record
-/// beside it, or the sessions of the project.
+/// Returns the loss of a log whose file is missing or empty although it had events.
+///
+/// The record beside the file, or the project's sessions, prove that it had events.
 pub fn loss_of_emptied_log(place: &Place) -> Option<LogLoss> {
     let path = place.database();
     if let Some(loss) = loss_of_emptied(&path) {
         return Some(loss);
     }
     let has_sessions = is_file_empty(&path) && place.has_sessions() && !place.has_remote_view();
-    // Another process may have made the file since the first look.
+    // Another process may have created the file since the first check.
     let is_lost = has_sessions && is_file_empty(&path);
     is_lost.then_some(LogLoss { path, found: None, acknowledged: None })
 }
@@ -150,7 +153,7 @@ fn open_file(place: &Place, after_loss: AfterLoss) -> Result<Store, StoreError> 
     }
 }
 
-/// Opens the log of a fleet beside that of a project of it.
+/// Opens the log of the fleet beside the log of one of its projects.
 pub fn open_fleet(
     beside: &Kept,
     place: &Place,
@@ -162,7 +165,7 @@ pub fn open_fleet(
     let Kept::Nats { urls, .. } = beside else {
         return Ok(open_file(place, after_loss)?);
     };
-    // Who has opened the project has agreed to where it is kept.
+    // The user opened the project, and so agreed to its store.
     let access = surroundings.access(user, place, urls, NamedBy::User)?;
     let name = ProjectName::of_fleet();
     let OpenedLog { store, lost, .. } = jetstream::open(&access, &name, &place.view())?;
@@ -202,7 +205,7 @@ pub(crate) fn open_store(
     }
 }
 
-/// A digest of what names the log of a project with these settings. Its parts may hold passwords.
+/// Returns a digest of the name of a project's log. The name itself may contain passwords.
 pub fn log_digest(settings: &Settings, surroundings: &Surroundings) -> String {
     let name = match surroundings.store.as_ref().unwrap_or(&settings.store) {
         StoreName::Nats(urls) => {
@@ -214,7 +217,7 @@ pub fn log_digest(settings: &Settings, surroundings: &Surroundings) -> String {
     short_sha256_hex(name, 8)
 }
 
-/// Refuses a log of a project whose hook or agent started this program, if it is not the log that they have.
+/// Returns an error if this process would open another log than the hook or agent above it.
 fn check_log_above(
     place: &Place,
     settings: &Settings,
@@ -230,7 +233,7 @@ fn check_log_above(
                 None
             }
         } else {
-            // A worktree that is not known as one of the project's.
+            // The directory is an unknown worktree of the project.
             real(&place.root).starts_with(real(&owner.state)).then_some("the state directory")
         };
         if let Some(what) = what {
@@ -240,7 +243,7 @@ fn check_log_above(
     Ok(())
 }
 
-/// A path without symbolic links, as far as it exists.
+/// Resolves symbolic links, or returns the path unchanged if it does not exist.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -21,7 +21,7 @@ use crate::session::prompt;
 use crate::session::real::{Real, Surroundings};
 use crate::session::stop_switch::{Rest, Stop, StopWatch};
 
-/// Why a session could not be performed to its end.
+/// The reason why a session could not be performed to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum PerformError {
     #[error(transparent)]
@@ -36,34 +36,34 @@ pub enum PerformError {
     Nowhere,
 }
 
-/// Who watches a session, and what can end it or hold it up.
+/// The observer of a session, and the signals that stop or pause it.
 #[derive(Debug)]
 pub struct Attendance<'a, O> {
     pub onlooker: O,
     pub stop: Stop,
     pub rest: Rest,
-    /// The project's file, which must not change unseen.
+    /// The project's configuration file, which is watched for changes.
     pub config: &'a Path,
 }
 
-/// Performs a session until it ends or rests.
+/// Performs a session until it ends or pauses.
 pub fn perform<O: Onlooker>(
     project: &Project,
     opened: &Opened,
     around: Attendance<'_, O>,
 ) -> Result<Session, PerformError> {
-    // What others say to the session is seen when they say it.
+    // Messages to the session are seen when they are sent.
     project.store().go_live().map_err(EngineError::from)?;
     let runner = project.runner().ok_or(PerformError::Nowhere)?;
     let runner = &runner.held_to(opened.frozen.clone());
     let rules = project.rules();
     let crew = match opened.is_ending {
-        // Nobody is asked any more: it need not be there.
+        // An ending session runs no agent, so the agent need not be installed.
         true => Crew::nobody(rules, &opened.plan),
         false => Crew::new(rules, &opened.plan),
     };
     let hooks = match opened.plan.work {
-        // Nothing of the project's runs for a review, not even when its program died.
+        // Reviews run no hooks of the project, not even when they are resumed after a crash.
         SessionWork::Review(_) => HookRegistry::default(),
         _ => project.hooks()?,
     };
@@ -74,7 +74,7 @@ pub fn perform<O: Onlooker>(
         runner,
         directory: opened.directory.clone(),
         template: match opened.is_ending {
-            // Nobody is told anything any more.
+            // An ending session sends no prompt.
             true => String::new(),
             false => template(project, runner)?,
         },
@@ -85,7 +85,7 @@ pub fn perform<O: Onlooker>(
         duration_ms: opened.plan.limits.duration_ms,
         rest,
     };
-    // Until it is over here: then the rest of it is shown.
+    // The watch exports traces until the session is over here. Then it exports the rest.
     let is_shown =
         |_: &&SessionTraces| opened.plan.trace_parent.is_none_or(|parent| parent.is_sampled);
     let traces = project.traces.as_ref().filter(is_shown);
@@ -99,7 +99,7 @@ pub fn perform<O: Onlooker>(
     let mut driver = driver.ok_or_else(no_session)?.after(opened.active_ms);
     driver.run()?;
     let mut session = driver.session().clone();
-    // The log has it up to the last turn; gates and the end took some, too.
+    // The log has the time up to the last turn. Gates and the end took some, too.
     session.active_ms = driver.active_ms();
     if session.is_over() {
         opened.tidy();
@@ -107,7 +107,7 @@ pub fn perform<O: Onlooker>(
     Ok(session)
 }
 
-/// The template for prompts: the project's, else ours.
+/// Returns the project's prompt template, or the built-in one.
 pub fn template(project: &Project, runner: &Runner) -> Result<String, PerformError> {
     let Some(path) = &project.rules().session.prompt else {
         return Ok(prompt::TEMPLATE.to_owned());

@@ -1,10 +1,11 @@
 //! Detects silent holders by observation.
 //!
-//! A lease is over if nothing changed between two looks that are a whole lease apart by this process's own clock.
-//! Clocks of other machines are never read. The first look proves nothing.
+//! A lease is over if nothing changed between two observations that are a whole lease apart by this
+//! process's own clock. Clocks of other machines are never read. The first observation proves
+//! nothing.
 //!
-//! A look takes time, and this process may be stopped in the middle of it. So silence lasts from the end of the
-//! first look to the beginning of the last.
+//! An observation takes time, and this process may be suspended in the middle of it. So silence
+//! lasts from the end of the first observation to the beginning of the last.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -20,61 +21,64 @@ use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 use crate::error::EngineError;
 use crate::project::Project;
 
-/// Claims of a task after which one that ends in silence is for a human: what kills everybody who takes it would be
-/// taken for ever.
+/// Number of claims after which an expired claim blocks the task for a person.
+///
+/// Otherwise a task that crashes every worker would be claimed forever.
 pub(crate) const CLAIMS_MAX: u64 = 20;
 
-/// A process that swept last so long ago was not there meanwhile: what it saw before then is forgotten.
+/// Longest pause between two sweeps. After a longer one, this process discards its observations.
 const GAP_MAX: Duration = Duration::from_secs(20);
-/// Looks at a claim in one lease: each is a question to the servers, for every task that is in somebody's hands. What
-/// this adds to the time until a silent holder is found out is one of them.
+/// Observations of a claim per lease.
+///
+/// Each one is a request to the servers for every claimed task. One interval adds to the time until
+/// an expired claim is detected.
 const LOOKS_PER_LEASE: u32 = 10;
 
-/// What shows life: any difference from what was seen before.
+/// The epoch and last heartbeat of a holder. Any difference shows that the holder is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sign {
     pub epoch: u64,
     pub beat: Option<HeartbeatRecord>,
 }
 
-/// What a look found.
+/// The result of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// Nothing was known before.
+    /// The holder was not observed before.
     First,
-    /// A sign of life since the last look.
+    /// A heartbeat arrived since the last observation.
     Alive,
-    /// The same as for so long.
+    /// No heartbeat arrived for this time.
     Silent(Duration),
 }
 
 impl Sight {
-    /// Whether it was silent for a whole lease.
+    /// Whether the holder was silent for a whole lease.
     pub fn is_over(self, lease: Duration) -> bool {
         matches!(self, Sight::Silent(silence) if silence >= lease)
     }
 }
 
-/// What was seen of somebody.
+/// The observations of one holder.
 #[derive(Debug)]
 struct Seen {
     sign: Sign,
-    /// When it was seen first.
+    /// The end of the first observation of this sign.
     since: Instant,
-    /// When that was looked at last.
+    /// The start of the last observation.
     looked: Instant,
 }
 
-/// What this process has seen of those who hold something.
+/// The observations that this process made of holders of claims and leases.
 #[derive(Debug, Default)]
 pub struct Watch {
     seen: HashMap<HeldResource, Seen>,
-    /// When this process was last there to look.
+    /// The time of this process's last sweep.
     swept: Option<Instant>,
 }
 
 impl Watch {
-    /// What a look found that was begun at `asked`.
+    /// Compares `sign` with the last observation. The request for `sign` started at `asked`.
     pub fn look(&mut self, held: &HeldResource, sign: Sign, asked: Instant) -> Sight {
         self.look_until(held, sign, asked, Instant::now())
     }
@@ -98,8 +102,9 @@ impl Watch {
         sight
     }
 
-    /// Whether a look can tell anything new of a claim: it is another one than before, a part of its lease has passed,
-    /// or all of it.
+    /// Whether to observe a claim again.
+    ///
+    /// That is the case for a new claim, after a part of its lease, and after its whole lease.
     fn is_due(&self, held: &HeldResource, claim: &Claim, now: Instant) -> bool {
         let lease = Duration::from_millis(claim.lease_ms);
         let known = self.seen.get(held).filter(|seen| seen.sign.epoch == claim.epoch);
@@ -110,7 +115,8 @@ impl Watch {
         })
     }
 
-    /// This process is here to look. If it was stopped meanwhile, all that it knows is too old to go by.
+    /// Starts a sweep. If this process was suspended since the last one, it discards its
+    /// observations.
     fn attend(&mut self, now: Instant) {
         let was_away = |swept: Instant| now.saturating_duration_since(swept) > GAP_MAX;
         if self.swept.replace(now).is_some_and(was_away) {
@@ -118,13 +124,13 @@ impl Watch {
         }
     }
 
-    /// Forgets what is not held any more.
+    /// Discards the observations of resources that are no longer claimed.
     pub fn keep(&mut self, mut is_held: impl FnMut(&HeldResource) -> bool) {
         self.seen.retain(|held, _| is_held(held));
     }
 }
 
-/// A claim, and what was seen of its holder.
+/// A claim, and the observation of its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
     pub claim: Claim,
@@ -145,7 +151,7 @@ pub struct Expired {
 }
 
 impl Project {
-    /// Shows that the holder of claim `epoch` is alive; refused if that claim is over.
+    /// Sends a heartbeat for the claim `epoch`. Returns an error if the claim is over.
     pub fn heartbeat(&self, id: &TaskId, epoch: u64) -> Result<(), EngineError> {
         let task = self.task(id)?;
         check_fence(&task, Fence::Epoch(epoch), "heartbeat")?;
@@ -153,7 +159,7 @@ impl Project {
         Ok(self.store.beat(&HeldResource::Task(id.clone()), &agent, epoch)?)
     }
 
-    /// Looks at the holder of a claimed task.
+    /// Observes the holder of a claimed task.
     pub fn look_at(&self, id: &TaskId, watch: &mut Watch) -> Result<Sighting, EngineError> {
         match self.task(id)?.claim {
             Some(claim) => self.sighting(id, claim, watch),
@@ -161,8 +167,9 @@ impl Project {
         }
     }
 
-    /// One sweep: makes those claimed tasks ready again whose holders `watch` has seen silent for
-    /// their lease. Another process may do the same; each claim is ended once.
+    /// Ends the claims whose holders `watch` has seen silent for their lease.
+    ///
+    /// Several processes may sweep at the same time, but each claim is ended once.
     pub fn expire_silent(&self, watch: &mut Watch) -> Result<Vec<Expired>, EngineError> {
         watch.attend(Instant::now());
         let rows = self.read(|view| view.claimed())?;
@@ -184,7 +191,7 @@ impl Project {
             let claim = sighting.claim;
             let fence = Fence::Epoch(claim.epoch);
             let command = match claim.epoch % CLAIMS_MAX {
-                // Whatever becomes of those who take it, it is the task.
+                // The task itself seems to crash its workers.
                 0 => {
                     let reason = format!(
                         "{} was silent for its lease, as the last of {} who had it",
@@ -200,7 +207,7 @@ impl Project {
             };
             match self.carry_out(&command) {
                 Ok(_) => expired.push(Expired { id, claim }),
-                // Its holder was done, or someone else was first.
+                // The holder finished, or another process ended the claim first.
                 Err(EngineError::Refused(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -236,7 +243,7 @@ mod tests {
         Some(HeartbeatRecord { holder: "a".into(), epoch: 1, count })
     }
 
-    /// Looks at so many seconds after the start; answers what each look found.
+    /// Observes at the given seconds after the start, and compares each result.
     fn check(looks: &[(u64, u64, Option<HeartbeatRecord>, Sight)]) {
         let (start, mut watch) = (Instant::now(), Watch::default());
         for (second, epoch, beat, expected) in looks {
@@ -332,7 +339,7 @@ mod tests {
         assert_eq!(sight, Sight::First);
     }
 
-    /// Who is stopped while it looks has an old answer in its hands, and a new time.
+    /// A process that is suspended during an observation has an old answer and a new time.
     #[test]
     fn a_look_that_took_long_is_not_silence() {
         let (start, mut watch) = (Instant::now(), Watch::default());

@@ -19,13 +19,14 @@
 //! - [`gate_agreement`]: the trusted gates of each branch
 //! - `integrity`: decisions of a person about a damaged log
 //! - `session_history`, [`session_record`]: a session's events, and its timeline
-//! - [`delivery_context`], `protected_files`: repository and forge of a project, and the files of its gates
+//! - [`delivery_context`], `protected_files`: repository and forge of a project, and the files of
+//!   its gates
 //! - [`dispatcher`]: one dispatcher at a time among many machines
 //! - [`reactions`]: the right of one process to run the hooks of due events
 //! - [`session`]: the loop: turns, gates, receipts, submissions
 //! - [`delivery`]: delivery steps, reviews and the merge train
 //! - [`inbox`]: problems that need a person, and their decisions
-//! - [`dispatch`]: reactions and workflows that were left for later
+//! - [`dispatch`]: deferred reactions and workflows
 //! - [`guest`]: external sessions: agents that hookloop did not start
 //! - [`launch`]: a session with everything around it, to its end
 //!
@@ -64,7 +65,7 @@ mod spread;
 pub mod user_database;
 pub mod work;
 
-/// What callers of the engine see of the layers below it.
+/// The types of lower crates that callers of the engine use.
 pub mod store {
     pub use hookloop_core::refusal::Refusal;
     pub use hookloop_store::jetstream::{

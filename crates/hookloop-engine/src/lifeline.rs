@@ -1,7 +1,7 @@
-//! Heartbeats for the tasks that this process holds.
+//! Heartbeats for the tasks that this process has claimed.
 //!
-//! One thread sends all of them. It does nothing else and waits for no other thread, so that a busy machine does
-//! not look dead: see [`start`].
+//! One thread sends all of them. It does nothing else and waits for no other thread, so that a busy
+//! machine does not look dead: see [`start`].
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
@@ -11,12 +11,12 @@ use hookloop_core::id::TaskId;
 
 use crate::project::Project;
 
-/// Signs of life in one lease: all but one may be lost.
+/// Heartbeats per lease. All but one may be lost.
 const PER_LEASE: u32 = 5;
-/// The shortest time between two, and after one that did not get there.
+/// Minimum time between two heartbeats, and the pause after a failed one.
 const SHORTEST: Duration = Duration::from_millis(250);
 const AGAIN: Duration = Duration::from_secs(1);
-/// With nothing to do.
+/// Longest sleep of the thread.
 const IDLE: Duration = Duration::from_secs(60);
 
 static LIFELINE: OnceLock<Lifeline> = OnceLock::new();
@@ -34,9 +34,9 @@ struct Shown {
     epoch: u64,
     every: Duration,
     next: Instant,
-    /// Nobody stops it; it ends by itself.
+    /// The time at which the heartbeats end by themselves, if they do.
     until: Option<Instant>,
-    /// Its [`Beats`] have the others.
+    /// Shared with the [`Beats`] of the claim. The heartbeats end when all of them are dropped.
     alive: Arc<()>,
 }
 
@@ -46,14 +46,16 @@ impl Shown {
     }
 }
 
-/// A task for which signs of life are shown, for as long as this is there.
+/// Heartbeats for a claimed task. They are sent until this is dropped.
 #[derive(Debug)]
 pub struct Beats {
     _alive: Arc<()>,
 }
 
-/// Starts the thread, if it does not run. It has the priority of the thread that calls this: who is about to make
-/// itself less urgent calls it before.
+/// Starts the heartbeat thread, if it does not run yet.
+///
+/// The thread inherits the priority of its caller. A process that lowers its own priority must call
+/// this first.
 pub fn start() {
     lifeline();
 }
@@ -63,14 +65,14 @@ fn lifeline() -> &'static Lifeline {
         let shown: Arc<Mutex<Vec<Shown>>> = Arc::default();
         let of_thread = Arc::clone(&shown);
         let thread = std::thread::Builder::new().name("lifeline".to_owned());
-        // Without a thread a claim ends when its lease does, and the log knows.
+        // Without the thread, claims expire after their lease, and the log records that.
         let thread = thread.spawn(move || show(&of_thread)).ok();
         Lifeline { shown, thread: thread.map(|handle| handle.thread().clone()) }
     })
 }
 
 impl Beats {
-    /// Shows life for a claim, until this is dropped, or for `longest`.
+    /// Sends heartbeats for a claim until this is dropped, or for `longest`.
     pub fn start(
         project: &Project,
         task: &TaskId,
@@ -79,7 +81,7 @@ impl Beats {
     ) -> Beats {
         let lifeline = lifeline();
         let mut all = lifeline.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        // Who has a claim shows life for it once, however many in this process see to that.
+        // A claim has one series of heartbeats, however many parts of this process need it.
         let same = all.iter().find(|one| one.until.is_none() && one.is_of(project, task, epoch));
         if let (Some(same), None) = (same, longest) {
             return Beats { _alive: Arc::clone(&same.alive) };
@@ -120,7 +122,7 @@ fn show(all: &Mutex<Vec<Shown>>) {
             .collect()
         };
         for one in due {
-            // Who has lost the task is told when it is written to.
+            // A process that lost its claim gets an error when it changes the task.
             if one.project.heartbeat(&one.task, one.epoch).is_err() {
                 let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
                 let is_same = |other: &&mut Shown| other.is_of(&one.project, &one.task, one.epoch);

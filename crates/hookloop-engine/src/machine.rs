@@ -2,7 +2,7 @@
 
 use hookloop_core::digest::hex;
 
-/// What this machine is called.
+/// Returns the name of this machine.
 pub fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

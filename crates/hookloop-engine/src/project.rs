@@ -1,4 +1,4 @@
-//! The one door for commands: decide, store, react.
+//! The single entry for commands: decide, store, react.
 
 use std::sync::Arc;
 
@@ -92,15 +92,15 @@ pub struct Project {
     pub(crate) spread: Spread,
     pub(crate) sought: Sought,
     pub(crate) kept: Kept,
-    /// What runs hooks; none where there is no directory to run them in.
+    /// The runner of hooks. None if there is no project directory to run them in.
     pub(crate) runner: Option<Arc<Runner>>,
-    /// What people call it.
+    /// The display name of the project.
     pub(crate) name: String,
-    /// What the sessions of a worker answer for beside the project.
+    /// The fleet ledger, if a worker runs the project's sessions.
     pub(crate) books: Option<Arc<dyn FleetBudget>>,
-    /// Who is shown what its sessions do.
+    /// The collector of the traces of the project's sessions.
     pub(crate) traces: Option<SessionTraces>,
-    /// The hook's run that this program's commands follow from.
+    /// The hook run that caused the commands of this process, if one did.
     pub(crate) cause: Option<EventCause>,
 }
 
@@ -129,7 +129,7 @@ impl Project {
         Ok(Project { kept, runner, name, cause, ..Project::new(store, rules, caller) })
     }
 
-    /// The same project under what its files say now: its log stays open.
+    /// Returns this project with its current configuration. Its log stays open.
     pub fn renewed(
         &self,
         place: &Place,
@@ -144,7 +144,7 @@ impl Project {
         Ok(Project { rules, runner: Some(Arc::new(runner)), ..self.clone() })
     }
 
-    /// What would run the hooks of a project with these settings.
+    /// Creates the runner of hooks for a project with these settings.
     pub fn runner_at(
         place: &Place,
         settings: &Settings,
@@ -172,7 +172,7 @@ impl Project {
         Ok(Runner::new(exec, trust))
     }
 
-    /// Opens the project's log alone, whatever its hooks are: to check and to mend it.
+    /// Opens only the project's log, without its hooks, to check and repair it.
     pub fn open_log(
         place: &Place,
         caller: impl Into<Caller>,
@@ -185,12 +185,12 @@ impl Project {
         Ok(Project { kept, ..Project::new(store, Rules::default(), caller) })
     }
 
-    /// The same project, in which the same kind of actor has another name.
+    /// Returns this project for an actor of the same kind with another name.
     pub(crate) fn acting_as(&self, actor: &str) -> Project {
         Project { caller: self.caller.named(actor), ..self.clone() }
     }
 
-    /// The same project for another actor.
+    /// Returns this project for another actor.
     #[must_use]
     pub fn for_caller(&self, caller: impl Into<Caller>) -> Project {
         Project { caller: caller.into(), ..self.clone() }
@@ -218,25 +218,25 @@ impl Project {
         self.books.as_ref()
     }
 
-    /// The same project, whose sessions are in the books of a fleet.
+    /// Returns this project with a fleet ledger that records its sessions.
     #[must_use]
     pub fn with_books(self, books: Arc<dyn FleetBudget>) -> Project {
         Project { books: Some(books), ..self }
     }
 
-    /// The same project, whose sessions are shown to a collector as they go.
+    /// Returns this project with a collector of its sessions' traces.
     #[must_use]
     pub fn traced(self, traces: SessionTraces) -> Project {
         Project { traces: Some(traces), ..self }
     }
 
-    /// The same project, whose sessions are shown to no collector.
+    /// Returns this project without a collector of traces.
     #[must_use]
     pub fn untraced(self) -> Project {
         Project { traces: None, ..self }
     }
 
-    /// Where the log is.
+    /// Returns the location of the log.
     pub fn kept(&self) -> &Kept {
         &self.kept
     }
@@ -251,15 +251,19 @@ impl Project {
         })
     }
 
-    /// Does what `command` asks, or says why not. When this returns, it is on disk, and so are the
-    /// reactions to it, except those that were left for [`Project::dispatch`].
+    /// Performs `command` for the actor, or returns why it cannot.
+    ///
+    /// When this returns, the command is on disk. So are its reactions, except those that
+    /// [`Project::dispatch`] runs later.
     pub fn execute(&self, command: &Command) -> Result<Done, EngineError> {
         self.check(command)?;
         self.carry_out(command)
     }
 
-    /// Does what hookloop itself has decided: what gates proved, a merge that was made, a lease that expired. No
-    /// front end gets here with a command of an actor's.
+    /// Performs a command that hookloop itself decided, without a check of the actor.
+    ///
+    /// Examples are the result of gates, a finished merge and an expired lease. Front ends never
+    /// pass an actor's command here.
     pub fn carry_out(&self, command: &Command) -> Result<Done, EngineError> {
         let origin = self.origin()?;
         let mut part = 0;
@@ -282,12 +286,13 @@ impl Project {
         }
     }
 
-    /// Whether the actor of this project may take a decision. It is asked before anything is looked for.
+    /// Returns an error if the actor may not take this action. Callers check this before anything
+    /// else.
     pub fn authorize(&self, action: ControlledAction) -> Result<(), EngineError> {
         Ok(self.caller.identity().check(action)?)
     }
 
-    /// The actor, as the log names it.
+    /// Returns the actor's name in the log.
     pub fn actor(&self) -> &str {
         self.caller.name()
     }
@@ -310,7 +315,9 @@ impl Project {
         }
     }
 
-    /// The claim of a session is the loop's: an agent that has read its epoch does not hold it.
+    /// Refuses changes of a session's claim by an agent.
+    ///
+    /// The claim belongs to the loop. An agent that has read its epoch does not hold the claim.
     fn check_session_claim(&self, command: &Command) -> Result<(), EngineError> {
         let (Command::ReleaseTask { id, fence: Fence::Epoch(_), .. }
         | Command::SubmitTask { id, fence: Fence::Epoch(_), .. }
@@ -333,12 +340,12 @@ impl Project {
         }
     }
 
-    /// An id for a new task.
+    /// Returns an id for a new task.
     pub fn new_task_id(&self) -> TaskId {
         TaskId::generate(fresh_id())
     }
 
-    /// Answers a question from one snapshot of the view, as it is now.
+    /// Reads from one current snapshot of the view.
     pub fn read<T>(
         &self,
         question: impl FnOnce(View<'_>) -> Result<T, LogError>,
@@ -346,18 +353,18 @@ impl Project {
         self.store.read(|view| question(view.at(now())).map_err(EngineError::from))
     }
 
-    /// Ends the use of the project by a process that is about to end.
+    /// Releases the project in a process that is about to end.
     pub fn leave(self) {
         self.store.leave();
     }
 
-    /// The hooks as they are now.
+    /// Returns the current hooks, with those that a person enabled or disabled.
     pub fn hooks(&self) -> Result<HookRegistry, EngineError> {
         let switches = self.read(|view| view.hook_switches())?;
         Ok(self.rules.switched(&switches).into_owned())
     }
 
-    /// What people call it: its name, else that of its directory.
+    /// Returns the display name: the project's name, else the name of its directory.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -375,10 +382,10 @@ impl Project {
     }
 }
 
-/// Events of a project that are looked at for the last agreement to its hooks.
+/// Maximum events of a project that are searched for the last agreement to its hooks.
 const TRUST_LOOKED_AT: usize = 1_000;
 
-/// The runner, where the last agreement in the log to these very hooks and gates is by a user that a policy names.
+/// Applies an agreement in the log to exactly these hooks, if a policy trusts its actor.
 fn with_logged_trust(
     runner: Runner,
     store: &Store,
@@ -404,7 +411,7 @@ fn with_logged_trust(
     }
 }
 
-/// The rules with the hooks named whose declared actions need a person's word and do not have it.
+/// Returns the rules with the untrusted hooks whose declared actions need the trust of a person.
 fn with_untrusted_actions(rules: Rules, runner: Option<&Runner>) -> Rules {
     let is_declared = |hook: &&Hook| matches!(hook.handler, HookHandler::Declared(_));
     let is_untrusted = |hook: &&Hook| runner.is_some_and(|runner| !runner.standing(hook).may_run());

@@ -1,7 +1,7 @@
 //! Files that decide whether work is done: `hookloop.yaml`, and the scripts that gates run.
 //!
-//! Work that changes one of them is not merged before a person has approved that very commit. Its own gates are no
-//! proof: they were what it changed.
+//! Work that changes one of them is not merged before a person has approved exactly that commit.
+//! Its own gates are no proof, because the work changed them.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,11 @@ use hookloop_hooks::trust::Definition;
 
 use crate::delivery_context::Workshop;
 
-/// Files that a reason names; others are counted.
+/// Maximum files that a reason names. The others are counted.
 const NAMED_MAX: usize = 10;
 
-/// Returns why a person has to agree before `head` is merged; none if it leaves the gates' files as they are.
+/// Returns why a person has to approve `head` before a merge, or none if it changes no protected
+/// file.
 pub(crate) fn why_consent(
     runner: &Runner,
     hooks: &HookRegistry,
@@ -29,7 +30,7 @@ pub(crate) fn why_consent(
     let base = shop.repo.newest_base()?;
     let changed = shop.repo.paths_changed_by(&base, head)?;
     let protected = files(runner, hooks);
-    // A configuration in another directory makes a project of its own there.
+    // A configuration in another directory would create another project there.
     let is_configuration = |path: &str| path.rsplit('/').next() == Some(FILE_NAME);
     let is_protected = |path: &String| protected.contains(path) || is_configuration(path);
     let touched: Vec<String> = changed.into_iter().filter(is_protected).collect();
@@ -42,7 +43,7 @@ pub(crate) fn why_consent(
     )))
 }
 
-/// The protected files, from the project's directory.
+/// Returns the protected files, relative to the project's directory.
 fn files(runner: &Runner, hooks: &HookRegistry) -> BTreeSet<String> {
     let is_gate = |hook: &&Hook| hook.points.iter().any(|point| point.kind() == PointKind::Gate);
     let gates = hooks.list().iter().filter(is_gate);

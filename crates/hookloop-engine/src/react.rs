@@ -21,42 +21,43 @@ use serde_json::{Value, json};
 use crate::error::EngineError;
 use crate::work::{Origin, Work};
 
-/// Dependents that are released in the batch of the completion itself.
+/// Maximum dependents that are released in the batch of the completion itself.
 pub(crate) const INLINE_DEPENDENTS: usize = 200;
-/// Events that a batch keeps free for what is always recorded: errors, cuts, the cursor.
+/// Events that a batch keeps free for mandatory records: errors, cascade limits, the cursor.
 const RESERVE: usize = 128;
-/// The longest error text, and the longest data of a `log` action, that is stored.
+/// Maximum lengths of a stored error text and of the data of a `log` action.
 const ERROR_MAX: usize = 2_000;
 const LOG_DATA_MAX: usize = 64 * 1024;
 const LOG_TYPE_MAX: usize = 64;
-/// Events that a batch keeps free of reports to sessions: the reports repeat what the log has anyway.
+/// Events that a batch keeps free of reports to sessions. Reports only repeat other events.
 const REPORT_ROOM: usize = RESERVE / 2;
-/// Where the indices of reports begin: above those of all actions of one hook.
+/// First index of reports, above the indices of all actions of one hook.
 const ACTION_REPORTS: usize = 1 << 40;
 
-/// What one hook made of an event.
+/// The result of one hook for an event.
 pub(crate) struct Reaction {
     pub(crate) hook: String,
-    /// Its actions count against the limits of a cascade.
+    /// Whether its actions count against the cascade limits.
     pub(crate) counted: bool,
-    /// Where its actions are among all that the hook asks for: what tells their ids apart when it
-    /// runs by parts.
+    /// The offset of its actions among all actions of the hook. It keeps their ids unique if the
+    /// hook runs in parts.
     pub(crate) offset: usize,
     pub(crate) outcome: Result<Vec<Action>, HookFailure>,
-    /// The run of its process, if it had one.
+    /// The record of its process, if it had one.
     pub(crate) record: Option<HookRan>,
-    /// What its process has for the agent of the session that the event comes from.
+    /// The output of its process for the agent of the session that caused the event.
     pub(crate) piped: Option<PipedOutput>,
 }
 
-/// Whether a hook runs outside of this program.
+/// Whether a hook runs outside of this process.
 pub(crate) fn starts_process(handler: &HookHandler) -> bool {
     matches!(handler, HookHandler::Command(_) | HookHandler::Http { .. })
 }
 
 impl Work<'_, '_, '_> {
-    /// Runs the hooks of `event`, each apart from the others; `None` if what they ask for is more
-    /// than the batch can take.
+    /// Runs the hooks of `event`, each independent of the others.
+    ///
+    /// Returns `None` if the batch has no room for their actions, or if a process has to run first.
     pub(crate) fn plan(&self, event: &Event) -> Result<Option<Vec<Reaction>>, EngineError> {
         let task = self.task_of(event)?;
         let mut plan = Vec::new();
@@ -66,8 +67,8 @@ impl Work<'_, '_, '_> {
             let reaction = match hook.handler {
                 HookHandler::Builtin(Builtin::CheckDependencySatisfaction) => {
                     let Some(id) = event.subject.task() else { continue };
-                    // Whether a dependent still waits is up to other tasks: where they can change
-                    // meanwhile, the dispatcher looks, one batch after the other.
+                    // A dependent may wait for other tasks too. If other processes can change those
+                    // meanwhile, the dispatcher checks them, one batch after the other.
                     if !self.unit.is_alone() {
                         return Ok(None);
                     }
@@ -79,7 +80,8 @@ impl Work<'_, '_, '_> {
                 }
                 _ if starts_process(&hook.handler) => match self.process_reaction(hook, event) {
                     Some(reaction) => reaction,
-                    // No batch waits for a process: the dispatcher runs it, and then this.
+                    // No batch waits for a process. The dispatcher runs the process first, and then
+                    // this batch.
                     None => return Ok(None),
                 },
                 _ => self.run_without_process(hook, event, task.as_ref()),
@@ -90,7 +92,8 @@ impl Work<'_, '_, '_> {
         Ok((size + RESERVE <= self.unit.room()).then_some(plan))
     }
 
-    /// What a hook without a process asks for. Actions that are a person's to decide need a person's word.
+    /// Returns the actions of a hook without a process, or a failure if they need trust that it
+    /// lacks.
     pub(crate) fn run_without_process(
         &self,
         hook: &Hook,
@@ -105,7 +108,7 @@ impl Work<'_, '_, '_> {
         run(hook, event, task)
     }
 
-    /// What a hook's process, which ran before this batch, asks for.
+    /// Returns the actions of a hook whose process ran before this batch.
     pub(crate) fn process_reaction(&self, hook: &Hook, event: &Event) -> Option<Reaction> {
         let ran = self.ran.as_ref().filter(|ran| ran.event == event.id)?;
         let run = ran.runs.iter().find(|run| run.hook == hook.name)?;
@@ -133,7 +136,8 @@ impl Work<'_, '_, '_> {
         Ok(self.view()?.task(id)?.map(|row| row.task))
     }
 
-    /// Does what the hooks asked for. A failed hook or action is recorded and stops nothing.
+    /// Performs the actions of the hooks. A failed hook or action is recorded, and the others
+    /// continue.
     pub(crate) fn carry_out(
         &mut self,
         event: &Event,
@@ -145,7 +149,7 @@ impl Work<'_, '_, '_> {
         Ok(())
     }
 
-    /// Does one hook's actions from the `first` on.
+    /// Performs the actions of one hook, starting at `first`.
     pub(crate) fn carry_out_one(
         &mut self,
         event: &Event,
@@ -204,7 +208,8 @@ impl Work<'_, '_, '_> {
                 self.record_action_error(&origin, &action, error)?;
                 self.report_to_session(event, report, failed)?;
             }
-            // What changed nothing left no event that could carry its count to another batch.
+            // An action without an effect left no event that could carry its count to another
+            // batch.
             if self.unit.len() == staged {
                 *self.count(root)? -= u32::from(reaction.counted);
             }
@@ -217,7 +222,7 @@ impl Work<'_, '_, '_> {
         Ok(())
     }
 
-    /// What a hook has for an agent waits for the next prompt of its session.
+    /// Adds a hook's output for the agent to the next prompt of its session.
     fn pipe(
         &mut self,
         event: &Event,
@@ -233,7 +238,7 @@ impl Work<'_, '_, '_> {
         Ok(())
     }
 
-    /// Tells the session that made the event about a failure, so that its output shows it.
+    /// Reports a failure to the session that caused the event, so that the session shows it.
     fn report_to_session(
         &mut self,
         event: &Event,
@@ -261,7 +266,7 @@ impl Work<'_, '_, '_> {
         Ok(EventCause { event: event.id, hook: hook.to_owned(), root, depth, count })
     }
 
-    /// Does one action; the inner error is why it could not be done.
+    /// Performs one action. The inner error is the reason why it failed.
     pub(crate) fn act(
         &mut self,
         action: Action,
@@ -307,7 +312,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// The subject of an event that a hook writes: by `nodeId`, else that of the hook's own event.
+    /// Returns the subject of a hook's log event: by `nodeId`, else that of the hook's own event.
     fn log_subject(
         &self,
         node: Option<&str>,
@@ -327,7 +332,7 @@ impl Work<'_, '_, '_> {
         Ok(task.map(Subject::Task).ok_or_else(missing))
     }
 
-    /// Asks for a run of a workflow, its steps fixed as they are now.
+    /// Requests a run of a workflow, with its steps fixed as they are now.
     fn request_workflow(
         &mut self,
         execute: ExecuteWorkflow,
@@ -390,7 +395,7 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// Runs a hook that needs nothing but the event and its task.
+/// Runs a hook that needs only the event and its task.
 fn run(hook: &Hook, event: &Event, task: Option<&Task>) -> Reaction {
     let outcome = match &hook.handler {
         HookHandler::Builtin(Builtin::AutoCreateReviewTask) => {
@@ -411,7 +416,7 @@ fn run(hook: &Hook, event: &Event, task: Option<&Task>) -> Reaction {
     Reaction { hook, counted: true, offset: 0, outcome, record: None, piped: None }
 }
 
-/// What the completion of `completed` means for its dependents.
+/// Returns the actions for the dependents of a completed task.
 pub(crate) fn satisfactions<'t>(
     hook: &Hook,
     completed: &TaskId,
@@ -431,17 +436,19 @@ fn render(
     actions.iter().map(|action| action.render(event, task)).collect()
 }
 
-/// Events that an action can come to.
+/// Returns the maximum number of events of an action.
 pub(crate) fn weight(action: &Action) -> usize {
     match action {
-        // More dependencies than that are refused, which is one event.
+        // A task with more dependencies is refused, which is one event.
         Action::CreateTask(create) => 1 + create.depends_on.len().min(DEPENDENCIES_MAX),
         _ => 1,
     }
 }
 
-/// By what right a hook of `event` changes `task`: where it follows the task's own claim, it acts for
-/// that claim, and for no later one. What others hold it leaves alone.
+/// Returns the fence with which a hook of `event` changes `task`.
+///
+/// A hook that reacts to the task's claim acts for that claim, and for no later one. Other claims
+/// it cannot change.
 fn fence(event: &Event, task: &TaskId) -> Fence {
     match &event.body {
         EventBody::TaskStarted(TaskStarted { claim: Some(claim), .. })
@@ -466,7 +473,7 @@ fn check_log(kind: &str, data: &Value) -> Result<(), String> {
     }
 }
 
-/// The hook point of a reaction: the type of the event, or the point whose hook ran in a session.
+/// Returns the hook point of a reaction: the event's type, or the point of a hook in a session.
 fn point_of(event: &Event) -> String {
     match &event.body {
         EventBody::HookRan(ran) => ran.point.clone(),
@@ -474,7 +481,7 @@ fn point_of(event: &Event) -> String {
     }
 }
 
-/// An event as a hook error keeps it.
+/// Returns an event in the form that a hook error stores.
 fn original(event: &Event) -> Value {
     json!({
         "timestamp": event.at,

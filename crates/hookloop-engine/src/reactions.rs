@@ -1,12 +1,12 @@
 //! The right of one process to run the hooks of due events.
 //!
-//! The hooks of an event run once while the process that runs them lives. That process holds `reactions.lock` in
-//! the project's state directory, and so does the keeper of each hook. The kernel frees the lock when the process
-//! is dead and every process of its hooks is gone. If several machines share the log, the process also holds the
-//! dispatcher's seat.
+//! The hooks of an event run once while the process that runs them lives. That process holds
+//! `reactions.lock` in the project's state directory, and so does the keeper of each hook. The
+//! kernel frees the lock when the process and every process of its hooks have ended. If several
+//! machines share the log, the process also holds the dispatcher's leader lease.
 //!
-//! A process that finds either one taken leaves the work to the holder. A process below a hook or an agent of the
-//! project never runs hooks: the process above does, after it.
+//! A process that cannot get either one leaves the work to the holder. A process below a hook or an
+//! agent of the project never runs hooks: the process above does, after it.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -30,38 +30,38 @@ use crate::project::Project;
 use crate::seat::SeatHold;
 use crate::work::{Origin, Work};
 
-/// How long a command waits for another process to run the hooks of its events.
+/// Maximum time that a command waits for another process to run the hooks of its events.
 pub(crate) const REACTIONS_WAIT: Duration = Duration::from_secs(60);
-/// Between two looks at whether it has.
+/// Interval of the checks whether that process is done.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Events that are read to report what another process's run of the hooks led to.
+/// Maximum events that are read to report the results of hooks that another process ran.
 const NOTED_MAX: usize = 4_000;
-/// Events before the end of the log among which that run may have begun.
+/// Events before the end of the log among which these results may begin.
 const NOTED_BEFORE: Seq = 1_000;
-/// The lock of the process that runs hooks, in the project's state directory.
+/// The lock file of the process that runs hooks, in the project's state directory.
 const LOCK: &str = "reactions.lock";
-/// In what role a process runs hooks.
+/// The role in which a process runs hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DispatchRole {
-    /// It has the dispatcher's seat.
+    /// The process has the dispatcher's leader lease.
     Leader,
-    /// It takes that seat for as long as it runs hooks.
+    /// The process takes the leader lease while it runs hooks.
     Command,
 }
 
-/// The right to run the hooks of due events, which no other process has meanwhile.
+/// The exclusive right to run the hooks of due events.
 #[derive(Debug)]
 pub(crate) struct ReactionHold {
     lock: Option<File>,
     pub(crate) role: DispatchRole,
-    /// The dispatcher's seat, taken when the first process is to be run.
+    /// The leader lease, taken before the first process runs.
     seat: Option<SeatHold>,
-    /// The due event that the view was brought up to date for.
+    /// The due event for which the view was brought up to date.
     fresh: Option<Seq>,
 }
 
 impl ReactionHold {
-    /// What a keeper has to hold while it runs a hook.
+    /// Returns the lock that a keeper holds while it runs a hook.
     pub(crate) fn lock(&self) -> Option<BorrowedFd<'_>> {
         self.lock.as_ref().map(AsFd::as_fd)
     }
@@ -69,7 +69,8 @@ impl ReactionHold {
 
 impl Drop for ReactionHold {
     fn drop(&mut self) {
-        // A process that is being started may have a copy of the file for a moment: closing ours would free it later.
+        // A starting process may have a copy of the descriptor for a moment. Closing ours would
+        // release the lock too late.
         if let Some(lock) = &self.lock {
             let _ = flock(lock, FlockOperation::Unlock);
         }
@@ -77,13 +78,13 @@ impl Drop for ReactionHold {
 }
 
 impl Project {
-    /// Why this process does not run hooks of due events; none if it may.
+    /// Returns why this process must not run hooks of due events, or none if it may.
     pub fn reactions_left(&self) -> Option<ReactionsLeft> {
         let runner = self.runner.as_ref()?;
         left_to_above(runner.home(), runner.state())
     }
 
-    /// Takes the right to run hooks; none if another process or thread has it.
+    /// Takes the right to run hooks. Returns none if another process or thread has it.
     pub(crate) fn hold_reactions(
         &self,
         role: DispatchRole,
@@ -93,13 +94,13 @@ impl Project {
                 Some(lock) => Some(lock),
                 None => return Ok(None),
             },
-            // Without a directory to run them in, nothing is run.
+            // Without a directory, no process is run.
             None => None,
         };
         Ok(Some(ReactionHold { lock, role, seat: None, fresh: None }))
     }
 
-    /// Makes sure that no other machine runs the hooks of the due event at `seq`.
+    /// Ensures that no other machine runs the hooks of the due event at `seq`.
     pub(crate) fn claim_event(
         &self,
         hold: &mut ReactionHold,
@@ -114,15 +115,16 @@ impl Project {
                 return Ok(EventClaim::Others);
             }
         }
-        // Its hooks may have run on another machine just before.
+        // Another machine may have run the hooks just before.
         self.store.hold_still()?;
         self.store.keep_up();
         hold.fresh = Some(seq);
         Ok(EventClaim::LookAgain)
     }
 
-    /// Runs what is due, or waits for the process that does: for [`REACTIONS_WAIT`] at most, and not at all below a
-    /// hook or an agent. Adds to `done` what came of it.
+    /// Runs due reactions, or waits for the process that runs them, and adds the results to `done`.
+    ///
+    /// It waits at most [`REACTIONS_WAIT`], and not at all below a hook or an agent.
     pub fn settle_reactions(&self, done: &mut Done) -> Result<(), EngineError> {
         let until = self.store.glance(|view| Ok(view.totals()?.head))?;
         let deadline = Instant::now() + REACTIONS_WAIT;
@@ -138,7 +140,7 @@ impl Project {
                 }
             }
             if !has_waited {
-                // Whatever machine runs the hooks, its progress has to be seen.
+                // Follow the log, to see the progress of another machine.
                 self.store.keep_up();
                 has_waited = true;
             }
@@ -154,7 +156,7 @@ impl Project {
         if has_waited { self.note_reactions(done, until) } else { Ok(()) }
     }
 
-    /// Adds to `done` what hooks that another process ran made of its events.
+    /// Adds the results of hooks that another process ran to `done`.
     fn note_reactions(&self, done: &mut Done, until: Seq) -> Result<(), EngineError> {
         let from = until.saturating_sub(NOTED_BEFORE).max(1);
         for stored in EventLog::read(&self.store, from, NOTED_MAX)? {
@@ -172,7 +174,9 @@ impl Project {
         Ok(())
     }
 
-    /// The origin of a command's events. Below a hook they are caused by it, and the limits of cascades hold for them.
+    /// Returns the origin of a command's events.
+    ///
+    /// Below a hook, the hook is their cause, and cascade limits apply.
     pub(crate) fn origin(&self) -> Result<Origin, EngineError> {
         let origin = Origin::command(fresh_id(), self.actor());
         let Some(cause) = &self.cause else { return Ok(origin) };
@@ -186,7 +190,8 @@ impl Project {
         Err(EngineError::CascadeLimit { hook: cause.hook.clone(), limit })
     }
 
-    /// Records that a hook's command was refused. No hook follows that: it could give the same command.
+    /// Records that a hook's command was refused. It triggers no hooks, which could repeat the
+    /// command.
     fn record_cut(&self, cause: &EventCause, limit: CascadeLimit) -> Result<(), EngineError> {
         let id = fresh_id();
         self.store.transact(|unit| {
@@ -203,7 +208,7 @@ impl Project {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventClaim {
     Had,
-    /// The view was brought up to date: the event may be done.
+    /// The view was brought up to date, and the event may be done.
     LookAgain,
     /// Another machine runs hooks.
     Others,

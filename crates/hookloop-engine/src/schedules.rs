@@ -1,7 +1,8 @@
-//! Recurring tasks: any process makes them when they are due.
+//! Recurring tasks: any process creates them when they are due.
 //!
-//! The batch of an occurrence moves the schedule's subject, so an occurrence makes one task. `schedule_fired`
-//! records the next time, so that a view needs no time zones. If no schedule is due, nothing is read from the log.
+//! The batch of an occurrence moves the schedule's subject, so an occurrence creates one task.
+//! `schedule_fired` records the next time, so that a view needs no time zones. If no schedule is
+//! due, nothing is read from the log.
 
 use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
@@ -16,29 +17,32 @@ use crate::error::EngineError;
 use crate::project::Project;
 use crate::work::{Origin, Work};
 
-/// Schedules that are seen to at once; the others are still due after that.
+/// Maximum schedules that one call fires. The others stay due.
 const DUE_AT_ONCE: usize = 100;
 
 impl Project {
-    /// The moment, as this machine's clock has it.
+    /// Returns the current time of this machine's clock.
     pub fn now(&self) -> Timestamp {
         now()
     }
 
-    /// Whether a schedule's time has come.
+    /// Whether a schedule is due.
     pub fn has_schedule_due(&self, now: Timestamp) -> Result<bool, EngineError> {
         Ok(!self.store.glance(|view| view.schedules_due(now, 1))?.is_empty())
     }
 
-    /// Makes the tasks of schedules whose time has come at `now`; answers which. Of the slots that passed while nobody
-    /// was there the last one counts. Any machine may do this at any time: a slot makes one task.
+    /// Creates the tasks of schedules that are due at `now`, and returns them.
+    ///
+    /// Only the last of several missed occurrences counts. Any machine may call this at any time:
+    /// each occurrence creates one task.
     pub fn fire_schedules(&self, now: Timestamp) -> Result<Vec<TaskId>, EngineError> {
         let due = self.store.glance(|view| view.schedules_due(now, DUE_AT_ONCE))?;
         let mut made = Vec::new();
         for name in due {
             match self.fire(&name, now) {
                 Ok(task) => made.extend(task),
-                // It is gone, or a newer program set it: that is no reason to leave the others alone.
+                // The schedule was removed, or a newer version set it. The other schedules are
+                // still fired.
                 Err(EngineError::Refused(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -65,7 +69,7 @@ impl Project {
     }
 }
 
-/// The last slot that has come of a schedule that is due, and the task that is its own.
+/// Returns the last due occurrence of a schedule, and the id of its task.
 fn due_slot(
     unit: &WorkUnit<'_>,
     name: &ScheduleName,
@@ -74,7 +78,7 @@ fn due_slot(
     let Some(standing) = unit.view()?.schedule(name)? else { return Ok(None) };
     let Some(due) = standing.next.filter(|due| *due <= now) else { return Ok(None) };
     let last = standing.schedule.timetable.last_until(now).map_err(Refusal::from)?;
-    // The slot that is on record counts, whatever this machine's time zones say.
+    // The recorded occurrence counts, even if this machine has other time-zone data.
     let slot = last.map_or(due, |last| last.max(due));
     Ok(name.task_at(slot).map(|task| (slot, task)))
 }

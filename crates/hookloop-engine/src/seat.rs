@@ -1,7 +1,7 @@
 //! A leader lease: one process at a time holds it, on one of many machines.
 //!
-//! A seat only saves work, because the log decides what takes effect. So heartbeats alone hold it, and another
-//! process takes it after it has seen none for [`SEAT_LEASE`].
+//! A leader lease only saves work, because the log decides which actions take effect. So heartbeats
+//! alone hold it, and another process takes it after it has seen none for [`SEAT_LEASE`].
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
@@ -14,12 +14,14 @@ use hookloop_store::store::Store;
 use crate::error::EngineError;
 use crate::lease::{Sight, Sign, Watch};
 
-/// Who shows no life for so long has lost its place.
+/// Time without a heartbeat after which the holder loses the lease.
 pub const SEAT_LEASE: Duration = Duration::from_secs(5);
-/// How often who has it shows life.
+/// Interval of the holder's heartbeats.
 pub const BEAT: Duration = Duration::from_secs(1);
-/// How often who does not have it looks. While its holder is seen alive, those who want a place in reserve look less
-/// often: they may be many. Who sees it silent looks closely.
+/// Intervals at which other processes observe the lease.
+///
+/// While the holder is alive, candidates for a reserve lease observe less often, because there may
+/// be many. A silent holder is observed more often.
 const LOOK: Duration = Duration::from_secs(2);
 const LOOK_MAX: Duration = Duration::from_secs(4);
 const LOOK_SILENT: Duration = BEAT;
@@ -27,17 +29,17 @@ const LOOK_SILENT: Duration = BEAT;
 #[derive(Debug)]
 pub struct Seat {
     held: HeldResource,
-    /// Unlike any other, on any machine.
+    /// A name that is unique on all machines.
     name: String,
     watch: Watch,
     state: State,
-    /// The longest time between two looks.
+    /// The longest interval between two observations.
     look_max: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Since when it is had, and when life was last shown.
+    /// The process holds the lease with this epoch, and sent its last heartbeat at `beaten`.
     Had {
         epoch: u64,
         beaten: Instant,
@@ -45,23 +47,23 @@ enum State {
     Wanted(Option<Look>),
 }
 
-/// A look at a place that another has.
+/// An observation of a lease that another process holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Look {
     at: Instant,
-    /// How long it is enough.
+    /// The time until the next observation.
     pause: Duration,
-    /// The other has shown life since it is looked at.
+    /// Whether a heartbeat was seen since the first observation.
     has_life: bool,
 }
 
-/// How things are with a place.
+/// The result of keeping a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// It is had, and life was shown just now.
+    /// The process holds the lease, and sent a heartbeat just now.
     Beaten,
     Had,
-    /// Another has it.
+    /// Another process holds the lease.
     Not,
 }
 
@@ -71,7 +73,7 @@ impl Seat {
         Seat { held, name, watch, state, look_max: LOOK }
     }
 
-    /// One that is not urgent, and that many want.
+    /// Returns a lease that is not urgent, and for which there are many candidates.
     pub(crate) fn in_reserve(self) -> Seat {
         Seat { look_max: LOOK_MAX, ..self }
     }
@@ -80,7 +82,7 @@ impl Seat {
         matches!(self.state, State::Had { .. })
     }
 
-    /// Keeps the place, or takes it if nobody has it; asks nobody more often than is needed.
+    /// Renews the lease, or takes it if it is free. Asks the store only when a request is due.
     pub fn keep(&mut self, store: &Store) -> Result<Kept, EngineError> {
         let now = Instant::now();
         match self.state {
@@ -109,14 +111,14 @@ impl Seat {
         if self.is_had() {
             store.beat(&self.held, &self.name, epoch)?;
         } else if !store.take(&self.held, &self.name, epoch, seen.as_ref())? {
-            // Another one was quicker, and shows life from now on.
+            // Another process was first, and sends heartbeats from now on.
             return Ok(Kept::Not);
         }
         self.state = State::Had { epoch, beaten: now };
         Ok(Kept::Beaten)
     }
 
-    /// Takes the place if the last heartbeat there is still `seen`; answers whether it did.
+    /// Takes the lease if its last heartbeat is still `seen`, and returns whether it did.
     pub(crate) fn take(
         &mut self,
         store: &Store,
@@ -130,16 +132,17 @@ impl Seat {
         Ok(is_taken)
     }
 
-    /// Keeps the place while `work` is done, however long that takes.
+    /// Renews the lease while `work` runs, however long that takes.
     pub(crate) fn keep_while<T>(&mut self, store: &Store, work: impl FnOnce() -> T) -> T {
         let (end, ended) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
-            // Without a thread, the place may be lost in a long hook: its actions still take effect once.
+            // Without the thread, the lease may be lost during a long hook. Actions still take
+            // effect once.
             let _ = std::thread::Builder::new().name("seat".to_owned()).spawn_scoped(
                 scope,
                 move || {
                     while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
-                        // The next heartbeat may get through.
+                        // An error is ignored, because the next heartbeat may succeed.
                         let _ = self.keep(store);
                     }
                 },
@@ -163,12 +166,12 @@ impl Seat {
         }
     }
 
-    /// Whether another has it who is there, as far as was seen.
+    /// Whether another process holds the lease and was seen alive.
     pub(crate) fn is_taken(&self) -> bool {
         matches!(self.state, State::Wanted(Some(Look { has_life: true, .. })))
     }
 
-    /// Leaves the place to whoever wants it.
+    /// Releases the lease.
     pub fn leave(&mut self, store: &Store) -> Result<(), EngineError> {
         if self.is_had() {
             store.forget(&self.held)?;
@@ -178,7 +181,7 @@ impl Seat {
     }
 }
 
-/// A place that is kept by a thread until this is dropped.
+/// A lease that a thread renews until this is dropped.
 #[derive(Debug)]
 pub(crate) struct SeatHold {
     end: Option<mpsc::Sender<()>>,
@@ -186,7 +189,7 @@ pub(crate) struct SeatHold {
 }
 
 impl SeatHold {
-    /// Keeps a place that was taken.
+    /// Renews a lease that was taken.
     pub(crate) fn new(seat: Seat, store: Store) -> Result<SeatHold, EngineError> {
         let (end, ended) = mpsc::channel::<()>();
         let mut seat = seat;
@@ -194,7 +197,7 @@ impl SeatHold {
             while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
                 let _ = seat.keep(&store);
             }
-            // A place that can't be left now is free when its lease is over.
+            // If the release fails, the lease expires.
             let _ = seat.leave(&store);
         };
         let keeper = std::thread::Builder::new().name("seat".to_owned()).spawn(keep);
@@ -216,7 +219,7 @@ impl Drop for SeatHold {
 mod tests {
     use super::*;
 
-    /// How long each look is enough, and whether the place is taken after it.
+    /// Checks the interval after each observation, and whether the lease counts as taken.
     fn check(seat: Seat, looks: &[(Sight, Duration, bool)]) {
         let (mut seat, now) = (seat, Instant::now());
         for (sight, pause, is_taken) in looks {
@@ -235,7 +238,7 @@ mod tests {
             seat().in_reserve(),
             &[
                 (Sight::First, LOOK, false),
-                // Left by somebody who died: nobody waits longer for that.
+                // The holder had crashed before: the candidate does not wait longer for it.
                 (silent, LOOK_SILENT, false),
                 (Sight::Alive, LOOK_MAX, true),
                 (Sight::Alive, LOOK_MAX, true),

@@ -1,26 +1,42 @@
 //! Sessions: the loop of turns and gates.
 //!
-//! [`hookloop_core::session`] decides the next step. This module performs the step and stores its result.
+//! [`hookloop_core::session`] decides the next step. This module performs the step and stores its
+//! result.
 //!
 //! The directory and the life of a session:
-//! - [`session_directory`]: lock and files of a session; [`session_clock`]: the time that it has run
-//! - [`checkout`]: the directory that a session changes: one session at a time, or a worktree of its own
-//! - [`start_checks`], [`start_error`]: checks of hooks and gates before a start, and the errors of a start
-//! - [`open`]: starting a session; [`resume`]: resuming or reopening one; [`abandoned`]: sessions whose process died
-//! - [`lookup`]: finding a session; [`control`]: stop, pause and messages
+//!
+//! - [`session_directory`]: lock and files of a session
+//! - [`session_clock`]: the time that a session has run
+//! - [`checkout`]: the directory that a session changes: one session at a time, or a worktree of
+//!   its own
+//! - [`start_checks`], [`start_error`]: checks of hooks and gates before a start, and the errors of
+//!   a start
+//! - [`open`]: starting a session
+//! - [`resume`]: resuming or reopening a session
+//! - [`abandoned`]: sessions whose process died
+//! - [`lookup`]: finding a session
+//! - [`control`]: stop, pause and messages
 //!
 //! The steps:
-//! - [`journal`]: a session's events, stored before anything outside is done
-//! - [`drive`]: the loop over the steps; [`turn_steps`], [`task_steps`]: the steps of turns and of tasks
-//! - [`point`]: the hooks of a point; [`prompt_items`]: items for the next prompt
-//! - [`judge`]: stop conditions, gates and receipts; [`gate_results`]: their results
+//!
+//! - [`journal`]: a session's events, stored before any effect outside
+//! - [`drive`]: the loop over the steps
+//! - [`turn_steps`], [`task_steps`]: the steps of turns and of tasks
+//! - [`point`]: the hooks of a point
+//! - [`prompt_items`]: items for the next prompt
+//! - [`judge`], [`gate_results`]: stop conditions, gates and receipts, and their results
 //! - [`submit`]: from work that the gates have passed to a submission
 //! - [`purse`], [`allowance`]: the budget of a turn
-//! - [`place`], [`place_damage`]: checks and repair of the working directory; [`file_changes`]: changes of files
+//! - [`place`], [`place_damage`]: checks and repair of the working directory
+//! - [`file_changes`]: changes of files
 //!
 //! The world outside:
-//! - [`world`]: hooks, the agent, files and time as a trait; [`real`]: the implementation; [`agent_turn`]: one turn
-//! - [`prompt`]: the text of a prompt; [`hook_drift`]: hooks that changed since the start
+//!
+//! - [`world`]: hooks, the agent, files and time as a trait
+//! - [`real`]: the implementation of the world
+//! - [`agent_turn`]: one turn
+//! - [`prompt`]: the text of a prompt
+//! - [`hook_drift`]: hooks that changed since the start
 //! - [`stop_switch`], [`deadline`]: ending a session from outside or by time
 //! - [`observer`], [`now`], [`said`]: the session as other processes and people see it
 

@@ -6,14 +6,15 @@ use hookloop_store::log::{LogError, Seq, StoredEvent};
 use crate::error::EngineError;
 use crate::project::Project;
 
-/// How often others may write to the session while this program wants to.
+/// Attempts to write to a session to which other processes write at the same time.
 pub(crate) const TRIES_MAX: usize = 100;
 
-/// Before a copy that is behind is asked again.
+/// Pause before a lagging replica is asked again.
 const LAG: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// The last events of a subject, the one at `known` among them: what answers for a log elsewhere may be a copy that is
-/// behind.
+/// Returns the last events of a subject, including the one at `known`.
+///
+/// A remote log may answer from a lagging replica.
 pub(crate) fn history(
     project: &Project,
     subject: &Subject,

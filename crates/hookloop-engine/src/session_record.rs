@@ -9,7 +9,7 @@ use crate::error::EngineError;
 use crate::project::Project;
 use crate::session_history::history;
 
-/// Events that are read back at first, when some are known.
+/// Events that the first read returns, if some are known already.
 const READ_BACK: usize = 16;
 
 #[derive(Debug)]
@@ -28,13 +28,13 @@ impl Record {
         self.timeline.as_ref()
     }
 
-    /// What its spans are called.
+    /// Returns the names of the session's spans.
     pub fn names(&self) -> Option<SpanNames> {
         let parent = self.timeline.as_ref()?.plan.trace_parent;
         Some(SpanNames::new(self.id.clone(), parent))
     }
 
-    /// Takes in what is new in the log.
+    /// Applies the new events in the log.
     pub fn look(&mut self, project: &Project) -> Result<(), EngineError> {
         let subject = Subject::Session(self.id.clone());
         let known = project.read(|view| view.version(&subject))?;

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// By number. Shared by the clones of a project; other processes have their own, and the log decides
-/// between them.
+/// The numbers of the tasks, shared by the clones of a project.
+///
+/// Other processes have their own set, and the log decides between them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sought(Arc<Mutex<HashSet<u64>>>);
 
-/// One task, for as long as this lives.
+/// Marks one task as sought until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Hold {
     sought: Sought,

@@ -1,12 +1,13 @@
-//! How contended recent claims of this process were.
+//! The contention level of recent claims in this process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The highest level: who met so many conflicts spreads as far as anyone does.
+/// The highest contention level, at which claims spread over the most tasks.
 pub(crate) const LEVEL_MAX: usize = 3;
 
-/// Shared by the clones of a project. Only a hint: a lost update costs a conflict at most.
+/// The contention level, shared by the clones of a project. A lost update costs at most one
+/// conflict.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spread(Arc<AtomicUsize>);
 
@@ -15,8 +16,9 @@ impl Spread {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// A claim that began at level `start` took so many tries: each conflict raises the level by one,
-    /// a claim without any lowers it.
+    /// Updates the level after a claim that began at `start` and took `tries` attempts.
+    ///
+    /// Each conflict raises the level by one. A claim without conflicts lowers it.
     pub(crate) fn learn(&self, start: usize, tries: usize) {
         let level = match tries {
             0 | 1 => start.saturating_sub(1),

@@ -1,7 +1,7 @@
 //! The system's user database, as far as hookloop asks it: the name of the user.
 //!
-//! `/etc/passwd` comes first. Users of LDAP and other directories are not in that file; `getent` asks the system's name
-//! service for them.
+//! `/etc/passwd` comes first. Users of LDAP and other directories are not in that file, so `getent`
+//! asks the system's name service for them.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,20 +9,21 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
-/// The longest user database that is read.
+/// Maximum bytes of the user database that are read.
 const USERS_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// The places of the program that asks the name service. A `getent` elsewhere on the PATH is not run.
+/// The paths of the program that asks the name service. A `getent` elsewhere on the PATH is not
+/// run.
 const GETENT: [&str; 3] = ["/usr/bin/getent", "/bin/getent", "/run/current-system/sw/bin/getent"];
-/// How long the name service may take to answer: a directory may be unreachable.
+/// Maximum time for an answer of the name service, because a directory may be unreachable.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 const ANSWER_BYTES_MAX: u64 = 16 * 1024;
-/// How long the program may take to end after it was killed, and how often that is checked.
+/// Maximum time for the program to end after it was killed, and the interval of the checks.
 const REAP_TIME_MAX: Duration = Duration::from_millis(500);
 const REAP_POLL: Duration = Duration::from_millis(5);
 
-/// Returns the name that the system has for this process's user, else the number of the user.
+/// Returns the system's name of this process's user, or the user's number if there is no name.
 ///
-/// The system is asked once in the life of a process.
+/// Each process asks the system once.
 pub fn user_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {
@@ -44,7 +45,7 @@ fn name_in_file(path: &Path, uid: u32) -> Option<String> {
     name_of_user(&String::from_utf8_lossy(&text), uid)
 }
 
-/// Asks `getent` for a user; none if it does not know the user, fails, or takes too long.
+/// Asks `getent` for a user. Returns none if it does not know the user, fails, or takes too long.
 fn name_by_service(program: &Path, uid: u32, time_max: Duration) -> Option<String> {
     let mut command = Command::new(program);
     command.args(["passwd", &uid.to_string()]);
@@ -55,13 +56,13 @@ fn name_by_service(program: &Path, uid: u32, time_max: Duration) -> Option<Strin
     name_of_user(&String::from_utf8_lossy(&answer?), uid)
 }
 
-/// The output of a process, up to its end; none if that does not come in time.
+/// Returns the output of a process up to its end, or none if the end does not come in time.
 fn read_within(output: impl Read + Send + 'static, time_max: Duration) -> Option<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     let read = move || {
         let mut text = Vec::new();
         let is_read = output.take(ANSWER_BYTES_MAX).read_to_end(&mut text).is_ok();
-        // Nobody receives an answer that comes too late.
+        // A late answer has no receiver.
         let _ = sender.send(is_read.then_some(text));
     };
     std::thread::Builder::new().name("user name".to_owned()).spawn(read).ok()?;
@@ -76,7 +77,7 @@ fn end(child: &mut Child) {
     }
 }
 
-/// The name of a user id in lines of `name:password:uid:…`.
+/// Returns the name of a user id in lines of `name:password:uid:…`.
 fn name_of_user(users: &str, uid: u32) -> Option<String> {
     users.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -123,7 +124,7 @@ mod tests {
         check("echo 'ada:*:70001:1:Ada:/home/ada:/bin/sh'", long, None);
         check("exit 2", long, None);
         check("echo no line of a user", long, None);
-        // More than is read, and a process that never ends.
+        // More output than is read, and a process that never ends.
         check("yes", long, None);
         let began = Instant::now();
         check("exec sleep 600", Duration::from_millis(50), None);

@@ -1,13 +1,14 @@
 //! A command and its reactions as one batch.
 //!
-//! 1. `Work::perform` loads the facts that the command touches, decides it, and stages the events. The view shows a
-//!    staged event at once.
-//! 2. `Work::react` runs the hooks of each staged event in order and performs their actions in the same way, until
-//!    nothing is left. Cascade limits end it.
-//! 3. The store writes the batch whole. An event and the actions that it led to are one fact: no crash comes
-//!    between them.
+//! 1. `Work::perform` loads the facts that the command touches, decides it, and stages the events.
+//!    The view shows a staged event at once.
+//! 2. `Work::react` runs the hooks of each staged event in order and performs their actions in the
+//!    same way, until no event is left. Cascade limits bound it.
+//! 3. The store writes the whole batch. So no crash can separate an event from the actions that it
+//!    caused.
 //!
-//! Events that do not fit the batch, and hooks that start a process, are marked due and left to the dispatcher.
+//! Events that do not fit the batch, and hooks that start a process, are marked due and left to the
+//! dispatcher.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -31,19 +32,19 @@ use hookloop_store::view::View;
 use crate::command_outcome::Done;
 use crate::error::EngineError;
 
-/// Dependents of a deleted task that one batch deals with.
+/// Dependents of a deleted task that one batch processes.
 const DELETION_BATCH: usize = 500;
 
-/// Dependents of a completed task that are looked at to say which became ready.
+/// Maximum dependents of a completed task that are checked for the report of ready tasks.
 const READIED_SHOWN: usize = 100;
 
-/// Where events come from: the id they are named after, who asked, and which hook if one did.
+/// The origin of events: the id from which theirs are derived, the actor, and the causing hook.
 #[derive(Clone, Debug)]
 pub struct Origin {
     pub(crate) id: EventId,
     pub(crate) actor: String,
     pub(crate) cause: Option<EventCause>,
-    /// When it happened, if that was not now.
+    /// The time of the event, if it is not the time of the batch.
     pub(crate) at: Option<Timestamp>,
 }
 
@@ -56,7 +57,7 @@ impl Origin {
         Origin { id, actor: format!("hook:{}", cause.hook), cause: Some(cause), at: None }
     }
 
-    /// The same command, carried on in a further batch.
+    /// Returns the origin for a further batch of the same command.
     pub(crate) fn part(&self, part: usize) -> Origin {
         match part {
             0 => self.clone(),
@@ -71,7 +72,7 @@ impl std::fmt::Debug for Work<'_, '_, '_> {
     }
 }
 
-/// One batch in the making.
+/// A batch that is being built.
 pub struct Work<'u, 'a, 'r> {
     pub unit: &'u mut WorkUnit<'a>,
     pub(crate) rules: &'r Rules,
@@ -81,7 +82,7 @@ pub struct Work<'u, 'a, 'r> {
     queue: VecDeque<usize>,
     /// Actions per root so far.
     counts: HashMap<EventId, u32>,
-    /// What came of the processes that were run for an event before this batch.
+    /// The results of the processes that ran for an event before this batch.
     pub(crate) ran: Option<RanFor>,
 }
 
@@ -103,7 +104,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         })
     }
 
-    /// Decides `command` on what the batch so far makes true, and stages its events.
+    /// Decides `command` on the staged state of the batch, and stages its events.
     pub(crate) fn perform(
         &mut self,
         command: &Command,
@@ -125,12 +126,12 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         Ok(Ok(()))
     }
 
-    /// The view with everything that is staged, at the moment of this batch.
+    /// Returns the view with all staged events, at the time of this batch.
     pub(crate) fn view(&self) -> Result<View<'_>, LogError> {
         Ok(self.unit.view()?.at(self.at))
     }
 
-    /// What `task` needs of the slots to be in somebody's hands.
+    /// Returns the WIP permit that `task` needs to be claimed.
     fn slot(&self, task: Option<&Task>) -> Result<WipPermit, LogError> {
         let slots = &self.rules.scheduling.slots;
         match task {
@@ -141,7 +142,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         }
     }
 
-    /// Stages one event; its hooks run when the batch reacts.
+    /// Stages one event. Its hooks run when the batch reacts.
     pub(crate) fn stage(
         &mut self,
         origin: Origin,
@@ -174,8 +175,9 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         })
     }
 
-    /// Runs the hooks of every staged event, and of the events that follow, in order. What does not
-    /// fit the batch is left to the dispatcher.
+    /// Runs the hooks of every staged event, and of the events that follow, in order.
+    ///
+    /// Events that do not fit the batch are left to the dispatcher.
     pub(crate) fn react(&mut self) -> Result<(), EngineError> {
         while let Some(index) = self.queue.pop_front() {
             let Some(event) = self.unit.staged(index).cloned() else { continue };
@@ -187,7 +189,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         Ok(())
     }
 
-    /// How many actions the root of `event` has led to.
+    /// Returns the number of actions that `root` has caused.
     pub(crate) fn count(&mut self, root: EventId) -> Result<&mut u32, LogError> {
         let known = match self.counts.get(&root) {
             Some(count) => *count,
@@ -196,7 +198,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         Ok(self.counts.entry(root).or_insert(known))
     }
 
-    /// What the batch tells one who waits for it, about other tasks than `asked`.
+    /// Returns the outcome of the batch for its caller, about other tasks than `asked`.
     pub(crate) fn noted(&self, asked: Option<&TaskId>) -> Done {
         let mut done = Done::default();
         for event in (0..self.unit.len()).filter_map(|i| self.unit.staged(i)) {
@@ -212,7 +214,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         done
     }
 
-    /// Tasks whose dependencies are completed may still have to wait for their time.
+    /// Removes tasks that are not ready yet, because their `not_before` time has not come.
     fn leave_out_early(&self, readied: &mut Vec<TaskId>) -> Result<(), LogError> {
         let view = self.view()?;
         let mut ready = Vec::with_capacity(readied.len());
@@ -225,7 +227,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         Ok(())
     }
 
-    /// What the batch comes to for the one who gave the command, and whether all of it is done.
+    /// Returns the outcome of the batch for the command, and whether the command is finished.
     pub(crate) fn summary(&self, command: &Command) -> Result<(Done, bool), EngineError> {
         let id = command.task();
         let mut done = self.noted(id);
@@ -236,7 +238,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
             finished = (0..self.unit.len()).any(|i| self.unit.staged(i).is_some_and(deleted));
         }
         if let Some(id) = id {
-            // Announced later, by the dispatcher; ready they are at once.
+            // The dispatcher announces the dependents later, but they are ready at once.
             if done.pending
                 && let Command::CompleteTask { .. } = command
             {
@@ -251,7 +253,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
     }
 }
 
-/// What came of the processes of one event's hooks.
+/// The results of the processes of one event's hooks.
 #[derive(Clone, Debug)]
 pub(crate) struct RanFor {
     pub(crate) event: EventId,

@@ -1,4 +1,4 @@
-//! A task as a line of JSON.
+//! The JSON form of a task in an import or export.
 
 use hookloop_core::event::{EventBody, TaskStarted, TaskSubmitted};
 use hookloop_core::id::TaskId;
@@ -6,7 +6,7 @@ use hookloop_core::task::{Priority, Task, TaskObstacle, TaskOutcome, TaskSpec, T
 use hookloop_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// A task as a line of JSON.
+/// A task as one line of JSON.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
@@ -79,7 +79,7 @@ impl Line {
     }
 }
 
-/// What brought a task to the state that its line names, and when.
+/// Returns the events that bring an imported task to the state in its line, with their times.
 pub(super) fn past(line: &Line) -> Vec<(Option<Timestamp>, EventBody)> {
     let started = (line.started_at, EventBody::TaskStarted(TaskStarted::default()));
     let was_started = match line.state {
@@ -103,7 +103,10 @@ pub(super) fn past(line: &Line) -> Vec<(Option<Timestamp>, EventBody)> {
     was_started.then_some(started).into_iter().chain(last).collect()
 }
 
-/// What is wrong with a line; its only number is the one in the input.
+/// Returns the text of a parse error, with the column only.
+///
+/// `serde_json` sees one line at a time, so its line number is always 1. The caller adds the number
+/// in the input.
 pub(super) fn said(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {

@@ -15,14 +15,14 @@ use crate::project::Project;
 #[derive(Default)]
 pub(super) struct Outline {
     names: HashMap<Box<str>, u32>,
-    /// For each name, the line that defines it (1 is the first), or 0.
+    /// The line that defines each name (1 is the first), or 0 if no line does.
     defined: Vec<u32>,
-    /// For each line, where it starts, its name, and where its dependencies end in `needs`.
+    /// For each line: its offset, its name, and the end of its dependencies in `needs`.
     lines: Vec<u64>,
     line_names: Vec<u32>,
     ends: Vec<u32>,
     needs: Vec<u32>,
-    /// Every dependency in the input is defined before it is used.
+    /// Whether every dependency in the input is defined before its first use.
     sorted: bool,
 }
 
@@ -94,7 +94,7 @@ impl Outline {
         &self.needs[start as usize..self.ends[line] as usize]
     }
 
-    /// The place of a line in the input, where blank lines count too; 1 is the first.
+    /// Returns the number of a line in the input, starting at 1. Blank lines count.
     fn number_of(&self, line: usize) -> usize {
         self.defined[self.line_names[line] as usize] as usize
     }
@@ -104,7 +104,7 @@ impl Outline {
         found.map_or_else(String::new, |(name, _)| name.to_string())
     }
 
-    /// Dependencies that the input does not define have to be in the project.
+    /// Checks that the project has every dependency that the input does not define.
     pub(super) fn check_missing(&self, project: &Project) -> Result<(), ImportError> {
         if self.defined.iter().all(|line| *line > 0) {
             return Ok(());
@@ -124,7 +124,7 @@ impl Outline {
         Ok(())
     }
 
-    /// The lines with dependencies before what depends on them.
+    /// Returns the lines in an order in which dependencies come before their dependents.
     fn order(&self) -> Result<Vec<u32>, ImportError> {
         let lines = self.lines.len();
         if self.sorted {
@@ -161,8 +161,9 @@ impl Outline {
         }
     }
 
-    /// A cycle among the lines that still wait: from any of them, dependency after dependency,
-    /// until one comes twice.
+    /// Returns a cycle among the lines that are not ordered yet.
+    ///
+    /// It follows dependencies from one of these lines until a line comes twice.
     fn cycle(&self, open: &[u32], line_of: &[u32]) -> Vec<String> {
         let waits = |line: &u32| *line != u32::MAX && open[*line as usize] > 0;
         let Some(mut line) = (0..open.len() as u32).find(waits) else { return vec![] };
@@ -194,19 +195,19 @@ fn check_dependencies(depends_on: &[TaskId]) -> Result<(), String> {
     }
 }
 
-/// The lines of an input in a given order.
+/// The lines of an input, read in a given order.
 pub(super) struct LinesInOrder<R> {
     input: BufReader<R>,
     offsets: Vec<u64>,
     numbers: Vec<u32>,
     order: Vec<u32>,
     next: usize,
-    /// Where the input stands.
+    /// The current offset in the input. None before the first read.
     at: Option<u64>,
 }
 
 impl<R: Read + Seek> LinesInOrder<R> {
-    /// The lines of `input`, of which `outline` was read, dependencies first.
+    /// Orders the lines of `input`, from which `outline` was read, with dependencies first.
     pub(super) fn new(input: BufReader<R>, outline: Outline) -> Result<Self, ImportError> {
         let order = outline.order()?;
         let number = |name: &u32| outline.defined[*name as usize];

@@ -1,7 +1,8 @@
-//! Gatekeepers: agents that look at what is to be delivered, and must say yes or no in a form that leaves no doubt.
+//! Gatekeepers: agents that review a change before delivery and return a structured verdict.
 //!
-//! A review is a session of its own, in a checkout of its own, without hooks: what it uses is in the books, and a
-//! purse bounds it. What the agent says counts only as [`hookloop_core::review`] reads it.
+//! A review is its own session, in its own checkout, without hooks. The log records its usage, and
+//! a budget limits it. An answer counts only if [`hookloop_core::review`] can read a verdict from
+//! it.
 
 use std::path::Path;
 use std::{fmt, fs};
@@ -34,15 +35,15 @@ use crate::session::real::{Real, Surroundings};
 use crate::session::stop_switch::{Rest, Stop};
 use crate::session::{Driver, StartError, prompt};
 
-/// How often one that gives no verdict is asked.
+/// How often a gatekeeper that gives no verdict is asked.
 const ASKED_MAX: u32 = 2;
-/// The most of a change that a gatekeeper is shown; the files are there for the rest.
+/// Maximum size of the diff in a gatekeeper's prompt. The checkout has the files for the rest.
 const DIFF_MAX: usize = 96 * 1024;
-/// Characters of the line that tells people why reviewers rejected a change.
+/// Maximum characters of the line that shows people why reviewers rejected a change.
 const REJECTION_MAX: usize = 500;
 const REVIEW_MS: u64 = 30 * 60 * 1_000;
 
-/// What one gatekeeper said.
+/// The answer of one gatekeeper.
 struct Said {
     approves: Option<bool>,
     text: String,
@@ -50,7 +51,7 @@ struct Said {
     line: String,
 }
 
-/// Asks all gatekeepers of a hook.
+/// Asks all gatekeepers of a hook, and applies the quorum.
 pub(crate) fn ask_all(
     runner: &Runner,
     bench: Bench<'_>,
@@ -86,7 +87,7 @@ pub(crate) fn ask_all(
     }
 }
 
-/// The agent that a gatekeeper is for tasks of this type, if it may review them.
+/// Returns the agent that acts as this gatekeeper, if it may review tasks of this type.
 fn agent_of(bench: Bench<'_>, task: &Task, gatekeeper: &Gatekeeper) -> Result<String, Trouble> {
     let Gatekeeper { name, agent, .. } = gatekeeper;
     let kind = task.spec.kind.as_deref();
@@ -110,7 +111,7 @@ fn agent_of(bench: Bench<'_>, task: &Task, gatekeeper: &Gatekeeper) -> Result<St
     }
 }
 
-/// Asks one gatekeeper, again if it gives no verdict.
+/// Asks one gatekeeper, and asks again if it gives no verdict.
 fn ask(
     runner: &Runner,
     bench: Bench<'_>,
@@ -155,7 +156,9 @@ fn ask(
     Ok(Said { approves: None, line: text.clone(), text })
 }
 
-/// Files that agents take for instructions. In a review they are the author's words to its reviewer.
+/// Removes the files that agents read as instructions from a review's checkout.
+///
+/// The author of the change could use them to instruct the reviewer.
 fn leave_out_instructions(top: &Path) -> Result<(), Trouble> {
     const NAMES: [&str; 14] = [
         "claude.md",
@@ -194,18 +197,20 @@ fn leave_out_instructions(top: &Path) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// The prompt of a review. The change is data: the id that the answer needs is nowhere in it.
+/// The prompt of a review.
+///
+/// The change is data. The id that a valid answer needs does not occur in it.
 pub(crate) struct ReviewPrompt<'a> {
     pub(crate) task: &'a Task,
     pub(crate) gatekeeper: &'a Gatekeeper,
-    /// The branch that the change is for, and the one that it is on.
+    /// The target branch of the change, and the branch that contains the change.
     pub(crate) base: &'a str,
     pub(crate) branch: &'a str,
     pub(crate) diff: &'a Diff,
     pub(crate) id: &'a str,
-    /// Random, so that nothing in the change can end its part of the prompt.
+    /// A random fence, so that no text in the change can close its section of the prompt.
     pub(crate) fence: &'a str,
-    /// Why the answer before was no verdict.
+    /// The reason why the previous answer was no verdict.
     pub(crate) why_not: &'a str,
 }
 
@@ -258,7 +263,7 @@ impl fmt::Display for ReviewPrompt<'_> {
     }
 }
 
-/// Holds a review: a session of one turn. Gives the agent's final message.
+/// Runs a review as a session of one turn, and returns the agent's final message.
 fn hold(
     place: &Runner,
     bench: Bench<'_>,

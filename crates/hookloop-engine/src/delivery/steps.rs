@@ -1,5 +1,7 @@
-//! The built-in hooks of delivery. Each looks whether it is done, does it, and looks again; so whoever was killed in
-//! the middle asks it again and nothing is there twice.
+//! The built-in hooks of delivery.
+//!
+//! Each step checks whether its work is done, does it, and checks again. So a step can be repeated
+//! after a crash without duplicate effects.
 
 use std::time::{Duration, Instant};
 
@@ -30,12 +32,12 @@ use super::{review, train};
 use crate::delivery_context::{Bench, DeliverySteps, RequestSupport, Workshop, title};
 use crate::error::EngineError;
 
-/// How often something is tried that may work out another time.
+/// Maximum attempts of a step that reports a retryable error.
 const TRIES_MAX: u32 = 4;
-/// Files that the line about a conflict names.
+/// Files that the one-line reason of a conflict names.
 const CONFLICTS_NAMED: usize = 4;
 const TRY_PAUSE: Duration = Duration::from_secs(1);
-/// How long a copy of the log may be behind it.
+/// Maximum lag of the local copy behind the log.
 const LAG_MAX: Duration = Duration::from_secs(5);
 
 impl DeliverySteps for DeliveryHooks {
@@ -74,7 +76,7 @@ impl DeliverySteps for DeliveryHooks {
     }
 }
 
-/// Tries until it works out, or is known not to.
+/// Repeats a step with pauses while it reports a retryable error, up to `TRIES_MAX` times.
 fn again(
     occasion: &Occasion<'_>,
     mut step: impl FnMut() -> Result<Done, Trouble>,
@@ -91,7 +93,7 @@ fn again(
     }
 }
 
-/// Brings the branch on top of its base. What does not go together is laid out for the agent.
+/// Rebases the branch onto its base. On a conflict, lays out the files for the agent.
 fn rebase_on_main(shop: &Workshop<'_>, worktree: &Worktree) -> Result<Done, Trouble> {
     let base = shop.repo.newest_base()?;
     let short = &base.as_str()[..12];
@@ -114,7 +116,7 @@ fn rebase_on_main(shop: &Workshop<'_>, worktree: &Worktree) -> Result<Done, Trou
     Ok(Done { said, values: json!({ "base_commit": base }), ..Done::default() })
 }
 
-/// The instruction to resolve a conflict.
+/// Returns the instruction to resolve a conflict.
 pub(crate) fn conflict_prompt(base: &str, files: &[Conflicted]) -> String {
     let names: Vec<String> = files.iter().map(|file| plain_line(&file.path)).collect();
     format!(
@@ -129,13 +131,13 @@ pub(crate) fn conflict_prompt(base: &str, files: &[Conflicted]) -> String {
     )
 }
 
-/// A conflict in one line, for people.
+/// Returns a conflict in one line, for people.
 fn conflict_reason(base: &str, files: &[Conflicted]) -> String {
     let names: Vec<String> = files.iter().map(|file| plain_line(&file.path)).collect();
     format!("conflict with `{base}` in {}", first_names(&names, CONFLICTS_NAMED))
 }
 
-/// The places of a conflict, with the sides named.
+/// Returns the excerpts of a conflict, with both sides named.
 pub(crate) fn conflict_details(base: &str, files: &[Conflicted]) -> String {
     let mut text = String::new();
     for file in files.iter().filter(|file| !file.excerpt.is_empty()) {
@@ -152,8 +154,10 @@ pub(crate) fn conflict_details(base: &str, files: &[Conflicted]) -> String {
     text
 }
 
-/// Pushes the branch and asks for it to be merged. Where no request can be made, the step says that it made none. That a branch or a request is there does not say that it is what it
-/// should be: both are compared with the commit.
+/// Pushes the branch and opens or updates its request.
+///
+/// Without a forge the step reports that it made no request. An existing branch or request may be
+/// outdated, so both are compared with the commit.
 fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done, Trouble> {
     let Workshop { repo, forge, requests, rules } = bench.shop;
     requests.check("no request can be made")?;
@@ -219,8 +223,10 @@ fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done,
     Ok(Done { said, values, skipped, refused: None })
 }
 
-/// Whether the task is still this session's, as the log has it now. A forge knows nothing of claims: who was stopped for
-/// a while, and whose work others have finished meanwhile, must not ask for it a second time.
+/// Returns an error unless this session still holds the task's claim, according to the log.
+///
+/// A forge knows nothing of claims. A session that was suspended may have lost its task to another
+/// one, and must not open a second request for finished work.
 fn check_held(bench: Bench<'_>, task: &Task) -> Result<(), Trouble> {
     let Some(claim) = &task.claim else { return Ok(()) };
     let again = |error: EngineError| Trouble::Retry { why: error.to_string() };
@@ -235,13 +241,14 @@ fn check_held(bench: Bench<'_>, task: &Task) -> Result<(), Trouble> {
             why: "whether the task is still held is not known".to_owned(),
         });
     };
-    // Trying again would not bring it back.
+    // A retry cannot restore a lost claim.
     let held = check_fence(&row.task, Fence::Epoch(claim.epoch), "deliver");
     held.map_err(|refusal| Trouble::NeedsHuman { why: refusal.to_string() })
 }
 
-/// Says in the log what will be pushed, and learns from it what others have: whoever had the task before may have died
-/// between its push and its submission.
+/// Records the commit that is about to be pushed, and recognises earlier pushes from the log.
+///
+/// An earlier claimant of the task may have crashed between its push and its submission.
 fn announce(
     bench: Bench<'_>,
     worktree: &Worktree,
@@ -264,7 +271,7 @@ fn announce(
     Ok(())
 }
 
-/// What a request says of its task.
+/// Returns the description of a request.
 fn body(task: &Task) -> String {
     let mut text = task.spec.description.trim().to_owned();
     if !task.spec.deliverables.is_empty() {
@@ -276,7 +283,7 @@ fn body(task: &Task) -> String {
     format!("{}\n\nTask: {}", text.trim(), task.id).trim().to_owned()
 }
 
-/// Runs the project's tests: all kinds that it has.
+/// Runs the project's tests, of all kinds that it has, and stops at the first failure.
 fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
     let unable = |why: String| HookRun::unable(hook, occasion.point, HookStatus::NotStarted, why);
     if let Err(refusal) = runner.may_run(hook) {
@@ -290,7 +297,7 @@ fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
     for command in commands {
         let of_runner = Hook {
             handler: HookHandler::Command(CommandText::Exec(command.argv)),
-            // The user agreed to the tests, whatever they are; what they print decides nothing else.
+            // The user trusted the tests of any kind. Their output decides nothing else.
             source: HookSource::Builtin,
             options: HookOptions { answers: AllowedAnswers::Stricter, ..hook.options.clone() },
             ..hook.clone()
@@ -306,7 +313,7 @@ fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
     last.unwrap_or_else(|| unable("no tests were run".to_owned()))
 }
 
-/// What a step comes to as the run of a hook.
+/// Converts the result of a step into a hook run.
 fn told(
     hook: &Hook,
     occasion: &Occasion<'_>,

@@ -1,12 +1,13 @@
-//! The merge train: submitted tasks, merged one after the other, each tested on top of what goes before it.
+//! The merge train: merges submitted tasks one after the other, each tested on top of its
+//! predecessors.
 //!
-//! Merges are made and tested in a repository of our own before anything moves, and the base moves only from the
-//! commit that they were made on. So the base is never red by our doing, and whoever is killed in the middle leaves
-//! either a base that did not move or one whose commits the log has named before.
+//! Merges are made and tested in a private repository before the base moves. The base moves only
+//! from the commit on which they were made. So the train never breaks the base. After a crash, the
+//! base either did not move, or the log already names its new commits.
 //!
-//! - `clear`: what is about one task alone: its request, its branch, checks and reviewers
-//! - `stack`: tasks on top of each other, and which is the first that does not work
-//! - `land`: moving the base to what was tested
+//! - `clear`: eligibility of a single task: its request, its branch, checks and reviewers
+//! - `stack`: tasks on top of each other, and the first of them that fails
+//! - `land`: moving the base to the tested commit
 //! - `queue`: requests that the forge merges later, by its own queue or by auto-merge
 
 mod clear;
@@ -48,54 +49,54 @@ use crate::error::EngineError;
 use crate::project::Project;
 use crate::session::{StartError, start_checks};
 
-/// Tasks that are looked at in one ride.
+/// Submitted tasks that one merge-train run examines at most.
 const WAITING_MAX: usize = 256;
-/// Trains of one ride: each lands or sends back one task at least.
+/// Rounds of one run at most. Each round merges or returns at least one task.
 const ROUNDS_MAX: usize = 1_000;
-/// Tasks of one train.
+/// Queue entries that are tested together at most.
 const CARS_MAX: usize = 8;
 const REASON_MAX: usize = 8_000;
 const LOCK: &str = "train.lock";
-/// How long one train waits for another.
+/// How long a run waits for another run on this machine.
 const ALONE_WITHIN: std::time::Duration = std::time::Duration::from_secs(60);
 const ALONE_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
-/// How often others may be first to move the base until the ride ends.
+/// How often other processes may move the base first before the run ends.
 const LOST_MAX: usize = 10;
-/// What could not be reached so often is not asked for the others: that may take long each time.
+/// Unreachable errors after which a run skips the remaining tasks, because each may take long.
 const UNREACHABLE_MAX: usize = 2;
 
-/// What became of a task that waited.
+/// The result of a run for one submitted task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     Merged {
         commit: String,
     },
-    /// It is ready again, for this reason.
+    /// The task is ready again, for this reason.
     Returned {
         by: String,
         reason: String,
     },
-    /// A human is needed.
+    /// The task needs a person.
     Blocked {
         reason: String,
     },
-    /// It is in the merge queue of the forge.
+    /// The request is in the merge queue of the forge.
     Queued {
         base: String,
         place: QueuePlace,
     },
-    /// It waits on.
+    /// The task stays submitted, and a later run tries again.
     Waits {
         reason: String,
     },
-    /// It waits until a person has prepared the environment of a gate.
+    /// The task stays submitted until a person has prepared the environment of a gate.
     Held {
         reason: String,
     },
 }
 
 impl Fate {
-    /// Whether the task is still on its way into the base.
+    /// Whether the task is still expected to be merged without a person.
     pub fn is_pending(&self) -> bool {
         matches!(self, Fate::Queued { .. } | Fate::Waits { .. })
     }
@@ -107,7 +108,7 @@ pub struct Arrival {
     pub fate: Fate,
 }
 
-/// Why there was no train.
+/// The reason why a merge-train run did not take place.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
     #[error(transparent)]
@@ -134,7 +135,7 @@ impl From<Trouble> for TrainError {
     }
 }
 
-/// Submitted tasks on their way into the base.
+/// A merge-train run over the submitted tasks.
 pub(crate) struct Train<'t> {
     project: &'t Project,
     runner: &'t Runner,
@@ -142,21 +143,21 @@ pub(crate) struct Train<'t> {
     shop: &'t Workshop<'t>,
     cancel: Option<&'t Cancel>,
     arrivals: Vec<Arrival>,
-    /// How often others were first.
+    /// How often another process moved the base first.
     lost: usize,
-    /// How often something could not be reached.
+    /// How often a forge or remote could not be reached.
     unreachable: usize,
-    /// A state of the base that the forge has no checks for.
+    /// A commit of the base for which the forge has no checks.
     unchecked: Option<Commit>,
-    /// Whether the base has a merge queue of the forge, once that was asked.
+    /// Whether the forge has a merge queue for the base. None until the forge was asked.
     has_queue: Option<bool>,
 }
 
-/// Where hooks run, and what has changed there.
+/// The runner of hooks, and the changed files that it reports to them.
 struct Place<'a> {
     runner: &'a Runner,
     changes: Option<&'a [(String, u64)]>,
-    /// The values of hooks of the same point that ran before, by task.
+    /// The values of earlier hooks at the same point, by task.
     context: RefCell<BTreeMap<(TaskId, String), Value>>,
 }
 
@@ -166,7 +167,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A task that waits, with what is needed to merge it.
+/// A queue entry: a submitted task with its submission and head.
 #[derive(Clone, Debug)]
 struct Car {
     task: Task,
@@ -175,7 +176,7 @@ struct Car {
     head: Commit,
 }
 
-/// Merges what waits, for as long as something can be merged; `told` hears of each task.
+/// Runs the merge train until no task can be merged, and reports each result through `told`.
 pub fn merge(
     project: &Project,
     runner: &Runner,
@@ -189,7 +190,7 @@ pub fn merge(
     Ok(train.arrivals)
 }
 
-/// The built-in hook `merge`: the same, in the middle of a session.
+/// Runs the merge train as the built-in hook `merge`, within a session.
 pub(crate) fn ride(
     runner: &Runner,
     bench: Bench<'_>,
@@ -247,7 +248,7 @@ impl<'t> Train<'t> {
         cancel: Option<&'t Cancel>,
     ) -> Result<Train<'t>, TrainError> {
         let hooks = project.hooks()?;
-        // A gate that may not run says nothing about anybody's work.
+        // If a gate may not run, its absence must not count as a verdict on a task.
         start_checks::check_gates(project, runner, &hooks)?;
         Ok(Train {
             project,
@@ -263,9 +264,10 @@ impl<'t> Train<'t> {
         })
     }
 
-    /// Rounds, until nothing moves any more.
+    /// Runs rounds until a round changes nothing.
     fn ride(&mut self, told: &mut dyn FnMut(&Arrival)) -> Result<(), TrainError> {
-        // One at a time on this machine; others lose the race for the base, and look again.
+        // One run at a time on this machine. Runs on other machines lose the race for the base and
+        // retry.
         let _alone = self.alone()?;
         let mut heard = 0;
         for _ in 0..ROUNDS_MAX {
@@ -289,7 +291,7 @@ impl<'t> Train<'t> {
         Ok(())
     }
 
-    /// Waits until no other train of this machine is under way.
+    /// Waits until no other run on this machine holds the lock.
     fn alone(&self) -> Result<std::fs::File, TrainError> {
         let until = std::time::Instant::now() + ALONE_WITHIN;
         loop {
@@ -307,7 +309,7 @@ impl<'t> Train<'t> {
         self.cancel.is_some_and(Cancel::is_triggered)
     }
 
-    /// The tasks that may be merged now, the most urgent first.
+    /// Returns the tasks that can be merged now, the most urgent first.
     fn muster(&mut self) -> Result<Vec<Car>, TrainError> {
         let waiting = self.project.read(|view| view.waiting(WAITING_MAX))?;
         let mut cars = Vec::new();
@@ -325,10 +327,10 @@ impl<'t> Train<'t> {
                 true => Ok(false),
                 false => self.is_cleared(&car),
             });
-            // What is wrong with one is no reason for the others to wait.
+            // An error of one task does not delay the others.
             match is_ready {
                 Ok(true) => cars.push(car),
-                // It waits for something else now.
+                // The task no longer waits for a person.
                 Ok(false) => self.hold(&car, None)?,
                 Err(error) => self.pass_over(&car, error)?,
             }
@@ -336,7 +338,7 @@ impl<'t> Train<'t> {
         Ok(cars)
     }
 
-    /// A task that something is wrong with, or that others did something about, waits; what concerns all ends the ride.
+    /// Lets a task wait after an error that concerns it alone. Other errors end the run.
     fn pass_over(&mut self, car: &Car, error: TrainError) -> Result<(), TrainError> {
         match error {
             TrainError::Trouble(trouble) => {
@@ -354,14 +356,16 @@ impl<'t> Train<'t> {
         Ok(())
     }
 
-    /// The gates before a merge.
+    /// Returns the hooks at `before_merge`.
     fn gates(&self, car: &Car) -> Vec<Hook> {
         let kind = car.task.spec.kind.as_deref();
         self.hooks.resolve(Point::BeforeMerge.name(), kind).into_iter().cloned().collect()
     }
 
-    /// What is run on the merged files: what before_merge says, and where it says nothing of that sort, what counts as
-    /// done in a session.
+    /// Returns the hooks that test the merged files.
+    ///
+    /// These are the hooks at `before_merge` that test files. If there are none, they are the gates
+    /// that decide completion in a session.
     fn tests(&self, car: &Car) -> Vec<(Point, Hook)> {
         let kind = car.task.spec.kind.as_deref();
         let at = |point: Point| {
@@ -413,19 +417,19 @@ impl<'t> Train<'t> {
             merge_context(context.entry(key.clone()).or_default(), &run.outcome.values);
         }
         for ran in runs.iter().filter_map(|run| run.ran.as_ref()) {
-            // What is not counted is no reason to stop.
+            // A missing usage record does not stop the merge.
             let _ = self.project.append(&Subject::Project, EventBody::HookRan(ran.clone()));
         }
         runs
     }
 
-    /// Runs after_merge and completes the task. What is left over of it goes.
+    /// Runs `after_merge`, completes the task, and cleans up its branch and worktree.
     fn finish(&mut self, car: &Car, merged: &Commit) -> Result<(), TrainError> {
         let kind = car.task.spec.kind.as_deref();
         let hooks = self.hooks.resolve(Point::AfterMerge.name(), kind);
         let hooks: Vec<Hook> = hooks.into_iter().cloned().collect();
         if !hooks.is_empty() {
-            // A forge made it, and has it alone so far.
+            // The forge made the merge commit, so it must be fetched first.
             self.shop.repo.newest_base().map_err(Trouble::from)?;
             let scratch = self.shop.repo.scratch(merged, "after").map_err(Trouble::from)?;
             let place = self.runner.at(scratch.project.clone());
@@ -457,7 +461,9 @@ impl<'t> Train<'t> {
         Ok(())
     }
 
-    /// Sends a task back to whoever takes it next; one that went back too often is for a human.
+    /// Returns a task to the queue with the reason for its next attempt.
+    ///
+    /// Instead, it blocks a task that was returned too often or fails in the same way again.
     fn give_back(&mut self, car: &Car, by: &str, reason: String) -> Result<(), TrainError> {
         let reason = clipped(&reason, REASON_MAX);
         let limits = &self.project.rules().limits.session;
@@ -492,7 +498,7 @@ impl<'t> Train<'t> {
         Ok(())
     }
 
-    /// Says that a task waits for a human, or does so no longer, if that is news.
+    /// Records that a task waits for a person, or no longer does, if that changed.
     fn hold(&self, car: &Car, why: Option<&str>) -> Result<(), TrainError> {
         let reason = why.map(|why| clipped(why, REASON_MAX));
         if car.delivery.held == reason {
@@ -500,7 +506,7 @@ impl<'t> Train<'t> {
         }
         match self.record(car, DeliveryFact::Held(MergeHeld { head: car.head.to_string(), reason }))
         {
-            // It is not submitted any more, which says enough.
+            // The task is no longer submitted, so nothing needs recording.
             Err(TrainError::Engine(EngineError::Refused(_))) => Ok(()),
             done => done,
         }
@@ -524,16 +530,16 @@ impl Car {
     }
 }
 
-/// What a gate that said no has to say.
+/// Returns the feedback of a gate that did not pass, with its output.
 fn reason_of(run: &HookRun) -> String {
     let said = run.blocking_words().join("\n\n");
-    // The details of a gate of ours are in its output.
+    // The output of a built-in gate has its details, so a blank line separates it.
     let gap = if run.outcome.next_prompt.is_some() { "\n\n" } else { "\n" };
     let text = format!("{said}{gap}{}", run.printed.trim());
     clipped(text.trim(), REASON_MAX)
 }
 
-/// Whether a gate looks at the branch, and not at the merged files.
+/// Whether a gate examines the branch, and not the merged files.
 fn is_of_branch(hook: &Hook) -> bool {
     matches!(hook.handler, HookHandler::Gatekeepers { .. } | HookHandler::Http { .. })
 }

@@ -1,4 +1,4 @@
-//! The worktrees that there are, and which of them may go.
+//! Lists the worktrees of a project, and removes those that are no longer needed.
 
 use std::time::SystemTime;
 
@@ -18,27 +18,27 @@ use crate::session::checkout::{is_of_session, repo_wish};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     pub info: WorktreeInfo,
-    /// None if there is no such task.
+    /// None if the project has no such task.
     pub state: Option<TaskState>,
-    /// What of it is in the base.
+    /// The delivered head of the task, if it was merged.
     delivered: Option<Commit>,
 }
 
-/// Which worktrees are to go.
+/// The selection of worktrees to remove.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// This one alone, whatever its task is.
+    /// Only this task's worktree, in any state of the task.
     pub task: Option<TaskId>,
-    /// Those that nobody has used since then.
+    /// Only worktrees that were not used since this time.
     pub before: Option<SystemTime>,
-    /// Also what is nowhere else.
+    /// Removes commits and files even if they exist nowhere else.
     pub force: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleaned {
     pub task: TaskId,
-    /// Why it is still there.
+    /// The reason why the worktree was not removed.
     pub stayed: Option<String>,
 }
 
@@ -46,7 +46,7 @@ pub fn list(project: &Project, runner: &Runner, cancel: &Cancel) -> Result<Vec<K
     find(project, &open(project, runner, cancel)?)
 }
 
-/// The project's repository. A session has a worktree of its own also where nothing is delivered.
+/// Opens the project's repository. Sessions may have worktrees even without delivery.
 fn open<'r>(
     project: &Project,
     runner: &'r Runner,
@@ -67,7 +67,9 @@ fn find(project: &Project, repo: &Repo<'_>) -> Result<Vec<Kept>, TrainError> {
     Ok(found)
 }
 
-/// Removes worktrees that nobody needs any more. Those of tasks that are open stay, unless one is named.
+/// Removes worktrees that are no longer needed, or the named one.
+///
+/// Without a name, worktrees of open tasks stay.
 pub fn clean(
     project: &Project,
     runner: &Runner,
@@ -77,7 +79,7 @@ pub fn clean(
     let repo = open(project, runner, cancel)?;
     let is_wanted = |kept: &Kept| match &wanted.task {
         Some(task) => *task == kept.info.task,
-        // The branch of a session has no other name: a person removes it.
+        // Only this branch refers to the session's commits, so a person must name it.
         None if is_of_session(&kept.info.task) => false,
         None => {
             matches!(kept.state, None | Some(TaskState::Completed))

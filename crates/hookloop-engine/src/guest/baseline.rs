@@ -11,35 +11,35 @@ use hookloop_process::{WriteOptions, write_whole};
 use serde::{Deserialize, Serialize};
 
 const NAME: &str = "turn-files.json";
-/// A project with more files has no such record.
+/// Maximum files of a record. A project with more files has none.
 const FILES_MAX: usize = 50_000;
-/// A longer record is not read.
+/// Maximum size of a record that is read.
 const BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// The files when a turn began.
+/// The files of a project when a turn began.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TurnBaseline {
-    /// The turns that had ended then.
+    /// The number of turns that had ended then.
     pub(super) turns: u32,
     pub(super) files: SeenFiles,
 }
 
 impl TurnBaseline {
-    /// Reads the record of a session; none if there is none that can be read.
+    /// Reads the record of a session. Returns none if it is missing or unreadable.
     pub(super) fn read(directory: &Path) -> Option<TurnBaseline> {
         let text = hookloop_git::files::read_text(&directory.join(NAME), BYTES_MAX).ok()?;
         serde_json::from_str(&text).ok()
     }
 }
 
-/// Writes the record of the turn that comes after so many. Without it the changed files have no names.
+/// Writes the record of the turn after `turns`. Without it the names of changed files are unknown.
 pub(super) fn write(directory: &Path, turns: u32, files: &Files) {
     let Some(files) = files.seen(FILES_MAX) else { return forget(directory) };
     let Ok(text) = serde_json::to_vec(&TurnBaseline { turns, files }) else { return };
     let _ = write_whole(&directory.join(NAME), &text, WriteOptions::CACHE);
 }
 
-/// Removes the record of a session that is over.
+/// Removes the record of an ended session.
 pub(super) fn forget(directory: &Path) {
     let _ = fs::remove_file(directory.join(NAME));
 }

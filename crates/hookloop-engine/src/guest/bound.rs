@@ -1,7 +1,7 @@
 //! Requests of an agent that a session started.
 //!
-//! The loop does not wait for them. A claim by tools counts like a promise in the final message, when the turn is
-//! over.
+//! The loop does not wait for them. A completion claim by tools counts like a promise in the final
+//! message, at the end of the turn.
 
 use hookloop_config::clock::now;
 use hookloop_core::event::EventBody;
@@ -24,7 +24,7 @@ use crate::session::journal::Journal;
 use crate::session::lookup;
 
 impl Desk {
-    /// The session that started this agent, if that is what `iteration` names.
+    /// Returns the session that started this agent, or an error if `iteration` names another one.
     pub(super) fn bound_to(&self, iteration: &str) -> Result<Option<Bound>, DeskError> {
         let Some(bound) = self.bound() else { return Ok(None) };
         match bound.session.as_str() == iteration {
@@ -37,7 +37,7 @@ impl Desk {
         }
     }
 
-    /// The same, if the task is the one that the session holds.
+    /// Returns the session that started this agent, or an error if `task` is not its task.
     pub(super) fn bound_for(&self, task: &TaskId) -> Result<Option<Bound>, DeskError> {
         let Some(bound) = self.bound() else { return Ok(None) };
         match self.bound_task()?.as_ref() == Some(task) {
@@ -55,14 +55,14 @@ impl Desk {
         Ok(self.turn_of(bound)?.session.task.map(|taken| taken.task))
     }
 
-    /// The epoch by which the session holds the task.
+    /// Returns the epoch of the session's claim on the task.
     pub(super) fn bound_epoch(&self, task: &TaskId) -> Result<Option<u64>, DeskError> {
         let Some(bound) = self.bound() else { return Ok(None) };
         let taken = self.turn_of(bound)?.session.task;
         Ok(taken.filter(|taken| taken.task == *task).map(|taken| taken.epoch))
     }
 
-    /// The session, in the turn for which this agent was started.
+    /// Returns the session, or an error if it is not in the turn of this agent.
     fn turn_of(&self, bound: &Bound) -> Result<Journal<'_>, DeskError> {
         let over = |why: &str| {
             let message = format!("session {} {why}", bound.session);
@@ -77,7 +77,7 @@ impl Desk {
         }
     }
 
-    /// Notes that the agent says so. Gates are held against it when its turn is over.
+    /// Records that the agent claims completion. The gates run at the end of its turn.
     pub(super) fn claim(
         &self,
         bound: &Bound,
@@ -128,7 +128,7 @@ impl Desk {
         })
     }
 
-    /// The promises of an output that count in the session that started this agent.
+    /// Returns the promises in an output that count in the session that started this agent.
     pub(super) fn bound_promises(
         &self,
         bound: &Bound,
@@ -189,7 +189,7 @@ impl Desk {
         })
     }
 
-    /// A promise in the output is a claim; the rest is up to the loop.
+    /// Records the promises in the output as claims. The loop decides at the end of the turn.
     pub(super) fn validate_bound(&self, bound: &Bound, output: &str) -> Result<Judged, DeskError> {
         let promises = self.bound_promises(bound, output)?;
         for promise in &promises {
@@ -216,7 +216,7 @@ impl Desk {
         })
     }
 
-    /// What the session is about, in words.
+    /// Returns the specification of the session, as text.
     pub(super) fn spec(&self) -> Result<Option<String>, DeskError> {
         let Some(bound) = self.bound() else { return Ok(None) };
         match self.turn_of(bound)?.session.plan.work {

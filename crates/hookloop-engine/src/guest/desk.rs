@@ -42,29 +42,29 @@ use crate::session::session_directory;
 use crate::session::stop_switch::Stop;
 use crate::session::task_steps::LEASE;
 
-/// What a guest by tools is called, behind [`GUEST`].
+/// The agent name of an external session by MCP tools, after [`GUEST`].
 const MCP: &str = "mcp";
-/// An agent that has asked for nothing for so long may be gone.
+/// Time without a request after which an agent counts as lost.
 const SILENT_MAX: Duration = Duration::from_secs(2 * 60 * 60);
-/// Sessions that are looked at for the one whose task is at hand.
+/// Sessions that are searched for the current task.
 const SESSIONS_MAX: usize = 100;
 
-/// Answers one agent, or several that share it.
+/// The agent API: answers the tool calls of one agent, or of several that share it.
 #[derive(Clone, Debug)]
 pub struct Desk {
     project: Project,
     bound: Option<Bound>,
     open: Arc<Mutex<BTreeMap<SessionId, Open>>>,
-    /// Of the tasks that these sessions hold.
+    /// The heartbeats of the tasks that these sessions have claimed.
     beats: Arc<Mutex<BTreeMap<SessionId, Beats>>>,
-    /// For how long a guest is waited for that says nothing; none where it is gone when this program is.
+    /// How long a silent external session keeps its claims. None if it ends with this process.
     patience: Option<Duration>,
-    /// The project has had gates since this program knows it.
+    /// Whether the project has had gates while this process knew it.
     had_gates: Arc<AtomicBool>,
     stop: Stop,
 }
 
-/// A session that this program has, and when it was last asked for.
+/// A session that this process has open, and the time of its last call.
 #[derive(Debug)]
 struct Open {
     visited: Arc<Mutex<Visited>>,
@@ -78,20 +78,20 @@ impl Desk {
         Ok(Desk { project, bound, open, beats, patience: None, had_gates, stop: Stop::new()? })
     }
 
-    /// One whose agents may go away without a word.
+    /// Returns an agent API whose agents may disappear without notice.
     #[must_use]
     pub fn shared(self) -> Desk {
         Desk { patience: Some(SILENT_MAX), ..self }
     }
 
-    /// The same desk, with what is under way there, where the project was opened anew.
+    /// Returns this agent API with its open sessions, on a reopened project.
     #[must_use]
     pub fn reopened(&self, project: Project) -> Desk {
         self.had_gates.fetch_or(has_gates(&project), Ordering::Relaxed);
         Desk { project, ..self.clone() }
     }
 
-    /// The desk for one call, which ends when `stop` says so. What it was doing can be asked for again.
+    /// Returns this agent API for one call, which `stop` can cancel. The call can be repeated.
     #[must_use]
     pub fn for_call(&self, stop: Stop) -> Desk {
         Desk { stop, ..self.clone() }
@@ -123,7 +123,7 @@ impl Desk {
         Ok(hooks.into_iter().map(|hook| self.registered(&task, hook.what)).collect())
     }
 
-    /// Answers how many there were.
+    /// Removes the stop hooks of a task, and returns their number.
     pub fn clear(&self, task: &str) -> Result<u64, DeskError> {
         let task = self.existing(task)?.id;
         let before = self.project.read(|view| view.stop_hooks(&task))?.len();
@@ -131,7 +131,7 @@ impl Desk {
         Ok(before as u64)
     }
 
-    /// What the stop hooks would say. Nothing follows from it.
+    /// Returns the decision of the stop hooks, without any effect.
     pub fn evaluate(&self, iteration: &str, said: &Said) -> Result<Evaluated, DeskError> {
         if let Some(bound) = self.bound_to(iteration)? {
             return self.evaluate_bound(&bound, &self.bound_promises(&bound, &said.output)?);
@@ -149,7 +149,7 @@ impl Desk {
         answer.ok_or_else(over)
     }
 
-    /// Begins to iterate on a task, or goes on with what was begun.
+    /// Starts a loop on a task, or continues the one that this agent started.
     pub fn start(&self, wish: &Start) -> Result<Iteration, DeskError> {
         if let Some(bound) = &self.bound {
             return self.join(bound, wish);
@@ -183,7 +183,7 @@ impl Desk {
     }
 
     fn begin(&self, id: &str) -> Result<Iteration, DeskError> {
-        // First the task: from then on there are signs of life, whatever hooks take.
+        // Claim the task first: from then on heartbeats are sent, however long hooks take.
         let first = self.perform(id, |session| Ok(session.go_on(is_for_guest)?.1))?;
         let begun = self.perform(id, |session| {
             let told = session.go_on(is_proven)?.1;
@@ -192,7 +192,7 @@ impl Desk {
         begun.map_err(|outcome| ended(&outcome))
     }
 
-    /// The guest says that it has done something: hooks, ways to stop and gates are asked.
+    /// Ends the turn of the external session, and runs its hooks, stop conditions and gates.
     pub fn validate(&self, iteration: &str, output: &str) -> Result<Judged, DeskError> {
         if let Some(bound) = self.bound_to(iteration)? {
             return self.validate_bound(&bound, output);
@@ -216,7 +216,7 @@ impl Desk {
             if is_over(session) || is_proven(&due(session)) {
                 return Ok(None);
             }
-            // What waits is in the prompt of the turn that begins.
+            // The prompt of the turn that begins contains the pending output.
             let more = session.go_on(is_proven)?.1;
             let told = if session.bound().is_some() { None } else { told };
             let told = joined(told.into_iter().chain(more));
@@ -229,7 +229,7 @@ impl Desk {
         }
     }
 
-    /// Ends the loop: complete if it is proven, else in need of a human.
+    /// Ends the loop: COMPLETE needs proof, and the other promises block the task for a person.
     pub fn complete(&self, iteration: &str, promise: Promise) -> Result<Completed, DeskError> {
         if let Some(bound) = self.bound_to(iteration)? {
             return self.claim(&bound, promise, None);
@@ -269,7 +269,7 @@ impl Desk {
         self.recall(task.as_str(), Some(&id))
     }
 
-    /// The checkpoint of that id, else the last one.
+    /// Returns the checkpoint with that id, or the last one.
     pub fn recall(&self, task: &str, id: Option<&str>) -> Result<KeptCheckpoint, DeskError> {
         let task = self.existing(task)?.id;
         let all = self.project.read(|view| view.checkpoints(&task))?;
@@ -296,7 +296,7 @@ impl Desk {
         Ok(TaskDetail { task, depends_on, notes: notes.into_iter().map(note).collect() })
     }
 
-    /// The newest first.
+    /// Lists tasks, the newest first.
     pub fn tasks(
         &self,
         state: Option<TaskState>,
@@ -347,7 +347,7 @@ impl Desk {
         self.existing(id)
     }
 
-    /// None if there is no such thing now.
+    /// Returns a document, or none if it does not exist now.
     pub fn read(&self, document: Document) -> Result<Option<String>, DeskError> {
         match document {
             Document::CurrentTask => self.current_task(),
@@ -372,7 +372,7 @@ impl Desk {
         let is_gated = [Point::Stop, Point::Validation]
             .iter()
             .any(|point| !hooks.resolve(point.name(), kind).is_empty());
-        // Gates that were there and are gone are for a person to explain.
+        // Removed gates need an explanation by a person.
         if is_gated || self.had_gates.load(Ordering::Relaxed) {
             let message = format!("task `{}` has gates, and nothing has proven it", task.id);
             let next = "call iteration_start with its id, do the work, then iteration_validate";
@@ -384,12 +384,12 @@ impl Desk {
             return Err(refused("not_proven", message, next));
         }
         let (id, outcome) = (task.id.clone(), TaskOutcome::default());
-        // The user's own file says that no gates are wanted.
+        // The user's own configuration waives gates.
         self.project.carry_out(&Command::CompleteTask { id, outcome, fence: Fence::None })?;
         Ok(())
     }
 
-    /// What is delivered is done when it is merged, whatever an agent says.
+    /// Returns an error if the task is complete only after its work is merged.
     fn check_undelivered(&self, task: &Task) -> Result<(), DeskError> {
         let is_delivered = self.project.rules().delivery.is_some();
         if !is_delivered && task.state != TaskState::Submitted {
@@ -441,7 +441,7 @@ impl Desk {
         Ok(())
     }
 
-    /// By what right this agent says something about a task.
+    /// Returns the fence of this agent's remarks about a task.
     fn fence(&self, task: &TaskId) -> Result<Fence, DeskError> {
         if let Some(epoch) = self.bound_epoch(task)? {
             return Ok(Fence::Epoch(epoch));
@@ -456,13 +456,13 @@ impl Desk {
     }
 
     fn registered(&self, task: &TaskId, hook: StopHook) -> Registered {
-        // A project's own commands decide where there are any.
+        // The project's own stop commands take precedence.
         let enabled = !self.project.rules().session.stop_when.iter().any(StopWhen::is_hook);
         let StopHook { id, hook_type: preset, metadata } = hook;
         Registered { id, task: task.clone(), preset, enabled, metadata }
     }
 
-    /// The session of a guest by tools that has the task, if no other program is at it.
+    /// Returns the MCP session that has claimed the task, unless another process runs it.
     fn iterated_by(&self, task: &Task) -> Result<Option<SessionId>, DeskError> {
         let Some(claim) = &task.claim else { return Ok(None) };
         let Some(id) = SessionId::of_actor(&claim.agent) else { return Ok(None) };
@@ -477,7 +477,7 @@ impl Desk {
 
     fn visited(&self, id: &SessionId) -> Result<Arc<Mutex<Visited>>, DeskError> {
         let mut open = lock(&self.open);
-        // Others can have what nobody has asked for in a long time.
+        // Sessions without a recent call are closed, so that other processes can continue them.
         let is_wanted = |open: &Open| {
             self.patience.is_none_or(|patience| open.used.elapsed() < patience)
                 || Arc::strong_count(&open.visited) > 1
@@ -493,7 +493,7 @@ impl Desk {
         Ok(visited)
     }
 
-    /// Has something done in the session of an iteration.
+    /// Runs `what` in the session of an iteration.
     fn perform<T>(
         &self,
         iteration: &str,
@@ -513,7 +513,7 @@ impl Desk {
         let (done, held, is_over) = visited.perform(&self.project, &self.stop, |session| {
             self.show_life(&id, session.session().task.clone());
             session.hold_to_hooks(runner)?;
-            // What is about to end ends first.
+            // A session with an outcome finishes first.
             if is_over(session) {
                 session.go_on(|_| false)?;
             }
@@ -541,7 +541,8 @@ impl Desk {
         }
     }
 
-    /// Signs of life for the task that a session holds; none for one that it does not hold any more.
+    /// Sends heartbeats for the task that a session has claimed, and stops those of a released
+    /// task.
     fn show_life(&self, id: &SessionId, held: Option<TaskTaken>) {
         let mut beats = lock(&self.beats);
         match held {
@@ -550,7 +551,7 @@ impl Desk {
                 let beat = || Beats::start(&self.project, &task, (epoch, LEASE), self.patience);
                 match self.patience {
                     None => drop(beats.entry(id.clone()).or_insert_with(beat)),
-                    // From now on for as long again.
+                    // Each call extends the heartbeats by the full patience.
                     Some(_) => drop(beats.insert(id.clone(), beat())),
                 }
             }
@@ -602,20 +603,20 @@ impl Desk {
     }
 }
 
-/// Whether a session is led by an agent with these tools.
+/// Whether the session belongs to an agent that uses these tools.
 fn is_led(row: &SessionRow) -> bool {
     row.agent.strip_prefix(GUEST) == Some(MCP)
 }
 
-/// Whether anything has to pass before something is done here.
+/// Whether the project has hooks at `stop` or `validation`.
 fn has_gates(project: &Project) -> bool {
     let is_gate = |point: &Point| matches!(point, Point::Stop | Point::Validation);
     project.rules().hooks.list().iter().any(|hook| hook.points.iter().any(is_gate))
 }
 
-/// What decides in a loop on one task if no hook is registered for it.
+/// Returns the stop conditions of a loop on one task without registered stop hooks.
 fn stop_conditions(of_project: &[StopWhen]) -> Vec<StopWhen> {
-    // The task at hand is open until the loop ends, so `tasks` alone would never end it.
+    // The current task stays open until the loop ends, so `tasks` alone would never end it.
     let ways = of_project.iter().filter(|way| **way != StopWhen::Tasks).cloned();
     let ways: Vec<StopWhen> = ways.collect();
     if ways.is_empty() { vec![StopWhen::Default] } else { ways }

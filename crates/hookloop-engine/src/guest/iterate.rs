@@ -1,4 +1,5 @@
-//! An iteration loop that its agent leads: each call performs the session up to the agent's next turn.
+//! An iteration loop that its agent leads: each call performs the session up to the agent's next
+//! turn.
 
 use hookloop_agents::Report;
 use hookloop_config::clock::now;
@@ -18,15 +19,15 @@ use super::visited::{Performed, joined};
 use super::words::{Completed, Evaluated, Iteration, Judged, Signal};
 use crate::error::EngineError;
 
-/// Who is said to have decided where nobody is registered.
+/// The name in a decision if no stop hook is registered.
 const NOBODY: &str = "default";
 
-/// The step before the task is said to be done: that is for the guest to say.
+/// Whether the next step completes the task. Only the external session takes this step.
 pub(super) fn is_proven(step: &NextStep) -> bool {
     matches!(step, NextStep::LeaveTask { how: TaskExit::Completed, .. })
 }
 
-/// The steps that a guest takes itself: to go on, and to be done.
+/// Whether the next step is for the external session: to continue, or to complete the task.
 pub(super) fn is_for_guest(step: &NextStep) -> bool {
     is_proven(step) || matches!(step, NextStep::Begin(_))
 }
@@ -39,7 +40,7 @@ pub(super) fn is_over(session: &Performed<'_>) -> bool {
     session.session().outcome.is_some()
 }
 
-/// The guest's words, held against everything that has to pass.
+/// Ends the turn with the agent's report, and runs everything that has to pass.
 pub(super) fn validate(
     session: &mut Performed<'_>,
     mut report: Report,
@@ -67,7 +68,8 @@ fn validate_expected(
     promises: Vec<Promise>,
 ) -> Result<Judged, EngineError> {
     let mut told = None;
-    // Again without a next iteration: what runs nothing and would only go on is not worth one.
+    // A repeated call without a new iteration. If no command would run and the result is to
+    // continue, it uses up no iteration.
     if session.session().phase == SessionPhase::Ready {
         if runs_nothing(session) {
             let evaluated = evaluated(session, &promises)?;
@@ -87,7 +89,7 @@ fn validate_expected(
     Ok(judged(session, promises, hook, told))
 }
 
-/// Whether the ways to stop start no command and read no file.
+/// Whether the stop conditions start no command and read no file.
 fn runs_nothing(session: &Performed<'_>) -> bool {
     let plan = &session.session().plan;
     session.hooks_at(&Point::Validation).is_empty() && !plan.stop_when.iter().any(StopWhen::is_hook)
@@ -153,7 +155,7 @@ pub(super) fn evaluated(
     Ok(Evaluated { next_prompt: next_prompt.or(to_mend), ..decision(session, decided) })
 }
 
-/// The answer where nobody is registered; `iteration_validate` goes by the project's `stop_when` then.
+/// Returns the decision if no stop hook is registered. `iteration_validate` then uses `stop_when`.
 pub(super) fn unregistered(session: &Performed<'_>) -> Evaluated {
     let (reason, by) = ("No hooks registered for this task".to_owned(), NOBODY.to_owned());
     decision(
@@ -184,7 +186,7 @@ fn decision(session: &Performed<'_>, decided: StopDecided) -> Evaluated {
     }
 }
 
-/// Promises in a line.
+/// Returns promises in one line.
 pub(super) fn named(promises: &[Promise]) -> String {
     let word = |promise: &Promise| match promise {
         Promise::Complete => "COMPLETE",
@@ -195,13 +197,13 @@ pub(super) fn named(promises: &[Promise]) -> String {
     words.join(", ")
 }
 
-/// What is in the way of an end.
+/// The reason why a loop cannot end.
 pub(super) enum Obstacle {
     /// The loop does not end with this promise, but with these.
     Unexpected(Vec<Promise>),
-    /// Gates that say no, in their words; none if none was asked.
+    /// The feedback of failed gates. Empty if no gate ran.
     Unproven(Vec<String>),
-    /// It has ended otherwise.
+    /// The loop ended with another outcome.
     Over(SessionOutcome),
 }
 
@@ -218,7 +220,7 @@ pub(super) fn complete(
         block(session, promise, None)?;
     }
     if promise == Promise::Complete && !is_over(session) {
-        // A change since the gates passed voids what they said.
+        // A change since the gates passed invalidates their results.
         if is_proven(&due(session)) {
             session.see_files();
         }
@@ -250,7 +252,7 @@ pub(super) fn complete(
     }))
 }
 
-/// The agent gives the task up: a human is needed for it.
+/// Blocks the task for a person, and ends the session.
 pub(super) fn block(
     session: &mut Performed<'_>,
     promise: Promise,
@@ -264,7 +266,7 @@ pub(super) fn block(
     session.go_on(|_| false).map(drop)
 }
 
-/// Where the loop stands; nowhere if it is over.
+/// Returns the current iteration, or the outcome if the loop is over.
 pub(super) fn iteration(
     session: &Performed<'_>,
     told: Option<String>,

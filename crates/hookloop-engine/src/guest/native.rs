@@ -1,5 +1,7 @@
-//! The calls of an agent's own hooks: a session begins with the agent's conversation or with a prompt of its user,
-//! and ends when the work is proven.
+//! The calls of an agent's own hooks.
+//!
+//! A session begins with the agent's conversation or with a prompt of its user, and ends when the
+//! work is proven.
 
 use hookloop_agents::Report;
 use hookloop_core::event::EventBody;
@@ -23,53 +25,53 @@ use crate::session::lookup::{self, runner};
 use crate::session::stop_switch::Stop;
 use crate::session::{StartError, start_error};
 
-/// Sessions that are looked at for the one of a conversation.
+/// Open sessions that are searched for the one of a conversation.
 const OPEN_MAX: usize = 1_000;
-/// Claude Code lets itself be sent back eight times in a row, then stops: our limit comes first.
+/// Maximum gate retries for Claude Code, which stops after eight blocks in a row anyway.
 const CLAUDE_RETRIES_MAX: u32 = 7;
-/// What is locked while a session is looked for and started.
+/// The lock that is held while a session is searched or started.
 const STARTING: &str = "guests.lock";
-/// Sessions of agents that are gone that are ended at a time.
+/// Sessions of lost agents that one call ends at most.
 const SWEPT_MAX: usize = 10;
-/// The most of a description that a context has.
+/// Maximum bytes of a task description in a context.
 const DESCRIPTION_MAX: usize = 4 * 1024;
 
-/// An agent's hook has called.
+/// A call of an agent's hook.
 #[derive(Clone, Copy, Debug)]
 pub struct Visit<'a> {
     /// `claude`, `codex` or `gemini`.
     pub agent: &'a str,
-    /// The agent's own name for its conversation.
+    /// The agent's own id of its conversation.
     pub conversation: &'a str,
     pub moment: Moment<'a>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment<'a> {
-    /// The conversation begins, or goes on after a pause.
+    /// The conversation begins, or continues after a pause.
     Start,
-    /// Its user has asked for something.
+    /// The user sent a prompt.
     Prompt,
-    /// The agent is about to end its turn, with these words.
+    /// The agent is about to end its turn with this final message.
     Stop { message: &'a str },
     /// The conversation is over.
     End,
 }
 
-/// What the agent is answered.
+/// The answer to a call of an agent's hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// There is nothing to say.
+    /// No output.
     Nothing,
     /// Text for the agent.
     Context(String),
-    /// The agent goes on, and is told this.
+    /// The agent continues, with this reason.
     Block { reason: String },
-    /// The agent may stop; its user is told this.
+    /// The agent may stop. Its user sees the note.
     Pass { note: Option<String> },
 }
 
-/// Performs what is due until the agent is.
+/// Performs the session of a conversation until it is the agent's turn.
 pub fn visit(project: &Project, visit: &Visit<'_>, stop: &Stop) -> Result<Reply, StartError> {
     let hooks = project.hooks()?;
     let host = Host { project, visit, stop, has_hooks: has_hooks(&hooks) };
@@ -81,7 +83,7 @@ pub fn visit(project: &Project, visit: &Visit<'_>, stop: &Stop) -> Result<Reply,
     }
 }
 
-/// Whether anything of the project's happens in a session.
+/// Whether the project has enabled hooks at points of a session.
 fn has_hooks(hooks: &HookRegistry) -> bool {
     let is_of_session = |point: &Point| !matches!(point, Point::Event(_));
     let matters = |hook: &Hook| hook.enabled && hook.points.iter().any(is_of_session);
@@ -104,7 +106,7 @@ impl Host<'_> {
         format!("{GUEST}{}", self.visit.agent)
     }
 
-    /// The session of this conversation that has not ended.
+    /// Returns the open session of this conversation.
     fn open(&self) -> Result<Option<Visited>, StartError> {
         let (name, agent) = (self.name(), self.agent());
         let rows = self.project.read(|view| view.open_sessions(OPEN_MAX))?;
@@ -127,7 +129,7 @@ impl Host<'_> {
             name: self.name(),
             agent: self.agent(),
             work: SessionWork::Own,
-            // Who stops claims to be done, unless it says that it can't go on.
+            // An agent that stops claims completion, unless it reports that it is blocked.
             stop_when: vec![StopWhen::Promise, StopWhen::Turn],
             promises: Vec::new(),
             limits,
@@ -135,9 +137,9 @@ impl Host<'_> {
         Visited::start(self.project, runner(self.project)?, purpose)
     }
 
-    /// The session of this conversation, or one for what comes; none where the hooks may not run.
+    /// Returns the session of this conversation, or a new one. None if the hooks may not run.
     fn open_or_start(&self) -> Result<Option<Visited>, StartError> {
-        // An agent that has us in its hooks twice asks twice at the same moment.
+        // An agent with hookloop in two hook files calls twice at the same moment.
         let _alone = runner(self.project)?.alone(STARTING)?;
         if let Some(visited) = self.open()? {
             return Ok(Some(visited));
@@ -150,7 +152,7 @@ impl Host<'_> {
         }
     }
 
-    /// Ends some of the sessions whose agents were not heard of for long.
+    /// Ends some of the sessions whose agents made no call for long.
     fn sweep(&self) -> Result<(), StartError> {
         for id in lookup::silent_guests(self.project, SWEPT_MAX)? {
             let Ok(mut gone) = Visited::find(self.project, runner(self.project)?, &id) else {
@@ -177,7 +179,8 @@ impl Host<'_> {
         })
     }
 
-    /// What the first turn has for the agent; of a conversation that goes on, the one that is under way.
+    /// Starts or continues a session, and returns the output that its current turn has for the
+    /// agent.
     fn begin_session(&self) -> Result<Option<String>, StartError> {
         let Some(mut visited) = self.open_or_start()? else { return Ok(None) };
         let runner = runner(self.project)?;
@@ -192,7 +195,8 @@ impl Host<'_> {
         if !self.has_hooks {
             return Ok(Reply::Nothing);
         }
-        // In a turn that is under way, the agent was told what it is; what came since waits for the next.
+        // In a started turn, the agent already has its context. Newer output waits for the next
+        // turn.
         let told = match self.open()? {
             None => self.begin_session()?,
             Some(_) => None,
@@ -201,7 +205,8 @@ impl Host<'_> {
     }
 
     fn stop(&self, message: &str) -> Result<Reply, StartError> {
-        // A session that is open is held to the hooks that it began with, also where there are none any more.
+        // An open session keeps the hooks that it began with, even if the project has none any
+        // more.
         let mut visited = match self.open()? {
             Some(visited) => visited,
             None if !self.has_hooks => return self.pass_without_hooks(),
@@ -220,7 +225,7 @@ impl Host<'_> {
         let runner = runner(self.project)?;
         visited.perform(self.project, self.stop, |session| {
             session.hold_to_hooks(runner)?;
-            // What an earlier stop has left undone comes first.
+            // Steps that an earlier stop left undone come first.
             let was_judging = matches!(
                 session.session().phase,
                 SessionPhase::After
@@ -237,7 +242,7 @@ impl Host<'_> {
         })
     }
 
-    /// A project without hooks checks nothing; the user hears of it if a person agreed to gates.
+    /// Lets the agent stop in a project without hooks, with a note if a person had agreed to gates.
     fn pass_without_hooks(&self) -> Result<Reply, StartError> {
         let changes = gate_agreement::weakened(self.project, runner(self.project)?)?;
         let note = (!changes.is_empty()).then(|| weakened(&changes));
@@ -250,7 +255,7 @@ impl Host<'_> {
                 if session.session().outcome.is_none() {
                     session.journal.note(EventBody::SessionEnding(SessionOutcome::Cancelled));
                 }
-                // What is left to say is said to nobody.
+                // The agent has ended, so the remaining output is dropped.
                 while let NextStep::Turn(kind) = session.advance(|_| false)? {
                     session.end_turn(kind, Report::cancelled(), 0)?;
                 }
@@ -260,7 +265,7 @@ impl Host<'_> {
         Ok(Reply::Nothing)
     }
 
-    /// The task that the user holds, else the one that is under way, if it is one.
+    /// Returns the task that the user has claimed, else the only active task.
     fn current_task(&self) -> Result<Option<Task>, EngineError> {
         use hookloop_core::task::TaskState;
         use hookloop_store::view::TaskFilter;
@@ -282,7 +287,7 @@ impl Host<'_> {
     }
 }
 
-/// What the agent is answered when it wants to stop and the session has come to `step`.
+/// Returns the answer to an agent that wants to stop, when the session is at `step`.
 fn reply(session: &Performed<'_>, step: &NextStep, id: &SessionId) -> Reply {
     match step {
         NextStep::Turn(kind) => {
@@ -307,7 +312,7 @@ fn send_back(session: &Session, kind: TurnKind, told: Option<String>) -> String 
     )
 }
 
-/// What the user is told when the agent may stop.
+/// Returns the note for the user when the agent may stop.
 fn note(session: &Session, id: &SessionId) -> Option<String> {
     let look = format!("hookloop sessions show {id}");
     match session.outcome.as_ref()? {

@@ -35,21 +35,21 @@ use crate::session::{Driver, StartError};
 
 pub(super) type Performed<'p> = Driver<'p, Real<'p, Unwatched>>;
 
-/// A session of a guest that this program has.
+/// An external session that this process has open.
 #[derive(Debug)]
 pub(super) struct Visited {
     opened: Opened,
-    /// As it was after the last visit.
+    /// The session and its position in the log after the last call.
     known: Option<(Session, Seq)>,
     files: Files,
-    /// The turns that had ended when the files were looked at for the turn after them.
+    /// The number of ended turns when the files of the current turn were read.
     baseline_turns: Option<u32>,
 }
 
-/// What a guest's session is started for.
+/// The parameters of a new external session.
 pub(super) struct Purpose {
     pub(super) name: String,
-    /// `guest:…`
+    /// The agent of the session, as `guest:…`.
     pub(super) agent: String,
     pub(super) work: SessionWork,
     pub(super) stop_when: Vec<StopWhen>,
@@ -85,8 +85,7 @@ impl Visited {
         Ok(Visited { opened, known: None, files: Files::default(), baseline_turns: None })
     }
 
-    /// Takes on a session that was begun before; the error is [`StartError::Running`] where another program
-    /// has it.
+    /// Opens an existing session. Returns [`StartError::Running`] if another process has it.
     pub(super) fn find(
         project: &Project,
         runner: &Runner,
@@ -103,7 +102,7 @@ impl Visited {
         &self.opened.id
     }
 
-    /// Has something done in the session. What was begun is stored, whatever comes of it.
+    /// Runs `what` in the session. Completed steps stay stored even if a later one fails.
     pub(super) fn perform<T>(
         &mut self,
         project: &Project,
@@ -165,7 +164,7 @@ impl Visited {
 }
 
 impl Performed<'_> {
-    /// Ends a session whose hooks are not those that it began with: what they prove is not what was asked.
+    /// Ends a session whose hooks changed, because the new gates prove something else.
     pub(super) fn hold_to_hooks(&mut self, runner: &Runner) -> Result<(), EngineError> {
         let session = &self.journal.session;
         let is_same = trust::policy_digest(runner.root(), &self.hooks) == session.plan.hooks;
@@ -177,22 +176,23 @@ impl Performed<'_> {
             return Ok(());
         }
         let reason = "the hooks are not those that the session began with".to_owned();
-        // Nobody takes it again before a person has seen it.
+        // No worker can claim the task before a person has seen it.
         self.leave_task(TaskExit::Blocked, Some(reason.clone()))?;
         self.journal.note(EventBody::SessionEnding(SessionOutcome::NeedsHuman { reason }));
         Ok(())
     }
 
-    /// The guest's turn is over, and these were its words.
+    /// Ends the external session's turn with this report.
     pub(super) fn hear(&mut self, kind: TurnKind, report: Report) -> Result<(), EngineError> {
-        // What was stored last is, as a rule, that the turn began.
+        // Usually the last stored event is the start of the turn.
         let last = self.journal.project.log().history(&self.journal.subject(), 1)?;
         let took_ms = last.last().map_or(0, |last| now().millis_since(last.event.at));
         self.end_turn(kind, report, u64::try_from(took_ms).unwrap_or(0))
     }
 
-    /// Goes on to where a guest is due, and passes over the turns in which there is only something to tell.
-    /// Answers what was told.
+    /// Performs steps until the external session's turn, and returns the output of skipped turns.
+    ///
+    /// It skips turns that only deliver output.
     pub(super) fn go_on(
         &mut self,
         halts: impl Fn(&NextStep) -> bool,
@@ -209,26 +209,26 @@ impl Performed<'_> {
         }
     }
 
-    /// What the turn that is due has for the guest.
+    /// Returns the output that the current turn has for the agent.
     pub(super) fn bound(&self) -> Option<String> {
         let Session { bound, plan, .. } = &self.journal.session;
         joined(bound.iter().map(|piped| told(piped, &plan.fence)))
     }
 
-    /// What waits for the guest's next turn.
+    /// Returns the pending output for the agent's next turn.
     pub(super) fn waiting(&self) -> Vec<String> {
         let Session { pending, plan, .. } = &self.journal.session;
         pending.iter().map(|piped| told(piped, &plan.fence)).collect()
     }
 }
 
-/// Several texts as one; none of none.
+/// Joins texts with blank lines. Returns none if there are none.
 pub(super) fn joined(texts: impl IntoIterator<Item = String>) -> Option<String> {
     let all: Vec<String> = texts.into_iter().collect();
     (!all.is_empty()).then(|| all.join("\n\n"))
 }
 
-/// A turn that ended with these words.
+/// Returns the report of a turn that ended with this message.
 pub(super) fn said(message: &str) -> Report {
     Report {
         result: TurnResult::Finished,

@@ -17,19 +17,19 @@ use crate::session::StartError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     pub session: SessionId,
-    /// Which start of it.
+    /// The run of the session. Each start or resume is a run.
     pub run: u32,
 }
 
-/// Why an agent does not get what it asked for.
+/// The reason why a request of an agent fails.
 #[derive(Debug, thiserror::Error)]
 pub enum DeskError {
     #[error("{message}")]
     Refused {
-        /// For programs: `no_such_task`, `not_allowed`, …
+        /// A code for programs: `no_such_task`, `not_allowed`, …
         code: &'static str,
         message: String,
-        /// What the agent can do instead.
+        /// The next step for the agent.
         next: String,
     },
     #[error(transparent)]
@@ -79,7 +79,7 @@ impl From<StartError> for DeskError {
     }
 }
 
-/// A stop hook that is registered.
+/// A registered stop hook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Registered {
     pub id: String,
@@ -89,7 +89,7 @@ pub struct Registered {
     pub metadata: Map<String, Value>,
 }
 
-/// What the agent says of an iteration.
+/// The agent's report of an iteration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
     pub output: String,
@@ -98,10 +98,10 @@ pub struct Said {
     pub draft_type: Option<String>,
 }
 
-/// What the stop hooks say.
+/// The decision of the stop hooks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluated {
-    /// `default` where none is registered.
+    /// The hook that decided, or `default` if none is registered.
     pub hook: String,
     pub task: Option<TaskId>,
     pub iteration: u32,
@@ -112,19 +112,19 @@ pub struct Evaluated {
     pub metadata: Map<String, Value>,
 }
 
-/// An iteration loop that is wanted.
+/// A request for an iteration loop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Start {
     pub task: String,
-    /// None for what the project allows.
+    /// None for the project's limit.
     pub max_iterations: Option<u32>,
-    /// Those that the agent means to use.
+    /// The promises that the agent intends to use.
     pub promises: Vec<Promise>,
-    /// Iterations in a row without progress; none for what the project allows.
+    /// Iterations in a row without progress. None for the project's limit.
     pub circuit_breaker: Option<u32>,
 }
 
-/// Where an iteration loop stands.
+/// The state of an iteration loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Iteration {
     pub id: SessionId,
@@ -134,7 +134,7 @@ pub struct Iteration {
     pub promises: Vec<Promise>,
     pub circuit_breaker: u32,
     pub started_at: Timestamp,
-    /// What hooks and gates have for the agent.
+    /// The output of hooks and gates for the agent.
     pub prompt: Option<String>,
 }
 
@@ -146,22 +146,22 @@ pub enum Signal {
     Escalate,
 }
 
-/// What came of a validation.
+/// The result of a validation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     pub id: SessionId,
     pub number: u32,
-    /// All rules and gates that ran passed.
+    /// Whether all rules and gates that ran passed.
     pub passed: bool,
     pub signal: Signal,
     pub promises: Vec<Promise>,
-    /// What the agent should know, in order.
+    /// Feedback for the agent, in order.
     pub feedback: Vec<String>,
     pub results: Vec<ValidationResult>,
     pub hook: Option<Evaluated>,
 }
 
-/// A loop that is over, or, where a session started the agent, a claim that is noted.
+/// The end of a loop, or a recorded completion claim if a session started the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
     pub id: SessionId,
@@ -169,24 +169,24 @@ pub struct Completed {
     pub at: Timestamp,
     pub iterations: u32,
     pub promise: Promise,
-    /// Gates are held against it when the turn ends.
+    /// Whether this is a claim only. The gates run at the end of the turn.
     pub is_claim: bool,
-    /// What is left to say to the agent.
+    /// The remaining output for the agent.
     pub prompt: Option<String>,
 }
 
-/// A checkpoint that is kept.
+/// A stored checkpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeptCheckpoint {
     pub id: String,
     pub task: TaskId,
-    /// Which of the task's checkpoints it is, from 1.
+    /// The number of the checkpoint within the task, from 1.
     pub sequence: u64,
     pub at: Timestamp,
     pub checkpoint: Checkpoint,
 }
 
-/// A task with what was said about it.
+/// A task with its dependencies and notes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskDetail {
     pub task: Task,
@@ -201,7 +201,7 @@ pub struct Note {
     pub text: String,
 }
 
-/// What becomes of a task.
+/// A requested change of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     pub state: Option<TaskState>,
@@ -209,14 +209,14 @@ pub struct Change {
     pub blocked_reason: Option<String>,
 }
 
-/// What a resource is about.
+/// The topic of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Document {
-    /// JSON.
+    /// The current task as JSON.
     CurrentTask,
     /// The spec of the session that started the agent.
     Spec,
-    /// The gates' last words.
+    /// The receipts and output of the last gates.
     LastGates,
 }
 

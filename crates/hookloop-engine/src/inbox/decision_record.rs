@@ -1,7 +1,9 @@
-//! The record of an inbox item: all that a person needs to decide about it, as it was when the item was raised.
+//! The record of an inbox item: all that a person needs to decide about it, as it was when the item
+//! was raised.
 //!
-//! Everything here is read from the events of the session up to the event that raised the item, so a session that
-//! goes on with other tasks changes nothing about it. The CLI, the TUI and the dashboard show this record.
+//! The record is read from the session's events up to the one that raised the item. So a session
+//! that continues with other tasks does not change it. The CLI, the TUI and the dashboard show this
+//! record.
 
 use hookloop_core::checks;
 use hookloop_core::event::EventBody;
@@ -20,20 +22,20 @@ use serde::Serialize;
 use crate::error::EngineError;
 use crate::project::Project;
 
-/// Events of a session that are read, the latest.
+/// Maximum events of a session that are read, the latest ones.
 const EVENTS_MAX: usize = 100_000;
-/// Lines of a gate's output that a record has, the last ones.
+/// Maximum lines of a gate's output in a record, the last ones.
 const OUTPUT_LINES_MAX: usize = 20;
-/// Characters of such a line.
+/// Maximum characters of an output line.
 const LINE_CHARS_MAX: usize = 300;
-/// Gates, receipts and files that a record names.
+/// Maximum gates, receipts and files that a record names.
 const NAMED_MAX: usize = 20;
 
 /// A gate that failed, and its output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailedGate {
     pub gate: String,
-    /// The command of the gate; none for a built-in.
+    /// The command of the gate. None for a built-in.
     pub command: Option<String>,
     pub status: Option<String>,
     pub exit_code: Option<i32>,
@@ -50,7 +52,7 @@ pub struct GateReceipt {
     pub tree: Option<String>,
 }
 
-/// How much of a limit was used.
+/// The used part of a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LimitUse {
     pub limit: &'static str,
@@ -60,7 +62,7 @@ pub struct LimitUse {
     pub reached: bool,
 }
 
-/// The files that the work changed, and the command that shows the whole difference, also of new files.
+/// The files that the work changed, and a command that shows the difference, including new files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WorkDifference {
     /// The files that the agent's turns changed, at most [`NAMED_MAX`].
@@ -69,7 +71,7 @@ pub struct WorkDifference {
     pub command: String,
 }
 
-/// What is known about an inbox item from the session that raised it.
+/// The facts about an inbox item from the session that raised it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DecisionRecord {
     /// The task that the session worked on.
@@ -81,25 +83,25 @@ pub struct DecisionRecord {
     pub question: Option<String>,
     /// The agent's whole final message, without its report.
     pub message: Option<String>,
-    /// Why the last turn failed.
+    /// The error of the last turn, if it failed.
     pub turn_failure: Option<String>,
     pub failed_gates: Vec<FailedGate>,
     pub receipts: Vec<GateReceipt>,
     pub limits: Vec<LimitUse>,
     pub difference: Option<WorkDifference>,
-    /// The item is about the session, not about a task.
+    /// Whether the item is about the session, and not about a task.
     #[serde(skip)]
     is_of_session: bool,
     #[serde(skip)]
     pub(super) session: Option<SessionId>,
-    /// The worker whose session it was.
+    /// The worker that ran the session.
     #[serde(skip)]
     pub(super) worker: Option<String>,
     #[serde(skip)]
     pub(super) outcome_limit: Option<SessionLimit>,
 }
 
-/// Reads the record of an inbox item. A session whose events are gone leaves it empty.
+/// Reads the record of an inbox item. It is empty if the session's events no longer exist.
 pub(crate) fn read(project: &Project, problem: &Problem) -> Result<DecisionRecord, EngineError> {
     let id = match &problem.key.about {
         ProblemSubject::Task(_) => SessionId::of_actor(&problem.by),
@@ -119,10 +121,10 @@ pub(crate) fn read(project: &Project, problem: &Problem) -> Result<DecisionRecor
     Ok(record)
 }
 
-/// The events of a session up to one that raised an item.
+/// The events of a session up to the one that raised an item.
 struct Moment<'e> {
     before: &'e [StoredEvent],
-    /// Those since the task was claimed; all without a task.
+    /// The events since the task was claimed. All events without a task.
     of_task: &'e [StoredEvent],
     task: Option<TaskId>,
 }
@@ -151,7 +153,8 @@ impl<'e> Moment<'e> {
         self.of_task.iter().map(|stored| &stored.event.body)
     }
 
-    /// The events since the last turn of work: those of its gates, and of the decision about it.
+    /// Returns the events since the last work turn: those of its gates, and of the decision about
+    /// it.
     fn since_turn(&self) -> impl DoubleEndedIterator<Item = &'e EventBody> {
         let is_turn = |stored: &StoredEvent| match &stored.event.body {
             EventBody::TurnEnded(ended) => ended.turn == TurnKind::Work,
@@ -212,7 +215,7 @@ impl<'e> Moment<'e> {
         piped.filter(is_check).take(NAMED_MAX).map(FailedGate::from).collect()
     }
 
-    /// The last receipt of each gate for the files that the last turn left.
+    /// Returns the last receipt of each gate for the files that the last turn left.
     fn receipts(&self) -> Vec<GateReceipt> {
         let mut found: Vec<&Receipt> = Vec::new();
         for body in self.since_turn() {
@@ -345,7 +348,7 @@ impl From<&PipedOutput> for FailedGate {
 }
 
 impl DecisionRecord {
-    /// The record as lines of text: one for each fact, a block of lines for an output.
+    /// Returns the record as lines of text: one for each fact, a block of lines for an output.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(task) = self.worked_on.as_ref().filter(|_| self.is_of_session) {
@@ -381,7 +384,7 @@ impl DecisionRecord {
         lines
     }
 
-    /// The item's session, agent and iteration in a line.
+    /// Returns the item's session, agent and iteration in a line.
     pub fn origin(&self) -> Option<String> {
         let session = self.session.as_ref()?;
         let agent = self.agent.as_ref().map(|agent| format!(", agent {agent}"));
@@ -425,7 +428,7 @@ impl LimitUse {
     }
 }
 
-/// A text without colours: neither as control sequences nor as the captured output spells them.
+/// Removes colours, both control sequences and their escaped form in captured output.
 fn without_colours(text: &str) -> String {
     const SPELLED: &str = "\\x1b[";
     let text = checks::plain(text);
@@ -441,13 +444,13 @@ fn without_colours(text: &str) -> String {
     plain
 }
 
-/// A message without the lines that report something.
+/// Removes the lines with a promise from a message.
 fn without_promises(message: &str) -> String {
     let lines = message.lines().filter(|line| !line.contains("<promise>"));
     lines.collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
-/// The option of `hookloop resume` that raises a limit.
+/// Returns the option of `hookloop resume` that raises a limit.
 pub fn flag_of(limit: SessionLimit) -> Option<&'static str> {
     match limit {
         SessionLimit::Iterations => Some("--max-iterations +20"),

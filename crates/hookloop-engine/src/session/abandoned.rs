@@ -13,7 +13,7 @@ use super::session_directory::{LOCK, be_here, directory, lock_of_dead, was_here}
 use super::start_error::StartError;
 use crate::project::Project;
 
-/// Takes over sessions of this machine whose process died. Only their session_end is left to run.
+/// Takes over sessions of this machine whose process died, to run their `session_end` hooks.
 pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, StartError> {
     let mut found = Vec::new();
     for row in project.read(|view| view.open_sessions(OPEN_MAX))? {
@@ -35,7 +35,7 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
             hooks: None,
             scripts: None,
         }));
-        // A session whose outcome was already decided keeps it if only session_end is left.
+        // A session whose outcome was already decided keeps it if only `session_end` is left.
         let session = &journal.session;
         let is_settled = session.outcome.is_some()
             && session.pending.is_empty()
@@ -51,7 +51,7 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
     Ok(found)
 }
 
-/// Returns workers' sessions on this machine whose process died and which still hold their tasks.
+/// Returns workers' sessions on this machine whose process died and which still hold their claims.
 pub fn resumable(project: &Project, runner: &Runner) -> Result<Vec<SessionId>, StartError> {
     let mut found = Vec::new();
     for row in project.read(|view| view.open_sessions(OPEN_MAX))? {
@@ -70,13 +70,15 @@ pub fn resumable(project: &Project, runner: &Runner) -> Result<Vec<SessionId>, S
     Ok(found)
 }
 
-/// Returns whether a session holds a task.
+/// Returns whether a session has claimed a task.
 fn has_task(project: &Project, id: &SessionId) -> Result<bool, StartError> {
     Ok(project.read(|view| view.held_by(&id.actor()))?.is_some())
 }
 
-/// Takes over a worker's session whose lease expired; only its end is left. Returns none if the session is over or a
-/// process on this machine runs it: that process finds out by itself.
+/// Takes over a worker's session whose lease expired, to end it.
+///
+/// Returns none if the session is over, or if a process on this machine runs it: that process finds
+/// out by itself.
 pub fn bury(
     project: &Project,
     runner: &Runner,

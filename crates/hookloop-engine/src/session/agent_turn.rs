@@ -21,11 +21,11 @@ use super::real::Real;
 use super::said::Said;
 use super::world::{Notice, Turn};
 
-/// Bytes of a spec that a prompt can contain.
+/// Maximum bytes of a spec in a prompt.
 pub(crate) const SPEC_MAX: u64 = 512 * 1024;
 
 impl<O: Onlooker> Real<'_, O> {
-    /// Has the agent take a turn. A turn that cannot start is a failed turn.
+    /// Runs a turn of the agent. A turn that cannot start counts as a failed turn.
     pub(super) fn run_agent_turn(&mut self, turn: &Turn<'_>) -> Report {
         if let (Some(worktree), Some(shop)) = (&self.worktree, &self.shop) {
             // A lock that stays affects only the agent's git, which reports it.
@@ -44,7 +44,7 @@ impl<O: Onlooker> Real<'_, O> {
             timeline.open_turn().map(|(part, step)| names.step(part, step))
         });
         env.extend(trace_parent.map(|parent| (TRACE_PARENT, parent)));
-        // A turn that exceeds its allowance ends, and nothing else with it.
+        // A turn that exceeds its allowance ends, but the session continues.
         let stop = self.stop.cancel.clone();
         let linked = match turn.allowance.map(|_| LinkedCancel::new(&stop)).transpose() {
             Ok(linked) => linked,
@@ -133,7 +133,7 @@ impl<O: Onlooker> Real<'_, O> {
             .map_err(|error| format!("the template for prompts: {error}"))
     }
 
-    /// Returns the text of the session's work: its prompt or its spec; empty for tasks.
+    /// Returns the text of the session's work: its prompt or its spec. Empty for tasks.
     fn work_text(&self, session: &Session) -> Result<String, String> {
         match &session.plan.work {
             SessionWork::Prompt(prompt) | SessionWork::Review(prompt) => Ok(prompt.clone()),
@@ -171,7 +171,9 @@ fn with_cost(used: Usage, price: Option<TokenPrice>) -> Usage {
     }
 }
 
-/// Returns the money that the turn may use: the rest of the session's limit, at most the reserved amount.
+/// Returns the cost that the turn may use: the rest of the session's limit.
+///
+/// The reserved amount limits it further.
 fn budget(turn: &Turn<'_>) -> u64 {
     let Session { plan, usage, .. } = turn.session;
     let left = plan.limits.cost_micros.saturating_sub(usage.cost_micros);

@@ -1,4 +1,4 @@
-//! The amount that is reserved of the budget for a turn that runs.
+//! The amount that is reserved of the budget for a running turn.
 
 use std::cell::Cell;
 
@@ -14,11 +14,15 @@ use crate::error::EngineError;
 use crate::project::Project;
 use crate::work::{Origin, Work};
 
-/// An agent whose steps are smaller than this part of what it has is stopped before one that it can't pay.
+/// Divisor of the reservation: steps up to this part of it count as small.
+///
+/// An agent with small steps is stopped before a step that exceeds the budget.
 const SMALL_STEP: u64 = 4;
 
-/// Sets `wish` aside for a session's turn, if the purse has it beside all that is. Rivals are told apart by the
-/// version of the purse's subject: who sets something aside has seen what all others have.
+/// Reserves `wish` for a session's turn, if the budget has room beside all other reservations.
+///
+/// The version of the budget's subject orders concurrent reservations. So each reservation has seen
+/// all earlier ones.
 pub(super) fn set_aside(
     work: &mut Work<'_, '_, '_>,
     origin: Origin,
@@ -41,23 +45,23 @@ pub(super) fn today() -> Day {
     now().into()
 }
 
-/// What is set aside for a turn that is under way.
+/// The reservation of a running turn.
 #[derive(Debug)]
 pub struct Allowance<'a> {
     project: &'a Project,
     session: &'a SessionId,
     of_fleet: Purse,
     reserved: Cell<Amount>,
-    /// What the session may use by its own limits.
+    /// The amount that the session may use by its own limits.
     left: Amount,
     told: Cell<Amount>,
-    /// The most that was used between two words of the agent.
+    /// The largest use between two reports of the agent.
     step: Cell<Amount>,
     shortage: Cell<Option<Shortage>>,
 }
 
 impl<'a> Allowance<'a> {
-    /// None where there is no purse.
+    /// Returns none if neither the project nor the fleet has a budget.
     pub fn new(
         project: &'a Project,
         session: &'a SessionId,
@@ -73,13 +77,13 @@ impl<'a> Allowance<'a> {
         Ok(is_bound.then_some(allowance))
     }
 
-    /// Whether what is set aside is enough, of all that is bound.
+    /// Whether the reservation covers the need in every budget that applies.
     fn covers(&self, reserved: Amount, needed: Amount) -> bool {
         self.project.rules.limits.purse.covers(reserved, needed)
             && self.of_fleet.covers(reserved, needed)
     }
 
-    /// Sets more aside, in the fleet's books and in the project's.
+    /// Extends the reservation, in the fleet ledger and in the project.
     fn raise(&self, had: Amount, more: Amount) -> Result<Option<ReservationAnswer>, EngineError> {
         let (project, purse) = (self.project, &self.project.rules.limits.purse);
         let of_fleet = match &project.books {
@@ -95,16 +99,17 @@ impl<'a> Allowance<'a> {
         }
     }
 
-    /// The most that it may cost without asking for more, if the purse is about money.
+    /// Returns the cost that needs no further reservation, if a budget limits the cost.
     pub fn cost_micros(&self) -> Option<u64> {
         let reserved = self.reserved.get();
-        // What is not bound would be covered by nothing.
+        // If no budget limits the cost, a reservation without cost covers it too.
         let without = Amount { cost_micros: 0, ..reserved };
         (!self.covers(without, reserved)).then_some(reserved.cost_micros)
     }
 
-    /// The turn has used so much; answers whether it may go on. What it needs beyond what it has is set aside
-    /// before it is used, where the agent tells often enough.
+    /// Records the usage of the turn, and returns whether the turn may continue.
+    ///
+    /// If the agent reports often enough, the reservation is extended before the amount is used.
     pub fn heard(&self, used: Usage) -> bool {
         let purse = &self.project.rules.limits.purse;
         let (used, reserved) = (Amount::from(used), self.reserved.get());
@@ -119,7 +124,7 @@ impl<'a> Allowance<'a> {
         if self.covers(reserved, needed) {
             return true;
         }
-        // As much again of what is lacking, but no more than the session may use.
+        // Extend each lacking amount by a turn's reservation, but not beyond the session's limits.
         let lacking = needed.minus(reserved);
         let left = self.left.minus(reserved);
         let again = match purse.is_none() {
@@ -143,27 +148,29 @@ impl<'a> Allowance<'a> {
                 self.shortage.set(Some(shortage));
                 false
             }
-            // Another program has the session.
+            // Another process continues the session.
             Ok(None) => false,
-            // A log that can't be reached is noticed when the turn is to be stored.
+            // If the log cannot be reached, storing the turn reports that.
             Err(_) => true,
         }
     }
 
-    /// Why the turn was ended, if it was.
+    /// Returns the shortage that ended the turn, if one did.
     pub(super) fn shortage(&self) -> Option<Shortage> {
         self.shortage.get()
     }
 }
 
 impl Project {
-    /// What all sessions of the fleet may spend, if this is one of its projects.
+    /// Returns the shared budget of the fleet. It is empty if the project is in no fleet.
     pub(super) fn purse_of_fleet(&self) -> Result<Purse, EngineError> {
         self.books.as_ref().map_or(Ok(Purse::default()), |books| books.budget())
     }
 
-    /// Sets more aside for a turn that is under way and has `had`, if the purse has it. None if that is not
-    /// what is set aside for it: it is not this program's turn any more.
+    /// Extends the reservation `had` of a running turn, if the budget has room.
+    ///
+    /// Returns none if the session's reservation is another one, because another process continues
+    /// the session.
     fn reserve(
         &self,
         purse: &Purse,

@@ -1,7 +1,8 @@
-//! The directory that a session changes: one session at a time in a checkout, or a worktree of the session's own.
+//! The directory that a session changes: one session at a time in a checkout, or a worktree of the
+//! session's own.
 //!
-//! Two sessions in one checkout would take each other's changes for their own. The lock of a checkout is a lock of
-//! the system on a file, so it ends with the process that holds it, however that ends.
+//! Two sessions in one checkout would take each other's changes for their own. The lock of a
+//! checkout is a file lock of the system, so it ends with the process that holds it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -32,19 +33,19 @@ const LOCK: &str = "checkout.lock";
 const WORKTREE: &str = "worktree";
 /// The first part of the name that a session's worktree has among those of tasks.
 const WORKTREE_NAME: &str = "session-";
-/// How often the lock is tried: a process that was killed may have left it to a child for a moment.
+/// How often the lock is tried. A child of a killed process may hold it for a moment.
 const LOCK_TRIES: usize = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// Bytes of the lock file that are read.
 const HOLDER_BYTES_MAX: u64 = 1_024;
 
-/// The directory that a new session is to change.
+/// The directory that a new session changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CheckoutUse {
-    /// The project's directory, unless another session is live there.
+    /// The project's directory, unless another session runs there.
     #[default]
     Alone,
-    /// The project's directory, also beside another session.
+    /// The project's directory, even beside another session.
     Shared,
     /// A worktree of the session's own.
     Worktree(PathBuf),
@@ -56,7 +57,7 @@ fn works_in_checkout(plan: &SessionPlan) -> bool {
     !is_review && !plan.delivers && plan.worker.is_none() && !plan.agent.starts_with(GUEST)
 }
 
-/// Takes the checkout for a session, if the session changes it.
+/// Locks the checkout for a session, if the session changes it.
 pub(super) fn hold(
     runner: &Runner,
     id: &SessionId,
@@ -77,7 +78,8 @@ pub(super) fn hold(
     for attempt in 1..=LOCK_TRIES {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {
-                // The content only serves a message: a holder that can't write it holds the lock nevertheless.
+                // The content only serves error messages. The lock is held even if it cannot be
+                // written.
                 let since = now();
                 let _ = file
                     .set_len(0)
@@ -99,7 +101,7 @@ pub(super) fn hold(
 
 pub(super) fn holder(directory: &Path, lock: &File) -> CheckoutHolder {
     let mut text = String::new();
-    // A lock that can't be read is a holder without a name.
+    // If the lock cannot be read, its holder has no name.
     let _ = lock.take(HOLDER_BYTES_MAX).read_to_string(&mut text);
     let mut parts = text.split(' ');
     let session = parts.next().filter(|session| !session.is_empty()).map(str::to_owned);
@@ -108,21 +110,21 @@ pub(super) fn holder(directory: &Path, lock: &File) -> CheckoutHolder {
     CheckoutHolder { directory: directory.to_owned(), session, pid, since }
 }
 
-/// A worktree that one session works in.
+/// The worktree of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionWorktree {
     /// The root of the worktree.
     pub path: PathBuf,
-    /// The project's directory in it.
+    /// The project's directory in the worktree.
     pub project: PathBuf,
     pub branch: String,
-    /// The name that `hookloop worktrees` knows it by.
+    /// The name of the worktree in `hookloop worktrees`.
     pub name: String,
-    /// The branch that it begins with.
+    /// The branch on which the worktree is based.
     pub base: String,
 }
 
-/// The way that worktrees of a project are made.
+/// Returns the repository settings for the worktrees of a project.
 pub(crate) fn repo_wish(rules: &Rules) -> RepoWish {
     let rules = rules.delivery.clone().unwrap_or_default();
     RepoWish {
@@ -133,23 +135,23 @@ pub(crate) fn repo_wish(rules: &Rules) -> RepoWish {
     }
 }
 
-/// The name that the worktree of a session has among those of tasks.
+/// Returns the name of a session's worktree among those of tasks.
 fn worktree_name(id: &SessionId) -> Result<TaskId, RepoError> {
     let name = format!("{WORKTREE_NAME}{id}");
     name.parse().map_err(|_| RepoError::Permanent { why: format!("`{name}` is no name") })
 }
 
-/// Whether a worktree is of a session, and not of a task.
+/// Whether a worktree belongs to a session, and not to a task.
 pub fn is_of_session(name: &TaskId) -> bool {
     session_of_worktree(name).is_some()
 }
 
-/// The id of the session whose worktree has this name; none for the worktree of a task.
+/// Returns the session of the worktree with this name, or none for the worktree of a task.
 pub fn session_of_worktree(name: &TaskId) -> Option<&str> {
     name.as_str().strip_prefix(WORKTREE_NAME)
 }
 
-/// Makes the worktree of a session, or finds it again.
+/// Creates the worktree of a session, or finds it again.
 pub fn worktree(
     project: &Project,
     runner: &Runner,
@@ -181,7 +183,7 @@ pub fn remove_worktree(
     repo.remove_worktree(&worktree_name(id)?, &removal).map(drop)
 }
 
-/// Remembers the worktree of a session in the session's directory.
+/// Records the worktree of a session in the session's directory.
 pub(super) fn note_worktree(directory: &Path, use_of: &CheckoutUse) -> Result<(), StartError> {
     let CheckoutUse::Worktree(path) = use_of else { return Ok(()) };
     let note = directory.join(WORKTREE);
@@ -189,7 +191,7 @@ pub(super) fn note_worktree(directory: &Path, use_of: &CheckoutUse) -> Result<()
     fs::write(&note, bytes).map_err(|source| StartError::Io { path: note, source })
 }
 
-/// Whether a session has a worktree of its own.
+/// Whether a session has its own worktree.
 pub(super) fn has_worktree(directory: &Path) -> bool {
     directory.join(WORKTREE).exists()
 }

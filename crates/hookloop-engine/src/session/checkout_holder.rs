@@ -1,10 +1,10 @@
-//! The session that is live in a checkout.
+//! The session that runs in a checkout.
 
 use std::path::PathBuf;
 
 use hookloop_core::time::Timestamp;
 
-/// The session that is live in a checkout, as far as its lock names it.
+/// The session that runs in a checkout, as far as its lock names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckoutHolder {
     pub directory: PathBuf,

@@ -24,7 +24,7 @@ pub struct StopRequest {
     pub machine: String,
 }
 
-/// Asks a running session to stop now: the one that is named, else the one that runs in this directory.
+/// Asks a running session to stop now: the named one, else the only one in this directory.
 pub fn stop(
     project: &Project,
     runner: &Runner,

@@ -9,7 +9,7 @@ use hookloop_process::Cancel;
 
 use super::session_clock::Clock;
 
-/// Triggers a switch when time is over, unless it is disarmed before.
+/// Triggers a cancel switch when the time is over, unless it is disarmed before.
 pub(super) struct Deadline {
     armed: Arc<AtomicBool>,
     thread: Option<Thread>,
@@ -20,7 +20,7 @@ impl Deadline {
         let armed = Arc::new(AtomicBool::new(true));
         let of_thread = Arc::clone(&armed);
         let until = Instant::now() + left;
-        // Without a thread, the time of turns is bounded still.
+        // Without the thread, the turn timeout still limits the time.
         let thread = std::thread::Builder::new().name("deadline".to_owned()).spawn(move || {
             while of_thread.load(Ordering::SeqCst) {
                 let until = until + clock.rested();

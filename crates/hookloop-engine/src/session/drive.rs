@@ -1,4 +1,4 @@
-//! One step of a session after the other, until it ends or rests.
+//! Performs a session step by step, until it ends or pauses.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ use super::world::{Notice, World};
 use crate::error::{EngineError, Taken};
 use crate::project::{Project, is_in_ledger};
 
-/// A session that this program performs.
+/// A session that this process performs.
 #[expect(missing_debug_implementations, reason = "a world has none")]
 pub struct Driver<'p, W> {
     pub(crate) journal: Journal<'p>,
@@ -33,24 +33,24 @@ pub struct Driver<'p, W> {
     /// The hooks that the session had when it began.
     pub(crate) hooks: HookRegistry,
     pub(crate) task: Option<Task>,
-    /// What validation rules said in this iteration.
+    /// The results of the validation rules in this iteration.
     pub(crate) validated: Vec<ValidationResult>,
-    /// Gates that have run on what the files are now.
+    /// The results of gates on the current files.
     pub(super) proof: Option<Proof>,
     /// Gates whose command has been executed by this process.
     pub(super) executed: BTreeSet<String>,
-    /// Set aside for the turn that is about to begin.
+    /// The reservation for the next turn.
     pub(super) reserved: Amount,
-    /// The delivery that hooks run for, while they do.
+    /// The delivery for which hooks currently run.
     pub(super) delivery: Option<DeliveryFacts>,
     /// How often the worktree was restored since the last turn.
     pub(super) restorations: u32,
-    /// How long the session had run before this program took it on.
+    /// The session's run time before this process continued it.
     active_before_ms: u64,
 }
 
 impl<'p, W: World> Driver<'p, W> {
-    /// Takes on the session `id` of a project in the log; none if there is none of that id.
+    /// Continues the session `id` from the log. Returns none if there is no such session.
     pub fn open(
         project: &'p Project,
         id: &SessionId,
@@ -61,7 +61,8 @@ impl<'p, W: World> Driver<'p, W> {
         Ok(journal.map(|journal| Driver::with(journal, world, hooks)))
     }
 
-    /// Takes on a session that this program has opened, unless another has done so since.
+    /// Continues a session that this process opened. Returns an error if another process has it
+    /// now.
     pub(crate) fn of(
         project: &'p Project,
         opened: &Opened,
@@ -99,7 +100,7 @@ impl<'p, W: World> Driver<'p, W> {
         (self.journal, self.world)
     }
 
-    /// The session had run for so long already, if the log does not know better.
+    /// Sets the run time so far, if the log does not have a longer one.
     #[must_use]
     pub fn after(mut self, active_ms: u64) -> Driver<'p, W> {
         self.active_before_ms = self.active_before_ms.max(active_ms);
@@ -114,7 +115,7 @@ impl<'p, W: World> Driver<'p, W> {
         &self.journal.session
     }
 
-    /// Performs the session until it ends or rests.
+    /// Performs the session until it ends or pauses.
     pub fn run(&mut self) -> Result<(), EngineError> {
         if matches!(self.journal.session.phase, SessionPhase::Ended | SessionPhase::Paused) {
             return Ok(());
@@ -126,8 +127,9 @@ impl<'p, W: World> Driver<'p, W> {
         Ok(())
     }
 
-    /// Does what is due until a turn is, the session ends or rests, or the next step is one to halt at.
-    /// Answers which.
+    /// Performs steps until a turn, an end, a pause, or a step for which `halts` is true.
+    ///
+    /// Returns that step.
     pub(crate) fn advance(
         &mut self,
         halts: impl Fn(&NextStep) -> bool,
@@ -170,13 +172,13 @@ impl<'p, W: World> Driver<'p, W> {
         self.journal.note(EventBody::SessionPaused(NoData {}));
     }
 
-    /// Stores what was noted, and shows it.
+    /// Stores the noted events, and reports them.
     pub(crate) fn commit(&mut self) -> Result<(), EngineError> {
         let stored = self.journal.commit()?;
         self.tell_stored(&stored)
     }
 
-    /// Shows what is in the log now, to who watches and to the fleet.
+    /// Reports stored events to the observer and to the fleet ledger.
     pub(super) fn tell_stored(&mut self, stored: &[StoredEvent]) -> Result<(), EngineError> {
         self.world.notice(Notice::Stored(stored));
         let project = self.journal.project;
@@ -199,7 +201,8 @@ impl<'p, W: World> Driver<'p, W> {
         }
     }
 
-    /// Whether the session's time is over, or the user wants it to stop: what runs is being ended.
+    /// Whether the session's time is over, or the user stops it. Running hooks and turns are ended
+    /// then.
     pub(super) fn is_stopping(&self) -> bool {
         self.world.is_cancelled()
             || self.active_ms() >= self.journal.session.plan.limits.duration_ms
@@ -207,11 +210,11 @@ impl<'p, W: World> Driver<'p, W> {
 
     fn heed_user(&mut self) {
         let session = &self.journal.session;
-        // A guest that does not wait for the answer may come back for it.
+        // An external agent that does not wait for the answer may ask for it later.
         if session.plan.has_guest() {
             return;
         }
-        // What is complete but for its proof will not be proven any more.
+        // Work that still needs its proof will not be proven after a stop, so it is cancelled.
         let is_ending = match session.phase {
             SessionPhase::Ending => !session.is_unproven() && !session.has_unjudged_end(),
             SessionPhase::Ended => true,
@@ -222,7 +225,7 @@ impl<'p, W: World> Driver<'p, W> {
         }
     }
 
-    /// What a program that died has left.
+    /// Continues after a process that crashed: restores its task, turn and files.
     fn pick_up(&mut self) -> Result<(), EngineError> {
         let recreations = self.journal.session.recreations;
         self.pick_up_task()?;
@@ -232,10 +235,10 @@ impl<'p, W: World> Driver<'p, W> {
         Ok(())
     }
 
-    /// The hooks of a point that only has to be passed.
+    /// Runs the hooks of a point, and records that the point is completed.
     fn pass(&mut self, point: &Point) -> Result<(), EngineError> {
         if *point == Point::SessionEnd {
-            // Somebody may have said something meanwhile: then that comes first.
+            // A message may have arrived meanwhile. Then it comes first.
             self.commit()?;
             if next_step(&self.journal.session, self.active_ms()) != NextStep::Hooks(point.clone())
             {
@@ -251,7 +254,7 @@ impl<'p, W: World> Driver<'p, W> {
             return Ok(());
         }
         match point {
-            // Each task has a place of its own, and it is made ready there.
+            // Each task has its own worktree, which is prepared when the task is claimed.
             Point::SessionStart if self.journal.session.plan.delivers => {}
             Point::AfterSubmit => self.run_after_submit()?,
             point => drop(self.run_point(point)?),
@@ -269,7 +272,7 @@ impl<'p, W: World> Driver<'p, W> {
         self.delivery = delivery.submission.as_ref().map(DeliveryFacts::of_submission);
         let ran = self.run_point(&Point::AfterSubmit);
         (self.task, self.delivery) = (None, None);
-        // What the hooks have led to.
+        // Run the reactions to the hooks' actions.
         self.settle_reactions()?;
         ran.map(drop)
     }
@@ -284,7 +287,7 @@ impl<'p, W: World> Driver<'p, W> {
         self.commit()?;
         let (world, journal) = (&mut self.world, &mut self.journal);
         let session = journal.session.clone();
-        // What can't be looked at now can't be stored later either, and that says why.
+        // If the log cannot be read now, storing the decision reports why.
         let mut is_answered =
             || journal.look().is_err() || journal.session.phase != SessionPhase::AtRetryLimit;
         let asked = world.ask(&session, &mut is_answered);
@@ -295,7 +298,7 @@ impl<'p, W: World> Driver<'p, W> {
         if self.journal.session.phase != SessionPhase::AtRetryLimit {
             return Ok(());
         }
-        // A session that began before the policy does not go by what it began with.
+        // The policy also applies to sessions that began before it.
         let at_limit = match self.journal.project.rules().policy.no_accepting() {
             Some(_) => AtRetryLimit::NeedsHuman,
             None => self.journal.session.plan.at_retry_limit,

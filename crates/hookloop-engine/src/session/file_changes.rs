@@ -9,15 +9,17 @@ use super::prompt_items::US;
 use super::world::World;
 
 impl<W: World> Driver<'_, W> {
-    /// What the files are now is not what a turn made of them.
+    /// Records the current files, which may differ from those that the last turn left.
     pub(crate) fn see_files(&mut self) {
         if let Some(seen) = self.files_seen(false) {
             self.journal.note(EventBody::FilesSeen(seen));
         }
     }
 
-    /// Looks at the files after hooks, so that their changes are not taken for those of the agent or of a person.
-    /// A guest works at any time, so its changes can't be told from those of hooks.
+    /// Records the files after hooks, so that their changes do not count as those of the agent.
+    ///
+    /// An external session works at any time, so its changes cannot be distinguished from those of
+    /// hooks.
     pub(super) fn see_files_of_hooks(&mut self) {
         if self.journal.session.plan.has_guest() {
             return;
@@ -28,7 +30,9 @@ impl<W: World> Driver<'_, W> {
         }
     }
 
-    /// Looks at the files before a session rests, so that a resume can tell changes by a person from those of hooks.
+    /// Records the files before a pause or the end.
+    ///
+    /// A resume can then tell changes by a person from those of hooks.
     pub(super) fn see_files_before_rest(&mut self) {
         let plan = &self.journal.session.plan;
         if plan.must_change_files() && !plan.work.is_of_tasks() {
@@ -41,14 +45,16 @@ impl<W: World> Driver<'_, W> {
         Some(FilesSeen { files, head: self.compared_head(), after_hooks })
     }
 
-    /// The commit that is checked out, where a commit counts as a change.
+    /// Returns the commit that is checked out, if a commit counts as a change.
     pub(super) fn compared_head(&mut self) -> Option<String> {
         let is_compared = self.journal.session.plan.must_change_files();
         is_compared.then(|| self.world.head()).flatten()
     }
 
-    /// Whether the agent's turns left the files and the commit as they found them, or the files and the commit are
-    /// those that the work at hand began with. Unknown is not equal.
+    /// Whether the agent's work changed neither the files nor the commit.
+    ///
+    /// True if no turn changed them, or if they equal those at the start of the work. Unknown files
+    /// do not count as equal.
     pub(super) fn has_changed_nothing(&mut self) -> bool {
         if self.journal.session.is_unchanged {
             return true;
@@ -58,7 +64,7 @@ impl<W: World> Driver<'_, W> {
         now.as_deref() == Some(start.files.as_str()) && self.world.head() == start.head
     }
 
-    /// Whether work that changes nothing needs an explanation.
+    /// Whether work without changes needs an explanation.
     pub(super) fn must_change_files(&self) -> bool {
         let kind = self.task.as_ref().and_then(|task| task.spec.kind.as_deref());
         let is_allowed = self.journal.project.rules().allows_no_changes(kind);

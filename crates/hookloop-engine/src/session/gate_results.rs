@@ -3,25 +3,25 @@
 use hookloop_core::excerpt::first_names;
 use hookloop_hooks::hook_run::HookRun;
 
-/// Files that changed while gates ran, of which a message has the names.
+/// Maximum files in a message about files that changed while gates ran.
 const FILES_NAMED_MAX: usize = 5;
 
-/// Gates that ran, and the files that they ran on.
+/// The runs of gates, and the files that they ran on.
 #[derive(Clone, Debug)]
 pub(super) struct Proof {
     pub(super) tree: Option<String>,
     pub(super) files: Option<String>,
     pub(super) runs: Vec<HookRun>,
-    /// Nothing changed while they ran.
+    /// Whether no file changed while they ran.
     pub(super) is_firm: bool,
-    /// Files that changed while they ran, as far as that is known.
+    /// Files that changed while they ran, as far as they are known.
     pub(super) changed: Vec<String>,
 }
 
 /// A git tree and the digest of the files, as far as each is known.
 pub(super) type FilesState = (Option<String>, Option<String>);
 
-/// The names of changed files for a message.
+/// Returns the names of changed files for a message.
 pub(super) fn named_files(changed: &[String]) -> String {
     if changed.is_empty() {
         return "files that git tracks or does not ignore".to_owned();

@@ -41,7 +41,8 @@ impl Drift {
         Drift { known }
     }
 
-    /// Watches the scripts that a session froze. A script that differs already is reported by the first [`Drift::look`].
+    /// Watches the scripts that a session froze. The first [`Drift::look`] reports those that
+    /// already differ.
     pub(crate) fn of_scripts(runner: &Runner, frozen: Option<&FrozenHooks>) -> Drift {
         let compared = frozen.map(|frozen| frozen.compare(runner.home())).unwrap_or_default();
         let known = compared.into_iter().map(|(path, is_same)| {

@@ -1,5 +1,7 @@
-//! A session's events. What a step comes to is stored before the next one does anything outside, in one
-//! batch with all that followed from it at once.
+//! A session's events.
+//!
+//! The result of a step is stored before the next step has an effect outside. The step and its
+//! direct consequences are one batch.
 
 use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
@@ -20,17 +22,17 @@ use crate::react::Reaction;
 use crate::session_history::{TRIES_MAX, history};
 use crate::work::{Origin, Work};
 
-/// Events of a session that are read back at first.
+/// Events of a session that the first read returns.
 const READ_BACK: usize = 16;
 
-/// What is to be stored.
+/// An entry that is to be stored.
 #[derive(Clone, Debug)]
 enum Entry {
     Event {
         id: EventId,
         body: EventBody,
     },
-    /// What a hook asks for whose run was stored just before.
+    /// The actions of a hook whose run is the previous entry.
     Actions {
         hook: String,
         actions: Vec<Action>,
@@ -39,7 +41,7 @@ enum Entry {
         id: EventId,
         command: Command,
     },
-    /// What the turn may use that begins with the next event.
+    /// The reservation of the turn that begins with the next event.
     Reserve {
         id: EventId,
         purse: Purse,
@@ -47,23 +49,23 @@ enum Entry {
     },
 }
 
-/// A session and how much of it is stored.
+/// A session, and the part of it that is not stored yet.
 pub(crate) struct Journal<'p> {
     pub(crate) project: &'p Project,
     pub(crate) id: SessionId,
     pub(crate) session: Session,
-    /// The last event of the session that is taken in.
+    /// The last event of the session that `session` includes.
     version: Seq,
-    /// Which start of the session this program has, as far as that is stored.
+    /// The stored run of the session that this process performs.
     run: u32,
-    /// What is in `session` and not in the log.
+    /// Entries that are in `session`, but not in the log.
     unsaved: Vec<Entry>,
-    /// What others have stored, and nobody was told of yet.
+    /// Events of other processes that were not reported yet.
     news: Vec<StoredEvent>,
 }
 
 impl<'p> Journal<'p> {
-    /// The session as the log has it; none if it has none of that id.
+    /// Reads a session from the log. Returns none if there is no such session.
     pub(crate) fn open(
         project: &'p Project,
         id: &SessionId,
@@ -78,7 +80,7 @@ impl<'p> Journal<'p> {
         Ok(Some(Journal::of(project, id, (session, version))))
     }
 
-    /// A session that was read before, and what others have stored since.
+    /// Continues a session that was read before, with the events that other processes stored since.
     pub(crate) fn known(
         project: &'p Project,
         id: &SessionId,
@@ -94,7 +96,7 @@ impl<'p> Journal<'p> {
         Journal { project, id: id.clone(), session, version, run, unsaved, news }
     }
 
-    /// What there is to know of it, if everything is stored.
+    /// Returns the session and its position in the log, if everything is stored.
     pub(crate) fn into_known(self) -> Option<(Session, Seq)> {
         self.unsaved.is_empty().then_some((self.session, self.version))
     }
@@ -103,20 +105,21 @@ impl<'p> Journal<'p> {
         Subject::Session(self.id.clone())
     }
 
-    /// Takes an event in, to be stored with the next commit.
+    /// Applies an event, to be stored with the next commit.
     pub(crate) fn note(&mut self, body: EventBody) {
         self.session.apply(&body);
         self.unsaved.push(Entry::Event { id: fresh_id(), body });
     }
 
-    /// What the hook whose run was noted last asks for.
+    /// Adds the actions of the hook whose run was noted last.
     pub(crate) fn note_actions(&mut self, hook: &str, actions: Vec<Action>) {
         if !actions.is_empty() {
             self.unsaved.push(Entry::Actions { hook: hook.to_owned(), actions });
         }
     }
 
-    /// Stores what was noted; gives what is new in the log, of whoever wrote it.
+    /// Stores the noted events, and returns all new events in the log, including those of other
+    /// processes.
     pub(crate) fn commit(&mut self) -> Result<Vec<StoredEvent>, EngineError> {
         if self.unsaved.is_empty() {
             return Ok(std::mem::take(&mut self.news));
@@ -131,8 +134,9 @@ impl<'p> Journal<'p> {
         Err(EngineError::Store(StoreError::Contended))
     }
 
-    /// Stores a change to the graph and what it means for the session, both or neither; nothing else may
-    /// be left to store. The inner error is why the graph did not change.
+    /// Stores a change of the graph and its event for the session, both or neither.
+    ///
+    /// Nothing else may be unsaved. The inner error is the reason why the graph did not change.
     pub(crate) fn change(
         &mut self,
         command: Command,
@@ -162,8 +166,9 @@ impl<'p> Journal<'p> {
         Err(EngineError::Store(StoreError::Contended))
     }
 
-    /// Stores that a turn begins and what is set aside for it, with all that was noted; nothing if that can't
-    /// be had.
+    /// Stores the start of a turn and its reservation, with all noted events.
+    ///
+    /// Stores nothing if the budget has no room.
     pub(crate) fn begin_turn(
         &mut self,
         purse: &Purse,
@@ -188,7 +193,7 @@ impl<'p> Journal<'p> {
         }
     }
 
-    /// Takes in what others have stored.
+    /// Applies the events that other processes stored.
     pub(crate) fn look(&mut self) -> Result<(), EngineError> {
         let subject = self.subject();
         match self.project.read(|view| view.version(&subject))? == self.version {
@@ -255,20 +260,20 @@ impl<'p> Journal<'p> {
             })
     }
 
-    /// The last events of the session, those that the view has among them.
+    /// Returns the last events of the session, including all that the view has.
     fn history(&self, limit: usize) -> Result<Vec<StoredEvent>, EngineError> {
         let subject = self.subject();
         let known = self.project.read(|view| view.version(&subject))?.max(self.version);
         history(self.project, &subject, known, limit)
     }
 
-    /// Takes in what others stored, before what is not stored yet.
+    /// Rebuilds the session with the events of other processes before the unsaved ones.
     fn refold(&mut self) -> Result<(), EngineError> {
         let events = self.history(usize::MAX)?;
         let Some(mut session) = Session::of(events.iter().map(|stored| &stored.event.body)) else {
             return Err(LogError::damaged(self.version, "the session has no beginning").into());
         };
-        // Also if this program was about to take it on itself.
+        // This also applies if this process was about to continue the session itself.
         if session.run > self.run {
             return Err(EngineError::SessionTaken(Taken));
         }
@@ -284,7 +289,7 @@ impl<'p> Journal<'p> {
         Ok(())
     }
 
-    /// What the log has since the last look; what others wrote after us is taken in.
+    /// Returns the events since the last read, and applies those of other processes.
     fn catch_up(&mut self) -> Result<Vec<StoredEvent>, EngineError> {
         let is_own = |entry: &Entry, stored: &StoredEvent| match entry {
             Entry::Event { id, .. } => *id == stored.event.id,
@@ -309,7 +314,8 @@ impl<'p> Journal<'p> {
                 self.session.apply(&stored.event.body);
             }
         }
-        // It was taken on between what was stored here and this look: a process may be stopped there for any time.
+        // Another process continued the session between the commit and this read. A process may be
+        // suspended there for any time.
         if self.session.run > self.run {
             return Err(EngineError::SessionTaken(Taken));
         }
@@ -323,14 +329,14 @@ impl<'p> Journal<'p> {
 
 enum Stored {
     All,
-    /// Others wrote first.
+    /// Another process wrote first.
     Behind,
     Refused(Refusal),
-    /// The purse does not have what the turn may use.
+    /// The budget has no room for the turn.
     Short(ReservationAnswer),
 }
 
-/// Why nothing of a batch is stored.
+/// The reason why a batch is not stored.
 enum Undone {
     Error(EngineError),
     Short(Box<ReservationAnswer>),
@@ -342,10 +348,10 @@ impl<E: Into<EngineError>> From<E> for Undone {
     }
 }
 
-/// What came of the wish to begin a turn.
+/// The result of an attempt to begin a turn.
 pub(crate) enum Began {
     Stored(Vec<StoredEvent>),
-    /// Others wrote to the session first: what comes next may be something else.
+    /// Another process wrote to the session first, so the next step may differ.
     Behind,
     Not(ReservationAnswer),
 }
@@ -387,7 +393,7 @@ mod tests {
         matches!(answer, Err(EngineError::SessionTaken(Taken)))
     }
 
-    /// A process may be stopped for any time between what it stores and its look at what became of that.
+    /// A process may be suspended for any time between its commit and its next read.
     #[test]
     fn who_is_stopped_while_it_looks_finds_its_session_taken() {
         let (project, id) = project();
@@ -407,7 +413,7 @@ mod tests {
         second.note(resumed(2));
         first.commit().unwrap();
         assert!(is_taken(second.commit()));
-        // And who has it may have it taken again.
+        // The winner can lose the session again.
         let mut third = open();
         third.note(resumed(3));
         third.commit().unwrap();

@@ -1,4 +1,4 @@
-//! Whether an iteration was the last one: the ways to stop are asked, then the gates are held against the claim.
+//! Decides whether an iteration was the last one: by the stop conditions, then by the gates.
 
 use std::collections::BTreeSet;
 
@@ -30,20 +30,20 @@ use super::prompt_items::US;
 use super::world::{Notice, World};
 use crate::error::EngineError;
 
-/// How often gates run again because files changed while they ran.
+/// Maximum runs of the gates if files change while they run.
 const ROUNDS_MAX: u32 = 3;
-/// The most that the agent is told about one gate, and about all of them.
+/// Maximum bytes of feedback to the agent about one gate, and about all gates.
 const FEEDBACK_MAX: usize = 16 * 1024;
 const FEEDBACKS_MAX: usize = 64 * 1024;
-/// Why the loop goes on after a turn whose final message has no promise.
+/// The reason to continue after a turn whose final message has no promise.
 const NO_REPORT: &str = "the agent reported none of COMPLETE, BLOCKED and ESCALATE";
-/// Gates that the instruction to fix them names.
+/// Maximum gates that the instruction to fix them names.
 const GATES_TOLD_MAX: usize = 20;
-/// Gates of one result that the record of a verdict names.
+/// Maximum gates of one result in the record of a verdict.
 const GATES_NAMED_MAX: usize = 256;
 
 impl<W: World> Driver<'_, W> {
-    /// Whether the work at hand has gates or validation rules.
+    /// Whether the current work has gates or validation rules.
     pub(crate) fn has_gates(&self) -> bool {
         [Point::Stop, Point::Validation].iter().any(|point| !self.hooks_at(point).is_empty())
     }
@@ -53,8 +53,10 @@ impl<W: World> Driver<'_, W> {
         if self.has_gates() { ClaimJudge::Gates } else { ClaimJudge::Nobody }
     }
 
-    /// Returns the promises of a message that count here, or the near misses if none does. `alone` are those
-    /// alone on their line, as the agent's adapter found them in the whole message.
+    /// Returns the promises of a message that count here, or the near misses if none does.
+    ///
+    /// `alone` are the promises alone on their line, as the agent's adapter found them in the whole
+    /// message.
     pub(crate) fn counted_promises(
         &self,
         alone: Vec<Promise>,
@@ -68,7 +70,7 @@ impl<W: World> Driver<'_, W> {
         if counted.is_empty() { (counted, found.near_misses) } else { (counted, Vec::new()) }
     }
 
-    /// Asks the ways to stop in turn.
+    /// Evaluates the stop conditions in order, and records the decision.
     pub(super) fn decide(&mut self) -> Result<(), EngineError> {
         let last = self.journal.session.last.as_ref();
         let promises = last.map_or_else(Vec::new, |last| last.promises.clone());
@@ -90,7 +92,7 @@ impl<W: World> Driver<'_, W> {
                 said.reason = format!("{}; not a report: {near_miss}", said.reason);
             }
         }
-        // Who was ended in the middle of it has not decided, nor has one without the task's files.
+        // A condition that was cancelled has not decided, nor has one without the task's files.
         if self.is_stopping() || self.check_place().is_err() {
             return Ok(());
         }
@@ -113,7 +115,8 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
-    /// What the ways to stop say to these promises, and which of them decided.
+    /// Returns the decision of the stop conditions about these promises, and the deciding
+    /// condition.
     pub(crate) fn ask_ways(
         &mut self,
         promises: &[Promise],
@@ -131,7 +134,7 @@ impl<W: World> Driver<'_, W> {
         failed.map_or(Ok(decided), Err)
     }
 
-    /// Whether anybody was registered to decide: by an agent for the task, or by the project as a hook.
+    /// Whether the task has registered stop hooks, or the project has stop hooks.
     pub(crate) fn has_stop_hooks(&self) -> Result<bool, EngineError> {
         let own = &self.journal.session.plan.stop_when;
         let Some(task) = &self.task else { return Ok(false) };
@@ -139,8 +142,9 @@ impl<W: World> Driver<'_, W> {
         Ok(!registered.is_empty() || own.iter().any(StopWhen::is_hook))
     }
 
-    /// Those that are registered for the task, else the session's. A project that has commands of its own for
-    /// this is not overruled by what an agent registers.
+    /// Returns the stop conditions: those registered for the task, else the session's.
+    ///
+    /// A registration of an agent does not overrule the stop hooks of a project.
     fn ways(&self) -> Result<Vec<StopCondition>, EngineError> {
         let own = &self.journal.session.plan.stop_when;
         let task = self.task.as_ref().filter(|_| !own.iter().any(StopWhen::is_hook));
@@ -157,7 +161,7 @@ impl<W: World> Driver<'_, W> {
         })
     }
 
-    /// What one way to stop says; the inner error is why it can't.
+    /// Evaluates one stop condition. The inner error is the reason why it could not decide.
     fn ask_way(
         &mut self,
         way: &StopWhen,
@@ -182,9 +186,9 @@ impl<W: World> Driver<'_, W> {
         }))
     }
 
-    /// Asks a command of the project's.
+    /// Runs a stop hook of the project.
     fn ask_hook(&mut self, name: &str) -> Result<Result<stop::StopVote, String>, EngineError> {
-        // It is told what the rules say, as they are now.
+        // The hook gets the current results of the rules.
         if self.validated.is_empty() {
             self.validate()?;
         }
@@ -203,7 +207,7 @@ impl<W: World> Driver<'_, W> {
             (_, Said::Escalate { reason }) => {
                 stop::StopVote::new(StopDecision::Escalate, reason.clone())
             }
-            // Not allowed to skip is not permission to complete.
+            // A skip that the hook's definition does not allow is no permission to complete.
             (HookStatus::Passed, Said::Pass) if run.outcome.ignored.contains(&SKIP) => {
                 stop::StopVote::new(StopDecision::Continue, why("it had nothing to say"))
             }
@@ -211,7 +215,7 @@ impl<W: World> Driver<'_, W> {
                 stop::StopVote::new(StopDecision::Complete, why("it says so"))
             }
             (HookStatus::Blocked, Said::Block { feedback }) => {
-                // A hook that blocks by its exit code has printed why, which is data.
+                // A hook that blocks by its exit code has printed the reason, which is data.
                 let is_told = run.ran.as_ref().is_some_and(|ran| ran.exit_code == Some(2));
                 let next_prompt = run.outcome.next_prompt.clone();
                 let output = feedback.clone();
@@ -229,7 +233,7 @@ impl<W: World> Driver<'_, W> {
         Ok(Ok(said))
     }
 
-    /// Runs the validation rules on the files as they are now.
+    /// Runs the validation rules on the current files.
     fn validate(&mut self) -> Result<stop::StopVote, EngineError> {
         let rules = self.hooks_at(&Point::Validation);
         if rules.is_empty() {
@@ -247,7 +251,7 @@ impl<W: World> Driver<'_, W> {
         Ok(stop::by_validation(&self.validated))
     }
 
-    /// The agent goes on, and hears which rules fail. Answers the checks that do.
+    /// Sends the failing rules to the agent, which continues, and returns the failing checks.
     fn tell_failing_rules(&mut self) -> Vec<String> {
         let Some(proof) = self.proof.take() else { return Vec::new() };
         let rules = self.hooks_at(&Point::Validation);
@@ -258,7 +262,7 @@ impl<W: World> Driver<'_, W> {
         failing.into_iter().collect()
     }
 
-    /// Holds the gates against a claim.
+    /// Runs the gates on a completion claim, and records the verdict.
     pub(super) fn gate(&mut self) -> Result<(), EngineError> {
         let gates = self.hooks_at(&Point::Stop);
         let rules = self.hooks_at(&Point::Validation);
@@ -277,7 +281,7 @@ impl<W: World> Driver<'_, W> {
         let judged = self.judge(&all, proof, &able);
         let has_passed = judged.verdict == JointVerdict::Pass;
         self.journal.note(EventBody::GatesJudged(judged));
-        // What is submitted is compared with its base when it is.
+        // Submitted work is compared with its base at the submission.
         let session = &self.journal.session;
         let is_compared = has_passed
             && !session.plan.delivers
@@ -292,8 +296,9 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
-    /// Runs the gates on work that the agent did not report as complete. The result is a record for the person who
-    /// is needed next, and completes nothing.
+    /// Runs the gates on work that the agent did not report as complete.
+    ///
+    /// The result is a record for the person who is needed next, and completes nothing.
     pub(super) fn check_unclaimed(&mut self) -> Result<(), EngineError> {
         let gates = self.hooks_at(&Point::Stop);
         let rules = self.hooks_at(&Point::Validation);
@@ -318,7 +323,9 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
-    /// Rules that were run on these very files are not run again, unless the gates change those.
+    /// Runs the gates, and reuses the results of rules on the same files.
+    ///
+    /// If the gates change the files, the rules run again.
     fn prove_gates(
         &mut self,
         gates: &[Hook],
@@ -354,7 +361,7 @@ impl<W: World> Driver<'_, W> {
         self.prove(&[(Point::Stop, gates.to_vec()), (Point::Validation, rules.to_vec())])
     }
 
-    /// What the gates say together; tells the agent if that is no.
+    /// Returns the verdict of the gates, and sends feedback to the agent if they block.
     fn judge(&mut self, gates: &[Hook], proof: Proof, able: &BTreeSet<String>) -> GatesJudged {
         let judged = verdict(gates, &proof.runs);
         let blocked = with_result(GateResult::Blocked, &judged, &proof.runs);
@@ -387,7 +394,8 @@ impl<W: World> Driver<'_, W> {
                 JointVerdict::Escalate { reason } => {
                     JointVerdict::Escalate { reason: clipped(&reason, REASON_MAX) }
                 }
-                // A gate that can't run is no failure of the work: a person decides, before another turn is paid for.
+                // A gate that cannot run does not prove the work wrong. A person decides, before
+                // another turn costs money.
                 JointVerdict::Block if let Some(reason) = unable => {
                     JointVerdict::Escalate { reason: clipped(&reason, REASON_MAX) }
                 }
@@ -401,8 +409,10 @@ impl<W: World> Driver<'_, W> {
         }
     }
 
-    /// Notes which gates have been executed here. One of these that can't be executed any more is the result of the
-    /// agent's own change, and the agent is told so once.
+    /// Records the gates whose command was executed here.
+    ///
+    /// If such a command can no longer be executed, the agent's own change is the cause. The agent
+    /// gets this feedback once.
     fn note_executed(&mut self, runs: &[HookRun]) {
         for run in runs {
             if run.is_misconfigured() {
@@ -413,8 +423,10 @@ impl<W: World> Driver<'_, W> {
         }
     }
 
-    /// Pipes the output of gates that do not block and ask for it: into the next prompt, or into the last turn of a
-    /// session without tasks. After a task that is done, the next prompt is another task's.
+    /// Adds the output of passing gates that request it to the next prompt.
+    ///
+    /// In a session without tasks, the final turn gets it. After a completed task it is dropped,
+    /// because the next prompt is for another task.
     fn pipe_gates(&mut self, gates: &[Hook], runs: &[HookRun], verdict: &JointVerdict) {
         let session = &self.journal.session;
         let is_heard = match verdict {
@@ -437,7 +449,7 @@ impl<W: World> Driver<'_, W> {
         }
     }
 
-    /// Runs gates until the files are after it what they were before it.
+    /// Runs gates until no file changes while they run, at most `ROUNDS_MAX` times.
     fn prove(&mut self, lists: &[(Point, Vec<Hook>)]) -> Result<Proof, EngineError> {
         self.commit()?;
         let mut before = self.state_of_files().0;
@@ -460,8 +472,10 @@ impl<W: World> Driver<'_, W> {
         }
     }
 
-    /// The git tree with the digest of the files, which is all that there is without git; and the files that changed
-    /// since the last look.
+    /// Returns the git tree and the digest of the files, and the files that changed since the last
+    /// look.
+    ///
+    /// Without git there is only the digest.
     fn state_of_files(&mut self) -> (FilesState, Vec<String>) {
         let tree = self.world.tree();
         match self.world.look_at_files() {
@@ -477,7 +491,7 @@ impl<W: World> Driver<'_, W> {
         }
     }
 
-    /// The record of a gate's run on the files that have this tree.
+    /// Records the receipt of a gate's run on the files with this tree.
     pub(super) fn note_receipt(
         &mut self,
         gate: &Hook,
@@ -500,8 +514,9 @@ impl<W: World> Driver<'_, W> {
         }));
     }
 
-    /// Tells the agent what blocks, and what has become of it since it was told before. Answers the
-    /// checks that fail.
+    /// Sends the blocking results and their changes since the last feedback to the agent.
+    ///
+    /// Returns the failing checks.
     pub(super) fn tell_blocked(
         &mut self,
         point: &Point,
@@ -552,7 +567,7 @@ impl<W: World> Driver<'_, W> {
         all
     }
 
-    /// Tells an agent that is sent back why, and what it shall do.
+    /// Returns the instruction to an agent whose work did not pass: the reason and the next step.
     fn summary(
         &self,
         point: &Point,
@@ -575,7 +590,7 @@ impl<W: World> Driver<'_, W> {
         format!("{occasion} {failed} of {count} {gates} failed: {names}.{changes} Fix the cause.")
     }
 
-    /// The output of a hook that has the agent go on, as data.
+    /// Adds the output of a stop hook that continues the loop to the next prompt, as data.
     fn tell_output(&mut self, hook: &str, output: &str) {
         self.journal.note(EventBody::OutputPiped(PipedOutput {
             from: hook.to_owned(),
@@ -587,7 +602,7 @@ impl<W: World> Driver<'_, W> {
     }
 }
 
-/// What these runs of gates come to together.
+/// Returns the joint verdict of these gate runs.
 fn verdict(gates: &[Hook], runs: &[HookRun]) -> GatesVerdict {
     let group = |run: &HookRun| {
         let gate = gates.iter().find(|gate| gate.name == run.hook);

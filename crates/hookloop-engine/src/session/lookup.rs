@@ -15,13 +15,12 @@ use super::start_error::StartError;
 use crate::error::EngineError;
 use crate::project::Project;
 
-/// Sessions that a search examines.
+/// Maximum sessions that a search examines.
 pub(super) const OPEN_MAX: usize = 1_000;
 /// An external session without an event for this long has ended.
 const GUEST_SILENT_MAX_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// The longest message to an agent.
-/// Sessions that an error names.
+/// Maximum sessions that an error names.
 const NAMED_MAX: usize = 5;
 
 /// Returns whether the session is an external session: hookloop did not start its agent.
@@ -70,7 +69,9 @@ pub fn find(project: &Project, wanted: &str) -> Result<SessionRow, StartError> {
     }
 }
 
-/// Returns the open session that `wanted` names. Without a name: a running session, else the last open one.
+/// Returns the open session that `wanted` names.
+///
+/// Without a name: a running session, else the last open one.
 pub(super) fn find_open(project: &Project, wanted: Option<&str>) -> Result<SessionRow, StartError> {
     let row = match wanted {
         Some(wanted) => find(project, wanted)?,
@@ -103,8 +104,10 @@ pub(super) fn journal<'p>(project: &'p Project, id: &SessionId) -> Result<Journa
     Journal::open(project, id)?.ok_or_else(|| StartError::NoSuchSession(id.to_string()))
 }
 
-/// Returns whether a process runs the session. If the last start was on another machine or in another checkout,
-/// the session's state alone decides.
+/// Returns whether a process runs the session.
+///
+/// If the last start was on another machine or in another checkout, the session's state alone
+/// decides.
 pub fn is_performed(project: &Project, row: &SessionRow) -> bool {
     if row.is_over() || is_of_guest(row) {
         return !row.is_over();
@@ -118,7 +121,7 @@ pub fn is_performed(project: &Project, row: &SessionRow) -> bool {
     }
 }
 
-/// Returns the state of a session that no process runs, in words.
+/// Describes the state of a session that no process runs.
 pub(super) fn stopped_state(row: &SessionRow) -> String {
     match row.state {
         SessionState::Running => "its program died".to_owned(),

@@ -1,7 +1,8 @@
-//! The step that a session is at, in a small file in the session's directory.
+//! The current step of a session, in a small file in the session's directory.
 //!
-//! The process that performs the session replaces the file while the step goes on, and other processes of the
-//! machine read it: `status`, `why`, the TUI and the dashboard. The file is for display only. Decisions use the log.
+//! The process that performs the session replaces the file during the step. Other processes of the
+//! machine read it: `status`, `why`, the TUI and the dashboard. The file is for display only.
+//! Decisions use the log.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -27,28 +28,28 @@ use super::session_directory;
 use super::world::{Notice, PauseReason};
 
 const NAME: &str = "now.json";
-/// The file before it gets its name.
+/// The file before it is renamed.
 const DRAFT: &str = "now.json.new";
-/// Between two writes of the file.
+/// Minimum time between two writes of the file.
 const WRITE_EVERY: Duration = Duration::from_millis(500);
-/// A longer file is not read.
+/// Maximum bytes of the file that are read.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
-/// Lines of output that are kept, and bytes of each.
+/// Maximum lines of output that are kept, and bytes of each.
 const LINES_MAX: usize = 8;
 const LINE_BYTES_MAX: usize = 512;
-/// Hooks at once that the record has.
+/// Maximum running hooks in the record.
 const HOOKS_MAX: usize = 16;
-/// The step that a session is at, as it was when this was written.
+/// The current step of a session, at the time of writing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NowRecord {
     /// The process that performs the session.
     pub pid: u32,
     pub iteration: u32,
-    /// The task that the session holds.
+    /// The task that the session has claimed.
     pub task: Option<String>,
     pub step: NowStep,
     pub since: Timestamp,
-    /// When the step ends at the latest.
+    /// The latest end of the step.
     pub until: Option<Timestamp>,
     /// The last lines of the agent's output in its turn, the oldest first.
     pub lines: Vec<String>,
@@ -63,7 +64,7 @@ pub enum NowStep {
     Between,
     Hooks {
         point: String,
-        /// Hooks of the point, and how many of them have ended.
+        /// The number of hooks of the point, and of those that have ended.
         count: usize,
         ended: usize,
     },
@@ -72,43 +73,43 @@ pub enum NowStep {
     },
     /// The agent's provider returned a rate limit.
     RateLimit,
-    /// The turn before failed.
+    /// The session waits after a failed turn.
     Backoff,
-    /// A delivery is tried again.
+    /// The session waits before it retries a delivery.
     DeliveryRetry,
-    /// A person has to decide: about this.
+    /// The session waits for the decision of a person about this question.
     Person {
         question: String,
     },
-    /// Other sessions have reserved what is left of the purse.
+    /// Other sessions have reserved the rest of the budget.
     Purse,
-    /// The worker starts nothing new.
+    /// The worker starts no new steps.
     Rest,
 }
 
-/// A hook that runs.
+/// A running hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningHook {
     pub name: String,
-    /// The command line, or what the hook does without one.
+    /// The command line, or a description of a hook without one.
     pub command: String,
     pub attempt: u32,
     pub since: Timestamp,
-    /// Its timeout.
+    /// The time at which the hook times out.
     pub until: Timestamp,
-    /// When it last printed something.
+    /// The time of its last output.
     pub printed_at: Option<Timestamp>,
     /// The last lines of its output, the oldest first.
     pub lines: Vec<String>,
 }
 
 impl RunningHook {
-    /// The last line of its output that is not blank.
+    /// Returns the last line of its output that is not blank.
     pub fn last_line(&self) -> Option<&str> {
         self.lines.iter().rev().map(|line| line.trim()).find(|line| !line.is_empty())
     }
 
-    /// How long it has printed nothing, if that is long enough to say so.
+    /// Returns how long it has printed nothing, if that is long enough to show.
     pub fn quiet_for(&self, now: Timestamp) -> Option<Duration> {
         let ms = now.millis_since(self.printed_at.unwrap_or(self.since));
         let quiet = Duration::from_millis(u64::try_from(ms).unwrap_or(0));
@@ -125,14 +126,14 @@ struct LastLines {
 
 impl LastLines {
     fn push(&mut self, text: &[u8]) {
-        // Of a flood only the end is looked at.
+        // Of a large chunk, only the end is kept.
         let most = LINES_MAX * LINE_BYTES_MAX;
         let text = &text[text.len().saturating_sub(most)..];
         for piece in text.split_inclusive(|byte| *byte == b'\n') {
             let is_over = piece.ends_with(b"\n");
             self.open.extend_from_slice(&piece[..piece.len() - usize::from(is_over)]);
             if self.open.len() > LINE_BYTES_MAX {
-                // A line that is drawn again and again is as it was drawn last.
+                // Of a line that is redrawn with carriage returns, only the last version is kept.
                 let start = match self.open.iter().rposition(|byte| *byte == b'\r') {
                     Some(at) if self.open.len() - at <= LINE_BYTES_MAX => at + 1,
                     _ if is_over => 0,
@@ -160,7 +161,7 @@ impl LastLines {
     }
 }
 
-/// What is known of the step that a session is at. Clones share it.
+/// The current step of a session. Clones share it.
 #[derive(Clone, Debug)]
 pub struct NowBoard(Arc<SharedBoard>);
 
@@ -172,7 +173,7 @@ struct SharedBoard {
 
 #[derive(Debug)]
 struct BoardState {
-    /// Without its hooks and lines.
+    /// The record without its hooks and lines.
     record: NowRecord,
     said: LastLines,
     hooks: Vec<(u64, RunningHook, LastLines)>,
@@ -231,7 +232,7 @@ impl NowBoard {
         self.lock().record()
     }
 
-    /// Another step begins, which takes so long at most.
+    /// Starts another step, which takes at most `most`.
     pub(crate) fn begin(&self, step: NowStep, most: Option<Duration>) {
         self.change(|state| {
             let since = now();
@@ -245,7 +246,7 @@ impl NowBoard {
         self.change(|state| state.record.task = task);
     }
 
-    /// The agent's turn takes so long at most.
+    /// Sets the maximum duration of the agent's turn.
     pub(crate) fn limit_turn(&self, most: Duration) {
         self.change(|state| state.record.until = Some(after(state.record.since, most)));
     }
@@ -261,7 +262,7 @@ impl NowBoard {
         });
     }
 
-    /// One of the point's hooks has ended for good.
+    /// Counts a hook of the point that has ended, after all its attempts.
     pub(crate) fn count_ended_hook(&self) {
         self.change(|state| {
             if let NowStep::Hooks { ended, .. } = &mut state.record.step {
@@ -301,7 +302,8 @@ impl NowBoard {
         }
     }
 
-    /// A hook that is about to run. It is shown from the moment when it has its turn until this is dropped.
+    /// Returns an observer for a hook. The hook is shown from its start until the observer is
+    /// dropped.
     fn hook(&self, start: HookStart) -> HookProgress {
         HookProgress { board: self.clone(), start, key: Mutex::new(None) }
     }
@@ -322,7 +324,7 @@ fn after(at: Timestamp, length: Duration) -> Timestamp {
 struct HookProgress {
     board: NowBoard,
     start: HookStart,
-    /// None until the hook has its turn.
+    /// None until the hook starts.
     key: Mutex<Option<u64>>,
 }
 
@@ -383,7 +385,7 @@ impl NowWriter {
     pub(crate) fn start(directory: &Path, board: &NowBoard) -> NowWriter {
         forget(directory);
         let (shared, place) = (board.clone(), directory.to_owned());
-        // Without a thread there is no such file.
+        // Without the thread there is no file.
         let thread = std::thread::Builder::new()
             .name("now".to_owned())
             .spawn(move || write_changes(&shared, &place))
@@ -413,7 +415,7 @@ fn write_changes(board: &NowBoard, directory: &Path) {
         state.is_dirty = false;
         let record = state.record();
         drop(state);
-        // A record that can't be written is not shown elsewhere.
+        // If the record cannot be written, other processes do not see it.
         let _ = write(directory, &record);
         let rested =
             board.0.changed.wait_timeout_while(board.lock(), WRITE_EVERY, |state| !state.is_over);
@@ -436,8 +438,9 @@ pub(crate) fn forget(directory: &Path) {
     }
 }
 
-/// The step that a session is at, if a process of this machine performs it. A record that another process left
-/// behind is not returned.
+/// Returns the current step of a session that a process of this machine performs.
+///
+/// A record that another process left behind is not returned.
 pub fn read(runner: &ExecContext, id: &SessionId) -> Option<NowRecord> {
     let directory = session_directory::directory(runner, id);
     let holder = session_directory::holder(&directory)?;

@@ -5,16 +5,18 @@ use hookloop_core::session::{LimitDecision, Session};
 use super::now::NowBoard;
 use super::world::Notice;
 
-/// Someone who watches.
+/// An observer of a session, such as the TUI.
 pub trait Onlooker {
     fn notice(&mut self, notice: Notice<'_>);
     /// Receives the board with the session's step, before the session starts.
     fn watch(&mut self, _: &NowBoard) {}
-    /// Whether it can be asked what to do at the limit of retries.
+    /// Whether the observer can ask a person to decide at the retry limit.
     fn can_ask(&self) -> bool {
         false
     }
-    /// Asks that: none if there is no answer, or if `is_answered` says that one was given elsewhere.
+    /// Asks a person to decide at the retry limit.
+    ///
+    /// Returns none without an answer, or if `is_answered` reports a decision from elsewhere.
     fn ask(
         &mut self,
         _: &Session,
@@ -46,7 +48,7 @@ impl<O: Onlooker + ?Sized> Onlooker for &mut O {
     }
 }
 
-/// Nobody watches: the record is enough.
+/// No observer: the log is enough.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unwatched;
 

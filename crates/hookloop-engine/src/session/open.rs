@@ -48,7 +48,7 @@ pub struct Wish {
     pub at_retry_limit: Option<AtRetryLimit>,
     pub limits: SessionLimits,
     pub machine: String,
-    /// The agent may complete without changing a file.
+    /// Whether the agent may complete without changing a file.
     pub no_changes_ok: bool,
     /// The worker that starts the session, if one does.
     pub worker: Option<String>,
@@ -64,19 +64,19 @@ pub struct Opened {
     pub run: u32,
     pub plan: SessionPlan,
     pub active_ms: u64,
-    /// Only the end of the session is left.
+    /// Whether only the end of the session is left.
     pub is_ending: bool,
     /// The session's directory in the project's state.
     pub directory: PathBuf,
-    /// The session's own copies of its hooks; none if an older version started the session.
+    /// The session's own copies of its hooks. None if an older version started the session.
     pub(crate) frozen: Option<Arc<FrozenHooks>>,
     _lock: File,
-    /// The lock of the checkout; none for a session that changes another directory.
+    /// The lock of the checkout. None for a session that changes another directory.
     _checkout: Option<File>,
 }
 
 impl Opened {
-    /// Takes an external session for one call of its agent.
+    /// Opens an external session for one call of its agent.
     pub(crate) fn visit(
         project: &Project,
         runner: &Runner,
@@ -88,7 +88,7 @@ impl Opened {
         Opened::locked((project, runner), id.clone(), session, (directory, lock), false)
     }
 
-    /// Makes the handle of an existing session whose directory this process has locked.
+    /// Creates the handle of an existing session whose directory this process has locked.
     pub(super) fn locked(
         (project, runner): (&Project, &Runner),
         id: SessionId,
@@ -101,7 +101,7 @@ impl Opened {
         Ok(Opened { is_ending, ..opened })
     }
 
-    /// Makes the handle of a session with these hooks.
+    /// Creates the handle of a session with these hooks.
     pub(super) fn of(
         id: SessionId,
         session: Session,
@@ -144,7 +144,7 @@ pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, S
     start_as(project, runner, wish, fresh_session())
 }
 
-/// Starts a session under an id that exists already, because something is held in its name.
+/// Starts a session under a reserved id, because a claim already exists in its name.
 pub fn start_as(
     project: &Project,
     runner: &Runner,
@@ -213,8 +213,9 @@ pub fn start_as(
     Ok(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock, _checkout })
 }
 
-/// Returns the hooks that a session froze. If they cannot be read, the session continues and each of its hooks
-/// reports that.
+/// Returns the hooks that a session froze.
+///
+/// If they cannot be read, the session continues and each of its hooks reports that.
 pub(super) fn recalled(
     project: &Project,
     runner: &Runner,
@@ -236,7 +237,9 @@ pub(super) fn mark(id: &SessionId, plan: &SessionPlan, directory: &Path) -> Resu
     }
 }
 
-/// Returns the project as seen from the session's own worktree, and that worktree; none if the session has none.
+/// Returns the project as seen from the session's own worktree, and that worktree.
+///
+/// None if the session has no worktree.
 pub fn in_worktree(
     project: &Project,
     runner: &Runner,

@@ -1,7 +1,8 @@
 //! The directory that a session works in: checked before each step that runs something there.
 //!
-//! A held task has one worktree, and a session without delivery has the project's directory. Neither is ever
-//! exchanged for the other. A worktree that is gone or damaged is made anew; if that does not work, a person decides.
+//! A claimed task has one worktree, and a session without delivery has the project's directory.
+//! Neither is ever exchanged for the other. A missing or damaged worktree is created again. If that
+//! fails, a person decides.
 
 use hookloop_agents::Report;
 use hookloop_core::event::EventBody;
@@ -18,13 +19,15 @@ use super::prompt_items::US;
 use super::world::World;
 use crate::error::EngineError;
 
-/// How often the worktree of a task is made anew in one session, before a person decides.
+/// How often the worktree of a task is created again in one session, before a person decides.
 const RECREATIONS_MAX: u32 = 3;
-/// How often a worktree is restored between two turns, before a person decides: hooks damage it, not the agent.
+/// How often a worktree is restored between two turns, before a person decides.
+///
+/// Between two turns hooks damage it, not the agent.
 const RESTORATIONS_MAX: u32 = 5;
 
 impl<W: World> Driver<'_, W> {
-    /// Checks that the working directory is that of the held task, or the project's.
+    /// Checks that the working directory is that of the claimed task, or the project's.
     pub(super) fn check_place(&self) -> Result<(), PlaceDamage> {
         self.world.check_place(self.task_with_worktree())
     }
@@ -33,8 +36,10 @@ impl<W: World> Driver<'_, W> {
         self.task.as_ref().filter(|_| self.journal.session.plan.delivers)
     }
 
-    /// Makes sure that the working directory is the right one. Returns whether the step may be performed; if not,
-    /// the session's next step is another one.
+    /// Ensures that the working directory is the right one, and returns whether the step may be
+    /// performed.
+    ///
+    /// If not, the session's next step is another one.
     pub(super) fn keep_place(&mut self, step: &NextStep) -> Result<bool, EngineError> {
         match self.check_place() {
             Ok(()) => Ok(true),
@@ -50,7 +55,7 @@ impl<W: World> Driver<'_, W> {
         let is_in_need =
             matches!(self.journal.session.outcome, Some(SessionOutcome::NeedsHuman { .. }));
         if is_in_need && matches!(step, NextStep::StartTurn(TurnKind::Delivery)) {
-            // No turn tells the agent what is left to say.
+            // No turn delivers the remaining output to the agent.
             let ended = self.turn_ended(TurnKind::Delivery, Report::cancelled(), 0);
             self.journal.note(ended);
             return;
@@ -60,7 +65,7 @@ impl<W: World> Driver<'_, W> {
         self.journal.note(EventBody::SessionEnding(SessionOutcome::NeedsHuman { reason }));
     }
 
-    /// Enters the task's worktree again, which repairs it or makes it anew.
+    /// Enters the task's worktree again, which repairs or recreates it.
     fn restore_place(&mut self, why: &str) -> Result<bool, EngineError> {
         self.commit()?;
         let Some(task) = self.task.clone() else { return Ok(false) };
@@ -90,7 +95,7 @@ impl<W: World> Driver<'_, W> {
             return Ok(false);
         }
         match loss {
-            // Nothing was lost: the step goes on where it is.
+            // No work was lost, so the step continues.
             None => {
                 let text = format!(
                     "The worktree of this task was damaged ({why}), and was repaired. Work only in this directory, \
@@ -107,7 +112,7 @@ impl<W: World> Driver<'_, W> {
         }
     }
 
-    /// Records that a worktree was made anew, and tells the agent what it lost.
+    /// Records that a worktree was created again, and reports the loss to the agent.
     pub(super) fn note_loss(&mut self, task: &Task, loss: WorktreeLoss) -> Result<(), EngineError> {
         let WorktreeLoss { commit, reason, saved } = loss;
         let kept = match &saved {
@@ -127,7 +132,7 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
-    /// Does in a new worktree what session_start does in each, unless it was made anew too often.
+    /// Runs the `session_start` hooks in a new worktree, unless it was created too often.
     pub(super) fn prepare_again(&mut self) -> Result<(), EngineError> {
         let times = self.journal.session.recreations;
         if times > RECREATIONS_MAX {

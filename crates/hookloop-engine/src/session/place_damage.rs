@@ -10,10 +10,10 @@ use hookloop_git::repo::Worktree;
 
 use crate::delivery_context::Workshop;
 
-/// Why nothing may run in the working directory.
+/// The reason why nothing may run in the working directory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceDamage {
-    /// The directory is not the worktree of the held task.
+    /// The directory is not the worktree of the claimed task.
     #[error("{why}")]
     Worktree { why: String },
     /// The project's directory is not the one that the session began in.
@@ -21,8 +21,9 @@ pub enum PlaceDamage {
     Root { why: String },
 }
 
-/// A directory, told from another one at the same path. It is kept open, so that the system gives its number to no
-/// other directory.
+/// The identity of a directory, which differs from another one at the same path.
+///
+/// The directory is kept open, so that the system does not reuse its inode number.
 #[derive(Debug)]
 pub(super) struct DirectoryIdentity {
     handle: fs::File,
@@ -33,7 +34,7 @@ impl DirectoryIdentity {
         Ok(DirectoryIdentity { handle: fs::File::open(path)? })
     }
 
-    /// Checks that the directory at `path` still is this one.
+    /// Checks that `path` still is this directory.
     pub(super) fn check(&self, path: &Path) -> Result<(), PlaceDamage> {
         let damage = |why: String| PlaceDamage::Root { why: format!("{}: {why}", path.display()) };
         let known = self.handle.metadata().map_err(|error| damage(error.to_string()))?;
@@ -52,7 +53,8 @@ pub(super) fn needs_place(step: &NextStep) -> bool {
         | NextStep::Gate
         | NextStep::CheckUnclaimed
         | NextStep::Submit { .. } => true,
-        // The task is not held any more, and the session may be over because its directory is gone.
+        // After the submission no claim is left, and a session may end because its directory is
+        // missing.
         NextStep::Hooks(point) => !matches!(point, Point::AfterSubmit | Point::SessionEnd),
         NextStep::TakeTask
         | NextStep::Settle

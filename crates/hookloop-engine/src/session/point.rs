@@ -1,4 +1,4 @@
-//! The hooks of a point: what is recorded of their runs, and what of their output is for the agent.
+//! The hooks of a point: the records of their runs, and their output for the agent.
 
 use hookloop_agents::clipped;
 use hookloop_core::event::EventBody;
@@ -15,17 +15,17 @@ use super::drive::Driver;
 use super::world::{Notice, World};
 use crate::error::EngineError;
 
-/// The most that all hooks of a point have together; what comes after is told by its length.
+/// Maximum output of all hooks of a point. Of later output, only the length is reported.
 const POINT_MAX: usize = 128 * 1024;
-/// The largest checkpoint that is kept, as JSON.
+/// Maximum size of a stored checkpoint, as JSON.
 const CHECKPOINT_MAX: usize = 64 * 1024;
-/// The longest reason that a hook gives.
+/// Maximum length of a hook's reason.
 pub(crate) const REASON_MAX: usize = 2_000;
-/// Items that may wait for a prompt; beyond that they are told by their length.
+/// Maximum pending items for a prompt. Of further items, only the length is reported.
 const PENDING_MAX: usize = 500;
 
 impl<W: World> Driver<'_, W> {
-    /// The hooks of a point, for the task at hand.
+    /// Returns the hooks of a point for the current task.
     pub(crate) fn hooks_at(&self, point: &Point) -> Vec<Hook> {
         let task_type = self.task.as_ref().and_then(|task| task.spec.kind.as_deref());
         let agent = Some(self.journal.session.agent());
@@ -33,7 +33,7 @@ impl<W: World> Driver<'_, W> {
         hooks.into_iter().cloned().collect()
     }
 
-    /// Runs the hooks of a point and notes what came of them.
+    /// Runs the hooks of a point, and records their results.
     pub(super) fn run_point(&mut self, point: &Point) -> Result<Vec<HookRun>, EngineError> {
         let hooks = self.hooks_at(point);
         let runs = self.run_hooks(&hooks, point)?;
@@ -42,7 +42,7 @@ impl<W: World> Driver<'_, W> {
                 self.journal.note(EventBody::HookRan(run.unstarted_record(point)));
             }
         }
-        // Nobody reads what is said after the end.
+        // After the end of the session no prompt contains the output.
         if *point != Point::SessionEnd {
             self.pipe(point, &hooks, &runs);
         }
@@ -50,9 +50,11 @@ impl<W: World> Driver<'_, W> {
         Ok(runs)
     }
 
-    /// Runs hooks and notes what came of them. What was noted before is stored first. A run that other hooks follow
-    /// is stored when it ends, so that people see it while the others run. A run that acts is stored with the step:
-    /// after a crash the hooks run again, and its actions must not happen twice.
+    /// Runs hooks and records their results, after it has stored all noted events.
+    ///
+    /// A run that other hooks follow is stored when it ends, so that people see it while the others
+    /// run. A run with actions is stored together with the step: after a crash the hooks run again,
+    /// and its actions must not happen twice.
     pub(super) fn run_hooks(
         &mut self,
         hooks: &[Hook],
@@ -104,7 +106,7 @@ impl<W: World> Driver<'_, W> {
         Ok(runs)
     }
 
-    /// What the log has of each run, and what it asks for.
+    /// Notes the record, the actions and the checkpoint of each run.
     fn note_runs<'r>(&mut self, runs: impl Iterator<Item = &'r HookRun>) {
         for run in runs {
             if let Some(ran) = &run.ran {
@@ -120,7 +122,7 @@ impl<W: World> Driver<'_, W> {
         }
     }
 
-    /// Adds to what waits for a prompt.
+    /// Adds the output of hooks to the next prompt.
     fn pipe(&mut self, point: &Point, hooks: &[Hook], runs: &[HookRun]) {
         let mut room = POINT_MAX;
         for run in runs {
@@ -140,7 +142,7 @@ impl<W: World> Driver<'_, W> {
         }
     }
 
-    /// A reaction can't say no, but it may ask for a human.
+    /// Ends the session if a hook requests a person. A reaction cannot block, but it can escalate.
     fn note_wishes(&mut self, point: &Point, runs: &[HookRun]) {
         if *point == Point::SessionEnd {
             return;

@@ -14,24 +14,24 @@ use hookloop_hooks::hook_run::describe;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
-/// Steps that a template may take.
+/// Maximum evaluation steps of a template.
 const FUEL: u64 = 1_000_000;
-/// The longest template.
+/// Maximum size of a template.
 pub(crate) const TEMPLATE_MAX: u64 = 256 * 1024;
-/// Iterations without progress from which on the agent is told.
+/// Iterations without progress after which the prompt mentions them.
 const STALLED_TOLD: u32 = 2;
-/// The template of a review, whose text is made by the review itself.
+/// The template of a review, which creates its own text.
 pub(crate) const REVIEW: &str = "{{ work }}\n";
-/// The template of a project that has none of its own.
+/// The template of a project without its own template.
 pub(crate) const TEMPLATE: &str = include_str!("prompt.jinja");
 
-/// A gate as a prompt names it.
+/// A gate in a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptGate {
     pub name: String,
-    /// Its command, or what it checks.
+    /// The command, or a description of the check.
     pub what: String,
-    /// The group of which one has to pass.
+    /// The group in which one gate has to pass.
     pub any_of: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl From<&Hook> for PromptGate {
     }
 }
 
-/// Whether a hook judges the work. Steps of delivery do something with it instead.
+/// Whether a hook checks the work. Delivery steps act on it instead.
 pub(crate) fn is_check(hook: &Hook) -> bool {
     use Builtin::{CreatePr, Merge, RebaseOnMain};
     !matches!(hook.handler, HookHandler::Builtin(RebaseOnMain | CreatePr | Merge))
@@ -62,7 +62,7 @@ pub(crate) struct Parts<'a> {
     pub judge: ClaimJudge,
     /// The directory that the agent works in.
     pub directory: &'a str,
-    /// A sentence about the commands that the agent may run; empty if hookloop does not know.
+    /// A sentence about the commands that the agent may run. Empty if hookloop does not know.
     pub commands: &'a str,
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn render(template: &str, parts: &Parts<'_>) -> Result<String, String
         },
     );
     let rendered = rendered.map_err(|error| format!("{error:#}"))?;
-    // Its last section may be followed by an empty line.
+    // The last section may end with an empty line.
     Ok(if template == TEMPLATE { format!("{}\n", rendered.trim_end()) } else { rendered })
 }
 
@@ -150,7 +150,9 @@ fn gate(gate: &PromptGate) -> Value {
     context! { name => name.as_str(), what, any_of => any_of.clone() }
 }
 
-/// The text of a task. An agent may have written it, so none of its headings looks like a section of the prompt.
+/// Returns the text of a task with demoted headings.
+///
+/// An agent may have written the task, so no heading may look like a section of the prompt.
 fn body(text: &str) -> String {
     let text = plain(text.as_bytes());
     let demoted = text.lines().map(|line| {
@@ -164,7 +166,7 @@ fn lines(texts: &[String]) -> Vec<String> {
     texts.iter().map(|text| plain_line(text)).collect()
 }
 
-/// A text that waits for the agent, as a template sees it.
+/// Returns a pending text in the form that a template sees.
 fn item(piped: &PipedOutput, fence: &str) -> Value {
     let PipedOutput { from, point, status, command, exit_code, question, .. } = piped;
     let text = unfenced(&piped.text, fence);
@@ -175,7 +177,9 @@ fn item(piped: &PipedOutput, fence: &str) -> Value {
     }
 }
 
-/// A text for an agent that reads no prompt of a session: an instruction or a message as it is, data in a fence.
+/// Returns a text for an agent that reads no prompt of a session.
+///
+/// Instructions and messages stay as they are, and data gets a fence.
 pub(crate) fn told(piped: &PipedOutput, fence: &str) -> String {
     let text = unfenced(&piped.text, fence);
     match (piped.channel(), &piped.question) {
@@ -189,7 +193,7 @@ pub(crate) fn told(piped: &PipedOutput, fence: &str) -> String {
     }
 }
 
-/// A text between lines that nothing in it can be.
+/// Returns a text between fence lines that it cannot contain.
 fn fenced(piped: &PipedOutput, fence: &str) -> String {
     let PipedOutput { from, point, status, command, exit_code, text, .. } = piped;
     let exit_code = exit_code.map(|code| code.to_string());
@@ -218,12 +222,12 @@ fn block(tag: &str, attributes: &[(&str, Option<&str>)], text: &str, fence: &str
     format!("{opening}>\n{}\n</{tag} {fence}>", unfenced(text, fence).trim_end())
 }
 
-/// A value on one line, between quotation marks.
+/// Returns a value on one line, in quotation marks.
 fn quoted(value: &str, fence: &str) -> String {
     serde_json::Value::from(unfenced(value, fence)).to_string()
 }
 
-/// A text without the fence's word, which an agent knows from earlier prompts.
+/// Removes the fence's word, which an agent knows from earlier prompts.
 fn unfenced(text: &str, fence: &str) -> String {
     text.replace(fence, "…")
 }

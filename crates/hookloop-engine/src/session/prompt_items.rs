@@ -12,11 +12,13 @@ use super::drive::Driver;
 use super::prompt::{self, PromptGate};
 use super::world::World;
 
-/// The sender of instructions that no hook gives.
+/// The sender of hookloop's own instructions.
 pub(super) const US: &str = "hookloop";
 
 impl<W: World> Driver<'_, W> {
-    /// An instruction for the next prompt: of hookloop, or of a hook whose trusted definition allows it.
+    /// Adds an instruction to the next prompt.
+    ///
+    /// It is from hookloop, or from a hook whose trusted definition allows it.
     pub(super) fn instruct(&mut self, from: &str, point: &Point, text: String) {
         self.journal.note(EventBody::OutputPiped(PipedOutput {
             from: from.to_owned(),
@@ -27,7 +29,9 @@ impl<W: World> Driver<'_, W> {
         }));
     }
 
-    /// Output of a hook for the next prompt, as data: the excerpt that [`hookloop_hooks::hook_run::piped`] makes.
+    /// Adds the output of a hook to the next prompt, as data.
+    ///
+    /// `text` is the excerpt that [`hookloop_hooks::hook_run::piped`] makes.
     pub(super) fn tell_hook_output(
         &mut self,
         hook: &str,
@@ -45,7 +49,7 @@ impl<W: World> Driver<'_, W> {
         }));
     }
 
-    /// The result of a check for the next prompt, as data.
+    /// Adds the result of a check to the next prompt, as data.
     pub(super) fn tell_check(&mut self, point: &Point, run: &HookRun, text: String) {
         let gate = self.gate_named(point, &run.hook);
         self.journal.note(EventBody::OutputPiped(PipedOutput {
@@ -60,13 +64,13 @@ impl<W: World> Driver<'_, W> {
         }));
     }
 
-    /// The gate of that name whose verdict is told at a point: validation rules are told with the gates.
+    /// Returns the gate with this name at a point. Validation rules are reported with the gates.
     fn gate_named(&self, point: &Point, name: &str) -> Option<Hook> {
         let points = [point.clone(), Point::Validation];
         points.iter().flat_map(|point| self.hooks_at(point)).find(|hook| hook.name == name)
     }
 
-    /// The gates that judge the work when the agent reports that it is complete.
+    /// Returns the gates that check the work when the agent reports COMPLETE.
     pub(super) fn prompt_gates(&self) -> Vec<PromptGate> {
         let points = [Point::Stop, Point::Validation, Point::BeforeSubmit];
         let points = if self.journal.session.plan.delivers { &points[..] } else { &points[..2] };

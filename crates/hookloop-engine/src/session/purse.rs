@@ -1,4 +1,4 @@
-//! What a turn may use of the project's purse: set aside before it begins, and more when it needs more.
+//! The budget of a turn: reserved before the turn begins, and extended when it needs more.
 
 use hookloop_core::event::EventBody;
 use hookloop_core::purse::{Amount, Purse, ReservationAnswer, Shortage};
@@ -13,12 +13,14 @@ use super::world::{Notice, World};
 use crate::error::{EngineError, Taken};
 use crate::project::Project;
 
-/// Between two looks at a purse that others hold something of.
+/// Interval of the checks of a budget that other sessions have reserved.
 const LOOK_EVERY_MS: u64 = 1_000;
 
 impl<W: World> Driver<'_, W> {
-    /// Begins a turn, for which what it may use is set aside in the same batch. Waits while others hold what
-    /// they may not need; when it can't be had any more, the session knows. Answers whether it began.
+    /// Begins a turn, with its reservation in the same batch, and returns whether it began.
+    ///
+    /// It waits while other sessions have reserved more than they may need. If the budget is
+    /// exhausted, it records that.
     pub(super) fn begin_turn(
         &mut self,
         started: impl Fn(&Session) -> EventBody,
@@ -26,14 +28,14 @@ impl<W: World> Driver<'_, W> {
         let project = self.journal.project;
         let purse = project.rules.limits.purse;
         let of_fleet = project.purse_of_fleet()?;
-        // What a guest uses is its own affair, and not known.
+        // The usage of an external session is unknown, and does not count.
         if purse.is_none() && of_fleet.is_none() || self.journal.session.plan.has_guest() {
             let body = started(&self.journal.session);
             self.journal.note(body);
             return Ok(true);
         }
         if !of_fleet.is_none() {
-            // What the last turn used is in the fleet's books before anything is set aside for the next.
+            // The fleet ledger needs the usage of the last turn before the next reservation.
             self.commit()?;
         }
         let due = next_step(&self.journal.session, self.active_ms());
@@ -80,8 +82,10 @@ impl<W: World> Driver<'_, W> {
         }
     }
 
-    /// Reserves the amount and stores the start of the turn in one batch. While `is_waiting`, the budget is only read
-    /// first: the reservations of others shrink without a write.
+    /// Reserves the amount and stores the start of the turn in one batch.
+    ///
+    /// While `is_waiting`, the budget is read first, because the reservations of others shrink
+    /// without a write.
     fn reserve_turn(
         &mut self,
         purse: &Purse,
@@ -125,15 +129,17 @@ impl<W: World> Driver<'_, W> {
     }
 }
 
-/// How long others have held the same. One whose machine died holds it until somebody resumes its session: who
-/// has seen no change for as long as a turn may take waits no longer.
+/// The reservations of other sessions, and the time since they last changed.
+///
+/// A session whose machine died keeps its reservation until it is resumed. So the wait ends when
+/// nothing has changed for the duration of a turn.
 struct Patience {
     held: Vec<BudgetReservation>,
     since_ms: u64,
 }
 
 impl Patience {
-    /// For how long nothing has changed.
+    /// Returns the milliseconds since the last change.
     fn look(&mut self, held: Vec<BudgetReservation>, now_ms: u64) -> u64 {
         if held != self.held {
             (self.held, self.since_ms) = (held, now_ms);
@@ -143,7 +149,7 @@ impl Patience {
 }
 
 impl Project {
-    /// Whether the project's own purse has enough for one more turn.
+    /// Whether the project's own budget has room for one more turn.
     pub fn may_begin(&self) -> Result<ReservationAnswer, EngineError> {
         let purse = &self.rules.limits.purse;
         self.look_into(purse, purse.wish(Amount::ALL))
@@ -153,8 +159,10 @@ impl Project {
         self.read(|view| Ok(purse.reserve(&view.purse(today())?, wish)))
     }
 
-    /// What is lacking even if everybody who may be alive used nothing. What was set aside for a turn whose
-    /// program died on this machine comes back when its session is resumed or ended, which may be never.
+    /// Returns the shortage that stays even if all live sessions release their reservations unused.
+    ///
+    /// The reservation of a session whose process died on this machine counts as used. It is
+    /// released when the session is resumed or ended, which may be never.
     fn waits_in_vain(&self, purse: &Purse, wish: Amount) -> Result<Option<Shortage>, EngineError> {
         let Some(runner) = self.runner() else { return Ok(None) };
         let (mut standing, held) =

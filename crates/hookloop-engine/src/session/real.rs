@@ -1,4 +1,4 @@
-//! The world as it is: processes, files, clocks.
+//! The world of a real session: processes, files, clocks.
 
 use std::fs;
 use std::path::PathBuf;
@@ -42,67 +42,68 @@ use crate::project::Project;
 use crate::protected_files;
 use crate::session_record::Record;
 
-/// The longest question to a person that is shown as the step of a session.
+/// Maximum length of a question to a person in the session's current step.
 const QUESTION_MAX: usize = 500;
 
-/// Everything that a session touches.
+/// All processes, files and clocks that a session uses.
 pub(crate) struct Real<'p, O> {
     /// Runs the built-in hooks of a delivery.
     pub(super) steps: &'p dyn DeliverySteps,
     pub(super) runner: &'p Runner,
-    /// The same at the place where the work is done.
+    /// The runner at the working directory.
     pub(super) place: Runner,
-    /// The project's directory as the session found it; none if it was not there.
+    /// The project's directory as the session found it. None if it was missing.
     pub(super) root_identity: Option<DirectoryIdentity>,
-    /// Where tasks are delivered from; opened when the first is.
+    /// The delivery context, opened with the first task that needs it.
     pub(super) shop: Option<Workshop<'p>>,
     /// The worktree of the task that was entered last.
     pub(super) worktree: Option<Worktree>,
-    /// Whether the session holds the task of that worktree.
+    /// Whether the session has claimed the task of that worktree.
     pub(super) is_held: bool,
     pub(super) project: &'p Project,
     pub(super) crew: Crew,
     pub(super) template: String,
     pub(super) onlooker: O,
     pub(super) files: Files,
-    /// Looked for when it is needed: that takes a process. The inner one is none outside of a repository.
+    /// The repository, detected at first use because that starts a process. The inner option is
+    /// none outside of git.
     pub(super) git: Option<Option<Git>>,
-    /// Where our index and objects of git are.
+    /// The directory of hookloop's own git index and objects.
     pub(super) git_state: PathBuf,
-    /// The tree that the work began with.
+    /// The file with the tree that the work began with.
     pub(super) base: PathBuf,
     pub(super) directory: PathBuf,
     pub(super) transcript: PathBuf,
     pub(super) drift: Drift,
     pub(super) stop: Stop,
-    /// Ends what runs when the session's time is over.
+    /// Ends running hooks and turns when the session's time is over.
     pub(super) deadline: Deadline,
     pub(super) is_ending: bool,
     pub(super) started: Instant,
     pub(super) rest: Rest,
-    /// Milliseconds in which nothing was to begin: they do not count.
+    /// Milliseconds in which a rest prevented new steps. They do not count as run time.
     pub(super) rested_ms: Arc<AtomicU64>,
     pub(super) beats: Option<Beats>,
-    /// Where the session is in its trace, if it is shown to anybody.
+    /// The timeline of the session for traces, if they are exported.
     pub(super) trace: Option<Record>,
-    /// The step that the session is at, for people.
+    /// The current step of the session, for display.
     pub(super) board: NowBoard,
 }
 
-/// What [`Real`] is made of.
+/// The parts from which [`Real`] is built.
 #[derive(Debug)]
 pub(crate) struct Surroundings<'p, O> {
     pub project: &'p Project,
     /// Runs the built-in hooks of a delivery.
     pub steps: &'p dyn DeliverySteps,
     pub runner: &'p Runner,
-    /// Where the session keeps what is its own.
+    /// The session's own directory.
     pub directory: PathBuf,
     pub template: String,
     pub onlooker: O,
     pub stop: Stop,
     pub drift: Drift,
-    /// How long the session has run, and may run.
+    /// The session's run time so far, and its limit.
     pub active_ms: u64,
     pub duration_ms: u64,
     pub rest: Rest,
@@ -160,7 +161,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
         })
     }
 
-    /// What the files were when another world looked at them.
+    /// Returns the files as they were last read.
     pub(crate) fn files(&mut self) -> &mut Files {
         &mut self.files
     }
@@ -169,7 +170,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
         &self.board
     }
 
-    /// The repository that the project is in.
+    /// Returns the repository of the project.
     fn git(&mut self) -> Option<&mut Git> {
         let (runner, state, cancel) = (&self.place, &self.git_state, &self.stop.cancel);
         let found = self.git.get_or_insert_with(|| {
@@ -179,7 +180,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
         found.as_mut()
     }
 
-    /// The tree that the session began with; the first look makes it.
+    /// Returns the tree that the session began with, which the first call records.
     fn base_tree(&mut self) -> Option<String> {
         if let Ok(tree) = fs::read_to_string(&self.base) {
             return Some(tree);
@@ -189,14 +190,14 @@ impl<'p, O: Onlooker> Real<'p, O> {
         Some(tree)
     }
 
-    /// Remembers what the files were when the session began, if one of its hooks wants to know.
+    /// Records the files at the start of the session, if one of its hooks needs the changes.
     pub(crate) fn remember_base_for(&mut self, hooks: &HookRegistry) {
         if hooks.list().iter().any(hookloop_hooks::hook_context::needs_changes) {
             self.base_tree();
         }
     }
 
-    /// What a process is told about the span that it works in: `place` finds that, in the timeline as it is now.
+    /// Returns the trace parent for a process. `place` finds its span in the current timeline.
     pub(super) fn trace_parent(
         &mut self,
         id: &SessionId,
@@ -204,7 +205,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
     ) -> Option<String> {
         self.project.traces.as_ref()?;
         let trace = self.trace.get_or_insert_with(|| Record::new(id.clone()));
-        // Without it a process has a trace of its own.
+        // Without it the process starts its own trace.
         trace.look(self.project).ok()?;
         let names = trace.names()?;
         let span = place(trace.timeline()?, &names)?;
@@ -220,8 +221,10 @@ impl<'p, O: Onlooker> Real<'p, O> {
 }
 
 impl<O: Onlooker> Real<'_, O> {
-    /// Goes back to the project's directory once the task is not held any more and its worktree was removed, as
-    /// that of a merged task is. The worktree of a held task stays the place, whatever became of it.
+    /// Returns to the project's directory after the worktree of a released task was removed.
+    ///
+    /// The worktree of a merged task is removed. The worktree of a claimed task stays the working
+    /// directory in any case.
     fn leave_removed_worktree(&mut self) {
         if !self.is_held && self.worktree.is_some() && self.check_worktree().is_err() {
             (self.place, self.worktree) = (self.runner.clone(), None);
@@ -229,7 +232,7 @@ impl<O: Onlooker> Real<'_, O> {
         }
     }
 
-    /// Checks the directory that hooks are about to run in.
+    /// Checks the directory in which hooks are about to run.
     fn check_current_place(&self) -> Result<(), PlaceDamage> {
         self.current_place().check(self.is_held)
     }
@@ -238,7 +241,7 @@ impl<O: Onlooker> Real<'_, O> {
         self.current_place().check_root()
     }
 
-    /// Checks the worktree that was entered, if one was.
+    /// Checks the entered worktree, if there is one.
     fn check_worktree(&self) -> Result<(), PlaceDamage> {
         self.current_place().check_worktree()
     }
@@ -278,13 +281,13 @@ impl<O: Onlooker> World for Real<'_, O> {
 
     fn loss_recorded(&mut self, task: &Task) {
         if let Some(shop) = &self.shop {
-            // A note that stays is recorded a second time.
+            // If the note stays, the loss is recorded a second time.
             let _ = shop.repo.forget_loss(&task.id);
         }
     }
 
     fn enter(&mut self, task: &Task, entry: PlaceEntry) -> Result<Option<WorktreeLoss>, Trouble> {
-        // What is wrong here is wrong for every task.
+        // An error of the repository or forge affects every task.
         let of_all = |trouble: Trouble| Trouble::Retry { why: trouble.reason().to_owned() };
         let delivery = self.project.read(|view| view.delivery(&task.id));
         let delivery = delivery.map_err(|error| Trouble::Retry { why: error.to_string() })?;
@@ -304,7 +307,7 @@ impl<O: Onlooker> World for Real<'_, O> {
         self.place = self.runner.at(worktree.project.clone());
         self.worktree = Some(worktree);
         self.is_held = true;
-        // What was known is about another place.
+        // The known files and repository belong to another directory.
         (self.files, self.git) = (Files::default(), None);
         self.git_state = self.directory.join(format!("{GIT}-{}", task.id));
         self.base = self.directory.join(format!("base-{}", task.id));
@@ -316,7 +319,7 @@ impl<O: Onlooker> World for Real<'_, O> {
 
     fn wrap_up(&mut self, task: &Task) -> Result<Wrapped, Trouble> {
         let nowhere = || Trouble::NeedsHuman { why: "the task has no place of its own".to_owned() };
-        // The next try begins with a worktree that was made anew, and the agent goes on there.
+        // The next attempt starts with a recreated worktree, in which the agent continues.
         let gone = |damage: PlaceDamage| Trouble::Retry { why: damage.to_string() };
         self.check_place(Some(task)).map_err(gone)?;
         let worktree = self.worktree.clone().ok_or_else(nowhere)?;
@@ -326,7 +329,7 @@ impl<O: Onlooker> World for Real<'_, O> {
     fn why_consent(&mut self, head: &str) -> Option<String> {
         let hooks = self.project.hooks().ok()?;
         let (runner, head) = (self.runner, commit(head).ok()?);
-        // Whoever merges looks again, and merges nothing that can't be looked at.
+        // The merge train checks again, and merges nothing that it cannot check.
         protected_files::why_consent(runner, &hooks, self.shop().ok()?, &head).ok()?
     }
 
@@ -338,9 +341,9 @@ impl<O: Onlooker> World for Real<'_, O> {
                 |hook| HookRun::unable(hook, call.point, HookStatus::NotStarted, why.clone());
             return hooks.iter().map(unable).collect();
         }
-        // A program that takes the session on when its task is submitted has not been anywhere yet.
+        // A process that resumes the session after the submission has not entered a worktree yet.
         if call.session.plan.delivers && matches!(call.point, Point::AfterSubmit) {
-            // A hook that needs it says that it is not there.
+            // A hook that needs the delivery context reports that it is missing.
             let _ = self.shop();
         }
         let trace_parent = self.trace_parent(call.id, |timeline, names| {
@@ -390,7 +393,7 @@ impl<O: Onlooker> World for Real<'_, O> {
             }
         };
         if self.is_held {
-            // A hook runs what the agent wrote, which may lead the next hook elsewhere.
+            // A hook may run code of the agent, which may redirect the next hook.
             let place = CurrentPlace {
                 root: self.runner.root(),
                 identity: self.root_identity.as_ref(),
@@ -487,7 +490,7 @@ impl<O: Onlooker> World for Real<'_, O> {
         self.board.hold(task.map(|(task, _)| task.id.to_string()));
         let entered = self.worktree.as_ref().map(|worktree| &worktree.task);
         self.is_held = task.is_some_and(|(task, _)| Some(&task.id) == entered);
-        // Where nobody takes turns here, who does shows the signs of life.
+        // If no agent runs in this process, the process that runs it sends the heartbeats.
         let task = task.filter(|_| !self.crew.is_empty());
         self.beats = task.map(|(task, epoch)| {
             let lease = task.claim.as_ref().map(|claim| Duration::from_millis(claim.lease_ms));

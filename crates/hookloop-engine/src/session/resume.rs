@@ -91,15 +91,17 @@ pub(crate) struct ReopenAnswer<'a> {
 /// Conditions under which a user resumes a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resume {
-    /// The hooks may differ from those that the session began with.
+    /// Whether the hooks may differ from those that the session began with.
     pub with_changed_hooks: bool,
-    /// Another machine may still run the session.
+    /// Whether to resume a session that another machine may still run.
     pub take_over: bool,
-    /// Another session may run in the same checkout.
+    /// Whether another session may run in the same checkout.
     pub share_checkout: bool,
 }
 
-/// Reopens a session that ended, with other limits and an answer for its next prompt. The session is paused then.
+/// Reopens an ended session, with other limits and an answer for its next prompt.
+///
+/// The session is paused then.
 pub(crate) fn reopen(
     project: &Project,
     id: &SessionId,
@@ -206,8 +208,10 @@ fn check_reopening(
     }
 }
 
-/// Returns the session that `resume` without a name continues: an open one, else the last one if it can be reopened.
-/// A session that needs a person is reopened only with an answer or other limits.
+/// Returns the session that `resume` without a name continues.
+///
+/// That is an open one, else the last one if it can be reopened. A session that needs a person is
+/// reopened only with an answer or other limits.
 fn find_to_resume(
     project: &Project,
     runner: &Runner,
@@ -235,7 +239,8 @@ fn find_to_resume(
     }
 }
 
-/// Returns the session that a person means by `resume`: the named one, else the last one that can continue.
+/// Returns the session for `resume`: the named one, else the last one that can continue.
+///
 /// `has_decision`: the request contains an answer or other limits.
 pub fn find_resumable(
     project: &Project,
@@ -251,7 +256,8 @@ pub fn find_resumable(
     }
 }
 
-/// Reopens a session that ended, with other limits and an answer. An open session gets the answer as a message.
+/// Reopens an ended session, with other limits and an answer. An open session gets the answer as a
+/// message.
 pub fn prepare_resume(
     project: &Project,
     id: &SessionId,
@@ -303,7 +309,7 @@ pub fn resume(
     }
     let hooks = project.hooks()?;
     check_known(runner, &hooks)?;
-    // The session has its own copies of the scripts: only gates that are gone or weaker matter.
+    // The session has its own copies of the scripts, so only missing or weaker gates matter.
     let mut weakened = gate_agreement::weakened(project, runner)?;
     weakened.retain(|change| !matches!(change.kind, GateChangeKind::Changed(_)));
     check_agreement(weakened)?;

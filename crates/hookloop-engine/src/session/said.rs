@@ -1,5 +1,8 @@
-//! What the agent says and does in a turn, as it goes, in a file beside the session's others: for who looks on from another
-//! process of this machine. The record is elsewhere: what can't be written here is not missed.
+//! The live transcript of a turn: the agent's output and tool calls, in a file of the session's
+//! directory.
+//!
+//! Other processes of this machine show it. It is a best effort, because the log has the final
+//! record.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -14,17 +17,17 @@ use hookloop_hooks::exec_context::ExecContext;
 use super::session_directory::directory;
 
 const NAME: &str = "said-";
-/// The most that the file has. It begins anew then: what is said now matters to who looks on.
+/// Maximum size of the file. When it is full, it starts again, because only recent output matters.
 const BYTES_MAX: u64 = 256 * 1024;
-/// What stands before a tool that the agent uses.
+/// Prefix of a line about a tool call.
 pub(crate) const TOOL: &str = "→ ";
 
-/// The file of the turn that comes after those that ended. Who has the session's events knows its name, too.
+/// Returns the file name of the current turn. It can be derived from the session's events.
 fn name(session: &Session) -> String {
     format!("{NAME}{}-{}", session.run, session.turns)
 }
 
-/// Writes it.
+/// Writes the live transcript.
 #[derive(Debug)]
 pub(super) struct Said {
     file: Option<File>,
@@ -33,7 +36,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// A new turn: what was said in the one before is in the record.
+    /// Starts the transcript of a new turn, and removes that of the previous one.
     pub(super) fn begin(directory: &Path, session: &Session) -> Said {
         forget(directory);
         let mut options = OpenOptions::new();
@@ -60,7 +63,7 @@ impl Said {
         let Some(last) = text.last() else { return };
         self.is_in_line = *last != b'\n';
         let Some(file) = &mut self.file else { return };
-        // Of more than all of it the end is enough.
+        // Of a larger chunk, only the end is written.
         let most = usize::try_from(BYTES_MAX).unwrap_or(usize::MAX);
         let text = &text[text.len().saturating_sub(most)..];
         let is_full = self.bytes + text.len() as u64 > BYTES_MAX;
@@ -75,7 +78,7 @@ impl Said {
     }
 }
 
-/// Deletes what is there of earlier turns.
+/// Removes the transcripts of earlier turns.
 pub(super) fn forget(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(NAME) {
@@ -84,7 +87,7 @@ pub(super) fn forget(directory: &Path) {
     }
 }
 
-/// Reads it as it grows.
+/// Reads the live transcript as it grows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hearing {
     path: PathBuf,
@@ -92,21 +95,21 @@ pub struct Hearing {
 }
 
 impl Hearing {
-    /// That of the turn that is under way in `session`, if it is taken on this machine.
+    /// Follows the current turn of `session`, if it runs on this machine.
     pub fn new(runner: &ExecContext, id: &SessionId, session: &Session) -> Hearing {
         Hearing { path: directory(runner, id).join(name(session)), at: 0 }
     }
 
-    /// Whether this is still the turn that is under way.
+    /// Whether this still is the current turn.
     pub fn is_of(&self, session: &Session) -> bool {
         self.path.file_name().is_some_and(|known| known == name(session).as_str())
     }
 
-    /// What was said since the last time; none if there is no such file.
+    /// Returns the output since the last call, or none if there is no file.
     pub fn more(&mut self) -> Option<Vec<u8>> {
         let mut file = File::open(&self.path).ok()?;
         let length = file.metadata().ok()?.len();
-        // It has begun anew.
+        // The file was started again.
         if length < self.at {
             self.at = 0;
         }

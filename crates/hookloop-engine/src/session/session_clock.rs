@@ -24,7 +24,7 @@ impl Clock {
         Clock { path: directory.join(CLOCK), before_ms, began: Instant::now(), rested_ms }
     }
 
-    /// Returns the time in which the session rested. It does not count.
+    /// Returns the time in which the session rested. It does not count as run time.
     pub(crate) fn rested(&self) -> Duration {
         Duration::from_millis(self.rested_ms.load(Ordering::SeqCst))
     }

@@ -1,8 +1,8 @@
 //! The directory of a session in the project's state: its lock, its run and its files.
 //!
-//! A process that runs a session holds a lock beside the session's files, so that other processes on this machine
-//! can tell whether it is alive. The lock does not make two processes safe. The log does: each start is counted
-//! there, and only the last one can store events.
+//! A process that runs a session holds a lock beside the session's files. It shows other processes
+//! on this machine whether the process is alive. The lock does not make two processes safe. The log
+//! does: each start is counted there, and only the last one can store events.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -49,8 +49,10 @@ pub fn is_running(runner: &Runner, id: &SessionId) -> bool {
     is_held(&directory(runner, id))
 }
 
-/// Returns whether a process holds the lock of a session. Probes with a shared lock, so that concurrent probes do not
-/// block each other and the holder's process id stays in the file: [`lock_of_dead`] needs it.
+/// Returns whether a process holds the lock of a session.
+///
+/// Probes with a shared lock, so concurrent probes do not block each other. The holder's process id
+/// stays in the file, because [`lock_of_dead`] needs it.
 pub(super) fn is_held(directory: &Path) -> bool {
     File::open(directory.join(LOCK)).is_ok_and(|lock| {
         flock(&lock, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
@@ -63,14 +65,18 @@ pub(crate) fn holder(directory: &Path) -> Option<u32> {
     is_held(directory).then_some(pid)
 }
 
-/// Returns whether the session's last start was on this machine. Another machine may have resumed it since.
+/// Returns whether the session's last start was on this machine.
+///
+/// Another machine may have resumed it since.
 pub(super) fn was_here(directory: &Path, run: u32) -> bool {
     let known = fs::read_to_string(directory.join(RUN)).ok();
     // A process that died before it wrote its start to the log leaves a larger number here.
     known.is_none_or(|known| known.trim().parse::<u32>().is_ok_and(|known| known >= run))
 }
 
-/// Records that the session's last start was on this machine. A missing record counts as "on this machine".
+/// Records that the session's last start was on this machine.
+///
+/// A missing record counts as "on this machine".
 pub(super) fn be_here(directory: &Path, run: u32) {
     // A stop request was for the previous process, and a session that continues has not ended.
     let _ = fs::remove_file(directory.join(STOP));
@@ -95,7 +101,9 @@ pub(super) fn lock(runner: &Runner, id: &SessionId) -> Result<Option<(PathBuf, F
     Ok(Some((directory, file)))
 }
 
-/// Locks the session's directory, with several attempts: a probe by another process holds the lock for a moment.
+/// Locks the session's directory, with several attempts.
+///
+/// A probe by another process holds the lock for a moment.
 pub(super) fn lock_patiently(
     runner: &Runner,
     id: &SessionId,
@@ -109,8 +117,9 @@ pub(super) fn lock_patiently(
     lock(runner, id)
 }
 
-/// Locks the directory of a session whose process may have died. A child that the process was about to start can
-/// hold the lock for a moment longer.
+/// Locks the directory of a session whose process may have died.
+///
+/// A child that the process was about to start can hold the lock for a moment longer.
 pub(super) fn lock_of_dead(
     runner: &Runner,
     id: &SessionId,
@@ -152,7 +161,7 @@ mod tests {
     use hookloop_config::ids::fresh_id;
     use hookloop_hooks::trust::Trust;
 
-    /// An open screen probes the lock again and again.
+    /// An open TUI probes the lock again and again.
     #[test]
     fn a_probe_of_the_session_lock_does_not_count_as_its_holder() {
         let state = tempfile::tempdir().unwrap();

@@ -15,8 +15,9 @@ pub(super) fn check_trust(runner: &Runner, hooks: &HookRegistry) -> Result<(), S
     check_standing(runner, hooks, Standing::may_run)
 }
 
-/// Fails if a hook of a resumed session is untrusted. A hook that changed since it was trusted is fine: the session
-/// has its own copy.
+/// Fails if a hook of a resumed session is untrusted.
+///
+/// A hook that changed since it was trusted is allowed: the session has its own copy.
 pub(super) fn check_known(runner: &Runner, hooks: &HookRegistry) -> Result<(), StartError> {
     check_standing(runner, hooks, |standing| standing != Standing::Untrusted)
 }

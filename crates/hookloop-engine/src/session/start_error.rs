@@ -31,7 +31,7 @@ impl From<LockError> for StartError {
     }
 }
 
-/// Why a session can't be started or resumed.
+/// The reason why a session cannot be started or resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]

@@ -1,8 +1,9 @@
-//! From work that the gates have passed to a submission: the hooks of before_submit, one after the other.
+//! From work that the gates have passed to a submission: the hooks of `before_submit`, one after
+//! the other.
 //!
-//! A hook that passed on these very files is not run again, whoever asks: after a crash, or after the agent mended
-//! what another hook complained about without touching them. Hooks that push or rebase look at what is there
-//! before they do anything, so they are asked each time.
+//! A check that passed on the same files does not run again. That holds after a crash, and after
+//! the agent fixed a failure of another hook without changing the files. Hooks that push or rebase
+//! check the present state first, so they run each time.
 
 use hookloop_agents::clipped;
 use hookloop_core::builtin::Builtin;
@@ -34,18 +35,20 @@ use crate::error::EngineError;
 
 /// How often hooks of a submission may change files that the gates had passed.
 const REGATES_MAX: u32 = 10;
-/// How often of these a base that has moved meanwhile is followed. One that moves faster than gates run would be
-/// followed for ever; whoever merges tests the work on top of it as it is then.
+/// How often a submission is rebased because its base moved.
+///
+/// A base that moves faster than the gates run would cause endless rebases. The merge train tests
+/// the work on the newest base anyway.
 const REBASES_MAX: u32 = 3;
-/// Characters of an obstacle in words.
+/// Maximum characters of an obstacle.
 const OBSTACLE_MAX: usize = 400;
 
 impl<W: World> Driver<'_, W> {
-    /// Makes the task's own place ready: its worktree, and what session_start does there.
+    /// Prepares the task's own worktree, and runs the `session_start` hooks there.
     pub(super) fn settle(&mut self) -> Result<(), EngineError> {
         self.commit()?;
         let Some(task) = self.task.clone() else {
-            // It was lost before its place was ready.
+            // The claim was lost before the worktree was ready.
             self.pass_start();
             return Ok(());
         };
@@ -78,7 +81,9 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
-    /// Why earlier work was returned: the words of a person, or data such as output of tests.
+    /// Adds the reason why earlier work was returned to the next prompt.
+    ///
+    /// The text of a person is a message. Everything else, such as output of tests, is data.
     fn tell_reason(&mut self, reason: String, person: Option<String>) {
         let (channel, text) = match &person {
             Some(person) => {
@@ -98,13 +103,15 @@ impl<W: World> Driver<'_, W> {
         }));
     }
 
-    /// A task that has no place to be worked on is for a human, and others may have one; what may work out another
-    /// time ends the session.
+    /// Gives up a task whose worktree cannot be prepared.
+    ///
+    /// It blocks the task for a person, and the session continues with others. After a retryable
+    /// error the session ends instead.
     pub(super) fn leave_without_place(&mut self, trouble: &Trouble) -> Result<(), EngineError> {
         let reason = format!("no place to work in: {}", trouble.reason());
         if let Trouble::Retry { .. } = trouble {
             let outcome = match self.journal.session.plan.worker {
-                // A remote that is away for a minute must not make a human of every task.
+                // An unreachable remote must not block every task for a person.
                 Some(_) => {
                     self.leave_task(TaskExit::Released, Some(reason))?;
                     SessionOutcome::Interrupted
@@ -122,7 +129,7 @@ impl<W: World> Driver<'_, W> {
         self.journal.note(EventBody::PointPassed(PointPassed { point }));
     }
 
-    /// Runs what is left of before_submit, and notes what it comes to.
+    /// Runs the remaining hooks of `before_submit`, and records the result.
     pub(super) fn submit(&mut self, pause_ms: u64) -> Result<(), EngineError> {
         self.commit()?;
         if pause_ms > 0 {
@@ -142,7 +149,7 @@ impl<W: World> Driver<'_, W> {
         let mut context = Context::default();
         for place in 0..=hooks.len() {
             let wrapped = self.world.wrap_up(&task);
-            // What was ended in the middle says nothing about the task.
+            // A cancelled step says nothing about the task.
             if self.is_stopping() {
                 return Ok(());
             }
@@ -241,7 +248,7 @@ impl<W: World> Driver<'_, W> {
             return Ok(None);
         }
         let run = runs.into_iter().next();
-        // A step of ours that had nothing to do proves nothing.
+        // A delivery step without work proves nothing.
         let is_proof =
             |run: &&HookRun| !(is_ours(hook) && run.outcome.status == HookStatus::Skipped);
         if let Some(run) = run.as_ref().filter(is_proof) {
@@ -251,7 +258,8 @@ impl<W: World> Driver<'_, W> {
         Ok(run)
     }
 
-    /// What a run means for the submission; none if that may go on.
+    /// Returns the verdict of a run that prevents the submission, or none if the submission may
+    /// continue.
     fn stands_in_the_way(
         &mut self,
         hook: &Hook,
@@ -263,8 +271,7 @@ impl<W: World> Driver<'_, W> {
             HookVerdict::Escalate { reason } => {
                 Some(SubmitVerdict::Escalate { reason: clipped(reason, REASON_MAX) })
             }
-            // What we do ourselves and can't do now is nothing that an agent could mend; nor is a reviewer that can't
-            // be asked.
+            // An agent cannot fix a failed delivery step, nor a reviewer that cannot be reached.
             HookVerdict::Block { .. }
                 if is_about_us(hook) && run.outcome.status != HookStatus::Blocked =>
             {
@@ -272,7 +279,7 @@ impl<W: World> Driver<'_, W> {
                 let reason = format!("`{}` of task `{}`: {why}", hook.name, task.id);
                 Some(SubmitVerdict::Retry { reason: clipped(&reason, REASON_MAX) })
             }
-            // A worktree that is damaged is restored, and the hook runs there.
+            // A damaged worktree is restored first, and the hook runs there.
             HookVerdict::Block { .. } if run.is_misconfigured() && self.check_place().is_ok() => {
                 Some(SubmitVerdict::Escalate {
                     reason: clipped(&run.why_unable(&hook.handler), REASON_MAX),
@@ -283,7 +290,7 @@ impl<W: World> Driver<'_, W> {
             }
             HookVerdict::Block { .. } => {
                 match (&hook.handler, &run.outcome.next_prompt) {
-                    // What is ours says all that there is to say.
+                    // The prompt of a built-in step is complete, so it needs no summary.
                     (HookHandler::Builtin(_) | HookHandler::Gatekeepers { .. }, Some(prompt)) => {
                         self.instruct(US, &Point::BeforeSubmit, prompt.clone());
                         if !run.stdout.is_empty() {
@@ -297,7 +304,8 @@ impl<W: World> Driver<'_, W> {
         }
     }
 
-    /// Why another turn of the agent about this failure is not worth it; none if it is.
+    /// Returns why the agent gets no further remediation turn for this failure, or none if it gets
+    /// one.
     fn why_no_remediation(&self, run: &HookRun) -> Option<String> {
         let session = &self.journal.session;
         let (hook, turns) = (&run.hook, session.remediations);
@@ -335,7 +343,7 @@ impl<W: World> Driver<'_, W> {
         self.judge_submission(None, verdict);
     }
 
-    /// Whether the files are not those that the gates passed.
+    /// Whether the files differ from those that the gates passed.
     fn is_ungated(&self, tree: Option<&str>) -> bool {
         let gated = self.journal.session.gated_tree.as_deref();
         gated.is_some() && gated != tree
@@ -351,7 +359,7 @@ impl<W: World> Driver<'_, W> {
         self.judge_submission(by, verdict);
     }
 
-    /// The values of a hook that has passed on these very files; none if it has not.
+    /// Returns the values of a hook that passed on the same files, or none if it did not.
     fn passed_before(&self, hook: &Hook, tree: Option<&str>) -> Option<Value> {
         let is_of = |receipt: &hookloop_core::session::Receipt| {
             receipt.gate == hook.name
@@ -383,31 +391,31 @@ impl<W: World> Driver<'_, W> {
     }
 }
 
-/// The failure of a run: equal for the same failure of the same hook.
+/// Returns a fingerprint that is equal for the same failure of the same hook.
 fn fingerprint(run: &HookRun) -> String {
     failure_fingerprint(&run.hook, &evidence(run))
 }
 
-/// The reason, the prompt and the output of a run that blocks.
+/// Returns the reason, the prompt and the output of a run that blocks.
 fn evidence(run: &HookRun) -> String {
     let printed = [run.stderr.trim(), run.stdout.trim()];
     let parts = run.blocking_words().into_iter().chain(printed).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether it is one that looks at what is there before it does anything.
+/// Whether the hook is a delivery step, which checks the present state before it acts.
 fn is_ours(hook: &Hook) -> bool {
     use Builtin::{CreatePr, Merge, RebaseOnMain};
     matches!(hook.handler, HookHandler::Builtin(RebaseOnMain | CreatePr | Merge))
 }
 
-/// Whether its failure says nothing about the work.
+/// Whether a failure of the hook, other than a block, says nothing about the work.
 fn is_about_us(hook: &Hook) -> bool {
     is_ours(hook)
         || matches!(hook.handler, HookHandler::Gatekeepers { .. } | HookHandler::Http { .. })
 }
 
-/// What hooks have left for those that follow, and for the submission.
+/// The results of earlier hooks, for later hooks and for the submission.
 #[derive(Debug, Default)]
 struct Context {
     url: Option<String>,
@@ -417,13 +425,14 @@ struct Context {
     passed: Vec<String>,
     /// The values of all hooks so far.
     values: Value,
-    /// Output of hooks that passed and ask for it, for the agent if it is sent back: name, status, text.
+    /// Output of passed hooks that request it, for the agent if the work is returned: name, status,
+    /// text.
     piped: Vec<(String, HookStatus, String)>,
 }
 
 impl Context {
     fn take_in(&mut self, hook: &Hook, run: &HookRun) {
-        // A branch without a request is submitted still: hooks that need that step run.
+        // A branch without a request is still submitted, so hooks that need that step run.
         if run.outcome.status == HookStatus::Skipped && !is_ours(hook) {
             self.skipped.push(hook.name.clone());
         }
@@ -450,12 +459,12 @@ impl Context {
         self.number = values.get("number").and_then(Value::as_u64).or(self.number);
     }
 
-    /// Whether a hook needs one that had nothing to do.
+    /// Whether a hook needs another hook that was skipped.
     fn is_excused(&self, hook: &Hook) -> bool {
         hook.options.needs.iter().any(|need| self.skipped.contains(need))
     }
 
-    /// What the next hook is told about the delivery.
+    /// Returns the facts about the delivery for the next hook.
     fn facts(&self, wrapped: &Wrapped, agent: &str) -> DeliveryFacts {
         DeliveryFacts {
             url: self.url.clone(),

@@ -1,4 +1,4 @@
-//! The steps of a session that claim tasks and give them back.
+//! The steps of a session that claim and release tasks.
 
 use hookloop_agents::clipped;
 use hookloop_core::claim::{Fence, ReleaseReason};
@@ -23,14 +23,14 @@ use super::world::World;
 use crate::claim::{ClaimRequest, Wanted, WhyNone};
 use crate::error::EngineError;
 
-/// Notes on a task that its first prompt has, and what they are called there.
+/// Maximum notes on a task in its first prompt, and their name there.
 const NOTES_TOLD: usize = 10;
 const NOTE: &str = "note";
-/// Events of a task that are searched for the session that had it before, the latest.
+/// Maximum events of a task that are searched for its previous session, the latest ones.
 const TASK_EVENTS_MAX: usize = 1_000;
-/// Blocked tasks that a reason names.
+/// Maximum blocked tasks that a reason names.
 const BLOCKED_NAMED: usize = 4;
-/// How long a task is held without a sign of life.
+/// The lease of a session's claim.
 pub(crate) const LEASE: std::time::Duration = std::time::Duration::from_secs(90);
 
 impl<W: World> Driver<'_, W> {
@@ -42,7 +42,7 @@ impl<W: World> Driver<'_, W> {
             let is_held =
                 |task: &Task| task.claim.as_ref().is_some_and(|claim| claim.epoch == taken.epoch);
             if let Some(task) = task.filter(is_held) {
-                // One that is about to be settled goes there then.
+                // A task that is still to be settled is entered then.
                 let is_there = !self.journal.session.plan.delivers
                     || matches!(self.journal.session.phase, SessionPhase::Settling);
                 let entered =
@@ -66,12 +66,12 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
-    /// Claims the most urgent task that is ready; without one the session is over.
+    /// Claims the most urgent ready task. Without one the session ends.
     pub(super) fn take_task(&mut self) -> Result<(), EngineError> {
         self.commit()?;
         let project = self.journal.project;
         let agent = self.journal.id.actor();
-        // A program that died may have claimed one and not have said so.
+        // A process that crashed may have claimed a task without a record in the session.
         let held = project.read(|view| view.held_by(&agent))?;
         let taken = match held {
             Some(row) => row.task.claim.clone().map(|claim| (row.task, claim.epoch)),
@@ -80,14 +80,14 @@ impl<W: World> Driver<'_, W> {
                     SessionWork::Task(id) => Wanted::Task(id.clone()),
                     _ => Wanted::Any,
                 };
-                // What has come due meanwhile may be the next one.
+                // A schedule that became due may create the next task.
                 project.fire_schedules(project.now())?;
                 let worker = self.journal.session.agent().to_owned();
                 let request =
                     ClaimRequest { agent, worker, lease: LEASE, wanted, labels: Vec::new() };
                 match project.claim(&request) {
                     Ok(claimed) => claimed.map(|claimed| (claimed.task, claimed.epoch)),
-                    // The one that is wanted can't be had.
+                    // The wanted task cannot be claimed.
                     Err(EngineError::Refused(refusal)) => {
                         let outcome = self.without_the_task(&refusal)?;
                         self.journal.note(EventBody::SessionEnding(outcome));
@@ -110,8 +110,9 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
-    /// Tells the agent the results of the checks that stopped another session's work on the task, if that session was
-    /// the last one to have the task. The outputs of this session itself are in its own state.
+    /// Passes on the check results that stopped the previous session's work on the task.
+    ///
+    /// Results of this session itself are in its own state.
     fn tell_withheld(&mut self, task: &TaskId) -> Result<(), EngineError> {
         let project = self.journal.project;
         let own = self.journal.id.actor();
@@ -137,13 +138,13 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
-    /// What was said about a task before it was taken: its first prompt has the last of it.
+    /// Adds the latest notes on a task to its first prompt.
     fn tell_notes(&mut self, task: &TaskId) -> Result<(), EngineError> {
         let notes = self.journal.project.read(|view| view.notes(task))?;
         let skipped = notes.len().saturating_sub(NOTES_TOLD);
         for note in notes.into_iter().skip(skipped) {
             let text = clipped(&note.what.text, PIPED_MAX);
-            // A note may be by anybody, so it is data. An answer is by a person.
+            // Any actor can write a note, so it is data. An answer is written by a person.
             let channel = match note.what.question {
                 Some(_) => PromptChannel::User,
                 None => PromptChannel::HookOutput,
@@ -161,12 +162,13 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
-    /// What a session comes to that can't have the task that it is for: it may have submitted it.
+    /// Returns the outcome of a session that cannot claim its task. It may have submitted the task
+    /// itself.
     fn without_the_task(&self, refusal: &Refusal) -> Result<SessionOutcome, EngineError> {
         let reason = refusal.to_string();
         let session = &self.journal.session;
         let other = match session.plan.worker {
-            // It was lost before anything was done, and somebody else has it.
+            // The claim was lost before any work, and another worker has the task.
             Some(_) => SessionOutcome::Interrupted,
             None => SessionOutcome::NeedsHuman { reason },
         };
@@ -181,7 +183,7 @@ impl<W: World> Driver<'_, W> {
         })
     }
 
-    /// What a session comes to that finds no task.
+    /// Returns the outcome of a session that finds no task.
     fn without_tasks(&self) -> Result<SessionOutcome, EngineError> {
         let session = &self.journal.session;
         if !session.tasks_lost.is_empty() {
@@ -283,25 +285,25 @@ impl<W: World> Driver<'_, W> {
         }
         self.task = None;
         self.world.hold(None);
-        // Hooks of the task's end may have something to say.
+        // Run the reactions to the end of the task.
         self.settle_reactions()?;
         Ok(())
     }
 
-    /// Asks a person about submitted work that changes the gates' own files. It is not merged before.
+    /// Blocks the merge of submitted work that changes protected files, until a person approves it.
     fn ask_for_consent(&mut self, task: &TaskId) -> Result<(), EngineError> {
         let Some(submission) = self.journal.session.submission.clone() else { return Ok(()) };
         let Some(reason) = self.world.why_consent(&submission.head) else { return Ok(()) };
         let fact = DeliveryFact::Held(MergeHeld { head: submission.head, reason: Some(reason) });
         let command = Command::RecordDelivery { id: task.clone(), fact };
         match self.journal.project.execute(&command) {
-            // Others did something about it already; whoever merges looks again.
+            // The task changed meanwhile, and the merge train checks it again.
             Err(EngineError::Refused(_)) => Ok(()),
             done => done.map(drop),
         }
     }
 
-    /// A task that goes back too often is one for a human.
+    /// Blocks a task for a person instead of returning it too often.
     fn may_return(
         &self,
         task: &TaskId,

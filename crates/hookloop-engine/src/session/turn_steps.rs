@@ -16,16 +16,17 @@ use super::world::{Notice, PauseReason, Turn, World};
 use crate::command_outcome::Done;
 use crate::error::EngineError;
 
-/// The most of what waits that one prompt takes; the rest waits for the next.
+/// Maximum size of pending items in one prompt. The rest waits for the next one.
 const PROMPT_PIPED_MAX: usize = 256 * 1024;
-/// Between two looks at the log in a long pause.
+/// Interval of reads of the log during a long pause.
 const LISTEN_EVERY_MS: u64 = 5_000;
-/// Files that a turn's record names.
+/// Maximum files that a turn's record names.
 const CHANGED_MAX: usize = 200;
 
 impl<W: World> Driver<'_, W> {
-    /// A turn that was under way begins again. If its worktree was lost, another turn begins instead, whose prompt
-    /// says so.
+    /// Starts a turn again that a crash interrupted.
+    ///
+    /// If its worktree was lost, the turn ends, and the prompt of the next one reports the loss.
     pub(super) fn pick_up_turn(&mut self, has_lost_work: bool) -> Result<(), EngineError> {
         if let SessionPhase::Turn(kind) = self.journal.session.phase {
             if has_lost_work {
@@ -54,14 +55,15 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
-    /// Fixes the next iteration's prompt.
+    /// Runs the hooks before the next iteration, and starts it with a fixed prompt.
     pub(super) fn begin(&mut self, pause: IterationPause) -> Result<(), EngineError> {
         self.pause(pause)?;
         if !self.may_begin()? {
             return Ok(());
         }
         let mut what = self.world.drifted();
-        // Each visit of a guest compares anew: what is in the log already is not news.
+        // Each call of an external session compares again. Changes that the log already has are not
+        // new.
         if self.journal.session.plan.has_guest() {
             what.retain(|path| !self.journal.session.drifted.contains(path));
         }
@@ -69,7 +71,7 @@ impl<W: World> Driver<'_, W> {
             self.journal.note(EventBody::TrustDrifted(TrustDrifted { what }));
         }
         self.run_point(&Point::PreIteration)?;
-        // A worktree that a hook has damaged is restored before the prompt is fixed.
+        // A worktree that a hook damaged is restored before the prompt is fixed.
         if !self.may_begin()? || self.check_place().is_err() {
             return Ok(());
         }
@@ -81,10 +83,11 @@ impl<W: World> Driver<'_, W> {
         self.begin_turn(started).map(drop)
     }
 
-    /// Waits, and hears meanwhile who wants something else.
+    /// Waits before an iteration, and ends the wait early if the next step changes.
     fn pause(&mut self, pause: IterationPause) -> Result<(), EngineError> {
         let began_ms = self.world.elapsed_ms();
-        // By the clock on the wall where it is about a moment: the other one stands still in a suspend.
+        // A point in time needs the wall clock, because the other clock stops while the machine is
+        // suspended.
         let left_ms = |world: &W| {
             let gone_ms = world.elapsed_ms().saturating_sub(began_ms);
             match pause {
@@ -111,8 +114,10 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
-    /// Whether an iteration is still what comes next: others may have said something meanwhile, a hook may
-    /// have asked for a human, and one that was ended has not said all.
+    /// Whether an iteration still is the next step.
+    ///
+    /// Meanwhile a message may have arrived, a hook may have escalated, or the user may have
+    /// stopped the session.
     fn may_begin(&mut self) -> Result<bool, EngineError> {
         self.journal.look()?;
         let next = next_step(&self.journal.session, self.active_ms());
@@ -127,7 +132,7 @@ impl<W: World> Driver<'_, W> {
             EventBody::TurnStarted(TurnStarted { turn, attempt: 1, items })
         };
         let has_begun = self.begin_turn(started)?;
-        // Nobody waits for a last word whom the user told to stop.
+        // If the user stopped the session, it does not wait for a final turn.
         if !has_begun && turn == TurnKind::Delivery && self.is_stopping() {
             let body = self.turn_ended(turn, Report::cancelled(), 0);
             self.journal.note(body);
@@ -156,7 +161,7 @@ impl<W: World> Driver<'_, W> {
         };
         let before = self.world.elapsed_ms();
         self.restorations = 0;
-        // The turn is not started in any other directory than the task's.
+        // A turn never starts in another directory than the task's.
         let report = match self.check_place() {
             Ok(()) => self.world.take_turn(&turn),
             Err(damage) => Report::failed(format!("the turn was not started: {damage}")),
@@ -190,14 +195,14 @@ impl<W: World> Driver<'_, W> {
     ) -> Result<(), EngineError> {
         (self.validated, self.proof) = (Vec::new(), None);
         self.settle_reactions()?;
-        // What the agent has said by tools came in meanwhile.
+        // Apply the claims that the agent made through tools during the turn.
         self.journal.look()?;
         let body = self.turn_ended(kind, report, duration_ms);
         self.journal.note(body);
         Ok(())
     }
 
-    /// Runs the reactions to what hooks and agents did with `hookloop`, which did not run them itself.
+    /// Runs the reactions to commands of hooks and agents, which do not run them themselves.
     pub(super) fn settle_reactions(&self) -> Result<(), EngineError> {
         let project = self.journal.project;
         if !project.has_pending()? {
@@ -252,7 +257,7 @@ impl<W: World> Driver<'_, W> {
     }
 }
 
-/// How much of what waits a prompt takes: at least the first.
+/// Returns the number of pending items that fit into a prompt, at least one if any are pending.
 fn items(session: &Session) -> u32 {
     let mut room = PROMPT_PIPED_MAX;
     let fits = |piped: &&PipedOutput| match room.checked_sub(piped.text.len()) {

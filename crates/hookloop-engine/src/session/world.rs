@@ -1,5 +1,6 @@
-//! What there is outside of a session: hooks, an agent, files, time, and people. The loop itself touches
-//! nothing else, so it can be run in a world that is made up.
+//! The world outside of a session: hooks, an agent, files, time and people.
+//!
+//! The loop touches nothing else, so tests can run it in a simulated world.
 
 use hookloop_agents::Report;
 use hookloop_core::hook::Hook;
@@ -32,40 +33,40 @@ pub struct Turn<'a> {
     /// The judge of the agent's promises.
     pub judge: ClaimJudge,
     pub timeout_ms: u64,
-    /// What it may use of the purse, if there is one.
+    /// The turn's reservation of the budget, if there is a budget.
     pub allowance: Option<&'a Allowance<'a>>,
 }
 
-/// What an onlooker is told beside the events that are stored.
+/// An update for observers.
 #[derive(Clone, Copy, Debug)]
 pub enum Notice<'a> {
-    /// These are in the log now.
+    /// These events are in the log now.
     Stored(&'a [StoredEvent]),
     /// Hooks of a point are about to run.
     Hooks { point: &'a Point, count: usize },
     /// The gates run again, because these files changed while they ran.
     GatesRepeat { files: &'a str },
-    /// What came of them.
+    /// The hooks of a point have run.
     Ran(&'a [HookRun]),
     /// A turn is about to begin.
     Turn { kind: TurnKind, iteration: u32 },
-    /// The agent said this.
+    /// The agent printed this.
     Said(&'a [u8]),
-    /// The agent uses a tool: which, and on what.
+    /// The agent uses a tool: its name and its input.
     Did(&'a str),
-    /// Nothing happens for a while.
+    /// The session pauses.
     Pause { ms: u64, reason: PauseReason },
-    /// Nothing happens until others need less of the purse than they might.
+    /// The session waits for reservations of other sessions.
     Purse,
 }
 
-/// The reason for which a session waits.
+/// The reason why a session waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseReason {
     /// The agent's provider returned a rate limit.
     RateLimit,
     FailedTurn,
-    /// A delivery did not work out, and is tried again.
+    /// A delivery failed, and is tried again.
     Delivery,
 }
 
@@ -73,52 +74,59 @@ pub enum PauseReason {
 pub type HookSink<'a> = &'a mut dyn FnMut(&HookRun) -> Vec<StoredEvent>;
 
 pub trait World {
-    /// Goes to the task's worktree, which is made if it is not there, and made anew if it is damaged. Returns what
-    /// was lost in that case; until [`World::loss_recorded`] each further call returns the same.
+    /// Enters the task's worktree, which is created if it is missing, and again if it is damaged.
+    ///
+    /// Returns the loss in that case. Until [`World::loss_recorded`] each further call returns the
+    /// same.
     fn enter(&mut self, task: &Task, entry: PlaceEntry) -> Result<Option<WorktreeLoss>, Trouble>;
-    /// The loss of a task's worktree is in the log.
+    /// Confirms that the log has the loss of a task's worktree.
     fn loss_recorded(&mut self, _: &Task) {}
-    /// Checks that the working directory is the worktree of this task; without a task, that the project's directory
-    /// is the one that the session began in. Changes nothing.
+    /// Checks that the working directory is the worktree of this task.
+    ///
+    /// Without a task, checks that the project's directory is the one that the session began in.
+    /// Changes nothing.
     fn check_place(&self, task: Option<&Task>) -> Result<(), PlaceDamage>;
-    /// Puts what is not committed into a commit on the task's branch.
+    /// Commits everything that is not committed to the task's branch.
     fn wrap_up(&mut self, task: &Task) -> Result<Wrapped, Trouble>;
-    /// Returns why a person has to agree before a commit of the task's is merged, if one has to.
+    /// Returns why a person has to approve a commit before its merge, if one has to.
     fn why_consent(&mut self, _head: &str) -> Option<String> {
         None
     }
-    /// Runs hooks in their order, and returns their runs. `ended` gets each run as soon as it ends; of hooks
-    /// that run side by side, the first to end comes first.
+    /// Runs hooks in their order, and returns their runs.
+    ///
+    /// `ended` gets each run as soon as it ends. Of concurrent hooks, the first to end comes first.
     fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>, ended: HookSink<'_>) -> Vec<HookRun>;
-    /// Has the agent take a turn.
+    /// Runs a turn of the agent.
     fn take_turn(&mut self, turn: &Turn<'_>) -> Report;
-    /// What the files are; none if that can't be told.
+    /// Reads the files. Returns none if they cannot be read.
     fn look_at_files(&mut self) -> Option<Look>;
-    /// The git tree of what is there, committed or not.
+    /// Returns the git tree of the current files, committed or not.
     fn tree(&mut self) -> Option<String>;
-    /// The commit that is checked out; none outside of git.
+    /// Returns the commit that is checked out. None outside of git.
     fn head(&mut self) -> Option<String> {
         None
     }
-    /// Hooks that are not what they were when the session began; each once.
+    /// Returns the hooks that changed since the session began, each once.
     fn drifted(&mut self) -> Vec<String>;
-    /// Time that this program has had the session, in milliseconds.
+    /// Returns the milliseconds since this process started or resumed the session.
     fn elapsed_ms(&self) -> u64;
-    /// What time it is: milliseconds since 1970.
+    /// Returns the current time in milliseconds since 1970.
     fn now_ms(&self) -> u64;
-    /// Waits for as long as nothing new is to begin. That time does not count.
+    /// Waits while new steps are prevented. That time does not count as run time.
     fn rest(&mut self) {}
-    /// Waits; less if the session is to stop.
+    /// Waits, and returns early if the session has to stop.
     fn pause(&mut self, ms: u64);
-    /// Whether the user wants it to stop.
+    /// Whether the user stops the session.
     fn is_cancelled(&self) -> bool;
-    /// From now on things are done that are also done when the user wants it to stop.
+    /// Starts the end of the session, which also runs if the user stops the session.
     fn begin_end(&mut self);
-    /// Whether there is somebody to ask what is done about gates that said no too often.
+    /// Whether a person can be asked to decide at the retry limit.
     fn can_ask(&self) -> bool {
         false
     }
-    /// Asks that: none if nobody says, or if it was said elsewhere, which `is_answered` tells.
+    /// Asks a person to decide at the retry limit.
+    ///
+    /// Returns none without an answer, or if `is_answered` reports a decision from elsewhere.
     fn ask(
         &mut self,
         _: &Session,
@@ -126,7 +134,7 @@ pub trait World {
     ) -> Option<LimitDecision> {
         None
     }
-    /// The session holds a task from now on, or none.
+    /// Records the task that the session has claimed, or none.
     fn hold(&mut self, task: Option<(&Task, u64)>);
     fn notice(&mut self, notice: Notice<'_>);
 }

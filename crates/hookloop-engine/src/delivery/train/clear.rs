@@ -1,4 +1,4 @@
-//! Whether a task may be merged, as far as it alone is concerned.
+//! Checks whether a single task may be merged, regardless of other tasks.
 
 use hookloop_core::delivery::{DeliveryFact, TaskReviewed};
 use hookloop_core::hook_protocol::{HookStatus, HookVerdict};
@@ -12,7 +12,11 @@ use crate::delivery_context::commit;
 use crate::protected_files;
 
 impl Train<'_> {
-    /// What somebody began and did not come to record. Answers whether the task is done with.
+    /// Completes a merge that an earlier run started, and returns whether this run is done with the
+    /// task.
+    ///
+    /// A run may crash between a merge and its record. Requests that were merged, closed or
+    /// retargeted at the forge are settled too.
     pub(super) fn pick_up(&mut self, car: &Car) -> Result<bool, TrainError> {
         if let Some(merged) = &car.delivery.merged {
             self.finish(car, &commit(&merged.commit)?)?;
@@ -62,7 +66,7 @@ impl Train<'_> {
         }
     }
 
-    /// Whether everything that is about this task alone says yes to it.
+    /// Whether all checks that concern this task alone allow the merge.
     pub(super) fn is_cleared(&mut self, car: &Car) -> Result<bool, TrainError> {
         if car.submission.number.is_none() {
             self.shop.requests.check("it can't be merged into the remote's base")?;
@@ -74,7 +78,9 @@ impl Train<'_> {
             && self.is_reviewed(car)?)
     }
 
-    /// Whether the work leaves the gates' own files as they are, or a person approved this very commit.
+    /// Whether the work leaves the protected files unchanged, or a person approved this commit.
+    ///
+    /// It returns an error that needs a person otherwise.
     fn has_consent(&mut self, car: &Car) -> Result<bool, TrainError> {
         if car.delivery.is_approved(car.head.as_str()) {
             return Ok(true);
@@ -100,7 +106,7 @@ impl Train<'_> {
         Ok(is_fine)
     }
 
-    /// Whether the branch is what was submitted: somebody may have pushed to it.
+    /// Whether the branch still has the submitted commit. Another push blocks the task.
     fn is_as_submitted(&mut self, car: &Car) -> Result<bool, TrainError> {
         if self.shop.repo.target().remote.is_none() {
             return Ok(true);
@@ -131,7 +137,7 @@ impl Train<'_> {
         }
     }
 
-    /// A branch that nobody has pushed, or somebody has deleted, is pushed now.
+    /// Pushes a branch that the remote does not have, and returns whether that worked.
     fn is_pushed(&mut self, car: &Car) -> Result<bool, TrainError> {
         let pushed = self.shop.repo.push(&car.submission.branch, &car.head).map_err(Trouble::from);
         match pushed {
@@ -152,7 +158,7 @@ impl Train<'_> {
         }
     }
 
-    /// What the forge's own checks say. What has not passed yet has not passed.
+    /// Whether the forge's own checks passed. Pending checks have not passed.
     fn is_checked(&mut self, car: &Car) -> Result<bool, TrainError> {
         if !self.shop.rules.wait_for_checks || car.submission.number.is_none() {
             return Ok(true);
@@ -177,7 +183,9 @@ impl Train<'_> {
         }
     }
 
-    /// Whether auto-merge waits for all of these checks: the forge merges nothing before required ones passed.
+    /// Whether the forge's auto-merge waits for all of these checks.
+    ///
+    /// The forge merges nothing before its required checks passed.
     fn is_left_to_forge(&self, car: &Car, pending: &[String]) -> Result<bool, TrainError> {
         let Some(number) = car.submission.number.filter(|_| self.shop.rules.auto_merge) else {
             return Ok(false);
@@ -187,10 +195,12 @@ impl Train<'_> {
         Ok(!status.checks.is_empty() && pending.iter().all(is_required))
     }
 
-    /// Whether there are no checks, or none yet: a forge takes a while to begin. Where the base has some, this will too.
+    /// Whether the forge has no checks for this base, as opposed to none that started yet.
+    ///
+    /// A forge takes a while to start checks. If the base has checks, the request gets some too.
     fn is_without_checks(&mut self, car: &Car) -> Result<bool, TrainError> {
         let base = self.shop.repo.newest_base().map_err(Trouble::from)?;
-        // Asked once for all that are merged into it.
+        // The forge is asked once for all tasks that are merged into this base.
         if self.unchecked.as_ref() == Some(&base)
             || matches!(self.shop.forge.checks(base.as_str()), Ok(Checks::None))
         {
@@ -202,9 +212,11 @@ impl Train<'_> {
         Ok(false)
     }
 
-    /// Gatekeepers and others who look at the branch as it is. Who has said yes to this commit is not asked again.
+    /// Whether gatekeepers and other gates on the branch approve it.
+    ///
+    /// A gate that approved this commit is not asked again.
     fn is_reviewed(&mut self, car: &Car) -> Result<bool, TrainError> {
-        // A person has said yes to it, whom no reviewer overrules.
+        // A person approved this commit, and reviewers do not overrule a person.
         if car.delivery.is_approved(car.head.as_str()) {
             return Ok(true);
         }
@@ -212,7 +224,7 @@ impl Train<'_> {
         for hook in self.gates(car).into_iter().filter(is_of_branch) {
             match car.delivery.review(&hook.name, car.head.as_str()) {
                 Some(review) if review.passed => continue,
-                // Who asks again about the very same gets the same answer.
+                // The same commit gets the same verdict without asking again.
                 Some(review) => {
                     let reason = review.reason.clone().unwrap_or_default();
                     self.give_back(car, &hook.name, reason)?;

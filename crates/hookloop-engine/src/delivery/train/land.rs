@@ -1,4 +1,4 @@
-//! Moving the base to what was tested.
+//! Moves the base to the tested commits.
 
 use hookloop_core::delivery::{DeliveryFact, MergePlanned};
 use hookloop_git::forge::ForgeError;
@@ -11,7 +11,7 @@ use super::{Car, LOST_MAX, Train, TrainError};
 use crate::delivery_context::commit;
 
 impl Train<'_> {
-    /// Makes these cars part of the base, which has to be what they were tested on. Answers whether any is.
+    /// Merges the stack into the base on which it was tested, and returns whether anything changed.
     pub(super) fn land(&mut self, base: &Commit, stack: &[Coupled]) -> Result<bool, TrainError> {
         if !Train::is_by_forge(stack) {
             self.land_at_once(base, stack)
@@ -22,17 +22,17 @@ impl Train<'_> {
         }
     }
 
-    /// Whether all of them are requests of a forge, which merges them itself.
+    /// Whether every entry has a request, so that the forge merges it.
     pub(super) fn is_by_forge(stack: &[Coupled]) -> bool {
         stack.iter().all(|coupled| coupled.car.submission.number.is_some())
     }
 
-    /// All of them, by one move from the commit that they stand on.
+    /// Merges the whole stack with one move of the base from `base`.
     fn land_at_once(&mut self, base: &Commit, stack: &[Coupled]) -> Result<bool, TrainError> {
         let Some(top) = stack.last() else { return Ok(false) };
         for Coupled { car, commit } in stack {
             if let Err(error) = self.plan(car, base, Some(commit)) {
-                // Somebody has done something about it: the others are put together without it.
+                // The task changed meanwhile. The next round builds the stack without it.
                 self.pass_over(car, error)?;
                 return Ok(true);
             }
@@ -49,7 +49,7 @@ impl Train<'_> {
                 }
                 Ok(true)
             }
-            // What is there now was not tested with this.
+            // The new base was not tested with this stack.
             Ok(Landed::Lost { .. }) => Ok(self.is_lost_again()),
             Err(error) => {
                 let trouble = Trouble::from(error);
@@ -64,13 +64,13 @@ impl Train<'_> {
         }
     }
 
-    /// One after the other, as the forge merges them, for as long as that gives what was tested.
+    /// Lets the forge merge the entries one after the other, while the base equals the tested tree.
     fn land_by_forge(&mut self, base: &Commit, stack: &[Coupled]) -> Result<bool, TrainError> {
         let mut onto = base.clone();
         let mut has_landed = false;
         for Coupled { car, commit: tested } in stack {
             let Some(number) = car.submission.number else { break };
-            // What it would be merged into now was not tested with it.
+            // The new base was not tested with this entry.
             if self.shop.repo.newest_base().map_err(Trouble::from)? != onto {
                 has_landed |= self.is_lost_again();
                 break;
@@ -93,7 +93,7 @@ impl Train<'_> {
             crash::point("merged");
             let merged = match merged {
                 Ok(merged) => commit(&merged.commit)?,
-                // Some want a branch to have all of its base.
+                // Some repositories require that a branch contains all of its base.
                 Err(ForgeError::Behind { why }) => {
                     self.give_back(
                         car,
@@ -121,7 +121,7 @@ impl Train<'_> {
         Ok(has_landed)
     }
 
-    /// Somebody else moved the base. Answers whether another try is worth it.
+    /// Counts that another process moved the base, and returns whether to try again.
     fn is_lost_again(&mut self) -> bool {
         self.lost += 1;
         self.lost < LOST_MAX
@@ -133,7 +133,9 @@ impl Train<'_> {
         self.record(car, DeliveryFact::Planned(MergePlanned { head, onto, commit }))
     }
 
-    /// What nobody needs of a task that is merged. What can't be had away stays: `hookloop worktrees clean`.
+    /// Removes the branch and worktree of a merged task.
+    ///
+    /// Errors are ignored: `hookloop worktrees clean` removes the rest.
     pub(super) fn clean_up(&self, car: &Car) {
         let repo = &self.shop.repo;
         crash::point("clean up");

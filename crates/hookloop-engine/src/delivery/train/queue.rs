@@ -1,7 +1,8 @@
-//! Requests that the forge merges later: by its merge queue, or by auto-merge when its requirements are met.
+//! Requests that the forge merges later: by its merge queue, or by auto-merge when its requirements
+//! are met.
 //!
-//! Where the base has a merge queue, the forge puts requests on top of each other and tests them. So the train puts
-//! none together there: each task is tested alone on the newest base, and enqueued with exactly that head.
+//! If the base has a merge queue, the forge stacks and tests requests. So the train does not stack
+//! them there. It tests each task alone on the newest base, and enqueues exactly that head.
 
 use hookloop_agents::clipped;
 use hookloop_core::delivery::{AwaitedMerge, DeliveryFact, QueuePlace};
@@ -12,11 +13,11 @@ use hookloop_store::crash;
 use super::stack::Coupled;
 use super::{Car, Fate, Train, TrainError};
 
-/// The longest text about a wait.
+/// Maximum length of the reason why a merge waits.
 const WAIT_MAX: usize = 2_000;
 
 impl Train<'_> {
-    /// Whether the base of these tasks has a merge queue; asked once in a ride.
+    /// Whether the forge has a merge queue for the base. The forge is asked once per run.
     pub(super) fn has_queue(&mut self, car: &Car) -> Result<bool, TrainError> {
         if let Some(known) = self.has_queue {
             return Ok(known);
@@ -26,19 +27,19 @@ impl Train<'_> {
             Err(error @ (ForgeError::Retry { .. } | ForgeError::Stale { .. })) => {
                 return Err(Trouble::from(error).into());
             }
-            // A token that may not ask: a merge past the queue is refused by the forge itself.
+            // The token may not ask. If there is a queue, the forge refuses a merge past it.
             Err(_) => false,
         };
         self.has_queue = Some(found);
         Ok(found)
     }
 
-    /// Whether each task is merged by itself, and none on top of another.
+    /// Whether tasks are merged one by one, and not stacked.
     pub(super) fn is_one_by_one(&self) -> bool {
         self.has_queue == Some(true) || self.shop.rules.auto_merge
     }
 
-    /// Looks after an open request that the forge merges later. Answers whether nothing is left to do in this ride.
+    /// Checks an open request that the forge merges later, and returns how to proceed.
     pub(super) fn follow(&mut self, car: &Car, number: u64) -> Result<Followed, TrainError> {
         let awaited = car.delivery.awaited(car.head.as_str()).cloned();
         if !self.has_queue(car)? && awaited.is_none() {
@@ -48,7 +49,7 @@ impl Train<'_> {
         if !status.is_open {
             return Ok(Followed::Settled);
         }
-        // Somebody pushed to it, which is looked at next.
+        // The branch has another commit, which the next check handles.
         if status.head != car.head.as_str() {
             return Ok(Followed::GoOn);
         }
@@ -69,7 +70,7 @@ impl Train<'_> {
             self.missing(car, number, &status)?;
             return Ok(Followed::Waits);
         }
-        // GitHub merges it any moment.
+        // GitHub is about to merge the request.
         if status.auto_merge {
             self.await_forge(car, "auto-merge: nothing is missing any more", None, true)?;
             return Ok(Followed::Waits);
@@ -77,7 +78,7 @@ impl Train<'_> {
         Ok(Followed::GoOn)
     }
 
-    /// Puts tested tasks into the queue of the forge. Answers whether anything became of one.
+    /// Enqueues tested tasks at the forge.
     pub(super) fn land_in_queue(&mut self, stack: &[Coupled]) -> Result<bool, TrainError> {
         for Coupled { car, .. } in stack {
             let Some(number) = car.submission.number else { continue };
@@ -101,7 +102,10 @@ impl Train<'_> {
         }
     }
 
-    /// Has the forge merge a request by itself, if the project asks for that and something is missing.
+    /// Lets the forge merge a request later, if auto-merge is configured and requirements are
+    /// missing.
+    ///
+    /// Returns true if the train must not merge the request itself.
     pub(super) fn is_auto_merging(&mut self, car: &Car, number: u64) -> Result<bool, TrainError> {
         if !self.shop.rules.auto_merge {
             return Ok(false);
@@ -132,7 +136,7 @@ impl Train<'_> {
         }
     }
 
-    /// A merge that the forge did not make: the task waits, or somebody is needed.
+    /// Handles a merge that the forge refused: the task waits, or it is blocked for a person.
     pub(super) fn not_merged(&mut self, car: &Car, error: ForgeError) -> Result<(), TrainError> {
         match error {
             ForgeError::Unmet { why, needs_person } => {
@@ -151,7 +155,7 @@ impl Train<'_> {
         }
     }
 
-    /// Requirements of the base are missing.
+    /// Records the requirements of the base that a request does not meet.
     fn missing(&mut self, car: &Car, number: u64, status: &MergeStatus) -> Result<(), TrainError> {
         let base = &car.submission.base;
         let how = if status.auto_merge {
@@ -165,7 +169,7 @@ impl Train<'_> {
         self.record_awaited(car, &why, None, status.auto_merge)?;
         match status.people.is_empty() {
             true => self.wait(car, why),
-            // It is in the inbox until somebody has done it.
+            // The task is in the inbox until a person meets the requirement.
             false => return Err(Trouble::NeedsHuman { why }.into()),
         }
         Ok(())
@@ -191,7 +195,7 @@ impl Train<'_> {
         Ok(())
     }
 
-    /// The forge, or somebody there, took the request out of the queue.
+    /// Handles a request that was removed from the merge queue.
     fn removed(&mut self, car: &Car, number: u64, exit: &QueueExit) -> Result<(), TrainError> {
         let base = &car.submission.base;
         let by = exit.by.as_ref().map_or(String::new(), |by| format!(" ({by})"));
@@ -210,12 +214,12 @@ impl Train<'_> {
             );
             return self.give_back(car, "merge queue", why);
         }
-        // Taken as it is, it is put into the queue again.
+        // If the person approves without changes, the next run enqueues the request again.
         self.record(car, DeliveryFact::Awaited(nothing_awaited(car)))?;
         self.block(car, why)
     }
 
-    /// Records what the forge waits for, if that is news.
+    /// Records the reason why the forge waits, if it changed.
     pub(super) fn record_awaited(
         &self,
         car: &Car,
@@ -233,14 +237,14 @@ impl Train<'_> {
     }
 }
 
-/// What becomes of a request that was looked after.
+/// How to proceed with a request that the forge merges later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Followed {
-    /// It may be merged, as far as the forge has told.
+    /// The forge does not wait for anything, so the train may merge the request.
     GoOn,
-    /// It waits, or was sent back.
+    /// The request waits, or its task was returned.
     Waits,
-    /// It was merged or closed in this moment.
+    /// The request was merged or closed just now.
     Settled,
 }
 

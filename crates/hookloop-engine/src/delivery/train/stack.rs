@@ -1,4 +1,4 @@
-//! Cars on top of each other, and which of them is the first that does not work.
+//! Stacks queue entries on top of each other, and finds the first that fails.
 
 use hookloop_core::gates::{self, GateResult, GateRun};
 use hookloop_core::hook::Hook;
@@ -11,14 +11,14 @@ use hookloop_hooks::hook_run::HookRun;
 use super::{Car, Fate, Place, Train, TrainError, reason_of};
 use crate::delivery_context::message;
 
-/// A car, and the base with it and all before it.
+/// A queue entry, and the commit that merges it on top of its predecessors.
 #[derive(Clone, Debug)]
 pub(super) struct Coupled {
     pub(super) car: Car,
     pub(super) commit: Commit,
 }
 
-/// What tests say to a commit.
+/// The result of the tests on a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tested {
     Green,
@@ -30,19 +30,19 @@ enum Tested {
 struct RedTest {
     hook: String,
     why: String,
-    /// Why it could not check anything here, if it could not.
+    /// The reason why the test could not run, if it could not.
     unable: Option<WhyUnable>,
 }
 
-/// Why a test could not check anything.
+/// The reason why a test could not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct WhyUnable {
     reason: String,
-    /// Its command was not found or can't be executed.
+    /// Whether its command was not found or cannot be executed.
     is_of_environment: bool,
 }
 
-/// That the first `good` cars work together, and the first `bad` do not, and the test that says so.
+/// A failed test of a stack: the first `good` entries pass together, the first `bad` do not.
 #[derive(Debug)]
 struct Broken {
     good: usize,
@@ -51,7 +51,7 @@ struct Broken {
 }
 
 impl Train<'_> {
-    /// One train: merges what works together. Answers whether anything became of any task.
+    /// Merges the entries that pass together, and returns whether any task changed.
     pub(super) fn round(&mut self, cars: Vec<Car>) -> Result<bool, TrainError> {
         let before = self.arrivals.len();
         let base = self.shop.repo.newest_base().map_err(Trouble::from)?;
@@ -70,8 +70,10 @@ impl Train<'_> {
         Ok(has_landed || self.arrivals.len() > before)
     }
 
-    /// Puts cars on top of each other. One that does not fit on the base itself goes back; one that does not fit on
-    /// those before it waits until it is known what becomes of them.
+    /// Stacks entries on top of each other.
+    ///
+    /// An entry that conflicts with the base goes back to its agent. An entry that conflicts with
+    /// its predecessors waits for their result.
     fn couple(&mut self, base: &Commit, cars: Vec<Car>) -> Result<Vec<Coupled>, TrainError> {
         let mut stack: Vec<Coupled> = Vec::new();
         for car in cars {
@@ -113,7 +115,8 @@ impl Train<'_> {
         Ok(stack)
     }
 
-    /// Finds the first car with which the tests fail, and sends it back. Answers how many before it are good.
+    /// Returns the first failing entry to its agent, and returns the number of good entries before
+    /// it.
     fn bisect(
         &mut self,
         base: &Commit,
@@ -133,16 +136,16 @@ impl Train<'_> {
         }
         let culprit = stack[bad - 1].car.clone();
         let RedTest { hook, why, unable } = evidence;
-        // The first car stands on the base itself, which may fail without it.
+        // The first entry stands on the base itself, which may fail without it.
         if good == 0
             && let Tested::Red(red) = self.test_commit(base, &stack[..1], base)?
         {
             let RedTest { hook, why, unable } = red;
             let base_fails = format!("{} fails `{hook}` by itself, at {base}", self.shop.base());
-            // It would be for each of them.
+            // A failing base affects every entry.
             for Coupled { car, .. } in stack {
                 match &unable {
-                    // The base is not to blame for a gate that can't run.
+                    // A gate that cannot run does not prove the base wrong.
                     Some(unable) => {
                         let reason = format!("{}\n{why}", unable.reason);
                         self.hold(car, Some(&reason))?;
@@ -165,7 +168,8 @@ impl Train<'_> {
             }
         };
         let reason = format!("it fails on top of {onto}\n{why}");
-        // A command that is executed without the task's change is for the agent to mend.
+        // The gate's command runs without the task's change. If the change removes it, the agent
+        // has to fix that.
         if let Some(unable) = unable.filter(|unable| !unable.is_of_environment) {
             self.block(&culprit, format!("{}: {reason}", unable.reason))?;
         } else {
@@ -174,8 +178,10 @@ impl Train<'_> {
         Ok(good)
     }
 
-    /// What the tests say to all of them; where a forge merges one after the other, to each on those before it, since
-    /// the base is each of them for a while.
+    /// Tests the whole stack, and returns the first failure.
+    ///
+    /// If the forge merges the entries one after the other, each is tested on its predecessors,
+    /// because each becomes the base for a while.
     fn test_all(&self, base: &Commit, stack: &[Coupled]) -> Result<Option<Broken>, TrainError> {
         let from = if Train::is_by_forge(stack) { 1 } else { stack.len() };
         let mut good = 0;
@@ -191,7 +197,7 @@ impl Train<'_> {
         Ok(None)
     }
 
-    /// What the tests say to the first so many cars together.
+    /// Tests the first `count` entries together.
     fn test(&self, base: &Commit, stack: &[Coupled], count: usize) -> Result<Tested, TrainError> {
         match stack[..count].last() {
             Some(top) => self.test_commit(base, &stack[..count], &top.commit),
@@ -199,7 +205,7 @@ impl Train<'_> {
         }
     }
 
-    /// Runs the tests of these cars on a commit. One that can't even be looked at does not pass.
+    /// Runs the tests of these entries on a commit. A commit that cannot be checked out fails.
     fn test_commit(
         &self,
         base: &Commit,
@@ -217,7 +223,7 @@ impl Train<'_> {
         }
     }
 
-    /// Each test once.
+    /// Runs each distinct test once in a scratch checkout.
     fn run_tests(
         &self,
         base: &Commit,
@@ -270,7 +276,7 @@ impl Train<'_> {
         })
     }
 
-    /// What session_start does in every place where work is done.
+    /// Runs the `session_start` hooks, which prepare each checkout.
     fn set_up(&self, cars: &[Coupled], at: &Place<'_>) {
         let mut done: Vec<Hook> = Vec::new();
         for Coupled { car, .. } in cars {
@@ -283,7 +289,7 @@ impl Train<'_> {
         }
     }
 
-    /// What the commit changes in its base, if a rule wants to know.
+    /// Returns the changed files and lines between `base` and `commit`, if a test needs them.
     fn changes(
         &self,
         base: &Commit,

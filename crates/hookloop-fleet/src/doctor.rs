@@ -1,7 +1,7 @@
 //! Finds likely problems before they occur: machine, git, state, project, store, hooks, agents.
 //!
-//! Nothing of a repository is run. Programs that are asked for their version have a time limit and run side by
-//! side.
+//! The checks run nothing of a repository. Programs that report their version run concurrently,
+//! with a time limit.
 //!
 //! - `hooks`: a project's hooks, and the keepers of their processes
 //! - `agents`: the configured agents

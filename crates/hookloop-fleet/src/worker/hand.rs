@@ -188,7 +188,7 @@ impl<'w> Shift<'w> {
                     continue;
                 }
             };
-            // Ends the sessions that cannot be resumed.
+            // Ends the sessions that cannot be resumed, such as those that were about to end.
             let open = project.read(|view| view.open_sessions(OPEN_MAX)).unwrap_or_default();
             for row in open.iter().filter(|row| row.machine == self.worker.plan.name.as_str()) {
                 if !found.contains(&row.id) {

@@ -219,7 +219,7 @@ impl<'w> Shift<'w> {
             let waited = done.and_then(|()| Ok(project.store().wait_for_news(known, BEAT)?));
             match waited {
                 Ok(head) if head > known => known = head,
-                // The wait ended without new events.
+                // No new events. `wait_for_news` has already waited, so this loop need not.
                 Ok(_) => {}
                 Err(error) => {
                     self.trouble(post, &error);
@@ -342,7 +342,7 @@ impl<'w> Shift<'w> {
         let opened = match abandoned::bury(&project, runner, session, name) {
             Ok(Some(opened)) => opened,
             Ok(None) => return,
-            // The worker is alive: it has just sent a heartbeat.
+            // The append conflicts if the worker is alive and has just written to the session.
             Err(_) => return,
         };
         let ended = self.follow(&project, session).map(|()| Stop::new().ok());

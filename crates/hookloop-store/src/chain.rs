@@ -35,8 +35,9 @@ pub fn extend(before: &ChainHash, seq: Seq, digest: &ChainHash) -> ChainHash {
 }
 
 impl ChainLink<'_> {
-    /// This event's hash, on top of the hash of the one before it. Texts are preceded by their
-    /// lengths, so that no two events are the same bytes.
+    /// Returns this event's hash, on top of the hash of the event before it.
+    ///
+    /// Each text is preceded by its length, so that no two events have the same bytes.
     pub fn hash(&self, before: &[u8]) -> ChainHash {
         let mut hash = Sha256::new();
         hash.update(before);

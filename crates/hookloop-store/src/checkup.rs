@@ -8,7 +8,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::sqlite::{self, AcknowledgedHeads, LogLoss, LogOpenError};
 
-/// A lock that is held for longer is more than one commit.
+/// Time after which a lock held by another process is reported. A commit is shorter.
 const BUSY_AFTER: Duration = Duration::from_millis(400);
 
 /// The result of a checkup.
@@ -17,7 +17,7 @@ pub struct FileCheckup {
     /// The version of its tables.
     pub schema: i64,
     pub wholeness: FileIntegrity,
-    /// A process holds the lock for writing.
+    /// Another process holds the write lock.
     pub is_busy: bool,
     pub bytes: u64,
     /// Acknowledged events that the log does not have.
@@ -33,7 +33,7 @@ pub enum FileIntegrity {
     Damaged(String),
 }
 
-/// The library that reads the file.
+/// Returns the version of the library that reads the file.
 pub fn library() -> &'static str {
     rusqlite::version()
 }

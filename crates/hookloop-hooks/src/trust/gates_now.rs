@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::trust::{Definition, Seen, TrustError, what};
 
-/// Returns the gates of the project at `root`. `switches` overrides whether a gate is enabled.
+/// Returns the gates of the project at `root`. A gate that a person switched on counts as enabled.
 pub fn gates(
     root: &Path,
     rules: &Rules,

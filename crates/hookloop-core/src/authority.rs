@@ -1,7 +1,8 @@
-//! The decisions that only some actors may take: one table for every front end.
+//! The decisions that only some actors may make: one table for every front end.
 //!
-//! The command line, MCP, the dashboard, the TUI and native hooks ask [`ControlledAction::is_allowed_to`] before they
-//! look at anything else, so a refusal does not tell whether the object of the decision exists.
+//! The command line, MCP, the dashboard, the TUI and native hooks first call
+//! [`ControlledAction::is_allowed_to`]. So a refusal does not reveal whether the object of the
+//! decision exists.
 
 use std::fmt;
 

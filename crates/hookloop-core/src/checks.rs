@@ -33,7 +33,7 @@ pub const CAUSE_LINE_MAX: usize = 240;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     pub name: String,
-    /// The lines that give the cause; empty if the output has none.
+    /// The lines that give the cause, or empty if the output has none.
     pub cause: String,
 }
 
@@ -63,7 +63,7 @@ const READERS: [(&str, RunnerReader); 6] = [
     ("go test", go::read),
 ];
 
-/// Returns the failing checks; none if no known runner wrote the output, or all checks passed.
+/// Returns the failing checks, or `None` if no known runner wrote the output or all checks passed.
 pub fn read(output: &str) -> Option<Report> {
     let text = plain(end_of(output));
     let mut lines: Vec<&str> = text.lines().rev().take(LINES_MAX).map(str::trim_end).collect();

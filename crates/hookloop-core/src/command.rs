@@ -113,7 +113,7 @@ pub enum Command {
     },
 }
 
-/// The fate of open tasks that depend on a deleted task.
+/// The effect of a deletion on open tasks that depend on the deleted task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DependentsOfDeleted {
     /// The tasks are blocked with the deletion as the reason, so that a person decides.

@@ -1,15 +1,14 @@
 //! Commands of hooks with `{{variable}}` places, in which a value never becomes shell text.
 //!
-//! A text for `sh -c` is compiled once: each place becomes a reference to an environment variable,
-//! quoted for where it stands, so what the shell parses depends on the author alone. A place where
-//! no quoting helps (text that something parses again) is refused when the command is read.
+//! A text for `sh -c` is compiled once. Each place becomes a reference to an environment variable,
+//! quoted for its position. So the text that the shell parses depends only on the author. A place
+//! where no quoting helps, because its text is parsed again, is refused when the command is read.
 //!
-//! `{{` that begins no variable is refused too, as a mistake; it can go into a script. The
-//! exception is a name that begins with a dot, which is left alone: `docker ps --format
-//! '{{.Names}}'` is text of the author like any other.
+//! `{{` that begins no variable is refused as a mistake. The author can move it into a script. A
+//! name that begins with a dot is accepted as plain text: `docker ps --format '{{.Names}}'`.
 //!
-//! Where a value goes after that is up to the author: a script that evaluates its argument, or a
-//! variable of the author's that is evaluated later, is not seen from here.
+//! The later use of a value is the author's responsibility. This module does not see a script that
+//! evaluates its argument, or a variable of the author that is evaluated later.
 
 mod error;
 mod place;

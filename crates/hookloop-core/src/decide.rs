@@ -52,7 +52,7 @@ pub struct KnownFacts {
     pub stop_hooks: usize,
     /// The commit that the task has submitted.
     pub submitted_head: Option<String>,
-    /// Nobody has worked on the task since the submission.
+    /// No session has worked on the task since the submission.
     pub submission_stands: bool,
     /// The WIP permit that the task needs before it can be claimed.
     pub slot: WipPermit,

@@ -67,20 +67,20 @@ impl fmt::Display for Grouped {
 pub struct ExcerptRules<'a> {
     /// The longest excerpt, in bytes, with its note.
     pub max: usize,
-    /// One part of this many is from the beginning of the text.
+    /// The beginning of the text gets one part in this many.
     pub head_parts: usize,
     /// The text is an excerpt itself, with these notes beyond its first `max` and before its last `max` bytes.
     pub earlier: &'a [LeftOut],
 }
 
-/// Returns the first and the last lines of a text. A line is cut only if it is alone longer than its part.
+/// Returns the first and the last lines of a text. A line is cut only if it exceeds its part.
 pub fn head_and_tail(text: &str, rules: ExcerptRules<'_>) -> String {
     let ExcerptRules { max, head_parts, earlier } = rules;
     if text.len() <= max {
         return text.to_owned();
     }
     let all = earlier.iter().fold(LeftOut::of(text), |all, cut| all.plus(*cut));
-    // With a line end on each side. The counts are no larger than these.
+    // The note has a line end on each side, and its counts are at most these.
     let kept = max.saturating_sub(all.to_string().len() + 2);
     let head_max = kept / head_parts.max(1);
     let head = whole_lines_of_head(text, head_max);
@@ -93,7 +93,7 @@ pub fn head_and_tail(text: &str, rules: ExcerptRules<'_>) -> String {
         left_out.lines = left_out.lines.saturating_add_signed(lines);
     }
     let excerpt = around(head, left_out, tail);
-    // Where there is hardly room for the note.
+    // There may be hardly room for the note.
     excerpt[..excerpt.floor_char_boundary(max)].to_owned()
 }
 

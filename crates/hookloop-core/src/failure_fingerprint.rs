@@ -9,7 +9,7 @@ use crate::digest::hex;
 
 /// Bytes at the end of an output that are compared.
 const OUTPUT_MAX: usize = 64 * 1024;
-/// Letters of a hexadecimal word that is taken for a hash or an address.
+/// Number of digits from which a hexadecimal word counts as a hash or an address.
 const HEX_MIN: usize = 7;
 /// Bytes of the digest that are kept.
 const DIGEST_BYTES: usize = 16;

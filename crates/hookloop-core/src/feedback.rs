@@ -9,21 +9,23 @@ use std::fmt::{self, Write as _};
 use crate::checks::{self, Check, Report};
 use crate::excerpt::{ExcerptRules, LeftOut, head_and_tail};
 
-/// A reason takes at most one part in this many of the room. The same share holds for fixed checks, checks that
-/// still fail, new checks, and all causes together.
+/// A reason gets at most one part in this many of the room.
+///
+/// The same share applies to fixed checks, checks that still fail, new checks, and all causes
+/// together.
 const PARTS: usize = 6;
-/// With less room than this, output tells nothing.
+/// Least room in which output is useful.
 const OUTPUT_MIN: usize = 100;
-/// Of output that does not fit, the end is worth more: one part of this many is its beginning.
+/// The beginning of an output that does not fit gets one part in this many. The end matters more.
 const HEAD_PARTS: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feedback {
-    /// For the agent.
+    /// The text for the agent.
     pub text: String,
     /// The failing checks as `gate: check`, or the gate's name if its output is not understood.
     pub failing: BTreeSet<String>,
-    /// How many checks fail still, were fixed and are new, if the run before and this one tell.
+    /// The numbers of checks that still fail, were fixed and are new, if both runs are understood.
     pub changes: Option<CheckChanges>,
 }
 

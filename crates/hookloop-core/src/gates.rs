@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::hook_protocol::{HookOutcome, HookStatus, HookVerdict as RunVerdict};
 use crate::payload::verdict::JointVerdict;
 
-/// One run of a gate.
+/// A run of a gate.
 #[derive(Clone, Copy, Debug)]
 pub struct GateRun<'r> {
     pub name: &'r str,

@@ -21,8 +21,9 @@ pub struct Hook {
     pub name: String,
     /// Where it runs.
     pub points: Vec<Point>,
-    /// The list that holds the hook: a task type's, by its name, or an agent's ([`of_agent`]); none for the
-    /// project's.
+    /// The list that contains the hook, or `None` for the project's list.
+    ///
+    /// It is the list of a task type, by its name, or of an agent ([`of_agent`]).
     pub task_type: Option<String>,
     pub source: HookSource,
     pub priority: i32,
@@ -96,7 +97,7 @@ pub enum HookHandler {
 /// A command as the configuration has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandText {
-    /// For a shell.
+    /// A shell line.
     Shell(String),
     /// A program and its arguments.
     Exec(Vec<String>),
@@ -173,8 +174,9 @@ pub enum RegistryError {
     NoPoints(String),
 }
 
-/// The hooks of a project. Names are unique among the hooks of a task type, and among the others; the
-/// order is priority, then registration.
+/// The hooks of a project, ordered by priority and then by registration.
+///
+/// Names are unique among the hooks of a task type, and among the others.
 #[derive(Clone, Debug, Default)]
 pub struct HookRegistry {
     hooks: Vec<Hook>,
@@ -250,7 +252,7 @@ impl HookRegistry {
         self.resolve_for(point, task_type, None)
     }
 
-    /// The same for an agent, whose own list for the point comes before its task's.
+    /// Returns the hooks of a point for an agent, whose own list for the point takes precedence.
     pub fn resolve_for(
         &self,
         point: &str,

@@ -56,7 +56,7 @@ impl Redactor {
             forms.extend(forms::of_secret(value.as_ref()).into_iter().map(|form| (form, marker)));
             names.push(format!("[redacted:{}]", name.as_ref()));
         }
-        // Of two secrets with a form in common the first one's name is shown.
+        // If two secrets share a form, the marker has the name of the first.
         forms.sort();
         forms.dedup_by(|one, other| one.0 == other.0);
         let (forms, markers): (Vec<Vec<u8>>, Vec<usize>) = forms.into_iter().unzip();
@@ -88,7 +88,7 @@ impl Redactor {
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 
-    /// Writes what of `bytes` is certain; returns from where on it is not.
+    /// Writes the part of `bytes` that is certain. Returns the position of the rest.
     fn redact(&self, bytes: &[u8], end: StreamEnd, out: &mut Vec<u8>) -> usize {
         let open_from = |from| match end {
             StreamEnd::Final => bytes.len(),
@@ -97,7 +97,7 @@ impl Redactor {
         let mut written = 0;
         let mut open = open_from(0);
         while let Some(found) = self.find(bytes, written) {
-            // From here on a longer form, or one that begins earlier, may still turn up.
+            // From here on, further bytes may complete a longer or earlier form.
             if found.start() >= open {
                 break;
             }
@@ -113,7 +113,8 @@ impl Redactor {
         open
     }
 
-    /// The first form in `bytes` from `from` on; of those that begin there, the longest.
+    /// Returns the first form in `bytes` from `from` on, and of several at one position the
+    /// longest.
     fn find(&self, bytes: &[u8], mut from: usize) -> Option<Match> {
         loop {
             let at = self.beginnings.next(bytes, from)?;
@@ -177,7 +178,7 @@ impl RedactStream<'_> {
     }
 }
 
-/// Tells which bytes can be the beginning of a form.
+/// Finds bytes that can begin a form.
 struct Beginnings {
     /// Sorted.
     forms: Vec<Vec<u8>>,
@@ -188,7 +189,7 @@ struct Beginnings {
 }
 
 impl Beginnings {
-    /// As many bits as the nearest cache of a processor holds.
+    /// Number of bits that fits in the first-level cache of a processor.
     const BITS: u32 = 18;
     /// No form is as short.
     const START: usize = 4;

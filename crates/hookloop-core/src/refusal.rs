@@ -90,7 +90,7 @@ fn path(ids: &[TaskId]) -> String {
 }
 
 impl Refusal {
-    /// A command to type next, where there is an obvious one.
+    /// Returns the command that helps next, if there is an obvious one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Refusal::NoSuchTask(_) => Some("hookloop task list".to_owned()),

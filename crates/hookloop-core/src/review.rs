@@ -1,11 +1,11 @@
 //! Verdicts of gatekeepers: reviewing agents that answer by a schema or not at all.
 //!
-//! A verdict is the whole message: one JSON object, as it is or as the only content of one fenced block. Prose
-//! is never interpreted, so "not approved" approves nothing, and neither does an object that stands in a
-//! sentence, or beside a second one. The object names the review by an id that was made for it alone: text
-//! planted in the reviewed files can't know it.
+//! A verdict is the whole message: one JSON object, bare or as the only content of one fenced
+//! block. Prose is never interpreted, so "not approved" approves nothing. An object in a sentence,
+//! or beside a second object, approves nothing either. The object names the review by an id that is
+//! unique to it. Text planted in the reviewed files cannot know that id.
 //!
-//! - `strict`: JSON in which nothing is passed over
+//! - `strict`: strict parsing of JSON objects
 
 mod strict;
 

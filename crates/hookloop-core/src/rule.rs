@@ -5,7 +5,7 @@ use std::fmt;
 /// A condition on the project's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// A file is there.
+    /// A file exists.
     File(String),
     /// A file that the pattern names has changed since the session began.
     Changed(String),

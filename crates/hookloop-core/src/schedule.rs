@@ -227,7 +227,7 @@ mod tests {
         Timetable { cron: cron.to_owned(), tz }
     }
 
-    /// The slots after a moment, as many as are expected; and back from each to itself.
+    /// Checks the occurrences after a moment, and that each leads back to itself.
     fn check(cron: &str, tz: &str, after: &str, expected: &[&str]) {
         let table = table(cron, tz);
         let mut moment = at(after);
@@ -256,7 +256,7 @@ mod tests {
         check("0 12 * * *", "Europe/Berlin", "2026-07-01T00:00:00Z", &["2026-07-01T10:00:00Z"]);
     }
 
-    /// In Berlin 02:00 to 03:00 is left out on 2027-03-28.
+    /// In Berlin, the clock skips 02:00 to 03:00 on 2027-03-28.
     #[test]
     fn what_a_clock_leaves_out_is_due_when_it_goes_on() {
         let berlin = "Europe/Berlin";
@@ -275,7 +275,7 @@ mod tests {
         );
     }
 
-    /// In Berlin 02:00 to 03:00 comes twice on 2026-10-25.
+    /// In Berlin, 02:00 to 03:00 occurs twice on 2026-10-25.
     #[test]
     fn what_comes_twice_is_due_once_unless_it_is_due_every_so_often() {
         let berlin = "Europe/Berlin";

@@ -20,7 +20,7 @@ pub struct NatsAccess {
     /// Monitoring addresses of the servers: `http://host:8222`. The usual port of each server's host if
     /// none are given.
     pub monitors: Vec<String>,
-    /// The prefix of the subjects that answers arrive on; a user's permissions may name it.
+    /// The prefix of the subjects on which answers arrive. A user's permissions may name it.
     pub inbox: Option<String>,
     pub durability: NatsDurability,
 }

@@ -1,7 +1,7 @@
 //! `{{name}}` in the actions that a configuration declares.
 //!
-//! Names are checked when the configuration is read; values are put in once, so a value that looks
-//! like a placeholder stays text.
+//! Names are checked when the configuration is read. Values are inserted once, so a value that
+//! looks like a placeholder stays text.
 
 use serde_json::Value;
 

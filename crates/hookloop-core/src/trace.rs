@@ -1,7 +1,7 @@
-//! A session as a trace: the ids of its spans, and where it belongs in somebody else's.
+//! A session as a trace: the ids of its spans, and its parent span in another trace.
 //!
-//! Ids are hashes of the session's id and of places in its timeline, which is made of the log alone. So every
-//! export of a session has the same span ids.
+//! Ids are hashes of the session's id and of places in its timeline, which depends only on the log.
+//! So every export of a session has the same span ids.
 
 use std::fmt;
 use std::str::FromStr;
@@ -54,7 +54,7 @@ impl FromStr for TraceParent {
         let (version, trace, span, flags) = (part()?, part()?, part()?, part()?);
         let [version] = bytes::<1>(version)?;
         let (trace, span, [flags]) = (bytes(trace)?, bytes(span)?, bytes::<1>(flags)?);
-        // A later version may have more parts; the last one there can be is none.
+        // A later version may have more parts. The version 0xff is invalid.
         let is_sound = match version {
             0 => parts.next().is_none(),
             0xff => false,

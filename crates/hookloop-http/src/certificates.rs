@@ -22,7 +22,7 @@ pub struct CertificateSources {
 #[derive(Clone, Debug)]
 pub struct TrustedRoots {
     pub(crate) roots: RootCerts,
-    /// None where those that are part of this program are used.
+    /// The number of certificates, or `None` if the built-in ones are used.
     pub count: Option<usize>,
     /// The place that they are from, in words.
     pub origin: String,

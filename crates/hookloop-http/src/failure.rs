@@ -77,7 +77,8 @@ pub(crate) fn explain(
     }
 }
 
-/// Whether a name has no address; the resolver of the system reports that as an error of I/O without a kind.
+/// Whether a name has no address. The system's resolver reports that as an I/O error without a
+/// kind.
 fn is_about_name(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::HostNotFound => true,
@@ -96,7 +97,7 @@ fn is_unreached(kind: ErrorKind) -> bool {
     )
 }
 
-/// Whether TLS failed because of the other side's certificate; rustls's error may be inside one of I/O.
+/// Whether TLS failed because of the other side's certificate. An I/O error may contain the cause.
 fn is_about_certificate(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::Rustls(_) => error.to_string().contains("certificate"),

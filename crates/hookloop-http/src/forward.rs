@@ -1,6 +1,6 @@
-//! Plain HTTP through a proxy: the proxy is connected to instead of the host, and told the whole address.
+//! Plain HTTP through a proxy: connects to the proxy instead of the host, and sends the whole URL.
 //!
-//! `ureq` tunnels everything with CONNECT, which proxies commonly allow to port 443 alone.
+//! `ureq` tunnels everything with CONNECT, which proxies commonly allow only to port 443.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ impl ForwardProxy {
             format!("Proxy-Authorization: Basic {}\r\n", BASE64.encode(login.as_bytes()))
         });
         let host = target.authority().map_or("", |authority| authority.as_str());
-        // A user's name belongs to the host, and is not part of the address that the proxy is told.
+        // A user name is part of the authority, but not of the URL that the proxy gets.
         let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
         ForwardProxy { proxy: proxy.uri().clone(), origin: format!("http://{host}"), authorization }
     }

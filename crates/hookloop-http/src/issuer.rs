@@ -1,6 +1,6 @@
-//! The authority that a server's certificate is from, for a person who has to find that authority's certificate.
+//! The issuer of a server's certificate, for a user that has to find the issuer's own certificate.
 //!
-//! The connection is made as for a request, and ends with the certificate: nothing is sent over it.
+//! The connection is opened as for a request and ends after the certificate. No data is sent.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -66,7 +66,7 @@ impl<In: Transport> Connector<In> for CertificateReader {
         chained: Option<In>,
     ) -> Result<Option<In>, Error> {
         let Some(transport) = chained else { return Ok(None) };
-        // A proxy is reached by the same connectors; without TLS it needs no certificate.
+        // The same connectors reach a proxy. Without TLS it needs no certificate.
         if !details.needs_tls() {
             return Ok(Some(transport));
         }

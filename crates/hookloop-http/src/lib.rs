@@ -131,7 +131,8 @@ impl HttpClient {
         }
         let Some(server) = server else { return Ok(config.build().into()) };
         if uri.scheme_str() == Some("http") && server.protocol() == ProxyProtocol::Http {
-            // Proxies commonly allow tunnels to port 443 alone: plain HTTP is sent to the proxy itself.
+            // Proxies commonly allow tunnels only to port 443, so plain HTTP goes to the proxy
+            // itself.
             let config = config.max_idle_connections(0).build();
             return Ok(ForwardProxy::new(server, &uri).agent(config));
         }
@@ -144,7 +145,7 @@ impl HttpClient {
         failure::explain(url, route.as_ref().and_then(ProxyRoute::server), error)
     }
 
-    /// The authority that certifies the server of `url`, whether it is accepted or not; none if that is not found out.
+    /// Returns the issuer of the server's certificate, accepted or not, or `None` if it is unknown.
     pub fn issuer(&self, url: &str, total: Duration) -> Option<String> {
         let route = self.route(url).ok()?;
         issuer::ask(url, route.server(), total)

@@ -17,7 +17,7 @@ pub struct ProxyServer {
 }
 
 impl ProxyServer {
-    /// Reads an address such as `http://proxy.example:3128`; without a scheme it is one of HTTP.
+    /// Parses a URL such as `http://proxy.example:3128`. The default scheme is HTTP.
     pub fn parse(text: &str, named_by: &str) -> Result<ProxyServer, NetworkError> {
         let bad = || NetworkError::BadProxy { name: named_by.to_owned() };
         let proxy = Proxy::new(text.trim()).map_err(|_| bad())?;
@@ -123,7 +123,7 @@ fn default_port(uri: &Uri) -> Option<u16> {
     }
 }
 
-/// An entry without its port; none if that is another than `port`.
+/// Returns an entry without its port, or `None` if it is for another port.
 fn without_port(entry: &str, port: Option<u16>) -> Option<String> {
     let (host, wanted) = match entry.rsplit_once(':') {
         // Several colons are an address of IPv6, whose port is behind brackets.

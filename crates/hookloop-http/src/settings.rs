@@ -9,7 +9,7 @@ use crate::NetworkError;
 use crate::certificates::CertificateSources;
 use crate::proxy::{ProxyExceptions, ProxyRoute, ProxyServer, is_loopback};
 
-/// The variables that name a proxy; each is also read in lower case, which comes first.
+/// The variables that name a proxy. The lower-case name of each takes precedence.
 pub const PROXY_VARIABLES: [&str; 3] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"];
 const NO_PROXY: &str = "NO_PROXY";
 const CERTIFICATE_FILE: &str = "SSL_CERT_FILE";

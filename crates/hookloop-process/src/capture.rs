@@ -152,7 +152,7 @@ impl BothStreams {
 /// The file of a stream while it is written.
 enum OutputFile {
     NotWanted,
-    /// Not created before the first output.
+    /// The file is not created before the first output.
     Due(PathBuf),
     Open(PathBuf, File),
     Full(PathBuf),

@@ -135,7 +135,7 @@ impl CgroupOwner {
         numbers.next().is_none().then_some(CgroupOwner { namespace, pid, started })
     }
 
-    /// Returns whether the program has ended. In doubt it has not.
+    /// Returns whether the program has certainly ended.
     fn is_dead(&self) -> bool {
         let is_another = |stat: ProcessStat| {
             stat.dead || stat.started.is_some_and(|started| started != self.started)
@@ -145,7 +145,9 @@ impl CgroupOwner {
     }
 }
 
-/// Cgroups of dead programs. Those of another pid namespace are left alone: their owners cannot be checked.
+/// Returns the cgroups of dead programs.
+///
+/// Cgroups of another pid namespace are left out, because their owners cannot be checked.
 fn abandoned(home: &Path, namespace: u64) -> Vec<PathBuf> {
     let is_abandoned = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -170,7 +172,7 @@ fn kill(cgroup: &Path) {
     let _ = open(cgroup, KILL).and_then(|file| Ok(rustix::io::write(file, b"1")?));
 }
 
-/// Removes a cgroup and those below it. Returns whether it is gone: one with processes stays.
+/// Removes a cgroup and those below it. Returns whether it was removed: one with processes stays.
 fn remove(cgroup: &Path) -> bool {
     if is_removed(cgroup) {
         return true;

@@ -38,7 +38,9 @@ impl JobProcesses {
         found
     }
 
-    /// Stops all processes, parents before children, and returns them. One that forks without pause is caught, too.
+    /// Stops all processes, parents before children, and returns them.
+    ///
+    /// This also catches a process that forks without pause.
     pub(crate) fn stop_all(&self) -> Vec<Pid> {
         self.walk(usize::MAX, stop)
     }

@@ -33,7 +33,7 @@ const SEND_LIMIT: Duration = Duration::from_secs(5);
 const LATE_MAX: Duration = Duration::from_secs(5);
 /// Time for a keeper to end by itself before it is killed.
 const END_LIMIT: Duration = Duration::from_secs(3);
-/// Number of keepers that are tried for one job: the present one, and a new one if that is gone.
+/// Number of keepers that are tried for one job: the present one, and a new one if that has ended.
 const KEEPERS_TRIED: usize = 2;
 
 /// Runs one job after another. No process that a job starts outlives the job.
@@ -79,7 +79,7 @@ enum BegunJob<'a> {
         /// The number of the keeper that has it.
         keeper: u64,
     },
-    /// The keeper is gone and had not accepted the job.
+    /// The keeper has ended without accepting the job.
     NotAccepted {
         order: JobOrder,
         job: Job<'a>,
@@ -178,7 +178,7 @@ impl Keeper {
         }
     }
 
-    /// Sends a job again if its keeper is gone.
+    /// Sends a job again if its keeper has ended.
     fn renew<'a>(&mut self, begun: BegunJob<'a>) -> BegunJob<'a> {
         match begun {
             BegunJob::Sent { order, running, keeper }

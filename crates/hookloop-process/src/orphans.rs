@@ -18,7 +18,7 @@ use crate::{descendants, os};
 /// The keepers of this program.
 static KEEPERS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// Keeps a keeper from being taken for an orphan until it is dropped.
+/// Prevents a keeper from being treated as an orphan until this is dropped.
 #[derive(Debug)]
 pub(crate) struct KeeperRegistration(Pid);
 
@@ -38,10 +38,10 @@ pub(crate) fn register<T>(
     Ok((started, KeeperRegistration(pid)))
 }
 
-/// Calls `act` while this program starts no keeper.
+/// Calls `act` while this program starts no keeper. Write scripts that a job will run within this.
 ///
-/// A process that is being started has a copy of every open file for a moment, and the kernel refuses to run a script
-/// that is open for writing. Write scripts that a job will run within this.
+/// A starting process has a copy of every open file for a moment, and the kernel refuses to run a
+/// script that is open for writing.
 pub fn while_no_process_starts<T>(act: impl FnOnce() -> T) -> T {
     let _keepers = keepers();
     act()

@@ -37,7 +37,7 @@ pub trait JobObserver: Send + Sync {
 pub struct JobOutputs {
     pub stdout: StreamOutput,
     pub stderr: StreamOutput,
-    /// Both streams in the order in which they were read. It has no file.
+    /// Both streams in reading order. This output has no file.
     pub both: StreamOutput,
     /// Time since the last output when the job ended.
     pub quiet_for: Duration,
@@ -58,7 +58,7 @@ pub struct StreamOutput {
 /// The file of a stream.
 #[derive(Debug, Default)]
 pub enum StoredOutput {
-    /// There is no file: the job asked for none, or the stream was empty.
+    /// There is no file, because the job requested none or the stream was empty.
     #[default]
     Nothing,
     Whole(PathBuf),

@@ -8,7 +8,7 @@ use crate::error::ProcessError;
 use crate::job::{Job, JobResult, JobSource};
 use crate::keeper::{Keeper, KeeperSettings};
 
-/// A sensible number of short jobs at the same time. So many idle keepers stay for later jobs.
+/// A sensible number of concurrent short jobs. This many idle keepers stay for later jobs.
 pub const PARALLEL_MAX: usize = 8;
 /// The largest number of jobs at the same time. Later ones wait.
 ///

@@ -84,7 +84,7 @@ impl SeededRandom {
         &items[self.below(items.len())]
     }
 
-    /// Removes one of `items`; none if there are none.
+    /// Removes and returns one of `items`, or returns `None` if there are none.
     pub fn take<T>(&mut self, items: &mut Vec<T>) -> Option<T> {
         if items.is_empty() { None } else { Some(items.swap_remove(self.below(items.len()))) }
     }

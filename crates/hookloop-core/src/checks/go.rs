@@ -96,7 +96,7 @@ impl<'a> GoPackage<'a> {
             self.current = None;
         } else if let Some(current) = self.current {
             let printed = self.printed.entry(current).or_default();
-            // One line more than is shown, which proves that lines are missing.
+            // Keeps one line more than is shown, which proves that lines are missing.
             if printed.len() <= CAUSE_LINES_MAX {
                 printed.push(line);
             }

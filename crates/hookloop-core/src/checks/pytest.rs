@@ -13,7 +13,7 @@ struct PytestSection<'a> {
 
 pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     let sections = sections(lines);
-    // A title can stand in several files; the summary has them in the same order.
+    // A title can occur in several files. The summary lists them in the same order.
     let mut titled: HashMap<(EntryKind, String), VecDeque<&PytestSection<'_>>> = HashMap::new();
     for section in &sections {
         titled.entry(section.key()).or_default().push_back(section);
@@ -139,7 +139,7 @@ fn sections<'a>(lines: &'a [&'a str]) -> Vec<PytestSection<'a>> {
     sections
 }
 
-/// The title in a line such as `____ test_sums ____`; `_ _ _` stands between the parts of a section.
+/// Returns the title in a line such as `____ test_sums ____`. `_ _ _` separates parts of a section.
 fn section_title(line: &str) -> Option<&str> {
     if !line.starts_with('_') || !line.ends_with('_') {
         return None;
@@ -186,7 +186,7 @@ impl PytestSection<'_> {
         }
     }
 
-    /// Returns the lines that pytest marks and the place of the error; else the last lines.
+    /// Returns the lines that pytest marks and the place of the error, else the last lines.
     fn cause(&self) -> String {
         let is_captured = |line: &&&str| line.starts_with("---") && line.contains(" Captured ");
         let lines: Vec<&str> =

@@ -21,7 +21,7 @@ impl From<RefusedPlace> for CommandLineError {
     }
 }
 
-/// Checks the places of one command; `targets` are the files it is redirected to.
+/// Checks the places of one command. `targets` are the files to which it is redirected.
 pub(super) fn check(words: &[CommandWord], targets: &[CommandWord]) -> Result<(), RefusedPlace> {
     let Some(command) = words.first() else { return Ok(()) };
     let Some(place) = words.iter().chain(targets).flat_map(CommandWord::places).next() else {
@@ -144,7 +144,7 @@ fn only(flags: &str, allowed: &str) -> bool {
 /// The options of a wrapper are not all known.
 struct UnreadOptions;
 
-/// Returns the position of the command that a wrapper runs; past the last word if there is none.
+/// Returns the position of the command that a wrapper runs, or past the last word if there is none.
 fn wrapped(words: &[CommandWord], wrapper: &Wrapper) -> Result<usize, UnreadOptions> {
     let mut at = 1;
     while let Some(word) = words.get(at) {

@@ -1,7 +1,7 @@
-//! A reader of shell text. It finds the quotes around each place, and the command that the place belongs to.
+//! Reads shell text. It finds the quotes around each place, and the command of the place.
 //!
-//! The reader covers the grammar that POSIX and bash share. It stops where they differ, or where the whole
-//! grammar is needed (`case`, functions, `[[`). No place beyond that is accepted.
+//! The reader covers the grammar that POSIX and bash share. It stops where they differ, or where
+//! the whole grammar is needed (`case`, functions, `[[`). No place beyond that is accepted.
 
 mod expansion;
 mod redirection;
@@ -21,7 +21,7 @@ pub(super) enum PlaceQuotes {
 
 #[derive(Debug, Default)]
 pub(super) struct ShellFindings {
-    /// One for each place.
+    /// The quotes of each place.
     pub(super) quotes: Vec<PlaceQuotes>,
     pub(super) unguarded: Vec<&'static str>,
 }
@@ -403,7 +403,7 @@ impl<'a> ShellReader<'a> {
         if words.first().is_some_and(|word| !word.quoted && word.literal() == Some("for")) {
             return check_for(&words);
         }
-        // From then on a plain assignment may evaluate its value.
+        // After such a command, a plain assignment may evaluate its value.
         if program::declares_types(&words) {
             return Err(ReadStop::Unclear("`declare` with options"));
         }

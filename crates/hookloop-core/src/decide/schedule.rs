@@ -60,7 +60,7 @@ fn resume(standing: &ScheduleStanding, facts: &KnownFacts) -> Result<Vec<Decided
     Ok(vec![on(&standing.name, EventBody::ScheduleResumed(ScheduleResumed { next }))])
 }
 
-/// One occurrence makes one task: a second caller finds that the schedule is due later.
+/// Decides the task of an occurrence. A second caller finds that the schedule is due later.
 fn fire(
     standing: &ScheduleStanding,
     slot: Timestamp,

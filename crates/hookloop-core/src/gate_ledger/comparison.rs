@@ -1,4 +1,4 @@
-//! Compares agreed gates with those of now.
+//! Compares trusted gates with the present ones.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::hook::AGENT_LIST;
 use crate::options::Length;
 use crate::point::{Point, PointKind};
 
-/// Returns every difference between the gates that were agreed to and those of now.
+/// Returns every difference between the trusted gates and the present ones.
 pub fn compare(agreed: &GateLedger, now: &GateLedger) -> Vec<GateChange> {
     let mut found = FoundChanges::default();
     for scope in scopes(agreed, now) {
@@ -103,7 +103,7 @@ impl GateComparison<'_> {
         }
     }
 
-    /// Returns the change for an agreed gate that is missing at a point.
+    /// Returns the change for a trusted gate that is missing at a point.
     fn loss(&self, known: &GateRecord, point: &str) -> GateChangeKind {
         let is_elsewhere =
             known.points.iter().filter(|other| *other != point).any(|other| {
@@ -263,7 +263,7 @@ fn changes_without_order(known: &GateRecord, gate: &GateRecord) -> Vec<GateChang
 }
 
 fn compare_settings(agreed: &GateLedger, now: &GateLedger, found: &mut FoundChanges) {
-    // Without gates, stop conditions and limits bound nothing that a person agreed to.
+    // Without gates, a person has trusted neither stop conditions nor limits.
     if agreed.gates.is_empty() {
         return;
     }
@@ -294,7 +294,7 @@ fn compare_settings(agreed: &GateLedger, now: &GateLedger, found: &mut FoundChan
     }
 }
 
-/// Everything that has gates of its own in either ledger; all tasks first.
+/// Returns all scopes with gates of their own in either ledger, all tasks first.
 fn scopes(agreed: &GateLedger, now: &GateLedger) -> Vec<GateScope> {
     let owners: BTreeSet<&String> =
         agreed.lists.iter().chain(&now.lists).map(|list| &list.owner).collect();

@@ -132,7 +132,8 @@ impl TurnEnded {
         self.is_unpriced || self.usage.cost_micros == 0 && self.usage.tokens() > 0
     }
 
-    /// The failure of a turn in one line: its error, and the last line of stderr where that says more.
+    /// Returns the failure of a turn in one line: its error, and the last line of stderr if that
+    /// adds more.
     pub fn failure_line(&self) -> Option<String> {
         let error = match &self.result {
             TurnResult::Failed { error } | TurnResult::RateLimited { error, .. } => error,

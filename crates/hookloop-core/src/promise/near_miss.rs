@@ -1,4 +1,4 @@
-//! Tags in a message that look like a promise and are none, so that agent and user can be told.
+//! Tags in a message that look like a promise and are none, for reports to agent and user.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::Promise;
 
 /// Near misses of one message that are kept.
 pub const NEAR_MISSES_MAX: usize = 4;
-/// The longest word between tags that is looked at.
+/// Longest word between tags that is checked.
 const WORD_MAX: usize = 32;
 /// The longest name of a tag that may be a misspelt one.
 const NAME_MAX: usize = 10;
@@ -71,9 +71,9 @@ impl fmt::Display for Tag<'_> {
 /// How the text of a line is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineContext {
-    /// It is a promise.
+    /// The line is a promise.
     Promise,
-    /// It is code, a quote or a comment.
+    /// The line is code, a quote or a comment.
     Quoted,
     Text,
 }
@@ -87,7 +87,7 @@ pub(super) struct LineTags {
 }
 
 impl LineTags {
-    /// Takes in a line. Of a line that is too long to be kept, `line` is its beginning and `end` its end.
+    /// Reads a line. If the line is too long to be kept, `line` is its beginning and `end` its end.
     pub(super) fn take_line(&mut self, line: &[u8], end: Option<&[u8]>, context: LineContext) {
         if line.is_empty() && end.is_none_or(<[u8]>::is_empty) {
             return;

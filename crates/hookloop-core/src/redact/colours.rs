@@ -1,9 +1,13 @@
-//! Colour codes in output. The search for tokens looks past them, so that a token in which a program has coloured a part
-//! is found.
+//! Colour codes in output. The search for tokens ignores them, so that it finds partly coloured
+//! tokens.
 //!
-//! Colours (`ESC [ … m`), the erasing of a line (`ESC [ … K`, which `grep` adds to its colours) and the choice of ASCII
-//! (`ESC ( B`, which `tput sgr0` prints) are looked past, also as strings of JSON and shells spell them. Sequences that
-//! move the cursor or set a title are not: a token may be a part of them.
+//! It ignores these codes, also in the spellings of JSON and shell strings:
+//!
+//! - colours (`ESC [ … m`)
+//! - erasing a line (`ESC [ … K`, which `grep` adds to its colours)
+//! - selecting ASCII (`ESC ( B`, which `tput sgr0` prints)
+//!
+//! It does not ignore sequences that move the cursor or set a title: a token may be a part of them.
 
 use std::borrow::Cow;
 
@@ -135,7 +139,7 @@ fn code_at(bytes: &[u8]) -> ColourCode {
     code_behind(escape.len(), code)
 }
 
-/// A code of which so many bytes more come before.
+/// Adds `before` bytes to the length of a code.
 fn code_behind(before: usize, code: ColourCode) -> ColourCode {
     match code {
         ColourCode::Whole(length) => ColourCode::Whole(before + length),

@@ -399,7 +399,7 @@ fn a_thousand_secrets_in_all_forms() {
     assert!(forms_in_all >= 5_000, "{forms_in_all}");
 }
 
-/// How many cuts are tried of each form, unless `HOOKLOOP_CUTS` says otherwise: 1000 is all.
+/// Number of cuts that are tried for each form. `HOOKLOOP_CUTS` overrides it, and 1000 means all.
 const SAMPLED_CUTS: usize = 3;
 
 /// Secrets that overlap themselves and each other, and text made of their pieces.

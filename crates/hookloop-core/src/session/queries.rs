@@ -22,8 +22,10 @@ impl Session {
             && has_changed
     }
 
-    /// Whether the session is complete and proven: gates passed on the current files, and nobody accepted work
-    /// without them. With tasks, this holds for each task.
+    /// Whether the session is complete and proven: gates passed on the current files.
+    ///
+    /// It is not proven if a person accepted work without passing gates. With tasks, this holds for
+    /// each task.
     pub fn is_proven(&self) -> bool {
         let is_green = self.is_proof && !self.is_stale;
         if self.outcome != (Some(SessionOutcome::Complete { unproven: false })) {
@@ -50,7 +52,7 @@ impl Session {
         is_at_limit && self.deliveries > 0 && self.is_unjudged
     }
 
-    /// Whether gates have proven the work on the task at hand.
+    /// Whether gates have proven the work on the current task.
     pub fn has_proven_task(&self) -> bool {
         !self.is_accepted && (self.is_proof && !self.is_stale || self.is_submission_proof)
     }
@@ -166,7 +168,7 @@ impl Session {
         self.files.as_ref() != Some(&seen.files) || moves_start
     }
 
-    /// Returns the outputs about a task that wait until somebody continues it.
+    /// Returns the outputs about a task that wait until a session continues the task.
     pub fn withheld_for(&self, task: &TaskId) -> impl Iterator<Item = &PipedOutput> {
         let own = self.withheld.iter().filter(move |output| output.task.as_ref() == Some(task));
         own.map(|output| &output.piped)

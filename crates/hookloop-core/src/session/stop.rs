@@ -76,8 +76,10 @@ pub enum ClaimJudge {
     Nobody,
 }
 
-/// Decides by the promises of a turn; none if there is no promise. Of several, the first in the order of
-/// [`Promise::BY_WEIGHT`] counts. COMPLETE beside another promise is no claim if nobody judges it.
+/// Decides by the promises of a turn. Returns `None` without a promise.
+///
+/// Of several promises, the first in the order of [`Promise::BY_WEIGHT`] counts. COMPLETE beside
+/// another promise is no claim if no gate judges it.
 pub fn by_promise(promises: &[Promise], judge: ClaimJudge) -> Option<StopVote> {
     let heaviest = Promise::BY_WEIGHT.into_iter().find(|promise| promises.contains(promise))?;
     Some(match (heaviest, contradiction(promises), judge) {

@@ -166,7 +166,7 @@ impl Exporter {
         self.0.lock().figures.clone()
     }
 
-    /// Sends the remaining spans, within [`FINISH_MAX`]. After a failure it does not retry.
+    /// Sends the remaining spans, within `FINISH_MAX`. After a failure it does not retry.
     pub fn finish(&self) -> Figures {
         let mut state = self.0.lock();
         let until = Instant::now() + FINISH_MAX;

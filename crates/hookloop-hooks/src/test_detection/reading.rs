@@ -98,7 +98,7 @@ impl Project {
 
     /// Returns the files below a directory with a matching name, relative to the project's root.
     ///
-    /// Links are not followed. Returns `None` if there are more than [`ENTRIES_MAX`] entries.
+    /// Links are not followed. Returns `None` if there are more than `ENTRIES_MAX` entries.
     pub fn all_below(
         &self,
         directory: &str,

@@ -4,7 +4,7 @@
 pub(super) enum ProgramKind {
     /// Takes arguments as they are, as far as is known.
     Plain,
-    /// Parses arguments as code or as names; with `input`, also what it reads.
+    /// Parses arguments as code or as names. With `input`, also parses its standard input.
     Parses {
         input: bool,
     },
@@ -47,7 +47,7 @@ pub(super) struct Wrapper {
 }
 
 pub(super) fn kind(name: &str) -> ProgramKind {
-    // `python3.12` is a `python`; `.` is no number.
+    // `python3.12` is a `python`. The program `.` stays unchanged.
     let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let interpreter = |interpreter: &&Interpreter| interpreter.names.contains(&family);
     if lists(PARSES_ALL, name) || lists(PARSES_ALL, family) {
@@ -90,7 +90,7 @@ pub(super) fn option_takes_code(option: &str) -> bool {
     lists(OPTIONS, option)
 }
 
-/// Whether a variable tells the shell or another program what to run, or is evaluated when set.
+/// Whether a variable selects a program to run, or is evaluated when it is set.
 pub(super) fn decides_what_runs(name: &str) -> bool {
     const NAMES: &str = "\
         PATH IFS ENV BASH_ENV PS0 PS1 PS2 PS3 PS4 PROMPT_COMMAND SHELL SHELLOPTS BASHOPTS \

@@ -202,8 +202,9 @@ fn parts_of_entry(entry: &EntryExpr) -> Vec<&IdedExpr> {
     }
 }
 
-/// `text.matches(pattern)`. A short pattern can be expensive to compile; with the usual limit, a tenth of a second
-/// each.
+/// Evaluates `text.matches(pattern)`.
+///
+/// A short pattern can be expensive to compile: with the default limit, up to a tenth of a second.
 fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<bool, ExecutionError> {
     let ready = regex::RegexBuilder::new(&pattern)
         .size_limit(PATTERN_MAX_BYTES)
@@ -227,7 +228,7 @@ fn in_a_line(text: &str) -> String {
 /// The names that have a value at the points of a delivery.
 const DELIVERY_NAMES: [&str; 5] = ["branch", "base_branch", "pr_url", "agent", "commits"];
 
-/// The names that have a value at a point.
+/// Returns the names that have a value at a point.
 fn names(point: &Point) -> Vec<&'static str> {
     let mut names = vec!["point", "project"];
     match point {

@@ -117,7 +117,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     })
 }
 
-/// The built-in hooks, those that the policy requires, and the user's.
+/// Returns the built-in hooks, those that the policy requires, and the user's.
 fn hooks_of_user(user: &User) -> Result<HookRegistry, Complaint> {
     let mut hooks = HookRegistry::builtin();
     let required = user.policy.gates().map(|gate| &gate.value);

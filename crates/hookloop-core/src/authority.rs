@@ -167,7 +167,7 @@ impl ControlledAction {
         AuthorityRow { words, others }
     }
 
-    /// The action in words that follow "only a person can".
+    /// Returns the action in words that follow "only a person can".
     pub fn words(self) -> &'static str {
         self.row().words
     }
@@ -177,8 +177,9 @@ impl ControlledAction {
         actor == ActorKind::Person || self.row().others.contains(&actor)
     }
 
-    /// The controlled action of a command, if it is one. Every actor may add to the graph, claim, report and
-    /// ask.
+    /// Returns the controlled action of a command, if it is one.
+    ///
+    /// Every actor may add to the graph, claim, report and ask.
     pub fn of_command(command: &Command) -> Option<ControlledAction> {
         let overriding = |fence: &Fence| {
             matches!(fence, Fence::Override).then_some(ControlledAction::OverrideClaim)

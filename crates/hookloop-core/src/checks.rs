@@ -77,7 +77,7 @@ pub fn read(output: &str) -> Option<Report> {
     })
 }
 
-/// The last lines that fit [`READ_MAX`].
+/// Returns the last lines that fit [`READ_MAX`].
 fn end_of(output: &str) -> &str {
     if output.len() <= READ_MAX {
         return output;
@@ -86,7 +86,7 @@ fn end_of(output: &str) -> &str {
     end.split_once('\n').map_or(end, |(_, whole_lines)| whole_lines)
 }
 
-/// A text without colours and other escape sequences.
+/// Returns a text without colours and other escape sequences.
 pub fn plain(text: &str) -> Cow<'_, str> {
     let mut parts = text.split('\x1b');
     let first = parts.next().unwrap_or_default();

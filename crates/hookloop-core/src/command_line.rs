@@ -60,7 +60,7 @@ pub struct Invocation {
 }
 
 impl CommandLine {
-    /// A text that runs as `sh -c <text>`.
+    /// Compiles a text that runs as `sh -c <text>`.
     pub fn shell(text: &str, known: &[&'static str]) -> Result<CommandLine, CommandLineError> {
         let places = places(text, known, None)?;
         let found = shell::read(text, &places)?;
@@ -73,7 +73,7 @@ impl CommandLine {
         Ok(CommandLine { form: Form::Shell(text), variables, unguarded: once(found.unguarded) })
     }
 
-    /// A program and its arguments, without a shell.
+    /// Compiles a program and its arguments, without a shell.
     pub fn exec(args: &[String], known: &[&'static str]) -> Result<CommandLine, CommandLineError> {
         if args.first().is_none_or(String::is_empty) {
             return Err(CommandLineError::Empty);
@@ -90,7 +90,7 @@ impl CommandLine {
         Ok(CommandLine { form: Form::Exec(args), variables, unguarded })
     }
 
-    /// The variables in use, each once.
+    /// Returns the variables in use, each once.
     pub fn variables(&self) -> &[&'static str] {
         &self.variables
     }
@@ -120,7 +120,7 @@ impl CommandLine {
     }
 }
 
-/// The name of the environment variable that carries a value.
+/// Returns the name of the environment variable that carries a value.
 pub fn env_name(variable: &str) -> String {
     let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     ENV_PREFIX.chars().chain(variable.chars().map(fits)).collect()

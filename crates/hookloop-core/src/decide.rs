@@ -214,8 +214,9 @@ fn begun(task: &Task, started: TaskStarted, slot: &WipPermit) -> Result<Vec<Deci
     Ok(events)
 }
 
-/// A ready task can be completed without being started: a person did the work elsewhere, perhaps before its
-/// time.
+/// Decides a completion. A ready task can be completed without being started.
+///
+/// A person may have done the work elsewhere, perhaps before the task's start time.
 fn complete(task: &Task, fence: Fence) -> Result<(), Refusal> {
     check_fence(task, fence, "complete")?;
     match task.state {

@@ -208,7 +208,7 @@ impl Delivery {
         std::mem::take(&mut self.returns) > 0 || was != (false, None, None) || used != (0, None)
     }
 
-    /// The requirement that the forge waits for before it merges this commit.
+    /// Returns the requirement that the forge waits for before it merges this commit.
     pub fn awaited(&self, head: &str) -> Option<&AwaitedMerge> {
         self.awaited.as_ref().filter(|awaited| awaited.head == head)
     }
@@ -218,12 +218,12 @@ impl Delivery {
         self.approved.as_deref() == Some(head)
     }
 
-    /// The submission that a person could approve.
+    /// Returns the submission that a person could approve.
     pub fn standing(&self) -> Option<&Submission> {
         self.submission.as_ref().filter(|_| self.stands)
     }
 
-    /// The review of a commit by a gate.
+    /// Returns the review of a commit by a gate.
     pub fn review(&self, gate: &str, head: &str) -> Option<&TaskReviewed> {
         self.reviews.iter().find(|review| review.gate == gate && review.head == head)
     }

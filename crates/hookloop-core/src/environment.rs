@@ -65,7 +65,7 @@ impl EnvironmentGap {
         EnvironmentGap { cause: cause.into(), setup: setup.map(str::to_owned) }
     }
 
-    /// The gap of a program that is not there.
+    /// Returns the gap of a program that is not installed.
     pub fn of_program(program: &str, facts: &EnvironmentFacts) -> EnvironmentGap {
         let cause = format!("`{program}` is not installed");
         EnvironmentGap { cause, setup: signatures::setup_of(program, facts) }
@@ -114,7 +114,7 @@ pub fn find_gap(result: CommandResult<'_>, facts: &EnvironmentFacts) -> Option<E
     found.or_else(|| cannot_run(result, facts))
 }
 
-/// The last lines of an output without colours: standard output, then standard error.
+/// Returns the last lines of an output without colours: standard output, then standard error.
 fn plain_lines(result: CommandResult<'_>) -> Vec<String> {
     let lines = |text: &str| -> Vec<String> {
         let text = checks::plain(text);
@@ -151,7 +151,7 @@ const BEFORE_NAMES: [(&str, WhyRefused); 3] = [
     ("permission denied: ", WhyRefused::NotExecutable),
 ];
 
-/// The program that a shell's message is about: `sh: 1: pytest: not found`.
+/// Returns the program that a shell's message is about: `sh: 1: pytest: not found`.
 fn refused_program(line: &str) -> Option<(&str, WhyRefused)> {
     let line = line.trim();
     let by_end = ENDINGS.iter().find_map(|(end, why)| Some((line.strip_suffix(end)?, *why)));
@@ -167,7 +167,7 @@ fn refused_program(line: &str) -> Option<(&str, WhyRefused)> {
     is_name.then_some((name, why))
 }
 
-/// `make: *** [Makefile:2: test] Error 127`
+/// Whether a line reports a failed recipe: `make: *** [Makefile:2: test] Error 127`.
 fn is_make_report(line: &str) -> bool {
     let is_code =
         |code: &i32| line.ends_with(&format!("] Error {code}")) && line.contains(": *** [");

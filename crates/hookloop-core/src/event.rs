@@ -70,7 +70,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// The task an event is about, or `system`.
+    /// Returns the task an event is about, or `system`.
     pub fn node_id(&self) -> &str {
         self.subject.task().map_or(SYSTEM_NODE, TaskId::as_str)
     }

@@ -26,7 +26,7 @@ impl LeftOut {
         }
     }
 
-    /// The bytes and lines that the note stands for, less the note itself.
+    /// Returns the bytes and lines that the note replaces, minus the note itself.
     fn behind_note(self) -> (i64, i64) {
         let note = self.to_string().len() + 1;
         let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
@@ -103,7 +103,7 @@ pub fn around(head: &str, left_out: LeftOut, tail: &str) -> String {
     format!("{head}{break_line}{left_out}\n{tail}")
 }
 
-/// The first lines of a text that fit, or as much of the first one.
+/// Returns the first lines of a text that fit, or as much of the first one.
 pub fn whole_lines_of_head(text: &str, max: usize) -> &str {
     let head = &text[..text.floor_char_boundary(max)];
     match head.rfind('\n') {
@@ -112,7 +112,7 @@ pub fn whole_lines_of_head(text: &str, max: usize) -> &str {
     }
 }
 
-/// The last lines of a text that fit, or as much of the last one.
+/// Returns the last lines of a text that fit, or as much of the last one.
 pub fn whole_lines_of_tail(text: &str, max: usize) -> &str {
     let start = text.ceil_char_boundary(text.len().saturating_sub(max));
     let tail = &text[start..];
@@ -129,7 +129,7 @@ fn ends_of_lines(text: &str) -> u64 {
     text.bytes().filter(|byte| *byte == b'\n').count() as u64
 }
 
-/// The first `max` of some names, and the number of the others: `a, b and 3 more`.
+/// Returns the first `max` of some names, and the number of the others: `a, b and 3 more`.
 pub fn first_names<S: AsRef<str>>(names: &[S], max: usize) -> String {
     let shown: Vec<&str> = names.iter().take(max).map(AsRef::as_ref).collect();
     match names.len() - shown.len() {
@@ -186,7 +186,7 @@ mod tests {
         (0..lines).map(|number| format!("line {number}\n")).collect()
     }
 
-    /// The note of an excerpt, as counts, with the text before and behind it.
+    /// Returns the note of an excerpt, as counts, with the text before and after it.
     fn parts(excerpt: &str) -> (&str, LeftOut, &str) {
         let (head, rest) = excerpt.split_once("[… ").unwrap();
         let (note, tail) = rest.split_once(" left out …]\n").unwrap();

@@ -64,7 +64,7 @@ fn normalised(line: &str) -> String {
     kept.join(" ")
 }
 
-/// A word without the brackets and marks around it.
+/// Returns a word without the brackets and marks around it.
 fn bare(word: &str) -> &str {
     word.trim_matches(|c: char| "()[]{}<>,;:.\"'`".contains(c))
 }

@@ -185,7 +185,7 @@ impl FeedbackRoom {
         }
     }
 
-    /// A list of names: as many as its part of the room allows.
+    /// Adds a list of names, as many as its part of the room allows.
     fn list(&mut self, title: &str, names: &[&str]) {
         if names.is_empty() {
             return;
@@ -207,7 +207,7 @@ impl FeedbackRoom {
         }
     }
 
-    /// The first causes, whole ones but for the very first.
+    /// Adds the first causes, whole ones except for the very first.
     fn causes<'a>(&mut self, checks: impl Iterator<Item = &'a &'a Check>) {
         let mut causes = String::new();
         for check in checks.filter(|check| !check.cause.is_empty()) {
@@ -226,7 +226,7 @@ impl FeedbackRoom {
         }
     }
 
-    /// The output, or its beginning and its end.
+    /// Adds the output, or its beginning and its end.
     fn output(&mut self, printed: GateOutput<'_>) {
         let output = checks::plain(printed.text);
         let output = output.trim();

@@ -67,7 +67,7 @@ impl SearchSide {
         None
     }
 
-    /// The nodes from `node` back to this side's start.
+    /// Returns the nodes from `node` back to this side's start.
     fn trail(&self, mut node: u64) -> Vec<u64> {
         let mut trail = vec![node];
         while let Some(&previous) = self.came_from.get(&node) {

@@ -104,7 +104,7 @@ pub enum CommandText {
 }
 
 impl CommandText {
-    /// The command with places for the `known` variables.
+    /// Returns the command with places for the `known` variables.
     pub fn compile(&self, known: &[&'static str]) -> Result<CommandLine, CommandLineError> {
         match self {
             CommandText::Shell(line) => CommandLine::shell(line, known),
@@ -154,7 +154,7 @@ impl DeclaredAction {
     }
 }
 
-/// `payload` with every text that holds a variable replaced by a word that fits anywhere.
+/// Returns `payload` with every text that has a variable replaced by a word that fits anywhere.
 fn sampled(payload: &Value) -> Value {
     match payload {
         Value::String(text) if text.contains("{{") => Value::String("sample".to_owned()),
@@ -185,7 +185,7 @@ pub struct HookRegistry {
 }
 
 impl HookRegistry {
-    /// The built-in reactions, as they come.
+    /// Returns the built-in reactions with their default settings.
     pub fn builtin() -> HookRegistry {
         let hooks = Builtin::REACTIONS.into_iter().map(Builtin::hook).collect();
         HookRegistry { hooks, typed: Vec::new() }
@@ -215,7 +215,7 @@ impl HookRegistry {
         }
     }
 
-    /// The project's hook of that name.
+    /// Returns the project's hook of that name.
     pub fn get(&self, name: &str) -> Option<&Hook> {
         self.get_for(None, name)
     }
@@ -271,7 +271,9 @@ impl HookRegistry {
         hooks
     }
 
-    /// The lists that replace the project's: the owner of each (a task type, or [`of_agent`]), and its point.
+    /// Returns the lists that replace the project's, each with its owner and its point.
+    ///
+    /// The owner is a task type or an agent ([`of_agent`]).
     pub fn own_lists(&self) -> &[(String, Point)] {
         &self.typed
     }
@@ -283,7 +285,7 @@ impl HookRegistry {
 }
 
 impl Builtin {
-    /// The hook as it is where nothing else is configured.
+    /// Returns the hook with its default settings.
     pub fn hook(self) -> Hook {
         let completed: &[&str] = &["task_completed"];
         let (priority, events, description) = match self {

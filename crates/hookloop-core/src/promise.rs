@@ -64,7 +64,7 @@ impl Promise {
     /// The precedence of promises if a message has several.
     pub const BY_WEIGHT: [Promise; 3] = [Promise::Complete, Promise::Escalate, Promise::Blocked];
 
-    /// The word between the tags.
+    /// Returns the word between the tags.
     pub fn word(self) -> &'static str {
         match self {
             Promise::Complete => "COMPLETE",
@@ -204,7 +204,7 @@ impl Scanner {
         self.line_end.push(byte);
     }
 
-    /// The last bytes of a line that was cut behind `line`.
+    /// Returns the last bytes of a line that was cut after `line`.
     fn end_of_cut_line(&self, line: &[u8]) -> Vec<u8> {
         let before = line.len().saturating_sub(LINE_END_MAX);
         let end = [&line[before..], &self.line_end].concat();

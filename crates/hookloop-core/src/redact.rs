@@ -210,7 +210,7 @@ impl Beginnings {
         self.starts[hash / 64] & (1 << (hash % 64)) != 0
     }
 
-    /// The next position, from `from` on, where a form may begin.
+    /// Returns the next position, from `from` on, where a form may begin.
     fn next(&self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut starts = bytes.get(from..)?.windows(Self::START);
         let may_start =
@@ -222,7 +222,8 @@ impl Beginnings {
         (u32::from_le_bytes(*start).wrapping_mul(0x9E37_79B1) >> (32 - Self::BITS)) as usize
     }
 
-    /// The first position, not before `from`, from which `bytes` are the beginning of a longer form.
+    /// Returns the first position, not before `from`, from which `bytes` are the beginning of a
+    /// longer form.
     fn first_at_end(&self, bytes: &[u8], from: usize) -> usize {
         let first = bytes.len().saturating_sub(self.longest.saturating_sub(1)).max(from);
         (first..bytes.len()).find(|at| self.begins(&bytes[*at..])).unwrap_or(bytes.len())

@@ -39,7 +39,7 @@ impl ReviewVerdict {
         self.decision == ReviewDecision::Approve
     }
 
-    /// The summary and the first findings, blockers before others, in one line.
+    /// Returns the summary and the first findings, blockers before others, in one line.
     pub fn in_a_line(&self) -> String {
         let mut findings: Vec<&ReviewFinding> = self.findings.iter().collect();
         findings.sort_by_key(|finding| finding.severity != Severity::Blocker);
@@ -123,7 +123,7 @@ fn none<T>(why: impl Into<String>) -> Result<T, NoVerdict> {
     Err(NoVerdict { why: why.into() })
 }
 
-/// The verdict that a message is, in the review of this id.
+/// Parses a message as the verdict of the review with this id.
 pub fn verdict(message: &str, review_id: &str) -> Result<ReviewVerdict, NoVerdict> {
     if review_id.is_empty() {
         return none("the review has no id");
@@ -173,7 +173,7 @@ fn finding(mut object: StrictObject) -> Result<ReviewFinding, NoVerdict> {
     Ok(ReviewFinding { file, line, message, severity })
 }
 
-/// A verdict that does not contradict itself.
+/// Checks that a verdict does not contradict itself.
 fn sound(verdict: ReviewVerdict) -> Result<ReviewVerdict, NoVerdict> {
     let is_blocked = verdict.findings.iter().any(|found| found.severity == Severity::Blocker);
     let has_place = verdict.findings.iter().any(|found| found.file.is_some());
@@ -186,7 +186,7 @@ fn sound(verdict: ReviewVerdict) -> Result<ReviewVerdict, NoVerdict> {
     }
 }
 
-/// The object in a message: all of it, or all that is in its one fence.
+/// Returns the object in a message: the whole text, or the content of its only fence.
 fn unfenced(message: &str) -> Result<&str, NoVerdict> {
     let message = message.trim_matches(WHITESPACE);
     let Some(rest) = message.strip_prefix("```") else { return Ok(message) };
@@ -202,7 +202,7 @@ fn unfenced(message: &str) -> Result<&str, NoVerdict> {
 /// As JSON has it. Characters that only look like nothing are something.
 const WHITESPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// A path that leads to something below the project, however it is read.
+/// Whether a path leads to a file below the project, under every interpretation.
 fn is_inside(path: &str) -> bool {
     let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
     let is_plain = !path.contains(|c: char| c.is_control() || c == '\\');
@@ -210,7 +210,7 @@ fn is_inside(path: &str) -> bool {
     is_plain && path.as_bytes().get(1) != Some(&b':') && path.split('/').all(is_part)
 }
 
-/// The JSON Schema of a verdict, as a reviewer is shown it.
+/// Returns the JSON Schema of a verdict, as the reviewer gets it.
 pub fn schema(review_id: &str) -> Value {
     let finding = json!({
         "type": "object",

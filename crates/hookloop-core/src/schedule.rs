@@ -202,7 +202,7 @@ pub enum ScheduleCommand {
 }
 
 impl ScheduleCommand {
-    /// The task that the command would make.
+    /// Returns the task that the command would create.
     pub fn task(&self) -> Option<&TaskId> {
         match self {
             ScheduleCommand::Fire { task, .. } | ScheduleCommand::Run { task } => Some(task),

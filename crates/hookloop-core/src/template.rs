@@ -146,7 +146,7 @@ impl TemplateValue {
         }
     }
 
-    /// The value as it was written.
+    /// Returns the value as it was written.
     pub fn source(&self) -> Value {
         match self {
             TemplateValue::Literal(value) => value.clone(),

@@ -27,7 +27,7 @@ impl Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    /// RFC 3339 in UTC, always with milliseconds, so that the text sorts as the instant does.
+    /// Writes RFC 3339 in UTC, always with milliseconds, so that the text sorts like the instant.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0) {
             Ok(instant) => write!(f, "{instant:.3}"),

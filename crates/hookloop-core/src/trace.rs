@@ -71,7 +71,7 @@ impl FromStr for TraceParent {
     }
 }
 
-/// The bytes that lower-case hexadecimal digits stand for.
+/// Returns the bytes that lower-case hexadecimal digits stand for.
 fn bytes<const N: usize>(text: &str) -> Result<[u8; N], BadTraceParent> {
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if text.len() != 2 * N || !text.bytes().all(is_hex) {
@@ -113,7 +113,7 @@ pub struct SpanNames {
 }
 
 impl SpanNames {
-    /// Those of a session that was started inside of `parent`, if it was.
+    /// Creates the span ids of a session, below `parent` if it was started in that span.
     pub fn new(session: SessionId, parent: Option<TraceParent>) -> SpanNames {
         SpanNames { session, parent }
     }
@@ -122,12 +122,12 @@ impl SpanNames {
         &self.session
     }
 
-    /// The trace that the session is in: its starter's, else its own.
+    /// Returns the trace of the session: that of its parent, else its own.
     pub fn trace(&self) -> TraceId {
         self.parent.map_or_else(|| TraceId(self.hash("trace", [0, 0])), |parent| parent.trace)
     }
 
-    /// The span that the session is below, if it is not the first of its trace.
+    /// Returns the parent span of the session, if it is not the first of its trace.
     pub fn above(&self) -> Option<SpanId> {
         self.parent.map(|parent| parent.span)
     }
@@ -137,17 +137,17 @@ impl SpanNames {
         self.parent.is_none_or(|parent| parent.is_sampled)
     }
 
-    /// The session itself.
+    /// Returns the span of the session itself.
     pub fn root(&self) -> SpanId {
         SpanId(self.hash("session", [0, 0]))
     }
 
-    /// A part, by its place in the timeline.
+    /// Returns the span of a part, by its place in the timeline.
     pub fn part(&self, part: usize) -> SpanId {
         SpanId(self.hash("part", [part, 0]))
     }
 
-    /// A step, by its place in its part.
+    /// Returns the span of a step, by its place in its part.
     pub fn step(&self, part: usize, step: usize) -> SpanId {
         SpanId(self.hash("step", [part, step]))
     }

@@ -225,7 +225,7 @@ impl ExecContext {
         try_lock_file(&path).map_err(|source| LockError { path, source })
     }
 
-    /// The user's environment.
+    /// Returns the user's environment.
     pub fn environment(&self) -> &[(OsString, OsString)] {
         &self.environment
     }

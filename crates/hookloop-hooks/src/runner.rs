@@ -47,7 +47,7 @@ pub struct Runner {
 impl Deref for Runner {
     type Target = ExecContext;
 
-    /// A hook runner is an execution context that also knows which hooks are trusted.
+    /// Returns the execution context, which a runner extends by trust and frozen hooks.
     fn deref(&self) -> &ExecContext {
         &self.exec
     }

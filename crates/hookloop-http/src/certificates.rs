@@ -44,7 +44,8 @@ impl CertificateSources {
         Ok(TrustedRoots { roots: RootCerts::from(found), count, origin })
     }
 
-    /// Those of `SSL_CERT_FILE` and `SSL_CERT_DIR` if one of them is set, else the system's.
+    /// Loads the certificates of `SSL_CERT_FILE` and `SSL_CERT_DIR`, or the system's if neither is
+    /// set.
     fn load_named(&self) -> Result<(Vec<Certificate<'static>>, String), NetworkError> {
         if self.file.is_none() && self.directories.is_empty() {
             return Ok((certificates(&load_native_certs()), "the system".to_owned()));
@@ -72,12 +73,12 @@ impl CertificateSources {
     }
 }
 
-/// The certificates of a file, and no others.
+/// Returns only the certificates of a file.
 pub(crate) fn only(path: &Path) -> Result<RootCerts, NetworkError> {
     Ok(RootCerts::from(from_file(path, "the certificates")?))
 }
 
-/// The certificates of a file that must have one at least.
+/// Loads the certificates of a file, at least one.
 fn from_file(path: &Path, name: &str) -> Result<Vec<Certificate<'static>>, NetworkError> {
     let wrong = |why: String| NetworkError::Certificates {
         name: name.to_owned(),

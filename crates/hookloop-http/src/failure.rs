@@ -109,7 +109,7 @@ fn is_about_certificate(error: &ureq::Error) -> bool {
 }
 
 impl RequestFailure {
-    /// Message and next step in a line.
+    /// Returns message and next step in one line.
     pub fn text(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}; {hint}", self.message),

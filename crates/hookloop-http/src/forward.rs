@@ -49,7 +49,7 @@ impl ForwardProxy {
         Agent::with_parts(config, connector.chain(RustlsConnector::default()), self)
     }
 
-    /// The head of a request with the whole address in its first line.
+    /// Returns the head of a request with the whole address in its first line.
     fn rewritten(&self, head: &[u8]) -> Option<Vec<u8>> {
         let space = head.iter().position(|byte| *byte == b' ')?;
         let line_end = head.windows(2).position(|pair| pair == b"\r\n")? + 2;

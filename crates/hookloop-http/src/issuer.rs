@@ -22,7 +22,7 @@ use x509_cert::der::Decode;
 
 use crate::proxy::ProxyServer;
 
-/// The name of the authority, as its certificates have it.
+/// Returns the name of the issuer, as in its certificates.
 pub(crate) fn ask(url: &str, proxy: Option<&ProxyServer>, total: Duration) -> Option<String> {
     let config = Agent::config_builder()
         .timeout_global(Some(total))

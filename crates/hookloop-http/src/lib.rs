@@ -93,19 +93,19 @@ impl HttpClient {
         self.settings.as_deref().map_err(Clone::clone)
     }
 
-    /// The authorities that servers are checked against.
+    /// Returns the root certificates that servers are checked against.
     pub fn roots(&self) -> Result<&TrustedRoots, NetworkError> {
         let sources = &self.settings()?.certificates;
         self.roots.get_or_init(|| sources.load()).as_ref().map_err(Clone::clone)
     }
 
-    /// The way to `url`: a proxy, or none.
+    /// Returns the proxy for `url`, if there is one.
     pub fn route(&self, url: &str) -> Result<ProxyRoute<'_>, NetworkError> {
         let uri = parsed(url)?;
         Ok(self.settings()?.route(&uri))
     }
 
-    /// An agent for requests to the host of `url`, and to no other: proxies differ by host.
+    /// Returns an agent for requests to the host of `url` only, because proxies differ by host.
     pub fn agent(&self, url: &str, limits: &RequestLimits) -> Result<Agent, NetworkError> {
         let uri = parsed(url)?;
         let route = self.settings()?.route(&uri);
@@ -139,7 +139,7 @@ impl HttpClient {
         Ok(config.proxy(Some(server.as_ureq().clone())).build().into())
     }
 
-    /// The cause of a failed request to `url` in words, with the next step if there is one.
+    /// Explains a failed request to `url`, with the next step if there is one.
     pub fn explain(&self, url: &str, error: &ureq::Error) -> failure::RequestFailure {
         let route = self.route(url).ok();
         failure::explain(url, route.as_ref().and_then(ProxyRoute::server), error)
@@ -159,14 +159,14 @@ fn parsed(url: &str) -> Result<Uri, NetworkError> {
     if is_http && uri.host().is_some_and(|host| !host.is_empty()) { Ok(uri) } else { Err(bad()) }
 }
 
-/// The host and port of an address that may hold a password or a secret path.
+/// Returns the host and port of a URL that may contain a password or a secret path.
 pub(crate) fn without_user(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-/// The passwords of proxies among the variables, which are kept out of everything that is stored.
+/// Returns the passwords of proxies among the variables, so that stored text can be redacted.
 pub fn proxy_passwords(environment: &[(OsString, OsString)]) -> Vec<String> {
     let is_proxy = |name: &OsString| {
         let name = name.to_str().unwrap_or_default();

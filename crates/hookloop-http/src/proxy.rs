@@ -27,7 +27,7 @@ impl ProxyServer {
         Ok(ProxyServer { proxy, named_by: named_by.to_owned() })
     }
 
-    /// The variable or key that names the proxy.
+    /// Returns the variable or key that names the proxy.
     pub fn named_by(&self) -> &str {
         &self.named_by
     }

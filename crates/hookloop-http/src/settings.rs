@@ -70,7 +70,9 @@ pub struct NetworkSettings {
 }
 
 impl NetworkSettings {
-    /// The environment comes before the user's file: the proxy, the exceptions and the certificates each.
+    /// Combines the environment and the user's file.
+    ///
+    /// For the proxy, the exceptions and the certificates, the environment takes precedence.
     pub fn new(
         environment: &[(OsString, OsString)],
         user: &UserNetwork,
@@ -119,12 +121,12 @@ impl NetworkSettings {
         }
     }
 
-    /// The proxies for https and for http.
+    /// Returns the proxies for https and for http.
     pub fn proxies(&self) -> (Option<&ProxyServer>, Option<&ProxyServer>) {
         (self.https.as_ref(), self.http.as_ref())
     }
 
-    /// The hosts that are reached without a proxy, with commas between.
+    /// Returns the hosts that are reached without a proxy, separated by commas.
     pub fn no_proxy(&self) -> String {
         self.exceptions.to_string()
     }
@@ -143,7 +145,7 @@ impl<'e> Variables<'e> {
         self.path(name)?.to_str().map(str::trim).filter(|value| !value.is_empty())
     }
 
-    /// A variable in lower case, else in upper case, with the name that it has.
+    /// Returns a variable in lower case, else in upper case, with the name that was found.
     fn get<'n>(&self, name: &'n str) -> Option<(&'n str, &'e str)> {
         let lower = self.exact(&name.to_ascii_lowercase());
         lower.or_else(|| self.exact(name)).map(|value| (name, value))

@@ -218,7 +218,7 @@ mod tests {
         capture.finish(&mut both)
     }
 
-    /// Numbered lines, so that no two parts are alike.
+    /// Returns numbered lines, so that no two parts are alike.
     fn numbered(bytes: usize) -> Vec<u8> {
         let mut text: Vec<u8> =
             (0..).flat_map(|n| format!("{n}\n").into_bytes()).take(bytes).collect();

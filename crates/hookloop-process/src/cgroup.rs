@@ -194,7 +194,7 @@ fn is_removed(cgroup: &Path) -> bool {
     }
 }
 
-/// The cgroups directly below another.
+/// Returns the cgroups directly below another.
 fn below(cgroup: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(cgroup).into_iter().flatten().flatten();
     let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -260,7 +260,7 @@ mod tests {
         assert!(owner.is_dead());
     }
 
-    /// Plain directories stand in for cgroups: `rmdir` removes both.
+    /// Plain directories replace cgroups here, as `rmdir` removes both.
     #[test]
     fn cgroups_of_dead_programs_are_removed_with_those_below() {
         let home = tempfile::tempdir().unwrap();

@@ -45,7 +45,7 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// A job with no environment, no input, no limits of its own, and the default grace.
+    /// Creates a job with no environment, no input, no limits of its own, and the default grace.
     pub fn new(argv: Vec<OsString>, cwd: PathBuf, timeout: Duration) -> Self {
         Job {
             argv,

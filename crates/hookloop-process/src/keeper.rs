@@ -88,15 +88,16 @@ enum BegunJob<'a> {
 }
 
 impl Keeper {
-    /// A keeper that runs this program.
+    /// Creates a keeper that runs this program.
     ///
-    /// The program must call [`keeper_main`](crate::keeper_main()) when its first argument is [`KEEPER_ARGUMENT`], and
-    /// [`confined_exec`](crate::confined_exec()) when it is [`CONFINED_ARGUMENT`](crate::CONFINED_ARGUMENT).
+    /// The program must call [`keeper_main`](crate::keeper_main()) when its first argument is
+    /// [`KEEPER_ARGUMENT`], and [`confined_exec`](crate::confined_exec()) when it is
+    /// [`CONFINED_ARGUMENT`](crate::CONFINED_ARGUMENT).
     pub fn of_this_program() -> Keeper {
         Keeper::with(KeeperSettings::new(None))
     }
 
-    /// A keeper that runs the program at `executable`.
+    /// Creates a keeper that runs the program at `executable`.
     pub fn new(executable: PathBuf) -> Keeper {
         Keeper::with(KeeperSettings::new(Some(executable)))
     }

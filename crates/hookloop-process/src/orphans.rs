@@ -74,7 +74,7 @@ pub(crate) fn end(keeper: Pid, mark: Option<&OsString>) {
     }
 }
 
-/// Children of this program that belonged to a job, zombies included.
+/// Returns children of this program that belonged to a job, zombies included.
 fn orphans(keepers: &[Pid]) -> Vec<Pid> {
     let own = os::stat(getpid()).and_then(|stat| stat.session);
     let left = |pid: Pid| os::stat(pid).is_some_and(|stat| stat.session != own);

@@ -32,12 +32,12 @@ struct PooledKeepers {
 }
 
 impl KeeperPool {
-    /// A pool whose keepers run this program. See [`Keeper::of_this_program`].
+    /// Creates a pool whose keepers run this program. See [`Keeper::of_this_program`].
     pub fn of_this_program() -> KeeperPool {
         KeeperPool::with(KeeperSettings::new(None))
     }
 
-    /// A pool whose keepers run the program at `executable`.
+    /// Creates a pool whose keepers run the program at `executable`.
     pub fn new(executable: PathBuf) -> KeeperPool {
         KeeperPool::with(KeeperSettings::new(Some(executable)))
     }

@@ -36,7 +36,7 @@ impl Watchdog {
         }
     }
 
-    /// The time of the next check.
+    /// Returns the time of the next check.
     pub(crate) fn next(&self) -> Instant {
         self.next
     }

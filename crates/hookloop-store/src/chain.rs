@@ -25,7 +25,8 @@ pub struct ChainLink<'a> {
     pub data: &'a str,
 }
 
-/// The chain value of a log on servers after the message at `seq`, on top of the value before it.
+/// Returns the chain value of a log on servers after the message at `seq`, on top of the value
+/// before it.
 pub fn extend(before: &ChainHash, seq: Seq, digest: &ChainHash) -> ChainHash {
     let mut hash = Sha256::new();
     hash.update(before);

@@ -63,7 +63,7 @@ fn loss(conn: &Connection, path: &Path) -> Result<Option<LogLoss>, LogOpenError>
     Ok(is_short.then(|| LogLoss { path: path.to_owned(), found: Some(found), acknowledged }))
 }
 
-/// The loss of a log whose file is missing or empty although events were acknowledged.
+/// Returns the loss of a log whose file is missing or empty although events were acknowledged.
 pub fn loss_of_emptied(path: &Path) -> Option<LogLoss> {
     match sqlite::check_not_emptied(path) {
         Err(LogOpenError::Lost(loss)) => Some(loss),

@@ -177,7 +177,7 @@ impl MapKey for Spanned<String> {
     }
 }
 
-/// The entries of a map, in the order of the file.
+/// Reads the entries of a map, in the order of the file.
 pub(crate) fn pairs<'de, K: MapKey + Deserialize<'de>, V: Deserialize<'de>, A: MapAccess<'de>>(
     mut map: A,
 ) -> Result<Vec<(K, V)>, A::Error> {

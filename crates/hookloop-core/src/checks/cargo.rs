@@ -28,7 +28,7 @@ pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     }
 }
 
-/// `---- name stdout ----`
+/// Parses `---- name stdout ----`.
 fn section(line: &str) -> Option<&str> {
     line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
 }
@@ -37,7 +37,7 @@ fn ends_section(line: &str) -> bool {
     section(line).is_some() || line == "failures:" || line.starts_with("test result: ")
 }
 
-/// `test name ... FAILED`, or `name --- FAILED` if it is quiet.
+/// Parses `test name ... FAILED`, or `name --- FAILED` in quiet mode.
 fn failed_test(line: &str) -> Option<&str> {
     match line.strip_prefix("test ") {
         Some(test) => test.strip_suffix(" ... FAILED"),

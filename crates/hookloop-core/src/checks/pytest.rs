@@ -47,20 +47,21 @@ enum EntryKind {
 
 const COLLECTING: &str = "ERROR collecting ";
 
-/// The title in a line such as `=== FAILURES ===`.
+/// Returns the title in a line such as `=== FAILURES ===`.
 fn banner(line: &str) -> Option<&str> {
     let title = line.strip_prefix('=')?.strip_suffix('=')?;
     let title = title.trim_matches('=').strip_prefix(' ')?.strip_suffix(' ')?;
     Some(title.trim()).filter(|title| !title.is_empty())
 }
 
-/// A test may print what looks like a banner.
+/// Whether a banner is one of pytest's own. A test may print text that looks like a banner.
 fn is_known(title: &str) -> bool {
     let words = ["FAILURES", "ERRORS", "PASSES", "warnings summary", "short test summary info"];
     words.contains(&title) || total_in(title).is_some()
 }
 
-/// How many failed, by the last line: `=== 3 failed, 4 passed, 1 error in 0.06s ===`.
+/// Returns the number of failures from the last line: `=== 3 failed, 4 passed, 1 error in 0.06s
+/// ===`.
 fn total(line: &str) -> Option<usize> {
     total_in(banner(line).unwrap_or(line))
 }
@@ -150,7 +151,7 @@ fn section_title(line: &str) -> Option<&str> {
     is_title.then_some(title).filter(|title| !title.is_empty() && *title != "_")
 }
 
-/// `TestCart::test_sums[a::b]` as titles have it: `TestCart.test_sums[a::b]`.
+/// Spells `TestCart::test_sums[a::b]` like a title: `TestCart.test_sums[a::b]`.
 fn dotted(test: &str) -> String {
     let (function, parameters) = test.split_at(test.find('[').unwrap_or(test.len()));
     function.replace("::", ".") + parameters
@@ -163,7 +164,7 @@ impl PytestSection<'_> {
         (kind, self.test().to_owned())
     }
 
-    /// The subject of the title: a test, or the file that was not collected.
+    /// Returns the subject of the title: a test, or the file that was not collected.
     fn test(&self) -> &str {
         if let Some(file) = self.title.strip_prefix(COLLECTING) {
             return file;
@@ -172,7 +173,7 @@ impl PytestSection<'_> {
         error.map_or(self.title, |(_, test)| test)
     }
 
-    /// The name as the summary spells it.
+    /// Returns the name as the summary spells it.
     fn name(&self) -> String {
         let test = self.test();
         if self.title.starts_with(COLLECTING) {
@@ -207,7 +208,7 @@ impl PytestSection<'_> {
     }
 }
 
-/// The file in a line such as `tests/test_cart.py:11: AssertionError`.
+/// Returns the file in a line such as `tests/test_cart.py:11: AssertionError`.
 fn file_of(line: &str) -> Option<&str> {
     let (file, rest) = line.split_once(".py:")?;
     let (number, _) = rest.split_once(':')?;

@@ -38,7 +38,7 @@ pub enum CommandLineError {
 }
 
 impl CommandLineError {
-    /// The remedy, if there is one.
+    /// Returns the fix, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             CommandLineError::Refused { variable, .. } => Some(format!(

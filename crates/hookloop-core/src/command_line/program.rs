@@ -171,7 +171,7 @@ fn wrapped(words: &[CommandWord], wrapper: &Wrapper) -> Result<usize, UnreadOpti
     Ok((at + wrapper.operands).min(words.len()))
 }
 
-/// How many words a group of short options takes up.
+/// Returns the number of words in a group of short options.
 fn short_options(flags: &str, wrapper: &Wrapper) -> Result<usize, UnreadOptions> {
     for (index, flag) in flags.char_indices() {
         if wrapper.valued.contains(flag) {
@@ -200,7 +200,7 @@ fn check_wrapped(
     check(command, targets)
 }
 
-/// `find` runs the command after `-exec` and similar options.
+/// Checks `find`, which runs the command after `-exec` and similar options.
 fn check_find(words: &[CommandWord]) -> Result<(), RefusedPlace> {
     const RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
     for (at, word) in words.iter().enumerate() {
@@ -222,8 +222,9 @@ fn tests_safely(words: &[CommandWord]) -> bool {
     !words.iter().any(evaluates) && !words.windows(2).any(risky)
 }
 
-/// The author wrote the format, it takes no numbers (ksh evaluates them), and it is no option: bash's `-v`
-/// evaluates the next word.
+/// Whether a format is safe: the author wrote it, it takes no numbers, and it is no option.
+///
+/// ksh evaluates numbers, and bash's `-v` evaluates the next word.
 fn formats_safely(words: &[CommandWord]) -> bool {
     let format = match words.get(1).and_then(CommandWord::literal) {
         Some("--") => words.get(2).and_then(CommandWord::literal),

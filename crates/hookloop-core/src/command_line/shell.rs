@@ -153,7 +153,7 @@ impl<'a> ShellReader<'a> {
         self.text[self.at..].starts_with(text)
     }
 
-    /// The place that begins here.
+    /// Returns the place that begins here.
     fn place(&self) -> Option<ValuePlace> {
         self.places.first().filter(|place| place.start == self.at).cloned()
     }
@@ -418,7 +418,7 @@ impl<'a> ShellReader<'a> {
     }
 }
 
-/// `for name in words`: any word can be a value, but for the name.
+/// Checks `for name in words`. Any word except the name can be a value.
 fn check_for(words: &[CommandWord]) -> ReadStep {
     if words.get(2).and_then(CommandWord::literal) != Some("in") {
         return Err(ReadStop::Unclear("`for` without `in`"));

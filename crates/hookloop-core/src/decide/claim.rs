@@ -158,7 +158,7 @@ mod tests {
         Command::ReleaseTask { id: id(), fence, reason: ReleaseReason::Released, note: None }
     }
 
-    /// The claim that the first event of `command` makes.
+    /// Returns the claim that the first event of `command` makes.
     fn claim_of(task: &Task, command: &Command) -> (Claim, Option<String>) {
         let facts = KnownFacts { task: Some(task.clone()), ..KnownFacts::default() };
         match decide(command, &facts).unwrap().remove(0).1 {

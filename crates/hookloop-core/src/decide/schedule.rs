@@ -83,7 +83,7 @@ fn run(standing: &ScheduleStanding, task: &TaskId, facts: &KnownFacts) -> Vec<De
     made(standing, fired, facts)
 }
 
-/// The task of an occurrence is not made again if it exists or was deleted.
+/// Returns the events for the task of an occurrence, or none if the task exists or was deleted.
 fn made(standing: &ScheduleStanding, fired: ScheduleFired, facts: &KnownFacts) -> Vec<Decided> {
     let mut events = Vec::new();
     if let SlotResult::TaskId(task) = &fired.came

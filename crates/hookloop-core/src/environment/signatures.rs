@@ -253,7 +253,7 @@ const IMPORT_NAMES: [(&str, &str); 6] = [
     ("attr", "attrs"),
 ];
 
-/// The command that installs a program, in a project of these facts.
+/// Returns the command that installs a program, in a project of these facts.
 pub(super) fn setup_of(program: &str, facts: &EnvironmentFacts) -> Option<String> {
     let name = program.rsplit('/').next().unwrap_or(program);
     let known = PROGRAMS.iter().find(|(known, _)| *known == name);
@@ -269,7 +269,7 @@ pub(super) fn setup_of(program: &str, facts: &EnvironmentFacts) -> Option<String
     required.or_else(|| known.map(|(_, setup)| (*setup).to_owned()))
 }
 
-/// The command that installs a Python distribution that the project declares.
+/// Returns the command that installs a Python distribution that the project declares.
 fn python_setup(distribution: &str, facts: &EnvironmentFacts) -> Option<String> {
     let own = facts.python_setups.iter().find(|(known, _)| is_same_package(known, distribution));
     own.map(|(_, setup)| setup.clone()).or_else(|| facts.python_setup.clone())

@@ -38,7 +38,7 @@ macro_rules! stored_types {
         $($(#[doc = $meaning:literal])+ $variant:ident($data:ty) => $name:literal,)*
     })*) => {
         impl EventBody {
-            /// The event's type, as stored and as hooks and filters spell it.
+            /// Returns the event's type, as stored and as hooks and filters spell it.
             pub fn kind(&self) -> &str {
                 match self {
                     $($(EventBody::$variant(_) => $name,)*)*
@@ -60,7 +60,7 @@ macro_rules! stored_types {
                 }
             }
 
-            /// Every type that this version writes.
+            /// Returns every type that this version writes.
             pub fn types() -> Vec<EventType> {
                 vec![$($(EventType {
                     name: $name,
@@ -270,7 +270,7 @@ stored_types! {
 }
 
 impl EventBody {
-    /// The data as stored JSON.
+    /// Returns the data as stored JSON.
     pub fn data(&self) -> Value {
         match self {
             EventBody::Other(other) => other.data.clone(),
@@ -278,7 +278,7 @@ impl EventBody {
         }
     }
 
-    /// The data as the JSON text that is stored and hashed.
+    /// Returns the data as the JSON text that is stored and hashed.
     pub fn encode(&self) -> String {
         let text = match self {
             EventBody::Other(other) => serde_json::to_string(&other.data),

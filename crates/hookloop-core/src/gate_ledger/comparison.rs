@@ -24,7 +24,7 @@ pub fn compare(agreed: &GateLedger, now: &GateLedger) -> Vec<GateChange> {
 }
 
 impl GateLedger {
-    /// The gates at a point, as they are resolved for the tasks and agents of `scope`.
+    /// Returns the gates at a point, as they are resolved for the tasks and agents of `scope`.
     fn at(&self, point: &str, scope: &GateScope) -> Vec<&GateRecord> {
         let agents = scope.agent.as_ref().map(|agent| format!("{AGENT_LIST}{agent}"));
         let has_list = |owner: &&String| {
@@ -163,8 +163,10 @@ impl GateComparison<'_> {
         }
     }
 
-    /// Merged files are judged by the gates at `before_merge`, and without any by those of a session. The first
-    /// gate at `before_merge` takes the place of all the others.
+    /// Compares the gates that judge merged files.
+    ///
+    /// They are the gates at `before_merge`, or the gates of a session if there are none. The first
+    /// gate at `before_merge` replaces all the others.
     fn merged_work(&self, found: &mut FoundChanges) {
         let judges = |ledger: &GateLedger, point: Point| -> Vec<GateRecord> {
             let gates = ledger.at(point.name(), self.scope);
@@ -186,7 +188,7 @@ impl GateComparison<'_> {
     }
 }
 
-/// The other gates of the same `any_of` group: one of them may pass in this gate's place.
+/// Returns the other gates of the same `any_of` group, of which one may pass instead of this gate.
 fn alternatives<'a>(gate: &GateRecord, all: &[&'a GateRecord]) -> BTreeSet<&'a str> {
     let is_other = |other: &&&GateRecord| {
         other.enabled
@@ -313,13 +315,13 @@ fn scopes(agreed: &GateLedger, now: &GateLedger) -> Vec<GateScope> {
     types.flat_map(of_type).collect()
 }
 
-/// The points that can block.
+/// Returns the hook points that can block.
 fn gate_points() -> impl Iterator<Item = Point> {
     let points = Point::names().into_iter().filter_map(|name| name.parse::<Point>().ok());
     points.filter(|point| point.kind() == PointKind::Gate)
 }
 
-/// A handler in a few words.
+/// Describes a handler in a few words.
 fn handler_words(handler: &Value) -> String {
     let text = |name: &str| handler.get(name).and_then(Value::as_str).map(str::to_owned);
     let words = |name: &str| {

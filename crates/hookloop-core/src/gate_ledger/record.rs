@@ -130,7 +130,7 @@ impl fmt::Display for GateScope {
     }
 }
 
-/// A part of a configuration, on one line and not too long.
+/// Returns a part of a configuration, on one line and not too long.
 pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| if c.is_control() || c == '`' { ' ' } else { c };
     let mut short: String = text.chars().take(QUOTED_MAX).map(plain).collect();

@@ -34,7 +34,7 @@ fn words(agreed: &GateLedger, now: &GateLedger) -> Vec<String> {
     changes.filter(GateChange::needs_consent).map(|change| change.to_string()).collect()
 }
 
-/// The words for one gate that `change` made another.
+/// Returns the text for one gate that `change` altered.
 fn changed(change: impl FnOnce(&mut GateRecord)) -> Vec<String> {
     let mut now = gate("tests");
     change(&mut now);
@@ -200,7 +200,7 @@ fn any_ledger() -> impl Strategy<Value = GateLedger> {
     })
 }
 
-/// A ledger with an enabled gate of the project's list to weaken, called `victim`.
+/// Returns a ledger with an enabled gate of the project's list to weaken, called `victim`.
 fn with_victim() -> impl Strategy<Value = GateLedger> {
     any_ledger().prop_map(|mut known| {
         known.gates.push(gate("victim"));

@@ -27,7 +27,7 @@ impl ProjectName {
         self.0.as_str()
     }
 
-    /// The name of a fleet's log. No project can have this name.
+    /// Returns the name of a fleet's log. No project can have this name.
     pub fn of_fleet() -> ProjectName {
         ProjectName(TaskId("_fleet".to_owned()))
     }

@@ -151,13 +151,13 @@ impl FoundTag {
     }
 }
 
-/// The tags in a line, each with the text behind it.
+/// Returns the tags in a line, each with the text after it.
 fn tags_in(line: &[u8]) -> impl Iterator<Item = (FoundTag, &[u8])> {
     let starts = line.iter().enumerate().filter(|(_, byte)| **byte == b'<');
     starts.filter_map(|(at, _)| tag_at(&line[at..]))
 }
 
-/// The tag that a text begins with, and the text behind it.
+/// Returns the tag that a text begins with, and the text after it.
 fn tag_at(text: &[u8]) -> Option<(FoundTag, &[u8])> {
     let name = text.get(1..)?.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
     let begin = text.get(1..)?.get(..NAME_START.len())?;
@@ -198,7 +198,7 @@ fn promise_of(word: &[u8]) -> Option<Promise> {
     all.into_iter().find(|promise| promise.word().as_bytes() == word)
 }
 
-/// A word without the marks of bold, italics and code around it.
+/// Returns a word without the marks of bold, italics and code around it.
 fn without_marks(word: &[u8]) -> &[u8] {
     let is_mark = |byte: &u8| matches!(byte, b'*' | b'_' | b'`' | b'"');
     let start = word.iter().position(|byte| !is_mark(byte)).unwrap_or(word.len());

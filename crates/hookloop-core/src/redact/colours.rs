@@ -80,7 +80,7 @@ impl<'a> Uncoloured<'a> {
     }
 }
 
-/// A text without its colour codes, for people. Codes that the text spells out stay.
+/// Returns a text without its colour codes, for people. Codes that the text spells out stay.
 pub fn without_colours(text: &str) -> Cow<'_, str> {
     let mut kept = String::new();
     let (mut copied, mut from) = (0, 0);
@@ -101,7 +101,7 @@ pub fn without_colours(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// The next position, from `from` on, where a code may begin.
+/// Returns the next position, from `from` on, where a code may begin.
 fn next_start(raw: &[u8], from: usize) -> Option<usize> {
     let may_start = |byte: &u8| matches!(byte, 0x1b | b'\\' | 0xc2);
     raw.get(from..)?.iter().position(may_start).map(|at| from + at)

@@ -66,7 +66,7 @@ fn is_dotted(byte: u8) -> bool {
     is_dashed(byte) || byte == b'.'
 }
 
-/// The lines of a key, also as a JSON string, with the headers of older formats.
+/// Whether a text can be lines of a key, also as a JSON string, with headers of older formats.
 fn is_key_text(byte: u8) -> bool {
     is_alphanumeric(byte) || b"+/=-:, \r\n\\".contains(&byte)
 }
@@ -230,7 +230,8 @@ impl ShapeSearch {
         TokenCandidate::Token(body_start + length)
     }
 
-    /// The first position, not before `from`, from which `bytes` may be the beginning of a prefix.
+    /// Returns the first position, not before `from`, from which `bytes` may be the beginning of a
+    /// prefix.
     fn partial_prefix(&self, bytes: &[u8], from: usize) -> usize {
         let first = bytes.len().saturating_sub(self.longest.saturating_sub(1)).max(from);
         (first..bytes.len()).find(|at| self.is_partial_prefix(&bytes[*at..])).unwrap_or(bytes.len())

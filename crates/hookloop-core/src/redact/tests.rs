@@ -228,7 +228,7 @@ fn tokens_of_known_shapes_are_found_wherever_the_output_is_cut() {
     }
 }
 
-/// A token as programs colour it: a part that was searched for, each character, or the whole.
+/// Returns a token as programs colour it: a searched part, each character, or the whole.
 fn coloured(token: &str) -> Vec<String> {
     let colour_from = |at: usize| {
         let (begin, end) = token.split_at(at);

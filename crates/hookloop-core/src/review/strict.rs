@@ -71,7 +71,7 @@ impl StrictObject {
         }
     }
 
-    /// All fields have been taken.
+    /// Checks that all fields have been read.
     pub(super) fn end(&self) -> Result<(), NoVerdict> {
         match self.0.keys().next() {
             None => Ok(()),

@@ -72,13 +72,13 @@ impl Session {
         self.phase == SessionPhase::Ended
     }
 
-    /// The cost of the session's turns.
+    /// Returns the cost of the session's turns.
     pub fn cost(&self) -> CostFigure {
         let unpriced_turns = u64::from(self.unpriced_turns);
         CostFigure { micros: self.usage.cost_micros, unpriced_turns }
     }
 
-    /// The amount that the session's own limits still allow.
+    /// Returns the amount that the session's own limits still allow.
     pub fn left(&self) -> Amount {
         let limits = &self.plan.limits;
         let all =
@@ -121,7 +121,7 @@ impl Session {
         }
     }
 
-    /// The agent of the next turn.
+    /// Returns the agent of the next turn.
     pub fn agent(&self) -> &str {
         let fallback = self.plan.fallback.as_ref();
         let next = |place: usize| fallback.and_then(|fallback| fallback.agents.get(place));
@@ -129,7 +129,9 @@ impl Session {
         instead.unwrap_or(&self.plan.agent)
     }
 
-    /// The conversation that a turn continues. Hook output about a turn goes to the conversation of that turn.
+    /// Returns the conversation that a turn continues.
+    ///
+    /// Hook output about a turn goes to the conversation of that turn.
     pub fn conversation(&self, kind: TurnKind) -> Option<&AgentConversation> {
         let goes_on = match kind {
             // Problems of a submission go to the conversation that produced it.
@@ -156,7 +158,7 @@ impl Session {
             && self.bound.iter().any(is_of_gate)
     }
 
-    /// The number of the next iteration. A rate-limited iteration is not counted.
+    /// Returns the number of the next iteration. A rate-limited iteration is not counted.
     pub fn next_iteration(&self) -> u32 {
         if self.waits > 0 { self.iteration } else { self.iteration + 1 }
     }

@@ -208,7 +208,7 @@ fn pause(session: &Session) -> IterationPause {
     }
 }
 
-/// A limit after which there is no turn of any kind.
+/// Returns a reached limit after which no turn of any kind follows.
 fn ending_limit(session: &Session) -> Option<SessionLimit> {
     let limits = &session.plan.limits;
     match () {

@@ -61,7 +61,9 @@ pub fn question_in(reason: &str) -> &str {
     words.and_then(|words| words.strip_prefix(": ")).unwrap_or(reason)
 }
 
-/// The last paragraph of a message, without its promises: the question of an agent that asks for a person.
+/// Returns the last paragraph of a message, without its promises.
+///
+/// It is the question of an agent that requests a person.
 pub fn last_words(message: &str) -> Option<String> {
     let is_word = |line: &&str| !line.contains("<promise>");
     let lines: Vec<&str> = message.lines().map(str::trim).filter(is_word).collect();
@@ -130,7 +132,7 @@ pub fn by_validation(results: &[ValidationResult]) -> StopVote {
     }
 }
 
-/// The rules that block.
+/// Returns the rules that block.
 pub fn failing(results: &[ValidationResult]) -> Vec<String> {
     let blocked = results.iter().filter(|result| result.result == GateResult::Blocked);
     blocked.map(|result| result.rule.clone()).collect()

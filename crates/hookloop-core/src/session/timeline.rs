@@ -113,7 +113,7 @@ impl Timeline {
         Timeline { plan, began: at, ended: None, outcome: None, parts, parts_dropped: 0 }
     }
 
-    /// The current or last part.
+    /// Returns the current or last part.
     pub fn current(&self) -> Option<&TimelinePart> {
         self.parts.back()
     }

@@ -16,7 +16,7 @@ pub(crate) fn stat(pid: Pid) -> Option<ProcessStat> {
     one(pid, ProcessRefreshKind::nothing(), stat_of)
 }
 
-/// All processes of the machine.
+/// Returns all processes of the machine.
 pub(crate) fn all_processes() -> Vec<(Pid, ProcessStat)> {
     let table = table(ProcessRefreshKind::nothing());
     let all = table.processes().values().filter(|process| process.thread_kind().is_none());
@@ -33,13 +33,13 @@ pub(crate) fn variables() -> impl Iterator<Item = (Pid, Vec<OsString>)> {
     found.into_iter()
 }
 
-/// The arguments of a process, beginning with its own name.
+/// Returns the arguments of a process, beginning with its own name.
 pub(crate) fn arguments(pid: Pid) -> Vec<OsString> {
     let wanted = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always);
     one(pid, wanted, |process| process.cmd().to_vec()).unwrap_or_default()
 }
 
-/// The working directory of a process, as far as this user may read it.
+/// Returns the working directory of a process, as far as this user may read it.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn working_directory(pid: Pid) -> Option<std::path::PathBuf> {
     let wanted = ProcessRefreshKind::nothing().with_cwd(UpdateKind::Always);
@@ -52,13 +52,13 @@ pub(crate) fn real_user(pid: Pid) -> Option<u32> {
     one(pid, wanted, |process| process.user_id().map(|user| **user)).flatten()
 }
 
-/// The program name of a process, as `ps` shows it.
+/// Returns the program name of a process, as `ps` shows it.
 pub(crate) fn program_name(pid: Pid) -> Option<String> {
     let name = |process: &Process| process.name().to_string_lossy().into_owned();
     one(pid, ProcessRefreshKind::nothing(), name)
 }
 
-/// The environment that a process was started with.
+/// Returns the environment that a process was started with.
 pub(crate) fn variables_of(pid: Pid) -> Vec<OsString> {
     let wanted = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
     one(pid, wanted, |process| process.environ().to_vec()).unwrap_or_default()

@@ -54,7 +54,7 @@ impl StreamLayout {
         format!("HL_EV_{}", self.shard)
     }
 
-    /// The subjects of all events of the project.
+    /// Returns the subjects of all events of the project.
     pub(crate) fn all(&self) -> String {
         format!("hl.ev.{}.{}.>", self.shard, self.project)
     }
@@ -78,12 +78,12 @@ impl StreamLayout {
         format!("hl.pulse.{}.{held}", self.project)
     }
 
-    /// The subjects of the heartbeats of workers.
+    /// Returns the subjects of the heartbeats of workers.
     pub(crate) fn pulses_of_workers(&self) -> String {
         format!("hl.pulse.{}.{WORKERS}*", self.project)
     }
 
-    /// The subjects of all heartbeats in the project.
+    /// Returns the subjects of all heartbeats in the project.
     pub(crate) fn pulses(&self) -> String {
         format!("hl.pulse.{}.>", self.project)
     }
@@ -92,12 +92,12 @@ impl StreamLayout {
         SNAPSHOT_STREAM
     }
 
-    /// The subjects of all snapshots of the project.
+    /// Returns the subjects of all snapshots of the project.
     pub(crate) fn snapshots(&self) -> String {
         format!("hl.snap.{}.>", self.project)
     }
 
-    /// The subject of the manifest, which names the last complete snapshot.
+    /// Returns the subject of the manifest, which names the last complete snapshot.
     pub(crate) fn snapshot_manifest(&self) -> String {
         format!("hl.snap.{}.manifest", self.project)
     }

@@ -18,7 +18,7 @@ const PATTERN_MAX_BYTES: usize = 64 * 1024;
 const MATCHES: &str = "matches";
 const TASK: &str = "task";
 
-/// The most compiled conditions that are kept. With more, all are compiled again.
+/// Largest number of cached conditions. Beyond it, the cache is emptied.
 const KEPT_MAX: usize = 2_048;
 
 /// The functions of the language. Collecting them takes longer than evaluating most conditions.

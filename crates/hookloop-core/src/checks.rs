@@ -99,7 +99,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Returns the text behind an escape sequence whose first byte is missing.
+/// Returns the text after an escape sequence whose first byte is missing.
 fn past_escape(part: &str) -> &str {
     let mut bytes = part.bytes();
     let length = match bytes.next() {

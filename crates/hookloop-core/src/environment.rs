@@ -51,7 +51,7 @@ pub struct EnvironmentFacts {
     pub node_setup: Option<String>,
 }
 
-/// Why a command could not check anything here.
+/// The reason why a command could not check anything here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentGap {
     /// One line, such as "`pytest` is not installed".
@@ -144,7 +144,7 @@ const ENDINGS: [(&str, WhyRefused); 9] = [
     (": Permission denied", WhyRefused::NotExecutable),
     (": Is a directory", WhyRefused::NotExecutable),
 ];
-/// Messages that name the program behind them: zsh, bundler, Yarn.
+/// Messages with the program name at their end: zsh, bundler, Yarn.
 const BEFORE_NAMES: [(&str, WhyRefused); 3] = [
     ("command not found: ", WhyRefused::NotFound),
     ("no such file or directory: ", WhyRefused::NotFound),
@@ -174,7 +174,7 @@ fn is_make_report(line: &str) -> bool {
     CANNOT_START.iter().any(is_code)
 }
 
-/// Whether a script runner adds this line before or behind the message of the shell.
+/// Whether a script runner adds this line before or after the message of the shell.
 fn is_epilogue(line: &str) -> bool {
     const STARTS: [&str; 9] = [
         "npm ERR!",

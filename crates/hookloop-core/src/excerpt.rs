@@ -62,7 +62,7 @@ impl fmt::Display for Grouped {
     }
 }
 
-/// How an excerpt is made.
+/// The rules of an excerpt.
 #[derive(Clone, Copy, Debug)]
 pub struct ExcerptRules<'a> {
     /// The longest excerpt, in bytes, with its note.

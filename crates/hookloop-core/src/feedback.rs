@@ -29,7 +29,7 @@ pub struct Feedback {
     pub changes: Option<CheckChanges>,
 }
 
-/// How many checks changed between two runs of gates.
+/// The numbers of checks that changed between two runs of gates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckChanges {
     pub still: usize,

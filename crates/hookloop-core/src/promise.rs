@@ -79,7 +79,7 @@ impl Promise {
 pub struct MessagePromises {
     /// The promises alone on their line, distinct, in the order in which they first occur.
     pub alone: Vec<Promise>,
-    /// The promise that ends the last line, behind other text or in markup.
+    /// The promise that ends the last line, after other text or in markup.
     pub inline: Option<Promise>,
     /// Tags that are no promise, the first [`NEAR_MISSES_MAX`], including the one of `inline`.
     pub near_misses: Vec<NearMiss>,
@@ -188,7 +188,7 @@ impl Scanner {
             b'`' => self.backticks += 1,
             _ => self.end_backticks(),
         }
-        // All marks end with one of these, behind one of these.
+        // All marks end with one of these bytes, after one of those.
         let before = (self.recent >> 8) as u8;
         if matches!(byte, b'-' | b'>' | b' ') && matches!(before, b'-' | b'e' | b't') {
             self.look_for_marks();

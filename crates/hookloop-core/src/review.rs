@@ -199,7 +199,7 @@ fn unfenced(message: &str) -> Result<&str, NoVerdict> {
     }
 }
 
-/// As JSON has it. Characters that only look like nothing are something.
+/// Whitespace as JSON defines it. Other invisible characters count as text.
 const WHITESPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
 /// Whether a path leads to a file below the project, under every interpretation.
@@ -237,7 +237,7 @@ pub fn schema(review_id: &str) -> Value {
     })
 }
 
-/// How many of several reviewers have to approve.
+/// The number of reviewers that have to approve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quorum {
     #[default]
@@ -257,12 +257,13 @@ impl FromStr for Quorum {
     }
 }
 
-/// Returns the joint result of several reviews: approved, rejected, or undecided, which does not approve. None
-/// stands for a reviewer without a verdict.
+/// Returns the joint result of several reviews: approved, rejected, or undecided.
+///
+/// An undecided result does not approve. `None` stands for a reviewer without a verdict.
 ///
 /// - All: one rejection rejects. Approval needs every reviewer, and at least one.
-/// - Any: one approval approves. Rejection needs a verdict of every reviewer. Otherwise the result is
-///   undecided.
+/// - Any: one approval approves. Rejection needs a verdict of every reviewer. Otherwise the result
+///   is undecided.
 pub fn quorum(kind: Quorum, verdicts: &[Option<bool>]) -> Option<bool> {
     let is_missing = verdicts.is_empty() || verdicts.contains(&None);
     let (has_yes, has_no) = (verdicts.contains(&Some(true)), verdicts.contains(&Some(false)));

@@ -1,6 +1,6 @@
-//! How a project's log is reached and stored, as configuration.
+//! The configuration of a project's log: its servers, credentials and durability.
 //!
-//! The store takes these values, and the configuration makes them. Neither depends on the other.
+//! The store uses these values, and the configuration creates them. Neither depends on the other.
 
 use std::path::PathBuf;
 

@@ -67,7 +67,7 @@ pub struct Presence {
     pub projects: Vec<Served>,
     pub running: Vec<Running>,
     pub started: Timestamp,
-    /// By the worker's own clock.
+    /// The time of the heartbeat, by the worker's own clock.
     pub seen: Timestamp,
 }
 

@@ -178,7 +178,7 @@ impl Worker {
         Worker { plan, posts, fleet }
     }
 
-    /// Runs the worker until it is ended, or until no work is left if the plan says so.
+    /// Runs the worker until it is ended, or with `until_idle` until no work is left.
     pub fn run(&self, quit: &Quit, listener: Listener<'_>) -> Result<(), WorkerError> {
         self.fleet.go_live()?;
         for post in &self.posts {

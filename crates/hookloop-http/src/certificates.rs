@@ -7,7 +7,7 @@ use ureq::tls::{Certificate, RootCerts};
 
 use crate::NetworkError;
 
-/// Where the certificates of authorities are.
+/// The sources of root certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateSources {
     /// `SSL_CERT_FILE`: instead of the system's.

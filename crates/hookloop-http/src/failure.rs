@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use crate::proxy::ProxyServer;
 use crate::without_user;
 
-/// Why a request got no answer.
+/// The reason why a request got no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestFailure {
     pub cause: FailureCause,

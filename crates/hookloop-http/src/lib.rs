@@ -31,7 +31,7 @@ use ureq::http::Uri;
 use ureq::tls::TlsConfig;
 use ureq::{Agent, ProxyProtocol};
 
-/// Why a request can't even be prepared.
+/// The reason why a request cannot be prepared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// `name` is a variable or a key of the user's file. Its value may hold a password.
@@ -44,7 +44,7 @@ pub enum NetworkError {
     BadUrl,
 }
 
-/// How long a request may take, and the certificates that it accepts.
+/// The time limit of a request, and the certificates that it accepts.
 #[derive(Clone, Debug, Default)]
 pub struct RequestLimits {
     /// Time to connect, the proxy and TLS included.

@@ -126,7 +126,7 @@ fn default_port(uri: &Uri) -> Option<u16> {
 /// Returns an entry without its port, or `None` if it is for another port.
 fn without_port(entry: &str, port: Option<u16>) -> Option<String> {
     let (host, wanted) = match entry.rsplit_once(':') {
-        // Several colons are an address of IPv6, whose port is behind brackets.
+        // Several colons mean an IPv6 address, whose port follows the brackets.
         Some((host, digits)) if !host.contains(':') || host.ends_with(']') => {
             (host, Some(digits.parse::<u16>().ok()?))
         }

@@ -45,8 +45,9 @@ fn failed_test(line: &str) -> Option<&str> {
     }
 }
 
-/// Returns a test's name without text behind it. The line of a doctest is left out, because edits above it
-/// change the line.
+/// Returns a test's name without the text after it.
+///
+/// The line of a doctest is left out, because edits above it change the line.
 fn test_name(name: &str) -> &str {
     let kinds = [" - should panic", " - compile fail", " - compile"];
     let name = kinds.iter().find_map(|kind| name.strip_suffix(kind)).unwrap_or(name);

@@ -103,7 +103,7 @@ impl<'a> SummaryEntry<'a> {
     }
 }
 
-/// Splits a name from the message behind it. A parameter may contain the separator.
+/// Splits a name from the message after it.
 fn parted(entry: &str) -> (&str, &str) {
     let Some((name, message)) = entry.split_once(" - ") else { return (entry, "") };
     if !name.contains('[') || name.ends_with(']') {

@@ -26,7 +26,7 @@ pub(super) struct ShellFindings {
     pub(super) unguarded: Vec<&'static str>,
 }
 
-/// Why reading ended early.
+/// The reason why reading ended early.
 enum ReadStop {
     Refused(ValuePlace, Unsafe),
     Unterminated {

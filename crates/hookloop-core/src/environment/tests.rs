@@ -192,7 +192,7 @@ fn runners_of_several_packages_or_versions_tell_a_gap_in_their_own_way() {
     check(1, tox, "tox's env_list", None);
     let nox = "nox > Session tests failed: Python interpreter 3.7 not found (took 5 seconds).\n";
     check(1, nox, "noxfile", None);
-    // A program that the project does not declare may be one that the project still lacks.
+    // An undeclared program may be a file that the project still lacks.
     let other = pnpm.replace("vitest", "our-tool");
     assert_eq!(find_gap(result(1, &other, ""), &facts()), None);
 }

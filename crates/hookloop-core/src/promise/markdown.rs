@@ -10,7 +10,7 @@ const MARKER_DIGITS_MAX: usize = 9;
 pub(super) struct CodeFence {
     mark: u8,
     length: usize,
-    /// How far the line that closes it may be indented.
+    /// Largest indentation of the closing line.
     indentation_max: usize,
 }
 
@@ -31,11 +31,11 @@ impl CodeFence {
     }
 }
 
-/// The text of a line behind its list markers.
+/// The text of a line after its list markers.
 pub(super) struct ListItem<'a> {
     pub(super) text: &'a [u8],
     pub(super) column: usize,
-    /// Where the content of the first marker's item begins.
+    /// The column at which the content of the first marker's item begins.
     pub(super) outermost: Option<usize>,
 }
 

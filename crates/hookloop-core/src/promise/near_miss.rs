@@ -68,7 +68,7 @@ impl fmt::Display for Tag<'_> {
     }
 }
 
-/// How the text of a line is meant.
+/// The role of a line in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineContext {
     /// The line is a promise.

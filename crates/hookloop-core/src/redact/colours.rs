@@ -30,7 +30,7 @@ pub(super) struct Uncoloured<'a> {
 
 /// A place where codes were left out.
 struct CodeGap {
-    /// The position of the first byte behind it, in the bytes that are left.
+    /// The position of the first byte after it, in the remaining bytes.
     at: usize,
     /// Bytes that were left out up to here.
     left_out: usize,
@@ -68,7 +68,7 @@ impl<'a> Uncoloured<'a> {
         at + self.left_out_before(at)
     }
 
-    /// Returns the number of bytes that were left out behind the byte at `at`.
+    /// Returns the number of bytes that were left out after the byte at `at`.
     pub(super) fn left_out_behind(&self, at: usize) -> usize {
         let all = self.gaps.last().map_or(0, |gap| gap.left_out);
         all - self.left_out_before(at)

@@ -94,7 +94,7 @@ fn base64(bytes: &[u8], last_two: [u8; 2]) -> Vec<u8> {
         .collect()
 }
 
-/// Which bytes stay as they are differs: RFC 3986, JavaScript, paths, forms, and none at all.
+/// The unescaped bytes differ: RFC 3986, JavaScript, paths, forms, and none at all.
 const KEPT_BY_PERCENT: [&[u8]; 6] =
     [b"-_.~", b"-_.!~*'()", b"-_.~/", b"-_.*", b"-_.!~*'();/?:@&=+$,#", b""];
 

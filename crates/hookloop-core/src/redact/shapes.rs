@@ -152,7 +152,7 @@ enum TokenCandidate {
     No,
     /// More bytes decide.
     Open,
-    /// The position behind a token.
+    /// The position after a token.
     Token(usize),
 }
 

@@ -94,11 +94,11 @@ pub struct Session {
     pub task: Option<TaskTaken>,
     /// Failed turns in a row.
     pub errors: u32,
-    /// Why no agent of the session can take another turn before a person has done something.
+    /// The reason why no agent of the session can take another turn before a person acts.
     pub fault: Option<String>,
     /// Turns whose cost is unknown.
     pub unpriced_turns: u32,
-    /// How many agents were given up.
+    /// Number of agents that the session has given up on.
     pub fallen_back: usize,
     /// Rate-limited turns in a row.
     pub waits: u32,
@@ -114,11 +114,11 @@ pub struct Session {
     pub remediations: u32,
     /// The failure of the last submission that the agent received.
     pub submit_failure: Option<String>,
-    /// How often a submission has changed the files that gates had passed.
+    /// Number of submissions that changed the files after gates had passed.
     pub regates: u32,
     /// The number of retries of the submission.
     pub submit_tries: u32,
-    /// How often the worktree of this task was recreated.
+    /// Number of times that the worktree of this task was recreated.
     pub recreations: u32,
     /// The git tree on which the gates passed.
     pub gated_tree: Option<String>,

@@ -38,7 +38,7 @@ impl StopVote {
     }
 }
 
-/// A validation rule and its result on the files as they are now.
+/// A validation rule and its result on the present files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValidationResult {
     pub rule: String,

@@ -1,4 +1,6 @@
-//! How long this machine has seen a message in its present state. Losing this record only delays a message.
+//! The time for which this machine has observed a message in its present state.
+//!
+//! Losing this record only delays a message.
 
 use std::collections::BTreeMap;
 use std::fs;

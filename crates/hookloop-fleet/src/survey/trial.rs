@@ -48,7 +48,7 @@ pub enum Trial {
         why: String,
         output: String,
     },
-    /// The environment is not set up, so the failure says nothing about the project.
+    /// The environment is not set up, so the failure is no evidence about the project.
     NotReady {
         gap: EnvironmentGap,
         output: String,
@@ -137,7 +137,7 @@ impl Trials {
         let settings = config::settings_from(Path::new(FILE_NAME), text.as_bytes())?;
         place.prepare()?;
         let registry = &settings.rules.hooks;
-        // Trusts the hooks for this run only. The user agreed to try them, not to keep them.
+        // Trusts the hooks for this run only. The user consented to try them, not to keep them.
         let offer = HookOffer::look(&place.root, &settings.rules)?;
         let mut trust = Trust::load(&place.state)?;
         trust.accept(&offer.digest(), &offer)?;

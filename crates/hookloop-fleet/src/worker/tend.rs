@@ -200,7 +200,7 @@ impl<'w> Shift<'w> {
     fn keep_fresh(&self, post: usize) {
         while !self.over.wait(BEAT) {
             if let Err(error) = self.worker.posts[post].refresh(&self.over) {
-                // Sessions continue with the clone as it is.
+                // Sessions continue with the present clone.
                 self.trouble(post, &error);
             }
         }

@@ -44,7 +44,7 @@ pub enum Manager {
     Bun,
 }
 
-/// Lock files and their managers. npm's is last, as projects that migrate often leave it behind.
+/// Lock files and their managers. npm's is last, as projects often keep it after a migration.
 const LOCK_FILES: [(&str, Manager); 7] = [
     ("pnpm-lock.yaml", Manager::Pnpm),
     (PNPM_WORKSPACE, Manager::Pnpm),

@@ -63,7 +63,7 @@ pub(super) fn read_refusal(message: &Message) -> Result<(), JetStreamError> {
     }
 }
 
-/// Whether a message was stored after the one that it named.
+/// Whether a message was stored right after the message that it named.
 pub(super) fn was_next(message: &Message) -> Result<bool, JetStreamError> {
     match read_refusal(message) {
         Ok(()) => Ok(true),

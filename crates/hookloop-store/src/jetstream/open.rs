@@ -55,7 +55,7 @@ pub fn open(
     let mut checked = None;
     let mut is_fresh = false;
     let store = Store::over_at(Arc::new(log.clone()), file, |noted| {
-        // A record that cannot be read, such as one of another version, is made again.
+        // An unreadable record, such as one of another version, is replaced.
         let known: Option<SafetyRecord> = noted.and_then(|noted| serde_json::from_str(&noted).ok());
         let known = known.filter(|known| known.holds(&log, options));
         is_fresh = known.is_none();

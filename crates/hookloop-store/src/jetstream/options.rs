@@ -1,4 +1,4 @@
-//! How a process connects to the servers of a store.
+//! The connection options of a process for the servers of a store.
 
 use std::sync::Arc;
 

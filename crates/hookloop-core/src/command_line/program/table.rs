@@ -2,7 +2,7 @@
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ProgramKind {
-    /// Takes arguments as they are, as far as is known.
+    /// Uses arguments literally, as far as is known.
     Plain,
     /// Parses arguments as code or as names. With `input`, also parses its standard input.
     Parses {

@@ -4,7 +4,7 @@ use super::{PlaceQuotes, ReadStep, ReadStop, ShellReader};
 use crate::command_line::error::Unsafe;
 use crate::command_line::word::WordPiece;
 
-/// How deep expansions may be inside each other.
+/// Largest depth of nested expansions.
 const DEPTH_LIMIT: usize = 16;
 
 /// The expansions around an expansion, outermost first.

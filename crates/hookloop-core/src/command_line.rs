@@ -95,8 +95,9 @@ impl CommandLine {
         &self.variables
     }
 
-    /// Variables whose value begins a word that the program could take as an option. The caller knows whether a
-    /// value can begin with `-`.
+    /// Returns the variables whose value begins a word that the program could parse as an option.
+    ///
+    /// The caller knows whether a value can begin with `-`.
     pub fn unguarded(&self) -> Vec<&'static str> {
         self.unguarded.clone()
     }

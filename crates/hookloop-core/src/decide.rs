@@ -261,7 +261,7 @@ fn not_from(task: &Task, wanted: &'static str, target: TaskState) -> Refusal {
 fn confirm_ready(task: &Task) -> Result<Vec<Decided>, Refusal> {
     match task.state {
         TaskState::Ready => Ok(vec![]),
-        // The dependencies are completed, and hooks ask about those.
+        // The dependencies are completed, which is all that hooks confirm.
         _ if task.waits_until().is_some() => Ok(vec![]),
         _ => Err(not_from(task, "ready", TaskState::Ready)),
     }

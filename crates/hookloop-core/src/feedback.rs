@@ -69,7 +69,7 @@ impl fmt::Display for CheckChanges {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GateOutput<'a> {
     pub text: &'a str,
-    /// The parts that the text has a note of instead.
+    /// The parts of the text that a note replaces.
     pub left_out: &'a [LeftOut],
 }
 
@@ -153,7 +153,7 @@ impl<'a> NamedChanges<'a> {
         let (still, new): (Vec<&Check>, Vec<&Check>) = report.failing.iter().partition(is_old);
         let listed: BTreeSet<&str> = still.iter().map(|check| check.name.as_str()).collect();
         let prefix = prefixed(gate, "");
-        // The gate's own name stood for an output that was not understood.
+        // The name of the gate itself stands for an output that was not understood.
         let old = before.iter().filter_map(|name| name.strip_prefix(&prefix));
         let gone: Vec<&str> = old.filter(|name| !listed.contains(name)).collect();
         let (fixed, unknown) = match report.is_broken || report.more > 0 {
@@ -164,7 +164,7 @@ impl<'a> NamedChanges<'a> {
     }
 }
 
-/// A text that never gets longer than it may.
+/// A text with a maximum length.
 struct FeedbackRoom {
     text: String,
     max: usize,

@@ -19,7 +19,7 @@ pub const DEFAULT_PRIORITY: i32 = 100;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hook {
     pub name: String,
-    /// Where it runs.
+    /// The points at which the hook runs.
     pub points: Vec<Point>,
     /// The list that contains the hook, or `None` for the project's list.
     ///
@@ -180,7 +180,7 @@ pub enum RegistryError {
 #[derive(Clone, Debug, Default)]
 pub struct HookRegistry {
     hooks: Vec<Hook>,
-    /// Points for which a task type has a list of its own, if an empty one.
+    /// Points for which a task type has a list of its own, which may be empty.
     typed: Vec<(String, Point)>,
 }
 

@@ -195,7 +195,7 @@ impl Scanner {
         }
     }
 
-    /// Takes a byte that the line has no room for.
+    /// Handles a byte beyond the kept part of the line.
     fn cut_line(&mut self, byte: u8) {
         self.is_cut = true;
         if self.line_end.len() >= 2 * LINE_END_MAX {
@@ -227,7 +227,7 @@ impl Scanner {
         self.pass(is_end, begun);
     }
 
-    /// Passes what may end something that hides, or else begin it.
+    /// Ends the hidden part if `is_end` accepts its end. Without a hidden part, begins one.
     fn pass(&mut self, is_end: impl Fn(HidingEnd) -> bool, begun: Option<HidingEnd>) {
         match self.hidden {
             Some(hidden) if is_end(hidden.end) => {
@@ -239,7 +239,7 @@ impl Scanner {
         }
     }
 
-    /// Backticks that have no partner in their paragraph were text.
+    /// Ends a paragraph. Backticks without a partner in it were text.
     fn end_paragraph(&mut self) {
         if let Some(HiddenPart { end: HidingEnd::Backticks(_), .. }) = self.hidden_before {
             self.hidden_before = None;
@@ -276,7 +276,7 @@ impl Scanner {
         self.is_ended = false;
     }
 
-    /// Takes in a line, and returns how its text is meant.
+    /// Reads a line and returns its role.
     fn read_line(&mut self, line: &[u8]) -> LineContext {
         if let Some(fence) = self.fence {
             if !self.is_cut && fence.is_closed_by(line) {

@@ -4,8 +4,8 @@
 //! the output is cut into chunks. A secret that was changed in another way (reversed, encrypted,
 //! compressed, cut in two) is not found.
 //!
-//! Tokens of well-known shapes are replaced, too, whether their values are known or not, also if a program has coloured
-//! a part of one.
+//! Tokens of well-known shapes are also replaced, whether their values are known or not. This
+//! includes partly coloured tokens.
 
 mod colours;
 mod forms;
@@ -36,7 +36,7 @@ pub struct Redactor {
     beginnings: Beginnings,
 }
 
-// Secrets must not get into a log this way either.
+// Debug output must not contain secrets.
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor").field("names", &self.names).finish_non_exhaustive()
@@ -127,7 +127,7 @@ impl Redactor {
     }
 }
 
-/// Too short to hold a secret.
+/// A marker that is too short to contain a secret.
 const UNNAMED: &str = "[***]";
 
 #[derive(Clone, Copy)]
@@ -137,7 +137,7 @@ enum StreamEnd {
     Final,
 }
 
-/// Output of one process, cut anywhere.
+/// The output of one process, in arbitrary pieces.
 pub struct RedactStream<'a> {
     redactor: &'a Redactor,
     /// Bytes that may be the beginning of a secret.
@@ -183,15 +183,16 @@ struct Beginnings {
     /// Sorted.
     forms: Vec<Vec<u8>>,
     longest: usize,
-    /// A bit for each hash of a form's first bytes. Most bytes begin nothing, and to see that here
-    /// is several times quicker than to search.
+    /// A bit for each hash of a form's first bytes.
+    ///
+    /// Most bytes begin no form, and this check is several times faster than a search.
     starts: Vec<u64>,
 }
 
 impl Beginnings {
     /// Number of bits that fits in the first-level cache of a processor.
     const BITS: u32 = 18;
-    /// No form is as short.
+    /// Shorter than any form.
     const START: usize = 4;
 
     fn new(forms: Vec<Vec<u8>>) -> Beginnings {

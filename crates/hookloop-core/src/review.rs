@@ -72,10 +72,10 @@ pub enum ReviewDecision {
     Reject,
 }
 
-/// Something that a reviewer saw.
+/// A finding of a reviewer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReviewFinding {
-    /// Inside of the project.
+    /// A path inside the project.
     pub file: Option<String>,
     pub line: Option<u64>,
     pub message: String,
@@ -96,7 +96,7 @@ impl fmt::Display for ReviewFinding {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// It must not be merged like this.
+    /// The work must not be merged unchanged.
     Blocker,
     Warning,
     Note,
@@ -112,7 +112,7 @@ impl Severity {
     }
 }
 
-/// A message that is no verdict. It counts neither as a yes nor as a no.
+/// A message that is no verdict. It neither approves nor rejects.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the reviewer's message is no verdict: {why}")]
 pub struct NoVerdict {
@@ -206,7 +206,7 @@ const WHITESPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 fn is_inside(path: &str) -> bool {
     let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
     let is_plain = !path.contains(|c: char| c.is_control() || c == '\\');
-    // `C:` is absolute somewhere.
+    // `C:` is absolute on Windows.
     is_plain && path.as_bytes().get(1) != Some(&b':') && path.split('/').all(is_part)
 }
 

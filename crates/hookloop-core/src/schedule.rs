@@ -1,8 +1,9 @@
 //! Schedules of recurring tasks.
 //!
-//! Times are local times of a time zone. An occurrence in an hour that the clock skips is due when the clock
-//! continues. In an hour that comes twice, it is due the first time. Patterns with several occurrences a day
-//! follow the clock alone. The time zone database is built in, so that all machines agree.
+//! Times are local times of a time zone. An occurrence in an hour that the clock skips is due when
+//! the clock continues. In an hour that occurs twice, it is due the first time. Patterns with
+//! several occurrences a day simply follow the clock. The time zone database is built in, so that
+//! all machines agree.
 
 use std::fmt;
 use std::str::FromStr;

@@ -24,7 +24,7 @@ pub enum TemplateError {
 #[error("`{{{{{0}}}}}` has no value here")]
 pub struct MissingValue(pub &'static str);
 
-/// The values an event gives.
+/// The values that an event provides.
 #[derive(Debug)]
 pub struct Values<'a> {
     event: &'a Event,

@@ -132,7 +132,7 @@ impl SpanNames {
         self.parent.map(|parent| parent.span)
     }
 
-    /// Whether the trace is recorded, as the starter of the session decided.
+    /// Whether the trace is recorded, as the process that started the session decided.
     pub fn is_sampled(&self) -> bool {
         self.parent.is_none_or(|parent| parent.is_sampled)
     }
@@ -165,7 +165,7 @@ impl SpanNames {
         for (byte, hashed) in id.iter_mut().zip(digest) {
             *byte = hashed;
         }
-        // All zeros would be no id.
+        // An id of zeros would be invalid.
         id[N - 1] |= u8::from(id == [0; N]);
         id
     }

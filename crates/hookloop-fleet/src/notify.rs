@@ -1,15 +1,17 @@
 //! Notifies people about problems that need them: each problem once for each channel.
 //!
-//! A message is claimed before it is sent, by an event on a subject named after the channel and the topic. The log
-//! accepts one claim. Afterwards the log records whether the message was sent. A process that has seen a claim
-//! without a result for [`CLAIM_SILENT`], by its own clock, sends the message again under the same id. Only a crash
-//! in between can double a message, and the receiver can tell by the id.
+//! A message is claimed before it is sent, by an event on a subject named after the channel and the
+//! topic. The log accepts one claim. Afterwards the log records whether the message was sent. A
+//! process that has seen a claim without a result for [`CLAIM_SILENT`], by its own clock, sends the
+//! message again under the same id. Only a crash in between can duplicate a message. The receiver
+//! recognises a duplicate by the id.
 //!
-//! A channel's secrets are in memory only while a message is sent. The log holds a digest of the destination.
+//! A channel's secrets are in memory only while a message is sent. The log holds a digest of the
+//! destination.
 //!
 //! - `message`: the content of a message
 //! - `send`: the ways to a person
-//! - `seen`: since when a message has been in its state
+//! - `seen`: the time since which a message has been in its state
 
 mod message;
 mod seen;

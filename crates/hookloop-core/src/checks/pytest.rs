@@ -60,8 +60,7 @@ fn is_known(title: &str) -> bool {
     words.contains(&title) || total_in(title).is_some()
 }
 
-/// Returns the number of failures from the last line: `=== 3 failed, 4 passed, 1 error in 0.06s
-/// ===`.
+/// Returns the number of failures from the last line: `=== 3 failed, 4 passed in 0.06s ===`.
 fn total(line: &str) -> Option<usize> {
     total_in(banner(line).unwrap_or(line))
 }

@@ -105,7 +105,7 @@ pub(super) fn runs_its_input(words: &[CommandWord]) -> Option<String> {
     runs.then(|| name.to_owned())
 }
 
-/// Variables whose value begins a word that the program could take as an option.
+/// Returns the variables whose value begins a word that the program could parse as an option.
 pub(super) fn unguarded(words: &[CommandWord]) -> Vec<&'static str> {
     if words.first().and_then(CommandWord::program).is_some_and(table::takes_no_options) {
         return Vec::new();
@@ -141,7 +141,7 @@ fn only(flags: &str, allowed: &str) -> bool {
     flags.chars().all(|flag| allowed.contains(flag))
 }
 
-/// The options of a wrapper are not all known.
+/// The error for a wrapper with unknown options.
 struct UnreadOptions;
 
 /// Returns the position of the command that a wrapper runs, or past the last word if there is none.
@@ -211,8 +211,9 @@ fn check_find(words: &[CommandWord]) -> Result<(), RefusedPlace> {
     Ok(())
 }
 
-/// Shells evaluate numbers in comparisons, and bash evaluates the words after `-v` and `-R`, which could be a
-/// value.
+/// Whether a `test` command evaluates no value.
+///
+/// Shells evaluate numbers in comparisons, and bash evaluates the words after `-v` and `-R`.
 fn tests_safely(words: &[CommandWord]) -> bool {
     const EVALUATES: [&str; 8] = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
     let evaluates =

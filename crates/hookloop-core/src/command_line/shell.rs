@@ -33,7 +33,7 @@ enum ReadStop {
         what: &'static str,
         at: usize,
     },
-    /// Something that this reader does not follow.
+    /// Syntax that this reader does not support.
     Unclear(&'static str),
 }
 
@@ -94,7 +94,7 @@ struct ShellReader<'a> {
     groups: Vec<usize>,
     /// The last place that was passed.
     passed: Option<ValuePlace>,
-    /// The last one before a pipe.
+    /// The last place before a pipe.
     piped: Option<ValuePlace>,
 }
 
@@ -298,7 +298,7 @@ impl<'a> ShellReader<'a> {
         Ok(())
     }
 
-    /// Shells differ on where a here-document begins after a quoted newline.
+    /// Refuses a here-document next to a quoted newline, after which shells begin it differently.
     fn check_span(&self, start: usize) -> ReadStep {
         match !self.here_documents.is_empty() && self.text[start..self.at].contains('\n') {
             true => Err(ReadStop::Unclear("a here-document next to quotes over several lines")),

@@ -8,7 +8,7 @@ use crate::refusal::{ClaimStanding, Refusal};
 use crate::slots::WipPermit;
 use crate::task::{Task, TaskState};
 
-/// Whether `fence` lets its bearer `verb` the task.
+/// Checks that `fence` permits the change `verb` of the task.
 pub fn check_fence(task: &Task, fence: Fence, verb: &'static str) -> Result<(), Refusal> {
     match (fence, &task.claim) {
         (Fence::Override, _) | (Fence::None, None) => Ok(()),

@@ -51,7 +51,7 @@ fn set(
     Ok(vec![on(name, EventBody::ScheduleSet(Box::new(set)))])
 }
 
-/// Occurrences during a pause are not made up for.
+/// Resumes a schedule. Occurrences during the pause are skipped.
 fn resume(standing: &ScheduleStanding, facts: &KnownFacts) -> Result<Vec<Decided>, Refusal> {
     if !standing.is_paused {
         return Ok(vec![]);

@@ -91,7 +91,7 @@ impl GateComparison<'_> {
                     self.gate(known, gate, found);
                     self.replacements(known, &before, &after, found);
                 }
-                // The user's own configuration is the user's to change.
+                // A user may change the user's own configuration without consent.
                 None if known.is_users || !known.enabled => {}
                 None => found.add(&known.name, self.scope, self.loss(known, point)),
             }
@@ -136,7 +136,7 @@ impl GateComparison<'_> {
         changes_without_order(known, gate).into_iter().for_each(&mut add);
     }
 
-    /// Gates that may pass in a gate's place (`any_of`) and could not before.
+    /// Reports gates that may pass instead of a gate (`any_of`) and could not before.
     fn replacements(
         &self,
         known: &GateRecord,

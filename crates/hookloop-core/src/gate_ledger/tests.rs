@@ -85,7 +85,7 @@ fn a_trivial_member_of_an_any_of_group_is_a_replacement() {
     let now = ledger(vec![grouped("tests"), grouped("r")]);
     assert_eq!(words(&agreed, &now), ["`tests` may now be replaced by `r`"]);
     assert_eq!(words(&now, &agreed), ["`r` is gone"], "a gate alone is no weaker than in a group");
-    // Another gate cannot replace the user's own gate in its group.
+    // A gate that joins the group of the user's own gate is reported.
     let users = GateRecord { is_users: true, ..grouped("own") };
     let agreed = ledger(vec![users.clone()]);
     let now = ledger(vec![users, grouped("r")]);

@@ -1,6 +1,6 @@
 //! Lines as CommonMark has them: indentation, list markers, fences.
 
-/// More spaces behind a list marker are the indentation of code.
+/// Largest number of spaces after a list marker. More are the indentation of code.
 const MARKER_SPACES_MAX: usize = 4;
 const TAB_STOP: usize = 4;
 const FENCE_MIN: usize = 3;

@@ -206,7 +206,7 @@ fn without_marks(word: &[u8]) -> &[u8] {
     &word[start..end]
 }
 
-/// Whether a text ends a line without saying anything: marks, punctuation and symbols.
+/// Whether a text consists only of marks, punctuation and symbols.
 fn is_only_markup(text: &[u8]) -> bool {
     match std::str::from_utf8(text) {
         Ok(text) => {

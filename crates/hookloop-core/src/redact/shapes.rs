@@ -66,7 +66,7 @@ fn is_dotted(byte: u8) -> bool {
     is_dashed(byte) || byte == b'.'
 }
 
-/// Whether a text can be lines of a key, also as a JSON string, with headers of older formats.
+/// Whether a byte can be part of a key, also as a JSON string, or of headers of older formats.
 fn is_key_text(byte: u8) -> bool {
     is_alphanumeric(byte) || b"+/=-:, \r\n\\".contains(&byte)
 }

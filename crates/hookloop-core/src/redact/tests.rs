@@ -358,7 +358,7 @@ fn a_token_without_an_end_is_not_held_for_ever() {
     }
 }
 
-/// A number generator whose course is known.
+/// A deterministic number generator.
 struct Course(u64);
 
 impl Course {

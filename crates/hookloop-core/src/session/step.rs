@@ -224,7 +224,7 @@ fn ending_limit(session: &Session) -> Option<SessionLimit> {
 
 fn ending(session: &Session, is_over: bool) -> NextStep {
     let Some(outcome) = &session.outcome else { return NextStep::Hooks(Point::SessionEnd) };
-    // A task that is still held goes back.
+    // A task that is still claimed is released.
     if session.task.is_some() {
         return match outcome {
             // An external session or a worker could claim the task again and get the whole limit
@@ -235,7 +235,7 @@ fn ending(session: &Session, is_over: bool) -> NextStep {
                 let reason = session.limit_reached(*limit);
                 NextStep::LeaveTask { how: TaskExit::Blocked, reason: Some(reason) }
             }
-            // A worker would take it again at once.
+            // A worker would claim it again at once.
             SessionOutcome::Cancelled
                 if session.stop_requested && session.plan.worker.is_some() =>
             {

@@ -33,7 +33,7 @@ pub struct Timeline {
     pub outcome: Option<SessionOutcome>,
     /// The oldest first.
     pub parts: VecDeque<TimelinePart>,
-    /// Parts before those.
+    /// Number of earlier parts that were dropped.
     pub parts_dropped: usize,
 }
 
@@ -205,6 +205,8 @@ impl Timeline {
         }
     }
 
+    /// Opens the part of a hook point.
+    ///
     /// Steps before a prompt belong to its iteration, whose number is not known yet.
     fn come_to(&mut self, point: &str, at: Timestamp) {
         match point.parse() {
@@ -235,7 +237,7 @@ impl Timeline {
             Some(part) if matches!(part.kind, PartKind::Iteration { has_begun: false, .. }) => {
                 part.kind = begun;
             }
-            // Once more, because its program ended.
+            // The iteration is repeated because its program ended.
             Some(part) if part.kind == begun => {}
             _ => self.open(begun, at),
         }

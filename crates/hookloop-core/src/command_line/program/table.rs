@@ -28,15 +28,16 @@ pub(super) struct Interpreter {
     pub(super) flags: &'static str,
     /// Options that take code.
     pub(super) code: &'static str,
-    /// Whether `-m` names what runs.
+    /// Whether `-m` names the module to run.
     pub(super) has_modules: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Wrapper {
     name: &'static str,
-    /// Options without a value, options with one, and long options without one. Any other is
-    /// unknown, and then so is where the command begins.
+    /// Options without a value, options with one, and long options without one.
+    ///
+    /// After any other option, the beginning of the command is unknown.
     pub(super) flags: &'static str,
     pub(super) valued: &'static str,
     pub(super) long: &'static [&'static str],
@@ -76,7 +77,7 @@ fn lists(names: &str, name: &str) -> bool {
     names.split(' ').any(|listed| listed == name)
 }
 
-/// Programs that take a leading `-` of a value for nothing that matters.
+/// Whether a leading `-` of a value has no relevant effect on the program.
 pub(super) fn takes_no_options(name: &str) -> bool {
     lists("test [ printf echo : true false export readonly", name)
 }

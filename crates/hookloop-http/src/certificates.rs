@@ -1,4 +1,5 @@
-//! The authorities that servers are checked against: those of the system, or those that the user names.
+//! The root certificates that servers are checked against: the system's, or those that the user
+//! names.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ pub struct CertificateSources {
     pub file: Option<PathBuf>,
     /// `SSL_CERT_DIR`: instead of the system's.
     pub directories: Vec<PathBuf>,
-    /// `network.ca_file`: beside the others.
+    /// `network.ca_file`: in addition to the others.
     pub ca_file: Option<PathBuf>,
 }
 
@@ -24,7 +25,7 @@ pub struct TrustedRoots {
     pub(crate) roots: RootCerts,
     /// The number of certificates, or `None` if the built-in ones are used.
     pub count: Option<usize>,
-    /// The place that they are from, in words.
+    /// Their source, in words.
     pub origin: String,
 }
 
@@ -32,7 +33,7 @@ impl CertificateSources {
     pub(crate) fn load(&self) -> Result<TrustedRoots, NetworkError> {
         let (mut found, mut origin) = self.load_named()?;
         if found.is_empty() && self.ca_file.is_none() {
-            // A minimal container has none: the list of Mozilla is part of this program.
+            // A minimal container has no certificates. This program contains the list of Mozilla.
             let origin = "the list of Mozilla in this program: the system has none".to_owned();
             return Ok(TrustedRoots { roots: RootCerts::WebPki, count: None, origin });
         }

@@ -13,7 +13,7 @@ pub struct RequestFailure {
     pub hint: Option<String>,
 }
 
-/// The part of the way that failed.
+/// The part of the connection that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureCause {
     /// The proxy was not reached, or refused.

@@ -15,13 +15,13 @@ use ureq::{Agent, Error};
 
 use crate::proxy::ProxyServer;
 
-/// The way to one host of plain HTTP.
+/// The route to one host with plain HTTP.
 #[derive(Clone)]
 pub(crate) struct ForwardProxy {
     proxy: Uri,
     /// The scheme and authority of the host, which come before each path.
     origin: String,
-    /// A whole line of the header, where the proxy wants a login.
+    /// A complete header line, if the proxy requires a login.
     authorization: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl ForwardProxy {
     }
 }
 
-/// Every name leads to the proxy: the host's own is resolved there.
+/// Resolves every name to the proxy, which resolves the host's own name.
 impl Resolver for ForwardProxy {
     fn resolve(
         &self,
@@ -92,7 +92,7 @@ impl<In: Transport> Connector<In> for ForwardProxy {
 pub(crate) struct ForwardTransport<T> {
     inner: T,
     forward: ForwardProxy,
-    /// The first line was sent.
+    /// Whether the first line was sent.
     has_head: bool,
 }
 

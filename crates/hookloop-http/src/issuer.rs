@@ -35,7 +35,7 @@ pub(crate) fn ask(url: &str, proxy: Option<&ProxyServer>, total: Duration) -> Op
             .chain(ConnectProxyConnector::default())
             .chain(TcpConnector::default())
             .chain(CertificateReader(Arc::clone(&seen)));
-    // The answer is always a failure, by which the certificate was seen or not.
+    // The request always fails. The certificate was seen before that, or not.
     let _ = Agent::with_parts(config, connector, DefaultResolver::default()).get(url).call();
     let last = seen.lock().unwrap_or_else(PoisonError::into_inner).take()?;
     let certificate = x509_cert::Certificate::from_der(&last).ok()?;
@@ -47,7 +47,7 @@ pub(crate) fn ask(url: &str, proxy: Option<&ProxyServer>, total: Duration) -> Op
 /// The longest name that is shown.
 const NAME_MAX: usize = 200;
 
-/// Remembers the last certificate of the chain that a server shows, and refuses all.
+/// Stores the last certificate of a server's chain, and refuses all.
 #[derive(Clone)]
 struct CertificateReader(Arc<Mutex<Option<Vec<u8>>>>);
 

@@ -61,7 +61,7 @@ impl RequestLimits {
     }
 }
 
-/// The client of all outgoing requests, as the user set up the network.
+/// The client of all outgoing requests, with the user's network settings.
 #[derive(Clone)]
 pub struct HttpClient {
     settings: Result<Arc<NetworkSettings>, NetworkError>,
@@ -75,7 +75,7 @@ impl fmt::Debug for HttpClient {
     }
 }
 
-/// Without a proxy, with the certificates of the system.
+/// A client without a proxy and with the system's certificates.
 impl Default for HttpClient {
     fn default() -> HttpClient {
         HttpClient { settings: Ok(Arc::default()), roots: Arc::default() }
@@ -83,7 +83,7 @@ impl Default for HttpClient {
 }
 
 impl HttpClient {
-    /// Settings that can't be used fail each request, and none is sent past them.
+    /// Creates a client. Invalid settings fail each request, and no request bypasses them.
     pub fn new(environment: &[(OsString, OsString)], user: &UserNetwork) -> HttpClient {
         let settings = NetworkSettings::new(environment, user).map(Arc::new);
         HttpClient { settings, roots: Arc::default() }
@@ -119,7 +119,7 @@ impl HttpClient {
             .proxy(None);
         let is_tls = uri.scheme_str() == Some("https")
             || server.is_some_and(|server| server.protocol() == ProxyProtocol::Https);
-        // A file that is named has to be readable, whether this request needs it or not.
+        // A configured file must be readable, even if this request does not need it.
         let named = limits.only_ca_file.as_deref().map(certificates::only).transpose()?;
         let roots = match named {
             Some(roots) => Some(roots),

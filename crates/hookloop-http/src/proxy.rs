@@ -1,4 +1,4 @@
-//! Proxy servers, and the addresses that none is used for.
+//! Proxy servers, and the addresses that need none.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -41,7 +41,7 @@ impl ProxyServer {
     }
 }
 
-/// Host and port, never the password.
+/// Writes host and port, never the password.
 impl fmt::Display for ProxyServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = self.proxy.protocol().to_string().to_ascii_lowercase();
@@ -55,7 +55,7 @@ impl fmt::Debug for ProxyServer {
     }
 }
 
-/// The way to a host.
+/// The route to a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProxyRoute<'s> {
     /// No proxy is set for this kind of address.

@@ -1,4 +1,4 @@
-//! The proxy and the certificates that the user chose: by the environment, else by the user's own file.
+//! The proxy and the certificates of the user: from the environment, else from the user's own file.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub const PROXY_VARIABLES: [&str; 3] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"
 const NO_PROXY: &str = "NO_PROXY";
 const CERTIFICATE_FILE: &str = "SSL_CERT_FILE";
 const CERTIFICATE_DIRECTORY: &str = "SSL_CERT_DIR";
-/// Set where a web server runs a program: a header named `Proxy` arrives as `HTTP_PROXY` there.
+/// Set if a web server runs the program. Then a header named `Proxy` arrives as `HTTP_PROXY`.
 const CGI: &str = "REQUEST_METHOD";
 /// The name of the key in messages.
 const PROXY_KEY: &str = "network.proxy in your config.yaml";
@@ -27,7 +27,7 @@ pub struct UserNetwork {
     pub proxy_address: Option<String>,
     /// Hosts that are reached without the proxy.
     pub no_proxy: Vec<String>,
-    /// Further authorities that servers may be certified by.
+    /// Additional root certificates.
     pub ca_file: Option<PathBuf>,
 }
 
@@ -60,7 +60,7 @@ impl UserNetwork {
     }
 }
 
-/// The network as the user set it up.
+/// The user's network settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkSettings {
     https: Option<ProxyServer>,
@@ -132,7 +132,7 @@ impl NetworkSettings {
     }
 }
 
-/// An environment in which an empty variable is none.
+/// An environment in which an empty variable counts as unset.
 struct Variables<'e>(&'e [(OsString, OsString)]);
 
 impl<'e> Variables<'e> {

@@ -1,11 +1,12 @@
 //! A cgroup for each keeper, where this program may create one: cgroup v2, delegated to the user.
 //!
-//! A process that starts in a cgroup stays in it when its session, parent or user changes, and all processes of a
-//! cgroup can be killed at once. This reaches processes that a signal cannot. It also reaches those that were left when
-//! keeper and program were killed at the same moment: the next program in the same cgroup finds them by the name.
+//! A process stays in its cgroup when its session, parent or user changes, and all processes of a
+//! cgroup can be killed at once. This reaches processes that a signal cannot. It also reaches
+//! processes that outlive a keeper and a program that were killed at the same moment. The next
+//! program in the same cgroup finds them by the name.
 //!
-//! The cgroup has no resource limits. Its parent would have to set them, and cannot while it has processes itself:
-//! this program, and the shell that started it.
+//! The cgroup has no resource limits. Its parent would have to set them, and cannot while it has
+//! processes itself: this program, and the shell that started it.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::MetadataExt;

@@ -71,7 +71,7 @@ impl JobProcesses {
     }
 }
 
-/// Processes that have a keeper's mark, other than this one.
+/// Returns the processes with a keeper's mark, other than this one.
 pub(crate) fn marked(mark: &OsString) -> Vec<Pid> {
     MarkSearch::new(mark).marked
 }

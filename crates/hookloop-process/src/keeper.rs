@@ -29,7 +29,7 @@ pub const KEEPER_ARGUMENT: &str = "__keeper";
 const KEEPER_NAME: &str = "hookloop";
 /// The longest time to send an order. A keeper that takes longer counts as lost.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
-/// A keeper that reports so late counts as lost.
+/// Delay of a report after which a keeper counts as lost.
 const LATE_MAX: Duration = Duration::from_secs(5);
 /// Time for a keeper to end by itself before it is killed.
 const END_LIMIT: Duration = Duration::from_secs(3);

@@ -1,10 +1,11 @@
 //! Ends the processes that a killed keeper left behind.
 //!
-//! This program is the next subreaper above its keepers, so those processes become its children. A child that is not
-//! in the program's session and is no keeper belonged to a job: a process can leave a session but not join one, and a
-//! keeper begins a session of its own. Other children of this program are safe as long as they stay in its session.
+//! This program is the next subreaper above its keepers, so those processes become its children. A
+//! child that is not in the program's session and is no keeper belonged to a job. A process can
+//! leave a session but not join one, and a keeper begins a session of its own. Other children of
+//! this program are safe as long as they stay in its session.
 //!
-//! Where this program cannot be a subreaper, they are found by the keeper's session and its mark.
+//! If this program cannot be a subreaper, it finds them by the keeper's session and its mark.
 
 use std::ffi::OsString;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Output of a job as it is kept: exact counts, the head and the tail in memory, all of it in a file.
+//! The kept output of a job: exact counts, the head and the tail in memory, all of it in a file.
 
 use std::borrow::Cow;
 use std::io;

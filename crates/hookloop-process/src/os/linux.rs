@@ -87,7 +87,7 @@ fn read_of(pid: Pid, name: &str) -> Option<Vec<u8>> {
     Some(content)
 }
 
-/// Enlarges a pipe. A failure leaves its size as it is.
+/// Enlarges a pipe. On failure its size stays unchanged.
 pub(crate) fn widen(pipe: &OwnedFd, bytes: usize) {
     let _ = fcntl_setpipe_size(pipe, bytes);
 }
@@ -128,7 +128,7 @@ pub(crate) fn all_processes() -> Vec<(Pid, ProcessStat)> {
     pids().filter_map(|pid| Some((pid, stat(pid)?))).collect()
 }
 
-/// Processes with the environment that they were started with, as far as this user may read it.
+/// Returns all processes with their initial environment, as far as this user may read it.
 ///
 /// During `exec` a process has an empty environment for a moment.
 pub(crate) fn variables() -> impl Iterator<Item = (Pid, Vec<OsString>)> {
@@ -157,25 +157,27 @@ pub(crate) fn threads() -> u16 {
     rustix::system::sysinfo().procs
 }
 
-/// Bytes of memory of this machine.
+/// Returns the memory of this machine, in bytes.
 pub(crate) fn machine_memory() -> u64 {
     let machine = rustix::system::sysinfo();
     machine.totalram.saturating_mul(machine.mem_unit.into())
 }
 
-/// Bytes of anonymous memory of a process.
+/// Returns the anonymous memory of a process, in bytes.
 pub(crate) fn own_memory(pid: Pid) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     number(&text, "RssAnon:").saturating_mul(1024)
 }
 
-/// Bytes of anonymous memory of a process, shared pages divided among their users. Slow: the kernel walks all pages.
+/// Returns the anonymous memory of a process, with shared pages divided among their users.
+///
+/// This is slow, because the kernel walks all pages.
 pub(crate) fn proportional_memory(pid: Pid) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"));
     text.map_or_else(|_| own_memory(pid), |text| number(&text, "Pss_Anon:").saturating_mul(1024))
 }
 
-/// Bytes that a process and its reaped children wrote to disks.
+/// Returns the bytes that a process and its reaped children wrote to disks.
 pub(crate) fn written(pid: Pid) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     number(&text, "write_bytes:").saturating_sub(number(&text, "cancelled_write_bytes:"))

@@ -23,7 +23,7 @@ pub(crate) fn all_processes() -> Vec<(Pid, ProcessStat)> {
     all.filter_map(|process| Some((pid_of(process.pid())?, stat_of(process)))).collect()
 }
 
-/// Processes with the environment that they were started with, as far as this user may read it.
+/// Returns all processes with their initial environment, as far as this user may read it.
 ///
 /// During `exec` a process has an empty environment for a moment.
 pub(crate) fn variables() -> impl Iterator<Item = (Pid, Vec<OsString>)> {
@@ -64,19 +64,19 @@ pub(crate) fn variables_of(pid: Pid) -> Vec<OsString> {
     one(pid, wanted, |process| process.environ().to_vec()).unwrap_or_default()
 }
 
-/// Bytes of memory of this machine.
+/// Returns the memory of this machine, in bytes.
 pub(crate) fn machine_memory() -> u64 {
     let mut system = System::new();
     system.refresh_memory();
     system.total_memory()
 }
 
-/// Bytes of memory of a process.
+/// Returns the memory of a process, in bytes.
 pub(crate) fn own_memory(pid: Pid) -> u64 {
     one(pid, ProcessRefreshKind::nothing().with_memory(), Process::memory).unwrap_or(0)
 }
 
-/// Bytes that a process wrote to disks.
+/// Returns the bytes that a process wrote to disks.
 pub(crate) fn written(pid: Pid) -> u64 {
     let wanted = ProcessRefreshKind::nothing().with_disk_usage();
     one(pid, wanted, |process| process.disk_usage().total_written_bytes).unwrap_or(0)

@@ -167,7 +167,7 @@ fn failed(entry: &Entry, why: String) -> SecretError {
     SecretError { name, reference, at, why }
 }
 
-/// Returns the content of a file that other users cannot read.
+/// Returns the content of a file that is neither world-readable nor world-writable.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let failed = |error: std::io::Error| error.kind().to_string();
     // Does not wait for a pipe without a writer.

@@ -19,7 +19,7 @@ const PATTERN_MAX_BYTES: usize = 64 * 1024;
 const MATCHES: &str = "matches";
 const TASK: &str = "task";
 
-/// The most compiled conditions that are kept. With more, all are compiled again.
+/// Largest number of cached conditions. Beyond it, the cache is emptied.
 const KEPT_MAX: usize = 2_048;
 
 /// The functions of the language. Collecting them takes longer than evaluating most conditions.
@@ -203,8 +203,9 @@ fn parts_of_entry(entry: &EntryExpr) -> Vec<&IdedExpr> {
     }
 }
 
-/// `text.matches(pattern)`. A short pattern can be expensive to compile; with the usual limit, a tenth of a second
-/// each.
+/// Evaluates `text.matches(pattern)`.
+///
+/// A short pattern can be expensive to compile: with the default limit, up to a tenth of a second.
 fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<bool, ExecutionError> {
     let ready = regex::RegexBuilder::new(&pattern)
         .size_limit(PATTERN_MAX_BYTES)

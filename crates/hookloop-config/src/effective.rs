@@ -127,7 +127,7 @@ impl Default for DeliveryRules {
 /// The forge of a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForgeName {
-    /// GitHub if the remote is there, else none.
+    /// GitHub if the remote is on GitHub, else none.
     Auto,
     GitHub,
     /// No forge: only branches.

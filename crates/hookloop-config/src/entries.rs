@@ -1,4 +1,4 @@
-//! The parts of the configuration files as they are written: the types that serde reads and the schema describes.
+//! The parts of the configuration files in their written form, for serde and the schema.
 
 pub(crate) mod agents;
 pub(crate) mod delivery;

@@ -134,7 +134,8 @@ impl Place {
         })
     }
 
-    /// Creates the state directory for this user alone. Refuses one that other users could change.
+    /// Creates the state directory for this user only. Refuses a directory that other users could
+    /// change.
     pub fn prepare(&self) -> Result<(), PlaceError> {
         // A user who can change the directory of all states can replace this one.
         if let Some(home) = self.state.parent().filter(|home| home.exists()) {

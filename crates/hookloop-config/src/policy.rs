@@ -49,7 +49,7 @@ pub struct Policy {
     pub gates: Vec<Said<Hook>>,
     /// The upper bounds of all limits. A limit that is not set has no bound.
     pub limits: Limits,
-    /// The limits as they are written.
+    /// The limits in their written form.
     pub limit_lines: Vec<Said<(String, String)>>,
     /// The only agents that may be started; all if empty.
     pub agents: Vec<Said<String>>,

@@ -117,7 +117,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     })
 }
 
-/// The built-in hooks, those that the policy requires, and the user's.
+/// Returns the built-in hooks, those that the policy requires, and the user's.
 fn hooks_of_user(user: &User) -> Result<HookRegistry, Complaint> {
     let mut hooks = HookRegistry::builtin();
     let required = user.policy.gates().map(|gate| &gate.value);
@@ -329,7 +329,7 @@ hooks:
         );
     }
 
-    /// A key that is refused where it stands is no advice.
+    /// The list of known keys must not suggest a key that is refused.
     #[test]
     fn a_list_of_keys_names_no_key_that_is_refused() {
         let (line, message) = complaint("version: 1\nsecret: {}\n");
@@ -343,7 +343,7 @@ hooks:
         }
         let (_, message) = complaint("version: 1\nlimitz: {}\n");
         assert!(message.contains("did you mean `limits`?"), "{message}");
-        // The key of a sandbox has the name of one that is refused above it.
+        // `network` is a valid key of a sandbox, although it is refused at the top level.
         let (_, message) =
             complaint("version: 1\nhooks:\n  stop:\n    - {command: a, sandbox: {netwrk: none}}\n");
         assert!(message.contains("did you mean `network`?"), "{message}");
@@ -410,7 +410,7 @@ hooks:
         check(long.as_bytes(), 131_068, 2);
     }
 
-    /// A file of a stranger is read, or refused, at once.
+    /// Parsing an untrusted file is fast, even if the file is hostile.
     #[test]
     fn the_worst_files_are_read_soon() {
         let many = |entry: &dyn Fn(usize) -> String| -> String { (0..19_000).map(entry).collect() };
@@ -421,7 +421,7 @@ hooks:
                 many(&|n| format!("v{n}: a, "))
             ),
         ] {
-            // The processor time of this thread: a busy machine is no failure.
+            // Measures the CPU time of this thread, so that a busy machine is no failure.
             let now = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
             let begun = now();
             assert!(parse(&text, &User::default()).is_err());

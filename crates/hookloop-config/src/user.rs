@@ -1,8 +1,8 @@
 //! The user's own configuration: hooks and limits for every project, stores and their credentials.
 //!
-//! A project adds hooks and tightens limits. It removes none of the user's hooks and widens nothing. A repository
-//! may name a store, but neither its credentials nor that it may be unsafe. A store on another machine must be
-//! listed here before a repository can name it.
+//! A project adds hooks and tightens limits. It removes none of the user's hooks and widens
+//! nothing. A repository may name a store, but it can neither name credentials nor permit an unsafe
+//! store. A store on another machine must be listed here before a repository can name it.
 
 use std::collections::BTreeMap;
 use std::fmt;

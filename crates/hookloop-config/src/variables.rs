@@ -7,7 +7,7 @@ pub const BASE: [&str; 8] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "US
 pub const LOG_SELECTORS: [&str; 4] =
     ["HOOKLOOP_STORE", "HOOKLOOP_POLICY", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
 
-/// Tells programs that no person is watching.
+/// Signals to programs that no person is watching.
 pub const CI_VARIABLE: &str = "CI";
 
 /// Names the span that a process belongs to (W3C Trace Context).

@@ -82,7 +82,7 @@ impl Action {
         }
     }
 
-    /// The payload alone, as `action_error` records it.
+    /// Returns only the payload, as `action_error` records it.
     pub fn payload(&self) -> Value {
         if let Action::Unreadable(unreadable) = self {
             return unreadable.payload.clone();
@@ -213,7 +213,7 @@ fn default_log_type() -> String {
 }
 
 impl CustomLog {
-    /// The data of the stored event, with the metadata in it.
+    /// Returns the data of the stored event, with the metadata in it.
     pub fn stored_data(&self) -> Value {
         if self.metadata.is_null() {
             return self.data.clone();

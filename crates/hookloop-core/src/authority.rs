@@ -1,7 +1,8 @@
-//! The decisions that only some actors may take: one table for every front end.
+//! The decisions that only some actors may make: one table for every front end.
 //!
-//! The command line, MCP, the dashboard, the TUI and native hooks ask [`ControlledAction::is_allowed_to`] before they
-//! look at anything else, so a refusal does not tell whether the object of the decision exists.
+//! The command line, MCP, the dashboard, the TUI and native hooks first call
+//! [`ControlledAction::is_allowed_to`]. So a refusal does not reveal whether the object of the
+//! decision exists.
 
 use std::fmt;
 
@@ -166,7 +167,7 @@ impl ControlledAction {
         AuthorityRow { words, others }
     }
 
-    /// The action in words that follow "only a person can".
+    /// Returns the action in words that follow "only a person can".
     pub fn words(self) -> &'static str {
         self.row().words
     }
@@ -176,8 +177,9 @@ impl ControlledAction {
         actor == ActorKind::Person || self.row().others.contains(&actor)
     }
 
-    /// The controlled action of a command, if it is one. Every actor may add to the graph, claim, report and
-    /// ask.
+    /// Returns the controlled action of a command, if it is one.
+    ///
+    /// Every actor may add to the graph, claim, report and ask.
     pub fn of_command(command: &Command) -> Option<ControlledAction> {
         let overriding = |fence: &Fence| {
             matches!(fence, Fence::Override).then_some(ControlledAction::OverrideClaim)

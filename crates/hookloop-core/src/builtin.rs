@@ -97,8 +97,10 @@ pub fn review(task: &Task) -> Option<Action> {
     }))
 }
 
-/// Returns the actions for `dependent` after `completed` was completed: none, unless that was the last open
-/// dependency and nobody has announced it. The announcement is also due if the task was started meanwhile.
+/// Returns the actions for `dependent` after `completed` was completed.
+///
+/// There are none unless that was the last open dependency and no announcement was made. The
+/// announcement is also due if the task was started meanwhile.
 pub fn satisfaction(completed: &TaskId, dependent: &Task) -> Vec<Action> {
     let is_begun = match dependent.state {
         TaskState::Ready => false,

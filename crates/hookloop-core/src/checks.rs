@@ -33,7 +33,7 @@ pub(crate) const CAUSE_LINE_MAX: usize = 240;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     pub name: String,
-    /// The lines that give the cause; empty if the output has none.
+    /// The lines that give the cause, or empty if the output has none.
     pub cause: String,
 }
 
@@ -63,7 +63,7 @@ const READERS: [(&str, RunnerReader); 6] = [
     ("go test", go::read),
 ];
 
-/// Returns the failing checks; none if no known runner wrote the output, or all checks passed.
+/// Returns the failing checks, or `None` if no known runner wrote the output or all checks passed.
 pub fn read(output: &str) -> Option<Report> {
     let text = plain(end_of(output));
     let mut lines: Vec<&str> = text.lines().rev().take(LINES_MAX).map(str::trim_end).collect();
@@ -77,7 +77,7 @@ pub fn read(output: &str) -> Option<Report> {
     })
 }
 
-/// The last lines that fit [`READ_MAX`].
+/// Returns the last lines that fit [`READ_MAX`].
 fn end_of(output: &str) -> &str {
     if output.len() <= READ_MAX {
         return output;
@@ -86,7 +86,7 @@ fn end_of(output: &str) -> &str {
     end.split_once('\n').map_or(end, |(_, whole_lines)| whole_lines)
 }
 
-/// A text without colours and other escape sequences.
+/// Returns a text without colours and other escape sequences.
 pub fn plain(text: &str) -> Cow<'_, str> {
     let mut parts = text.split('\x1b');
     let first = parts.next().unwrap_or_default();
@@ -99,7 +99,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Returns the text behind an escape sequence whose first byte is missing.
+/// Returns the text after an escape sequence whose first byte is missing.
 fn past_escape(part: &str) -> &str {
     let mut bytes = part.bytes();
     let length = match bytes.next() {

@@ -113,7 +113,7 @@ pub enum Command {
     },
 }
 
-/// The fate of open tasks that depend on a deleted task.
+/// The effect of a deletion on open tasks that depend on the deleted task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DependentsOfDeleted {
     /// The tasks are blocked with the deletion as the reason, so that a person decides.
@@ -124,7 +124,7 @@ pub enum DependentsOfDeleted {
 }
 
 impl Command {
-    /// The task that the command is about.
+    /// Returns the task that the command is about.
     pub fn task(&self) -> Option<&TaskId> {
         match self {
             Command::AddTask { id, .. }
@@ -172,7 +172,7 @@ impl CreateTask {
 }
 
 impl UpdateTask {
-    /// The requested command, with the right of `fence`.
+    /// Returns the requested command, with the right of `fence`.
     pub fn into_command(self, fence: Fence) -> Command {
         let id = self.task_id;
         let payload = self.payload.unwrap_or_default();

@@ -1,15 +1,14 @@
 //! Commands of hooks with `{{variable}}` places, in which a value never becomes shell text.
 //!
-//! A text for `sh -c` is compiled once: each place becomes a reference to an environment variable,
-//! quoted for where it stands, so what the shell parses depends on the author alone. A place where
-//! no quoting helps (text that something parses again) is refused when the command is read.
+//! A text for `sh -c` is compiled once. Each place becomes a reference to an environment variable,
+//! quoted for its position. So the text that the shell parses depends only on the author. A place
+//! where no quoting helps, because its text is parsed again, is refused when the command is read.
 //!
-//! `{{` that begins no variable is refused too, as a mistake; it can go into a script. The
-//! exception is a name that begins with a dot, which is left alone: `docker ps --format
-//! '{{.Names}}'` is text of the author like any other.
+//! `{{` that begins no variable is refused as a mistake. The author can move it into a script. A
+//! name that begins with a dot is accepted as plain text: `docker ps --format '{{.Names}}'`.
 //!
-//! Where a value goes after that is up to the author: a script that evaluates its argument, or a
-//! variable of the author's that is evaluated later, is not seen from here.
+//! The later use of a value is the author's responsibility. This module does not see a script that
+//! evaluates its argument, or a variable of the author that is evaluated later.
 
 mod error;
 mod place;
@@ -61,7 +60,7 @@ pub struct Invocation {
 }
 
 impl CommandLine {
-    /// A text that runs as `sh -c <text>`.
+    /// Compiles a text that runs as `sh -c <text>`.
     pub fn shell(text: &str, known: &[&'static str]) -> Result<CommandLine, CommandLineError> {
         let places = places(text, known, None)?;
         let found = shell::read(text, &places)?;
@@ -74,7 +73,7 @@ impl CommandLine {
         Ok(CommandLine { form: Form::Shell(text), variables, unguarded: once(found.unguarded) })
     }
 
-    /// A program and its arguments, without a shell.
+    /// Compiles a program and its arguments, without a shell.
     pub fn exec(args: &[String], known: &[&'static str]) -> Result<CommandLine, CommandLineError> {
         if args.first().is_none_or(String::is_empty) {
             return Err(CommandLineError::Empty);
@@ -91,13 +90,14 @@ impl CommandLine {
         Ok(CommandLine { form: Form::Exec(args), variables, unguarded })
     }
 
-    /// The variables in use, each once.
+    /// Returns the variables in use, each once.
     pub fn variables(&self) -> &[&'static str] {
         &self.variables
     }
 
-    /// Variables whose value begins a word that the program could take as an option. The caller knows whether a
-    /// value can begin with `-`.
+    /// Returns the variables whose value begins a word that the program could parse as an option.
+    ///
+    /// The caller knows whether a value can begin with `-`.
     pub fn unguarded(&self) -> Vec<&'static str> {
         self.unguarded.clone()
     }
@@ -121,7 +121,7 @@ impl CommandLine {
     }
 }
 
-/// The name of the environment variable that carries a value.
+/// Returns the name of the environment variable that carries a value.
 pub fn env_name(variable: &str) -> String {
     let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     ENV_PREFIX.chars().chain(variable.chars().map(fits)).collect()

@@ -52,7 +52,7 @@ pub struct KnownFacts {
     pub stop_hooks: usize,
     /// The commit that the task has submitted.
     pub submitted_head: Option<String>,
-    /// Nobody has worked on the task since the submission.
+    /// No session has worked on the task since the submission.
     pub submission_stands: bool,
     /// The WIP permit that the task needs before it can be claimed.
     pub slot: WipPermit,
@@ -214,8 +214,9 @@ fn begun(task: &Task, started: TaskStarted, slot: &WipPermit) -> Result<Vec<Deci
     Ok(events)
 }
 
-/// A ready task can be completed without being started: a person did the work elsewhere, perhaps before its
-/// time.
+/// Decides a completion. A ready task can be completed without being started.
+///
+/// A person may have done the work elsewhere, perhaps before the task's start time.
 fn complete(task: &Task, fence: Fence) -> Result<(), Refusal> {
     check_fence(task, fence, "complete")?;
     match task.state {
@@ -260,7 +261,7 @@ fn not_from(task: &Task, wanted: &'static str, target: TaskState) -> Refusal {
 fn confirm_ready(task: &Task) -> Result<Vec<Decided>, Refusal> {
     match task.state {
         TaskState::Ready => Ok(vec![]),
-        // The dependencies are completed, and hooks ask about those.
+        // The dependencies are completed, which is all that hooks confirm.
         _ if task.waits_until().is_some() => Ok(vec![]),
         _ => Err(not_from(task, "ready", TaskState::Ready)),
     }

@@ -74,16 +74,16 @@ pub struct Delivery {
     pub submission: Option<Submission>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<TaskReviewed>,
-    /// Commits that any holder of the task was about to push to its branch; the last one last.
+    /// Commits that a holder of the task was about to push to its branch, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pushes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned: Option<MergePlanned>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged: Option<TaskMerged>,
-    /// How often the task was sent back since a person last looked at it.
+    /// Number of returns since a person last handled the task.
     pub returns: u32,
-    /// Remediation turns since a person last looked at the task.
+    /// Remediation turns since a person last handled the task.
     #[serde(default)]
     pub remediations: u32,
     /// The last failure for which a merge sent the task back.
@@ -92,10 +92,10 @@ pub struct Delivery {
     /// The reason of the last return, for the next holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The person who wrote that reason, if a person sent the task back.
+    /// The person that returned the task, if a person did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub returned_by: Option<String>,
-    /// Nobody has worked on the task since it was submitted.
+    /// No session has worked on the task since it was submitted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stands: bool,
     /// The reason why the submission waits for a person.
@@ -201,14 +201,14 @@ impl Delivery {
         self.returned_by = None;
     }
 
-    /// A person has looked at the task, so its counters start again.
+    /// Resets the counters after a person has handled the task. Returns whether anything changed.
     fn reopen(&mut self) -> bool {
         let was = (std::mem::take(&mut self.stands), self.held.take(), self.awaited.take());
         let used = (std::mem::take(&mut self.remediations), self.last_failure.take());
         std::mem::take(&mut self.returns) > 0 || was != (false, None, None) || used != (0, None)
     }
 
-    /// The requirement that the forge waits for before it merges this commit.
+    /// Returns the requirement that the forge waits for before it merges this commit.
     pub fn awaited(&self, head: &str) -> Option<&AwaitedMerge> {
         self.awaited.as_ref().filter(|awaited| awaited.head == head)
     }
@@ -218,12 +218,12 @@ impl Delivery {
         self.approved.as_deref() == Some(head)
     }
 
-    /// The submission that a person could approve.
+    /// Returns the submission that a person could approve.
     pub fn standing(&self) -> Option<&Submission> {
         self.submission.as_ref().filter(|_| self.stands)
     }
 
-    /// The review of a commit by a gate.
+    /// Returns the review of a commit by a gate.
     pub fn review(&self, gate: &str, head: &str) -> Option<&TaskReviewed> {
         self.reviews.iter().find(|review| review.gate == gate && review.head == head)
     }
@@ -271,7 +271,7 @@ mod tests {
         EventBody::TaskReleased(TaskReleased { epoch: 1, reason, note: Some("why".to_owned()) })
     }
 
-    /// An event that `heeds` rejects changes nothing.
+    /// Applies events. An event that `heeds` rejects must change nothing.
     fn after(events: &[EventBody]) -> Delivery {
         let mut delivery = Delivery::default();
         for event in events {

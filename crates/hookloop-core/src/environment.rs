@@ -1,15 +1,17 @@
 //! Whether a command could check anything on this machine.
 //!
-//! A gate that can't run is no evidence about the work, so no agent can fix it. Two questions are answered
-//! here:
+//! A gate that cannot run is no evidence about the work, so no agent can fix it. This module
+//! answers two questions:
 //!
-//! - [`cannot_run`]: the command itself was not found or can't be executed. Sessions and merges ask this. An exit code
-//!   of 126 or 127 is not enough, because a test suite may return it: the last line of the output has to be the
-//!   message of a shell about a program, or there is no output at all. Output of a test runner rules it out.
-//! - [`find_gap`]: the environment is not prepared, such as a package that is not installed. `init` asks this before
-//!   any agent has worked. Sessions do not: there the same message can be the result of the agent's own change.
+//! - [`cannot_run`]: was the command itself not found or not executable? Sessions and merges use
+//!   this. An exit code of 126 or 127 is not enough, because a test suite may return it. The last
+//!   line of the output must be a shell's message about a program, or there is no output at all.
+//!   Output of a test runner rules it out.
+//! - [`find_gap`]: is the environment not set up, such as a package that is not installed? `init`
+//!   uses this before any agent has worked. Sessions do not: there the agent's own change can cause
+//!   the same message.
 //!
-//! Messages of tools are in one table, `signatures`, with the command that prepares the environment.
+//! Messages of tools are in one table, `signatures`, with the command that sets up the environment.
 
 mod signatures;
 
@@ -19,7 +21,7 @@ use crate::checks;
 const CANNOT_START: [i32; 2] = [126, 127];
 /// The exit code of make for any failure of a recipe.
 const MAKE_FAILED: i32 = 2;
-/// Lines at the end of an output that are looked at.
+/// Largest number of lines at the end of an output that are read.
 const LINES_MAX: usize = 4_000;
 /// The longest name of a program that is shown.
 const NAME_MAX: usize = 200;
@@ -49,10 +51,10 @@ pub struct EnvironmentFacts {
     pub node_setup: Option<String>,
 }
 
-/// Why a command could not check anything here.
+/// The reason why a command could not check anything here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentGap {
-    /// In a line, such as "`pytest` is not installed".
+    /// One line, such as "`pytest` is not installed".
     pub cause: String,
     /// The command that prepares the environment, if one is known.
     pub setup: Option<String>,
@@ -63,14 +65,14 @@ impl EnvironmentGap {
         EnvironmentGap { cause: cause.into(), setup: setup.map(str::to_owned) }
     }
 
-    /// The gap of a program that is not there.
+    /// Returns the gap of a program that is not installed.
     pub fn of_program(program: &str, facts: &EnvironmentFacts) -> EnvironmentGap {
         let cause = format!("`{program}` is not installed");
         EnvironmentGap { cause, setup: signatures::setup_of(program, facts) }
     }
 }
 
-/// Returns why the command could not be executed; none if it ran.
+/// Returns why the command could not be executed, or `None` if it ran.
 pub fn cannot_run(result: CommandResult<'_>, facts: &EnvironmentFacts) -> Option<EnvironmentGap> {
     let code = result.exit_code?;
     let lines = plain_lines(result);
@@ -95,13 +97,14 @@ pub fn cannot_run(result: CommandResult<'_>, facts: &EnvironmentFacts) -> Option
         WhyRefused::NotFound => format!("`{program}` was not found (exit code {code})"),
         WhyRefused::NotExecutable => format!("`{program}` can't be executed (exit code {code})"),
     };
-    // A file that is there and can't be executed is not installed once more.
+    // A file that exists but cannot be executed needs no installation.
     let setup = setup.filter(|_| why == WhyRefused::NotFound);
     Some(EnvironmentGap { cause, setup })
 }
 
-/// Returns the part of the environment that is missing, told by the exit code and by messages of tools; none if the
-/// failure can be the result of the project's own files.
+/// Returns the missing part of the environment, by the exit code and by messages of tools.
+///
+/// Returns `None` if the project's own files may have caused the failure.
 pub fn find_gap(result: CommandResult<'_>, facts: &EnvironmentFacts) -> Option<EnvironmentGap> {
     if result.exit_code == Some(0) {
         return None;
@@ -111,7 +114,7 @@ pub fn find_gap(result: CommandResult<'_>, facts: &EnvironmentFacts) -> Option<E
     found.or_else(|| cannot_run(result, facts))
 }
 
-/// The last lines of an output without colours: standard output, then standard error.
+/// Returns the last lines of an output without colours: standard output, then standard error.
 fn plain_lines(result: CommandResult<'_>) -> Vec<String> {
     let lines = |text: &str| -> Vec<String> {
         let text = checks::plain(text);
@@ -141,14 +144,14 @@ const ENDINGS: [(&str, WhyRefused); 9] = [
     (": Permission denied", WhyRefused::NotExecutable),
     (": Is a directory", WhyRefused::NotExecutable),
 ];
-/// Messages that name the program behind them: zsh, bundler, Yarn.
+/// Messages with the program name at their end: zsh, bundler, Yarn.
 const BEFORE_NAMES: [(&str, WhyRefused); 3] = [
     ("command not found: ", WhyRefused::NotFound),
     ("no such file or directory: ", WhyRefused::NotFound),
     ("permission denied: ", WhyRefused::NotExecutable),
 ];
 
-/// The program that a shell's message is about: `sh: 1: pytest: not found`.
+/// Returns the program that a shell's message is about: `sh: 1: pytest: not found`.
 fn refused_program(line: &str) -> Option<(&str, WhyRefused)> {
     let line = line.trim();
     let by_end = ENDINGS.iter().find_map(|(end, why)| Some((line.strip_suffix(end)?, *why)));
@@ -164,14 +167,14 @@ fn refused_program(line: &str) -> Option<(&str, WhyRefused)> {
     is_name.then_some((name, why))
 }
 
-/// `make: *** [Makefile:2: test] Error 127`
+/// Whether a line reports a failed recipe: `make: *** [Makefile:2: test] Error 127`.
 fn is_make_report(line: &str) -> bool {
     let is_code =
         |code: &i32| line.ends_with(&format!("] Error {code}")) && line.contains(": *** [");
     CANNOT_START.iter().any(is_code)
 }
 
-/// Whether a script runner adds this line before or behind the message of the shell.
+/// Whether a script runner adds this line before or after the message of the shell.
 fn is_epilogue(line: &str) -> bool {
     const STARTS: [&str; 9] = [
         "npm ERR!",

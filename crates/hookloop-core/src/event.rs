@@ -1,7 +1,7 @@
 //! The facts a log holds, and their stored format.
 //!
-//! An event is stored as its type, the version of that type's format, and its data as JSON. A type
-//! this version does not know is kept as it is: an older program may read a newer log.
+//! An event is stored as its type, the version of that type's format, and its data as JSON. An
+//! unknown type is kept unchanged, because an older program may read a newer log.
 
 mod stored;
 
@@ -70,7 +70,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// The task an event is about, or `system`.
+    /// Returns the task an event is about, or `system`.
     pub fn node_id(&self) -> &str {
         self.subject.task().map_or(SYSTEM_NODE, TaskId::as_str)
     }

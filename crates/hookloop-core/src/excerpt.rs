@@ -26,7 +26,7 @@ impl LeftOut {
         }
     }
 
-    /// The bytes and lines that the note stands for, less the note itself.
+    /// Returns the bytes and lines that the note replaces, minus the note itself.
     fn behind_note(self) -> (i64, i64) {
         let note = self.to_string().len() + 1;
         let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
@@ -62,25 +62,25 @@ impl fmt::Display for Grouped {
     }
 }
 
-/// How an excerpt is made.
+/// The rules of an excerpt.
 #[derive(Clone, Copy, Debug)]
 pub struct ExcerptRules<'a> {
     /// The longest excerpt, in bytes, with its note.
     pub max: usize,
-    /// One part of this many is from the beginning of the text.
+    /// The beginning of the text gets one part in this many.
     pub head_parts: usize,
     /// The text is an excerpt itself, with these notes beyond its first `max` and before its last `max` bytes.
     pub earlier: &'a [LeftOut],
 }
 
-/// Returns the first and the last lines of a text. A line is cut only if it is alone longer than its part.
+/// Returns the first and the last lines of a text. A line is cut only if it exceeds its part.
 pub fn head_and_tail(text: &str, rules: ExcerptRules<'_>) -> String {
     let ExcerptRules { max, head_parts, earlier } = rules;
     if text.len() <= max {
         return text.to_owned();
     }
     let all = earlier.iter().fold(LeftOut::of(text), |all, cut| all.plus(*cut));
-    // With a line end on each side. The counts are no larger than these.
+    // The note has a line end on each side, and its counts are at most these.
     let kept = max.saturating_sub(all.to_string().len() + 2);
     let head_max = kept / head_parts.max(1);
     let head = whole_lines_of_head(text, head_max);
@@ -93,7 +93,7 @@ pub fn head_and_tail(text: &str, rules: ExcerptRules<'_>) -> String {
         left_out.lines = left_out.lines.saturating_add_signed(lines);
     }
     let excerpt = around(head, left_out, tail);
-    // Where there is hardly room for the note.
+    // There may be hardly room for the note.
     excerpt[..excerpt.floor_char_boundary(max)].to_owned()
 }
 
@@ -103,7 +103,7 @@ pub fn around(head: &str, left_out: LeftOut, tail: &str) -> String {
     format!("{head}{break_line}{left_out}\n{tail}")
 }
 
-/// The first lines of a text that fit, or as much of the first one.
+/// Returns the first lines of a text that fit, or as much of the first one.
 pub fn whole_lines_of_head(text: &str, max: usize) -> &str {
     let head = &text[..text.floor_char_boundary(max)];
     match head.rfind('\n') {
@@ -112,7 +112,7 @@ pub fn whole_lines_of_head(text: &str, max: usize) -> &str {
     }
 }
 
-/// The last lines of a text that fit, or as much of the last one.
+/// Returns the last lines of a text that fit, or as much of the last one.
 pub fn whole_lines_of_tail(text: &str, max: usize) -> &str {
     let start = text.ceil_char_boundary(text.len().saturating_sub(max));
     let tail = &text[start..];
@@ -129,7 +129,7 @@ fn ends_of_lines(text: &str) -> u64 {
     text.bytes().filter(|byte| *byte == b'\n').count() as u64
 }
 
-/// The first `max` of some names, and the number of the others: `a, b and 3 more`.
+/// Returns the first `max` of some names, and the number of the others: `a, b and 3 more`.
 pub fn first_names<S: AsRef<str>>(names: &[S], max: usize) -> String {
     let shown: Vec<&str> = names.iter().take(max).map(AsRef::as_ref).collect();
     match names.len() - shown.len() {
@@ -186,7 +186,7 @@ mod tests {
         (0..lines).map(|number| format!("line {number}\n")).collect()
     }
 
-    /// The note of an excerpt, as counts, with the text before and behind it.
+    /// Returns the note of an excerpt, as counts, with the text before and after it.
     fn parts(excerpt: &str) -> (&str, LeftOut, &str) {
         let (head, rest) = excerpt.split_once("[… ").unwrap();
         let (note, tail) = rest.split_once(" left out …]\n").unwrap();

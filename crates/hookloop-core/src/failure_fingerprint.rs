@@ -9,7 +9,7 @@ use crate::digest::hex;
 
 /// Bytes at the end of an output that are compared.
 const OUTPUT_MAX: usize = 64 * 1024;
-/// Letters of a hexadecimal word that is taken for a hash or an address.
+/// Number of digits from which a hexadecimal word counts as a hash or an address.
 const HEX_MIN: usize = 7;
 /// Bytes of the digest that are kept.
 const DIGEST_BYTES: usize = 16;
@@ -64,7 +64,7 @@ fn normalised(line: &str) -> String {
     kept.join(" ")
 }
 
-/// A word without the brackets and marks around it.
+/// Returns a word without the brackets and marks around it.
 fn bare(word: &str) -> &str {
     word.trim_matches(|c: char| "()[]{}<>,;:.\"'`".contains(c))
 }

@@ -9,25 +9,27 @@ use std::fmt::{self, Write as _};
 use crate::checks::{self, Check, Report};
 use crate::excerpt::{ExcerptRules, LeftOut, head_and_tail};
 
-/// A reason takes at most one part in this many of the room. The same share holds for fixed checks, checks that
-/// still fail, new checks, and all causes together.
+/// A reason gets at most one part in this many of the room.
+///
+/// The same share applies to fixed checks, checks that still fail, new checks, and all causes
+/// together.
 const PARTS: usize = 6;
-/// With less room than this, output tells nothing.
+/// Least room in which output is useful.
 const OUTPUT_MIN: usize = 100;
-/// Of output that does not fit, the end is worth more: one part of this many is its beginning.
+/// The beginning of an output that does not fit gets one part in this many. The end matters more.
 const HEAD_PARTS: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feedback {
-    /// For the agent.
+    /// The text for the agent.
     pub text: String,
     /// The failing checks as `gate: check`, or the gate's name if its output is not understood.
     pub failing: BTreeSet<String>,
-    /// How many checks fail still, were fixed and are new, if the run before and this one tell.
+    /// The numbers of checks that still fail, were fixed and are new, if both runs are understood.
     pub changes: Option<CheckChanges>,
 }
 
-/// How many checks changed between two runs of gates.
+/// The numbers of checks that changed between two runs of gates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckChanges {
     pub still: usize,
@@ -67,7 +69,7 @@ impl fmt::Display for CheckChanges {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GateOutput<'a> {
     pub text: &'a str,
-    /// The parts that the text has a note of instead.
+    /// The parts of the text that a note replaces.
     pub left_out: &'a [LeftOut],
 }
 
@@ -151,7 +153,7 @@ impl<'a> NamedChanges<'a> {
         let (still, new): (Vec<&Check>, Vec<&Check>) = report.failing.iter().partition(is_old);
         let listed: BTreeSet<&str> = still.iter().map(|check| check.name.as_str()).collect();
         let prefix = prefixed(gate, "");
-        // The gate's own name stood for an output that was not understood.
+        // The name of the gate itself stands for an output that was not understood.
         let old = before.iter().filter_map(|name| name.strip_prefix(&prefix));
         let gone: Vec<&str> = old.filter(|name| !listed.contains(name)).collect();
         let (fixed, unknown) = match report.is_broken || report.more > 0 {
@@ -162,7 +164,7 @@ impl<'a> NamedChanges<'a> {
     }
 }
 
-/// A text that never gets longer than it may.
+/// A text with a maximum length.
 struct FeedbackRoom {
     text: String,
     max: usize,
@@ -183,7 +185,7 @@ impl FeedbackRoom {
         }
     }
 
-    /// A list of names: as many as its part of the room allows.
+    /// Adds a list of names, as many as its part of the room allows.
     fn list(&mut self, title: &str, names: &[&str]) {
         if names.is_empty() {
             return;
@@ -205,7 +207,7 @@ impl FeedbackRoom {
         }
     }
 
-    /// The first causes, whole ones but for the very first.
+    /// Adds the first causes, whole ones except for the very first.
     fn causes<'a>(&mut self, checks: impl Iterator<Item = &'a &'a Check>) {
         let mut causes = String::new();
         for check in checks.filter(|check| !check.cause.is_empty()) {
@@ -224,7 +226,7 @@ impl FeedbackRoom {
         }
     }
 
-    /// The output, or its beginning and its end.
+    /// Adds the output, or its beginning and its end.
     fn output(&mut self, printed: GateOutput<'_>) {
         let output = checks::plain(printed.text);
         let output = output.trim();

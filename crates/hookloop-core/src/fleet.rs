@@ -141,7 +141,7 @@ pub struct StandingOrder {
 pub struct FleetOrders(pub Vec<StandingOrder>);
 
 impl FleetOrders {
-    /// The directive for a worker, regardless of projects.
+    /// Returns the directive for a worker, regardless of projects.
     pub fn of_worker(&self, worker: &str) -> Option<&StandingOrder> {
         self.strongest(|scope| match scope {
             FleetScope::All => true,
@@ -150,7 +150,7 @@ impl FleetOrders {
         })
     }
 
-    /// The directive for a worker in a project.
+    /// Returns the directive for a worker in a project.
     pub fn of(&self, worker: &str, project: &str) -> Option<&StandingOrder> {
         self.strongest(|scope| match scope {
             FleetScope::All => true,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::hook_protocol::{HookOutcome, HookStatus, HookVerdict as RunVerdict};
 use crate::payload::verdict::JointVerdict;
 
-/// One run of a gate.
+/// A run of a gate.
 #[derive(Clone, Copy, Debug)]
 pub struct GateRun<'r> {
     pub name: &'r str,
@@ -40,7 +40,7 @@ pub struct GatesVerdict {
 }
 
 impl GatesVerdict {
-    /// The gates with this result, in the order of their runs.
+    /// Returns the gates with this result, in the order of their runs.
     pub fn names(&self, result: GateResult) -> Vec<String> {
         let of_result = |(name, found): (&String, &GateResult)| {
             if *found == result { Some(name.clone()) } else { None }
@@ -52,7 +52,7 @@ impl GatesVerdict {
         self.results.contains(&result)
     }
 
-    /// How many gates gave an answer: all but the skipped ones.
+    /// Returns the number of gates with a result, which are all but the skipped ones.
     pub fn ran(&self) -> usize {
         self.results.iter().filter(|result| **result != GateResult::Skipped).count()
     }
@@ -115,7 +115,7 @@ mod tests {
         }
     }
 
-    /// Each gate as `result` or `result in group`.
+    /// Checks gates, each written as `result` or `result in group`.
     fn check(gates: &[&str], expected: JointVerdict, results: &[GateResult]) {
         let parsed: Vec<(HookOutcome, Option<&str>)> = gates
             .iter()

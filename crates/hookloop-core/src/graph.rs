@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-/// A path along dependencies from `from` to `to`, both included.
+/// Returns a path along dependencies from `from` to `to`, both included.
 ///
-/// `dependencies` and `dependents` append a node's neighbours to the list they are given. Both ends
-/// are searched in turn, one node at a time, and the search is over when either is exhausted: a new
-/// task (no dependents) or a leaf (no dependencies) costs nothing, however large the graph behind
-/// the other end is. No node is looked at twice, so the graph bounds the search.
+/// `dependencies` and `dependents` append a node's neighbours to the given list. Both ends are
+/// searched in turn, one node at a time, until either is exhausted. So a new task (no dependents)
+/// or a leaf (no dependencies) costs nothing, however large the rest of the graph is. No node is
+/// visited twice, so the graph bounds the search.
 pub fn path<E>(
     from: u64,
     to: u64,
@@ -34,7 +34,7 @@ pub fn path<E>(
     }
 }
 
-/// One end's breadth-first search: where each node was reached from, in the order reached.
+/// One side of the breadth-first search: the predecessor of each node, in the order reached.
 struct SearchSide {
     came_from: HashMap<u64, u64>,
     queue: Vec<u64>,
@@ -52,7 +52,7 @@ impl SearchSide {
         node
     }
 
-    /// Takes over the neighbours of `node`; answers the first that `other` has reached too.
+    /// Adds the neighbours of `node`. Returns the first that `other` has also reached.
     fn spread(&mut self, node: u64, neighbours: &mut Vec<u64>, other: &SearchSide) -> Option<u64> {
         for next in neighbours.drain(..) {
             if self.came_from.contains_key(&next) {
@@ -67,7 +67,7 @@ impl SearchSide {
         None
     }
 
-    /// The nodes from `node` back to this side's start.
+    /// Returns the nodes from `node` back to this side's start.
     fn trail(&self, mut node: u64) -> Vec<u64> {
         let mut trail = vec![node];
         while let Some(&previous) = self.came_from.get(&node) {

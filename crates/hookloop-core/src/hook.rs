@@ -19,10 +19,11 @@ pub const DEFAULT_PRIORITY: i32 = 100;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hook {
     pub name: String,
-    /// Where it runs.
+    /// The points at which the hook runs.
     pub points: Vec<Point>,
-    /// The list that holds the hook: a task type's, by its name, or an agent's ([`of_agent`]); none for the
-    /// project's.
+    /// The list that contains the hook, or `None` for the project's list.
+    ///
+    /// It is the list of a task type, by its name, or of an agent ([`of_agent`]).
     pub task_type: Option<String>,
     pub source: HookSource,
     pub priority: i32,
@@ -96,14 +97,14 @@ pub enum HookHandler {
 /// A command as the configuration has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandText {
-    /// For a shell.
+    /// A shell line.
     Shell(String),
     /// A program and its arguments.
     Exec(Vec<String>),
 }
 
 impl CommandText {
-    /// The command with places for the `known` variables.
+    /// Returns the command with places for the `known` variables.
     pub fn compile(&self, known: &[&'static str]) -> Result<CommandLine, CommandLineError> {
         match self {
             CommandText::Shell(line) => CommandLine::shell(line, known),
@@ -153,7 +154,7 @@ impl DeclaredAction {
     }
 }
 
-/// `payload` with every text that holds a variable replaced by a word that fits anywhere.
+/// Returns `payload` with every text that has a variable replaced by a word that fits anywhere.
 fn sampled(payload: &Value) -> Value {
     match payload {
         Value::String(text) if text.contains("{{") => Value::String("sample".to_owned()),
@@ -173,17 +174,18 @@ pub enum RegistryError {
     NoPoints(String),
 }
 
-/// The hooks of a project. Names are unique among the hooks of a task type, and among the others; the
-/// order is priority, then registration.
+/// The hooks of a project, ordered by priority and then by registration.
+///
+/// Names are unique among the hooks of a task type, and among the others.
 #[derive(Clone, Debug, Default)]
 pub struct HookRegistry {
     hooks: Vec<Hook>,
-    /// Points for which a task type has a list of its own, if an empty one.
+    /// Points for which a task type has a list of its own, which may be empty.
     typed: Vec<(String, Point)>,
 }
 
 impl HookRegistry {
-    /// The built-in reactions, as they come.
+    /// Returns the built-in reactions with their default settings.
     pub fn builtin() -> HookRegistry {
         let hooks = Builtin::REACTIONS.into_iter().map(Builtin::hook).collect();
         HookRegistry { hooks, typed: Vec::new() }
@@ -213,7 +215,7 @@ impl HookRegistry {
         }
     }
 
-    /// The project's hook of that name.
+    /// Returns the project's hook of that name.
     pub fn get(&self, name: &str) -> Option<&Hook> {
         self.get_for(None, name)
     }
@@ -250,7 +252,7 @@ impl HookRegistry {
         self.resolve_for(point, task_type, None)
     }
 
-    /// The same for an agent, whose own list for the point comes before its task's.
+    /// Returns the hooks of a point for an agent, whose own list for the point takes precedence.
     pub fn resolve_for(
         &self,
         point: &str,
@@ -269,7 +271,9 @@ impl HookRegistry {
         hooks
     }
 
-    /// The lists that replace the project's: the owner of each (a task type, or [`of_agent`]), and its point.
+    /// Returns the lists that replace the project's, each with its owner and its point.
+    ///
+    /// The owner is a task type or an agent ([`of_agent`]).
     pub fn own_lists(&self) -> &[(String, Point)] {
         &self.typed
     }
@@ -281,7 +285,7 @@ impl HookRegistry {
 }
 
 impl Builtin {
-    /// The hook as it is where nothing else is configured.
+    /// Returns the hook with its default settings.
     pub fn hook(self) -> Hook {
         let completed: &[&str] = &["task_completed"];
         let (priority, events, description) = match self {

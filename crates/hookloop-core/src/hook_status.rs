@@ -64,7 +64,7 @@ impl RecordedStatus {
         }
     }
 
-    /// The status; none if only a newer version knows it.
+    /// Returns the status, or `None` if only a newer version knows it.
     pub fn known(&self) -> Option<HookStatus> {
         match self {
             RecordedStatus::Known(status) => Some(*status),

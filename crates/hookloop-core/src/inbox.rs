@@ -61,7 +61,7 @@ impl ProblemKind {
         }
     }
 
-    /// The problem in words.
+    /// Returns the problem in words.
     pub fn words(self) -> &'static str {
         match self {
             ProblemKind::TaskBlocked => "is blocked",
@@ -100,7 +100,7 @@ pub enum ProblemSubject {
 }
 
 impl ProblemSubject {
-    /// The subject whose events raise the problem.
+    /// Returns the subject whose events raise the problem.
     pub fn subject(&self) -> Subject {
         match self {
             ProblemSubject::Task(id) => Subject::Task(id.clone()),

@@ -1,9 +1,9 @@
-//! What a hook's processes may use of the machine together.
+//! Resource limits of all processes of a hook together.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Fewer would end ordinary commands.
+/// A lower limit would end ordinary commands.
 pub const PROCESSES_MIN: u64 = 4;
 pub(crate) const SIZE_MIN: u64 = 1024 * 1024;
 
@@ -11,18 +11,18 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 const GIB: u64 = 1024 * MIB;
 
-/// What a hook says; for the rest there are defaults.
+/// The limits that a hook sets. The others have defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Processes at the same time.
+    /// Concurrent processes.
     pub processes: Option<u64>,
-    /// Memory that is theirs alone, of all processes together.
+    /// Private memory of all processes together.
     pub memory_bytes: Option<u64>,
-    /// What they write to disks, and how long one file may get.
+    /// Bytes written to disk, which also bounds the size of one file.
     pub disk_bytes: Option<u64>,
 }
 
-/// A limit that was passed, with what it was.
+/// A limit that was exceeded, with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     Processes(u64),

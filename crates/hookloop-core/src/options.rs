@@ -5,7 +5,7 @@ use crate::point::PointKind;
 
 pub use crate::quantity::{BadLength, Length, TIMEOUT_MAX_MS};
 
-/// The default timeouts. A gate runs tests; a reaction is short.
+/// The default timeouts. A gate may run tests, while a reaction is short.
 const GATE_TIMEOUT_MS: u64 = 600_000;
 
 const REACTION_TIMEOUT_MS: u64 = 60_000;
@@ -72,7 +72,7 @@ pub enum AllowedAnswers {
     /// test prints.
     #[default]
     Stricter,
-    /// Also the parts that act: actions, a checkpoint, the next prompt, values for later steps, a skip.
+    /// Also accepts the parts that act: actions, a checkpoint, the next prompt, values and a skip.
     Json,
 }
 
@@ -116,7 +116,7 @@ impl Default for RetryPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookSandbox {
     pub no_network: bool,
-    /// The only directories that the hook may write to; none for no restriction.
+    /// The only directories that the hook may write to. `None` means no restriction.
     pub write: Option<Vec<String>>,
 }
 

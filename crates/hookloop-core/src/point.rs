@@ -75,7 +75,7 @@ pub struct NoSuchPoint(pub String);
 const TASK_COMPLETE: &str = "on_task_complete";
 
 impl Point {
-    /// The names of all points, but for events that hooks log.
+    /// Returns the names of all points, except events that hooks log.
     pub fn names() -> Vec<&'static str> {
         let fixed = Point::FIXED.iter().map(|(_, name)| *name);
         fixed.chain(LIFECYCLE).chain([TASK_COMPLETE]).collect()
@@ -116,7 +116,7 @@ impl Point {
         }
     }
 
-    /// The names of the points at which a policy can require gates.
+    /// Returns the names of the points at which a policy can require gates.
     pub fn required_names() -> Vec<&'static str> {
         let required = Point::FIXED.iter().filter(|(point, _)| point.can_be_required());
         required.map(|(_, name)| *name).collect()
@@ -140,7 +140,7 @@ impl Point {
         }
     }
 
-    /// The name of the point in the dialect that hook scripts of other tools read.
+    /// Returns the name of the point in the dialect that hook scripts of other tools read.
     pub fn event_name(&self) -> &str {
         match self {
             Point::SessionStart => "SessionStart",

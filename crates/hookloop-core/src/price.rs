@@ -15,7 +15,7 @@ pub struct TokenPrice {
 }
 
 impl TokenPrice {
-    /// The cost of `usage`, in millionths of a dollar, rounded up.
+    /// Returns the cost of `usage`, in millionths of a dollar, rounded up.
     pub fn cost_micros(&self, usage: &Usage) -> u64 {
         let cached = usage.cached_tokens.min(usage.input_tokens);
         let parts = [

@@ -1,20 +1,22 @@
-//! An agent's promises in its final message.
+//! Promises of an agent in its final message.
 //!
-//! A promise is a line of its own: `<promise>COMPLETE</promise>`, `BLOCKED` or `ESCALATE`, exact in case,
-//! indented by at most three spaces, with nothing but spaces, tabs and a carriage return behind it. Prose is
-//! never interpreted: a promise in a sentence, a quote, a list, a comment or a code block does not count.
+//! A promise is a line of its own: `<promise>COMPLETE</promise>`, `BLOCKED` or `ESCALATE`. The case
+//! is exact. The line is indented by at most three spaces, and only spaces, tabs and a carriage
+//! return may follow. Prose is never interpreted: a promise in a sentence, a quote, a list, a
+//! comment or a code block does not count.
 //!
-//! - Fences are CommonMark's, but for one that no line closes: it goes to the end, not to the end of
-//!   the list it is in. A promise that is missed costs a round, a false one ends the work.
-//! - A promise at the margin is in no list or quote above it, also without an empty line between:
-//!   that is how agents end a report.
-//! - Escape sequences are not removed. Agents print a plain message when they don't print to a terminal, and
-//!   removing escapes would reveal lines that were never visible.
-//! - A promise that ends the last line behind other text, in bold, in a list item or in inline code is
-//!   `inline`: it counts where gates judge it, also beside promises above it. All other tags are near misses, which are
-//!   reported.
-//! - What stands in `<pre>`, `<code>` and `<blockquote>`, or between backticks of a paragraph, is
-//!   quoted as well. Where that shows only later, a promise is held until then.
+//! - Fences follow CommonMark, with one exception: an unclosed fence extends to the end of the
+//!   text, not to the end of its list. A missed promise costs one iteration, a false one ends the
+//!   work.
+//! - A promise at the margin is in no list or quote above it, even without an empty line between.
+//!   Agents end reports like that.
+//! - Escape sequences are not removed. Agents print a plain message when they do not print to a
+//!   terminal. Removing escapes would reveal lines that were never visible.
+//! - A promise is `inline` if it ends the last line after other text, in bold, in a list item or in
+//!   inline code. It counts if gates judge it, even beside promises above it. All other tags are
+//!   near misses, which are reported.
+//! - Text in `<pre>`, `<code>` and `<blockquote>`, or between backticks of a paragraph, is also
+//!   quoted. If that becomes clear only later, a promise is withheld until then.
 
 mod markdown;
 mod near_miss;
@@ -27,13 +29,13 @@ use serde::{Deserialize, Serialize};
 use markdown::{CodeFence, is_thematic_break, past_markers, trim_end, unindented};
 use near_miss::{LineContext, LineTags};
 
-/// A longer line is no promise and closes no fence. It is all that is kept of a stream.
+/// Longest line that can be a promise or close a fence. Nothing more of a stream is kept.
 pub const LINE_MAX: usize = 1024;
 
-/// Bytes that are kept of the end of a longer line: enough for a promise and markup behind it.
+/// Bytes of the end of a longer line that are kept: enough for a promise and markup after it.
 const LINE_END_MAX: usize = 128;
 
-/// Deeper is code.
+/// Largest indentation of a promise. Deeper text is code.
 const INDENTATION_MAX: usize = 3;
 
 /// Marks that hide the lines between their beginning and their end.
@@ -59,10 +61,10 @@ pub enum Promise {
 }
 
 impl Promise {
-    /// In the order in which they count if a message has several.
+    /// The precedence of promises if a message has several.
     pub const BY_WEIGHT: [Promise; 3] = [Promise::Complete, Promise::Escalate, Promise::Blocked];
 
-    /// The word between the tags.
+    /// Returns the word between the tags.
     pub fn word(self) -> &'static str {
         match self {
             Promise::Complete => "COMPLETE",
@@ -77,14 +79,14 @@ impl Promise {
 pub struct MessagePromises {
     /// The promises alone on their line, distinct, in the order in which they first occur.
     pub alone: Vec<Promise>,
-    /// The promise that ends the last line, behind other text or in markup.
+    /// The promise that ends the last line, after other text or in markup.
     pub inline: Option<Promise>,
-    /// Tags that are no promise, the first [`NEAR_MISSES_MAX`]. The one of `inline` is among them.
+    /// Tags that are no promise, the first [`NEAR_MISSES_MAX`], including the one of `inline`.
     pub near_misses: Vec<NearMiss>,
 }
 
 impl MessagePromises {
-    /// Returns the promises that count, distinct. One behind other text counts only with gates, which judge it.
+    /// Returns the promises that count, distinct. An inline promise counts only with gates.
     pub fn counted(&self, has_gates: bool) -> Vec<Promise> {
         let inline = self.inline.filter(|promise| has_gates && !self.alone.contains(promise));
         self.alone.iter().copied().chain(inline).collect()
@@ -98,38 +100,38 @@ pub fn read(text: &str) -> MessagePromises {
     scanner.read_all()
 }
 
-/// The promises in a message, distinct, in the order in which they first occur.
+/// Returns the promises in a message, distinct, in the order in which they first occur.
 pub fn promises(text: &str) -> Vec<Promise> {
     read(text).alone
 }
 
-/// Finds promises in a stream that is cut anywhere.
+/// Finds promises in a stream of arbitrary pieces.
 #[derive(Debug, Default)]
 pub struct Scanner {
-    /// The line at hand, up to [`LINE_MAX`].
+    /// The current line, up to [`LINE_MAX`].
     line: Vec<u8>,
-    /// It is longer than that.
+    /// Whether the line is longer than that.
     is_cut: bool,
-    /// The end of a line that is longer than that, at least its last [`LINE_END_MAX`] bytes.
+    /// The end of a longer line, at least its last [`LINE_END_MAX`] bytes.
     line_end: Vec<u8>,
     /// The last bytes of the line, in lower case: enough for the longest of [`HIDING`].
     recent: u128,
-    /// How many of them are backticks, without a break.
+    /// Number of consecutive backticks at their end.
     backticks: usize,
     is_begun: bool,
     fence: Option<CodeFence>,
-    /// Where the content of the outermost open list item begins.
+    /// The column at which the content of the outermost open list item begins.
     list: Option<usize>,
-    /// The last line was text, which the next one may continue.
+    /// Whether the last line was text that the next one may continue.
     is_in_text: bool,
-    /// As of the last byte.
+    /// The hidden part at the last byte.
     hidden: Option<HiddenPart>,
-    /// As of the beginning of the line.
+    /// The hidden part at the beginning of the line.
     hidden_before: Option<HiddenPart>,
-    /// Something hidden came to its end in the line.
+    /// Whether a hidden part ended in the line.
     is_ended: bool,
     found: Vec<Promise>,
-    /// Found behind what may hide them: that shows at its end.
+    /// Promises after text that may hide them. Its end shows whether it does.
     held: Vec<Promise>,
     /// Tags that are no promise.
     tags: LineTags,
@@ -138,14 +140,14 @@ pub struct Scanner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct HiddenPart {
     end: HidingEnd,
-    /// It began its line. In the middle of one it may be text, as long as it has no end.
+    /// Whether the mark began its line. Otherwise it may be text until its end is found.
     is_certain: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HidingEnd {
     Mark(&'static [u8]),
-    /// As many backticks as there were at its beginning, in the same paragraph.
+    /// As many backticks as at its beginning, in the same paragraph.
     Backticks(usize),
 }
 
@@ -186,14 +188,14 @@ impl Scanner {
             b'`' => self.backticks += 1,
             _ => self.end_backticks(),
         }
-        // All marks end with one of these, behind one of these.
+        // All marks end with one of these bytes, after one of those.
         let before = (self.recent >> 8) as u8;
         if matches!(byte, b'-' | b'>' | b' ') && matches!(before, b'-' | b'e' | b't') {
             self.look_for_marks();
         }
     }
 
-    /// Takes a byte that the line has no room for.
+    /// Handles a byte beyond the kept part of the line.
     fn cut_line(&mut self, byte: u8) {
         self.is_cut = true;
         if self.line_end.len() >= 2 * LINE_END_MAX {
@@ -202,7 +204,7 @@ impl Scanner {
         self.line_end.push(byte);
     }
 
-    /// The last bytes of a line that was cut behind `line`.
+    /// Returns the last bytes of a line that was cut after `line`.
     fn end_of_cut_line(&self, line: &[u8]) -> Vec<u8> {
         let before = line.len().saturating_sub(LINE_END_MAX);
         let end = [&line[before..], &self.line_end].concat();
@@ -225,7 +227,7 @@ impl Scanner {
         self.pass(is_end, begun);
     }
 
-    /// Passes what may end something that hides, or else begin it.
+    /// Ends the hidden part if `is_end` accepts its end. Without a hidden part, begins one.
     fn pass(&mut self, is_end: impl Fn(HidingEnd) -> bool, begun: Option<HidingEnd>) {
         match self.hidden {
             Some(hidden) if is_end(hidden.end) => {
@@ -237,7 +239,7 @@ impl Scanner {
         }
     }
 
-    /// Backticks that have no partner in their paragraph were text.
+    /// Ends a paragraph. Backticks without a partner in it were text.
     fn end_paragraph(&mut self) {
         if let Some(HiddenPart { end: HidingEnd::Backticks(_), .. }) = self.hidden_before {
             self.hidden_before = None;
@@ -274,7 +276,7 @@ impl Scanner {
         self.is_ended = false;
     }
 
-    /// Takes in a line, and returns how its text is meant.
+    /// Reads a line and returns its role.
     fn read_line(&mut self, line: &[u8]) -> LineContext {
         if let Some(fence) = self.fence {
             if !self.is_cut && fence.is_closed_by(line) {

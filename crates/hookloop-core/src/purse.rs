@@ -1,10 +1,11 @@
 //! The shared budget of a project's sessions, and its reservations.
 //!
-//! Before a turn begins, its expected usage is reserved. When the turn ends, its actual usage replaces the
-//! reservation. So concurrent sessions can't exceed the budget together. If a session dies, its whole
-//! reservation counts as spent.
+//! Before a turn begins, its expected usage is reserved. When the turn ends, its actual usage
+//! replaces the reservation. So concurrent sessions cannot exceed the budget together. If a session
+//! dies, its whole reservation counts as spent.
 //!
-//! Spent and reserved amounts come from the log alone. [`crate::budget_change`] has the effect of each event.
+//! Spent and reserved amounts come only from the log. [`crate::budget_change`] has the effect of
+//! each event.
 
 use std::fmt;
 
@@ -306,8 +307,9 @@ impl Purse {
         }
     }
 
-    /// Returns the reservation for a turn of a session with `left` of its own limits: never more than the whole
-    /// budget, which would let no turn begin.
+    /// Returns the reservation for a turn of a session with `left` of its own limits.
+    ///
+    /// It never exceeds the whole budget: then no turn could begin.
     pub fn wish(&self, left: Amount) -> Amount {
         let turn = Amount {
             cost_micros: self.turn.cost_micros.unwrap_or(TURN_COST_MICROS),

@@ -53,8 +53,9 @@ impl Length {
         }
     }
 
-    /// Reads a number with a unit; a number alone is a number of seconds. `day_ms` is the length of `d`, if the unit is
-    /// allowed.
+    /// Parses a number with a unit. A number without a unit is in seconds.
+    ///
+    /// `day_ms` is the length of the unit `d`, if that unit is allowed.
     fn unchecked(text: &str, day_ms: Option<u64>) -> Result<Length, BadLength> {
         let unreadable = || BadLength::Unreadable(text.to_owned());
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -164,7 +165,7 @@ pub struct CostFigure {
 }
 
 impl CostFigure {
-    /// Returns the known part; none if nothing is known.
+    /// Returns the known part, or `None` if nothing is known.
     pub fn known_micros(self) -> Option<u64> {
         (self.micros > 0 || self.unpriced_turns == 0).then_some(self.micros)
     }

@@ -4,8 +4,8 @@
 //! the output is cut into chunks. A secret that was changed in another way (reversed, encrypted,
 //! compressed, cut in two) is not found.
 //!
-//! Tokens of well-known shapes are replaced, too, whether their values are known or not, also if a program has coloured
-//! a part of one.
+//! Tokens of well-known shapes are also replaced, whether their values are known or not. This
+//! includes partly coloured tokens.
 
 mod colours;
 mod forms;
@@ -36,7 +36,7 @@ pub struct Redactor {
     beginnings: Beginnings,
 }
 
-// Secrets must not get into a log this way either.
+// Debug output must not contain secrets.
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor").field("names", &self.names).finish_non_exhaustive()
@@ -56,7 +56,7 @@ impl Redactor {
             forms.extend(forms::of_secret(value.as_ref()).into_iter().map(|form| (form, marker)));
             names.push(format!("[redacted:{}]", name.as_ref()));
         }
-        // Of two secrets with a form in common the first one's name is shown.
+        // If two secrets share a form, the marker has the name of the first.
         forms.sort();
         forms.dedup_by(|one, other| one.0 == other.0);
         let (forms, markers): (Vec<Vec<u8>>, Vec<usize>) = forms.into_iter().unzip();
@@ -88,7 +88,7 @@ impl Redactor {
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 
-    /// Writes what of `bytes` is certain; returns from where on it is not.
+    /// Writes the part of `bytes` that is certain. Returns the position of the rest.
     fn redact(&self, bytes: &[u8], end: StreamEnd, out: &mut Vec<u8>) -> usize {
         let open_from = |from| match end {
             StreamEnd::Final => bytes.len(),
@@ -97,7 +97,7 @@ impl Redactor {
         let mut written = 0;
         let mut open = open_from(0);
         while let Some(found) = self.find(bytes, written) {
-            // From here on a longer form, or one that begins earlier, may still turn up.
+            // From here on, further bytes may complete a longer or earlier form.
             if found.start() >= open {
                 break;
             }
@@ -113,7 +113,8 @@ impl Redactor {
         open
     }
 
-    /// The first form in `bytes` from `from` on; of those that begin there, the longest.
+    /// Returns the first form in `bytes` from `from` on, and of several at one position the
+    /// longest.
     fn find(&self, bytes: &[u8], mut from: usize) -> Option<Match> {
         loop {
             let at = self.beginnings.next(bytes, from)?;
@@ -126,7 +127,7 @@ impl Redactor {
     }
 }
 
-/// Too short to hold a secret.
+/// A marker that is too short to contain a secret.
 const UNNAMED: &str = "[***]";
 
 #[derive(Clone, Copy)]
@@ -136,7 +137,7 @@ enum StreamEnd {
     Final,
 }
 
-/// Output of one process, cut anywhere.
+/// The output of one process, in arbitrary pieces.
 pub struct RedactStream<'a> {
     redactor: &'a Redactor,
     /// Bytes that may be the beginning of a secret.
@@ -177,20 +178,21 @@ impl RedactStream<'_> {
     }
 }
 
-/// Tells which bytes can be the beginning of a form.
+/// Finds bytes that can begin a form.
 struct Beginnings {
     /// Sorted.
     forms: Vec<Vec<u8>>,
     longest: usize,
-    /// A bit for each hash of a form's first bytes. Most bytes begin nothing, and to see that here
-    /// is several times quicker than to search.
+    /// A bit for each hash of a form's first bytes.
+    ///
+    /// Most bytes begin no form, and this check is several times faster than a search.
     starts: Vec<u64>,
 }
 
 impl Beginnings {
-    /// As many bits as the nearest cache of a processor holds.
+    /// Number of bits that fits in the first-level cache of a processor.
     const BITS: u32 = 18;
-    /// No form is as short.
+    /// Shorter than any form.
     const START: usize = 4;
 
     fn new(forms: Vec<Vec<u8>>) -> Beginnings {
@@ -209,7 +211,7 @@ impl Beginnings {
         self.starts[hash / 64] & (1 << (hash % 64)) != 0
     }
 
-    /// The next position, from `from` on, where a form may begin.
+    /// Returns the next position, from `from` on, where a form may begin.
     fn next(&self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut starts = bytes.get(from..)?.windows(Self::START);
         let may_start =
@@ -221,7 +223,8 @@ impl Beginnings {
         (u32::from_le_bytes(*start).wrapping_mul(0x9E37_79B1) >> (32 - Self::BITS)) as usize
     }
 
-    /// The first position, not before `from`, from which `bytes` are the beginning of a longer form.
+    /// Returns the first position, not before `from`, from which `bytes` are the beginning of a
+    /// longer form.
     fn first_at_end(&self, bytes: &[u8], from: usize) -> usize {
         let first = bytes.len().saturating_sub(self.longest.saturating_sub(1)).max(from);
         (first..bytes.len()).find(|at| self.begins(&bytes[*at..])).unwrap_or(bytes.len())

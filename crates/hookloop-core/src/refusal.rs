@@ -77,7 +77,7 @@ fn way_in(verb: &str) -> &'static str {
     }
 }
 
-/// `a → b → a`, long paths with their middle left out.
+/// Formats a path as `a → b → a`, and leaves out the middle of a long one.
 fn path(ids: &[TaskId]) -> String {
     const ENDS: usize = 5;
     let names = |ids: &[TaskId]| ids.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" → ");
@@ -90,7 +90,7 @@ fn path(ids: &[TaskId]) -> String {
 }
 
 impl Refusal {
-    /// A command to type next, where there is an obvious one.
+    /// Returns the command that helps next, if there is an obvious one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Refusal::NoSuchTask(_) => Some("hookloop task list".to_owned()),

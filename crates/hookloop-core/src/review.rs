@@ -1,11 +1,11 @@
 //! Verdicts of gatekeepers: reviewing agents that answer by a schema or not at all.
 //!
-//! A verdict is the whole message: one JSON object, as it is or as the only content of one fenced block. Prose
-//! is never interpreted, so "not approved" approves nothing, and neither does an object that stands in a
-//! sentence, or beside a second one. The object names the review by an id that was made for it alone: text
-//! planted in the reviewed files can't know it.
+//! A verdict is the whole message: one JSON object, bare or as the only content of one fenced
+//! block. Prose is never interpreted, so "not approved" approves nothing. An object in a sentence,
+//! or beside a second object, approves nothing either. The object names the review by an id that is
+//! unique to it. Text planted in the reviewed files cannot know that id.
 //!
-//! - `strict`: JSON in which nothing is passed over
+//! - `strict`: strict parsing of JSON objects
 
 mod strict;
 
@@ -39,7 +39,7 @@ impl ReviewVerdict {
         self.decision == ReviewDecision::Approve
     }
 
-    /// The summary and the first findings, blockers before others, in one line.
+    /// Returns the summary and the first findings, blockers before others, in one line.
     pub fn in_a_line(&self) -> String {
         let mut findings: Vec<&ReviewFinding> = self.findings.iter().collect();
         findings.sort_by_key(|finding| finding.severity != Severity::Blocker);
@@ -72,10 +72,10 @@ pub enum ReviewDecision {
     Reject,
 }
 
-/// Something that a reviewer saw.
+/// A finding of a reviewer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReviewFinding {
-    /// Inside of the project.
+    /// A path inside the project.
     pub file: Option<String>,
     pub line: Option<u64>,
     pub message: String,
@@ -96,7 +96,7 @@ impl fmt::Display for ReviewFinding {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// It must not be merged like this.
+    /// The work must not be merged unchanged.
     Blocker,
     Warning,
     Note,
@@ -112,7 +112,7 @@ impl Severity {
     }
 }
 
-/// A message that is no verdict. It counts neither as a yes nor as a no.
+/// A message that is no verdict. It neither approves nor rejects.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the reviewer's message is no verdict: {why}")]
 pub struct NoVerdict {
@@ -123,7 +123,7 @@ fn none<T>(why: impl Into<String>) -> Result<T, NoVerdict> {
     Err(NoVerdict { why: why.into() })
 }
 
-/// The verdict that a message is, in the review of this id.
+/// Parses a message as the verdict of the review with this id.
 pub fn verdict(message: &str, review_id: &str) -> Result<ReviewVerdict, NoVerdict> {
     if review_id.is_empty() {
         return none("the review has no id");
@@ -173,7 +173,7 @@ fn finding(mut object: StrictObject) -> Result<ReviewFinding, NoVerdict> {
     Ok(ReviewFinding { file, line, message, severity })
 }
 
-/// A verdict that does not contradict itself.
+/// Checks that a verdict does not contradict itself.
 fn sound(verdict: ReviewVerdict) -> Result<ReviewVerdict, NoVerdict> {
     let is_blocked = verdict.findings.iter().any(|found| found.severity == Severity::Blocker);
     let has_place = verdict.findings.iter().any(|found| found.file.is_some());
@@ -186,7 +186,7 @@ fn sound(verdict: ReviewVerdict) -> Result<ReviewVerdict, NoVerdict> {
     }
 }
 
-/// The object in a message: all of it, or all that is in its one fence.
+/// Returns the object in a message: the whole text, or the content of its only fence.
 fn unfenced(message: &str) -> Result<&str, NoVerdict> {
     let message = message.trim_matches(WHITESPACE);
     let Some(rest) = message.strip_prefix("```") else { return Ok(message) };
@@ -199,18 +199,18 @@ fn unfenced(message: &str) -> Result<&str, NoVerdict> {
     }
 }
 
-/// As JSON has it. Characters that only look like nothing are something.
+/// Whitespace as JSON defines it. Other invisible characters count as text.
 const WHITESPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// A path that leads to something below the project, however it is read.
+/// Whether a path leads to a file below the project, under every interpretation.
 fn is_inside(path: &str) -> bool {
     let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
     let is_plain = !path.contains(|c: char| c.is_control() || c == '\\');
-    // `C:` is absolute somewhere.
+    // `C:` is absolute on Windows.
     is_plain && path.as_bytes().get(1) != Some(&b':') && path.split('/').all(is_part)
 }
 
-/// The JSON Schema of a verdict, as a reviewer is shown it.
+/// Returns the JSON Schema of a verdict, as the reviewer gets it.
 pub fn schema(review_id: &str) -> Value {
     let finding = json!({
         "type": "object",
@@ -237,7 +237,7 @@ pub fn schema(review_id: &str) -> Value {
     })
 }
 
-/// How many of several reviewers have to approve.
+/// The number of reviewers that have to approve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quorum {
     #[default]
@@ -257,12 +257,13 @@ impl FromStr for Quorum {
     }
 }
 
-/// Returns the joint result of several reviews: approved, rejected, or undecided, which does not approve. None
-/// stands for a reviewer without a verdict.
+/// Returns the joint result of several reviews: approved, rejected, or undecided.
+///
+/// An undecided result does not approve. `None` stands for a reviewer without a verdict.
 ///
 /// - All: one rejection rejects. Approval needs every reviewer, and at least one.
-/// - Any: one approval approves. Rejection needs a verdict of every reviewer. Otherwise the result is
-///   undecided.
+/// - Any: one approval approves. Rejection needs a verdict of every reviewer. Otherwise the result
+///   is undecided.
 pub fn quorum(kind: Quorum, verdicts: &[Option<bool>]) -> Option<bool> {
     let is_missing = verdicts.is_empty() || verdicts.contains(&None);
     let (has_yes, has_no) = (verdicts.contains(&Some(true)), verdicts.contains(&Some(false)));

@@ -5,7 +5,7 @@ use std::fmt;
 /// A condition on the project's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// A file is there.
+    /// A file exists.
     File(String),
     /// A file that the pattern names has changed since the session began.
     Changed(String),
@@ -17,7 +17,7 @@ pub enum Rule {
 /// A condition on the text of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextRule {
-    /// Which files.
+    /// A path or pattern of files.
     pub path: String,
     /// A regular expression.
     pub text: String,
@@ -37,7 +37,7 @@ pub struct CoverageRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiffRule {
     pub max_files: Option<u64>,
-    /// Added and deleted.
+    /// Largest number of added and deleted lines.
     pub max_lines: Option<u64>,
     pub min_files: Option<u64>,
     /// Only files that match one of these patterns have changed.

@@ -1,8 +1,9 @@
 //! Schedules of recurring tasks.
 //!
-//! Times are local times of a time zone. An occurrence in an hour that the clock skips is due when the clock
-//! continues. In an hour that comes twice, it is due the first time. Patterns with several occurrences a day
-//! follow the clock alone. The time zone database is built in, so that all machines agree.
+//! Times are local times of a time zone. An occurrence in an hour that the clock skips is due when
+//! the clock continues. In an hour that occurs twice, it is due the first time. Patterns with
+//! several occurrences a day simply follow the clock. The time zone database is built in, so that
+//! all machines agree.
 
 use std::fmt;
 use std::str::FromStr;
@@ -202,7 +203,7 @@ pub enum ScheduleCommand {
 }
 
 impl ScheduleCommand {
-    /// The task that the command would make.
+    /// Returns the task that the command would create.
     pub fn task(&self) -> Option<&TaskId> {
         match self {
             ScheduleCommand::Fire { task, .. } | ScheduleCommand::Run { task } => Some(task),
@@ -228,7 +229,7 @@ mod tests {
         Timetable { cron: cron.to_owned(), tz }
     }
 
-    /// The slots after a moment, as many as are expected; and back from each to itself.
+    /// Checks the occurrences after a moment, and that each leads back to itself.
     fn check(cron: &str, tz: &str, after: &str, expected: &[&str]) {
         let table = table(cron, tz);
         let mut moment = at(after);
@@ -257,7 +258,7 @@ mod tests {
         check("0 12 * * *", "Europe/Berlin", "2026-07-01T00:00:00Z", &["2026-07-01T10:00:00Z"]);
     }
 
-    /// In Berlin 02:00 to 03:00 is left out on 2027-03-28.
+    /// In Berlin, the clock skips 02:00 to 03:00 on 2027-03-28.
     #[test]
     fn what_a_clock_leaves_out_is_due_when_it_goes_on() {
         let berlin = "Europe/Berlin";
@@ -276,7 +277,7 @@ mod tests {
         );
     }
 
-    /// In Berlin 02:00 to 03:00 comes twice on 2026-10-25.
+    /// In Berlin, 02:00 to 03:00 occurs twice on 2026-10-25.
     #[test]
     fn what_comes_twice_is_due_once_unless_it_is_due_every_so_often() {
         let berlin = "Europe/Berlin";

@@ -30,7 +30,7 @@ pub enum WipPermit {
 /// A limit that is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WipLimitReached {
-    /// The task type of the limit; none for the project's.
+    /// The task type of the limit, or `None` for the project's.
     pub kind: Option<String>,
     pub max: u32,
 }

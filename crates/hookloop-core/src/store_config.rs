@@ -1,6 +1,6 @@
-//! How a project's log is reached and stored, as configuration.
+//! The configuration of a project's log: its servers, credentials and durability.
 //!
-//! The store takes these values, and the configuration makes them. Neither depends on the other.
+//! The store uses these values, and the configuration creates them. Neither depends on the other.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub struct NatsAccess {
     /// Monitoring addresses of the servers: `http://host:8222`. The usual port of each server's host if
     /// none are given.
     pub monitors: Vec<String>,
-    /// The prefix of the subjects that answers arrive on; a user's permissions may name it.
+    /// The prefix of the subjects on which answers arrive. A user's permissions may name it.
     pub inbox: Option<String>,
     pub durability: NatsDurability,
 }

@@ -189,18 +189,18 @@ pub struct Task {
 }
 
 impl Task {
-    /// The time since which the task could be started, apart from its dependencies.
+    /// Returns the time since which the task could be started, apart from its dependencies.
     pub fn due_since(&self) -> Timestamp {
         self.spec.not_before.map_or(self.created_at, |time| time.max(self.created_at))
     }
 
-    /// The time that the task waits for, if it waits for nothing else.
+    /// Returns the time that the task waits for, if it waits for nothing else.
     pub fn waits_until(&self) -> Option<Timestamp> {
         let is_early = self.state == TaskState::Created && self.open_dependencies == 0;
         self.spec.not_before.filter(|_| is_early)
     }
 
-    /// The duration of the work in milliseconds, if both ends are known.
+    /// Returns the duration of the work in milliseconds, if both ends are known.
     pub fn duration_ms(&self) -> Option<i64> {
         Some(self.completed_at?.millis_since(self.started_at?))
     }

@@ -1,7 +1,7 @@
 //! `{{name}}` in the actions that a configuration declares.
 //!
-//! Names are checked when the configuration is read; values are put in once, so a value that looks
-//! like a placeholder stays text.
+//! Names are checked when the configuration is read. Values are inserted once, so a value that
+//! looks like a placeholder stays text.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub enum TemplateError {
 #[error("`{{{{{0}}}}}` has no value here")]
 pub struct MissingValue(pub &'static str);
 
-/// The values an event gives.
+/// The values that an event provides.
 #[derive(Debug)]
 pub struct Values<'a> {
     event: &'a Event,
@@ -162,7 +162,7 @@ impl TemplateValue {
         }
     }
 
-    /// The value as it was written.
+    /// Returns the value as it was written.
     pub fn source(&self) -> Value {
         match self {
             TemplateValue::Literal(value) => value.clone(),

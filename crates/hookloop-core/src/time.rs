@@ -11,12 +11,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// Milliseconds from `earlier` to this instant; negative if it is not earlier.
+    /// Returns the milliseconds from `earlier` to this instant, negative if `earlier` is later.
     pub fn millis_since(self, earlier: Timestamp) -> i64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// As [`fmt::Display`], without seconds or milliseconds that are none: `2026-12-01T08:00Z`.
+    /// Returns the text of [`fmt::Display`] without zero seconds and milliseconds:
+    /// `2026-12-01T08:00Z`.
     pub fn brief(self) -> String {
         let text = self.to_string();
         let text = text.strip_suffix(".000Z").map_or(text.as_str(), |text| text);
@@ -26,7 +27,7 @@ impl Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    /// RFC 3339 in UTC, always with milliseconds, so that the text sorts as the instant does.
+    /// Writes RFC 3339 in UTC, always with milliseconds, so that the text sorts like the instant.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0) {
             Ok(instant) => write!(f, "{instant:.3}"),

@@ -1,7 +1,7 @@
-//! A session as a trace: the ids of its spans, and where it belongs in somebody else's.
+//! A session as a trace: the ids of its spans, and its parent span in another trace.
 //!
-//! Ids are hashes of the session's id and of places in its timeline, which is made of the log alone. So every
-//! export of a session has the same span ids.
+//! Ids are hashes of the session's id and of places in its timeline, which depends only on the log.
+//! So every export of a session has the same span ids.
 
 use std::fmt;
 use std::str::FromStr;
@@ -54,7 +54,7 @@ impl FromStr for TraceParent {
         let (version, trace, span, flags) = (part()?, part()?, part()?, part()?);
         let [version] = bytes::<1>(version)?;
         let (trace, span, [flags]) = (bytes(trace)?, bytes(span)?, bytes::<1>(flags)?);
-        // A later version may have more parts; the last one there can be is none.
+        // A later version may have more parts. The version 0xff is invalid.
         let is_sound = match version {
             0 => parts.next().is_none(),
             0xff => false,
@@ -71,7 +71,7 @@ impl FromStr for TraceParent {
     }
 }
 
-/// The bytes that lower-case hexadecimal digits stand for.
+/// Returns the bytes that lower-case hexadecimal digits stand for.
 fn bytes<const N: usize>(text: &str) -> Result<[u8; N], BadTraceParent> {
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if text.len() != 2 * N || !text.bytes().all(is_hex) {
@@ -113,7 +113,7 @@ pub struct SpanNames {
 }
 
 impl SpanNames {
-    /// Those of a session that was started inside of `parent`, if it was.
+    /// Creates the span ids of a session, below `parent` if it was started in that span.
     pub fn new(session: SessionId, parent: Option<TraceParent>) -> SpanNames {
         SpanNames { session, parent }
     }
@@ -122,32 +122,32 @@ impl SpanNames {
         &self.session
     }
 
-    /// The trace that the session is in: its starter's, else its own.
+    /// Returns the trace of the session: that of its parent, else its own.
     pub fn trace(&self) -> TraceId {
         self.parent.map_or_else(|| TraceId(self.hash("trace", [0, 0])), |parent| parent.trace)
     }
 
-    /// The span that the session is below, if it is not the first of its trace.
+    /// Returns the parent span of the session, if it is not the first of its trace.
     pub fn above(&self) -> Option<SpanId> {
         self.parent.map(|parent| parent.span)
     }
 
-    /// Whether the trace is recorded, as the starter of the session decided.
+    /// Whether the trace is recorded, as the process that started the session decided.
     pub fn is_sampled(&self) -> bool {
         self.parent.is_none_or(|parent| parent.is_sampled)
     }
 
-    /// The session itself.
+    /// Returns the span of the session itself.
     pub fn root(&self) -> SpanId {
         SpanId(self.hash("session", [0, 0]))
     }
 
-    /// A part, by its place in the timeline.
+    /// Returns the span of a part, by its place in the timeline.
     pub fn part(&self, part: usize) -> SpanId {
         SpanId(self.hash("part", [part, 0]))
     }
 
-    /// A step, by its place in its part.
+    /// Returns the span of a step, by its place in its part.
     pub fn step(&self, part: usize, step: usize) -> SpanId {
         SpanId(self.hash("step", [part, step]))
     }
@@ -165,7 +165,7 @@ impl SpanNames {
         for (byte, hashed) in id.iter_mut().zip(digest) {
             *byte = hashed;
         }
-        // All zeros would be no id.
+        // An id of zeros would be invalid.
         id[N - 1] |= u8::from(id == [0; N]);
         id
     }

@@ -1,7 +1,7 @@
 //! Finds likely problems before they occur: machine, git, state, project, store, hooks, agents.
 //!
-//! Nothing of a repository is run. Programs that are asked for their version have a time limit and run side by
-//! side.
+//! The checks run nothing of a repository. Programs that report their version run concurrently,
+//! with a time limit.
 //!
 //! - `hooks`: a project's hooks, and the keepers of their processes
 //! - `agents`: the configured agents
@@ -28,18 +28,18 @@ pub use log::{examine_events, examine_log, examine_servers, restore_hint};
 pub use network::{examine_forge, examine_network};
 pub use state::{examine_space, examine_state};
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub group: Group,
     pub about: String,
     pub status: FindingStatus,
     pub message: String,
-    /// What mends it.
+    /// The fix, if one is known.
     pub mend: Option<Mend>,
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     Machine,
@@ -54,12 +54,12 @@ pub enum Group {
     Fleet,
 }
 
-/// What to do about something.
+/// The fix of a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mend {
-    /// A command line: typed as it is, it mends it.
+    /// A complete command line that fixes the problem.
     Type(String),
-    /// Something that a person decides.
+    /// An instruction that needs a decision of the user.
     Do(String),
 }
 
@@ -70,7 +70,7 @@ impl Mend {
         }
     }
 
-    /// The command line, if it is one.
+    /// Returns the command line, if the fix is one.
     pub fn command(&self) -> Option<&str> {
         match self {
             Mend::Type(command) => Some(command),
@@ -97,7 +97,7 @@ impl FindingStatus {
 }
 
 impl Group {
-    /// In the order in which they are shown.
+    /// All groups, in display order.
     pub const ALL: [Group; 10] = [
         Group::Machine,
         Group::Network,
@@ -155,14 +155,14 @@ impl Finding {
         Finding { mend: Some(mend), ..self }
     }
 
-    /// Typing this mends it.
+    /// Adds a command that fixes the problem.
     #[must_use]
     pub fn typed(self, command: impl Into<String>) -> Finding {
         self.mended_by(Mend::Type(command.into()))
     }
 }
 
-/// A path as a shell takes it for one.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
@@ -172,7 +172,7 @@ fn quoted(path: &Path) -> String {
     }
 }
 
-/// What makes all of a directory the user's.
+/// Returns the command that makes the user the owner of a directory.
 fn owned(path: &Path) -> String {
     let is_root = rustix::process::geteuid().is_root();
     format!("{}chown -R {} {}", if is_root { "" } else { "sudo " }, "\"$(id -u)\"", quoted(path))

@@ -35,8 +35,9 @@ use hookloop_engine::error::EngineError;
 use hookloop_engine::kept::{self, AfterLoss, Kept, Surroundings};
 use hookloop_engine::project::Project;
 
-/// A worker that has shown no life for so long is gone, as far as a list is concerned. Whether its tasks are taken
-/// is decided by those who watched it.
+/// Time without a heartbeat after which lists show a worker as lost.
+///
+/// Its tasks are not released by this: the workers that observed its heartbeats decide that.
 pub const GONE_AFTER_MS: i64 = 30_000;
 
 /// The log of a fleet. Clones share it.
@@ -48,25 +49,25 @@ pub struct Fleet {
     directives: Arc<OnceLock<Project>>,
 }
 
-/// What a worker tells of itself.
+/// The state that a worker publishes with its heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Presence {
     pub name: WorkerName,
     pub machine: String,
     pub pid: u32,
-    /// Of the program.
+    /// Version of the program.
     pub version: String,
-    /// Of the log's format: who has a lower one does not know all that others write.
+    /// Version of the log format. A worker with a lower one does not know all events of the others.
     pub format: u32,
     pub state: WorkerState,
-    /// Sessions that it performs at once, at most.
+    /// Largest number of concurrent sessions.
     pub slots: u32,
     pub agent: String,
     pub projects: Vec<Served>,
     pub running: Vec<Running>,
     pub started: Timestamp,
-    /// By its own clock.
+    /// The time of the heartbeat, by the worker's own clock.
     pub seen: Timestamp,
 }
 
@@ -77,7 +78,7 @@ pub enum WorkerState {
     Draining,
     Paused,
     Stopped,
-    /// One that a newer version has.
+    /// A state that only a newer version knows.
     #[serde(other)]
     Other,
 }
@@ -104,11 +105,11 @@ impl From<FleetOrder> for WorkerState {
     }
 }
 
-/// A project of a worker.
+/// A project that a worker serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
     pub project: String,
-    /// Why nothing is taken of it, if so.
+    /// The reason why the worker claims no task of the project, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,
 }
@@ -122,7 +123,7 @@ pub struct Running {
 }
 
 impl Fleet {
-    /// The fleet that shares the store of a project.
+    /// Opens the fleet that shares the store of a project.
     pub fn beside(
         project: &Project,
         state_home: &Path,
@@ -131,7 +132,8 @@ impl Fleet {
         Fleet::open(project, state_home, surroundings, AfterLoss::Refuse)
     }
 
-    /// The same fleet, also if events of its log are gone: to check its log, and to accept that.
+    /// Opens the fleet even if events of its log are missing, to check the log or to accept the
+    /// loss.
     pub fn to_check(
         project: &Project,
         state_home: &Path,
@@ -157,7 +159,7 @@ impl Fleet {
         Ok(Fleet::over(Project::new(store, Rules::default(), project.caller())))
     }
 
-    /// The fleet whose log this is.
+    /// Creates the fleet of a given log.
     pub fn over(log: Project) -> Fleet {
         Fleet { log: Arc::new(log), directives: Arc::default() }
     }
@@ -166,7 +168,7 @@ impl Fleet {
         &self.log
     }
 
-    /// Follows the directives from now on. The ledger of sessions is followed only while a budget needs it.
+    /// Starts to follow the directives. The ledger is followed only while a budget needs it.
     pub fn go_live(&self) -> Result<(), EngineError> {
         if self.directives.get().is_some() {
             return Ok(());
@@ -175,17 +177,17 @@ impl Fleet {
             return Ok(self.log.store().go_live()?);
         };
         store.go_live()?;
-        // Another thread may have been first; one follower is enough.
+        // Another thread may have set it first. One follower is enough.
         let _ = self.directives.set(Project::new(store, Rules::default(), self.log.caller()));
         Ok(())
     }
 
-    /// The log that has the directives, as fresh as this process needs them.
+    /// Returns the log that holds the directives, as current as this process needs them.
     fn directives(&self) -> &Project {
         self.directives.get().unwrap_or(&self.log)
     }
 
-    /// The whole log, for a process that has to know what all sessions use.
+    /// Returns the whole log, with the usage of all sessions.
     fn ledger(&self) -> Result<&Project, EngineError> {
         if self.directives.get().is_some() {
             self.log.store().go_live()?;
@@ -199,20 +201,23 @@ impl Fleet {
 
     pub fn order(&self, ordered: FleetOrdered) -> Result<(), EngineError> {
         self.log.authorize(ControlledAction::DirectFleet)?;
-        // An order for a misspelt name would concern no worker, and the worker that is meant would go on.
+        // A directive for a misspelt name would reach no worker, and the intended worker would
+        // continue.
         if let FleetScope::Worker(name) = &ordered.scope {
             self.check_known(name)?;
         }
         self.say(EventBody::FleetOrdered(ordered))
     }
 
-    /// Takes back what was ordered of a scope; answers whether there was anything.
+    /// Clears the directive of a scope. Returns whether there was one.
     pub fn lift(&self, scope: FleetScope) -> Result<bool, EngineError> {
         self.log.authorize(ControlledAction::DirectFleet)?;
         self.clear(scope)
     }
 
-    /// A directive to a worker ends with the worker that has carried it out.
+    /// Clears a directive without a check of permissions.
+    ///
+    /// A worker clears the directive that it has carried out.
     pub fn clear(&self, scope: FleetScope) -> Result<bool, EngineError> {
         let is_there = self.orders()?.0.iter().any(|standing| standing.ordered.scope == scope);
         if is_there {
@@ -230,7 +235,7 @@ impl Fleet {
         self.say(EventBody::FleetBudgetSet(BudgetSet { purse }))
     }
 
-    /// Whether there is enough for one more turn, if everybody used no more than is set aside.
+    /// Returns whether the budget covers one more turn, with all reservations counted as spent.
     pub fn may_begin(&self) -> Result<ReservationAnswer, EngineError> {
         let purse = self.budget()?;
         if purse.is_none() {
@@ -240,7 +245,7 @@ impl Fleet {
         self.ledger()?.read(|view| Ok(purse.reserve(&view.purse(now().into())?, purse.wish(all))))
     }
 
-    /// Somebody that many ask wants to be left alone until then.
+    /// Records a rate limit of a provider or forge until `until`.
     pub fn slow_down(&self, what: &str, until: Timestamp) -> Result<(), EngineError> {
         let known = self.directives().read(|view| view.slowed())?;
         let is_known = |slowed: &RateLimitReported| slowed.what == what && slowed.until >= until;
@@ -252,7 +257,7 @@ impl Fleet {
         }
     }
 
-    /// Those who want to be left alone now.
+    /// Returns the rate limits that apply now.
     pub fn slowed(&self) -> Result<Vec<RateLimitReported>, EngineError> {
         let now = now();
         let mut slowed = self.directives().read(|view| view.slowed())?;
@@ -260,18 +265,18 @@ impl Fleet {
         Ok(slowed)
     }
 
-    /// Shows that a worker is there, and what it does.
+    /// Publishes the state of a worker with a heartbeat.
     pub fn show(&self, presence: &Presence) -> Result<(), EngineError> {
         let told = serde_json::to_string(presence).unwrap_or_default();
         Ok(self.log.store().beat(&HeldResource::Worker(presence.name.clone()), &told, 0)?)
     }
 
-    /// The workers that were heard of, by name. One that says what this program does not understand is left out.
+    /// Returns the workers with a heartbeat, by name. Unreadable entries are left out.
     pub fn workers(&self) -> Result<Vec<Presence>, EngineError> {
         Ok(self.signs()?.into_iter().map(|(presence, _)| presence).collect())
     }
 
-    /// The same, each with a number that is another one after every sign of life.
+    /// Returns the workers by name, each with a counter that changes with every heartbeat.
     pub fn signs(&self) -> Result<Vec<(Presence, u64)>, EngineError> {
         let beats = self.log.store().workers()?;
         let read =

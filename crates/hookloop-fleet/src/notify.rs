@@ -1,15 +1,17 @@
 //! Notifies people about problems that need them: each problem once for each channel.
 //!
-//! A message is claimed before it is sent, by an event on a subject named after the channel and the topic. The log
-//! accepts one claim. Afterwards the log records whether the message was sent. A process that has seen a claim
-//! without a result for [`CLAIM_SILENT`], by its own clock, sends the message again under the same id. Only a crash
-//! in between can double a message, and the receiver can tell by the id.
+//! A message is claimed before it is sent, by an event on a subject named after the channel and the
+//! topic. The log accepts one claim. Afterwards the log records whether the message was sent. A
+//! process that has seen a claim without a result for [`CLAIM_SILENT`], by its own clock, sends the
+//! message again under the same id. Only a crash in between can duplicate a message. The receiver
+//! recognises a duplicate by the id.
 //!
-//! A channel's secrets are in memory only while a message is sent. The log holds a digest of the destination.
+//! A channel's secrets are in memory only while a message is sent. The log holds a digest of the
+//! destination.
 //!
 //! - `message`: the content of a message
 //! - `send`: the ways to a person
-//! - `seen`: since when a message has been in its state
+//! - `seen`: the time since which a message has been in its state
 
 mod message;
 mod seen;
@@ -38,19 +40,19 @@ pub(crate) use message::{Item, Message};
 use seen::Seen;
 use send::Door;
 
-/// A claim without an end, seen for so long, is one of somebody who died.
+/// Time after which a claim without a result counts as abandoned by a process that died.
 pub const CLAIM_SILENT: Duration = Duration::from_secs(5 * 60);
-/// What follows a failed try, doubled each time.
+/// Pause after a failed attempt. Each further one doubles it.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
-/// How often a message is tried.
+/// Largest number of attempts for each message.
 pub const TRIES_MAX: u32 = 10;
-/// Messages that one channel is sent in one round, and problems of one digest.
+/// Limits of one round for each channel: its messages, and the problems of one digest.
 const ROUND_MAX: usize = 50;
 const DIGEST_MAX: usize = 500;
-/// Between two rounds of a process that stays.
+/// Interval between two rounds of a [`Notifier`].
 const ROUND_EVERY: Duration = Duration::from_secs(3);
 
-/// When a round is: the time of day, and a clock that nobody sets.
+/// The time of a round: the time of day, and a monotonic clock that cannot be set.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     pub at: Timestamp,
@@ -65,12 +67,12 @@ impl Moment {
     }
 }
 
-/// What one round came to.
+/// The result of one round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub sent: Vec<Told>,
     pub failed: Vec<Failure>,
-    /// Messages that somebody may be sending, or that are tried again later.
+    /// Messages that another process may be sending, or that are tried again later.
     pub waiting: usize,
 }
 
@@ -95,7 +97,9 @@ fn is_for(channel: &Channel, project: &Project) -> bool {
     channel.projects.is_empty() || channel.projects.iter().any(is_it)
 }
 
-/// Sends what each channel was not told of yet. Any number of processes may do so at the same time.
+/// Sends each channel the problems that it has not received yet.
+///
+/// Any number of processes may run rounds concurrently.
 pub fn round(
     project: &Project,
     channels: &[Channel],
@@ -114,12 +118,12 @@ pub fn round(
     Ok(report)
 }
 
-/// What a channel lacks before anything is sent: an address that is not set, a program that is missing.
+/// Returns the setup error of a channel, such as an unset address or a missing program.
 pub fn trouble(channel: &Channel, runner: &Runner) -> Option<String> {
     Door::open(channel, runner).err()
 }
 
-/// Sends a message that is about nothing.
+/// Sends a test message.
 pub fn test(project: &Project, channel: &Channel) -> Result<(), String> {
     let runner = project.runner().ok_or("there is no directory to work in")?;
     let item = Item {
@@ -141,12 +145,12 @@ impl Report {
     }
 }
 
-/// A channel of a project, ready to be used.
+/// A channel of a project, ready to send.
 struct Post<'p> {
     project: &'p Project,
     channel: &'p Channel,
     door: Door<'p>,
-    /// The channel's name in the log: what it leads to is not to be read from it.
+    /// The channel's name in the log. It is a digest, so it does not reveal the destination.
     to: String,
 }
 
@@ -198,7 +202,7 @@ impl<'p> Post<'p> {
         Ok(())
     }
 
-    /// One message for all that came up before the time that a digest is now for.
+    /// Sends one message for all problems that began before the current digest period.
     fn tell_together(
         &self,
         every: Duration,
@@ -218,7 +222,7 @@ impl<'p> Post<'p> {
         self.deliver(&id, 0, &keys, report)
     }
 
-    /// Sends a message, if it still is as it was when this was decided.
+    /// Sends a message, unless its state has changed since the caller read it.
     fn deliver(
         &self,
         id: &NoticeId,
@@ -251,7 +255,7 @@ impl<'p> Post<'p> {
         self.project.append(&subject, body)
     }
 
-    /// Whether the message is this process's to send. Of rivals the log takes one.
+    /// Claims the message for this process. Of concurrent claims, the log accepts one.
     fn claim(
         &self,
         id: &NoticeId,
@@ -284,7 +288,7 @@ impl<'p> Post<'p> {
         })
     }
 
-    /// What there is to say about those of the problems that nobody has dealt with.
+    /// Returns the message for those of the problems that are still unresolved.
     fn message(&self, id: &NoticeId, problems: &[ProblemKey]) -> Result<Message, EngineError> {
         let runner = self.project.runner();
         let plain = |text: String| match (runner, runner.and_then(|runner| runner.redactor())) {
@@ -313,7 +317,7 @@ impl<'p> Post<'p> {
     }
 }
 
-/// How long a message is left alone that is as it is.
+/// Returns the time before the next attempt for a message in this state.
 fn patience(notice: &NotificationRow) -> Duration {
     match notice.state {
         NotificationState::Failed => {
@@ -323,16 +327,18 @@ fn patience(notice: &NotificationRow) -> Duration {
     }
 }
 
-/// Rounds on a thread of their own, for as long as this is there: a receiver that is slow holds up nobody else.
+/// Runs rounds on a thread of its own until it is dropped.
+///
+/// A slow receiver delays no other work.
 #[derive(Debug)]
 pub struct Notifier {
     reports: Receiver<Result<Report, EngineError>>,
-    /// Rounds end when this does.
+    /// The rounds end when this is dropped.
     _over: Sender<()>,
 }
 
 impl Notifier {
-    /// None if there is no channel.
+    /// Starts the rounds. Returns `None` if there is no channel.
     pub fn start(project: &Project, channels: Vec<Channel>) -> std::io::Result<Option<Notifier>> {
         if channels.is_empty() {
             return Ok(None);
@@ -343,7 +349,7 @@ impl Notifier {
             let mut known = Vec::new();
             loop {
                 let mut report = round(&project, &channels, Moment::now());
-                // What fails all the time is told once.
+                // Reports a repeated failure once.
                 if let Ok(report) = &mut report {
                     let failed = report.failed.clone();
                     report.failed.retain(|failure| !known.contains(failure));
@@ -362,7 +368,7 @@ impl Notifier {
         Ok(Some(Notifier { reports, _over: over }))
     }
 
-    /// What came of the rounds since this was asked last, where anything did.
+    /// Returns the reports since the last call. Rounds without news have none.
     pub fn reports(&self) -> TryIter<'_, Result<Report, EngineError>> {
         self.reports.try_iter()
     }

@@ -1,13 +1,13 @@
-//! The tests and checks of a repository, the commands of its CI, and tools that keep hooks or tasks in it.
+//! Finds the tests and checks of a repository, its CI commands, and other tools' hooks and tasks.
 //!
-//! Files are read, within the limits of [`tests_of`](hookloop_hooks::test_detection), and nothing is started. A file that
-//! can't be read becomes one of [`Survey::troubles`], and the rest is found.
+//! It only reads files, within the limits of [`test_detection`](hookloop_hooks::test_detection). A
+//! file that cannot be read becomes one of [`Survey::troubles`], and the search continues.
 //!
-//! - `checks`: formatters, linters and types
+//! - `checks`: formatters, linters and type checkers
 //! - `ci`: commands of workflows
-//! - `coverage`: projects in directories, and commands of a root that test them, too
+//! - `coverage`: projects in subdirectories, and root commands that test them, too
 //! - `tools`: hooks and tasks of other tools
-//! - [`trial`]: gates as they do now
+//! - [`trial`]: runs of the proposed gates
 
 mod checks;
 mod ci;
@@ -28,21 +28,21 @@ use hookloop_hooks::test_detection::{NoTests, detect_with, directories, is_there
 pub use ci::Step;
 pub use tools::Tool;
 
-/// Gates that are proposed at most. A repository with more of them needs a choice of directories.
+/// Largest number of proposed gates. With more, the user has to choose directories.
 pub(crate) const GATES_MAX: usize = 24;
-/// The longest part of a gate's name that tells its directory.
+/// Longest part of a gate's name that stands for its directory, in characters.
 const SLUG_MAX: usize = 60;
-/// The runner of gates that a workflow of CI told.
+/// The runner of gates that come from a CI workflow.
 const CI_RUNNER: &str = "ci";
 
-/// What was found.
+/// The result of a survey.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     pub gates: Vec<Gate>,
-    /// What CI runs and no gate does.
+    /// CI commands that no gate runs.
     pub ci: Vec<Step>,
     pub tools: Vec<Tool>,
-    /// What could not be read.
+    /// Files that could not be read, and other warnings.
     pub troubles: Vec<String>,
 }
 
@@ -51,15 +51,15 @@ pub struct Survey {
 pub struct Gate {
     pub name: String,
     pub kind: GateKind,
-    /// A line for a shell.
+    /// A shell command line.
     pub command: String,
-    /// The file that it was told by.
+    /// The file that the command comes from.
     pub from: String,
-    /// Variables that it needs and the user has, beside those that every hook has.
+    /// Variables that the gate needs and the user has set, in addition to those of every hook.
     pub env: Vec<String>,
-    /// The directory that it runs in, from the project's root; none for the root itself.
+    /// The directory of the gate, relative to the project's root. `None` is the root.
     pub cwd: Option<String>,
-    /// The program that is missing, if it can't be started at all.
+    /// The program that the gate needs and this machine lacks, if any.
     pub missing: Option<MissingProgram>,
 }
 
@@ -71,26 +71,26 @@ pub struct MissingProgram {
     pub setup: Option<String>,
 }
 
-/// What a gate says when it says no.
+/// The meaning of a failing gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateKind {
-    /// The work is not done. That they fail now is a reason to have an agent work on it.
+    /// The work is not done. A gate that fails today is a reason to start an agent.
     Tests,
-    /// The work is not tidy. Where that is so today, it is not the next agent's task.
+    /// The work is not tidy. A check that fails today is not the task of the next agent.
     Check,
 }
 
-/// Where to look, and as whom.
+/// The directory to survey, and the user's environment.
 #[derive(Clone, Copy, Debug)]
 pub struct Ground<'a> {
     pub root: &'a Path,
-    /// Where programs are looked for.
+    /// The search path of programs.
     pub path: &'a OsStr,
     /// Names of variables that the user has set.
     pub variables: &'a BTreeSet<String>,
 }
 
-/// Looks at the repository at `root`.
+/// Surveys the repository at `root`.
 pub fn survey(ground: Ground<'_>) -> Survey {
     let mut found = Survey::default();
     let project = match Project::new(ground.root) {
@@ -113,7 +113,7 @@ pub fn survey(ground: Ground<'_>) -> Survey {
     found
 }
 
-/// A gate before it is known whether it can be started.
+/// A gate whose program has not been looked up yet.
 struct Proposed<'a> {
     name: &'a str,
     kind: GateKind,
@@ -121,12 +121,12 @@ struct Proposed<'a> {
     program: &'a str,
     runner: &'static str,
     directory: &'a str,
-    /// The file that tells the command, if that is not the usual file of its runner.
+    /// The file that contains the command, if it is not the usual file of the runner.
     from: Option<&'a str>,
 }
 
 impl Survey {
-    /// The directories that gates were found in, in order; the root is `.`.
+    /// Returns the directories of all gates, in order. The root is `.`.
     pub fn directories(&self) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         for gate in &self.gates {
@@ -138,7 +138,7 @@ impl Survey {
         found
     }
 
-    /// Keeps the gates of these directories, and of those no more than [`GATES_MAX`]: tests before checks.
+    /// Keeps the gates of these directories, at most [`GATES_MAX`], tests before checks.
     pub fn choose(&mut self, directories: &[String]) {
         self.gates.retain(|gate| directories.iter().any(|chosen| chosen == gate.directory()));
         let mut left_out: Vec<String> = Vec::new();
@@ -226,12 +226,12 @@ impl Survey {
         }
     }
 
-    /// Whether a command further up checks the files of this directory, too, or nothing can.
+    /// Whether a command of a directory above also checks this one, or its tool refuses to run.
     fn is_checked_above(&self, tree: &ProjectTree, directory: &str, check: &checks::Check) -> bool {
         match (check.runner, check.script) {
             ("cargo" | "go", _) => tree.tests(directory, check.runner) != Coverage::Own,
             (_, Some(script)) => tree.script(directory, script),
-            // These read all files below the directory in which they are started.
+            // These tools read all files below their working directory.
             _ => self.gates.iter().any(|gate| {
                 let up = gate.cwd.as_deref().unwrap_or_default();
                 let is_above = up.is_empty() || directory.starts_with(&format!("{up}/"));
@@ -241,12 +241,12 @@ impl Survey {
         }
     }
 
-    /// Makes gates of CI's tests where no runner was recognised, and drops the commands that gates run.
+    /// Turns CI tests into gates where no runner was recognised. Drops CI commands that gates run.
     fn take_from_ci(&mut self, tree: &ProjectTree, ground: Ground<'_>) {
         let tests = self.gates.iter().filter(|gate| gate.kind == GateKind::Tests);
         let tested: Vec<String> = tests.map(|gate| gate.directory().to_owned()).collect();
         let is_tested = |cwd: Option<&str>| match cwd {
-            // A command that CI runs in the root can be about everything.
+            // A command that CI runs in the root may test the whole repository.
             None => !tested.is_empty(),
             Some(cwd) => {
                 let is_at_or_below = |up: &str| cwd == up || cwd.starts_with(&format!("{up}/"));
@@ -301,7 +301,8 @@ impl Survey {
         }
     }
 
-    /// A name that no other gate has: `tests`, `tests-backend`, `tests-backend-tox`, `tests-backend-tox-2`.
+    /// Returns an unused name: `tests`, `tests-backend`, `tests-backend-tox`,
+    /// `tests-backend-tox-2`.
     fn free_name(&self, name: &str, directory: &str, runner: &str) -> String {
         let is_free = |name: &String| self.gates.iter().all(|gate| gate.name != *name);
         let name = if directory.is_empty() {
@@ -321,13 +322,13 @@ impl Survey {
 }
 
 impl Gate {
-    /// The directory that the gate runs in; the root is `.`.
+    /// Returns the directory of the gate. The root is `.`.
     pub fn directory(&self) -> &str {
         self.cwd.as_deref().unwrap_or(".")
     }
 }
 
-/// A path as a part of a gate's name.
+/// Returns a path as a part of a gate's name.
 fn slug(directory: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let slug: String = directory.chars().map(plain).take(SLUG_MAX).collect();

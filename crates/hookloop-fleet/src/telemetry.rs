@@ -1,13 +1,14 @@
-//! Sends sessions as traces to a collector that speaks OTLP over HTTP.
+//! Sends sessions as traces to a collector, with OTLP over HTTP.
 //!
-//! A trace is made of a session's timeline, which is made of the log: the loop calls nothing here. The process that
-//! resumes a session therefore also sends the spans of a process that was killed. A span that is sent twice has the
-//! same id.
+//! A trace is built from a session's timeline, and the timeline from the log. The loop calls
+//! nothing here. So a process that resumes a session also sends the spans of the process that was
+//! killed. A span that is sent twice has the same id.
 //!
-//! - [`settings`]: the destination, by the policy, the environment and the user's file
-//! - `spans`: from a timeline to spans; `attributes`: their attributes
-//! - `otlp`: spans on the wire, and the collector's answer
-//! - [`export`]: the thread that sends them
+//! - [`settings`]: the destination, from the policy, the environment or the user's file
+//! - `spans`: from a timeline to spans
+//! - `attributes`: the attributes of spans
+//! - `otlp`: the wire format, and the collector's response
+//! - [`export`]: the thread that sends spans
 
 mod attributes;
 pub mod export;

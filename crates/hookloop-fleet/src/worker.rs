@@ -36,44 +36,46 @@ pub use post::{Post, Site, check_out};
 use hand::Hand;
 use tend::Duty;
 
-/// How often orders are looked at, and what is ready.
+/// Interval at which the worker checks its directives and looks for ready tasks.
 const TICK: Duration = Duration::from_millis(200);
-/// How often the worker shows that it is there when nothing is new about it: several times until a list takes it for
-/// gone, and until others look whether it was silent.
+/// Interval of the worker's heartbeat while its state does not change.
+///
+/// It is several times shorter than [`GONE_AFTER_MS`](crate::fleet::GONE_AFTER_MS) and than the
+/// interval at which other workers compare heartbeats.
 const SHOW: Duration = Duration::from_secs(5);
-/// What ends a session has so long for it; then nothing of it may run any more.
+/// Grace period of the processes that run while a session ends. Then they are killed.
 const END_GRACE: Duration = Duration::from_secs(2);
-/// After an error of the store.
+/// Pause after an error of the store.
 const AFTER_ERROR: Duration = Duration::from_secs(2);
-/// Sessions at once, at most.
+/// Largest number of concurrent sessions of a worker.
 pub const SLOTS_MAX: u32 = 256;
 
-/// What a worker is to do.
+/// The settings of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerPlan {
     pub name: WorkerName,
     pub machine: String,
     pub version: String,
-    /// Sessions at once.
+    /// Number of concurrent sessions.
     pub slots: u32,
     pub agent: String,
     pub model: Option<String>,
     pub permissions: Option<String>,
-    /// Only tasks of these types; any if there are none.
+    /// Claims only tasks of these types. If the list is empty, the type does not matter.
     pub types: Vec<String>,
-    /// Only tasks with one of these labels; any if there are none.
+    /// Claims only tasks with one of these labels. If the list is empty, labels do not matter.
     pub labels: Vec<String>,
-    /// How long it may be silent until others take its tasks.
+    /// Time without a heartbeat after which other workers may claim its tasks.
     pub lease: Duration,
-    /// How long it has to finish when it is to end.
+    /// Time that running sessions have to finish when the worker drains.
     pub drain: Duration,
-    /// Whether it merges what was submitted.
+    /// Whether the worker merges submitted work.
     pub merges: bool,
-    /// Whether it ends when there is nothing left to do.
+    /// Whether the worker ends when no work is left.
     pub until_idle: bool,
 }
 
-/// What a worker tells as it goes.
+/// An update that a running worker reports.
 #[derive(Debug)]
 pub enum Told<'a> {
     Took {
@@ -92,38 +94,38 @@ pub enum Told<'a> {
         project: &'a str,
         arrival: &'a Arrival,
     },
-    /// A claim ended because its holder was silent.
+    /// A claim expired because its holder missed its heartbeats.
     Expired {
         project: &'a str,
         task: &'a TaskId,
         agent: &'a str,
     },
     State(WorkerState),
-    /// Nothing is taken of a project any more, or again.
+    /// A project became ineligible (`why` is set) or eligible again (`why` is `None`).
     Unfit {
         project: &'a str,
         why: Option<&'a str>,
     },
-    /// Something did not work out, and is tried again.
+    /// A step failed. The worker tries it again.
     Trouble {
         project: Option<&'a str>,
         why: String,
     },
 }
 
-/// Who hears it; from several threads at once.
+/// The receiver of updates. Several threads call it concurrently.
 pub type Listener<'l> = &'l (dyn Fn(&Told<'_>) + Sync);
 
-/// What ends a worker from outside.
+/// Switches that end a worker from outside.
 #[derive(Clone, Debug)]
 pub struct Quit {
-    /// It takes nothing more, and finishes what it has.
+    /// The worker claims no more tasks and finishes its sessions.
     pub drain: Cancel,
-    /// It gives back what it has.
+    /// The worker ends its sessions and releases their tasks.
     pub now: Cancel,
 }
 
-/// Why a worker can't begin.
+/// An error that prevents a worker from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     #[error(transparent)]
@@ -139,33 +141,34 @@ pub struct Worker {
     fleet: Fleet,
 }
 
-/// What the threads of a worker share while it runs.
+/// State that the threads of a running worker share.
 struct Shift<'w> {
     worker: &'w Worker,
     listener: Listener<'w>,
     quit: &'w Quit,
-    /// On when all threads are to end.
+    /// Triggered when all threads must end.
     over: Cancel,
     done: Sender<(SessionId, TaskId, usize, End)>,
     started: Timestamp,
-    /// For each project.
+    /// One entry for each project.
     duties: Vec<Duty>,
 }
 
-/// Where the thread that decides is.
+/// The state of the thread that decides which tasks begin and end.
 struct Desk {
     hands: Vec<Hand>,
     orders: FleetOrders,
-    /// Since when the worker is to end.
+    /// The time at which draining began.
     draining: Option<Instant>,
     state: WorkerState,
     shown: Option<Instant>,
-    /// For each post: when it was served last, and until when it is left alone.
+    /// For each project: the number of the last claim from it.
     served: Vec<u64>,
+    /// For each project: the end of its pause.
     rests: Vec<Option<Instant>>,
-    /// When there was nothing to take of it.
+    /// For each project: the time at which a claim found no task.
     dry: Vec<Option<Instant>>,
-    /// There was not enough for another turn, when that was looked at last.
+    /// Whether the last check found too little budget for another turn.
     is_broke: bool,
     count: u64,
 }
@@ -175,7 +178,7 @@ impl Worker {
         Worker { plan, posts, fleet }
     }
 
-    /// Works until it is told to end, or there is nothing left to do.
+    /// Runs the worker until it is ended, or with `until_idle` until no work is left.
     pub fn run(&self, quit: &Quit, listener: Listener<'_>) -> Result<(), WorkerError> {
         self.fleet.go_live()?;
         for post in &self.posts {
@@ -197,9 +200,9 @@ impl Worker {
             shift.over.trigger();
             worked
         })?;
-        // Who looks at the list need not wait until it is silent.
+        // Removes the worker from the list now, not when its heartbeat is overdue.
         self.fleet.leave(&self.plan.name)?;
-        // It has done what it was told; the next one of that name was not.
+        // The drain directive is carried out. It must not apply to a later worker with this name.
         let scope = FleetScope::Worker(self.plan.name.to_string());
         let orders = self.fleet.orders()?;
         let is_drain = |standing: &StandingOrder| {
@@ -222,7 +225,9 @@ impl<'w> Shift<'w> {
         self.tell(&Told::Trouble { project, why: error.to_string() });
     }
 
-    /// A project as its files say now, if tasks of it can be worked on; tells when that is not as it was.
+    /// Returns the project with its current configuration, if the worker can run tasks of it.
+    ///
+    /// Reports when a project becomes eligible or ineligible.
     fn look(&self, post: usize) -> Option<Arc<Project>> {
         let served = &self.worker.posts[post];
         let (project, was_fit) = (served.name(), served.is_fit());
@@ -261,10 +266,10 @@ impl<'w> Shift<'w> {
             count: 0,
         };
         self.heed_orders(&mut desk);
-        // Who is not on the list is taken for gone.
+        // A worker that is not on the list counts as lost.
         self.show(&mut desk);
         self.pick_up(scope, &mut desk);
-        // Who started it by mistake for what it can't do need not wait for a task to hear so.
+        // Reports ineligible projects at the start, before the first task is ready.
         for post in 0..posts {
             self.look(post);
         }
@@ -281,7 +286,7 @@ impl<'w> Shift<'w> {
         }
     }
 
-    /// Waits for a moment, or until a session is over.
+    /// Waits until a session ends, at most for [`TICK`].
     fn hear(&self, desk: &mut Desk, ended: &Receiver<(SessionId, TaskId, usize, End)>) {
         let mut next = ended.recv_timeout(TICK);
         while let Ok((session, task, post, end)) = next {
@@ -296,11 +301,11 @@ impl<'w> Shift<'w> {
         }
     }
 
-    /// Does what those who run the fleet want, and what its own program was told.
+    /// Applies the directives of operators and the switches of this program.
     fn heed_orders(&self, desk: &mut Desk) {
         match self.worker.fleet.orders() {
             Ok(orders) => desk.orders = orders,
-            // What was ordered before holds.
+            // The directives that were read before stay in force.
             Err(error) => self.tell(&Told::Trouble { project: None, why: error.to_string() }),
         }
         let plan = &self.worker.plan;
@@ -381,7 +386,7 @@ impl<'w> Shift<'w> {
         }
     }
 
-    /// Whether nothing is under way, here or in a train.
+    /// Whether no session runs and no merge is pending.
     fn is_idle(&self, desk: &Desk) -> bool {
         let posts = 0..self.worker.posts.len();
         desk.hands.is_empty() && posts.into_iter().all(|post| !self.is_merging(post))

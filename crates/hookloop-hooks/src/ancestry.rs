@@ -1,6 +1,6 @@
 //! The projects whose hooks and agents run this process, and the agent that runs it.
 //!
-//! A keeper carries the project that it works for in its own environment, which no process below it can change.
+//! A keeper names its project in its own environment, which no process below it can change.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,14 +28,14 @@ pub struct KeeperOwner {
     pub project: PathBuf,
     /// The directory of the project's state.
     pub state: PathBuf,
-    /// The home directory of the user who runs it.
+    /// The home directory of the user that runs the project.
     pub home: Option<PathBuf>,
     /// A digest of the store and the name of the project's log.
     pub log: String,
 }
 
 impl KeeperOwner {
-    /// The environment of a keeper that works for this project.
+    /// Returns the environment of a keeper that works for this project.
     pub fn variables(self) -> Vec<(OsString, OsString)> {
         let named = [
             (OWNER_PROJECT, self.project.into()),
@@ -62,7 +62,7 @@ impl KeeperOwner {
 pub struct CallerAncestry {
     /// The processes of this user above this one, the nearest first.
     pub processes: Vec<ProcessIdentity>,
-    /// The projects of the keepers among them, the nearest first; `None` for a keeper that names no project.
+    /// The projects of the keepers among them, nearest first. `None` is a keeper without a project.
     pub keepers: Vec<Option<KeeperOwner>>,
 }
 
@@ -80,8 +80,8 @@ pub fn ancestry() -> &'static Result<CallerAncestry, HiddenAncestry> {
 
 /// Returns the agent that runs this process as one of its hooks or tools.
 ///
-/// That is the nearest process above that is not a shell with a command line (`sh -c …`). Returns `None` if a person
-/// typed the command, or no process above can be an agent.
+/// That is the nearest process above that is not a shell with a command line (`sh -c …`). Returns
+/// `None` if a person typed the command, or if no process above can be an agent.
 pub fn agent_above() -> Option<ProcessIdentity> {
     for &process in &ancestry().as_ref().ok()?.processes {
         let program = inspect::program_name(process.pid)?;

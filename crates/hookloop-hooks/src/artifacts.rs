@@ -14,18 +14,18 @@ use hookloop_git::excerpt;
 use rustix::fs::OFlags;
 
 const DIRECTORY: &str = "artifacts";
-/// Runs whose output is kept, and bytes of it in all.
+/// Limits of the stored output: the number of runs, and their total size.
 const RUNS_MAX: usize = 2_000;
 const BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
-/// What is younger stays in any case: somebody may be writing or reading it.
+/// Minimum age for deletion. A process may still write or read younger output.
 const AGE_MIN: Duration = Duration::from_secs(60 * 60);
-/// One run in so many looks whether there is too much.
+/// One run in this many checks the limits.
 const LOOKED_ONE_IN: u8 = 16;
-/// What is shown of an output at most: half from its beginning, half from its end.
+/// Longest part of an output that is shown: half from its beginning, half from its end.
 pub(crate) const SHOWN_MAX: u64 = 1024 * 1024;
-/// Bytes of an output that are read at once to count its lines.
+/// Buffer size for counting the lines of an output.
 const COUNTED_AT_ONCE: usize = 64 * 1024;
-/// And a process no more often than this.
+/// Shortest interval between two checks of the limits in one process.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ struct Bounds {
 
 const BOUNDS: Bounds = Bounds { runs: RUNS_MAX, bytes: BYTES_MAX, age: AGE_MIN };
 
-/// A directory for the output of a run, which is made when there is some.
+/// Returns a new directory for the output of a run. It is created with the first output.
 pub(crate) fn fresh(state: &Path) -> PathBuf {
     let (directory, id) = (state.join(DIRECTORY), fresh_id());
     if id.0[15].is_multiple_of(LOOKED_ONE_IN) && is_time() {
@@ -46,7 +46,9 @@ pub(crate) fn fresh(state: &Path) -> PathBuf {
     directory.join(id.to_string())
 }
 
-/// The directory that an event names, if it is one of these: what a log says may have been written by anybody.
+/// Returns the directory that an event names, if it is an output directory of this project.
+///
+/// The path in a log is untrusted: another machine or user may have written it.
 pub(crate) fn find(state: &Path, named: &str) -> Option<PathBuf> {
     let name = Path::new(named).file_name()?;
     let directory = state.join(DIRECTORY).join(name);
@@ -54,7 +56,7 @@ pub(crate) fn find(state: &Path, named: &str) -> Option<PathBuf> {
     is_it.then_some(directory)
 }
 
-/// Which of a run's outputs.
+/// An output stream of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     Stdout,
@@ -72,19 +74,20 @@ impl Stream {
     }
 }
 
-/// The run whose output an event says is at `path`.
+/// Returns the run whose output directory is `path`.
 pub fn run_of(path: &str) -> Option<EventId> {
     Path::new(path).file_name()?.to_str()?.parse().ok()
 }
 
-/// What a run has printed that this machine still has, as text that neither acts nor hides, with its middle left out if
-/// it is long.
+/// Returns the stored output of a run as sanitized text.
+///
+/// If the output is long, its middle is left out.
 pub fn read(state: &Path, run: EventId, stream: Stream) -> io::Result<String> {
     let (file, bytes) = open(&state.join(DIRECTORY).join(run.to_string()), stream)?;
     shown(file, bytes, SHOWN_MAX)
 }
 
-/// An output in a run's directory, and how long it is. Neither a link nor a pipe is followed.
+/// Opens an output in a run's directory and returns its length. Rejects links and pipes.
 pub fn open(directory: &Path, stream: Stream) -> io::Result<(File, u64)> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file =
@@ -115,7 +118,7 @@ fn shown(mut file: File, bytes: u64, max: u64) -> io::Result<String> {
     Ok(excerpt::around(head, LeftOut { bytes: left_out, lines }, tail))
 }
 
-/// Counts the ends of lines in `length` bytes of a file, which is at most as long as the output that is stored.
+/// Counts the line ends in `length` bytes of a file.
 pub fn lines_within(file: &mut File, from: u64, length: u64) -> io::Result<u64> {
     file.seek(SeekFrom::Start(from))?;
     let mut rest = BufReader::with_capacity(COUNTED_AT_ONCE, file.take(length));
@@ -131,7 +134,7 @@ pub fn lines_within(file: &mut File, from: u64, length: u64) -> io::Result<u64> 
     }
 }
 
-/// Whether this process has not looked for a while: a session runs many hooks.
+/// Whether the last check in this process is [`LOOK_EVERY`] ago. A session runs many hooks.
 fn is_time() -> bool {
     static LOOKED: Mutex<Option<Instant>> = Mutex::new(None);
     let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,12 +145,13 @@ fn is_time() -> bool {
     is_time
 }
 
-/// Deletes the output of the oldest runs, if there is more than `bounds` allow. What can't be deleted
-/// stays for the next time.
+/// Deletes the output of the oldest runs if it exceeds `bounds`.
+///
+/// The next check tries again to delete the remaining files.
 fn tidy(directory: &Path, bounds: Bounds, now: SystemTime) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     let mut runs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    // Their names begin with the time: the last are the youngest.
+    // Names begin with the time, so this order is newest first.
     runs.sort_unstable_by(|a, b| b.cmp(a));
     let mut bytes = 0;
     for (index, run) in runs.iter().enumerate() {

@@ -1,4 +1,6 @@
-//! The parts of a project's files that explain why a command can't run here. Files are read, nothing is started.
+//! Facts in a project's files that explain why a command cannot run here.
+//!
+//! This module only reads files.
 
 use std::path::Path;
 
@@ -9,11 +11,11 @@ use crate::test_detection::javascript::{self, Manager};
 use crate::test_detection::reading::Project;
 use crate::test_detection::{directories, members};
 
-/// Names of one list that are kept.
+/// Largest number of names in one list.
 const NAMES_MAX: usize = 1_000;
-/// Directories above a member in which the root of its workspace is looked for.
+/// Number of directories above a member that are searched for the root of its workspace.
 const PARENTS_MAX: usize = 8;
-/// Files with the requirements of a Python project, one a line.
+/// Files with the requirements of a Python project, one on each line.
 const REQUIREMENTS: [&str; 5] = [
     "requirements.txt",
     "requirements-dev.txt",
@@ -28,10 +30,10 @@ const PYTHON_SETUPS: [(&str, &str); 4] = [
     ("pdm.lock", "pdm install"),
     ("Pipfile.lock", "pipenv install --dev"),
 ];
-/// Directories of Python files that are no package of the project.
+/// Directories with Python files that are not a package of the project.
 const NO_PACKAGES: [&str; 4] = ["tests", "test", "docs", "build"];
 
-/// Returns what the files of a directory say about its environment. A file that can't be read says nothing.
+/// Returns the facts about the environment in a directory's files. Skips unreadable files.
 pub fn facts(directory: &Path) -> EnvironmentFacts {
     let Ok(project) = Project::new(directory) else { return EnvironmentFacts::default() };
     let read = |file: &str| project.read(file).ok().flatten();
@@ -85,7 +87,7 @@ pub fn facts(directory: &Path) -> EnvironmentFacts {
     facts
 }
 
-/// The distributions of extras and groups in `pyproject.toml`, each with the command that installs it.
+/// Returns the distributions of extras and groups in `pyproject.toml`, with install commands.
 fn setups_of_extras(project: &Project) -> Vec<(String, String)> {
     let Ok(Some(document)) = members::toml(project, "pyproject.toml") else { return Vec::new() };
     let is_plain = |name: &str| {
@@ -106,7 +108,7 @@ fn setups_of_extras(project: &Project) -> Vec<(String, String)> {
     for (group, item) in table(&["dependency-groups"]) {
         add(item, format!("pip install --group {group}"));
     }
-    // pip does not read the groups of Poetry.
+    // pip does not support Poetry groups.
     for (_, group) in table(&["tool", "poetry", "group"]) {
         let dependencies = group.as_table_like().and_then(|group| group.get("dependencies"));
         let names = dependencies.and_then(|item| item.as_table_like());
@@ -119,7 +121,7 @@ fn setups_of_extras(project: &Project) -> Vec<(String, String)> {
     found
 }
 
-/// The names under which the Python files of a directory are imported.
+/// Returns the names under which the Python files of a directory are imported.
 fn packages(project: &Project, directory: &Path) -> Vec<String> {
     let names = project.names().unwrap_or_default();
     let import = |name: String| match name.strip_suffix(".py") {
@@ -135,7 +137,7 @@ fn packages(project: &Project, directory: &Path) -> Vec<String> {
     names.into_iter().filter_map(import).collect()
 }
 
-/// The distribution that a requirement names: `PyYAML>=6; python_version > "3"`.
+/// Returns the distribution that a requirement names: `PyYAML>=6; python_version > "3"`.
 fn requirement(line: &str) -> Option<String> {
     let line = line.trim();
     let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
@@ -144,7 +146,7 @@ fn requirement(line: &str) -> Option<String> {
     is_name.then(|| name.to_owned())
 }
 
-/// The requirements in the lists of `pyproject.toml` that hold dependencies: every quoted text in them.
+/// Returns every quoted text in the dependency lists of `pyproject.toml`.
 fn declared_in_pyproject(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let (mut is_in_list, mut is_in_table) = (false, false);
@@ -179,7 +181,7 @@ fn packages_of(package_json: &str) -> Vec<String> {
     lists.flat_map(|list| list.keys().cloned()).collect()
 }
 
-/// The packages that the project declares, and those that the members of its workspace declare.
+/// Returns the packages that the project or a member of its workspace declares.
 fn node_dependencies(project: &Project) -> Vec<String> {
     let declared = |project: &Project| {
         let text = project.read("package.json").ok().flatten();
@@ -196,7 +198,7 @@ fn node_dependencies(project: &Project) -> Vec<String> {
     found
 }
 
-/// The root of the workspace that a directory is a member of. Other repositories are not looked into.
+/// Returns the root of a directory's workspace. The search stays inside the repository.
 fn workspace_of(directory: &Path) -> Option<Project> {
     let directory = directory.canonicalize().ok()?;
     for root in directory.ancestors().take(PARENTS_MAX) {
@@ -212,7 +214,7 @@ fn workspace_of(directory: &Path) -> Option<Project> {
     None
 }
 
-/// The command that installs the packages of `package.json`.
+/// Returns the command that installs the packages of `package.json`.
 fn node_setup(project: &Project) -> Option<String> {
     let manager = javascript::manager_of(project).ok()??;
     let has_lock = ["package-lock.json", "npm-shrinkwrap.json"]
@@ -266,7 +268,7 @@ mod tests {
         check("pyproject.toml", poetry, "pip install pytest");
         let own = "[project]\nname = \"x\"\ndependencies = [\"pytest\"]\n";
         check("pyproject.toml", own, "pip install -e .");
-        // A name that a shell would read as something else is not part of a command.
+        // A name with shell syntax must not become part of a command.
         let hostile =
             "[project]\n[project.optional-dependencies]\n\"a'; rm -r b\" = [\"pytest\"]\n";
         check("pyproject.toml", hostile, "pip install pytest");

@@ -17,10 +17,10 @@ use crate::ancestry::KeeperOwner;
 use crate::artifacts;
 use crate::secrets::{Around, SecretError, Vault};
 
-/// Parts of the names of variables whose values are secret.
+/// Parts of the names of variables with secret values.
 const SECRET: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY"];
 
-/// A lock of the project's state directory that could not be taken.
+/// A lock in the project's state directory could not be acquired.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 pub struct LockError {
@@ -41,14 +41,15 @@ pub struct ExecContext {
     configured: Vec<(String, OsString)>,
     keepers: Arc<KeeperPool>,
     secrets: Arc<Vault>,
-    /// Made when it is needed first: most commands run no hook.
+    /// Created on first use, as most commands run no hook.
     redactor: Arc<OnceLock<Known>>,
-    /// The client of requests to webhooks, channels and the forge.
+    /// The HTTP client for webhooks, channels and the forge.
     http: HttpClient,
 }
 
-/// The redactor of the secrets known so far, and the redactor that later replaced it. The chain only grows, so a
-/// reader of an older redactor can continue with the newest.
+/// The redactor of the secrets known so far, and its later replacement.
+///
+/// The chain only grows, so a reader of an older redactor can continue with the newest.
 struct Known {
     /// `None` if there are too many secrets to search for.
     redactor: Option<Redactor>,
@@ -120,7 +121,7 @@ impl ExecContext {
         self
     }
 
-    /// The same context, for work that is done in another directory.
+    /// Returns the context for work in another directory.
     #[must_use]
     pub fn at(&self, root: PathBuf) -> ExecContext {
         ExecContext { root, ..self.clone() }
@@ -154,7 +155,7 @@ impl ExecContext {
         path.map_or(OsStr::new(""), |(_, path)| path)
     }
 
-    /// Whether nothing has to be fetched for these names.
+    /// Whether all secrets with these names were already read.
     pub fn has_secrets<'n>(&self, names: impl Iterator<Item = &'n str>) -> bool {
         self.secrets.has_all(names)
     }
@@ -163,12 +164,13 @@ impl ExecContext {
         &self.http
     }
 
-    /// Returns the project's own directory, where hooks are defined and trusted, wherever they run.
+    /// Returns the project's own directory, where hooks are defined and trusted.
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// Reads the secrets among these names. From then on the redactor removes them from everything that is stored.
+    /// Reads the secrets among these names. From then on the redactor removes them from stored
+    /// text.
     pub fn secrets<'n>(
         &self,
         names: impl Iterator<Item = &'n str>,
@@ -184,12 +186,12 @@ impl ExecContext {
         })
     }
 
-    /// Returns the redactor for secret variables and for secrets that were read; `None` if there are too many.
+    /// Returns the redactor of all known secrets, or `None` if there are too many.
     pub fn redactor(&self) -> Option<&Redactor> {
         self.known().last().redactor.as_ref()
     }
 
-    /// Returns a text without the known secrets; `None` if there are too many to search for.
+    /// Returns a text without the known secrets, or `None` if there are too many to search for.
     pub fn redacted(&self, text: &str) -> Option<String> {
         Some(self.redactor()?.text(text))
     }
@@ -222,13 +224,13 @@ impl ExecContext {
         lock_file(&path).map_err(|source| LockError { path, source })
     }
 
-    /// The same without waiting; none if another process holds the lock.
+    /// Locks a file without waiting. Returns `None` if another process holds the lock.
     pub fn alone_now(&self, name: &str) -> Result<Option<File>, LockError> {
         let path = self.state.join(name);
         try_lock_file(&path).map_err(|source| LockError { path, source })
     }
 
-    /// The user's environment.
+    /// Returns the user's environment.
     pub fn environment(&self) -> &[(OsString, OsString)] {
         &self.environment
     }
@@ -237,7 +239,7 @@ impl ExecContext {
         &self.state
     }
 
-    /// Where the work is done.
+    /// Returns the directory of the work.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -246,12 +248,12 @@ impl ExecContext {
         &self.keepers
     }
 
-    /// Where this machine has the output of a run that an event names; none if it was made elsewhere, or is gone.
+    /// Returns this machine's directory with the output of a run that an event names, if it exists.
     pub fn artifacts_of(&self, artifact: &str) -> Option<PathBuf> {
         artifacts::find(&self.state, artifact)
     }
 
-    /// Where the output of a run is kept.
+    /// Returns a new directory for the output of a run.
     pub fn fresh_artifacts(&self) -> PathBuf {
         artifacts::fresh(&self.state)
     }
@@ -264,12 +266,13 @@ pub fn kept(ran: &JobResult, artifacts: &Path) -> Option<String> {
     is_kept.then(|| artifacts.display().to_string())
 }
 
-/// Returns a filter that removes secrets from a stream, including those that are read while the stream is open. An
-/// empty piece ends the stream.
+/// Returns a filter that removes secrets from a stream, including those that are read meanwhile.
+///
+/// An empty piece ends the stream.
 pub fn redacting(context: &ExecContext) -> OutputFilter<'_> {
     let mut stream = context.redactor().map(Redactor::stream);
     Box::new(move |piece: &[u8], out: &mut Vec<u8>| {
-        // Without a redactor nothing passes.
+        // Without a redactor the filter discards all output.
         let Some((mut open, redactor)) = stream.take().zip(context.redactor()) else { return };
         open = open.with(redactor);
         match piece.is_empty() {

@@ -1,4 +1,4 @@
-//! The hooks that would run at a point, in order, each with the reason.
+//! The hooks that would run at a hook point, in order, each with the reason.
 
 use hookloop_config::condition::{Condition, ConditionError};
 use hookloop_core::builtin::Builtin;
@@ -9,7 +9,7 @@ use hookloop_core::task::Task;
 use crate::hook_context::Occasion;
 use crate::hook_values;
 
-/// One hook of a point.
+/// A hook of a hook point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explained {
     pub hook: Hook,
@@ -17,35 +17,35 @@ pub struct Explained {
     pub runs: Runs,
 }
 
-/// Whose list of hooks it is in.
+/// The origin of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum List {
-    /// A policy's.
+    /// A policy.
     Operator,
-    /// The user's own.
+    /// The user's own configuration.
     User,
-    /// That of the task's type.
+    /// The task's type.
     Type(String),
     Project,
-    /// Nobody lists hooks for the point, and this is what happens then.
+    /// The default of hookloop, because no configuration lists hooks for the point.
     Default,
 }
 
-/// Whether it would run.
+/// Whether the hook would run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runs {
     Yes,
-    /// It is switched off.
+    /// No, because it is disabled.
     Off,
-    /// Its condition does not hold for the task.
+    /// No, because its condition is false for the task.
     NotNow,
-    /// Whether its condition holds depends on the task.
+    /// Unknown, because its condition depends on the task.
     Depends,
-    /// Its condition can't be evaluated.
+    /// Unknown, because its condition cannot be evaluated.
     Unclear(ConditionError),
 }
 
-/// The hooks at `point`, for a task if one is given.
+/// Returns the hooks at `point`, for a task if one is given.
 pub fn explain(hooks: &HookRegistry, point: &Point, task: Option<&Task>) -> Vec<Explained> {
     let task_type = task.and_then(|task| task.spec.kind.as_deref());
     let mut everything = hooks.clone();
@@ -80,7 +80,7 @@ pub fn explain(hooks: &HookRegistry, point: &Point, task: Option<&Task>) -> Vec<
     explained.chain(default).collect()
 }
 
-/// What a point does that nobody configured.
+/// Returns the default hooks of a point without a configuration.
 fn defaults(point: &Point) -> Vec<Explained> {
     if *point != Point::BeforeSubmit {
         return Vec::new();
@@ -101,7 +101,7 @@ fn runs(hook: &Hook, point: &Point, task: Option<&Task>) -> Runs {
     match condition.and_then(|condition| condition.holds(&values)) {
         Ok(true) => Runs::Yes,
         Ok(false) => Runs::NotNow,
-        // The session, the branch and such are known when it runs.
+        // Values such as the session and the branch are known only when the hook runs.
         Err(ConditionError::NoValue(_)) => Runs::Depends,
         Err(error) => Runs::Unclear(error),
     }

@@ -1,8 +1,8 @@
-//! The hooks of a session as they were trusted when it began: their definitions and the bytes of their scripts.
+//! The hooks of a session as they were trusted when it began: definitions and script bytes.
 //!
-//! A session runs these to its end. A script that is edited meanwhile, and trusted as it then is, is for the next
-//! session. The log has the digest of each script, the state directory a copy of its bytes, so that a session
-//! that is resumed, or visited again by an agent that hookloop did not start, still has them.
+//! A session runs these to its end. A script that is edited and trusted meanwhile takes effect in
+//! the next session. The log has the digest of each script, and the state directory a copy of its
+//! bytes. So a resumed session, and an external session that returns, still has them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,10 +17,10 @@ use hookloop_core::session::FrozenScript;
 use crate::scripts::Named;
 use crate::trust::{self, Seen, TrustError, TrustScope};
 
-/// Names the scripts that this machine trusted for a session, in the session's own directory.
+/// File in the session's directory with the digest of the scripts that this machine trusted for it.
 const MARKER: &str = "scripts";
 
-/// Why the hooks of a session cannot be frozen.
+/// The reason why the hooks of a session cannot be frozen.
 #[derive(Debug, thiserror::Error)]
 pub enum FreezeError {
     #[error("these hooks are not trusted: {}", .0.join(", "))]
@@ -34,16 +34,16 @@ pub enum FreezeError {
     Io { path: PathBuf, source: std::io::Error },
 }
 
-/// The hooks that a session has.
+/// The frozen hooks of a session.
 #[derive(Debug)]
 pub struct FrozenHooks {
     hooks: Vec<Seen>,
-    /// Why none of them can run here.
+    /// The reason why none of them can run here.
     unavailable: Option<String>,
 }
 
 impl FrozenHooks {
-    /// Freezes the hooks of a session that begins now. All of them have to be trusted.
+    /// Freezes the hooks of a session that begins now. All of them must be trusted.
     pub fn freeze(scope: TrustScope<'_>, hooks: &HookRegistry) -> Result<FrozenHooks, FreezeError> {
         let mut frozen = Vec::new();
         let mut untrusted = Vec::new();
@@ -65,8 +65,10 @@ impl FrozenHooks {
         Ok(frozen)
     }
 
-    /// Finds the hooks that a session froze before. Only a machine that trusted the scripts for this session
-    /// runs its copies of them; any other has to have the same scripts, trusted, in its own checkout.
+    /// Returns the hooks that a session froze before.
+    ///
+    /// Only a machine that trusted the scripts for this session runs its copies of them. Any other
+    /// machine must have the same scripts, trusted, in its own checkout.
     pub fn recall(
         scope: TrustScope<'_>,
         hooks: &HookRegistry,
@@ -92,7 +94,7 @@ impl FrozenHooks {
         Ok(frozen)
     }
 
-    /// The hooks of this checkout, if their scripts are those of the session.
+    /// Returns the hooks of this checkout, if their scripts are those of the session.
     fn find_same(
         scope: TrustScope<'_>,
         hooks: &HookRegistry,
@@ -106,12 +108,12 @@ impl FrozenHooks {
         if other.is_empty() { Ok(found) } else { Err(session.missing(other.into_iter().collect())) }
     }
 
-    /// Hooks that are not to be had here: none of them runs, and each says why.
+    /// Returns hooks of which none can run here, each with the reason.
     pub fn unavailable(why: &dyn std::fmt::Display) -> FrozenHooks {
         FrozenHooks { hooks: Vec::new(), unavailable: Some(why.to_string()) }
     }
 
-    /// The scripts of all hooks, for the log.
+    /// Returns the scripts of all hooks, for the log.
     pub fn scripts(&self) -> Vec<FrozenScript> {
         let of_hook = |seen: &Seen| {
             let Seen { definition, named, .. } = seen;
@@ -127,7 +129,8 @@ impl FrozenHooks {
         self.hooks.iter().flat_map(of_hook).collect()
     }
 
-    /// The scripts by their places in the checkout at `root`, each with whether its bytes are still there.
+    /// Returns the path of each script in the checkout at `root`, and whether its bytes are
+    /// unchanged.
     pub fn compare(&self, root: &Path) -> BTreeMap<PathBuf, bool> {
         let all = self.hooks.iter().flat_map(|seen| &seen.bytes);
         let compared = all.map(|(name, bytes)| {
@@ -138,7 +141,7 @@ impl FrozenHooks {
         compared.collect()
     }
 
-    /// The hook as it was frozen, if the rest of it is still the same.
+    /// Returns the frozen hook, if the rest of its definition is unchanged.
     pub fn may_run(&self, home: &Path, hook: &Hook) -> Result<Seen, String> {
         if let Some(why) = &self.unavailable {
             return Err(why.clone());
@@ -150,7 +153,7 @@ impl FrozenHooks {
         let Some(frozen) = self.hooks.iter().find(is_it) else {
             return Err("it was not a hook of the session when that began".to_owned());
         };
-        // A word that named no file then may name one by now, which nobody trusted.
+        // A word that named no file at the freeze may name one now, and that file is not trusted.
         let now = Named::look_beside(home, hook, &frozen.named.files);
         if let Some(path) = now.files.values().next() {
             return Err(format!("it names `{path}`, which was not there when the session began"));
@@ -177,7 +180,7 @@ impl FrozenHooks {
     }
 }
 
-/// A session's scripts as the log has them, and its own directory on this machine.
+/// The scripts of a session from the log, and its directory on this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct FrozenSession<'a> {
     pub id: &'a hookloop_core::id::SessionId,
@@ -186,7 +189,7 @@ pub struct FrozenSession<'a> {
 }
 
 impl FrozenSession<'_> {
-    /// Remembers that this machine trusts these scripts for the session.
+    /// Records that this machine trusts these scripts for the session.
     pub fn mark(&self) -> Result<(), FreezeError> {
         let path = self.directory.join(MARKER);
         fs::write(&path, self.digest()).map_err(|source| FreezeError::Io { path, source })
@@ -205,7 +208,7 @@ impl FrozenSession<'_> {
     }
 }
 
-/// The hooks that run in sessions and are not the product's own.
+/// Returns the hooks that run in sessions and are not built in.
 fn of_session(hooks: &HookRegistry) -> impl Iterator<Item = &Hook> {
     let is_of_session = |hook: &&Hook| {
         let runs_there = hook.points.iter().any(|point| !matches!(point, Point::Event(_)));
@@ -214,7 +217,7 @@ fn of_session(hooks: &HookRegistry) -> impl Iterator<Item = &Hook> {
     hooks.list().iter().filter(is_of_session)
 }
 
-/// A hook with the scripts that it was frozen with; the error is the path of one whose bytes are not to be had.
+/// Returns a hook with its frozen scripts. The error is the path of a script without its bytes.
 fn recalled(scope: TrustScope<'_>, hook: &Hook, scripts: &[FrozenScript]) -> Result<Seen, String> {
     let is_own =
         |script: &&FrozenScript| script.hook == hook.name && script.task_type == hook.task_type;

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::hook_run::HookRun;
 
-/// A hook that begins to run, for the people who watch.
+/// A hook that starts to run, as users see it.
 #[derive(Clone, Debug)]
 pub struct HookStart {
     pub name: String,
@@ -31,7 +31,7 @@ pub struct HookStart {
     pub timeout: Duration,
 }
 
-/// Shows running hooks to people.
+/// Shows running hooks to users.
 pub trait HookBoard: std::fmt::Debug + Sync {
     /// Adds a hook to the board. The hook is removed when the observer is dropped.
     fn show(&self, start: HookStart) -> Arc<dyn JobObserver>;
@@ -42,7 +42,7 @@ pub trait BuiltinHooks: std::fmt::Debug + Sync {
     fn run(&self, hook: &Hook, occasion: &Occasion<'_>) -> HookRun;
 }
 
-/// The occasion of a run: the hook point, and the event, task, session or delivery that it is about.
+/// The occasion of a run: the hook point, and its event, task, session or delivery.
 #[derive(Clone, Copy, Debug)]
 pub struct Occasion<'a> {
     pub point: &'a Point,
@@ -53,7 +53,8 @@ pub struct Occasion<'a> {
     pub cancel: Option<&'a Cancel>,
     /// Runs built-in hooks.
     pub builtins: Option<&'a dyn BuiltinHooks>,
-    /// The files that changed since the work began, with their changed lines; only some rules need them.
+    /// The files that changed since the work began, with their changed lines. Only some rules use
+    /// them.
     pub changes: Option<&'a [(String, u64)]>,
     /// The branch of the work, and its base.
     pub branches: Option<(&'a str, &'a str)>,
@@ -71,9 +72,9 @@ pub struct SessionContext<'a> {
     pub call: &'a Call<'a>,
     /// A file with the conversation so far, if there was any.
     pub transcript: Option<&'a Path>,
-    /// Where the agent works.
+    /// The working directory of the agent.
     pub root: &'a Path,
-    /// The span that its hooks are in, if the session is shown to a collector.
+    /// The parent span of the hooks, if the session is exported to a collector.
     pub trace_parent: Option<&'a str>,
 }
 
@@ -100,20 +101,20 @@ impl<'a> Occasion<'a> {
         }
     }
 
-    /// Returns the task of the occasion, even if that task no longer exists.
+    /// Returns the id of the occasion's task, even if that task no longer exists.
     pub fn task_id(&self) -> Option<&TaskId> {
         let of_event = || self.event?.subject.task();
         self.task.map(|task| &task.id).or_else(of_event)
     }
 
-    /// Returns the session of the occasion, else the session that made the event.
+    /// Returns the session of the occasion, else the session that caused the event.
     pub fn session_id(&self) -> Option<String> {
         let of_actor = || SessionId::of_actor(&self.event?.actor).map(|id| id.to_string());
         self.session.map(|session| session.call.id.to_string()).or_else(of_actor)
     }
 }
 
-/// When hooks of a session run.
+/// The situation in which hooks of a session run.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     pub id: &'a SessionId,
@@ -122,19 +123,19 @@ pub struct Call<'a> {
     pub task: Option<&'a Task>,
     pub error: Option<&'a str>,
     pub validated: &'a [ValidationResult],
-    /// The delivery that the hooks are part of, if they are part of one.
+    /// The delivery that the hooks are part of, if any.
     pub delivery: Option<&'a DeliveryFacts>,
 }
 
-/// Facts about a delivery that its hooks are given.
+/// Facts about a delivery that its hooks get.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeliveryFacts {
-    /// The address of the request, once there is one.
+    /// The URL of the pull request, once there is one.
     pub url: Option<String>,
     pub number: Option<u64>,
     /// The last commit of the branch.
     pub head: Option<String>,
-    /// How many commits of the branch its base does not have.
+    /// Number of commits on the branch that its base lacks.
     pub commits: Option<u32>,
     /// The agent that did the work.
     pub agent: Option<String>,
@@ -155,7 +156,7 @@ impl DeliveryFacts {
     }
 }
 
-/// Adds the values of a later hook: a name that both have gets the later value.
+/// Adds the values of a later hook. On a name that both have, the later value wins.
 pub fn merge_context(context: &mut Value, later: &Value) {
     let Value::Object(later) = later else { return };
     if !context.is_object() {
@@ -167,8 +168,10 @@ pub fn merge_context(context: &mut Value, later: &Value) {
 }
 
 impl Call<'_> {
-    /// The number of the iteration that the hooks belong to. Hooks of `pre_iteration` run before the
-    /// iteration is in the log, so they get the number that its prompt will have.
+    /// Returns the number of the iteration that the hooks belong to.
+    ///
+    /// Hooks of `pre_iteration` run before the iteration is in the log, so they get the number that
+    /// its prompt will have.
     pub fn iteration(&self) -> u32 {
         if *self.point == Point::PreIteration {
             self.session.next_iteration()
@@ -182,7 +185,7 @@ impl Call<'_> {
     }
 }
 
-/// The variable by which a hook's commands know the event that the hook runs for.
+/// The variable that names a hook's event to the commands of the hook.
 pub const CAUSE_VARIABLE: &str = "HOOKLOOP_CAUSE";
 
 /// The run of a hook for an event: the lock that its keeper holds, and the cause of its commands.
@@ -203,8 +206,8 @@ impl ReactionRun<'_> {
     }
 }
 
-/// A hook that has printed nothing for so long may wait for a change of files that never comes.
+/// Time without output after which a hook may be waiting for a file change that never comes.
 pub const QUIET_AFTER: Duration = Duration::from_secs(4 * 60);
 
-/// The likely reason why such a hook is silent, as a question to the user.
+/// The likely reason for the silence of such a hook, as a question to the user.
 pub const WATCHER_HINT: &str = "does its command watch files or wait for input?";

@@ -1,4 +1,4 @@
-//! The result of one hook.
+//! The result of one hook, and the reasons why a hook does not run.
 
 use std::path::Path;
 
@@ -19,12 +19,12 @@ use crate::environment;
 pub struct HookRun {
     pub hook: String,
     pub outcome: HookOutcome,
-    /// The record for the log; `None` if the hook did not run.
+    /// The record for the log, or `None` if the hook did not run.
     pub ran: Option<HookRan>,
-    /// Standard output, as far as it is kept.
+    /// Standard output, as far as it is in memory.
     pub stdout: String,
     pub stderr: String,
-    /// The output for people and agents: both streams in the order of reading, without an answer.
+    /// The output for people and agents: both streams in reading order, without a JSON answer.
     pub printed: String,
     /// The parts of `printed` that a note replaces.
     pub left_out: Vec<LeftOut>,
@@ -47,20 +47,20 @@ impl HookRun {
         }
     }
 
-    /// A hook that had nothing to do, and why.
+    /// Returns the result of a hook that had nothing to do.
     pub fn skipped(hook: &Hook, reason: String) -> HookRun {
         let outcome = HookOutcome { reason: Some(reason), ..HookOutcome::of(HookStatus::Skipped) };
         HookRun::without(hook, outcome)
     }
 
-    /// Returns the command that lets the hook run, if it was refused because nobody trusts it as it is.
+    /// Returns the command that lets the hook run, if it was refused for lack of trust.
     pub fn trust_command(&self) -> Option<&'static str> {
         let was_refused = self.ran.is_none() && self.outcome.status == HookStatus::NotStarted;
         let reason = self.outcome.reason.as_deref().filter(|_| was_refused);
         reason.and_then(command_for)
     }
 
-    /// Returns the reason of a run that blocks, then its prompt for the agent, if that says more.
+    /// Returns the reason of a blocking run, then its prompt for the agent if that adds something.
     pub fn blocking_words(&self) -> Vec<&str> {
         let reason = self.outcome.reason.as_deref();
         let prompt = self.outcome.next_prompt.as_deref();
@@ -70,7 +70,7 @@ impl HookRun {
         }
     }
 
-    /// Whether it may go better another time.
+    /// Whether another attempt may succeed.
     pub fn has_failed(&self) -> bool {
         matches!(
             self.outcome.status,
@@ -78,8 +78,9 @@ impl HookRun {
         )
     }
 
-    /// Whether the hook could not check anything, for a reason that is not in the work: it could not start, its
-    /// condition has no value, or its command can't be executed.
+    /// Whether the hook could check nothing, for a reason outside the work.
+    ///
+    /// The hook could not start, its condition has no value, or its command cannot be executed.
     pub fn is_misconfigured(&self) -> bool {
         let has_run = self.ran.as_ref().is_some_and(|ran| ran.attempts > 0);
         match self.outcome.status {
@@ -89,14 +90,14 @@ impl HookRun {
         }
     }
 
-    /// Notes why the command could not be executed in `directory`, if it could not.
+    /// Records why the command could not be executed in `directory`, if it could not.
     pub fn with_gap(mut self, directory: &Path) -> HookRun {
         let result = CommandResult {
             exit_code: self.ran.as_ref().and_then(|ran| ran.exit_code),
             stdout: &self.stdout,
             stderr: &self.stderr,
         };
-        // Most runs need no look at the project's files.
+        // Reads the project's files only if the output points to a gap.
         if self.outcome.status != HookStatus::Passed
             && cannot_run(result, &EnvironmentFacts::default()).is_some()
         {
@@ -105,8 +106,7 @@ impl HookRun {
         self
     }
 
-    /// Tells a person why the hook could not check anything, with its command and the step that prepares the
-    /// environment.
+    /// Explains to a person why the hook could check nothing, with its command and the setup step.
     pub fn why_unable(&self, handler: &HookHandler) -> String {
         let cause = match (&self.gap, &self.outcome.reason) {
             (Some(gap), _) => gap.cause.clone(),
@@ -128,7 +128,7 @@ impl HookRun {
         format!("`{name}` can't run here, so no agent can fix it: {cause}{command}{setup}{hint}")
     }
 
-    /// The record of a hook that was not started.
+    /// Returns the record of a hook that was not started.
     pub fn unstarted_record(&self, point: &Point) -> HookRan {
         HookRan {
             hook_name: self.hook.clone(),
@@ -147,7 +147,7 @@ impl HookRun {
         }
     }
 
-    /// A hook that was refused, and why.
+    /// Returns the result of a hook that was refused.
     pub fn refused(hook: &Hook, point: &Point, refusal: RunRefusal) -> HookRun {
         let RunRefusal { reason, hint } = refusal;
         let mut run = HookRun::unable(hook, point, HookStatus::NotStarted, reason);
@@ -155,13 +155,13 @@ impl HookRun {
         run
     }
 
-    /// A hook that could not be run, and why.
+    /// Returns the result of a hook that could not run.
     pub fn unable(hook: &Hook, point: &Point, status: HookStatus, reason: String) -> HookRun {
         let outcome = HookOutcome::unable(status, reason, point.kind(), hook.options.on_failure);
         HookRun::without(hook, outcome)
     }
 
-    /// A hook whose condition can't be evaluated: it did not run, and the log says why.
+    /// Returns the result of a hook whose condition cannot be evaluated. The log gets the reason.
     pub fn undecided(hook: &Hook, point: &Point, reason: String) -> HookRun {
         let run = HookRun::unable(hook, point, HookStatus::Failed, reason);
         let ran = run.unstarted_record(point);
@@ -169,25 +169,25 @@ impl HookRun {
     }
 }
 
-/// Why a hook does not run that nobody trusts as it is.
+/// The reasons for refusing a hook that is not trusted in its present form.
 pub(crate) const NOT_TRUSTED: &str = "it is not trusted";
 
 pub(crate) const CHANGED: &str = "it changed since it was trusted";
 
-/// The command that changes that, for people alone.
+/// The command that trusts hooks. Only a person may run it.
 const TRUST_COMMAND: &str = "hookloop hooks trust";
 
-/// The command that a person types about a recorded failure, if there is one.
+/// Returns the command that fixes a recorded failure, if there is one.
 pub fn command_for(failure: &str) -> Option<&'static str> {
     [NOT_TRUSTED, CHANGED].contains(&failure).then_some(TRUST_COMMAND)
 }
 
-/// Why a hook does not run.
+/// The reason why a hook does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRefusal {
-    /// For everyone, the agent among them.
+    /// For everyone, including the agent.
     pub reason: String,
-    /// For the user alone: a command that only a person may type.
+    /// For the user only: a command that only a person may run.
     pub hint: Option<String>,
 }
 
@@ -203,7 +203,7 @@ impl From<String> for RunRefusal {
     }
 }
 
-/// The longest command that a prompt names, in characters.
+/// Longest command in a prompt, in characters.
 const COMMAND_MAX: usize = 200;
 
 /// Returns the command of a gate, or a description of its check, in one line.
@@ -243,5 +243,5 @@ pub fn piped(hook: &Hook, run: &HookRun) -> Option<String> {
     (!parts.is_empty()).then(|| head_and_tail(&parts.join("\n"), rules))
 }
 
-/// The most of one hook's output that a prompt contains.
+/// Longest part of one hook's output in a prompt, in bytes.
 pub const PIPED_MAX: usize = 32 * 1024;

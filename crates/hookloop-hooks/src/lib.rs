@@ -1,16 +1,17 @@
 //! Runs hooks: decides whether a hook may run, prepares its process, and reads its result.
 //!
-//! This crate knows neither sessions nor deliveries, and never prints. The modules, from bottom to top:
+//! This crate knows neither sessions nor deliveries, and never prints. The modules, from bottom to
+//! top:
 //!
 //! - [`ancestry`]: the projects of the keepers above this process
-//! - [`scripts`], [`trust`], [`frozen_hooks`]: the files that a command runs, trusted hooks, and the hooks of a
-//!   session
+//! - [`scripts`], [`trust`], [`frozen_hooks`]: the files that a command runs, trusted hooks, and
+//!   the hooks of a session
 //! - [`secrets`], [`artifacts`], [`sandbox`], [`resource_limits`], [`webhook`]: parts of a run
 //! - [`rule_check`]: validation rules that need no process
 //! - [`test_detection`], [`environment`]: the tests of a project, and why a command cannot run here
 //! - [`exec_context`]: directories, environment, keepers and secrets of a project's processes
-//! - [`hook_context`], [`hook_run`], [`record`]: the input of a hook, its result, and the record of it
-//! - [`runner`], [`turns`]: runs one hook, and all hooks of a point
+//! - [`hook_context`], [`hook_run`], [`record`]: the input of a hook, its result, and its record
+//! - [`runner`], [`turns`]: runs one hook, and all hooks of a hook point
 //! - [`explain`]: the values of conditions
 
 pub mod ancestry;

@@ -1,4 +1,4 @@
-//! The output of a hook as it is judged, and as the log keeps it.
+//! The raw output of a hook: its interpretation, and its record in the log.
 
 use std::borrow::Cow;
 use std::fs;
@@ -24,24 +24,24 @@ use crate::hook_run::HookRun;
 use crate::resource_limits;
 
 const REASON_MAX: usize = 2_000;
-/// Lines of a failed hook's output that its record keeps, and characters of each.
+/// Limits of the output in the record of a failed hook: lines, and characters of each.
 const TAIL_LINES: usize = 8;
 const TAIL_LINE_MAX: usize = 200;
 
-/// What came of one run, whatever ran.
+/// The raw output of a run of any kind of hook.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub ended: ProcessExit,
     pub duration: Duration,
-    /// Standard output for people, and all of it if that is kept.
+    /// Standard output as shown, then the complete text if it is available.
     pub stdout: String,
     pub whole: Option<String>,
     pub stderr: String,
-    /// Both streams in one text; none where there are no streams.
+    /// Both streams in one text, or `None` for hooks without streams.
     pub both: Option<String>,
-    /// How long the run had printed nothing when it ended.
+    /// Time without output before the run ended.
     pub quiet_for: Duration,
-    /// The parts of the text for people that it has a note of instead.
+    /// The parts of the shown text that a note replaces.
     pub left_out: Vec<LeftOut>,
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// By a process whose output is in the directory `artifacts`.
+    /// Converts the result of a process with its output in `artifacts`.
     pub(crate) fn of(ran: &JobResult, artifacts: &Path) -> Said {
         let (stdout, stderr) = (&ran.output.stdout, &ran.output.stderr);
         let stdout_text = excerpt::of_output(stdout);
@@ -81,8 +81,7 @@ impl Said {
 }
 
 impl Said {
-    /// What the run printed, for people and agents: both streams in order. An answer on standard output is not part
-    /// of it.
+    /// Returns the output for people and agents: both streams in order, without a JSON answer.
     fn printed(&self) -> String {
         match &self.both {
             _ if looks_like_answer(&self.stdout) => self.stderr.clone(),
@@ -96,7 +95,7 @@ impl Said {
     }
 }
 
-/// All of the output, from its file if it is an answer that memory has no room for.
+/// Returns the complete output. Reads its file if an answer does not fit in memory.
 fn whole(stdout: &StreamOutput) -> Option<Cow<'_, [u8]>> {
     match &stdout.stored {
         StoredOutput::Whole(path)
@@ -110,7 +109,7 @@ fn whole(stdout: &StreamOutput) -> Option<Cow<'_, [u8]>> {
     }
 }
 
-/// What a run means, and what the log keeps of it.
+/// Interprets a run and creates its record for the log.
 pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> HookRun {
     let printed = CapturedOutput {
         stdout: said.whole.as_deref().unwrap_or(&said.stdout),
@@ -159,21 +158,20 @@ pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> H
     }
 }
 
-/// What to think of a run that timed out and had printed nothing for long.
+/// Returns a hint about a run that timed out after a long time without output.
 fn quiet_hint(said: &Said) -> Option<String> {
     let is_quiet = said.quiet_for >= QUIET_AFTER.min(said.duration / 2);
     (said.ended == ProcessExit::TimedOut && said.both.is_some() && is_quiet).then(|| {
-        // Whole seconds, unless there is none.
+        // Rounded down to whole seconds, from one second on.
         let ms = u64::try_from(said.quiet_for.as_millis()).unwrap_or(u64::MAX);
         let quiet = Length { ms: if ms < 1_000 { ms } else { ms - ms % 1_000 } };
         format!("it printed nothing for the last {quiet}; {WATCHER_HINT}")
     })
 }
 
-/// Returns the last lines of the output that the record of a hook keeps: of a hook that failed and stops nothing, and
-/// of a gate that blocks.
+/// Returns the last output lines for the record of a blocking gate or a non-blocking failure.
 ///
-/// A gate whose runner is known keeps none, because the verdict names the checks that fail.
+/// A gate with a known test runner keeps none, because its verdict names the failing checks.
 pub fn output_tail(outcome: &HookOutcome, printed: &str) -> Vec<String> {
     let is_kept = match outcome.verdict {
         HookVerdict::Pass => outcome.has_failed_openly(),

@@ -1,4 +1,4 @@
-//! Validation rules that need no process: files, texts in them, coverage reports, and how much has changed.
+//! Validation rules that need no process: files, their text, coverage reports, size of changes.
 
 use std::fs;
 use std::path::Path;
@@ -8,17 +8,17 @@ use hookloop_core::excerpt::first_names;
 use hookloop_core::rule::{CoverageRule, DiffRule, Rule, TextRule};
 use hookloop_git::files::walk;
 
-/// Files that a pattern looks at, and how long each may be.
+/// Largest number of files that a pattern checks, and the largest size of each.
 const FILES_MAX: usize = 10_000;
 const FILE_MAX: u64 = 4 * 1024 * 1024;
 const REPORT_MAX: u64 = 64 * 1024 * 1024;
-/// Names that an answer holds.
+/// Largest number of names in an answer.
 const NAMES_MAX: usize = 10;
 
-/// What has changed since the session began, with the lines of each file; none if that is not known.
+/// The files that changed since the session began, with changed lines. `None` if unknown.
 pub(crate) type Changes = Option<Vec<(String, u64)>>;
 
-/// Whether a rule holds, and why not.
+/// Checks a rule. The error is the reason why the rule does not hold.
 pub(crate) fn holds(
     rule: &Rule,
     root: &Path,
@@ -100,7 +100,7 @@ fn is_covered(rule: &CoverageRule, root: &Path) -> Result<(), String> {
     }
 }
 
-/// Lines that are covered, and all lines, by whichever report this is.
+/// Returns the covered lines and all lines of a report in any supported format.
 fn coverage(text: &str) -> Option<(u64, u64)> {
     if let Ok(json) = serde_json::from_str::<serde_json::Value>(text) {
         let lines = &json["total"]["lines"];

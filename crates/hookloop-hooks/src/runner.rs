@@ -33,19 +33,19 @@ use crate::secrets::SecretError;
 use crate::trust::{Ground, HookOffer, Seen, Standing, Trust, TrustScope};
 use crate::{hook_values, resource_limits, rule_check, webhook};
 
-/// What runs the hooks of one project.
+/// Runs the hooks of one project.
 #[derive(Clone)]
 pub struct Runner {
     exec: ExecContext,
     trust: Trust,
-    /// The hooks of the session that this is for; none outside of sessions.
+    /// The frozen hooks of the session, or `None` outside of sessions.
     frozen: Option<Arc<FrozenHooks>>,
 }
 
 impl Deref for Runner {
     type Target = ExecContext;
 
-    /// A hook runner is an execution context that also knows which hooks are trusted.
+    /// Returns the execution context, which a runner extends by trust and frozen hooks.
     fn deref(&self) -> &ExecContext {
         &self.exec
     }
@@ -62,29 +62,29 @@ impl Runner {
         Runner { exec, trust, frozen: None }
     }
 
-    /// The same hooks, for work that is done in another directory.
+    /// Returns a runner of these hooks for work in another directory.
     #[must_use]
     pub fn at(&self, root: PathBuf) -> Runner {
         Runner { exec: self.exec.at(root), ..self.clone() }
     }
 
-    /// Whether a hook can be started without anything being fetched.
+    /// Whether all secrets of a hook were already read.
     pub fn has_secrets_of(&self, hook: &Hook) -> bool {
         self.exec.has_secrets(named(hook))
     }
 
-    /// The same for a session, whose hooks are those that it froze.
+    /// Returns a runner for a session with its frozen hooks.
     #[must_use]
     pub fn held_to(&self, frozen: Option<Arc<FrozenHooks>>) -> Runner {
         Runner { frozen, ..self.clone() }
     }
 
-    /// The secrets that a hook names, for its environment.
+    /// Returns the secrets that a hook names, for its environment.
     pub fn secrets_of(&self, hook: &Hook) -> Result<Vec<(OsString, OsString)>, SecretError> {
         self.secrets(named(hook))
     }
 
-    /// How a hook stands, as it is now.
+    /// Returns the trust of a hook in its present form.
     pub fn standing(&self, hook: &Hook) -> Standing {
         if hook.source == HookSource::Builtin {
             return Standing::Own;
@@ -103,7 +103,7 @@ impl Runner {
         TrustScope { home: self.home(), state: self.state(), trust: &self.trust }
     }
 
-    /// The same runner, where somebody agreed to the digest of these hooks and gates elsewhere.
+    /// Trusts these hooks and gates if `digest`, which was trusted elsewhere, is theirs.
     #[must_use]
     pub fn agreed_elsewhere(mut self, offer: &HookOffer, digest: &str) -> Runner {
         if self.trust.by_digest().is_none() {
@@ -112,17 +112,17 @@ impl Runner {
         self
     }
 
-    /// What the user agreed to.
+    /// Returns the user's trust decisions.
     pub fn trust(&self) -> &Trust {
         &self.trust
     }
 
-    /// The ground that agents stand on.
+    /// Returns the directory, the trust and the search path that agents need.
     pub fn ground(&self) -> Ground<'_> {
         Ground { root: self.root(), trust: &self.trust, path: self.path() }
     }
 
-    /// The program of a command, if there is none of that name.
+    /// Returns the program of a hook's command, if it is not installed.
     pub fn missing_program(&self, hook: &Hook) -> Option<String> {
         const WORDS: [&str; 13] = [
             "if", "for", "while", "until", "case", "cd", "exit", "test", "set", "export", "trap",
@@ -146,7 +146,7 @@ impl Runner {
         (!is_there).then(|| word.to_owned())
     }
 
-    /// Sends what a hook's process would read to its address.
+    /// Posts the input of a hook to its URL.
     pub fn send(
         &self,
         hook: &Hook,
@@ -160,7 +160,7 @@ impl Runner {
         record::judged(hook, occasion.point, self.without_secrets(said), attempt)
     }
 
-    /// An answer over the network, as it may be stored.
+    /// Redacts the response of a webhook.
     fn without_secrets(&self, said: Said) -> Said {
         let Some(redactor) = self.redactor() else { return said };
         let (stdout, whole) =
@@ -168,7 +168,7 @@ impl Runner {
         Said { stdout, whole, ..said }
     }
 
-    /// Looks whether a rule holds, as if that was a program that says so.
+    /// Checks a rule and returns the result in the form of a process result.
     pub fn check(&self, hook: &Hook, rule: &Rule, occasion: &Occasion<'_>) -> HookRun {
         let began = std::time::Instant::now();
         let changes = || occasion.changes.map(<[_]>::to_vec);
@@ -192,7 +192,8 @@ impl Runner {
         record::judged(hook, occasion.point, said, 1)
     }
 
-    /// The hook as it is now, if it may run; the bytes that were looked at are the ones that run.
+    /// Returns the hook in its present form, if it may run. Exactly the bytes that were checked
+    /// run.
     pub fn may_run(&self, hook: &Hook) -> Result<Seen, RunRefusal> {
         if let Some(frozen) = self.frozen.as_ref().filter(|_| hook.source != HookSource::Builtin) {
             return Ok(frozen.may_run(self.home(), hook)?);
@@ -205,7 +206,7 @@ impl Runner {
         }
     }
 
-    /// What a hook's command comes to on an occasion, if it may run.
+    /// Returns the command of a hook for an occasion, if the hook may run.
     pub fn invocation(
         &self,
         hook: &Hook,
@@ -215,7 +216,7 @@ impl Runner {
         let HookHandler::Command(text) = &hook.handler else {
             return Err("it is not a hook that starts something".to_owned().into());
         };
-        // Who looks again when it runs may find another file there.
+        // A second search at the start of the command could find another file.
         if let Some(absent) = &seen.named.absent {
             return Err(format!("it runs `{absent}`, which is not there").into());
         }
@@ -227,7 +228,7 @@ impl Runner {
         Ok(line.invocation(&value).map_err(|error| error.to_string())?)
     }
 
-    /// An attempt at a hook's command.
+    /// Returns the job of one attempt at a hook's command.
     pub fn job<'a>(
         &self,
         hook: &Hook,
@@ -243,7 +244,7 @@ impl Runner {
         let os = |bytes: &Vec<u8>| OsString::from_vec(bytes.clone());
         let timeout = hook.options.timeout_at(occasion.point.kind());
         let mut env = self.environment_of(hook, occasion, invocation);
-        // Of two variables of one name the last holds.
+        // The last of two variables with the same name wins.
         env.extend(sandbox.variable());
         Job {
             env,
@@ -260,7 +261,9 @@ impl Runner {
         }
     }
 
-    /// Refuses a `cwd` that leads out of the project by a link. One that does not exist fails when the hook starts.
+    /// Refuses a `cwd` that leads out of the project through a link.
+    ///
+    /// A `cwd` that does not exist fails when the hook starts.
     pub fn check_directory(&self, hook: &Hook) -> Result<(), String> {
         let Some(cwd) = &hook.options.cwd else { return Ok(()) };
         let (Ok(root), Ok(directory)) =
@@ -276,7 +279,7 @@ impl Runner {
         ))
     }
 
-    /// The hook's sandbox, ready for a run.
+    /// Prepares the hook's sandbox for a run.
     pub fn sandbox(&self, hook: &Hook) -> Result<Prepared, String> {
         let (root, state) = (self.root(), self.state());
         let own = self.environment().iter().find(|(name, _)| name == "TMPDIR");
@@ -285,7 +288,7 @@ impl Runner {
         Prepared::new(hook.options.sandbox.as_ref(), around)
     }
 
-    /// Exactly what a hook's process has of an environment.
+    /// Returns the complete environment of a hook's process.
     fn environment_of(
         &self,
         hook: &Hook,
@@ -297,7 +300,8 @@ impl Runner {
             found.map(|(_, value)| value.clone())
         };
         let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
-        // Test runners that watch files run once instead. A hook whose `env` names the variable decides itself.
+        // Makes test runners that watch files run once. A hook that sets the variable in `env`
+        // overrides it.
         if !hook.options.env.iter().any(|entry| entry.name() == CI_VARIABLE) {
             env.insert(CI_VARIABLE.into(), "1".into());
         }
@@ -306,7 +310,7 @@ impl Runner {
                 env.insert(name.into(), value);
             }
         }
-        // A hook may run in another directory than this program.
+        // The path must be absolute, as a hook may run in another directory than this process.
         if let Some(policy) = env.get_mut(OsStr::new("HOOKLOOP_POLICY"))
             && let Ok(absolute) = std::path::absolute(&*policy)
         {
@@ -350,7 +354,7 @@ impl Runner {
         env.into_iter().collect()
     }
 
-    /// What the hook reads: one JSON object.
+    /// Returns the input of the hook, one JSON object.
     fn input(
         &self,
         hook: &Hook,
@@ -409,7 +413,7 @@ impl Runner {
     }
 }
 
-/// What a hook is told about the session that it runs in.
+/// Adds the session to the input of a hook.
 fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
     let Call { id, session, error, validated, .. } = context.call;
     let last = session.last.as_ref();
@@ -445,7 +449,7 @@ fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
     });
 }
 
-/// The variables that a hook wants from elsewhere.
+/// Returns the variables that a hook inherits.
 fn named(hook: &Hook) -> impl Iterator<Item = &str> {
     hook.options.env.iter().filter_map(|entry| match entry {
         EnvEntry::Inherited(name) => Some(name.as_str()),

@@ -1,6 +1,6 @@
-//! The sandbox of one run: the real paths of its places, and a directory for its temporary files.
+//! The sandbox of one run: the real paths of its places, and its temporary directory.
 //!
-//! A restriction that this system cannot enforce refuses the run.
+//! If this system cannot enforce a restriction, the run is refused.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -12,14 +12,14 @@ use hookloop_config::paths::{SCRATCH, WORKTREES};
 use hookloop_core::options::HookSandbox;
 use hookloop_process::{Confinement, SandboxSupport};
 
-/// The project's directory, among the places of a sandbox.
+/// The name of the project's directory among the places of a sandbox.
 pub(crate) const WORKTREE: &str = "worktree";
-/// A directory that is made for the run and deleted after it.
+/// The name of a directory that is created for the run and deleted after it.
 pub(crate) const TEMPORARY: &str = "tmp";
-/// Where temporary files are, if the user does not say.
+/// The parent of temporary directories if `TMPDIR` is not set.
 const TEMPORARY_FILES: &str = "/tmp";
 
-/// Where a hook is run from, and what it must not get at.
+/// The directory of a hook, and the state directory that it must not write to.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     pub root: &'a Path,
@@ -28,7 +28,7 @@ pub struct Surroundings<'a> {
     pub temporary_files: Option<&'a Path>,
 }
 
-/// A sandbox that is ready. Its temporary directory is there as long as this is.
+/// A prepared sandbox. Its temporary directory exists until this is dropped.
 #[derive(Debug, Default)]
 pub struct Prepared {
     pub confinement: Option<Confinement>,
@@ -40,13 +40,13 @@ struct Temporary(PathBuf);
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // What can't be deleted is for whoever cleans up such files.
+        // If this fails, the system's cleanup of temporary files removes the rest.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
 impl Prepared {
-    /// Makes a sandbox ready, or says why the hook is not run.
+    /// Prepares a sandbox, or returns the reason why the hook must not run.
     pub fn new(
         sandbox: Option<&HookSandbox>,
         around: Surroundings<'_>,
@@ -78,7 +78,7 @@ impl Prepared {
         Ok(Prepared { confinement, temporary })
     }
 
-    /// The variable that leads programs to the temporary directory.
+    /// Returns the variable that names the temporary directory.
     pub fn variable(&self) -> Option<(OsString, OsString)> {
         self.temporary.as_ref().map(|temporary| ("TMPDIR".into(), temporary.0.clone().into()))
     }
@@ -88,7 +88,7 @@ impl Temporary {
     fn new(around: Surroundings<'_>) -> Result<Temporary, String> {
         let parent = around.temporary_files.unwrap_or(Path::new(TEMPORARY_FILES));
         let path = parent.join(format!("hookloop-{}", fresh_id()));
-        // What is there already is somebody else's, and an error.
+        // Fails if the path exists: it would belong to another process.
         let made = DirBuilder::new().mode(0o700).create(&path).and_then(|()| path.canonicalize());
         made.map(Temporary).map_err(|error| {
             format!("no temporary directory for its sandbox: {}: {error}", path.display())
@@ -96,7 +96,7 @@ impl Temporary {
     }
 }
 
-/// The place that `path` leads to. One that is named from the project is in it, whatever links say.
+/// Returns the real path of `path`. A relative path must not lead out of the project.
 fn real(path: &str, root: &Path) -> Result<PathBuf, String> {
     let named = root.join(path);
     let real = named.canonicalize().map_err(|error| {
@@ -113,8 +113,9 @@ fn real(path: &str, root: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Whether one of two places is in the other, and what is in both is ours: not a checkout that is kept beside our
-/// state, a task's or one that is thrown away.
+/// Whether a place contains, or is part of, hookloop's own state.
+///
+/// Checkouts that are stored in the state directory do not count as state.
 fn is_of_state(place: &Path, state: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (place, state) = (real(place), real(state));
@@ -123,11 +124,11 @@ fn is_of_state(place: &Path, state: &Path) -> bool {
     let is_of_checkouts = parts
         .next()
         .is_some_and(|first| [WORKTREES, SCRATCH].iter().any(|name| first.as_os_str() == *name));
-    // The directory of all of them is ours.
+    // The parent directory of all checkouts counts as state.
     !(is_of_checkouts && parts.next().is_some())
 }
 
-/// A sandbox in a line.
+/// Describes a sandbox in one line.
 pub fn in_words(sandbox: &HookSandbox) -> String {
     let network = if sandbox.no_network { "no network" } else { "no local sockets" };
     match sandbox.write.as_deref() {

@@ -1,7 +1,8 @@
 //! The files of a project that a command runs.
 //!
-//! They are found when the command is checked, by the position of their word. When the command runs, the trusted
-//! bytes replace them. There is no second search: a process could exchange a file between two searches.
+//! They are found when the command is checked, by the position of their word. When the command
+//! runs, the trusted bytes replace them. There is no second search: a process could exchange a file
+//! between two searches.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,59 +12,61 @@ use std::path::{Path, PathBuf};
 
 use hookloop_core::hook::{CommandText, Hook, HookHandler};
 
-/// Programs that run the file they are given.
+/// Programs that run the file in their arguments.
 const INTERPRETERS: [&str; 16] = [
     "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "node", "deno", "bun", "ruby",
     "perl", "php", "source", ".",
 ];
-/// Interpreters that take a line with `-c`.
+/// Interpreters that take a command line with `-c`.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "fish"];
-/// Words that a command follows.
+/// Words that precede a command.
 const BEFORE_COMMANDS: [&str; 15] = [
     "if", "then", "else", "elif", "do", "while", "until", "!", "exec", "command", "env", "nohup",
     "time", "nice", "sudo",
 ];
-/// Separators that a command follows.
+/// Separators that precede a command.
 const COMMAND_FOLLOWS: &str = ";|&(`{\n";
 
-/// What of a project a command names.
+/// The files of a project that a command names.
 #[derive(Clone, Debug, Default)]
 pub struct Named {
-    /// Files that are run, from the project's root, by the place of their word in the command.
+    /// Files that the command runs, relative to the project's root, by the position of their word.
     pub files: BTreeMap<usize, String>,
-    /// Links in the project, with the files outside of it that they lead to: programs as a rule, which
-    /// are not the repository's, but which of them it is depends on the link.
+    /// Links in the project, with their targets outside of it.
+    ///
+    /// The targets are usually programs that the repository does not contain, but the link selects
+    /// them.
     pub links: BTreeMap<String, String>,
-    /// What would be run if it was there.
+    /// A file that the command would run and that does not exist.
     pub absent: Option<String>,
 }
 
 /// A word of a command.
 struct Word {
     text: String,
-    /// What ends it, in a line for a shell.
+    /// The separator after the word, in a shell line.
     separator: Option<char>,
-    /// It is where a program is named.
+    /// Whether the word is in the position of a program name.
     is_command: bool,
-    /// It comes after an interpreter and its options: `python3 -u tool.py`.
+    /// Whether the word follows an interpreter and its options: `python3 -u tool.py`.
     is_interpreted: bool,
-    /// The command writes to it: `… > file`.
+    /// Whether the command writes to the word: `… > file`.
     is_written: bool,
-    /// It begins an argument of a command that is a list.
+    /// Whether the word begins an argument of a list command.
     begins_argument: bool,
-    /// It begins a line for a shell in such an argument: `[sh, -c, line]`.
+    /// Whether the word begins a shell line in such an argument: `[sh, -c, line]`.
     begins_line: bool,
-    /// It is code of another language in such an argument: `[python3, -c, code]`.
+    /// Whether the word is code of another language in such an argument: `[python3, -c, code]`.
     is_code: bool,
 }
 
 impl Named {
-    /// Looks at what a hook's command names.
+    /// Finds the files that a hook's command names.
     pub fn look(root: &Path, hook: &Hook) -> Named {
         Named::look_beside(root, hook, &BTreeMap::new())
     }
 
-    /// Looks at what a hook's command names, but for the words whose files are `known`.
+    /// Finds the files that a hook's command names, except at the words in `known`.
     pub fn look_beside(root: &Path, hook: &Hook, known: &BTreeMap<usize, String>) -> Named {
         let HookHandler::Command(text) = &hook.handler else { return Named::default() };
         let base = root.join(hook.options.cwd.as_deref().unwrap_or(""));
@@ -102,7 +105,7 @@ impl Named {
         named
     }
 
-    /// The command with the files that it runs at the places where their agreed bytes are kept.
+    /// Returns the command with its files replaced by the copies of their trusted bytes.
     pub fn pinned(
         &self,
         root: &Path,
@@ -122,7 +125,7 @@ impl Named {
                 let mut args: Vec<String> = Vec::new();
                 let words: Vec<(usize, Word)> = words.collect();
                 for (index, word) in &words {
-                    // A word of a line for a shell has others of its argument beside it.
+                    // In a shell line, the argument has further words after this one.
                     let continues =
                         words.get(index + 1).is_some_and(|(_, next)| !next.begins_argument);
                     let is_whole = word.begins_argument && !continues;
@@ -156,8 +159,9 @@ impl Named {
     }
 }
 
-/// The words of a command, the empty ones between two separators too: their places are what files are
-/// remembered by.
+/// Returns the words of a command, including empty ones between two separators.
+///
+/// The position of a word identifies its file.
 fn words(root: &Path, text: &CommandText) -> Vec<Word> {
     let mut words = match text {
         CommandText::Exec(args) => arguments(root, args),
@@ -203,7 +207,8 @@ fn word(text: &str, separator: Option<char>) -> Word {
     }
 }
 
-/// The words of a command that is a list: its arguments, and the words of a line that one of them has for a shell.
+/// Returns the words of a list command: its arguments, and the words of a shell line in one of
+/// them.
 fn arguments(root: &Path, args: &[String]) -> Vec<Word> {
     let mut words = Vec::new();
     // The interpreter whose options are read, and whether the next argument is code for it.
@@ -232,7 +237,7 @@ fn arguments(root: &Path, args: &[String]) -> Vec<Word> {
     words
 }
 
-/// Whether the argument behind an option is code and not a file.
+/// Whether the argument after an option is code, not a file.
 fn is_code_option(interpreter: &str, option: &str) -> bool {
     match SHELLS.contains(&interpreter) {
         true => !option.starts_with("--") && option.ends_with('c'),
@@ -251,8 +256,9 @@ fn split(line: &str) -> Vec<Word> {
     words
 }
 
-/// A line for a shell with the project's directory in place of the variables that stand for it, so
-/// that what is named by them is seen to be a file of the project.
+/// Returns a shell line with the variables for the project's directory replaced by its path.
+///
+/// So a file that is named through such a variable is found.
 fn spelled_out<'l>(root: &Path, line: &'l str) -> Cow<'l, str> {
     let directory = format!("{}/", root.display());
     if !line.contains('$') || directory.contains(is_separator) {
@@ -268,7 +274,7 @@ fn spelled_out<'l>(root: &Path, line: &'l str) -> Cow<'l, str> {
     Cow::Owned(line)
 }
 
-/// Whether a file is one that can be run by its name.
+/// Whether a file can be executed directly.
 fn is_program(path: &Path) -> bool {
     use std::io::Read;
     let is_executable = fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o111 != 0);
@@ -286,13 +292,13 @@ fn is_separator(c: char) -> bool {
     c.is_whitespace() || "'\"`;|&()<>={}$,:".contains(c)
 }
 
-/// Where a path really leads. Most words of a command lead nowhere, and that is found out quickly.
+/// Returns the real path. Most words of a command are no path, so the cheap check comes first.
 fn real(path: &Path) -> Option<PathBuf> {
     fs::symlink_metadata(path).ok()?;
     path.canonicalize().ok()
 }
 
-/// A path that means itself in a shell, in every kind of quotes.
+/// Returns a path that a shell does not change, in any quotes.
 fn plain(path: &Path) -> Result<String, String> {
     let text = path.display().to_string();
     let fits = |c: char| c.is_ascii_alphanumeric() || "/._-+@%".contains(c);
@@ -345,7 +351,7 @@ mod tests {
         assert_eq!(look(&["python3", "-c", "open('/x/y'); import a"]).0.absent, None);
         assert_eq!(look(&["sh", "-ec", "./not-there x"]).0.absent.as_deref(), Some("./not-there"));
         assert_eq!(look(&["sh", "./not-there"]).0.absent.as_deref(), Some("./not-there"));
-        // The script in the line is agreed to by its bytes, as one in a plain command is.
+        // The script in the line is trusted by its bytes, like one in a plain command.
         let (named, text) = look(&["sh", "-c", "cd /; ./gate.sh -x", "name"]);
         let files: Vec<&String> = named.files.values().collect();
         assert_eq!(files, ["gate.sh"]);

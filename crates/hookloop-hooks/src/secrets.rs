@@ -1,8 +1,8 @@
-//! Secrets by reference: a configuration says where a value is, and hookloop reads it when a hook or an agent that
-//! names it is started.
+//! Secrets by reference: hookloop reads a value when a hook or an agent that names it starts.
 //!
-//! Nothing here shows a value. Messages have the name of a secret and its source. A value leaves this module only
-//! for the redactor and then for the environment of one process.
+//! The configuration contains only the source of the value. Nothing here shows a value: messages
+//! have the name of a secret and its source. A value leaves this module only for the redactor and
+//! then for the environment of one process.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -21,11 +21,11 @@ use hookloop_core::redact::SHORTEST_SECRET;
 use hookloop_process::{ExitReason, Job, KeeperPool, ProcessError, WhyNotStarted};
 use rustix::fs::OFlags;
 
-/// The longest that one may be.
+/// Longest value of a secret, in bytes.
 pub(crate) const LENGTH_MAX: usize = 64 * 1024;
-/// It reads a file, or asks a key ring.
+/// Time limit of a command that prints a secret. It reads a file or asks a key ring.
 pub(crate) const COMMAND_WITHIN: Duration = Duration::from_secs(10);
-/// Why a secret can't be had. It has not a word of what was found.
+/// A secret could not be read. The error contains nothing of the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the secret {name} can't be had from {reference} ({at}): {why}")]
 pub struct SecretError {
@@ -35,32 +35,32 @@ pub struct SecretError {
     pub why: String,
 }
 
-/// The secrets of a project: where they are, and those that were fetched.
+/// The secrets of a project: their sources, and the values that were read.
 #[derive(Default)]
 pub struct Vault {
     entries: BTreeMap<String, Entry>,
     fetched: Mutex<BTreeMap<String, OsString>>,
-    /// Of its own: who fetches one may have a keeper already, and there are only so many.
+    /// Separate keepers. The caller may hold a keeper already, and their number is limited.
     keepers: Option<KeeperPool>,
 }
 
 impl fmt::Debug for Vault {
-    /// Names only.
+    /// Prints only names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.entries.keys()).finish()
     }
 }
 
-/// What is around who fetches a secret.
+/// The context in which a secret is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Around<'a> {
     pub environment: &'a [(OsString, OsString)],
-    /// Where a command runs: not where a repository has put something.
+    /// The working directory of a command. It is outside the repository.
     pub cwd: &'a Path,
 }
 
 impl Vault {
-    /// The secrets of a project. Of two of one name that of the earlier book holds.
+    /// Collects the secrets of a project. Of two with one name, the one in the earlier book wins.
     pub fn new<'b>(books: impl IntoIterator<Item = &'b Book>, whose: &Whose<'b>) -> Vault {
         let mut entries = BTreeMap::new();
         for entry in books.into_iter().flat_map(|book| book.of_project(whose)) {
@@ -75,19 +75,20 @@ impl Vault {
         self.fetched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this is the name of a secret, fetched or not.
+    /// Whether a secret has this name, even if it was not read yet.
     pub fn names(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
 
-    /// Whether there is nothing to fetch for these names.
+    /// Whether all secrets with these names were already read.
     pub fn has_all<'n>(&self, mut names: impl Iterator<Item = &'n str>) -> bool {
         let fetched = self.fetched();
         names.all(|name| !self.entries.contains_key(name) || fetched.contains_key(name))
     }
 
-    /// The values of those of these names that are secrets. Each is fetched once. If any is new, `known` is
-    /// told all that were fetched so far before any of them is handed out.
+    /// Returns the values of the secrets among these names. Each is read once.
+    ///
+    /// If a value is new, `known` gets all values read so far before this returns any of them.
     pub fn get<'n>(
         &self,
         names: impl Iterator<Item = &'n str>,
@@ -160,16 +161,16 @@ impl Vault {
     }
 }
 
-/// The error of a secret that could not be fetched.
+/// Returns the error of a secret that could not be read.
 fn failed(entry: &Entry, why: String) -> SecretError {
     let Entry { name, reference, at, .. } = entry.clone();
     SecretError { name, reference, at, why }
 }
 
-/// What a file holds, if not everybody can read it.
+/// Returns the content of a file that is neither world-readable nor world-writable.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let failed = |error: std::io::Error| error.kind().to_string();
-    // A pipe that nobody writes to is not waited for.
+    // Does not wait for a pipe without a writer.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let mut options = fs::OpenOptions::new();
     let file = options.read(true).custom_flags(flags).open(path).map_err(failed)?;
@@ -183,10 +184,10 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     bounded(file).map_err(failed)?.ok_or_else(too_long)
 }
 
-/// What there is to read; none if that is too much.
+/// Reads a file, or returns `None` if it is too long.
 fn bounded(file: File) -> std::io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
-    // With the end of its line.
+    // One line end may follow the value.
     let max = LENGTH_MAX as u64 + 2;
     file.take(max + 1).read_to_end(&mut bytes)?;
     Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= max))
@@ -196,7 +197,7 @@ fn too_long() -> String {
     format!("it is longer than {LENGTH_MAX} bytes")
 }
 
-/// What is written or printed ends with a newline that is not meant.
+/// Removes the final line end, which editors and commands add.
 fn without_newline(mut value: Vec<u8>) -> Vec<u8> {
     if value.last() == Some(&b'\n') {
         value.pop();
@@ -207,7 +208,7 @@ fn without_newline(mut value: Vec<u8>) -> Vec<u8> {
     value
 }
 
-/// A value that a process can be given, and that can be kept out of what is stored.
+/// Checks that a value fits in an environment and can be redacted.
 fn check(value: Vec<u8>) -> Result<OsString, String> {
     if value.len() > LENGTH_MAX {
         return Err(too_long());

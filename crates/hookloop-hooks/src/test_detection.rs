@@ -1,11 +1,11 @@
 //! Detects the tests of a project by its files.
 //!
-//! Files are read, and nothing is started. Every runner of a language counts, because the first one alone may cover
-//! half of the project. A `Makefile` or a `justfile` counts only where no other runner is found, since its `test`
-//! target most often calls one. Finding nothing, or a file that cannot be read, is never a pass.
+//! Files are only read. Every runner of a language counts, because the first one may cover only
+//! half of the project. A `Makefile` or a `justfile` counts only where no other runner is found,
+//! since its `test` target usually calls one. No tests, or an unreadable file, is never a pass.
 //!
-//! - `reading`: files of the project, and of it alone
-//! - `directories`: the directories below it that have projects of their own
+//! - `reading`: files inside the project
+//! - `directories`: subdirectories with projects of their own
 //! - `members`: the patterns by which a workspace names its members
 //! - `cargo`, `javascript`, `python`, `recipes`, `others`: the runners of each ecosystem
 
@@ -24,22 +24,22 @@ use std::path::{Path, PathBuf};
 use hookloop_process::find_program;
 use reading::Project;
 
-/// The target or recipe that is looked for.
+/// The name of the target or recipe that runs tests.
 const TEST: &str = "test";
 
-/// How to run tests that a project has.
+/// A command that runs tests of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestCommand {
     pub runner: &'static str,
     pub argv: Vec<String>,
-    /// The program that has to be there for it.
+    /// The program that the command needs.
     pub program: String,
-    /// Its program is one that can be started.
+    /// Whether the program is installed.
     pub program_found: bool,
 }
 
 impl TestCommand {
-    /// The command as a line for a shell.
+    /// Returns the command as a shell line.
     pub fn line(&self) -> String {
         match self.argv.as_slice() {
             [shell, flag, line] if shell == "sh" && flag == "-c" => line.clone(),
@@ -48,14 +48,14 @@ impl TestCommand {
     }
 }
 
-/// The tools that a member of a workspace has from its root.
+/// The tools that a workspace member inherits from its root.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InheritedTools {
     pub manager: Option<javascript::Manager>,
     pub launcher: python::Launcher,
 }
 
-/// Why it is not known how to test a project.
+/// The reason why a project has no known test command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoTests {
     #[error("no tests were found in {}: write `command: …` in place of `use: run_tests`", .root.display())]
@@ -69,12 +69,12 @@ pub enum NoTests {
     Unreadable { file: String, why: String },
 }
 
-/// All tests of the project at `root`; at least one. Their programs are looked for in `path`.
+/// Returns all tests of the project at `root`, at least one. `path` is the search path.
 pub(crate) fn detect(root: &Path, path: &OsStr) -> Result<Vec<TestCommand>, NoTests> {
     detect_with(root, path, InheritedTools::default())
 }
 
-/// All tests of the project at `root`, which may be a member of a workspace with these tools.
+/// Returns all tests of the project at `root`, a workspace member with these inherited tools.
 pub fn detect_with(
     root: &Path,
     path: &OsStr,
@@ -109,7 +109,7 @@ pub fn detect_with(
     Ok(found.into_iter().map(command).collect())
 }
 
-/// Whether a command's first word can be started in the project's directory.
+/// Whether a program can be started in the project's directory.
 pub fn is_there(program: &str, root: &Path, path: &OsStr) -> bool {
     match program.contains('/') {
         true => root.join(program).is_file(),
@@ -117,7 +117,7 @@ pub fn is_there(program: &str, root: &Path, path: &OsStr) -> bool {
     }
 }
 
-/// The same, where all of them are to be run: one whose program is missing is an error.
+/// Returns all tests of the project at `root`. A missing program is an error.
 pub fn runnable(root: &Path, path: &OsStr) -> Result<Vec<TestCommand>, NoTests> {
     let found = detect(root, path)?;
     match found.iter().find(|command| !command.program_found) {

@@ -1,10 +1,11 @@
 //! Decides which hooks of a repository the user has trusted, by content.
 //!
-//! A clone contains hooks, and none of them runs because it is there. The user trusts a digest over a hook's
-//! definition and over the bytes of every project file that its command names. Any change gives another digest.
+//! A clone contains hooks, and its presence alone runs none of them. The user trusts a digest over
+//! a hook's definition and over the bytes of every project file that its command names. Any change
+//! gives another digest.
 //!
-//! The trusted bytes are copied beside the project's state, and only the copy runs. So no process can swap a
-//! script between the check and the run.
+//! The trusted bytes are copied beside the project's state, and only the copy runs. So no process
+//! can swap a script between the check and the run.
 
 pub mod gates_now;
 
@@ -33,7 +34,7 @@ use crate::scripts::Named;
 
 const FILE: &str = "trust.json";
 const SCRIPTS: &str = "trusted";
-/// A script that a command names is at most this long.
+/// Largest size of a script that a command names, in bytes.
 const SCRIPT_MAX: u64 = 4 * 1024 * 1024;
 const SCRIPTS_PER_HOOK_MAX: usize = 32;
 
@@ -51,13 +52,13 @@ pub enum TrustError {
     OtherDigest { given: String, found: String },
 }
 
-/// What a user is asked to agree to: one hook, whole.
+/// The complete definition of one hook, as the user is asked to trust it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
     pub name: String,
     pub task_type: Option<String>,
     pub points: Vec<String>,
-    /// What it does, as the configuration says it.
+    /// The action of the hook, as configured.
     pub what: Value,
     pub when: Option<String>,
     /// Names of variables, with values where the configuration sets them.
@@ -66,18 +67,18 @@ pub struct Definition {
     pub sandbox: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<String>,
-    /// The options that are not as they are by default, in words.
+    /// The options that differ from their defaults, in words.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// Files of the project that it names, with the digests of their bytes.
+    /// Project files that the hook names, with the digests of their bytes.
     pub scripts: BTreeMap<String, String>,
-    /// Links of the project that it names, with the files outside of it that they lead to.
+    /// Project links that the hook names, with their targets outside of the project.
     #[serde(default)]
     pub links: BTreeMap<String, String>,
 }
 
 impl Definition {
-    /// Something about an agent, of which there is nothing to tell yet.
+    /// Creates an empty definition for settings of an agent.
     pub fn of_agent(name: String) -> Definition {
         Definition {
             name,
@@ -95,7 +96,7 @@ impl Definition {
         }
     }
 
-    /// How it stands where this was agreed to.
+    /// Returns the trust of this definition, given the trusted ones.
     pub fn standing(&self, agreed: &[Definition]) -> Standing {
         if agreed.contains(self) {
             return Standing::Trusted;
@@ -106,19 +107,19 @@ impl Definition {
         }
     }
 
-    /// Whether both are of one hook, however it changed.
+    /// Whether both definitions are of the same hook, in any version.
     pub fn is_of_hook(&self, other: &Definition) -> bool {
         (&self.name, &self.task_type) == (&other.name, &other.task_type)
     }
 }
 
-/// How a hook stands.
+/// The trust of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The product's, or the user's own.
+    /// Built in, or the user's own.
     Own,
     Trusted,
-    /// It was trusted, and is not the same any more.
+    /// It was trusted and has changed since.
     Modified,
     Untrusted,
 }
@@ -138,23 +139,23 @@ impl Standing {
     }
 }
 
-/// What the user agreed to in one project.
+/// The user's trust decisions for one project.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     state: PathBuf,
     agreed: Vec<Definition>,
-    /// About agents.
+    /// Definitions of agents.
     agents: Vec<Definition>,
-    /// Somebody agreed to the digest of the hooks and gates as they are.
+    /// Set if the present hooks and gates are trusted by their digest.
     by_digest: Option<DigestConsent>,
 }
 
-/// Who agreed to a digest of hooks and gates.
+/// The origin of the trust in a digest of hooks and gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DigestConsent {
-    /// The user, for this run alone (`--trust`).
+    /// The user, for this run only (`--trust`).
     Once,
-    /// A policy, for as long as it holds.
+    /// A policy, for as long as it applies.
     Policy,
 }
 
@@ -166,7 +167,7 @@ struct File {
     agents: Vec<Definition>,
 }
 
-/// A hook whose definition was looked at, with the bytes that were seen.
+/// A hook whose definition was read, with the bytes of its scripts at that time.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub definition: Definition,
@@ -175,13 +176,13 @@ pub struct Seen {
     pub named: Named,
 }
 
-/// Where it is kept what the user agreed to.
+/// Returns the path of the file with the trust decisions.
 pub fn file(state: &Path) -> PathBuf {
     state.join(FILE)
 }
 
 impl Trust {
-    /// What the user agreed to for the project whose state is at `state`.
+    /// Loads the trust decisions for the project with its state at `state`.
     pub fn load(state: &Path) -> Result<Trust, TrustError> {
         let path = file(state);
         let file = match fs::read(&path) {
@@ -199,7 +200,7 @@ impl Trust {
         Ok(Trust { state: state.to_owned(), agreed, agents, by_digest: None })
     }
 
-    /// Who agreed to the hooks and gates of this run by their digest, if anybody did.
+    /// Returns the origin of the trust in this run's digest, if there is one.
     pub fn by_digest(&self) -> Option<DigestConsent> {
         self.by_digest
     }
@@ -208,7 +209,7 @@ impl Trust {
         &self.agreed
     }
 
-    /// Agrees to these hooks and gates, as they were seen, for this run alone; `digest` has to be theirs.
+    /// Trusts these hooks and gates for this run only. `digest` must be theirs.
     pub fn accept(&mut self, digest: &str, offer: &HookOffer) -> Result<(), TrustError> {
         let found = offer.digest();
         if found != digest {
@@ -219,7 +220,7 @@ impl Trust {
         Ok(())
     }
 
-    /// Agrees to these hooks and gates, as they were seen, if a policy names their digest.
+    /// Trusts these hooks and gates if `agreed` returns true for their digest.
     pub fn accept_if(&mut self, offer: &HookOffer, agreed: impl FnOnce(&str) -> bool) {
         if agreed(&offer.digest()) {
             self.agreed = offer.definitions();
@@ -227,8 +228,7 @@ impl Trust {
         }
     }
 
-    /// How a hook stands that was just looked at.
-    /// Returns the standing of a hook as it is now.
+    /// Returns the trust of a hook that was just read.
     pub fn standing_of(&self, hook: &Hook, seen: &Seen) -> Standing {
         if needs_trust(hook, seen) { self.standing(seen) } else { Standing::Own }
     }
@@ -237,8 +237,9 @@ impl Trust {
         seen.definition.standing(&self.agreed)
     }
 
-    /// Agrees to exactly these hooks, and to no others of the project. Copies of their scripts are kept, to run them and
-    /// to show later changes.
+    /// Trusts exactly these hooks, and no others of the project.
+    ///
+    /// Copies of their scripts are stored, to run them and to show later changes.
     pub fn agree(&mut self, offer: &HookOffer) -> Result<(), TrustError> {
         for seen in &offer.seen {
             self.keep(seen)?;
@@ -247,13 +248,13 @@ impl Trust {
         self.save()
     }
 
-    /// The kept copy of a script, by the digest of its bytes; none if there is none or it was changed.
+    /// Returns the stored copy of a script by its digest, or `None` if it is missing or changed.
     pub fn kept_script(&self, digest: &str, name: &str) -> Option<Vec<u8>> {
         let bytes = fs::read(kept_path(&self.state, digest, name)).ok()?;
         (sha256_hex(&bytes) == digest).then_some(bytes)
     }
 
-    /// What the user agreed to about agents.
+    /// Returns the trusted definitions of agents.
     pub fn agents(&self) -> &[Definition] {
         &self.agents
     }
@@ -262,7 +263,7 @@ impl Trust {
         self.agents.contains(definition)
     }
 
-    /// Agrees to exactly this about agents, and to nothing else.
+    /// Trusts exactly these definitions of agents.
     pub fn agree_to_agents(&mut self, definitions: Vec<Definition>) -> Result<(), TrustError> {
         self.agents = definitions;
         self.save()
@@ -274,13 +275,13 @@ impl Trust {
         write(&self.state.join(FILE), &text.unwrap_or_default(), 0o600)
     }
 
-    /// The files that a trusted hook runs: its scripts as they were seen, where nobody else writes.
+    /// Stores the scripts of a trusted hook where only hookloop writes, and returns their paths.
     pub fn keep(&self, seen: &Seen) -> Result<BTreeMap<String, PathBuf>, TrustError> {
         let mut kept = BTreeMap::new();
         for (name, bytes) in &seen.bytes {
             let digest = &seen.definition.scripts[name];
             let path = kept_path(&self.state, digest, name);
-            // What is there should be the same; what is not is put right.
+            // Replaces a copy that differs.
             if fs::read(&path).ok().as_ref() != Some(bytes) {
                 let directory = path.parent().unwrap_or(&self.state);
                 let mut builder = fs::DirBuilder::new();
@@ -295,17 +296,17 @@ impl Trust {
 }
 
 impl Seen {
-    /// The file of the project that its command would run and that does not exist.
+    /// Returns the project file that the command would run and that does not exist.
     pub fn missing_script(&self) -> Option<&str> {
         self.named.absent.as_deref()
     }
 
-    /// The bytes of a script of the project that it names.
+    /// Returns the bytes of a project script that the hook names.
     pub fn script(&self, name: &str) -> Option<&[u8]> {
         self.bytes.get(name).map(Vec::as_slice)
     }
 
-    /// Looks at a hook of the project at `root`: its definition, and the files that it names.
+    /// Reads a hook of the project at `root`: its definition, and the files that it names.
     pub fn look(root: &Path, hook: &Hook) -> Result<Seen, TrustError> {
         let named = Named::look(root, hook);
         let mut bytes = BTreeMap::new();
@@ -331,7 +332,7 @@ impl Seen {
     }
 }
 
-/// The definition of a hook that names these links and runs scripts of these digests.
+/// Returns the definition of a hook with these links and script digests.
 pub(crate) fn definition(
     hook: &Hook,
     named: &Named,
@@ -359,18 +360,21 @@ pub(crate) fn definition_digest(definition: &Definition) -> String {
     sha256_hex(serde_json::to_vec(definition).unwrap_or_default())
 }
 
-/// Where the agreed bytes of a script are kept.
+/// Returns the path of the stored copy of a script.
 pub(crate) fn kept_path(state: &Path, digest: &str, name: &str) -> PathBuf {
     state.join(SCRIPTS).join(digest).join(file_name(name))
 }
 
-/// Whether a hook needs the user's word: it starts something, and a repository brought it, or brings a
-/// file that it names.
+/// Whether a hook needs the user's trust.
+///
+/// It does if it starts a process or makes a decision, and the repository contains the hook or a
+/// file that the hook names.
 pub fn needs_trust(hook: &Hook, seen: &Seen) -> bool {
     is_weighty(hook)
         && match hook.source {
             HookSource::Builtin => false,
-            // A name that leads to the repository's bytes is the repository's word.
+            // A user's or a policy's hook that names files of the repository runs the repository's
+            // code.
             HookSource::User | HookSource::Operator => {
                 !seen.bytes.is_empty() || !seen.named.links.is_empty()
             }
@@ -378,7 +382,7 @@ pub fn needs_trust(hook: &Hook, seen: &Seen) -> bool {
         }
 }
 
-/// Whether a hook starts a process or asks something outside.
+/// Whether a hook starts a process or sends a request.
 pub(crate) fn starts_something(hook: &Hook) -> bool {
     match hook.handler {
         HookHandler::Command(_) | HookHandler::Http { .. } | HookHandler::Gatekeepers { .. } => {
@@ -389,8 +393,9 @@ pub(crate) fn starts_something(hook: &Hook) -> bool {
     }
 }
 
-/// Whether a hook needs a person's word before it does anything: it starts something, or its actions take a decision
-/// that is a person's.
+/// Whether a hook can have effects that need trust.
+///
+/// It starts a process, sends a request, or makes a decision that belongs to a person.
 fn is_weighty(hook: &Hook) -> bool {
     match &hook.handler {
         HookHandler::Declared(actions) => actions.iter().any(DeclaredAction::decides),
@@ -398,7 +403,7 @@ fn is_weighty(hook: &Hook) -> bool {
     }
 }
 
-/// Looks at all hooks that need the user's word.
+/// Reads all hooks that need the user's trust.
 pub(crate) fn look_at_all(root: &Path, hooks: &HookRegistry) -> Result<Vec<Seen>, TrustError> {
     let mut all = Vec::new();
     for hook in hooks.list().iter().filter(|hook| is_weighty(hook)) {
@@ -410,7 +415,7 @@ pub(crate) fn look_at_all(root: &Path, hooks: &HookRegistry) -> Result<Vec<Seen>
     Ok(all)
 }
 
-/// The hooks that a person trusts in a project, with the directories of the project and its state.
+/// The user's trust in a project, with the directories of the project and its state.
 #[derive(Clone, Copy, Debug)]
 pub struct TrustScope<'a> {
     pub home: &'a Path,
@@ -418,7 +423,7 @@ pub struct TrustScope<'a> {
     pub trust: &'a Trust,
 }
 
-/// Everything of a repository that a person agrees to at once: hooks that start something, and all gates.
+/// The parts of a repository that a user trusts at once: hooks that need trust, and all gates.
 #[derive(Clone, Debug)]
 pub struct HookOffer {
     pub seen: Vec<Seen>,
@@ -426,18 +431,18 @@ pub struct HookOffer {
 }
 
 impl HookOffer {
-    /// Looks at the hooks and gates of the project at `root`.
+    /// Reads the hooks and gates of the project at `root`.
     pub fn look(root: &Path, rules: &Rules) -> Result<HookOffer, TrustError> {
         let seen = look_at_all(root, &rules.hooks)?;
         Ok(HookOffer { seen, gates: gates_now::gates(root, rules, &[])? })
     }
 
-    /// The digest of the hooks and gates: what `--trust` and policies name.
+    /// Returns the digest of the hooks and gates, which `--trust` and policies name.
     pub fn digest(&self) -> String {
         let mut digests: Vec<&str> = self.seen.iter().map(|seen| seen.digest.as_str()).collect();
         digests.sort_unstable();
         let mut text = digests.join("\n");
-        // The user's own gates are no part of what a repository offers.
+        // The user's own gates are not part of the repository's offer.
         let mut gates = self.gates.clone();
         gates.gates.retain(|gate| !gate.is_users);
         text.push('\n');
@@ -450,8 +455,9 @@ impl HookOffer {
     }
 }
 
-/// The digest of the definitions of all hooks without the bytes of their scripts, which a session freezes by
-/// themselves ([`crate::frozen_hooks`]).
+/// Returns the digest of all hook definitions without the bytes of their scripts.
+///
+/// A session freezes the scripts separately ([`crate::frozen_hooks`]).
 pub fn policy_digest(root: &Path, hooks: &HookRegistry) -> String {
     let definition = |hook: &Hook| {
         let seen = Seen::look(root, hook).map(|seen| seen.definition);
@@ -462,12 +468,12 @@ pub fn policy_digest(root: &Path, hooks: &HookRegistry) -> String {
     sha256_hex(serde_json::to_vec(&all).unwrap_or_default())
 }
 
-/// The files of the project that a hook runs.
+/// Returns the absolute paths of the project files that a hook runs.
 pub fn scripts(root: &Path, hook: &Hook) -> Vec<PathBuf> {
     script_names(root, hook).iter().map(|name| root.join(name)).collect()
 }
 
-/// The same files, from the project's directory.
+/// Returns the project files that a hook runs, relative to the project's directory.
 pub fn script_names(root: &Path, hook: &Hook) -> Vec<String> {
     Named::look(root, hook).files.into_values().collect()
 }
@@ -491,7 +497,7 @@ pub fn what(handler: &HookHandler) -> Value {
     }
 }
 
-/// What else decides when a hook runs and what its failure means.
+/// Returns the options that decide when a hook runs and what its failure means.
 fn options(hook: &Hook) -> BTreeMap<String, String> {
     let (options, defaults) = (&hook.options, HookOptions::default());
     let retry = |retry: RetryPolicy| {
@@ -530,7 +536,7 @@ fn file_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// Writes a record or a script whole or not at all. A script can be run at once.
+/// Writes a record or a script atomically. A script can be run at once.
 pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), TrustError> {
     let options = WriteOptions { mode, ..WriteOptions::DURABLE };
     while_no_process_starts(|| write_whole(path, bytes, options)).map_err(|source| io(path, source))
@@ -540,11 +546,11 @@ fn io(path: &Path, source: std::io::Error) -> TrustError {
     TrustError::Io { path: path.to_owned(), source }
 }
 
-/// The place that an agent works in.
+/// The directory, the trust and the search path of an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Ground<'a> {
     pub root: &'a Path,
     pub trust: &'a Trust,
-    /// Where programs are looked for.
+    /// The search path of programs.
     pub path: &'a OsStr,
 }

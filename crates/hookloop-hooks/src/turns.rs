@@ -1,8 +1,13 @@
-//! Runs the hooks of one point in their order: one after the other, or side by side if they are `parallel`.
+//! Runs the hooks of one hook point in order, or concurrently if they are `parallel`.
 //!
-//! The keeper gets the next command before the last one ends, so no time passes between two hooks. It waits if the
-//! last hook may be tried again, or if the next one needs another hook, a value of a delivery or a secret that is
-//! not read yet. Parallel hooks have a keeper each.
+//! The keeper gets the next command before the last one ends, so no time passes between two hooks.
+//! It waits in these cases:
+//!
+//! - the last hook may be retried
+//! - the next hook needs the result of another hook
+//! - the next hook needs a value of a delivery, or a secret that is not read yet
+//!
+//! Each parallel hook has its own keeper.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -30,11 +35,12 @@ use crate::record::{self, Said};
 use crate::runner::Runner;
 use crate::sandbox::Prepared;
 
-/// A pause doubles this often, then no more.
+/// Largest number of times that the pause between attempts doubles.
 const DOUBLINGS_MAX: u32 = 16;
 
-/// Runs the hooks of an occasion. The runs are returned in the order of the hooks. `ended` gets each run when
-/// it ends.
+/// Runs the hooks of an occasion and returns their results in order.
+///
+/// `ended` gets each result when its hook ends.
 pub fn run_all(
     runner: &Runner,
     hooks: &[Hook],
@@ -55,8 +61,9 @@ pub fn run_all(
     runs
 }
 
-/// Runs the hooks of an occasion, each of them after `guard` said that their directory is what it should be. Once it
-/// is not, the hooks that are left are not started.
+/// Runs the hooks of an occasion and calls `guard` before each of them.
+///
+/// `guard` checks the state of their directory. After its first error no further hook starts.
 pub fn run_guarded(
     runner: &Runner,
     hooks: &[Hook],
@@ -89,7 +96,9 @@ pub fn run_guarded(
     runs
 }
 
-/// How many hooks from the first on may run at the same time: they say so, and none needs another.
+/// Returns how many hooks, from the first on, may run concurrently.
+///
+/// They are all `parallel`, and none needs another.
 fn side_by_side(hooks: &[Hook]) -> usize {
     let is_apart = |(index, hook): (usize, &Hook)| {
         let needs = |earlier: &Hook| hook.options.needs.contains(&earlier.name);
@@ -98,7 +107,7 @@ fn side_by_side(hooks: &[Hook]) -> usize {
     hooks.iter().enumerate().position(|found| !is_apart(found)).unwrap_or(hooks.len())
 }
 
-/// Runs hooks at the same time, at most [`PARALLEL_MAX`] of them.
+/// Runs hooks concurrently, at most [`PARALLEL_MAX`] at a time.
 fn together(
     runner: &Runner,
     hooks: &[Hook],
@@ -118,7 +127,7 @@ fn together(
                     let Some(hook) = hooks.get(index) else { return };
                     let hook = std::slice::from_ref(hook);
                     for run in in_turn(runner, hook, occasion, before, &mut |_| {}) {
-                        // The receiver is there for as long as this thread is.
+                        // The receiver outlives this thread.
                         let _ = sender.send((index, run));
                     }
                 }
@@ -163,7 +172,7 @@ fn in_turn(
     turns.runs.into_iter().flatten().collect()
 }
 
-/// Hooks that run one after the other.
+/// Hooks that run one after another.
 struct InTurn<'r, 'e> {
     runner: &'r Runner,
     hooks: &'r [Hook],
@@ -172,27 +181,27 @@ struct InTurn<'r, 'e> {
     filter: &'r dyn Fn(OutputStream) -> OutputFilter<'r>,
     /// Gets each run when it ends.
     ended: &'e mut dyn FnMut(&HookRun),
-    /// What came of the first hooks; none where one is under way.
+    /// The results of the hooks so far. `None` is a hook that is running.
     runs: Vec<Option<HookRun>>,
     under_way: VecDeque<Attempt>,
-    /// What failed and is tried again before anything else.
+    /// A failed attempt to retry before anything else.
     again: Option<Attempt>,
 }
 
 /// A run of a hook's command.
 struct Attempt {
-    /// Which hook's.
+    /// The index of the hook.
     index: usize,
     number: u32,
     begun: Begun,
     artifacts: PathBuf,
 }
 
-/// What a hook's command is run with, each time.
+/// The prepared command of a hook, the same for each attempt.
 struct Begun {
     invocation: Invocation,
     sandbox: Prepared,
-    /// For its environment alone.
+    /// For the environment of the process only.
     secrets: Vec<(OsString, OsString)>,
 }
 
@@ -245,20 +254,21 @@ impl<'r> JobSource<'r> for InTurn<'r, '_> {
 }
 
 impl<'r> InTurn<'r, '_> {
-    /// Whether a hook may be given to the keeper before what is under way has ended: whatever comes of
-    /// that, this one runs.
+    /// Whether the keeper may get this hook before the running one ends.
+    ///
+    /// It may if the hook runs regardless of the other's result.
     fn may_follow_at_once(&self, hook: &Hook) -> bool {
         let is_single = |attempt: &Attempt| self.hooks[attempt.index].options.retry.attempts <= 1;
         hook.options.needs.is_empty()
             && matches!(hook.handler, HookHandler::Command(_))
-            // A hook of a delivery is given the values of those before it.
+            // A hook of a delivery gets the values of the hooks before it.
             && self.occasion.delivery.is_none()
-            // Who waits for a secret does not read what the other prints.
+            // Reading a secret blocks this thread, which must read the output of the running hook.
             && self.runner.has_secrets_of(hook)
             && self.under_way.iter().all(is_single)
     }
 
-    /// What a hook's command is to run, or what came of it without that.
+    /// Prepares a hook's command, or returns the result of a hook that runs no command.
     fn begin(&self, hook: &Hook) -> Result<Begun, Box<HookRun>> {
         let (runner, occasion) = (self.runner, self.occasion);
         let ran = self.before.iter().chain(self.runs.iter().flatten());
@@ -275,7 +285,7 @@ impl<'r> InTurn<'r, '_> {
             }),
             HookHandler::Builtin(_) | HookHandler::Gatekeepers { .. } => {
                 let run = |_| {
-                    // The commands of the project's tests are shown one by one.
+                    // The commands of the project's tests are shown separately.
                     let is_tests = matches!(hook.handler, HookHandler::Builtin(Builtin::RunTests));
                     let _progress = if is_tests { None } else { self.shown(hook) };
                     let run = match occasion.builtins {
@@ -300,7 +310,7 @@ impl<'r> InTurn<'r, '_> {
         })
     }
 
-    /// The merged values of the hooks that have run, for the next hook of a delivery.
+    /// Returns the merged values of the hooks so far, for the next hook of a delivery.
     fn context(&self) -> Value {
         let Some(delivery) = self.occasion.delivery else { return Value::Null };
         let mut context = delivery.context.clone();
@@ -310,7 +320,7 @@ impl<'r> InTurn<'r, '_> {
         context
     }
 
-    /// Shows a hook that runs without a process of its own until this is dropped.
+    /// Shows a hook without a process on the board until the result is dropped.
     fn shown(&self, hook: &Hook) -> Option<Arc<dyn JobObserver>> {
         let progress = self.progress(hook, 1)?;
         progress.began();
@@ -332,7 +342,7 @@ impl<'r> InTurn<'r, '_> {
         let context = self.context();
         let told = (attempt.number, &context);
         let mut job = self.runner.job(hook, self.occasion, &begun.invocation, &begun.sandbox, told);
-        // Of two variables of one name the last holds.
+        // The last of two variables with the same name wins.
         job.env.extend(begun.secrets.iter().cloned());
         let artifacts = Some(attempt.artifacts.clone());
         let observer = self.progress(hook, attempt.number);
@@ -341,7 +351,7 @@ impl<'r> InTurn<'r, '_> {
     }
 }
 
-/// Sends until it does not fail, as often as it may.
+/// Calls `once` until it succeeds or the attempts of the hook are used up.
 fn attempts(hook: &Hook, occasion: &Occasion<'_>, once: impl Fn(u32) -> HookRun) -> HookRun {
     let mut number = 1;
     loop {
@@ -354,7 +364,7 @@ fn attempts(hook: &Hook, occasion: &Occasion<'_>, once: impl Fn(u32) -> HookRun)
     }
 }
 
-/// Waits, unless everything is to end.
+/// Waits for a time, or until the run is cancelled.
 pub fn nap(length: Duration, occasion: &Occasion<'_>) {
     match occasion.cancel {
         Some(cancel) => drop(cancel.wait(length)),
@@ -362,8 +372,9 @@ pub fn nap(length: Duration, occasion: &Occasion<'_>) {
     }
 }
 
-/// What lies before an attempt that is not the first: twice as much each time, or a random part of
-/// that, half of it at least.
+/// Returns the pause before an attempt after the first.
+///
+/// It doubles with each attempt. With jitter it is a random length between half of that and all.
 fn pause(retry: RetryPolicy, number: u32) -> Duration {
     use std::hash::{BuildHasher, RandomState};
     let doublings = number.saturating_sub(2).min(DOUBLINGS_MAX);
@@ -374,7 +385,7 @@ fn pause(retry: RetryPolicy, number: u32) -> Duration {
     }
 }
 
-/// Why a hook does not run this time; `ran` are those that came before it.
+/// Returns the result of a hook that does not run this time. `ran` are the hooks before it.
 fn skipped<'h>(
     runner: &Runner,
     hook: &Hook,

@@ -1,4 +1,4 @@
-//! A webhook: posts the input of a hook, and takes the response as its answer.
+//! A webhook: posts the input of a hook and reads its answer from the response.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use ureq::typestate::WithBody;
 
 use crate::record::Said;
 
-/// Any status but success is as if a command had ended with this code.
+/// The exit code that stands for a response without a success status.
 const FAILURE: i32 = 1;
 
-/// A request with JSON to `url`.
+/// Creates a request with a JSON body to `url`.
 pub fn post(
     http: &HttpClient,
     url: &str,
@@ -23,7 +23,7 @@ pub fn post(
     Ok(agent.post(url).header("content-type", "application/json"))
 }
 
-/// Posts `input` to `url`.
+/// Posts `input` to `url` and returns the response.
 pub(crate) fn send(http: &HttpClient, url: &str, input: &Value, timeout: Duration) -> Said {
     let begun = Instant::now();
     let said = |ended: ProcessExit, stdout: String, stderr: String| Said {

@@ -1,4 +1,5 @@
-//! The authorities that servers are checked against: those of the system, or those that the user names.
+//! The root certificates that servers are checked against: the system's, or those that the user
+//! names.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +8,14 @@ use ureq::tls::{Certificate, RootCerts};
 
 use crate::NetworkError;
 
-/// Where the certificates of authorities are.
+/// The sources of root certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateSources {
     /// `SSL_CERT_FILE`: instead of the system's.
     pub file: Option<PathBuf>,
     /// `SSL_CERT_DIR`: instead of the system's.
     pub directories: Vec<PathBuf>,
-    /// `network.ca_file`: beside the others.
+    /// `network.ca_file`: in addition to the others.
     pub ca_file: Option<PathBuf>,
 }
 
@@ -22,9 +23,9 @@ pub struct CertificateSources {
 #[derive(Clone, Debug)]
 pub struct TrustedRoots {
     pub(crate) roots: RootCerts,
-    /// None where those that are part of this program are used.
+    /// The number of certificates, or `None` if the built-in ones are used.
     pub count: Option<usize>,
-    /// The place that they are from, in words.
+    /// Their source, in words.
     pub origin: String,
 }
 
@@ -32,7 +33,7 @@ impl CertificateSources {
     pub(crate) fn load(&self) -> Result<TrustedRoots, NetworkError> {
         let (mut found, mut origin) = self.load_named()?;
         if found.is_empty() && self.ca_file.is_none() {
-            // A minimal container has none: the list of Mozilla is part of this program.
+            // A minimal container has no certificates. This program contains the list of Mozilla.
             let origin = "the list of Mozilla in this program: the system has none".to_owned();
             return Ok(TrustedRoots { roots: RootCerts::WebPki, count: None, origin });
         }
@@ -44,7 +45,8 @@ impl CertificateSources {
         Ok(TrustedRoots { roots: RootCerts::from(found), count, origin })
     }
 
-    /// Those of `SSL_CERT_FILE` and `SSL_CERT_DIR` if one of them is set, else the system's.
+    /// Loads the certificates of `SSL_CERT_FILE` and `SSL_CERT_DIR`, or the system's if neither is
+    /// set.
     fn load_named(&self) -> Result<(Vec<Certificate<'static>>, String), NetworkError> {
         if self.file.is_none() && self.directories.is_empty() {
             return Ok((certificates(&load_native_certs()), "the system".to_owned()));
@@ -72,12 +74,12 @@ impl CertificateSources {
     }
 }
 
-/// The certificates of a file, and no others.
+/// Returns only the certificates of a file.
 pub(crate) fn only(path: &Path) -> Result<RootCerts, NetworkError> {
     Ok(RootCerts::from(from_file(path, "the certificates")?))
 }
 
-/// The certificates of a file that must have one at least.
+/// Loads the certificates of a file, at least one.
 fn from_file(path: &Path, name: &str) -> Result<Vec<Certificate<'static>>, NetworkError> {
     let wrong = |why: String| NetworkError::Certificates {
         name: name.to_owned(),

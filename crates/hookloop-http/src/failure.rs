@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use crate::proxy::ProxyServer;
 use crate::without_user;
 
-/// Why a request got no answer.
+/// The reason why a request got no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestFailure {
     pub cause: FailureCause,
@@ -13,7 +13,7 @@ pub struct RequestFailure {
     pub hint: Option<String>,
 }
 
-/// The part of the way that failed.
+/// The part of the connection that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureCause {
     /// The proxy was not reached, or refused.
@@ -77,7 +77,8 @@ pub(crate) fn explain(
     }
 }
 
-/// Whether a name has no address; the resolver of the system reports that as an error of I/O without a kind.
+/// Whether a name has no address. The system's resolver reports that as an I/O error without a
+/// kind.
 fn is_about_name(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::HostNotFound => true,
@@ -96,7 +97,7 @@ fn is_unreached(kind: ErrorKind) -> bool {
     )
 }
 
-/// Whether TLS failed because of the other side's certificate; rustls's error may be inside one of I/O.
+/// Whether TLS failed because of the other side's certificate. An I/O error may contain the cause.
 fn is_about_certificate(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::Rustls(_) => error.to_string().contains("certificate"),
@@ -108,7 +109,7 @@ fn is_about_certificate(error: &ureq::Error) -> bool {
 }
 
 impl RequestFailure {
-    /// Message and next step in a line.
+    /// Returns message and next step in one line.
     pub fn text(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}; {hint}", self.message),

@@ -1,6 +1,6 @@
-//! Plain HTTP through a proxy: the proxy is connected to instead of the host, and told the whole address.
+//! Plain HTTP through a proxy: connects to the proxy instead of the host, and sends the whole URL.
 //!
-//! `ureq` tunnels everything with CONNECT, which proxies commonly allow to port 443 alone.
+//! `ureq` tunnels everything with CONNECT, which proxies commonly allow only to port 443.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ use ureq::{Agent, Error};
 
 use crate::proxy::ProxyServer;
 
-/// The way to one host of plain HTTP.
+/// The route to one host with plain HTTP.
 #[derive(Clone)]
 pub(crate) struct ForwardProxy {
     proxy: Uri,
     /// The scheme and authority of the host, which come before each path.
     origin: String,
-    /// A whole line of the header, where the proxy wants a login.
+    /// A complete header line, if the proxy requires a login.
     authorization: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl ForwardProxy {
             format!("Proxy-Authorization: Basic {}\r\n", BASE64.encode(login.as_bytes()))
         });
         let host = target.authority().map_or("", |authority| authority.as_str());
-        // A user's name belongs to the host, and is not part of the address that the proxy is told.
+        // A user name is part of the authority, but not of the URL that the proxy gets.
         let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
         ForwardProxy { proxy: proxy.uri().clone(), origin: format!("http://{host}"), authorization }
     }
@@ -49,7 +49,7 @@ impl ForwardProxy {
         Agent::with_parts(config, connector.chain(RustlsConnector::default()), self)
     }
 
-    /// The head of a request with the whole address in its first line.
+    /// Returns the head of a request with the whole address in its first line.
     fn rewritten(&self, head: &[u8]) -> Option<Vec<u8>> {
         let space = head.iter().position(|byte| *byte == b' ')?;
         let line_end = head.windows(2).position(|pair| pair == b"\r\n")? + 2;
@@ -63,7 +63,7 @@ impl ForwardProxy {
     }
 }
 
-/// Every name leads to the proxy: the host's own is resolved there.
+/// Resolves every name to the proxy, which resolves the host's own name.
 impl Resolver for ForwardProxy {
     fn resolve(
         &self,
@@ -92,7 +92,7 @@ impl<In: Transport> Connector<In> for ForwardProxy {
 pub(crate) struct ForwardTransport<T> {
     inner: T,
     forward: ForwardProxy,
-    /// The first line was sent.
+    /// Whether the first line was sent.
     has_head: bool,
 }
 

@@ -1,6 +1,6 @@
-//! The authority that a server's certificate is from, for a person who has to find that authority's certificate.
+//! The issuer of a server's certificate, for a user that has to find the issuer's own certificate.
 //!
-//! The connection is made as for a request, and ends with the certificate: nothing is sent over it.
+//! The connection is opened as for a request and ends after the certificate. No data is sent.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ use x509_cert::der::Decode;
 
 use crate::proxy::ProxyServer;
 
-/// The name of the authority, as its certificates have it.
+/// Returns the name of the issuer, as in its certificates.
 pub(crate) fn ask(url: &str, proxy: Option<&ProxyServer>, total: Duration) -> Option<String> {
     let config = Agent::config_builder()
         .timeout_global(Some(total))
@@ -35,7 +35,7 @@ pub(crate) fn ask(url: &str, proxy: Option<&ProxyServer>, total: Duration) -> Op
             .chain(ConnectProxyConnector::default())
             .chain(TcpConnector::default())
             .chain(CertificateReader(Arc::clone(&seen)));
-    // The answer is always a failure, by which the certificate was seen or not.
+    // The request always fails. The certificate was seen before that, or not.
     let _ = Agent::with_parts(config, connector, DefaultResolver::default()).get(url).call();
     let last = seen.lock().unwrap_or_else(PoisonError::into_inner).take()?;
     let certificate = x509_cert::Certificate::from_der(&last).ok()?;
@@ -47,7 +47,7 @@ pub(crate) fn ask(url: &str, proxy: Option<&ProxyServer>, total: Duration) -> Op
 /// The longest name that is shown.
 const NAME_MAX: usize = 200;
 
-/// Remembers the last certificate of the chain that a server shows, and refuses all.
+/// Stores the last certificate of a server's chain, and refuses all.
 #[derive(Clone)]
 struct CertificateReader(Arc<Mutex<Option<Vec<u8>>>>);
 
@@ -66,7 +66,7 @@ impl<In: Transport> Connector<In> for CertificateReader {
         chained: Option<In>,
     ) -> Result<Option<In>, Error> {
         let Some(transport) = chained else { return Ok(None) };
-        // A proxy is reached by the same connectors; without TLS it needs no certificate.
+        // The same connectors reach a proxy. Without TLS it needs no certificate.
         if !details.needs_tls() {
             return Ok(Some(transport));
         }

@@ -31,7 +31,7 @@ use ureq::http::Uri;
 use ureq::tls::TlsConfig;
 use ureq::{Agent, ProxyProtocol};
 
-/// Why a request can't even be prepared.
+/// The reason why a request cannot be prepared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// `name` is a variable or a key of the user's file. Its value may hold a password.
@@ -44,7 +44,7 @@ pub enum NetworkError {
     BadUrl,
 }
 
-/// How long a request may take, and the certificates that it accepts.
+/// The time limit of a request, and the certificates that it accepts.
 #[derive(Clone, Debug, Default)]
 pub struct RequestLimits {
     /// Time to connect, the proxy and TLS included.
@@ -61,7 +61,7 @@ impl RequestLimits {
     }
 }
 
-/// The client of all outgoing requests, as the user set up the network.
+/// The client of all outgoing requests, with the user's network settings.
 #[derive(Clone)]
 pub struct HttpClient {
     settings: Result<Arc<NetworkSettings>, NetworkError>,
@@ -75,7 +75,7 @@ impl fmt::Debug for HttpClient {
     }
 }
 
-/// Without a proxy, with the certificates of the system.
+/// A client without a proxy and with the system's certificates.
 impl Default for HttpClient {
     fn default() -> HttpClient {
         HttpClient { settings: Ok(Arc::default()), roots: Arc::default() }
@@ -83,7 +83,7 @@ impl Default for HttpClient {
 }
 
 impl HttpClient {
-    /// Settings that can't be used fail each request, and none is sent past them.
+    /// Creates a client. Invalid settings fail each request, and no request bypasses them.
     pub fn new(environment: &[(OsString, OsString)], user: &UserNetwork) -> HttpClient {
         let settings = NetworkSettings::new(environment, user).map(Arc::new);
         HttpClient { settings, roots: Arc::default() }
@@ -93,19 +93,19 @@ impl HttpClient {
         self.settings.as_deref().map_err(Clone::clone)
     }
 
-    /// The authorities that servers are checked against.
+    /// Returns the root certificates that servers are checked against.
     pub fn roots(&self) -> Result<&TrustedRoots, NetworkError> {
         let sources = &self.settings()?.certificates;
         self.roots.get_or_init(|| sources.load()).as_ref().map_err(Clone::clone)
     }
 
-    /// The way to `url`: a proxy, or none.
+    /// Returns the proxy for `url`, if there is one.
     pub fn route(&self, url: &str) -> Result<ProxyRoute<'_>, NetworkError> {
         let uri = parsed(url)?;
         Ok(self.settings()?.route(&uri))
     }
 
-    /// An agent for requests to the host of `url`, and to no other: proxies differ by host.
+    /// Returns an agent for requests to the host of `url` only, because proxies differ by host.
     pub fn agent(&self, url: &str, limits: &RequestLimits) -> Result<Agent, NetworkError> {
         let uri = parsed(url)?;
         let route = self.settings()?.route(&uri);
@@ -119,7 +119,7 @@ impl HttpClient {
             .proxy(None);
         let is_tls = uri.scheme_str() == Some("https")
             || server.is_some_and(|server| server.protocol() == ProxyProtocol::Https);
-        // A file that is named has to be readable, whether this request needs it or not.
+        // A configured file must be readable, even if this request does not need it.
         let named = limits.only_ca_file.as_deref().map(certificates::only).transpose()?;
         let roots = match named {
             Some(roots) => Some(roots),
@@ -131,20 +131,21 @@ impl HttpClient {
         }
         let Some(server) = server else { return Ok(config.build().into()) };
         if uri.scheme_str() == Some("http") && server.protocol() == ProxyProtocol::Http {
-            // Proxies commonly allow tunnels to port 443 alone: plain HTTP is sent to the proxy itself.
+            // Proxies commonly allow tunnels only to port 443, so plain HTTP goes to the proxy
+            // itself.
             let config = config.max_idle_connections(0).build();
             return Ok(ForwardProxy::new(server, &uri).agent(config));
         }
         Ok(config.proxy(Some(server.as_ureq().clone())).build().into())
     }
 
-    /// The cause of a failed request to `url` in words, with the next step if there is one.
+    /// Explains a failed request to `url`, with the next step if there is one.
     pub fn explain(&self, url: &str, error: &ureq::Error) -> failure::RequestFailure {
         let route = self.route(url).ok();
         failure::explain(url, route.as_ref().and_then(ProxyRoute::server), error)
     }
 
-    /// The authority that certifies the server of `url`, whether it is accepted or not; none if that is not found out.
+    /// Returns the issuer of the server's certificate, accepted or not, or `None` if it is unknown.
     pub fn issuer(&self, url: &str, total: Duration) -> Option<String> {
         let route = self.route(url).ok()?;
         issuer::ask(url, route.server(), total)
@@ -158,14 +159,14 @@ fn parsed(url: &str) -> Result<Uri, NetworkError> {
     if is_http && uri.host().is_some_and(|host| !host.is_empty()) { Ok(uri) } else { Err(bad()) }
 }
 
-/// The host and port of an address that may hold a password or a secret path.
+/// Returns the host and port of a URL that may contain a password or a secret path.
 pub(crate) fn without_user(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-/// The passwords of proxies among the variables, which are kept out of everything that is stored.
+/// Returns the passwords of proxies among the variables, so that stored text can be redacted.
 pub fn proxy_passwords(environment: &[(OsString, OsString)]) -> Vec<String> {
     let is_proxy = |name: &OsString| {
         let name = name.to_str().unwrap_or_default();

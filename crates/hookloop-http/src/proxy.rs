@@ -1,4 +1,4 @@
-//! Proxy servers, and the addresses that none is used for.
+//! Proxy servers, and the addresses that need none.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ pub struct ProxyServer {
 }
 
 impl ProxyServer {
-    /// Reads an address such as `http://proxy.example:3128`; without a scheme it is one of HTTP.
+    /// Parses a URL such as `http://proxy.example:3128`. The default scheme is HTTP.
     pub fn parse(text: &str, named_by: &str) -> Result<ProxyServer, NetworkError> {
         let bad = || NetworkError::BadProxy { name: named_by.to_owned() };
         let proxy = Proxy::new(text.trim()).map_err(|_| bad())?;
@@ -27,7 +27,7 @@ impl ProxyServer {
         Ok(ProxyServer { proxy, named_by: named_by.to_owned() })
     }
 
-    /// The variable or key that names the proxy.
+    /// Returns the variable or key that names the proxy.
     pub fn named_by(&self) -> &str {
         &self.named_by
     }
@@ -41,7 +41,7 @@ impl ProxyServer {
     }
 }
 
-/// Host and port, never the password.
+/// Writes host and port, never the password.
 impl fmt::Display for ProxyServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = self.proxy.protocol().to_string().to_ascii_lowercase();
@@ -55,7 +55,7 @@ impl fmt::Debug for ProxyServer {
     }
 }
 
-/// The way to a host.
+/// The route to a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProxyRoute<'s> {
     /// No proxy is set for this kind of address.
@@ -123,10 +123,10 @@ fn default_port(uri: &Uri) -> Option<u16> {
     }
 }
 
-/// An entry without its port; none if that is another than `port`.
+/// Returns an entry without its port, or `None` if it is for another port.
 fn without_port(entry: &str, port: Option<u16>) -> Option<String> {
     let (host, wanted) = match entry.rsplit_once(':') {
-        // Several colons are an address of IPv6, whose port is behind brackets.
+        // Several colons mean an IPv6 address, whose port follows the brackets.
         Some((host, digits)) if !host.contains(':') || host.ends_with(']') => {
             (host, Some(digits.parse::<u16>().ok()?))
         }

@@ -1,4 +1,4 @@
-//! The proxy and the certificates that the user chose: by the environment, else by the user's own file.
+//! The proxy and the certificates of the user: from the environment, else from the user's own file.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use crate::NetworkError;
 use crate::certificates::CertificateSources;
 use crate::proxy::{ProxyExceptions, ProxyRoute, ProxyServer, is_loopback};
 
-/// The variables that name a proxy; each is also read in lower case, which comes first.
+/// The variables that name a proxy. The lower-case name of each takes precedence.
 pub(crate) const PROXY_VARIABLES: [&str; 3] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"];
 const NO_PROXY: &str = "NO_PROXY";
 const CERTIFICATE_FILE: &str = "SSL_CERT_FILE";
 const CERTIFICATE_DIRECTORY: &str = "SSL_CERT_DIR";
-/// Set where a web server runs a program: a header named `Proxy` arrives as `HTTP_PROXY` there.
+/// Set if a web server runs the program. Then a header named `Proxy` arrives as `HTTP_PROXY`.
 const CGI: &str = "REQUEST_METHOD";
 /// The name of the key in messages.
 const PROXY_KEY: &str = "network.proxy in your config.yaml";
@@ -27,7 +27,7 @@ pub struct UserNetwork {
     pub proxy_address: Option<String>,
     /// Hosts that are reached without the proxy.
     pub no_proxy: Vec<String>,
-    /// Further authorities that servers may be certified by.
+    /// Additional root certificates.
     pub ca_file: Option<PathBuf>,
 }
 
@@ -60,7 +60,7 @@ impl UserNetwork {
     }
 }
 
-/// The network as the user set it up.
+/// The user's network settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkSettings {
     https: Option<ProxyServer>,
@@ -70,7 +70,9 @@ pub struct NetworkSettings {
 }
 
 impl NetworkSettings {
-    /// The environment comes before the user's file: the proxy, the exceptions and the certificates each.
+    /// Combines the environment and the user's file.
+    ///
+    /// For the proxy, the exceptions and the certificates, the environment takes precedence.
     pub fn new(
         environment: &[(OsString, OsString)],
         user: &UserNetwork,
@@ -119,18 +121,18 @@ impl NetworkSettings {
         }
     }
 
-    /// The proxies for https and for http.
+    /// Returns the proxies for https and for http.
     pub fn proxies(&self) -> (Option<&ProxyServer>, Option<&ProxyServer>) {
         (self.https.as_ref(), self.http.as_ref())
     }
 
-    /// The hosts that are reached without a proxy, with commas between.
+    /// Returns the hosts that are reached without a proxy, separated by commas.
     pub fn no_proxy(&self) -> String {
         self.exceptions.to_string()
     }
 }
 
-/// An environment in which an empty variable is none.
+/// An environment in which an empty variable counts as unset.
 struct Variables<'e>(&'e [(OsString, OsString)]);
 
 impl<'e> Variables<'e> {
@@ -143,7 +145,7 @@ impl<'e> Variables<'e> {
         self.path(name)?.to_str().map(str::trim).filter(|value| !value.is_empty())
     }
 
-    /// A variable in lower case, else in upper case, with the name that it has.
+    /// Returns a variable in lower case, else in upper case, with the name that was found.
     fn get<'n>(&self, name: &'n str) -> Option<(&'n str, &'e str)> {
         let lower = self.exact(&name.to_ascii_lowercase());
         lower.or_else(|| self.exact(name)).map(|value| (name, value))

@@ -48,7 +48,8 @@ impl FromIterator<OsString> for KeeperAncestor {
 pub struct Ancestry {
     /// The processes of this user above this one, the nearest first.
     pub processes: Vec<ProcessIdentity>,
-    /// The keepers among them, the nearest first. A keeper that is known by its mark alone has no environment.
+    /// The keepers among them, nearest first. A keeper that only its mark identifies has no
+    /// environment.
     pub keepers: Vec<KeeperAncestor>,
 }
 

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, retry_on_intr};
 
-/// A switch that stays on. Every job that has it is asked to end.
+/// A switch that stays on. Turning it on asks every job with this switch to end.
 #[derive(Clone, Debug)]
 pub struct Cancel(Arc<SwitchPipe>);
 

@@ -152,7 +152,7 @@ impl BothStreams {
 /// The file of a stream while it is written.
 enum OutputFile {
     NotWanted,
-    /// Not created before the first output.
+    /// The file is not created before the first output.
     Due(PathBuf),
     Open(PathBuf, File),
     Full(PathBuf),
@@ -218,7 +218,7 @@ mod tests {
         capture.finish(&mut both)
     }
 
-    /// Numbered lines, so that no two parts are alike.
+    /// Returns numbered lines, so that no two parts are alike.
     fn numbered(bytes: usize) -> Vec<u8> {
         let mut text: Vec<u8> =
             (0..).flat_map(|n| format!("{n}\n").into_bytes()).take(bytes).collect();

@@ -1,11 +1,12 @@
 //! A cgroup for each keeper, where this program may create one: cgroup v2, delegated to the user.
 //!
-//! A process that starts in a cgroup stays in it when its session, parent or user changes, and all processes of a
-//! cgroup can be killed at once. This reaches processes that a signal cannot. It also reaches those that were left when
-//! keeper and program were killed at the same moment: the next program in the same cgroup finds them by the name.
+//! A process stays in its cgroup when its session, parent or user changes, and all processes of a
+//! cgroup can be killed at once. This reaches processes that a signal cannot. It also reaches
+//! processes that outlive a keeper and a program that were killed at the same moment. The next
+//! program in the same cgroup finds them by the name.
 //!
-//! The cgroup has no resource limits. Its parent would have to set them, and cannot while it has processes itself:
-//! this program, and the shell that started it.
+//! The cgroup has no resource limits. Its parent would have to set them, and cannot while it has
+//! processes itself: this program, and the shell that started it.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
@@ -135,7 +136,7 @@ impl CgroupOwner {
         numbers.next().is_none().then_some(CgroupOwner { namespace, pid, started })
     }
 
-    /// Returns whether the program has ended. In doubt it has not.
+    /// Returns whether the program has certainly ended.
     fn is_dead(&self) -> bool {
         let is_another = |stat: ProcessStat| {
             stat.dead || stat.started.is_some_and(|started| started != self.started)
@@ -145,7 +146,9 @@ impl CgroupOwner {
     }
 }
 
-/// Cgroups of dead programs. Those of another pid namespace are left alone: their owners cannot be checked.
+/// Returns the cgroups of dead programs.
+///
+/// Cgroups of another pid namespace are left out, because their owners cannot be checked.
 fn abandoned(home: &Path, namespace: u64) -> Vec<PathBuf> {
     let is_abandoned = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -170,7 +173,7 @@ fn kill(cgroup: &Path) {
     let _ = open(cgroup, KILL).and_then(|file| Ok(rustix::io::write(file, b"1")?));
 }
 
-/// Removes a cgroup and those below it. Returns whether it is gone: one with processes stays.
+/// Removes a cgroup and those below it. Returns whether it was removed: one with processes stays.
 fn remove(cgroup: &Path) -> bool {
     if is_removed(cgroup) {
         return true;
@@ -192,7 +195,7 @@ fn is_removed(cgroup: &Path) -> bool {
     }
 }
 
-/// The cgroups directly below another.
+/// Returns the cgroups directly below another.
 fn below(cgroup: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(cgroup).into_iter().flatten().flatten();
     let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -258,7 +261,7 @@ mod tests {
         assert!(owner.is_dead());
     }
 
-    /// Plain directories stand in for cgroups: `rmdir` removes both.
+    /// Plain directories replace cgroups here, as `rmdir` removes both.
     #[test]
     fn cgroups_of_dead_programs_are_removed_with_those_below() {
         let home = tempfile::tempdir().unwrap();

@@ -86,7 +86,7 @@ pub fn confined_exec() -> ExitCode {
     else {
         return ExitCode::FAILURE;
     };
-    // If this reply fails, the keeper is gone, and there is no other receiver.
+    // If this reply fails, the keeper has ended, and there is no other receiver.
     let _ = wire::send_reply(&socket, &become_job(&order, stdio));
     ExitCode::FAILURE
 }

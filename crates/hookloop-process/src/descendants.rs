@@ -38,7 +38,9 @@ impl JobProcesses {
         found
     }
 
-    /// Stops all processes, parents before children, and returns them. One that forks without pause is caught, too.
+    /// Stops all processes, parents before children, and returns them.
+    ///
+    /// This also catches a process that forks without pause.
     pub(crate) fn stop_all(&self) -> Vec<Pid> {
         self.walk(usize::MAX, stop)
     }
@@ -69,7 +71,7 @@ impl JobProcesses {
     }
 }
 
-/// Processes that have a keeper's mark, other than this one.
+/// Returns the processes with a keeper's mark, other than this one.
 pub(crate) fn marked(mark: &OsString) -> Vec<Pid> {
     MarkSearch::new(mark).marked
 }
@@ -130,12 +132,12 @@ fn walk(root: Pid, others: Vec<Pid>, max: usize, mut visit: impl FnMut(Pid)) -> 
     found
 }
 
-/// The children of a process, zombies included.
+/// Returns the children of a process, zombies included.
 pub(crate) fn children(pid: Pid) -> Vec<Pid> {
     os::children(pid).unwrap_or_else(|| children_by_parent().remove(&pid).unwrap_or_default())
 }
 
-/// The children of every process of the machine, zombies included.
+/// Returns the children of every process of the machine, zombies included.
 fn children_by_parent() -> HashMap<Pid, Vec<Pid>> {
     let mut table: HashMap<Pid, Vec<Pid>> = HashMap::new();
     for (pid, stat) in os::all_processes() {
@@ -146,7 +148,7 @@ fn children_by_parent() -> HashMap<Pid, Vec<Pid>> {
     table
 }
 
-/// The living processes of a session.
+/// Returns the living processes of a session.
 pub(crate) fn in_session(session: Pid) -> Vec<Pid> {
     let all = os::all_processes().into_iter();
     let members = all.filter(|(_, stat)| stat.session == Some(session) && !stat.dead);

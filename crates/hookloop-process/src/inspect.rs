@@ -1,4 +1,4 @@
-//! Looks at other processes, as far as this user may read them.
+//! Inspects other processes, as far as this user may read them.
 //!
 //! A process can end at any moment, so an answer describes the past.
 
@@ -21,7 +21,7 @@ pub fn value_in(environment: &[OsString], name: &str) -> Option<OsString> {
     environment.iter().find_map(|variable| os::value_of(variable, name))
 }
 
-/// Returns the arguments of a process, beginning with its own name. They are empty if the process is gone.
+/// Returns the arguments of a process, beginning with its own name, or none if it has ended.
 pub fn arguments(pid: u32) -> Vec<OsString> {
     pid_of(pid).map(os::arguments).unwrap_or_default()
 }

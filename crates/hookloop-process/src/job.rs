@@ -13,7 +13,7 @@ use crate::output::{JobObserver, JobOutputs, OutputFilter, OutputStream};
 use crate::sandbox::Confinement;
 use crate::timing::KILL_GRACE;
 
-/// One command to run.
+/// A command to run.
 pub struct Job<'a> {
     /// The program and its arguments. A name without a slash is looked up in the `PATH` of `env`.
     pub argv: Vec<OsString>,
@@ -35,16 +35,17 @@ pub struct Job<'a> {
     /// The sandbox of the job's processes.
     pub confinement: Option<Confinement>,
     pub limits: ResourceLimits,
-    /// A locked file that the keeper holds open until every process of the job is gone.
+    /// A locked file that the keeper holds open until every process of the job has ended.
     ///
-    /// The lock outlives this program for as long as the job does. The job's processes do not inherit it.
+    /// The lock outlives this program for as long as the job does. The job's processes do not
+    /// inherit it.
     pub hold: Option<BorrowedFd<'a>>,
-    /// Gets the progress of the job. It is dropped when the job is over.
+    /// Gets the progress of the job. It is dropped when the job ends.
     pub observer: Option<Arc<dyn JobObserver>>,
 }
 
 impl Job<'_> {
-    /// A job with no environment, no input, no limits of its own, and the default grace.
+    /// Creates a job with no environment, no input, no limits of its own, and the default grace.
     pub fn new(argv: Vec<OsString>, cwd: PathBuf, timeout: Duration) -> Self {
         Job {
             argv,

@@ -29,11 +29,11 @@ pub const KEEPER_ARGUMENT: &str = "__keeper";
 const KEEPER_NAME: &str = "hookloop";
 /// The longest time to send an order. A keeper that takes longer counts as lost.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
-/// A keeper that reports so late counts as lost.
+/// Delay of a report after which a keeper counts as lost.
 const LATE_MAX: Duration = Duration::from_secs(5);
 /// Time for a keeper to end by itself before it is killed.
 const END_LIMIT: Duration = Duration::from_secs(3);
-/// Number of keepers that are tried for one job: the present one, and a new one if that is gone.
+/// Number of keepers that are tried for one job: the present one, and a new one if that has ended.
 const KEEPERS_TRIED: usize = 2;
 
 /// Runs one job after another. No process that a job starts outlives the job.
@@ -79,7 +79,7 @@ enum BegunJob<'a> {
         /// The number of the keeper that has it.
         keeper: u64,
     },
-    /// The keeper is gone and had not accepted the job.
+    /// The keeper has ended without accepting the job.
     NotAccepted {
         order: JobOrder,
         job: Job<'a>,
@@ -88,15 +88,16 @@ enum BegunJob<'a> {
 }
 
 impl Keeper {
-    /// A keeper that runs this program.
+    /// Creates a keeper that runs this program.
     ///
-    /// The program must call [`keeper_main`](crate::keeper_main()) when its first argument is [`KEEPER_ARGUMENT`], and
-    /// [`confined_exec`](crate::confined_exec()) when it is [`CONFINED_ARGUMENT`](crate::CONFINED_ARGUMENT).
+    /// The program must call [`keeper_main`](crate::keeper_main()) when its first argument is
+    /// [`KEEPER_ARGUMENT`], and [`confined_exec`](crate::confined_exec()) when it is
+    /// [`CONFINED_ARGUMENT`](crate::CONFINED_ARGUMENT).
     pub fn of_this_program() -> Keeper {
         Keeper::with(KeeperSettings::new(None))
     }
 
-    /// A keeper that runs the program at `executable`.
+    /// Creates a keeper that runs the program at `executable`.
     pub fn new(executable: PathBuf) -> Keeper {
         Keeper::with(KeeperSettings::new(Some(executable)))
     }
@@ -178,7 +179,7 @@ impl Keeper {
         }
     }
 
-    /// Sends a job again if its keeper is gone.
+    /// Sends a job again if its keeper has ended.
     fn renew<'a>(&mut self, begun: BegunJob<'a>) -> BegunJob<'a> {
         match begun {
             BegunJob::Sent { order, running, keeper }

@@ -25,15 +25,15 @@ const REQUESTS: [i32; 10] =
 /// The name of a keeper in `ps`, which shows 15 bytes.
 const NAME: &str = "hookloop-keeper";
 
-/// Runs jobs for the program at the other end of stdin until that program is gone.
+/// Runs jobs for the program at the other end of stdin until that program ends.
 ///
-/// Call it first in `main` when the first argument is [`KEEPER_ARGUMENT`](crate::KEEPER_ARGUMENT). The process must
-/// have one thread.
+/// Call it first in `main` when the first argument is [`KEEPER_ARGUMENT`](crate::KEEPER_ARGUMENT).
+/// The process must have one thread.
 pub fn keeper_main() -> ExitCode {
     let socket = io::stdin();
     match set_up().and_then(|state| serve(socket.as_fd(), &state)) {
         Ok(()) => ExitCode::SUCCESS,
-        // An error needs no report: the program sees that the keeper is gone.
+        // An error needs no report: the program sees that the keeper has ended.
         Err(_) => ExitCode::FAILURE,
     }
 }
@@ -94,8 +94,8 @@ fn serve(socket: BorrowedFd<'_>, state: &KeeperState) -> io::Result<()> {
         // The output is closed no earlier than this, or the end of the pipe would wake the program a moment before the
         // reply.
         drop(output);
-        // Every process of the job is gone, so another program may take the lock. If this program is gone, the file is
-        // closed by the exit of the keeper, after the end of the job.
+        // Every process of the job has ended, so another program may take the lock. If this program
+        // has ended, the exit of the keeper closes the file, after the end of the job.
         drop(hold);
         wire::send_reply(socket, &reply)?;
         // Survivors would count as processes of the next job.

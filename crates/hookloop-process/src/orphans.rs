@@ -1,10 +1,11 @@
 //! Ends the processes that a killed keeper left behind.
 //!
-//! This program is the next subreaper above its keepers, so those processes become its children. A child that is not
-//! in the program's session and is no keeper belonged to a job: a process can leave a session but not join one, and a
-//! keeper begins a session of its own. Other children of this program are safe as long as they stay in its session.
+//! This program is the next subreaper above its keepers, so those processes become its children. A
+//! child that is not in the program's session and is no keeper belonged to a job. A process can
+//! leave a session but not join one, and a keeper begins a session of its own. Other children of
+//! this program are safe as long as they stay in its session.
 //!
-//! Where this program cannot be a subreaper, they are found by the keeper's session and its mark.
+//! If this program cannot be a subreaper, it finds them by the keeper's session and its mark.
 
 use std::ffi::OsString;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +19,7 @@ use crate::{descendants, os};
 /// The keepers of this program.
 static KEEPERS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// Keeps a keeper from being taken for an orphan until it is dropped.
+/// Prevents a keeper from being treated as an orphan until this is dropped.
 #[derive(Debug)]
 pub(crate) struct KeeperRegistration(Pid);
 
@@ -38,10 +39,10 @@ pub(crate) fn register<T>(
     Ok((started, KeeperRegistration(pid)))
 }
 
-/// Calls `act` while this program starts no keeper.
+/// Calls `act` while this program starts no keeper. Write scripts that a job will run within this.
 ///
-/// A process that is being started has a copy of every open file for a moment, and the kernel refuses to run a script
-/// that is open for writing. Write scripts that a job will run within this.
+/// A starting process has a copy of every open file for a moment, and the kernel refuses to run a
+/// script that is open for writing.
 pub fn while_no_process_starts<T>(act: impl FnOnce() -> T) -> T {
     let _keepers = keepers();
     act()
@@ -74,7 +75,7 @@ pub(crate) fn end(keeper: Pid, mark: Option<&OsString>) {
     }
 }
 
-/// Children of this program that belonged to a job, zombies included.
+/// Returns children of this program that belonged to a job, zombies included.
 fn orphans(keepers: &[Pid]) -> Vec<Pid> {
     let own = os::stat(getpid()).and_then(|stat| stat.session);
     let left = |pid: Pid| os::stat(pid).is_some_and(|stat| stat.session != own);

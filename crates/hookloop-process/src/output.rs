@@ -1,4 +1,4 @@
-//! Output of a job as it is kept: exact counts, the head and the tail in memory, all of it in a file.
+//! The kept output of a job: exact counts, the head and the tail in memory, all of it in a file.
 
 use std::borrow::Cow;
 use std::io;
@@ -26,9 +26,9 @@ pub type OutputFilter<'a> = Box<dyn FnMut(&[u8], &mut Vec<u8>) + 'a>;
 
 /// Gets the progress of a job, on the thread that runs it. Its methods must not block.
 pub trait JobObserver: Send + Sync {
-    /// The job starts now.
+    /// Called when the job starts.
     fn began(&self);
-    /// The job printed this on one of its streams, after the filter.
+    /// Called with filtered output of the job on one of its streams.
     fn printed(&self, text: &[u8]);
 }
 
@@ -37,7 +37,7 @@ pub trait JobObserver: Send + Sync {
 pub struct JobOutputs {
     pub stdout: StreamOutput,
     pub stderr: StreamOutput,
-    /// Both streams in the order in which they were read. It has no file.
+    /// Both streams in reading order. This output has no file.
     pub both: StreamOutput,
     /// Time since the last output when the job ended.
     pub quiet_for: Duration,
@@ -58,7 +58,7 @@ pub struct StreamOutput {
 /// The file of a stream.
 #[derive(Debug, Default)]
 pub enum StoredOutput {
-    /// There is no file: the job asked for none, or the stream was empty.
+    /// There is no file, because the job requested none or the stream was empty.
     #[default]
     Nothing,
     Whole(PathBuf),
@@ -77,12 +77,12 @@ impl StreamOutput {
         output
     }
 
-    /// The first [`HEAD_MAX`] bytes.
+    /// Returns the first [`HEAD_MAX`] bytes.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// The last [`TAIL_MAX`] of the bytes after the head.
+    /// Returns the last [`TAIL_MAX`] of the bytes after the head.
     pub fn tail(&self) -> &[u8] {
         &self.tail
     }
@@ -98,7 +98,7 @@ impl StreamOutput {
         Some(Cow::Owned([&self.head[..], &self.tail].concat()))
     }
 
-    /// Number of bytes that are neither in the head nor in the tail.
+    /// Returns the number of bytes that are neither in the head nor in the tail.
     pub fn left_out_bytes(&self) -> u64 {
         self.bytes - (self.head.len() + self.tail.len()) as u64
     }

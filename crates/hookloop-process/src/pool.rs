@@ -8,7 +8,7 @@ use crate::error::ProcessError;
 use crate::job::{Job, JobResult, JobSource};
 use crate::keeper::{Keeper, KeeperSettings};
 
-/// A sensible number of short jobs at the same time. So many idle keepers stay for later jobs.
+/// A sensible number of concurrent short jobs. This many idle keepers stay for later jobs.
 pub const PARALLEL_MAX: usize = 8;
 /// The largest number of jobs at the same time. Later ones wait.
 ///
@@ -32,12 +32,12 @@ struct PooledKeepers {
 }
 
 impl KeeperPool {
-    /// A pool whose keepers run this program. See [`Keeper::of_this_program`].
+    /// Creates a pool whose keepers run this program. See [`Keeper::of_this_program`].
     pub fn of_this_program() -> KeeperPool {
         KeeperPool::with(KeeperSettings::new(None))
     }
 
-    /// A pool whose keepers run the program at `executable`.
+    /// Creates a pool whose keepers run the program at `executable`.
     pub fn new(executable: PathBuf) -> KeeperPool {
         KeeperPool::with(KeeperSettings::new(Some(executable)))
     }

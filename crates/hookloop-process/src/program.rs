@@ -65,7 +65,7 @@ pub(crate) fn find(job: &Job<'_>, cwd: &Path) -> Result<PathBuf, ProcessError> {
 }
 
 fn path_of(env: &[(OsString, OsString)]) -> &OsStr {
-    // Of several variables with the same name, the last counts.
+    // The last of several variables with the same name wins.
     let path = env.iter().rev().find(|(name, _)| name == "PATH");
     path.map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value)
 }
@@ -113,7 +113,8 @@ fn interpreter(program: &Path) -> Option<String> {
     let rest = line.strip_prefix(b"#!")?.trim_ascii();
     let end = rest.iter().position(|byte| b" \t".contains(byte)).unwrap_or(rest.len());
     let name = String::from_utf8_lossy(&rest[..end]).into_owned();
-    // To the kernel a carriage return is part of the name. It is the usual reason for a missing interpreter.
+    // To the kernel a carriage return is part of the name, the usual reason for a missing
+    // interpreter.
     let carriage_return = line.ends_with(b"\r\n") && end == rest.len();
     Some(if carriage_return { name + "\\r" } else { name })
 }

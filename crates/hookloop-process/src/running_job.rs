@@ -21,7 +21,7 @@ use crate::wire::{self, EndReport, KeeperReply};
 
 /// Bytes of output that are read at once.
 pub(crate) const READ_SIZE: usize = 256 * 1024;
-/// A pipe with so many bytes waiting is enlarged.
+/// Number of waiting bytes from which a pipe is enlarged.
 const PIPE_FULL: usize = 64 * 1024;
 /// The largest pipe that an unprivileged user may have by default.
 const PIPE_LARGE: usize = 1024 * 1024;
@@ -55,9 +55,9 @@ pub(crate) enum JobEnd<'a> {
     },
     NotConfined(ConfinementError),
     Ended(EndReport, JobOutputs),
-    /// The keeper is gone or does not reply.
+    /// The keeper has ended or does not reply.
     KeeperLost(JobOutputs),
-    /// The keeper is gone and had not accepted the order.
+    /// The keeper has ended without accepting the order.
     NotAccepted(Job<'a>),
 }
 
@@ -107,7 +107,7 @@ impl<'a> RunningJob<'a> {
         self.stdin.feed(&self.job.stdin);
     }
 
-    /// Runs until the keeper reports the end of the job, is gone, or has not reported by `deadline`.
+    /// Runs until the keeper reports the end of the job, ends, or exceeds `deadline`.
     pub(crate) fn run(
         mut self,
         (keeper, pid): (BorrowedFd<'_>, Pid),

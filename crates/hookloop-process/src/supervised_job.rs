@@ -48,7 +48,7 @@ pub(crate) struct SupervisedJob<'a> {
     /// Its start time as the system reports it, for marked jobs.
     began: Option<u64>,
     started: Instant,
-    /// The program is gone, so the keeper ends after this job.
+    /// The program has ended, so the keeper ends after this job.
     is_alone: bool,
     killed: u64,
     /// Marked processes that were killed and are no children of the keeper. Their end is not reported to it.
@@ -96,7 +96,7 @@ impl<'a> SupervisedJob<'a> {
         }
     }
 
-    /// Runs the job to its end. Returns `None` if the program is gone.
+    /// Runs the job to its end. Returns `None` if the program has ended.
     pub(crate) fn run(mut self) -> Option<EndReport> {
         let (asked_for, spared_until) = self.wait_for_first();
         if asked_for.is_some() && spared_until <= Instant::now() || self.is_alone {
@@ -121,7 +121,7 @@ impl<'a> SupervisedJob<'a> {
 
     /// Waits until the first process ends or has to be killed.
     ///
-    /// Returns the reason for which the job was asked to end, and the time until which the others are spared.
+    /// Returns the reason for ending the job, and the time until which its other processes may run.
     fn wait_for_first(&mut self) -> (Option<ExitReason>, Instant) {
         let mut asked_for = None;
         let mut until = self.started + self.order.timeout;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Time between the request to end and the kill.
 pub const KILL_GRACE: Duration = Duration::from_secs(1);
-/// Time within which killed processes are gone. Those that are not become survivors.
+/// Time within which killed processes must end. Those that do not become survivors.
 pub(crate) const KILL_LIMIT: Duration = Duration::from_secs(2);
 /// Time that the other processes of a job get to end after the first one has exited.
 ///
@@ -12,5 +12,5 @@ pub(crate) const KILL_LIMIT: Duration = Duration::from_secs(2);
 pub(crate) const LEFTOVER_GRACE: Duration = Duration::from_millis(100);
 /// The longest timeout of a job. A longer one counts as this.
 pub(crate) const TIMEOUT_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
-/// Time between two checks of whether killed processes are gone.
+/// Interval at which killed processes are checked.
 pub(crate) const KILL_PAUSE: Duration = Duration::from_millis(1);

@@ -49,7 +49,7 @@ impl UsageWatch {
         UsageWatch { limits, next: started + CHECK_EVERY, threads: os::threads(), bounds: None }
     }
 
-    /// The time of the next check.
+    /// Returns the time of the next check.
     pub(crate) fn next(&self) -> Instant {
         self.next
     }

@@ -1,7 +1,8 @@
-//! Helps a keeper that cannot act: continues one that was stopped, and pauses a job whose many processes starve it.
+//! Helps a keeper that cannot act.
 //!
-//! A keeper is in the session of its job, and the scheduler divides time among sessions first. This program runs even
-//! when the keeper does not.
+//! It continues a keeper that was stopped, and pauses a job whose many processes starve the keeper.
+//! A keeper is in the session of its job, and the scheduler divides time among sessions first. This
+//! program runs even when the keeper does not.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,7 @@ impl Watchdog {
         }
     }
 
-    /// The time of the next check.
+    /// Returns the time of the next check.
     pub(crate) fn next(&self) -> Instant {
         self.next
     }

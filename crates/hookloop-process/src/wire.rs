@@ -132,7 +132,7 @@ fn send_all(socket: BorrowedFd<'_>, mut bytes: &[u8]) -> rustix::io::Result<()> 
     Ok(())
 }
 
-/// Receives the next request. Returns `None` if the program is gone.
+/// Receives the next request. Returns `None` if the program has ended.
 pub(crate) fn receive_request(socket: BorrowedFd<'_>) -> io::Result<Option<KeeperRequest>> {
     let mut kind = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
@@ -181,7 +181,7 @@ fn receive_order(socket: BorrowedFd<'_>) -> io::Result<Option<Vec<u8>>> {
     Ok(receive_all(socket, &mut order)?.map(|()| order))
 }
 
-/// Fills `bytes`. Returns `None` if the other side is gone.
+/// Fills `bytes`. Returns `None` if the other side has closed the connection.
 fn receive_all(socket: BorrowedFd<'_>, mut bytes: &mut [u8]) -> rustix::io::Result<Option<()>> {
     while !bytes.is_empty() {
         let (got, _) = retry_on_intr(|| recv(socket, &mut *bytes, RecvFlags::empty()))?;
@@ -200,7 +200,7 @@ pub(crate) fn send_reply(socket: impl AsFd, reply: &KeeperReply) -> rustix::io::
     send_all(socket.as_fd(), &bytes)
 }
 
-/// Receives the next reply. Returns `None` if the keeper is gone or the reply is malformed.
+/// Receives the next reply. Returns `None` if the keeper has ended or the reply is malformed.
 pub(crate) fn receive_reply(socket: BorrowedFd<'_>) -> Option<KeeperReply> {
     let mut count = [0; WORD];
     let received = match receive_all(socket, &mut count) {

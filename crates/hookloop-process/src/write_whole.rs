@@ -22,7 +22,7 @@ impl WriteOptions {
     /// A private file that survives a crash of the machine.
     pub const DURABLE: WriteOptions =
         WriteOptions { mode: 0o600, is_durable: true, replaces: true };
-    /// A private file that can be made again, so that it need not survive a crash of the machine.
+    /// A private file that can be recreated, so that it need not survive a crash of the machine.
     pub const CACHE: WriteOptions = WriteOptions { is_durable: false, ..WriteOptions::DURABLE };
 }
 

@@ -25,7 +25,8 @@ pub(crate) struct ChainLink<'a> {
     pub data: &'a str,
 }
 
-/// The chain value of a log on servers after the message at `seq`, on top of the value before it.
+/// Returns the chain value of a log on servers after the message at `seq`, on top of the value
+/// before it.
 pub(crate) fn extend(before: &ChainHash, seq: Seq, digest: &ChainHash) -> ChainHash {
     let mut hash = Sha256::new();
     hash.update(before);
@@ -35,8 +36,9 @@ pub(crate) fn extend(before: &ChainHash, seq: Seq, digest: &ChainHash) -> ChainH
 }
 
 impl ChainLink<'_> {
-    /// This event's hash, on top of the hash of the one before it. Texts are preceded by their
-    /// lengths, so that no two events are the same bytes.
+    /// Returns this event's hash, on top of the hash of the event before it.
+    ///
+    /// Each text is preceded by its length, so that no two events have the same bytes.
     pub(crate) fn hash(&self, before: &[u8]) -> ChainHash {
         let mut hash = Sha256::new();
         hash.update(before);

@@ -8,7 +8,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::sqlite::{self, AcknowledgedHeads, LogLoss, LogOpenError};
 
-/// A lock that is held for longer is more than one commit.
+/// Time after which a lock held by another process is reported. A commit is shorter.
 const BUSY_AFTER: Duration = Duration::from_millis(400);
 
 /// The result of a checkup.
@@ -17,7 +17,7 @@ pub struct FileCheckup {
     /// The version of its tables.
     pub schema: i64,
     pub wholeness: FileIntegrity,
-    /// A process holds the lock for writing.
+    /// Another process holds the write lock.
     pub is_busy: bool,
     pub bytes: u64,
     /// Acknowledged events that the log does not have.
@@ -33,7 +33,7 @@ pub enum FileIntegrity {
     Damaged(String),
 }
 
-/// The library that reads the file.
+/// Returns the version of the library that reads the file.
 pub fn library() -> &'static str {
     rusqlite::version()
 }
@@ -63,7 +63,7 @@ fn loss(conn: &Connection, path: &Path) -> Result<Option<LogLoss>, LogOpenError>
     Ok(is_short.then(|| LogLoss { path: path.to_owned(), found: Some(found), acknowledged }))
 }
 
-/// The loss of a log whose file is missing or empty although events were acknowledged.
+/// Returns the loss of a log whose file is missing or empty although events were acknowledged.
 pub fn loss_of_emptied(path: &Path) -> Option<LogLoss> {
     match sqlite::check_not_emptied(path) {
         Err(LogOpenError::Lost(loss)) => Some(loss),

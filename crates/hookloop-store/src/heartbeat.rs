@@ -1,8 +1,8 @@
 //! Heartbeats of processes that hold a claim, a leader lease or a worker's name.
 //!
-//! Heartbeats are not events. The content of a heartbeat decides nothing; only its absence does. An
-//! observer that sees no new heartbeat for a whole lease, by its own clock, may take over, and the
-//! log decides whether it did. Heartbeats may be lost, late or forgotten without harm.
+//! Heartbeats are not events. Only the absence of a heartbeat matters, not its content. An observer
+//! that sees no new heartbeat for a whole lease, by its own clock, may take over. The log decides
+//! whether it did. Heartbeats may be lost, late or forgotten without harm.
 
 use hookloop_core::id::TaskId;
 
@@ -39,7 +39,7 @@ impl std::fmt::Display for HeldResource {
 /// The prefix of the names of workers.
 pub(crate) const WORKERS: &str = "_worker.";
 
-/// The last heartbeat of a holder. Any difference from the one seen before shows that the holder
+/// The last heartbeat of a holder. Any difference from the previous one shows that the holder
 /// lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeartbeatRecord {
@@ -55,8 +55,9 @@ pub trait HeartbeatStore: Send + Sync {
     /// Records a heartbeat of `holder`.
     fn beat(&self, held: &HeldResource, holder: &str, epoch: u64) -> Result<(), LogError>;
 
-    /// Records a heartbeat of `holder` if the last one is still `seen`; returns whether it was. Of
-    /// several processes that have seen the same heartbeat, one succeeds.
+    /// Records a heartbeat of `holder` if the last one is still `seen`. Returns whether it was.
+    ///
+    /// Of several processes that have seen the same heartbeat, one succeeds.
     fn take(
         &self,
         held: &HeldResource,

@@ -1,9 +1,9 @@
 //! The contract of a log, for every engine.
 //!
 //! A log is one project's events in one total order. A batch is stored whole or not at all. Each
-//! event names the version that it expects its subject to have (the sequence number of the last
-//! event on it). This also makes appending idempotent for ever. A stored batch can't find its
-//! subjects at the expected versions again, and is then recognised by its ids.
+//! event names the version that it expects of its subject: the sequence number of the last event on
+//! it. This also makes appending idempotent, without a time limit. A stored batch cannot find its
+//! subjects at the expected versions again, and its ids then identify it.
 
 use std::time::Duration;
 
@@ -14,11 +14,12 @@ use crate::chain::ChainHash;
 
 pub use crate::seq::Seq;
 
-/// The most events in one batch, which every engine can store atomically.
+/// Largest number of events in one batch. Every engine can store it atomically.
 pub const MAX_BATCH: usize = 1_000;
 
-/// An event to append. `expected` is the subject's version before this batch; where a batch has
-/// several events on one subject, the first decides.
+/// An event to append. `expected` is the subject's version before this batch.
+///
+/// If a batch has several events on one subject, the first one's value is used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEvent {
     pub expected: Seq,
@@ -28,20 +29,22 @@ pub struct NewEvent {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredEvent {
     pub seq: Seq,
-    /// The version that its writer expected the subject to have, where the log keeps that: a reader
-    /// that knows the subject at another version has missed something.
+    /// The version that its writer expected of the subject, if the log keeps it.
+    ///
+    /// A reader that knows the subject at another version has missed an event.
     pub after: Option<Seq>,
-    /// The digest of the stored bytes, where the log is on servers: the project's chain is made of these.
+    /// The digest of the stored bytes, a link of the project's chain, for a log on servers.
     pub digest: ChainHash,
     pub event: Event,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppendOutcome {
-    /// Stored now, the first event at this place and the others right behind it.
+    /// The batch was stored now, with its first event at this place and the others right after it.
     At(Seq),
-    /// The first event had been stored before, at this place: by the same batch, or by another
-    /// process that reacted to the same cause.
+    /// The first event was stored before, at this place.
+    ///
+    /// The same batch stored it, or another process that reacted to the same cause.
     Before(Seq),
 }
 
@@ -55,7 +58,7 @@ impl AppendOutcome {
 
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    /// Another process wrote first: read again, and decide again.
+    /// Another process wrote first. The caller must read and decide again.
     #[error("`{subject}` is at version {actual}, not {expected}")]
     Conflict { subject: Subject, expected: Seq, actual: Seq },
     #[error("a batch holds 1 to {MAX_BATCH} events, not {0}")]
@@ -84,30 +87,32 @@ impl From<rusqlite::Error> for LogError {
     }
 }
 
-/// One project's events. Returning from `append` means that the batch is on disk.
+/// One project's events. When `append` returns, the batch is on disk.
 pub trait EventLog: Send + Sync {
     fn append(&self, batch: &[NewEvent]) -> Result<AppendOutcome, AppendError>;
 
-    /// The last event on a subject.
+    /// Returns the last event on a subject.
     fn last(&self, subject: &Subject) -> Result<Option<StoredEvent>, LogError>;
 
-    /// The last `limit` events on a subject, oldest first.
+    /// Returns the last `limit` events on a subject, oldest first.
     fn history(&self, subject: &Subject, limit: usize) -> Result<Vec<StoredEvent>, LogError>;
 
-    /// Up to `limit` events from place `from` on.
+    /// Returns up to `limit` events from place `from` on.
     fn read(&self, from: Seq, limit: usize) -> Result<Vec<StoredEvent>, LogError>;
 
-    /// The place of the last event; 0 for none.
+    /// Returns the place of the last event, or 0 if there is none.
     fn head(&self) -> Result<Seq, LogError>;
 
-    /// Fails if the log is known not to have event `seen` any more. Called if `head` is before
-    /// `seen`: the replica that answered may only be behind.
+    /// Fails if the log is known to have lost event `seen`.
+    ///
+    /// Called if `head` is before `seen`. The replica that answered may only lag behind.
     fn check_has(&self, _seen: Seq) -> Result<(), LogError> {
         Ok(())
     }
 
-    /// Returns the end of the log, if the log is known to end before event `seen`. An engine that can't
-    /// tell now returns an error or none, which is not a loss.
+    /// Returns the end of the log, if the log is known to end before event `seen`.
+    ///
+    /// An engine that cannot know now returns an error or `None`, which is not a loss.
     fn end_before(&self, _seen: Seq) -> Result<Option<Seq>, LogError> {
         Ok(None)
     }
@@ -117,7 +122,7 @@ pub trait EventLog: Send + Sync {
         Ok(0)
     }
 
-    /// The digests of the events of a batch, as readers of the log will have them.
+    /// Returns the digests of the events of a batch, as readers of the log get them.
     fn digests(&self, batch: &[NewEvent]) -> Result<Vec<ChainHash>, LogError>;
 
     /// Follows the events from place `from` on, and then new ones.
@@ -134,7 +139,7 @@ pub trait EventLog: Send + Sync {
     }
 }
 
-/// The events of one subject among all that a follower has.
+/// Follows one subject by filtering the events of another follower.
 pub(crate) struct SubjectFollower {
     pub(crate) follow: Box<dyn EventFollower>,
     pub(crate) subject: Subject,
@@ -149,6 +154,7 @@ impl EventFollower for SubjectFollower {
 }
 
 pub trait EventFollower: Send {
-    /// The next events, in order and without a gap; none if nothing came within `timeout`.
+    /// Returns the next events, in order and without a gap, or none if none arrived within
+    /// `timeout`.
     fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError>;
 }

@@ -15,7 +15,7 @@ use crate::log::{
 };
 use crate::snapshot::{SnapshotStore, ViewSnapshot};
 
-/// Events that a follower takes at once.
+/// Largest number of events that a follower returns at once.
 const FOLLOW_BATCH: usize = 1_000;
 
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ impl MemoryState {
         self.events.iter().skip(start).take(limit).cloned().collect()
     }
 
-    /// Where `new` was stored before, if it was: right behind the version that it expects.
+    /// Returns the place of `new` if it was stored before, right after the version that it expects.
     fn stored_before(&self, new: &NewEvent) -> Option<Seq> {
         let seqs = self.subjects.get(&new.event.subject)?;
         let next = seqs.iter().copied().find(|seq| *seq > new.expected)?;

@@ -1,11 +1,12 @@
 //! The last acknowledged event of a SQLite log, in a small file beside it.
 //!
 //! The view in the log's own file has the acknowledged head, too. A file that is deleted, emptied
-//! or replaced by an older copy loses it. A log on servers needs no such file: its view is a file
-//! of its own.
+//! or replaced by an older copy loses it. A log on servers needs no such file: its view is a
+//! separate file.
 //!
-//! The record is written after a commit and is not synced, so it never names an event that is not on disk. Of several
-//! processes that commit at once, an earlier one may write last. The record then lags behind until the next commit.
+//! The record is written after a commit and is not synced, so it never names an event that is not
+//! on disk. If several processes commit at once, an earlier one may write last. The record then
+//! lags behind until the next commit.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -19,11 +20,11 @@ use crate::seq::Seq;
 
 /// The extension that replaces the one of the log's file.
 const EXTENSION: &str = "head";
-/// How often a record that another process is writing is read again.
+/// Largest number of reads while another process writes the record.
 const READ_TRIES: usize = 5;
-/// Bytes of the checksum.
+/// Size of the checksum, in bytes.
 const CHECK_BYTES: usize = 8;
-/// Bytes of a record: place, hash and checksum in hexadecimal, two spaces and a line feed.
+/// Size of a record: place, hash and checksum in hexadecimal, two spaces and a line feed.
 const RECORD_BYTES: usize = 16 + 64 + 2 * CHECK_BYTES + 3;
 
 /// The place and the hash of the last acknowledged event.
@@ -34,11 +35,11 @@ pub(crate) struct RecordedHead {
 }
 
 impl RecordedHead {
-    /// Reads the record beside the log at `log`; `None` without a readable one.
+    /// Reads the record beside the log at `log`. Returns `None` if it is missing or unreadable.
     pub(crate) fn read(log: &Path) -> Option<RecordedHead> {
         let path = log.with_extension(EXTENSION);
         for _ in 0..READ_TRIES {
-            // A record that is missing or can't be read names no head: the view has one, too.
+            // Without a readable record, the view's head is used.
             let file = File::open(&path).ok()?;
             let mut text = [0; RECORD_BYTES];
             file.read_exact_at(&mut text, 0).ok()?;
@@ -84,13 +85,14 @@ impl HeadRecorder {
         HeadRecorder { path: log.with_extension(EXTENSION), file: None }
     }
 
-    /// Records `head`, whose event is on disk. A record that can't be written lags behind: the event itself is stored,
-    /// and the command that stored it must not fail.
+    /// Records `head`, whose event is on disk.
+    ///
+    /// If this fails, the record lags behind. The event is stored, so the command must not fail.
     pub(crate) fn record(&mut self, head: RecordedHead) {
         if self.file.is_none() {
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(false).mode(0o600);
-            // A record that can't be opened now is opened by the next commit.
+            // If it cannot be opened now, the next commit tries again.
             self.file = options.open(&self.path).ok();
         }
         if let Some(file) = &self.file {

@@ -1,4 +1,4 @@
 //! Places in a log.
 
-/// A place in the log; the first event has 1. Also a subject's version, where 0 is "never seen".
+/// A place in the log, from 1 on. Also a subject's version, where 0 means "no event yet".
 pub type Seq = u64;

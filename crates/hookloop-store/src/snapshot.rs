@@ -1,10 +1,10 @@
-//! A view as bytes, kept by an engine so that a new machine starts with it.
+//! A view as bytes. An engine stores it so that a new machine can start with it.
 
 use crate::log::{LogError, Seq};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewSnapshot {
-    /// The last event that is in it.
+    /// The last event in the snapshot.
     pub head: Seq,
     /// The version of its tables.
     pub schema: i64,
@@ -13,10 +13,10 @@ pub struct ViewSnapshot {
 }
 
 pub trait SnapshotStore: Send + Sync {
-    /// The last snapshot with tables of this version.
+    /// Returns the last snapshot with tables of this version.
     fn latest(&self, schema: i64) -> Result<Option<ViewSnapshot>, LogError>;
 
-    /// The last event in that snapshot; 0 if there is none.
+    /// Returns the last event in that snapshot, or 0 if there is none.
     fn latest_head(&self, schema: i64) -> Result<Seq, LogError>;
 
     fn save(&self, snapshot: &ViewSnapshot) -> Result<(), LogError>;

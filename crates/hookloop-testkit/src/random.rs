@@ -50,7 +50,7 @@ impl SeededRandom {
         SeededRandom { state: seed }
     }
 
-    /// A generator for one of several purposes that share a seed.
+    /// Creates a generator for one of several purposes that share a seed.
     pub fn named(seed: u64, name: &str) -> SeededRandom {
         let mix = |state: u64, byte: u8| (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         SeededRandom { state: name.bytes().fold(seed ^ 0x9e37_79b9_7f4a_7c15, mix) }
@@ -84,7 +84,7 @@ impl SeededRandom {
         &items[self.below(items.len())]
     }
 
-    /// Removes one of `items`; none if there are none.
+    /// Removes and returns one of `items`, or returns `None` if there are none.
     pub fn take<T>(&mut self, items: &mut Vec<T>) -> Option<T> {
         if items.is_empty() { None } else { Some(items.swap_remove(self.below(items.len()))) }
     }

@@ -10,7 +10,7 @@ const POLL_PAUSE: Duration = Duration::from_millis(5);
 pub trait PollResult {
     type Value;
 
-    /// Returns the value; none if the poll has to be repeated.
+    /// Returns the value, or `None` if the poll has to be repeated.
     fn into_value(self) -> Option<Self::Value>;
 }
 

@@ -39,7 +39,7 @@ pub struct Known {
     pub cost: CostReport,
     /// Files of a repository that make the agent start programs, or give it more permissions.
     pub brings: &'static [&'static str],
-    /// Whether the agent can be told to ignore those files, as its adapter then does.
+    /// Whether the agent has an option to ignore those files, which its adapter then uses.
     pub can_ignore: bool,
     /// Variables that make the agent ask for permission, with ACP.
     pub env: &'static [(&'static str, &'static str)],
@@ -124,7 +124,7 @@ pub const KNOWN: [Known; 6] = [
         package: "@agentclientprotocol/codex-acp",
         minimum: None,
         cost: CostReport::Never,
-        // codex-acp tells Codex that every directory is trusted.
+        // codex-acp configures Codex to trust every directory.
         brings: &[".codex"],
         can_ignore: false,
         env: &[],

@@ -7,7 +7,7 @@ use hookloop_core::hook::HookSource;
 
 use super::profile::{CostReport, Dialect, KNOWN, Known, known};
 
-/// The permissions of an agent. No person is there to ask.
+/// The permissions of an agent. No user is present during a turn to grant more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Permissions {
     /// Read files.

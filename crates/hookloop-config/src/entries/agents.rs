@@ -177,7 +177,7 @@ pub(crate) fn agent(named: Located<String>) -> Result<String, Complaint> {
     }
 }
 
-/// Reads the agents that follow one that keeps failing.
+/// Reads the fallback agents, which replace an agent that keeps failing.
 pub(crate) fn fallback(
     named: Located<OneOrMany>,
     after: Option<u32>,

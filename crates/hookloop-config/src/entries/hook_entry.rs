@@ -1,4 +1,4 @@
-//! Hooks as they are written: the types that serde reads and the schema describes.
+//! Hooks in their written form, for serde and the schema.
 
 use std::borrow::Cow;
 use std::fmt;

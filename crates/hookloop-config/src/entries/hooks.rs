@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
             handler,
             options,
         };
-        // The same hook without a name, again at the same point, counts once.
+        // A repeated hook without a name at the same point counts once.
         let is_same = |there: &Hook| {
             let named_so = Hook { name: there.name.clone(), ..hook.clone() };
             there.points.contains(point) && there.is_alike(&named_so)
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
             self.needing.push((task_type.map(str::to_owned), hook.name.clone(), at));
         }
         match self.hooks.get_mut_for(task_type, &hook.name) {
-            // The same hook under a further point runs there too.
+            // A hook that is repeated under another point also runs there.
             Some(there) if there.is_alike(&hook) && !there.points.contains(point) => {
                 there.points.push(point.clone());
                 Ok(())
@@ -321,7 +321,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Returns `base`, with a number if that name is taken.
+    /// Returns `base`, with a number if another hook has that name.
     fn free_name(&self, base: &str, task_type: Option<&str>) -> String {
         let is_free = |name: &String| self.hooks.get_for(task_type, name).is_none();
         let numbered = (2..).map(|n| format!("{base}-{n}"));

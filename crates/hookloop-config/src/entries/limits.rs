@@ -135,7 +135,7 @@ impl Limits {
             },
         };
         let purse = self.purse.map_or(Ok(Purse::default()), |entry| entry.value.read(entry.at))?;
-        // A reservation of nothing would be no limit.
+        // A reservation of zero would not limit anything.
         let turn = BudgetBounds {
             cost_micros: match self.turn_cost {
                 Some(Located { value: DollarAmount(Dollars(0)), at }) => {

@@ -63,7 +63,7 @@ enum AtLimitEntry {
 }
 
 impl LoopEntry {
-    /// Reads the entry under what the user's own file says of the retry limit.
+    /// Reads the entry. `users` is the retry-limit action of the user's own file.
     pub(crate) fn read(
         self,
         hooks_at_stop_when: &[String],

@@ -27,7 +27,7 @@ impl<'de> Deserialize<'de> for DollarAmount {
     }
 }
 
-/// A value and where it is in the file.
+/// A value and its position in the file.
 pub(crate) struct Located<T> {
     pub(crate) value: T,
     pub(crate) at: Location,
@@ -54,20 +54,20 @@ impl<T: JsonSchema> JsonSchema for Located<T> {
     }
 }
 
-/// A length of time as it is written.
+/// A duration in its written form.
 #[derive(Clone, Debug)]
 pub(crate) enum Time {
     Seconds(u64),
     WithUnit(String),
 }
 
-/// Variables of an environment: names alone, or with values.
+/// Environment variables: only names, or names with values.
 pub(crate) enum Env {
     Names(Vec<String>),
     Values(Pairs),
 }
 
-/// A text as it is, or where it is to be found.
+/// A text, or a reference to its source.
 pub(crate) enum GivenEntry {
     Text(String),
     Named(Pairs),
@@ -177,7 +177,7 @@ impl MapKey for Spanned<String> {
     }
 }
 
-/// The entries of a map, in the order of the file.
+/// Reads the entries of a map, in the order of the file.
 pub(crate) fn pairs<'de, K: MapKey + Deserialize<'de>, V: Deserialize<'de>, A: MapAccess<'de>>(
     mut map: A,
 ) -> Result<Vec<(K, V)>, A::Error> {

@@ -28,7 +28,7 @@ pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     }
 }
 
-/// `---- name stdout ----`
+/// Parses `---- name stdout ----`.
 fn section(line: &str) -> Option<&str> {
     line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
 }
@@ -37,7 +37,7 @@ fn ends_section(line: &str) -> bool {
     section(line).is_some() || line == "failures:" || line.starts_with("test result: ")
 }
 
-/// `test name ... FAILED`, or `name --- FAILED` if it is quiet.
+/// Parses `test name ... FAILED`, or `name --- FAILED` in quiet mode.
 fn failed_test(line: &str) -> Option<&str> {
     match line.strip_prefix("test ") {
         Some(test) => test.strip_suffix(" ... FAILED"),
@@ -45,8 +45,9 @@ fn failed_test(line: &str) -> Option<&str> {
     }
 }
 
-/// Returns a test's name without text behind it. The line of a doctest is left out, because edits above it
-/// change the line.
+/// Returns a test's name without the text after it.
+///
+/// The line of a doctest is left out, because edits above it change the line.
 fn test_name(name: &str) -> &str {
     let kinds = [" - should panic", " - compile fail", " - compile"];
     let name = kinds.iter().find_map(|kind| name.strip_suffix(kind)).unwrap_or(name);

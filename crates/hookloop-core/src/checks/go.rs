@@ -55,20 +55,20 @@ pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     package.add_to(found, None);
 }
 
-/// `FAIL\texample.com/shop/cart\t0.002s`, or `[build failed]` in place of the time.
+/// Parses `FAIL\texample.com/shop/cart\t0.002s`, or with `[build failed]` in place of the time.
 fn failed_package(line: &str) -> Option<(&str, &str)> {
     let rest = line.strip_prefix("FAIL\t")?;
     rest.split_once(['\t', ' '])
 }
 
-/// `--- FAIL: TestTotal/wrong (0.00s)`
+/// Parses `--- FAIL: TestTotal/wrong (0.00s)`.
 fn result(line: &str) -> Option<(&str, &str)> {
     let (outcome, rest) = line.trim_start().strip_prefix("--- ")?.split_once(": ")?;
     let (name, time) = rest.rsplit_once(" (")?;
     (outcome.len() == 4 && time.ends_with("s)")).then_some((outcome, name))
 }
 
-/// The test that prints from here on: `=== RUN   TestTotal/wrong`.
+/// Returns the test that prints from here on: `=== RUN   TestTotal/wrong`.
 fn turn(line: &str) -> Option<&str> {
     let (_, name) = line.strip_prefix("=== ")?.split_once(' ')?;
     Some(name.trim_start())
@@ -96,7 +96,7 @@ impl<'a> GoPackage<'a> {
             self.current = None;
         } else if let Some(current) = self.current {
             let printed = self.printed.entry(current).or_default();
-            // One line more than is shown, which proves that lines are missing.
+            // Keeps one line more than is shown, which proves that lines are missing.
             if printed.len() <= CAUSE_LINES_MAX {
                 printed.push(line);
             }
@@ -128,17 +128,17 @@ impl<'a> GoPackage<'a> {
     }
 }
 
-/// `a` and `a/b` of `a/b/c`.
+/// Returns the parents of a test: `a` and `a/b` of `a/b/c`.
 fn parents(name: &str) -> impl Iterator<Item = &str> {
     name.match_indices('/').map(|(at, _)| &name[..at])
 }
 
-/// A line below `# package`: an error, or more about the one before.
+/// Whether a line below `# package` is an error, or continues the one before.
 fn is_build_error(line: &&&str) -> bool {
     line.starts_with('\t') || place(line).is_some() || **line == "too many errors"
 }
 
-/// `cart/cart.go:12:17: undefined: absent` as file and message.
+/// Parses `cart/cart.go:12:17: undefined: absent` as file and message.
 fn place(line: &str) -> Option<(&str, &str)> {
     let line = line.strip_prefix("vet: ").unwrap_or(line);
     let (place, message) = line.split_once(": ")?;

@@ -38,7 +38,7 @@ enum FileResult<'a> {
     Failed(&'a str),
 }
 
-/// `FAIL src/cart.test.js (5.2 s)`
+/// Parses `FAIL src/cart.test.js (5.2 s)`.
 fn file_result(line: &str) -> Option<FileResult<'_>> {
     let line = line.strip_prefix(' ').unwrap_or(line);
     if line.starts_with("PASS ") {
@@ -52,7 +52,7 @@ fn file_result(line: &str) -> Option<FileResult<'_>> {
     Some(FileResult::Failed(file))
 }
 
-/// `  ● cart › total › adds prices up`
+/// Parses `  ● cart › total › adds prices up`.
 fn block(line: &str) -> Option<&str> {
     line.strip_prefix("  ● ")
 }

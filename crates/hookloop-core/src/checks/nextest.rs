@@ -34,7 +34,7 @@ fn is_summary(line: &str) -> bool {
     line.trim_start().starts_with("Summary [")
 }
 
-/// The status of a test and its name: `FAIL [   0.010s] (2/6) binary name`.
+/// Returns the status of a test and its name: `FAIL [   0.010s] (2/6) binary name`.
 fn status(line: &str) -> Option<(&str, &str)> {
     let (status, rest) = line.trim_start().split_once(" [")?;
     let (seconds, rest) = rest.split_once("s] ")?;

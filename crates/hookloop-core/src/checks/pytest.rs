@@ -13,7 +13,7 @@ struct PytestSection<'a> {
 
 pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     let sections = sections(lines);
-    // A title can stand in several files; the summary has them in the same order.
+    // A title can occur in several files. The summary lists them in the same order.
     let mut titled: HashMap<(EntryKind, String), VecDeque<&PytestSection<'_>>> = HashMap::new();
     for section in &sections {
         titled.entry(section.key()).or_default().push_back(section);
@@ -47,20 +47,20 @@ enum EntryKind {
 
 const COLLECTING: &str = "ERROR collecting ";
 
-/// The title in a line such as `=== FAILURES ===`.
+/// Returns the title in a line such as `=== FAILURES ===`.
 fn banner(line: &str) -> Option<&str> {
     let title = line.strip_prefix('=')?.strip_suffix('=')?;
     let title = title.trim_matches('=').strip_prefix(' ')?.strip_suffix(' ')?;
     Some(title.trim()).filter(|title| !title.is_empty())
 }
 
-/// A test may print what looks like a banner.
+/// Whether a banner is one of pytest's own. A test may print text that looks like a banner.
 fn is_known(title: &str) -> bool {
     let words = ["FAILURES", "ERRORS", "PASSES", "warnings summary", "short test summary info"];
     words.contains(&title) || total_in(title).is_some()
 }
 
-/// How many failed, by the last line: `=== 3 failed, 4 passed, 1 error in 0.06s ===`.
+/// Returns the number of failures from the last line: `=== 3 failed, 4 passed in 0.06s ===`.
 fn total(line: &str) -> Option<usize> {
     total_in(banner(line).unwrap_or(line))
 }
@@ -102,7 +102,7 @@ impl<'a> SummaryEntry<'a> {
     }
 }
 
-/// Splits a name from the message behind it. A parameter may contain the separator.
+/// Splits a name from the message after it.
 fn parted(entry: &str) -> (&str, &str) {
     let Some((name, message)) = entry.split_once(" - ") else { return (entry, "") };
     if !name.contains('[') || name.ends_with(']') {
@@ -139,7 +139,7 @@ fn sections<'a>(lines: &'a [&'a str]) -> Vec<PytestSection<'a>> {
     sections
 }
 
-/// The title in a line such as `____ test_sums ____`; `_ _ _` stands between the parts of a section.
+/// Returns the title in a line such as `____ test_sums ____`. `_ _ _` separates parts of a section.
 fn section_title(line: &str) -> Option<&str> {
     if !line.starts_with('_') || !line.ends_with('_') {
         return None;
@@ -150,7 +150,7 @@ fn section_title(line: &str) -> Option<&str> {
     is_title.then_some(title).filter(|title| !title.is_empty() && *title != "_")
 }
 
-/// `TestCart::test_sums[a::b]` as titles have it: `TestCart.test_sums[a::b]`.
+/// Spells `TestCart::test_sums[a::b]` like a title: `TestCart.test_sums[a::b]`.
 fn dotted(test: &str) -> String {
     let (function, parameters) = test.split_at(test.find('[').unwrap_or(test.len()));
     function.replace("::", ".") + parameters
@@ -163,7 +163,7 @@ impl PytestSection<'_> {
         (kind, self.test().to_owned())
     }
 
-    /// The subject of the title: a test, or the file that was not collected.
+    /// Returns the subject of the title: a test, or the file that was not collected.
     fn test(&self) -> &str {
         if let Some(file) = self.title.strip_prefix(COLLECTING) {
             return file;
@@ -172,7 +172,7 @@ impl PytestSection<'_> {
         error.map_or(self.title, |(_, test)| test)
     }
 
-    /// The name as the summary spells it.
+    /// Returns the name as the summary spells it.
     fn name(&self) -> String {
         let test = self.test();
         if self.title.starts_with(COLLECTING) {
@@ -186,7 +186,7 @@ impl PytestSection<'_> {
         }
     }
 
-    /// Returns the lines that pytest marks and the place of the error; else the last lines.
+    /// Returns the lines that pytest marks and the place of the error, else the last lines.
     fn cause(&self) -> String {
         let is_captured = |line: &&&str| line.starts_with("---") && line.contains(" Captured ");
         let lines: Vec<&str> =
@@ -207,7 +207,7 @@ impl PytestSection<'_> {
     }
 }
 
-/// The file in a line such as `tests/test_cart.py:11: AssertionError`.
+/// Returns the file in a line such as `tests/test_cart.py:11: AssertionError`.
 fn file_of(line: &str) -> Option<&str> {
     let (file, rest) = line.split_once(".py:")?;
     let (number, _) = rest.split_once(':')?;

@@ -32,12 +32,12 @@ fn ends_failure(line: &str) -> bool {
 
 const RULE: &str = "⎯⎯⎯";
 
-/// ` FAIL  src/cart.test.js > cart > adds prices up`
+/// Parses ` FAIL  src/cart.test.js > cart > adds prices up`.
 fn failed(line: &str) -> Option<&str> {
     line.strip_prefix(" FAIL  ")
 }
 
-/// The file that could not be loaded: `src/a.test.js [ src/a.test.js ]`.
+/// Returns the file that could not be loaded: `src/a.test.js [ src/a.test.js ]`.
 fn suite(name: &str) -> Option<&str> {
     let (file, path) = name.strip_suffix(" ]")?.split_once(" [ ")?;
     file.ends_with(path).then_some(file)

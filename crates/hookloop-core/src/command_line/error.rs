@@ -1,8 +1,8 @@
-//! Why a command is not accepted, or can't run with the values it got.
+//! The reasons why a command is not accepted, or cannot run with its values.
 
 use std::fmt;
 
-/// Where in a command something is.
+/// A position in a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The index of the argument, in a list.
@@ -38,7 +38,7 @@ pub enum CommandLineError {
 }
 
 impl CommandLineError {
-    /// The remedy, if there is one.
+    /// Returns the fix, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             CommandLineError::Refused { variable, .. } => Some(format!(
@@ -91,7 +91,7 @@ pub enum Unsafe {
     Unclear(&'static str),
 }
 
-/// Why a command can't run with the values it got.
+/// The reason why a command cannot run with its values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MissingOrUnusable {
     #[error("`{{{{{variable}}}}}` has no value here")]

@@ -18,7 +18,7 @@ impl ValuePlace {
     }
 }
 
-/// The places of `text`, in order.
+/// Returns the places of `text`, in order.
 pub(super) fn places(
     text: &str,
     known: &[&'static str],

@@ -21,7 +21,7 @@ impl From<RefusedPlace> for CommandLineError {
     }
 }
 
-/// Checks the places of one command; `targets` are the files it is redirected to.
+/// Checks the places of one command. `targets` are the files to which it is redirected.
 pub(super) fn check(words: &[CommandWord], targets: &[CommandWord]) -> Result<(), RefusedPlace> {
     let Some(command) = words.first() else { return Ok(()) };
     let Some(place) = words.iter().chain(targets).flat_map(CommandWord::places).next() else {
@@ -105,7 +105,7 @@ pub(super) fn runs_its_input(words: &[CommandWord]) -> Option<String> {
     runs.then(|| name.to_owned())
 }
 
-/// Variables whose value begins a word that the program could take as an option.
+/// Returns the variables whose value begins a word that the program could parse as an option.
 pub(super) fn unguarded(words: &[CommandWord]) -> Vec<&'static str> {
     if words.first().and_then(CommandWord::program).is_some_and(table::takes_no_options) {
         return Vec::new();
@@ -141,10 +141,10 @@ fn only(flags: &str, allowed: &str) -> bool {
     flags.chars().all(|flag| allowed.contains(flag))
 }
 
-/// The options of a wrapper are not all known.
+/// The error for a wrapper with unknown options.
 struct UnreadOptions;
 
-/// Returns the position of the command that a wrapper runs; past the last word if there is none.
+/// Returns the position of the command that a wrapper runs, or past the last word if there is none.
 fn wrapped(words: &[CommandWord], wrapper: &Wrapper) -> Result<usize, UnreadOptions> {
     let mut at = 1;
     while let Some(word) = words.get(at) {
@@ -171,7 +171,7 @@ fn wrapped(words: &[CommandWord], wrapper: &Wrapper) -> Result<usize, UnreadOpti
     Ok((at + wrapper.operands).min(words.len()))
 }
 
-/// How many words a group of short options takes up.
+/// Returns the number of words in a group of short options.
 fn short_options(flags: &str, wrapper: &Wrapper) -> Result<usize, UnreadOptions> {
     for (index, flag) in flags.char_indices() {
         if wrapper.valued.contains(flag) {
@@ -200,7 +200,7 @@ fn check_wrapped(
     check(command, targets)
 }
 
-/// `find` runs the command after `-exec` and similar options.
+/// Checks `find`, which runs the command after `-exec` and similar options.
 fn check_find(words: &[CommandWord]) -> Result<(), RefusedPlace> {
     const RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
     for (at, word) in words.iter().enumerate() {
@@ -211,8 +211,9 @@ fn check_find(words: &[CommandWord]) -> Result<(), RefusedPlace> {
     Ok(())
 }
 
-/// Shells evaluate numbers in comparisons, and bash evaluates the words after `-v` and `-R`, which could be a
-/// value.
+/// Whether a `test` command evaluates no value.
+///
+/// Shells evaluate numbers in comparisons, and bash evaluates the words after `-v` and `-R`.
 fn tests_safely(words: &[CommandWord]) -> bool {
     const EVALUATES: [&str; 8] = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
     let evaluates =
@@ -222,8 +223,9 @@ fn tests_safely(words: &[CommandWord]) -> bool {
     !words.iter().any(evaluates) && !words.windows(2).any(risky)
 }
 
-/// The author wrote the format, it takes no numbers (ksh evaluates them), and it is no option: bash's `-v`
-/// evaluates the next word.
+/// Whether a format is safe: the author wrote it, it takes no numbers, and it is no option.
+///
+/// ksh evaluates numbers, and bash's `-v` evaluates the next word.
 fn formats_safely(words: &[CommandWord]) -> bool {
     let format = match words.get(1).and_then(CommandWord::literal) {
         Some("--") => words.get(2).and_then(CommandWord::literal),

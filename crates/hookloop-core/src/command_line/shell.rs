@@ -1,7 +1,7 @@
-//! A reader of shell text. It finds the quotes around each place, and the command that the place belongs to.
+//! Reads shell text. It finds the quotes around each place, and the command of the place.
 //!
-//! The reader covers the grammar that POSIX and bash share. It stops where they differ, or where the whole
-//! grammar is needed (`case`, functions, `[[`). No place beyond that is accepted.
+//! The reader covers the grammar that POSIX and bash share. It stops where they differ, or where
+//! the whole grammar is needed (`case`, functions, `[[`). No place beyond that is accepted.
 
 mod expansion;
 mod redirection;
@@ -21,19 +21,19 @@ pub(super) enum PlaceQuotes {
 
 #[derive(Debug, Default)]
 pub(super) struct ShellFindings {
-    /// One for each place.
+    /// The quotes of each place.
     pub(super) quotes: Vec<PlaceQuotes>,
     pub(super) unguarded: Vec<&'static str>,
 }
 
-/// Why reading ended early.
+/// The reason why reading ended early.
 enum ReadStop {
     Refused(ValuePlace, Unsafe),
     Unterminated {
         what: &'static str,
         at: usize,
     },
-    /// Something that this reader does not follow.
+    /// Syntax that this reader does not support.
     Unclear(&'static str),
 }
 
@@ -94,7 +94,7 @@ struct ShellReader<'a> {
     groups: Vec<usize>,
     /// The last place that was passed.
     passed: Option<ValuePlace>,
-    /// The last one before a pipe.
+    /// The last place before a pipe.
     piped: Option<ValuePlace>,
 }
 
@@ -153,7 +153,7 @@ impl<'a> ShellReader<'a> {
         self.text[self.at..].starts_with(text)
     }
 
-    /// The place that begins here.
+    /// Returns the place that begins here.
     fn place(&self) -> Option<ValuePlace> {
         self.places.first().filter(|place| place.start == self.at).cloned()
     }
@@ -298,7 +298,7 @@ impl<'a> ShellReader<'a> {
         Ok(())
     }
 
-    /// Shells differ on where a here-document begins after a quoted newline.
+    /// Refuses a here-document next to a quoted newline, after which shells begin it differently.
     fn check_span(&self, start: usize) -> ReadStep {
         match !self.here_documents.is_empty() && self.text[start..self.at].contains('\n') {
             true => Err(ReadStop::Unclear("a here-document next to quotes over several lines")),
@@ -403,7 +403,7 @@ impl<'a> ShellReader<'a> {
         if words.first().is_some_and(|word| !word.quoted && word.literal() == Some("for")) {
             return check_for(&words);
         }
-        // From then on a plain assignment may evaluate its value.
+        // After such a command, a plain assignment may evaluate its value.
         if program::declares_types(&words) {
             return Err(ReadStop::Unclear("`declare` with options"));
         }
@@ -418,7 +418,7 @@ impl<'a> ShellReader<'a> {
     }
 }
 
-/// `for name in words`: any word can be a value, but for the name.
+/// Checks `for name in words`. Any word except the name can be a value.
 fn check_for(words: &[CommandWord]) -> ReadStep {
     if words.get(2).and_then(CommandWord::literal) != Some("in") {
         return Err(ReadStop::Unclear("`for` without `in`"));

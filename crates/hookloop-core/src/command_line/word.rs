@@ -21,7 +21,7 @@ pub(super) struct CommandWord {
 }
 
 impl CommandWord {
-    /// An argument of a list, which has no quotes to read.
+    /// Creates an argument of a list command, which has no quotes to read.
     pub(super) fn argument(text: &str, places: &[ValuePlace]) -> CommandWord {
         let mut word =
             CommandWord { assigned: assigned(text).map(str::to_owned), ..CommandWord::default() };
@@ -54,7 +54,7 @@ impl CommandWord {
         self.places().next().is_some()
     }
 
-    /// The place that the word begins with.
+    /// Returns the place that the word begins with.
     pub(super) fn leading_place(&self) -> Option<&ValuePlace> {
         match self.pieces.first() {
             Some(WordPiece::Place(place)) => Some(place),
@@ -62,7 +62,7 @@ impl CommandWord {
         }
     }
 
-    /// The author's text in front of the first `=`.
+    /// Returns the author's text in front of the first `=`.
     pub(super) fn before_equals(&self) -> Option<&str> {
         match self.pieces.first() {
             Some(WordPiece::Text(text)) => text.split_once('=').map(|(before, _)| before),
@@ -70,7 +70,7 @@ impl CommandWord {
         }
     }
 
-    /// The whole word, if the author wrote all of it.
+    /// Returns the whole word, if the author wrote all of it.
     pub(super) fn literal(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [] => Some(""),
@@ -79,8 +79,7 @@ impl CommandWord {
         }
     }
 
-    /// The name of the program that the word stands for, if the author wrote it: in
-    /// `"$HOME/bin/notify"` it is `notify`.
+    /// Returns the name of the program, if the author wrote it: `notify` in `"$HOME/bin/notify"`.
     pub(super) fn program(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [WordPiece::Text(text)] => Some(text.rsplit('/').next().unwrap_or(text)),
@@ -105,7 +104,7 @@ impl CommandWord {
     }
 }
 
-/// The name that `text` gives a value to: `a` in `a=…` and `a+=…`.
+/// Returns the name that `text` gives a value to: `a` in `a=…` and `a+=…`.
 pub(super) fn assigned(text: &str) -> Option<&str> {
     let (name, _) = text.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);

@@ -8,7 +8,7 @@ use crate::refusal::{ClaimStanding, Refusal};
 use crate::slots::WipPermit;
 use crate::task::{Task, TaskState};
 
-/// Whether `fence` lets its bearer `verb` the task.
+/// Checks that `fence` permits the change `verb` of the task.
 pub fn check_fence(task: &Task, fence: Fence, verb: &'static str) -> Result<(), Refusal> {
     match (fence, &task.claim) {
         (Fence::Override, _) | (Fence::None, None) => Ok(()),
@@ -46,8 +46,9 @@ pub(super) fn claim(
     }
 }
 
-/// Ends a claim that missed its heartbeats and begins the next one. One event does both, so no third claim
-/// comes between.
+/// Ends a claim that missed its heartbeats and begins the next one.
+///
+/// One event does both, so no third claim can come between.
 pub(super) fn take_over(
     task: &Task,
     agent: &str,
@@ -76,7 +77,7 @@ fn next_claim(task: &Task, agent: &str, lease_ms: u64) -> Result<Claim, Refusal>
     Ok(Claim { agent: agent.to_owned(), epoch: task.epoch + 1, lease_ms })
 }
 
-/// Releases a task. A task that was started without a claim has no holder, so only a person can release it.
+/// Releases a task. Only a person can release a task that was started without a claim.
 pub(super) fn release(
     task: &Task,
     fence: Fence,
@@ -107,7 +108,7 @@ mod tests {
 
     const LEASE: u64 = 60_000;
 
-    /// Task `t`, claimed `epoch` times so far, the last time by `holder` if it is still held.
+    /// Returns task `t` with `epoch` claims so far, claimed by `holder` if it is given.
     fn task(state: TaskState, epoch: u64, holder: Option<&str>) -> Task {
         let claim = holder.map(|agent| Claim { agent: agent.into(), epoch, lease_ms: LEASE });
         Task {
@@ -157,7 +158,7 @@ mod tests {
         Command::ReleaseTask { id: id(), fence, reason: ReleaseReason::Released, note: None }
     }
 
-    /// The claim that the first event of `command` makes.
+    /// Returns the claim that the first event of `command` makes.
     fn claim_of(task: &Task, command: &Command) -> (Claim, Option<String>) {
         let facts = KnownFacts { task: Some(task.clone()), ..KnownFacts::default() };
         match decide(command, &facts).unwrap().remove(0).1 {

@@ -33,7 +33,7 @@ pub(super) fn submit(
     }
 }
 
-/// Only the holder of a task may push for it.
+/// Decides a push to the task's branch. Only the holder of the task may push.
 pub(super) fn push(task: &Task, fence: Fence, head: &str) -> Result<Vec<Decided>, Refusal> {
     check_fence(task, fence, "push")?;
     bounded("head", Some(head), WORD_MAX_BYTES)?;

@@ -51,7 +51,7 @@ fn set(
     Ok(vec![on(name, EventBody::ScheduleSet(Box::new(set)))])
 }
 
-/// Occurrences during a pause are not made up for.
+/// Resumes a schedule. Occurrences during the pause are skipped.
 fn resume(standing: &ScheduleStanding, facts: &KnownFacts) -> Result<Vec<Decided>, Refusal> {
     if !standing.is_paused {
         return Ok(vec![]);
@@ -60,7 +60,7 @@ fn resume(standing: &ScheduleStanding, facts: &KnownFacts) -> Result<Vec<Decided
     Ok(vec![on(&standing.name, EventBody::ScheduleResumed(ScheduleResumed { next }))])
 }
 
-/// One occurrence makes one task: a second caller finds that the schedule is due later.
+/// Decides the task of an occurrence. A second caller finds that the schedule is due later.
 fn fire(
     standing: &ScheduleStanding,
     slot: Timestamp,
@@ -83,7 +83,7 @@ fn run(standing: &ScheduleStanding, task: &TaskId, facts: &KnownFacts) -> Vec<De
     made(standing, fired, facts)
 }
 
-/// The task of an occurrence is not made again if it exists or was deleted.
+/// Returns the events for the task of an occurrence, or none if the task exists or was deleted.
 fn made(standing: &ScheduleStanding, fired: ScheduleFired, facts: &KnownFacts) -> Vec<Decided> {
     let mut events = Vec::new();
     if let SlotResult::TaskId(task) = &fired.came

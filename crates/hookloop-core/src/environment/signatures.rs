@@ -253,7 +253,7 @@ const IMPORT_NAMES: [(&str, &str); 6] = [
     ("attr", "attrs"),
 ];
 
-/// The command that installs a program, in a project of these facts.
+/// Returns the command that installs a program, in a project of these facts.
 pub(super) fn setup_of(program: &str, facts: &EnvironmentFacts) -> Option<String> {
     let name = program.rsplit('/').next().unwrap_or(program);
     let known = PROGRAMS.iter().find(|(known, _)| *known == name);
@@ -269,13 +269,13 @@ pub(super) fn setup_of(program: &str, facts: &EnvironmentFacts) -> Option<String
     required.or_else(|| known.map(|(_, setup)| (*setup).to_owned()))
 }
 
-/// The command that installs a Python distribution that the project declares.
+/// Returns the command that installs a Python distribution that the project declares.
 fn python_setup(distribution: &str, facts: &EnvironmentFacts) -> Option<String> {
     let own = facts.python_setups.iter().find(|(known, _)| is_same_package(known, distribution));
     own.map(|(_, setup)| setup.clone()).or_else(|| facts.python_setup.clone())
 }
 
-/// The gap that a line of output tells of.
+/// Returns the gap that a line of output reports.
 pub(super) fn read(line: &str, facts: &EnvironmentFacts) -> Option<EnvironmentGap> {
     let known = SIGNATURES.iter().find(|signature| has_parts(line, signature.parts));
     if let Some(Signature { cause, setup, .. }) = known {
@@ -311,7 +311,7 @@ fn python(line: &str, facts: &EnvironmentFacts) -> Option<EnvironmentGap> {
     }
     let (_, name) = line.split_once("No module named ")?;
     let name = name.trim_matches(['\'', '"', ' ', '.']);
-    // A part of a package that is installed is a file that nobody has written.
+    // A missing part of an installed package is a file that does not exist yet.
     let is_whole =
         !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
     if !is_whole {
@@ -368,7 +368,7 @@ fn node(line: &str, facts: &EnvironmentFacts) -> Option<EnvironmentGap> {
     })
 }
 
-/// The package of an imported name: `@a/b/c` is of `@a/b`; a path is of none.
+/// Returns the package of an imported name: `@a/b` for `@a/b/c`, and none for a path.
 fn package_of(name: &str) -> Option<&str> {
     // Node names the file where it looked: `/p/node_modules/vitest/vitest.mjs`.
     let name = name.rsplit_once("node_modules/").map_or(name, |(_, behind)| behind);

@@ -168,7 +168,7 @@ fn a_failure_of_the_projects_own_files_is_no_gap_of_the_environment() {
         assert_eq!(find_gap(result(0, line, ""), &facts()), None, "{line}");
     };
     check("AssertionError: assert 41 == 42");
-    // A file that somebody has to write.
+    // A file that the project still lacks.
     check("ModuleNotFoundError: No module named 'cachetools.keys'");
     check("ModuleNotFoundError: No module named 'answer'");
     check("Error: Cannot find module './answer'");
@@ -192,7 +192,7 @@ fn runners_of_several_packages_or_versions_tell_a_gap_in_their_own_way() {
     check(1, tox, "tox's env_list", None);
     let nox = "nox > Session tests failed: Python interpreter 3.7 not found (took 5 seconds).\n";
     check(1, nox, "noxfile", None);
-    // A program that the project does not declare may be one that somebody has to write.
+    // An undeclared program may be a file that the project still lacks.
     let other = pnpm.replace("vitest", "our-tool");
     assert_eq!(find_gap(result(1, &other, ""), &facts()), None);
 }

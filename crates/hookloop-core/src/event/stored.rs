@@ -50,7 +50,7 @@ macro_rules! stored_types {
         $($(#[doc = $meaning:literal])+ $variant:ident($data:ty) => $name:literal,)*
     })*) => {
         impl EventBody {
-            /// The event's type, as stored and as hooks and filters spell it.
+            /// Returns the event's type, as stored and as hooks and filters spell it.
             pub fn kind(&self) -> &str {
                 match self {
                     $($(EventBody::$variant(_) => $name,)*)*
@@ -280,7 +280,7 @@ stored_types! {
 }
 
 impl EventBody {
-    /// The data as stored JSON.
+    /// Returns the data as stored JSON.
     pub fn data(&self) -> Value {
         match self {
             EventBody::Other(other) => other.data.clone(),
@@ -288,7 +288,7 @@ impl EventBody {
         }
     }
 
-    /// The data as the JSON text that is stored and hashed.
+    /// Returns the data as the JSON text that is stored and hashed.
     pub fn encode(&self) -> String {
         let text = match self {
             EventBody::Other(other) => serde_json::to_string(&other.data),

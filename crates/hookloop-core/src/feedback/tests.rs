@@ -57,7 +57,7 @@ fn feedback_does_not_call_fixed_what_did_not_run() {
     let many: String = (0..500).map(|number| format!("test t{number} ... FAILED\n")).collect();
     let lines = ["Not known, since not everything ran or is listed:\n- kept", "300 more fail"];
     check(&["tests: kept"], &many, &lines, "Fixed");
-    // That the output is understood now fixes nothing.
+    // An output that becomes readable fixes no check.
     check(&["tests"], RUN, &["New:\n- kept\n- added"], "Fixed");
 }
 

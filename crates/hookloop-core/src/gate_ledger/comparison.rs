@@ -1,4 +1,4 @@
-//! Compares agreed gates with those of now.
+//! Compares trusted gates with the present ones.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::hook::AGENT_LIST;
 use crate::options::Length;
 use crate::point::{Point, PointKind};
 
-/// Returns every difference between the gates that were agreed to and those of now.
+/// Returns every difference between the trusted gates and the present ones.
 pub fn compare(agreed: &GateLedger, now: &GateLedger) -> Vec<GateChange> {
     let mut found = FoundChanges::default();
     for scope in scopes(agreed, now) {
@@ -24,7 +24,7 @@ pub fn compare(agreed: &GateLedger, now: &GateLedger) -> Vec<GateChange> {
 }
 
 impl GateLedger {
-    /// The gates at a point, as they are resolved for the tasks and agents of `scope`.
+    /// Returns the gates at a point, as they are resolved for the tasks and agents of `scope`.
     fn at(&self, point: &str, scope: &GateScope) -> Vec<&GateRecord> {
         let agents = scope.agent.as_ref().map(|agent| format!("{AGENT_LIST}{agent}"));
         let has_list = |owner: &&String| {
@@ -91,7 +91,7 @@ impl GateComparison<'_> {
                     self.gate(known, gate, found);
                     self.replacements(known, &before, &after, found);
                 }
-                // The user's own configuration is the user's to change.
+                // A user may change the user's own configuration without consent.
                 None if known.is_users || !known.enabled => {}
                 None => found.add(&known.name, self.scope, self.loss(known, point)),
             }
@@ -103,7 +103,7 @@ impl GateComparison<'_> {
         }
     }
 
-    /// Returns the change for an agreed gate that is missing at a point.
+    /// Returns the change for a trusted gate that is missing at a point.
     fn loss(&self, known: &GateRecord, point: &str) -> GateChangeKind {
         let is_elsewhere =
             known.points.iter().filter(|other| *other != point).any(|other| {
@@ -136,7 +136,7 @@ impl GateComparison<'_> {
         changes_without_order(known, gate).into_iter().for_each(&mut add);
     }
 
-    /// Gates that may pass in a gate's place (`any_of`) and could not before.
+    /// Reports gates that may pass instead of a gate (`any_of`) and could not before.
     fn replacements(
         &self,
         known: &GateRecord,
@@ -163,8 +163,10 @@ impl GateComparison<'_> {
         }
     }
 
-    /// Merged files are judged by the gates at `before_merge`, and without any by those of a session. The first
-    /// gate at `before_merge` takes the place of all the others.
+    /// Compares the gates that judge merged files.
+    ///
+    /// They are the gates at `before_merge`, or the gates of a session if there are none. The first
+    /// gate at `before_merge` replaces all the others.
     fn merged_work(&self, found: &mut FoundChanges) {
         let judges = |ledger: &GateLedger, point: Point| -> Vec<GateRecord> {
             let gates = ledger.at(point.name(), self.scope);
@@ -186,7 +188,7 @@ impl GateComparison<'_> {
     }
 }
 
-/// The other gates of the same `any_of` group: one of them may pass in this gate's place.
+/// Returns the other gates of the same `any_of` group, of which one may pass instead of this gate.
 fn alternatives<'a>(gate: &GateRecord, all: &[&'a GateRecord]) -> BTreeSet<&'a str> {
     let is_other = |other: &&&GateRecord| {
         other.enabled
@@ -263,7 +265,7 @@ fn changes_without_order(known: &GateRecord, gate: &GateRecord) -> Vec<GateChang
 }
 
 fn compare_settings(agreed: &GateLedger, now: &GateLedger, found: &mut FoundChanges) {
-    // Without gates, stop conditions and limits bound nothing that a person agreed to.
+    // Without gates, a person has trusted neither stop conditions nor limits.
     if agreed.gates.is_empty() {
         return;
     }
@@ -294,7 +296,7 @@ fn compare_settings(agreed: &GateLedger, now: &GateLedger, found: &mut FoundChan
     }
 }
 
-/// Everything that has gates of its own in either ledger; all tasks first.
+/// Returns all scopes with gates of their own in either ledger, all tasks first.
 fn scopes(agreed: &GateLedger, now: &GateLedger) -> Vec<GateScope> {
     let owners: BTreeSet<&String> =
         agreed.lists.iter().chain(&now.lists).map(|list| &list.owner).collect();
@@ -313,13 +315,13 @@ fn scopes(agreed: &GateLedger, now: &GateLedger) -> Vec<GateScope> {
     types.flat_map(of_type).collect()
 }
 
-/// The points that can block.
+/// Returns the hook points that can block.
 fn gate_points() -> impl Iterator<Item = Point> {
     let points = Point::names().into_iter().filter_map(|name| name.parse::<Point>().ok());
     points.filter(|point| point.kind() == PointKind::Gate)
 }
 
-/// A handler in a few words.
+/// Describes a handler in a few words.
 fn handler_words(handler: &Value) -> String {
     let text = |name: &str| handler.get(name).and_then(Value::as_str).map(str::to_owned);
     let words = |name: &str| {

@@ -35,11 +35,11 @@ pub struct GateList {
     pub point: String,
 }
 
-/// One gate, with everything that makes it strong.
+/// A gate, with everything that makes it strong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateRecord {
     pub name: String,
-    /// The owner of the list that the gate is in; none for the project's list.
+    /// The owner of the list that contains the gate, or `None` for the project's list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
     pub points: Vec<String>,
@@ -68,7 +68,7 @@ pub struct GateRecord {
     pub surroundings: Value,
 }
 
-/// One difference between agreed gates and those of now.
+/// A difference between trusted gates and the present ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateChange {
     /// The gate, or the setting (`loop.stop_when`, `limits.iterations`).
@@ -90,7 +90,7 @@ pub enum GateChangeKind {
     Strengthened(String),
 }
 
-/// The tasks and agents that a list of gates is for; empty for all.
+/// The tasks and agents that a list of gates is for. Empty means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GateScope {
     pub task_type: Option<String>,
@@ -98,7 +98,7 @@ pub struct GateScope {
 }
 
 impl GateChange {
-    /// Returns whether a person has to agree to the change.
+    /// Returns whether a person has to trust the change.
     pub fn needs_consent(&self) -> bool {
         !matches!(self.kind, GateChangeKind::Added | GateChangeKind::Strengthened(_))
     }
@@ -130,7 +130,7 @@ impl fmt::Display for GateScope {
     }
 }
 
-/// A part of a configuration, on one line and not too long.
+/// Returns a part of a configuration, on one line and not too long.
 pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| if c.is_control() || c == '`' { ' ' } else { c };
     let mut short: String = text.chars().take(QUOTED_MAX).map(plain).collect();

@@ -34,7 +34,7 @@ fn words(agreed: &GateLedger, now: &GateLedger) -> Vec<String> {
     changes.filter(GateChange::needs_consent).map(|change| change.to_string()).collect()
 }
 
-/// The words for one gate that `change` made another.
+/// Returns the text for one gate that `change` altered.
 fn changed(change: impl FnOnce(&mut GateRecord)) -> Vec<String> {
     let mut now = gate("tests");
     change(&mut now);
@@ -85,7 +85,7 @@ fn a_trivial_member_of_an_any_of_group_is_a_replacement() {
     let now = ledger(vec![grouped("tests"), grouped("r")]);
     assert_eq!(words(&agreed, &now), ["`tests` may now be replaced by `r`"]);
     assert_eq!(words(&now, &agreed), ["`r` is gone"], "a gate alone is no weaker than in a group");
-    // The user's own gate is in nobody's group.
+    // A gate that joins the group of the user's own gate is reported.
     let users = GateRecord { is_users: true, ..grouped("own") };
     let agreed = ledger(vec![users.clone()]);
     let now = ledger(vec![users, grouped("r")]);
@@ -200,7 +200,7 @@ fn any_ledger() -> impl Strategy<Value = GateLedger> {
     })
 }
 
-/// A ledger with an enabled gate of the project's list to weaken, called `victim`.
+/// Returns a ledger with an enabled gate of the project's list to weaken, called `victim`.
 fn with_victim() -> impl Strategy<Value = GateLedger> {
     any_ledger().prop_map(|mut known| {
         known.gates.push(gate("victim"));

@@ -179,7 +179,7 @@ pub(super) fn check_action_count(actions: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a line of the text would be an answer if it stood alone.
+/// Whether a line of the text would be an answer by itself.
 pub(crate) fn has_answer_beside_text(stdout: &str) -> bool {
     let is_answer = |line: &str| {
         let words = ["\"decision\"", "\"continue\"", "\"hookSpecificOutput\"", "\"hookloop\""];

@@ -131,7 +131,8 @@ impl HookOutcome {
         printed: CapturedOutput<'_>,
     ) -> HookOutcome {
         if kind == PointKind::Reaction {
-            // A reaction blocks nothing, because the event has happened. It can still ask for a person.
+            // A reaction blocks nothing, because the event has happened. It can still request a
+            // person.
             if self.status == HookStatus::Blocked {
                 self.status = HookStatus::Failed;
             }

@@ -27,7 +27,7 @@ impl ProjectName {
         self.0.as_str()
     }
 
-    /// The name of a fleet's log. No project can have this name.
+    /// Returns the name of a fleet's log. No project can have this name.
     pub fn of_fleet() -> ProjectName {
         ProjectName(TaskId("_fleet".to_owned()))
     }
@@ -57,7 +57,7 @@ impl ProjectName {
 impl FromStr for ProjectName {
     type Err = BadProjectName;
 
-    /// The same words as task ids, for the same reason: one token of a message subject.
+    /// Accepts the same names as task ids, because a name is one token of a message subject.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.parse().map(ProjectName).map_err(|BadTaskId(text)| BadProjectName(text))
     }
@@ -85,7 +85,7 @@ impl SessionId {
         self.0.as_str()
     }
 
-    /// Returns the actor that the log names for what this session does.
+    /// Returns the actor that the log names in this session's events.
     pub fn actor(&self) -> String {
         format!("{SESSION_ACTOR}{self}")
     }

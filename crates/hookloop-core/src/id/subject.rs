@@ -11,7 +11,7 @@ use super::task_id::TaskId;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     Task(TaskId),
-    /// Edges between tasks that both exist already; two of them can't close a cycle together.
+    /// Edges between two existing tasks. On one subject, two of them cannot close a cycle together.
     Graph,
     /// The position of reactions.
     Cursor,
@@ -28,7 +28,7 @@ pub enum Subject {
     /// Claims under a WIP limit. A process that claims has read all earlier claims.
     Slots,
     Schedule(ScheduleName),
-    /// A subject of a newer version. It is kept and has no effect.
+    /// A subject of a newer version. It is stored and has no effect.
     Newer(NewerSubject),
 }
 

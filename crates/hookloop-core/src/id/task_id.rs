@@ -34,7 +34,7 @@ pub struct BadTaskId(pub(super) String);
 pub struct TaskId(pub(super) String);
 
 impl TaskId {
-    /// An id from 60 bits of `seed`.
+    /// Generates an id from 60 bits of `seed`.
     pub fn generate(seed: EventId) -> TaskId {
         TaskId(word(&Sha256::digest(seed.0)))
     }
@@ -53,7 +53,7 @@ impl TaskId {
     }
 }
 
-/// The first 60 bits of `hash` in [`ALPHABET`].
+/// Returns the first 60 bits of `hash` in [`ALPHABET`].
 pub(super) fn word(hash: &[u8]) -> String {
     let mut bits = hash.iter().take(8).fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
     let mut text = String::with_capacity(GENERATED_LEN);

@@ -54,7 +54,7 @@ pub struct PipedOutput {
 }
 
 impl PipedOutput {
-    /// The class of the text. An older event is classed by its point.
+    /// Returns the class of the text. An older event is classed by its point.
     pub fn channel(&self) -> PromptChannel {
         let by_point = || match (self.point.as_str(), self.point.parse()) {
             (MESSAGE, _) => PromptChannel::User,

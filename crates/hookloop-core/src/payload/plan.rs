@@ -119,7 +119,7 @@ pub enum ConversationPolicy {
 }
 
 impl ConversationPolicy {
-    /// The policy for iterations that answer no feedback.
+    /// Returns the policy for iterations that answer no feedback.
     pub fn of_iterations(self) -> ConversationMode {
         match self {
             ConversationPolicy::Fresh | ConversationPolicy::Feedback => ConversationMode::Fresh,

@@ -60,7 +60,7 @@ pub struct TaskDependency {
 }
 
 impl TaskDependency {
-    /// `from` can't start before `to` is completed.
+    /// Creates a dependency: `from` cannot start before `to` is completed.
     pub fn new(from: TaskId, to: TaskId) -> TaskDependency {
         TaskDependency { from_id: from, to_id: to, edge_type: EdgeType::DependsOn }
     }

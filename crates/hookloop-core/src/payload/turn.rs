@@ -121,7 +121,7 @@ pub enum TurnResult {
 }
 
 impl TurnEnded {
-    /// The cost of the turn.
+    /// Returns the cost of the turn.
     pub fn cost(&self) -> CostFigure {
         let unpriced_turns = u64::from(self.has_unknown_cost());
         CostFigure { micros: self.usage.cost_micros, unpriced_turns }
@@ -132,7 +132,8 @@ impl TurnEnded {
         self.is_unpriced || self.usage.cost_micros == 0 && self.usage.tokens() > 0
     }
 
-    /// The failure of a turn in one line: its error, and the last line of stderr where that says more.
+    /// Returns the failure of a turn in one line: its error, and the last line of stderr if that
+    /// adds more.
     pub fn failure_line(&self) -> Option<String> {
         let error = match &self.result {
             TurnResult::Failed { error } | TurnResult::RateLimited { error, .. } => error,
@@ -172,7 +173,7 @@ pub enum FaultCause {
 }
 
 impl FaultCause {
-    /// The cause as a sentence about `agent`, without a full stop.
+    /// Returns the cause as a sentence about `agent`, without a full stop.
     pub fn about(self, agent: &str) -> String {
         match self {
             FaultCause::Login => format!("{agent} is not logged in, or its key is rejected"),

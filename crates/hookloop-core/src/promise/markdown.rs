@@ -1,6 +1,6 @@
 //! Lines as CommonMark has them: indentation, list markers, fences.
 
-/// More spaces behind a list marker are the indentation of code.
+/// Largest number of spaces after a list marker. More are the indentation of code.
 const MARKER_SPACES_MAX: usize = 4;
 const TAB_STOP: usize = 4;
 const FENCE_MIN: usize = 3;
@@ -10,7 +10,7 @@ const MARKER_DIGITS_MAX: usize = 9;
 pub(super) struct CodeFence {
     mark: u8,
     length: usize,
-    /// How far the line that closes it may be indented.
+    /// Largest indentation of the closing line.
     indentation_max: usize,
 }
 
@@ -31,11 +31,11 @@ impl CodeFence {
     }
 }
 
-/// The text of a line behind its list markers.
+/// The text of a line after its list markers.
 pub(super) struct ListItem<'a> {
     pub(super) text: &'a [u8],
     pub(super) column: usize,
-    /// Where the content of the first marker's item begins.
+    /// The column at which the content of the first marker's item begins.
     pub(super) outermost: Option<usize>,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn past_markers(text: &[u8], column: usize) -> ListItem<'_> {
     item
 }
 
-/// How long the list marker is that a text begins with.
+/// Returns the length of the list marker at the beginning of a text.
 fn marker_width(text: &[u8]) -> Option<usize> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let width = match (digits, text.get(digits)?) {
@@ -66,14 +66,14 @@ fn marker_width(text: &[u8]) -> Option<usize> {
     matches!(text.get(width), None | Some(b' ' | b'\t')).then_some(width)
 }
 
-/// A line such as `* * *`, which is no list.
+/// Whether a line is like `* * *`, which is no list.
 pub(super) fn is_thematic_break(text: &[u8]) -> bool {
     let Some(mark @ (b'-' | b'*' | b'_')) = text.first() else { return false };
     let is_part = |byte: &u8| byte == mark || matches!(byte, b' ' | b'\t');
     text.iter().all(is_part) && text.iter().filter(|byte| *byte == mark).count() >= 3
 }
 
-/// A text without its indentation, and the column where it begins then.
+/// Returns a text without its indentation, and the column where it then begins.
 pub(super) fn unindented(text: &[u8], mut column: usize) -> (usize, &[u8]) {
     for (at, byte) in text.iter().enumerate() {
         match byte {

@@ -1,4 +1,4 @@
-//! Tags in a message that look like a promise and are none, so that agent and user can be told.
+//! Tags in a message that look like a promise and are none, for reports to agent and user.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::Promise;
 
 /// Near misses of one message that are kept.
 pub const NEAR_MISSES_MAX: usize = 4;
-/// The longest word between tags that is looked at.
+/// Longest word between tags that is checked.
 const WORD_MAX: usize = 32;
 /// The longest name of a tag that may be a misspelt one.
 const NAME_MAX: usize = 10;
@@ -68,12 +68,12 @@ impl fmt::Display for Tag<'_> {
     }
 }
 
-/// How the text of a line is meant.
+/// The role of a line in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineContext {
-    /// It is a promise.
+    /// The line is a promise.
     Promise,
-    /// It is code, a quote or a comment.
+    /// The line is code, a quote or a comment.
     Quoted,
     Text,
 }
@@ -87,7 +87,7 @@ pub(super) struct LineTags {
 }
 
 impl LineTags {
-    /// Takes in a line. Of a line that is too long to be kept, `line` is its beginning and `end` its end.
+    /// Reads a line. If the line is too long to be kept, `line` is its beginning and `end` its end.
     pub(super) fn take_line(&mut self, line: &[u8], end: Option<&[u8]>, context: LineContext) {
         if line.is_empty() && end.is_none_or(<[u8]>::is_empty) {
             return;
@@ -151,13 +151,13 @@ impl FoundTag {
     }
 }
 
-/// The tags in a line, each with the text behind it.
+/// Returns the tags in a line, each with the text after it.
 fn tags_in(line: &[u8]) -> impl Iterator<Item = (FoundTag, &[u8])> {
     let starts = line.iter().enumerate().filter(|(_, byte)| **byte == b'<');
     starts.filter_map(|(at, _)| tag_at(&line[at..]))
 }
 
-/// The tag that a text begins with, and the text behind it.
+/// Returns the tag that a text begins with, and the text after it.
 fn tag_at(text: &[u8]) -> Option<(FoundTag, &[u8])> {
     let name = text.get(1..)?.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
     let begin = text.get(1..)?.get(..NAME_START.len())?;
@@ -198,7 +198,7 @@ fn promise_of(word: &[u8]) -> Option<Promise> {
     all.into_iter().find(|promise| promise.word().as_bytes() == word)
 }
 
-/// A word without the marks of bold, italics and code around it.
+/// Returns a word without the marks of bold, italics and code around it.
 fn without_marks(word: &[u8]) -> &[u8] {
     let is_mark = |byte: &u8| matches!(byte, b'*' | b'_' | b'`' | b'"');
     let start = word.iter().position(|byte| !is_mark(byte)).unwrap_or(word.len());
@@ -206,7 +206,7 @@ fn without_marks(word: &[u8]) -> &[u8] {
     &word[start..end]
 }
 
-/// Whether a text ends a line without saying anything: marks, punctuation and symbols.
+/// Whether a text consists only of marks, punctuation and symbols.
 fn is_only_markup(text: &[u8]) -> bool {
     match std::str::from_utf8(text) {
         Ok(text) => {

@@ -1,9 +1,13 @@
-//! Colour codes in output. The search for tokens looks past them, so that a token in which a program has coloured a part
-//! is found.
+//! Colour codes in output. The search for tokens ignores them, so that it finds partly coloured
+//! tokens.
 //!
-//! Colours (`ESC [ … m`), the erasing of a line (`ESC [ … K`, which `grep` adds to its colours) and the choice of ASCII
-//! (`ESC ( B`, which `tput sgr0` prints) are looked past, also as strings of JSON and shells spell them. Sequences that
-//! move the cursor or set a title are not: a token may be a part of them.
+//! It ignores these codes, also in the spellings of JSON and shell strings:
+//!
+//! - colours (`ESC [ … m`)
+//! - erasing a line (`ESC [ … K`, which `grep` adds to its colours)
+//! - selecting ASCII (`ESC ( B`, which `tput sgr0` prints)
+//!
+//! It does not ignore sequences that move the cursor or set a title: a token may be a part of them.
 
 use std::borrow::Cow;
 
@@ -26,7 +30,7 @@ pub(super) struct Uncoloured<'a> {
 
 /// A place where codes were left out.
 struct CodeGap {
-    /// The position of the first byte behind it, in the bytes that are left.
+    /// The position of the first byte after it, in the remaining bytes.
     at: usize,
     /// Bytes that were left out up to here.
     left_out: usize,
@@ -64,7 +68,7 @@ impl<'a> Uncoloured<'a> {
         at + self.left_out_before(at)
     }
 
-    /// Returns the number of bytes that were left out behind the byte at `at`.
+    /// Returns the number of bytes that were left out after the byte at `at`.
     pub(super) fn left_out_behind(&self, at: usize) -> usize {
         let all = self.gaps.last().map_or(0, |gap| gap.left_out);
         all - self.left_out_before(at)
@@ -76,7 +80,7 @@ impl<'a> Uncoloured<'a> {
     }
 }
 
-/// A text without its colour codes, for people. Codes that the text spells out stay.
+/// Returns a text without its colour codes, for people. Codes that the text spells out stay.
 pub fn without_colours(text: &str) -> Cow<'_, str> {
     let mut kept = String::new();
     let (mut copied, mut from) = (0, 0);
@@ -97,7 +101,7 @@ pub fn without_colours(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// The next position, from `from` on, where a code may begin.
+/// Returns the next position, from `from` on, where a code may begin.
 fn next_start(raw: &[u8], from: usize) -> Option<usize> {
     let may_start = |byte: &u8| matches!(byte, 0x1b | b'\\' | 0xc2);
     raw.get(from..)?.iter().position(may_start).map(|at| from + at)
@@ -135,7 +139,7 @@ fn code_at(bytes: &[u8]) -> ColourCode {
     code_behind(escape.len(), code)
 }
 
-/// A code of which so many bytes more come before.
+/// Adds `before` bytes to the length of a code.
 fn code_behind(before: usize, code: ColourCode) -> ColourCode {
     match code {
         ColourCode::Whole(length) => ColourCode::Whole(before + length),

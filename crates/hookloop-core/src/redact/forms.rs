@@ -2,7 +2,7 @@
 
 use super::{SHORTEST_LINE, SHORTEST_SECRET};
 
-/// All forms of a secret and of its lines, each once.
+/// Returns all forms of a secret and of its lines, each once.
 pub(super) fn of_secret(secret: &[u8]) -> Vec<Vec<u8>> {
     // A secret that was read from a file ends with a newline, and is printed without.
     let secret = without_newline(secret);
@@ -77,7 +77,7 @@ fn add_base64(text: &[u8], forms: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// Base64 without padding.
+/// Encodes bytes in base64 without padding.
 fn base64(bytes: &[u8], last_two: [u8; 2]) -> Vec<u8> {
     const FIRST: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let digit = |six: u32| {
@@ -94,7 +94,7 @@ fn base64(bytes: &[u8], last_two: [u8; 2]) -> Vec<u8> {
         .collect()
 }
 
-/// Which bytes stay as they are differs: RFC 3986, JavaScript, paths, forms, and none at all.
+/// The unescaped bytes differ: RFC 3986, JavaScript, paths, forms, and none at all.
 const KEPT_BY_PERCENT: [&[u8]; 6] =
     [b"-_.~", b"-_.!~*'()", b"-_.~/", b"-_.*", b"-_.!~*'();/?:@&=+$,#", b""];
 

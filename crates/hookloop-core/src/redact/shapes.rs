@@ -1,7 +1,8 @@
-//! Tokens that are known by their shape: a prefix that their issuer gives them, and enough of the bytes that follow it.
+//! Tokens with a known shape: a prefix that their issuer gives them, and enough bytes after it.
 //!
-//! The value of such a token need not be known. Encoded tokens (base64, percent signs) are not found. Colour codes in a
-//! token and around it are looked past (`colours`); those in it are removed with it.
+//! The value of such a token need not be known. Encoded tokens (base64, percent signs) are not
+//! found. The search ignores colour codes in and around a token (`colours`). Codes in a token are
+//! removed with it.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -20,7 +21,9 @@ const KEY_LINE: usize = 48;
 /// The part of an OpenAI key that is the same in each.
 const OPENAI_MARK: &[u8] = b"T3BlbkFJ";
 
-/// The most bytes of colour codes in one token. A token with more is replaced up to there, if it is long enough by then.
+/// Largest number of colour-code bytes in one token.
+///
+/// A token with more is replaced up to that point, if it is long enough by then.
 const COLOURS_MAX: usize = 32 * 1024;
 
 struct TokenShape {
@@ -63,7 +66,7 @@ fn is_dotted(byte: u8) -> bool {
     is_dashed(byte) || byte == b'.'
 }
 
-/// The lines of a key, also as a JSON string, with the headers of older formats.
+/// Whether a byte can be part of a key, also as a JSON string, or of headers of older formats.
 fn is_key_text(byte: u8) -> bool {
     is_alphanumeric(byte) || b"+/=-:, \r\n\\".contains(&byte)
 }
@@ -121,8 +124,9 @@ struct ShapeSearch {
     longest: usize,
 }
 
-/// None if the prefixes can't be searched for. That is impossible for a list of constants; a caller that finds none lets
-/// nothing pass.
+/// The search for prefixes, or `None` if it cannot be built, which constants rule out.
+///
+/// Without it, the redactor lets no text pass.
 static SEARCH: LazyLock<Option<ShapeSearch>> = LazyLock::new(|| {
     let of_prefix: Vec<(&TokenShape, &[u8])> = SHAPES
         .iter()
@@ -135,7 +139,8 @@ static SEARCH: LazyLock<Option<ShapeSearch>> = LazyLock::new(|| {
     Some(ShapeSearch { prefixes, of_prefix, longest })
 });
 
-/// Writes those of `bytes` that are certain, with a marker for each token; returns the position of the rest.
+/// Writes the certain part of `bytes`, with a marker for each token. Returns the position of the
+/// rest.
 pub(super) fn redact(bytes: &[u8], end: StreamEnd, out: &mut Vec<u8>) -> usize {
     match SEARCH.as_ref() {
         Some(search) => search.redact(bytes, end, out),
@@ -147,7 +152,7 @@ enum TokenCandidate {
     No,
     /// More bytes decide.
     Open,
-    /// The position behind a token.
+    /// The position after a token.
     Token(usize),
 }
 
@@ -225,7 +230,8 @@ impl ShapeSearch {
         TokenCandidate::Token(body_start + length)
     }
 
-    /// The first position, not before `from`, from which `bytes` may be the beginning of a prefix.
+    /// Returns the first position, not before `from`, from which `bytes` may be the beginning of a
+    /// prefix.
     fn partial_prefix(&self, bytes: &[u8], from: usize) -> usize {
         let first = bytes.len().saturating_sub(self.longest.saturating_sub(1)).max(from);
         (first..bytes.len()).find(|at| self.is_partial_prefix(&bytes[*at..])).unwrap_or(bytes.len())
@@ -237,7 +243,7 @@ impl ShapeSearch {
     }
 }
 
-/// The length of a private key up to its last line, if that is there.
+/// Returns the length of a private key up to its last line, if that line is present.
 fn key_length(shape: &TokenShape, body: &[u8]) -> Option<usize> {
     if shape.has != KEY_CLOSE {
         return None;

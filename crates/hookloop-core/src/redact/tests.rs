@@ -228,7 +228,7 @@ fn tokens_of_known_shapes_are_found_wherever_the_output_is_cut() {
     }
 }
 
-/// A token as programs colour it: a part that was searched for, each character, or the whole.
+/// Returns a token as programs colour it: a searched part, each character, or the whole.
 fn coloured(token: &str) -> Vec<String> {
     let colour_from = |at: usize| {
         let (begin, end) = token.split_at(at);
@@ -358,7 +358,7 @@ fn a_token_without_an_end_is_not_held_for_ever() {
     }
 }
 
-/// A number generator whose course is known.
+/// A deterministic number generator.
 struct Course(u64);
 
 impl Course {
@@ -399,7 +399,7 @@ fn a_thousand_secrets_in_all_forms() {
     assert!(forms_in_all >= 5_000, "{forms_in_all}");
 }
 
-/// How many cuts are tried of each form, unless `HOOKLOOP_CUTS` says otherwise: 1000 is all.
+/// Number of cuts that are tried for each form. `HOOKLOOP_CUTS` overrides it, and 1000 means all.
 const SAMPLED_CUTS: usize = 3;
 
 /// Secrets that overlap themselves and each other, and text made of their pieces.

@@ -1,7 +1,7 @@
-//! JSON objects in which nothing is passed over: no field twice, none left, no type turned into another.
+//! Strict parsing of JSON objects: no duplicate or unknown field, and no conversion of types.
 //!
-//! Read by a visitor, since `serde_json::Value` keeps the last of two fields and says nothing. Depth is bounded by
-//! the types: a value is a text, a number, nothing, or a list of flat objects.
+//! A visitor parses them, because `serde_json::Value` silently keeps the last of two equal fields.
+//! The types bound the depth: a value is a text, a number, null, or a list of flat objects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 
 use super::{NoVerdict, none};
 
-/// More fields than any object of a verdict has.
+/// Larger than the number of fields in any object of a verdict.
 const FIELDS_MAX: usize = 16;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ enum StrictField {
 }
 
 impl StrictObject {
-    /// The one object that a text is.
+    /// Parses a text that is exactly one object.
     pub(super) fn read(text: &str) -> Result<StrictObject, NoVerdict> {
         if !text.starts_with('{') {
             return none("it is not one JSON object and nothing else");
@@ -71,7 +71,7 @@ impl StrictObject {
         }
     }
 
-    /// All fields have been taken.
+    /// Checks that all fields have been read.
     pub(super) fn end(&self) -> Result<(), NoVerdict> {
         match self.0.keys().next() {
             None => Ok(()),

@@ -7,7 +7,7 @@ use crate::payload::session::{FilesSeen, SessionOutcome, SessionReopened, TaskEx
 use crate::point::Point;
 
 impl Session {
-    /// Returns the session of these events; none if the first one does not start a session.
+    /// Returns the session of these events, or `None` if the first one does not start a session.
     pub fn of<'e>(events: impl IntoIterator<Item = &'e EventBody>) -> Option<Session> {
         let mut events = events.into_iter();
         let Some(EventBody::SessionStarted(plan)) = events.next() else { return None };
@@ -95,7 +95,7 @@ impl Session {
         (self.decided, self.unclaimed) = (None, None);
         self.was_asked_for_changes = false;
         (self.pause_requested, self.stop_requested) = (false, false);
-        // With many tasks, each that is still blocked counts until it is claimed again.
+        // With many tasks, each task that is still blocked counts until it is claimed again.
         if let SessionWork::Task(_) = self.plan.work {
             self.tasks_blocked.clear();
         }

@@ -22,8 +22,10 @@ impl Session {
             && has_changed
     }
 
-    /// Whether the session is complete and proven: gates passed on the current files, and nobody accepted work
-    /// without them. With tasks, this holds for each task.
+    /// Whether the session is complete and proven: gates passed on the current files.
+    ///
+    /// It is not proven if a person accepted work without passing gates. With tasks, this holds for
+    /// each task.
     pub fn is_proven(&self) -> bool {
         let is_green = self.is_proof && !self.is_stale;
         if self.outcome != (Some(SessionOutcome::Complete { unproven: false })) {
@@ -50,7 +52,7 @@ impl Session {
         is_at_limit && self.deliveries > 0 && self.is_unjudged
     }
 
-    /// Whether gates have proven the work on the task at hand.
+    /// Whether gates have proven the work on the current task.
     pub fn has_proven_task(&self) -> bool {
         !self.is_accepted && (self.is_proof && !self.is_stale || self.is_submission_proof)
     }
@@ -70,13 +72,13 @@ impl Session {
         self.phase == SessionPhase::Ended
     }
 
-    /// The cost of the session's turns.
+    /// Returns the cost of the session's turns.
     pub fn cost(&self) -> CostFigure {
         let unpriced_turns = u64::from(self.unpriced_turns);
         CostFigure { micros: self.usage.cost_micros, unpriced_turns }
     }
 
-    /// The amount that the session's own limits still allow.
+    /// Returns the amount that the session's own limits still allow.
     pub fn left(&self) -> Amount {
         let limits = &self.plan.limits;
         let all =
@@ -119,7 +121,7 @@ impl Session {
         }
     }
 
-    /// The agent of the next turn.
+    /// Returns the agent of the next turn.
     pub fn agent(&self) -> &str {
         let fallback = self.plan.fallback.as_ref();
         let next = |place: usize| fallback.and_then(|fallback| fallback.agents.get(place));
@@ -127,7 +129,9 @@ impl Session {
         instead.unwrap_or(&self.plan.agent)
     }
 
-    /// The conversation that a turn continues. Hook output about a turn goes to the conversation of that turn.
+    /// Returns the conversation that a turn continues.
+    ///
+    /// Hook output about a turn goes to the conversation of that turn.
     pub fn conversation(&self, kind: TurnKind) -> Option<&AgentConversation> {
         let goes_on = match kind {
             // Problems of a submission go to the conversation that produced it.
@@ -154,7 +158,7 @@ impl Session {
             && self.bound.iter().any(is_of_gate)
     }
 
-    /// The number of the next iteration. A rate-limited iteration is not counted.
+    /// Returns the number of the next iteration. A rate-limited iteration is not counted.
     pub fn next_iteration(&self) -> u32 {
         if self.waits > 0 { self.iteration } else { self.iteration + 1 }
     }
@@ -166,7 +170,7 @@ impl Session {
         self.files.as_ref() != Some(&seen.files) || moves_start
     }
 
-    /// Returns the outputs about a task that wait until somebody continues it.
+    /// Returns the outputs about a task that wait until a session continues the task.
     pub fn withheld_for(&self, task: &TaskId) -> impl Iterator<Item = &PipedOutput> {
         let own = self.withheld.iter().filter(move |output| output.task.as_ref() == Some(task));
         own.map(|output| &output.piped)

@@ -21,7 +21,7 @@ pub use crate::payload::piped::MESSAGE;
 pub enum SessionPhase {
     /// The hooks of session_start are due.
     Starting,
-    /// The worktree of the task is to be prepared.
+    /// The worktree of the task must be prepared.
     Settling,
     /// The next iteration is due.
     Ready,
@@ -29,9 +29,9 @@ pub enum SessionPhase {
     Turn(TurnKind),
     /// The hooks of post_iteration are due.
     After,
-    /// The stop conditions are to be evaluated.
+    /// The stop conditions must be evaluated.
     Deciding,
-    /// The gates are to be run.
+    /// The gates must run.
     Gating,
     /// The hooks of on_error are due.
     Failed {
@@ -41,7 +41,7 @@ pub enum SessionPhase {
     Recovering,
     /// The gates have reached the retry limit.
     AtRetryLimit,
-    /// The gates passed, and the task's work is to be submitted.
+    /// The gates passed, and the task's work must be submitted.
     Submitting,
     /// The hooks of after_submit are due.
     Submitted,
@@ -94,11 +94,11 @@ pub struct Session {
     pub task: Option<TaskTaken>,
     /// Failed turns in a row.
     pub errors: u32,
-    /// Why no agent of the session can take another turn before a person has done something.
+    /// The reason why no agent of the session can take another turn before a person acts.
     pub fault: Option<String>,
     /// Turns whose cost is unknown.
     pub unpriced_turns: u32,
-    /// How many agents were given up.
+    /// Number of agents that the session has given up on.
     pub fallen_back: usize,
     /// Rate-limited turns in a row.
     pub waits: u32,
@@ -112,13 +112,13 @@ pub struct Session {
     pub was_sent_back: bool,
     /// Remediation turns that hooks of a submission caused in this work.
     pub remediations: u32,
-    /// The failure of the last submission that the agent was told about.
+    /// The failure of the last submission that the agent received.
     pub submit_failure: Option<String>,
-    /// How often a submission has changed the files that gates had passed.
+    /// Number of submissions that changed the files after gates had passed.
     pub regates: u32,
     /// The number of retries of the submission.
     pub submit_tries: u32,
-    /// How often the worktree of this task was recreated.
+    /// Number of times that the worktree of this task was recreated.
     pub recreations: u32,
     /// The git tree on which the gates passed.
     pub gated_tree: Option<String>,
@@ -147,13 +147,13 @@ pub struct Session {
     pub judged: Option<GatesJudged>,
     /// The last verdict of the gates is proof: at least one gate passed, and none blocks.
     pub is_proof: bool,
-    /// The files that the work at hand began with.
+    /// The files at the beginning of the current work.
     pub start: Option<FilesSeen>,
-    /// Turns have changed nothing in the work at hand: `start` is still the state before the agent's work.
+    /// Whether turns have changed nothing in the current work, so that `start` is still current.
     pub is_unchanged: bool,
-    /// A turn has begun in the work at hand.
+    /// Whether a turn has begun in the current work.
     pub has_worked: bool,
-    /// The agent was asked why nothing changed.
+    /// Whether the agent was asked why nothing changed.
     pub was_asked_for_changes: bool,
     /// The digest of the last known files.
     pub(super) files: Option<String>,

@@ -1,4 +1,4 @@
-//! From the state of a session to its next step.
+//! Derives the next step from the state of a session.
 
 use super::state::{Session, SessionPhase};
 use crate::payload::plan::SessionWork;
@@ -178,9 +178,9 @@ fn after_task(session: &Session) -> NextStep {
     if session.tasks_lost.is_empty() { NextStep::TakeTask } else { NextStep::End(lost(session)) }
 }
 
-/// How a session ends whose task somebody else completed, released or took over.
+/// Returns the outcome of a session whose task another session completed, released or took over.
 pub fn lost(session: &Session) -> SessionOutcome {
-    // Somebody else has it now, or will: no human has to do anything.
+    // Another session has the task or will claim it, so no person has to act.
     if session.plan.worker.is_some() {
         return SessionOutcome::Interrupted;
     }
@@ -208,7 +208,7 @@ fn pause(session: &Session) -> IterationPause {
     }
 }
 
-/// A limit after which there is no turn of any kind.
+/// Returns a reached limit after which no turn of any kind follows.
 fn ending_limit(session: &Session) -> Option<SessionLimit> {
     let limits = &session.plan.limits;
     match () {
@@ -224,17 +224,18 @@ fn ending_limit(session: &Session) -> Option<SessionLimit> {
 
 fn ending(session: &Session, is_over: bool) -> NextStep {
     let Some(outcome) = &session.outcome else { return NextStep::Hooks(Point::SessionEnd) };
-    // A task that is still held goes back.
+    // A task that is still claimed is released.
     if session.task.is_some() {
         return match outcome {
-            // A guest or a worker could take it again, and so have as much again, for ever.
+            // An external session or a worker could claim the task again and get the whole limit
+            // again, forever.
             SessionOutcome::Limit { limit }
                 if session.plan.is_unwatched() && *limit != SessionLimit::Purse =>
             {
                 let reason = session.limit_reached(*limit);
                 NextStep::LeaveTask { how: TaskExit::Blocked, reason: Some(reason) }
             }
-            // A worker would take it again at once.
+            // A worker would claim it again at once.
             SessionOutcome::Cancelled
                 if session.stop_requested && session.plan.worker.is_some() =>
             {
@@ -258,7 +259,7 @@ fn ending(session: &Session, is_over: bool) -> NextStep {
     if session.submitted.is_some() {
         return NextStep::Hooks(Point::AfterSubmit);
     }
-    // A guest that is given up would begin again if it were told why.
+    // An external session that is ended would start again if it got the reason.
     let is_heard = !session.plan.has_guest() || matches!(outcome, SessionOutcome::Complete { .. });
     // With a worktree per task, no worktree is left for a final turn.
     let may_speak = outcome.delivers()

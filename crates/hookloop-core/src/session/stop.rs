@@ -38,7 +38,7 @@ impl StopVote {
     }
 }
 
-/// A validation rule and its result on the files as they are now.
+/// A validation rule and its result on the present files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValidationResult {
     pub rule: String,
@@ -61,7 +61,9 @@ pub fn question_in(reason: &str) -> &str {
     words.and_then(|words| words.strip_prefix(": ")).unwrap_or(reason)
 }
 
-/// The last paragraph of a message, without its promises: the question of an agent that asks for a person.
+/// Returns the last paragraph of a message, without its promises.
+///
+/// It is the question of an agent that requests a person.
 pub fn last_words(message: &str) -> Option<String> {
     let is_word = |line: &&str| !line.contains("<promise>");
     let lines: Vec<&str> = message.lines().map(str::trim).filter(is_word).collect();
@@ -76,8 +78,10 @@ pub enum ClaimJudge {
     Nobody,
 }
 
-/// Decides by the promises of a turn; none if there is no promise. Of several, the first in the order of
-/// [`Promise::BY_WEIGHT`] counts. COMPLETE beside another promise is no claim if nobody judges it.
+/// Decides by the promises of a turn. Returns `None` without a promise.
+///
+/// Of several promises, the first in the order of [`Promise::BY_WEIGHT`] counts. COMPLETE beside
+/// another promise is no claim if no gate judges it.
 pub fn by_promise(promises: &[Promise], judge: ClaimJudge) -> Option<StopVote> {
     let heaviest = Promise::BY_WEIGHT.into_iter().find(|promise| promises.contains(promise))?;
     Some(match (heaviest, contradiction(promises), judge) {
@@ -128,7 +132,7 @@ pub fn by_validation(results: &[ValidationResult]) -> StopVote {
     }
 }
 
-/// The rules that block.
+/// Returns the rules that block.
 pub fn failing(results: &[ValidationResult]) -> Vec<String> {
     let blocked = results.iter().filter(|result| result.result == GateResult::Blocked);
     blocked.map(|result| result.rule.clone()).collect()

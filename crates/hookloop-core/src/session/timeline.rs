@@ -19,9 +19,9 @@ use crate::point::Point;
 use crate::purse::Shortage;
 use crate::time::Timestamp;
 
-/// Parts that are kept, the latest; a session may have any number.
+/// Largest number of parts that are kept, the latest. A session may have any number.
 pub(crate) const PARTS_MAX: usize = 1_000;
-/// Steps of a part that are kept, the latest.
+/// Largest number of steps of a part that are kept, the latest.
 pub(crate) const STEPS_MAX: usize = 1_000;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +33,7 @@ pub struct Timeline {
     pub outcome: Option<SessionOutcome>,
     /// The oldest first.
     pub parts: VecDeque<TimelinePart>,
-    /// Parts before those.
+    /// Number of earlier parts that were dropped.
     pub parts_dropped: usize,
 }
 
@@ -42,7 +42,7 @@ pub struct Timeline {
 pub struct TimelinePart {
     pub kind: PartKind,
     pub began: Timestamp,
-    /// The end; none while the part or step runs.
+    /// The end, or `None` while the part runs.
     pub ended: Option<Timestamp>,
     /// The oldest first.
     pub steps: VecDeque<TimelineStep>,
@@ -63,7 +63,7 @@ pub enum PartKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineStep {
     pub began: Timestamp,
-    /// The end; none while the part or step runs.
+    /// The end, or `None` while the step runs.
     pub ended: Option<Timestamp>,
     pub what: StepContent,
 }
@@ -74,7 +74,7 @@ pub enum StepContent {
     Turn {
         kind: TurnKind,
         attempt: u32,
-        /// The end of the turn; none while it runs, or if its program died.
+        /// The end of the turn, or `None` while it runs or if its process died.
         ended: Option<Box<TurnEnded>>,
     },
     Piped(PipedOutput),
@@ -95,7 +95,7 @@ pub enum StepContent {
 }
 
 impl Timeline {
-    /// Returns the timeline of these events; none if the first one does not start a session.
+    /// Returns the timeline of these events, or `None` if the first one does not start a session.
     pub fn of<'e>(
         events: impl IntoIterator<Item = (Timestamp, &'e EventBody)>,
     ) -> Option<Timeline> {
@@ -113,7 +113,7 @@ impl Timeline {
         Timeline { plan, began: at, ended: None, outcome: None, parts, parts_dropped: 0 }
     }
 
-    /// The current or last part.
+    /// Returns the current or last part.
     pub fn current(&self) -> Option<&TimelinePart> {
         self.parts.back()
     }
@@ -205,6 +205,8 @@ impl Timeline {
         }
     }
 
+    /// Opens the part of a hook point.
+    ///
     /// Steps before a prompt belong to its iteration, whose number is not known yet.
     fn come_to(&mut self, point: &str, at: Timestamp) {
         match point.parse() {
@@ -235,7 +237,7 @@ impl Timeline {
             Some(part) if matches!(part.kind, PartKind::Iteration { has_begun: false, .. }) => {
                 part.kind = begun;
             }
-            // Once more, because its program ended.
+            // The iteration is repeated because its program ended.
             Some(part) if part.kind == begun => {}
             _ => self.open(begun, at),
         }
@@ -320,7 +322,7 @@ impl TimelinePart {
 }
 
 impl TimelineStep {
-    /// The duration; none while the step runs.
+    /// Returns the duration, or `None` while the step runs.
     pub fn duration_ms(&self) -> Option<u64> {
         let ended = self.ended?;
         Some(u64::try_from(ended.0 - self.began.0).unwrap_or(0))

@@ -75,7 +75,7 @@ impl Session {
             self.progress.begin(files);
         }
         let is_better = self.note_failing(Some(&judged.failing));
-        // A session that has reached its limit has its last turn judged for the record alone.
+        // A session that has reached its limit has its last turn judged only for the record.
         if matches!(self.outcome, Some(SessionOutcome::Limit { .. })) {
             self.withhold_pending();
             self.phase = SessionPhase::Ending;
@@ -114,8 +114,9 @@ impl Session {
         }
     }
 
-    /// Completes the task at hand, which releases the tasks that depend on it. Without proof that takes a
-    /// person, unless the user wants no gates.
+    /// Completes the current task, which releases the tasks that depend on it.
+    ///
+    /// Without proof a person has to decide, unless the user wants no gates.
     pub(super) fn complete_task(&self, reason: Option<String>) -> SessionPhase {
         if self.has_proven_task() || self.is_accepted || self.plan.wants_no_gates {
             return SessionPhase::TaskOver { how: TaskExit::Completed, reason };
@@ -198,7 +199,7 @@ impl Session {
     }
 
     pub(super) fn answer(&mut self, answer: LimitDecision) {
-        // Of two concurrent decisions, the first counts.
+        // Of two concurrent decisions, the first one wins.
         if self.phase != SessionPhase::AtRetryLimit {
             return;
         }
@@ -240,7 +241,7 @@ impl Session {
     }
 }
 
-/// The first of these checks, after a colon; empty without one.
+/// Returns the first of these checks after a colon, or an empty text without checks.
 fn named(failing: &[String]) -> String {
     match failing.is_empty() {
         true => String::new(),

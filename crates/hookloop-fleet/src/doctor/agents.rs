@@ -11,7 +11,7 @@ use hookloop_hooks::runner::Runner;
 
 use super::{Finding, Group, Mend};
 
-/// Looks at the agents, and asks those that can be started for their versions, all at once.
+/// Checks the installed agents, concurrently.
 pub fn examine_agents(rules: &Rules, runner: &Runner) -> Vec<Finding> {
     let names = repository::present(rules, runner.ground());
     if names.is_empty() {
@@ -34,14 +34,14 @@ fn examine(name: &str, rules: &Rules, runner: &Runner) -> Vec<Finding> {
             let finding = Group::Agents.error(&about, error.to_string());
             let hint = error.hint();
             return vec![match (hint, &error) {
-                // It says which rule, and whom to ask.
+                // The hint names the rule and the person to ask.
                 (Some(hint), Unfit::Forbidden(_)) => finding.mended_by(Mend::Do(hint)),
                 (Some(command), _) => finding.typed(command),
                 (None, _) => finding,
             }];
         }
     };
-    // An agent that hangs is waited for once, not twice.
+    // Both commands run concurrently, so that an agent that hangs costs one timeout, not two.
     let (line, login) = std::thread::scope(|scope| {
         let login = scope.spawn(|| login_state(&fit.settings, runner));
         (version_line(&fit.settings, runner), login.join())

@@ -11,9 +11,9 @@ use hookloop_process::{ExitReason, Job, JobResult, KeeperPool, find_program};
 use super::{Finding, Group, owned};
 
 const WITHIN: Duration = Duration::from_secs(5);
-/// Older ones can't merge without a worktree, which trains do.
+/// The first version that merges without a worktree, which merge trains need.
 const VERSION_MIN: (u32, u32) = (2, 38);
-/// Who installs programs here, and how.
+/// Package managers, each with the command that installs git.
 const INSTALLERS: [(&str, &str); 6] = [
     ("apt-get", "sudo apt-get install git"),
     ("dnf", "sudo dnf install git"),
@@ -23,7 +23,7 @@ const INSTALLERS: [(&str, &str); 6] = [
     ("brew", "brew install git"),
 ];
 
-/// Asks git about itself and about the directory `root`.
+/// Checks git itself and the directory `root`.
 pub fn examine_git(root: &Path, environment: &[(OsString, OsString)]) -> Vec<Finding> {
     let path = environment.iter().find(|(name, _)| name == "PATH");
     let path = path.map_or(OsStr::new(""), |(_, path)| path);
@@ -47,7 +47,7 @@ pub fn examine_git(root: &Path, environment: &[(OsString, OsString)]) -> Vec<Fin
     })
 }
 
-/// The address of a remote, as the repository's own configuration has it.
+/// Returns the address of a remote from the repository's own configuration.
 pub(super) fn remote_url(
     root: &Path,
     environment: &[(OsString, OsString)],
@@ -86,7 +86,7 @@ impl Asked<'_> {
         })
     }
 
-    /// Who commits: agents do, and what is delivered has an author.
+    /// Checks the author of commits, which agents and delivery need.
     fn identity(&self) -> Option<Finding> {
         let value = |key: &str| {
             let said = self.ask(&["config", "--get", key], Own::Yes).and_then(|ran| well(&ran));
@@ -119,7 +119,7 @@ impl Asked<'_> {
         if !self.root.ancestors().any(|directory| directory.join(".git").exists()) {
             return Some(none());
         }
-        // As it is asked while a session runs: with no setting of anybody's that could run something.
+        // Runs as during a session: without user and system settings, which could run programs.
         let ran = self.ask(&["rev-parse", "--show-toplevel"], Own::No)?;
         if let Some(top) = well(&ran) {
             return Some(Group::Git.ok("repository", top.trim().to_owned()));
@@ -127,7 +127,7 @@ impl Asked<'_> {
         let why = excerpt::of_output(&ran.output.stderr);
         let why = why.lines().next().unwrap_or("git does not say why").trim().to_owned();
         if why.contains("not a git repository") && !self.root.join(".git").exists() {
-            // Something above it only looks like one.
+            // A directory above has a `.git` that is no repository.
             return Some(none());
         }
         let finding = Group::Git.error("repository", why.clone());
@@ -140,7 +140,7 @@ impl Asked<'_> {
     fn ask(&self, args: &[&str], own: Own) -> Option<JobResult> {
         let argv = std::iter::once("git").chain(args.iter().copied()).map(OsString::from).collect();
         let is_needed = |(name, _): &&(OsString, OsString)| match own {
-            // Where the user's own settings are.
+            // The variables that locate the user's own settings.
             Own::Yes => name == "PATH" || name == "HOME" || name == "XDG_CONFIG_HOME",
             Own::No => name == "PATH",
         };
@@ -157,14 +157,14 @@ impl Asked<'_> {
     }
 }
 
-/// Whether the user's own settings count.
+/// Whether git reads the user's own settings.
 #[derive(Clone, Copy)]
 enum Own {
     Yes,
     No,
 }
 
-/// What it said, if it did what it was asked to.
+/// Returns the output of a command that succeeded.
 fn well(ran: &JobResult) -> Option<String> {
     (ran.exit == ExitReason::Exited(0)).then(|| excerpt::of_output(&ran.output.stdout))
 }

@@ -1,4 +1,4 @@
-//! Likely problems of a project's hooks. Nothing is run.
+//! Finds likely problems of a project's hooks without running them.
 
 use std::path::{Path, PathBuf};
 
@@ -23,10 +23,10 @@ use hookloop_process::{SandboxSupport, cgroup_home};
 
 use super::{Finding, FindingStatus, Group, Mend, quoted};
 
-/// A timeout that is longer was meant in milliseconds, probably.
+/// Timeouts of this length or more were probably meant in milliseconds.
 const SUSPICIOUS_TIMEOUT_MS: u64 = 1_000_000;
 
-/// Looks at every hook; nothing is run.
+/// Checks every hook without running it.
 pub fn examine(hooks: &HookRegistry, rules: &Rules, runner: &Runner) -> Vec<Finding> {
     let mut findings = Vec::new();
     if rules.is_limited {
@@ -54,7 +54,9 @@ pub fn examine(hooks: &HookRegistry, rules: &Rules, runner: &Runner) -> Vec<Find
     findings
 }
 
-/// Looks for agents that task types name and nobody defines: tasks of such a type are ready for none.
+/// Finds agents that task types name and no configuration defines.
+///
+/// No worker can claim tasks of such a type.
 pub fn examine_types(rules: &Rules) -> Vec<Finding> {
     let finding = |missing: MissingAgent| {
         let MissingAgent { task_type, role, agent } = &missing;
@@ -65,7 +67,7 @@ pub fn examine_types(rules: &Rules) -> Vec<Finding> {
     rules.missing_agents().into_iter().map(finding).collect()
 }
 
-/// Looks whether the gates are fewer or weaker than those that a person agreed to; nothing is written.
+/// Checks whether gates were removed or weakened since a person trusted them. Writes nothing.
 pub fn examine_gates(project: &Project) -> Result<Option<Finding>, EngineError> {
     let Some(runner) = project.runner() else { return Ok(None) };
     let changes = gate_agreement::weakened(project, runner)?;
@@ -76,18 +78,18 @@ pub fn examine_gates(project: &Project) -> Result<Option<Finding>, EngineError> 
     Ok(Some(finding.typed("hookloop hooks trust")))
 }
 
-/// What keeps hooks' processes, and what of it this system has.
+/// Reports the confinement of hook processes that this system supports.
 pub fn examine_keeping() -> Vec<Finding> {
     let support = SandboxSupport::of_this_system();
     let sandbox = match support.gap() {
         None => Group::Machine.ok("sandbox", support.to_string()),
-        // Only hooks that ask for one need it, and those say so themselves.
+        // Only hooks with `sandbox:` need it, and their own findings report it.
         Some(_) => Group::Machine.ok("sandbox", format!("hooks with `sandbox:` are {support}")),
     };
     vec![sandbox, Group::Machine.ok("cgroup", cgroup_in_words())]
 }
 
-/// What holds above everything, in a line.
+/// Summarizes the policies in one line.
 pub fn about_policy(policy: &Policies) -> Finding {
     let files: Vec<String> =
         policy.list().iter().map(|policy| policy.path.display().to_string()).collect();
@@ -207,12 +209,12 @@ fn look_at_command(
     }
 }
 
-/// The directory that a hook runs in.
+/// Returns the directory in which a hook runs.
 fn directory_of(hook: &Hook, runner: &Runner) -> PathBuf {
     runner.root().join(hook.options.cwd.as_deref().unwrap_or(""))
 }
 
-/// The setup step as it is typed in the project's directory.
+/// Returns the setup command for the project's directory.
 fn setup_of(hook: &Hook, setup: &str) -> String {
     match hook.options.cwd.as_deref().map(Path::new).filter(|cwd| !cwd.as_os_str().is_empty()) {
         Some(cwd) => format!("cd {} && {setup}", quoted(cwd)),
@@ -220,7 +222,7 @@ fn setup_of(hook: &Hook, setup: &str) -> String {
     }
 }
 
-/// The packages that a script of package.json needs, if none is installed.
+/// Returns the gap if a script of package.json needs packages and none is installed.
 fn packages_gap(text: &CommandText, directory: &Path) -> Option<EnvironmentGap> {
     const MANAGERS: [&str; 5] = ["npm", "npx", "pnpm", "yarn", "bun"];
     let program = match text {
@@ -229,7 +231,7 @@ fn packages_gap(text: &CommandText, directory: &Path) -> Option<EnvironmentGap> 
     };
     program.filter(|program| MANAGERS.contains(program))?;
     let facts = environment::facts(directory);
-    // Packages of a workspace are installed at its root, and Yarn can keep them elsewhere.
+    // Packages of a workspace are installed at its root, and Yarn can store them elsewhere.
     let is_installed = directory
         .ancestors()
         .any(|above| above.join("node_modules").is_dir() || above.join(".pnp.cjs").exists());
@@ -247,7 +249,7 @@ fn done(what: &str) -> Mend {
     Mend::Do(what.to_owned())
 }
 
-/// Whether a condition says no whatever happens.
+/// Whether a condition is always false at a hook point.
 fn can_not_hold(when: &str, point: &Point) -> bool {
     match Condition::compile(when, point) {
         Ok(condition) => condition.always(point) == Some(false),
@@ -255,7 +257,7 @@ fn can_not_hold(when: &str, point: &Point) -> bool {
     }
 }
 
-/// A hook's command for a shell, and the scripts of the project that it names.
+/// Returns the shell command of a hook, and the project scripts that it names.
 fn texts(root: &Path, hook: &Hook) -> Vec<String> {
     let Ok(seen) = trust::Seen::look(root, hook) else { return Vec::new() };
     let line = match &hook.handler {
@@ -266,13 +268,13 @@ fn texts(root: &Path, hook: &Hook) -> Vec<String> {
     line.into_iter().chain(scripts.filter_map(|bytes| String::from_utf8(bytes).ok())).collect()
 }
 
-/// Whether it ends with 1 and never with 2.
+/// Whether the scripts contain `exit 1` and no `exit 2`.
 fn says_no_with_1(texts: &[String]) -> bool {
     let any = |code: &str| texts.iter().any(|text| text.contains(code));
     any("exit 1") && !any("exit 2")
 }
 
-/// Whether a shell script prints an answer and, on another line, something else to the same place.
+/// Whether a script prints an answer and, on another line, other text to standard output.
 fn has_chatter(texts: &[String]) -> bool {
     let prints = |line: &str| {
         ["echo ", "printf "].iter().any(|word| {
@@ -293,7 +295,7 @@ fn has_chatter(texts: &[String]) -> bool {
     })
 }
 
-/// Variables in a shell command that are neither set there nor declared.
+/// Returns the variables of a shell command that are neither set there nor declared.
 fn undeclared(text: &CommandText, hook: &Hook) -> Vec<String> {
     let CommandText::Shell(line) = text else { return Vec::new() };
     let is_declared =
@@ -301,7 +303,7 @@ fn undeclared(text: &CommandText, hook: &Hook) -> Vec<String> {
     undeclared_in(line).into_iter().filter(|name| !is_declared(name)).collect()
 }
 
-/// Variables of the user's that a line for a shell uses, and that a hook has only if it names them.
+/// Returns the user's variables in a shell command that a hook gets only if it declares them.
 pub fn undeclared_in(line: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for part in line.split('$').skip(1) {

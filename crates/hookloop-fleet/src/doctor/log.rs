@@ -1,4 +1,4 @@
-//! A project's log: in a file on this machine, or on servers.
+//! Checks of a project's log, in a file on this machine or on servers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use hookloop_store::sqlite::{LogLoss, SCHEMA};
 
 use super::{Finding, Group, Mend};
 
-/// How long a file may be looked through. `hookloop verify` takes the time that it takes.
+/// Time limit of the check of a file. `hookloop verify` has none.
 const LOOK_WITHIN: Duration = Duration::from_millis(800);
 
-/// Looks at the file of a project's log; the first command makes one that is not there yet.
+/// Checks the file of a project's log. A missing file is fine: the first command creates it.
 pub fn examine_log(place: &Place) -> Vec<Finding> {
     let (library, file) =
         (Group::Store.ok("sqlite", hookloop_store::checkup::library()), &place.database());
@@ -82,13 +82,13 @@ fn lost(loss: &LogLoss) -> Finding {
     Group::Store.error("log", loss.to_string()).mended_by(mend)
 }
 
-/// The way back to a log whose file is damaged or lost.
+/// Returns the hint for a log whose file is damaged or lost.
 pub fn restore_hint(file: &Path) -> String {
     let directory = file.parent().unwrap_or(file).display();
     format!("restore {directory} from a backup (docs/log.md, \"When events are missing\")")
 }
 
-/// What is known of the servers that a log is on.
+/// Reports the state of the servers that store a log.
 pub fn examine_servers(urls: &str, standing: &ServerStanding) -> Vec<Finding> {
     let ServerStanding { version, copies, accepted, lets_anyone_in, can_be_purged, .. } = standing;
     let mut findings = vec![Group::Store.ok("servers", format!("NATS {version} at {urls}"))];
@@ -123,7 +123,7 @@ pub fn examine_servers(urls: &str, standing: &ServerStanding) -> Vec<Finding> {
     findings
 }
 
-/// What is known of the events of an open log, on servers or here.
+/// Reports foreign and lost events of an open log.
 pub fn examine_events(project: &Project) -> Result<Vec<Finding>, EngineError> {
     let mut findings = Vec::new();
     let foreign = project.foreign_messages()?;

@@ -1,4 +1,4 @@
-//! The network: the proxy and the certificates that are used, and whether the forge answers.
+//! Checks of the network: the proxy, the certificates, and whether the forge answers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use hookloop_http::{HttpClient, NetworkError, RequestLimits};
 use super::git::remote_url;
 use super::{Finding, Group, Mend};
 
-/// A forge that has not answered by then is reported as one that does not.
+/// Time limit for the answer of a forge.
 const FORGE_WITHIN: Duration = Duration::from_secs(5);
-/// The remote of projects that name none.
+/// The remote of projects that configure none.
 const REMOTE: &str = "origin";
 
 /// Reports the proxy and the certificates of requests.
@@ -62,7 +62,7 @@ fn unusable(about: &str, error: &NetworkError) -> Finding {
     Group::Network.error(about, error.to_string()).mended_by(Mend::Do(mend))
 }
 
-/// Asks the forge of a project that delivers for any answer; no token is sent.
+/// Checks that the forge of a delivering project answers. Sends no token.
 pub fn examine_forge(root: &Path, rules: &DeliveryRules, runner: &Runner) -> Option<Finding> {
     let remote = rules.remote.as_deref().unwrap_or(REMOTE);
     let url = remote_url(root, runner.environment(), remote);

@@ -8,10 +8,10 @@ use rustix::fs::{FlockOperation, flock, statfs};
 
 use super::{Finding, Group, Mend, owned, quoted};
 
-/// Less than this is little, and less than that is next to nothing.
+/// Free space below the first is a warning, below the second an error.
 const SPACE_LOW: u64 = 1024 * 1024 * 1024;
 const SPACE_NONE: u64 = 64 * 1024 * 1024;
-/// File systems on other machines, by their magic numbers: locks and shared memory can't be relied on there.
+/// Magic numbers of network and FUSE file systems, where locks and shared memory are unreliable.
 const ELSEWHERE: [(i64, &str); 7] = [
     (0x6969, "NFS"),
     (0xff53_4d42, "CIFS"),
@@ -24,7 +24,7 @@ const ELSEWHERE: [(i64, &str); 7] = [
 const ELSEWHERE_MEND: &str =
     "put the state on a disk of this machine: export XDG_STATE_HOME=/some/local/directory";
 
-/// Looks at the directory of all states, and makes it if it is not there yet, as any command would.
+/// Checks the directory of all states. Creates it if it is missing, as any command does.
 pub fn examine_state(home: &Path) -> Vec<Finding> {
     let about = "directory";
     if let Err(finding) = reachable(home) {
@@ -67,13 +67,13 @@ pub fn examine_state(home: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Makes the directory, or says what is in the way.
+/// Creates the directory, or returns the obstacle.
 fn reachable(home: &Path) -> Result<(), Box<Finding>> {
     let mut builder = fs::DirBuilder::new();
     match builder.recursive(true).mode(0o700).create(home) {
         Ok(()) => Ok(()),
         Err(error) => {
-            // The nearest directory that is there is the one that does not let us.
+            // The nearest existing directory is the obstacle.
             let there = home.ancestors().find(|path| path.exists()).unwrap_or(home);
             let message = format!("{} can't be made: {error}", home.display());
             let finding = Group::State.error("directory", message);
@@ -86,7 +86,7 @@ fn reachable(home: &Path) -> Result<(), Box<Finding>> {
     }
 }
 
-/// Writes a file there and locks it, as stores do.
+/// Writes and locks a file there, as stores do.
 fn try_file(home: &Path) -> std::io::Result<()> {
     let path = home.join(format!(".doctor-{}", std::process::id()));
     let mut options = File::options();
@@ -103,7 +103,7 @@ fn elsewhere(home: &Path) -> Option<&'static str> {
     ELSEWHERE.iter().find(|(magic, _)| *magic == kind).map(|(_, name)| *name)
 }
 
-/// What is free where `path` is; `about` is what it is told as.
+/// Reports the free space at `path`, under the name `about`.
 pub fn examine_space(about: &str, path: &Path) -> Option<Finding> {
     let there = path.ancestors().find(|path| path.exists())?;
     let found = statfs(there).ok()?;

@@ -18,15 +18,15 @@ use hookloop_store::store::StoreError;
 
 use super::Fleet;
 
-/// How often others may write for the same session first, or a copy may be behind.
+/// Attempts to append when other processes write for the same session, or a copy lags behind.
 const TRIES_MAX: usize = 100;
 const LAG: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// The fleet's books, for the sessions of one project.
+/// The fleet ledger, for the sessions of one project.
 #[derive(Clone, Debug)]
 pub(crate) struct Books {
     fleet: Fleet,
-    /// What the fleet calls the project.
+    /// The fleet's name of the project.
     project: String,
 }
 
@@ -41,20 +41,22 @@ impl FleetBudget for Books {
         self.fleet.budget()
     }
 
-    /// Sees to it that `wish` is set aside for a session's turn, beside what its own project sets aside. None if the
-    /// session is over: others have ended it.
+    /// Reserves `wish` for a session's turn, in addition to the project's own reservation.
+    ///
+    /// Returns `None` if another process has ended the session.
     fn set_aside(
         &self,
         project: &Project,
         session: &SessionId,
         wish: Amount,
     ) -> Result<Option<ReservationAnswer>, EngineError> {
-        // Without a budget nothing is set aside, and nobody has to know what the others use.
+        // Without a budget there are no reservations, and the usage of other sessions does not
+        // matter.
         if self.fleet.budget()?.is_none() {
             return Ok(Some(ReservationAnswer::Granted));
         }
         let log = self.fleet.ledger()?;
-        // What a turn that is over had is not what the next one has.
+        // The reservation of the last turn must be settled before the next turn reserves.
         self.follow(project, session)?;
         let id = fresh_id();
         log.store().transact(|unit| {
@@ -66,7 +68,7 @@ impl FleetBudget for Books {
             let purse = view.budget()?;
             let held = view.reservations()?;
             let held = held.iter().find(|held| held.session == *session);
-            // A program that died may have come to this and no further.
+            // A process that died may have reserved already and stopped here.
             let missing = wish.minus(held.map_or(Amount::default(), |held| held.amount));
             if purse.is_none() || missing.is_nothing() {
                 return Ok(Some(ReservationAnswer::Granted));
@@ -81,7 +83,7 @@ impl FleetBudget for Books {
         })
     }
 
-    /// Follows every session of the project for which something is set aside, whoever has it.
+    /// Settles every session of the project that has a reservation, on any worker.
     fn settle_all(&self, project: &Project) -> Result<(), EngineError> {
         if self.fleet.budget()?.is_none() {
             return Ok(());
@@ -101,13 +103,14 @@ impl FleetBudget for Books {
         of_project.iter().try_for_each(|session| self.follow(project, session))
     }
 
-    /// Brings the fleet's log up to what the project's log says of a session.
+    /// Copies the missing events of a session from the project's log to the fleet's log.
     fn follow(&self, project: &Project, session: &SessionId) -> Result<(), EngineError> {
         let (log, subject) = (&self.fleet.log, Subject::Session(session.clone()));
         for _ in 0..TRIES_MAX {
             let said = project.log().history(&subject, usize::MAX)?;
             let all = self.of_fleet(&said);
-            // Only this session's part is read: the view would have to take in all others first.
+            // Reads only this session's events. The view would have to apply those of all others
+            // first.
             let known = log.log().history(&subject, usize::MAX)?;
             let Some(missing) = all.get(known.len()..).filter(|missing| !missing.is_empty()) else {
                 return Ok(());
@@ -127,7 +130,8 @@ impl FleetBudget for Books {
             match log.log().append(&batch) {
                 Ok(_) if batch.len() == missing.len() => return Ok(()),
                 Ok(_) => {}
-                // Others wrote for the same session, or a copy that answered is behind.
+                // Another process wrote for the same session, or the copy that answered lags
+                // behind.
                 Err(AppendError::Conflict { .. }) => std::thread::sleep(LAG),
                 Err(error) => return Err(StoreError::from(error).into()),
             }
@@ -137,7 +141,7 @@ impl FleetBudget for Books {
 }
 
 impl Books {
-    /// What of a session's events is the fleet's business.
+    /// Returns the events of a session that the fleet's log also holds.
     fn of_fleet(&self, events: &[StoredEvent]) -> Vec<EventBody> {
         let mut has_turn = false;
         let mut told = Vec::new();
@@ -152,7 +156,7 @@ impl Books {
                     has_turn = false;
                     told.push(EventBody::TurnEnded(counted(ended)));
                 }
-                // What was set aside for a turn that never began waits for the next one.
+                // The reservation of a turn that never began is kept for the next one.
                 EventBody::SessionResumed(_) if has_turn => {
                     has_turn = false;
                     told.push(stored.event.body.clone());
@@ -176,7 +180,7 @@ impl Books {
     }
 }
 
-/// What a turn used, and nothing of what was said in it.
+/// Returns the usage of a turn without its content.
 fn counted(ended: &TurnEnded) -> TurnEnded {
     TurnEnded {
         message: String::new(),

@@ -1,7 +1,7 @@
 //! Names of workers that have ended.
 //!
-//! A worker that ends replaces its presence by a note with its name, so that the fleet still knows the name. Workers that
-//! performed a session are also known by the fleet's log, for as long as there is one.
+//! A worker that ends replaces its presence by a note with its name, so that the fleet still knows
+//! the name. For workers that ran a session, the fleet's log also has the name.
 
 use hookloop_config::clock::now;
 use hookloop_core::fleet::WorkerName;
@@ -12,12 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use super::Fleet;
 
-/// Notes of workers that have ended; the oldest are removed. A server removes them after two days as well.
+/// Largest number of notes. The oldest are removed. A server also removes them after two days.
 const DEPARTED_MAX: usize = 100;
-/// Names of workers in an error.
+/// Largest number of worker names in an error.
 const NAMED_MAX: usize = 20;
 
-/// The sign of a worker that has ended. It has no field of `Presence`, so no list of workers shows it.
+/// The note of a worker that has ended.
+///
+/// It has no field of `Presence`, so no list of workers shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Departed {
     departed: WorkerName,
@@ -25,12 +27,13 @@ struct Departed {
 }
 
 impl Fleet {
-    /// Notes that a worker has ended: it is on no list from now on, and its name stays known.
+    /// Records that a worker has ended. No list shows it any more, and its name stays known.
     pub fn leave(&self, name: &WorkerName) -> Result<(), EngineError> {
         let note = Departed { departed: name.clone(), at: now() };
         let told = serde_json::to_string(&note).unwrap_or_default();
         self.log.store().beat(&HeldResource::Worker(name.clone()), &told, 0)?;
-        // On a shared store a worker may lack the rights to see or remove the notes of others; they expire there.
+        // On a shared store a worker may lack the right to read or remove other notes. They expire
+        // there.
         let Ok(mut notes) = self.departed() else { return Ok(()) };
         notes.sort_by_key(|note| std::cmp::Reverse(note.at));
         for old in notes.into_iter().skip(DEPARTED_MAX) {
@@ -44,7 +47,7 @@ impl Fleet {
         Ok(beats.iter().filter_map(|beat| serde_json::from_str(&beat.holder).ok()).collect())
     }
 
-    /// Fails for a name that the fleet has never seen.
+    /// Returns an error for a name that the fleet has never seen.
     pub(super) fn check_known(&self, name: &str) -> Result<(), EngineError> {
         let held = name.parse().ok().map(HeldResource::Worker);
         let has_sign = match held {

@@ -4,19 +4,19 @@ use hookloop_core::id::NoticeId;
 use hookloop_core::inbox::{LINE_MAX, TEXT_MAX, one_line};
 use serde_json::{Value, json};
 
-/// Problems that a message spells out.
+/// Largest number of problems that a message describes.
 pub(super) const ITEMS_MAX: usize = 20;
-/// The longest subject of a mail, or title of a note on the desktop.
+/// Longest subject of a mail, or title of a desktop notification, in characters.
 const TITLE_MAX: usize = 150;
 
-/// A message before it has a form.
+/// The content of a message, independent of its channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
-    /// The same whenever it is sent again.
+    /// Repeated attempts have the same id.
     pub id: NoticeId,
     pub project: String,
     pub items: Vec<Item>,
-    /// Problems that are not spelled out.
+    /// Number of problems that the message does not describe.
     pub left_out: usize,
 }
 
@@ -25,14 +25,14 @@ pub(crate) struct Message {
 pub(crate) struct Item {
     pub key: String,
     pub kind: &'static str,
-    /// What has a problem, and which.
+    /// The subject of the problem, and the problem.
     pub title: String,
     pub reason: String,
     pub since: String,
 }
 
 impl Message {
-    /// The message without anything that acts on who shows it.
+    /// Returns the message without control characters, limited to [`ITEMS_MAX`] problems.
     pub(super) fn cleaned(mut self) -> Message {
         self.project = one_line(&self.project, LINE_MAX);
         self.left_out += self.items.len().saturating_sub(ITEMS_MAX);
@@ -52,7 +52,7 @@ impl Message {
         one_line(&title, TITLE_MAX)
     }
 
-    /// All of it, in lines.
+    /// Returns the message as plain text.
     pub(super) fn text(&self) -> String {
         let mut lines = vec![self.title(), String::new()];
         for item in &self.items {
@@ -68,7 +68,7 @@ impl Message {
         lines.join("\n").trim_end().to_owned() + "\n"
     }
 
-    /// For programs.
+    /// Returns the message as the JSON body of a webhook.
     pub(super) fn json(&self, channel: &str) -> Value {
         let problems = self.items.iter().map(|item| {
             json!({ "key": item.key, "kind": item.kind, "title": item.title, "reason": item.reason,
@@ -84,7 +84,7 @@ impl Message {
         })
     }
 
-    /// For Slack, and others that take the same.
+    /// Returns the message as the JSON body for Slack and compatible services.
     pub(super) fn slack(&self) -> Value {
         let blocks = self.text().split("\n\n").map(|part| {
             let text: String = escaped(part).chars().take(SLACK_BLOCK_MAX).collect();
@@ -100,11 +100,12 @@ impl Message {
     }
 }
 
-/// Characters that Slack takes in one block.
+/// Longest text of one Slack block, in characters.
 const SLACK_BLOCK_MAX: usize = 3_000;
 
-/// Text that mentions nobody, links nowhere and shows no picture, for those that read `<…>` and for those that read
-/// Markdown.
+/// Escapes text so that it contains no mention, link or image.
+///
+/// This holds for services that interpret `<…>` and for services that interpret Markdown.
 fn escaped(text: &str) -> String {
     const NOTHING: char = '\u{200b}';
     let mut out = String::new();

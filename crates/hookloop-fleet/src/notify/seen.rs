@@ -1,4 +1,6 @@
-//! How long this machine has seen a message in its present state. Losing this record only delays a message.
+//! The time for which this machine has observed a message in its present state.
+//!
+//! Losing this record only delays a message.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,21 +13,21 @@ use hookloop_store::view::NotificationRow;
 use serde::{Deserialize, Serialize};
 
 const FILE: &str = "notices.json";
-/// Messages that are watched at a time.
+/// Largest number of messages that are tracked.
 const WATCHED_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     path: Option<PathBuf>,
     known: BTreeMap<String, Look>,
-    /// What was looked at in this round.
+    /// The messages of this round.
     looked: BTreeMap<String, Look>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Look {
     version: u64,
-    /// When it was first seen so, by the clock that its processes share and nobody sets.
+    /// The time of the first observation, by the machine's monotonic clock.
     at_ms: u64,
 }
 
@@ -37,11 +39,11 @@ impl Seen {
         Seen { path, known, looked: BTreeMap::new() }
     }
 
-    /// For how long it has been as it is, as far as this machine knows.
+    /// Returns how long this machine has observed the message in its present state.
     pub(super) fn silence(&mut self, notice: &NotificationRow, now_ms: u64) -> Duration {
         let version = notice.version;
         let known = self.known.get(notice.id.as_str()).copied();
-        // A machine that was started again counts anew.
+        // After a reboot the clock begins at zero, and so does the count.
         let known = known.filter(|look| look.version == version && look.at_ms <= now_ms);
         let look = known.unwrap_or(Look { version, at_ms: now_ms });
         if self.looked.len() < WATCHED_MAX {
@@ -50,7 +52,7 @@ impl Seen {
         Duration::from_millis(now_ms - look.at_ms)
     }
 
-    /// Others of this machine may watch what is none of this round's.
+    /// Saves the record. Keeps messages of other rounds, which other processes may track.
     pub(super) fn save(self) {
         let Seen { path, known, mut looked } = self;
         for (id, look) in &known {
@@ -60,7 +62,7 @@ impl Seen {
         }
         let Some(path) = path.filter(|_| looked != known) else { return };
         let bytes = serde_json::to_vec(&looked).unwrap_or_default();
-        // A lost record only begins the count again.
+        // A lost record only restarts the count.
         let _ = write_whole(&path, &bytes, WriteOptions::CACHE);
     }
 }

@@ -21,23 +21,23 @@ use serde_json::Value;
 
 use super::message::Message;
 
-/// How long a message may take by HTTP, and each step of a conversation by SMTP.
+/// Time limit of an HTTP request, and of each step of an SMTP conversation.
 const WITHIN: Duration = Duration::from_secs(10);
 const NOTIFY_SEND: &str = "notify-send";
 
-/// A way with all that it takes to go it.
+/// A channel with everything that it needs to send.
 pub(super) struct Door<'c> {
     channel: &'c Channel,
     runner: &'c ExecContext,
     /// The URL or the password.
     secret: Option<Secret>,
     redactor: Option<Redactor>,
-    /// What tells it from ways that lead elsewhere.
+    /// Identifies the destination.
     pub(super) place: String,
 }
 
 impl<'c> Door<'c> {
-    /// Finds what it takes, or says what is missing.
+    /// Collects the secret and the program of a channel, or returns the error text.
     pub(super) fn open(channel: &'c Channel, runner: &'c ExecContext) -> Result<Door<'c>, String> {
         let environment = runner.environment();
         let secret = match &channel.way {
@@ -76,7 +76,7 @@ impl<'c> Door<'c> {
         Ok(Door { channel, runner, secret, redactor, place })
     }
 
-    /// Sends a message, or says why it was not: in words that give nothing away.
+    /// Sends a message, or returns the reason without any secret.
     pub(super) fn send(&self, message: &Message) -> Result<(), String> {
         let secret = self.secret.as_ref().map_or("", Secret::reveal);
         let sent = match &self.channel.way {
@@ -96,7 +96,7 @@ impl<'c> Door<'c> {
     fn on_desktop(&self, message: &Message) -> Result<(), String> {
         let text = message.text();
         let body = text.split_once("\n\n").map_or("", |(_, body)| body);
-        // What shows it may read markup.
+        // The notification server may interpret markup.
         let body = body.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         let argv = [NOTIFY_SEND, "--app-name=hookloop", "--", &message.title(), &body];
         let argv = argv.map(OsString::from).to_vec();
@@ -110,7 +110,7 @@ impl<'c> Door<'c> {
     }
 }
 
-/// Takes the secret out of what is said, also where only a part of it is.
+/// Returns a redactor of the channel's secret and of its parts.
 fn redactor(channel: &Channel, secret: &str) -> Result<Redactor, String> {
     let mut secrets = vec![secret.to_owned()];
     match &channel.way {
@@ -138,7 +138,7 @@ fn post(http: &HttpClient, url: &str, message: &Message, body: &Value) -> Result
     }
 }
 
-/// Keeps out-of-office answers away.
+/// The header that prevents out-of-office answers.
 #[derive(Clone)]
 struct AutoSubmitted;
 
@@ -189,7 +189,7 @@ fn by_mail(
     transport.build().send(&letter).map(drop).map_err(|error| in_words(&error))
 }
 
-/// TLS with the certificates of the system, and those of `network.ca_file`.
+/// Returns TLS parameters with the certificates of the system and of `network.ca_file`.
 fn mail_tls(host: &str, http: &HttpClient) -> Result<TlsParameters, String> {
     let mut tls = TlsParameters::builder(host.to_owned());
     let settings = http.settings().map_err(|error| error.to_string())?;
@@ -202,7 +202,7 @@ fn mail_tls(host: &str, http: &HttpClient) -> Result<TlsParameters, String> {
     tls.build().map_err(|error| error.to_string())
 }
 
-/// An error with what led to it.
+/// Returns an error with its causes.
 fn in_words(error: &dyn std::error::Error) -> String {
     const CAUSES_MAX: usize = 5;
     let mut text = error.to_string();

@@ -1,4 +1,4 @@
-//! Formatters, linters and checks of types that a repository is set up for.
+//! Formatters, linters and type checkers that a repository is configured for.
 
 use hookloop_hooks::test_detection::reading::Project;
 use hookloop_hooks::test_detection::{
@@ -7,7 +7,7 @@ use hookloop_hooks::test_detection::{
 
 use super::Ground;
 
-/// A check that a repository is set up for.
+/// A check that a repository is configured for.
 pub(super) struct Check {
     pub(super) name: &'static str,
     pub(super) runner: &'static str,
@@ -16,7 +16,7 @@ pub(super) struct Check {
     pub(super) script: Option<&'static str>,
 }
 
-/// Scripts of a package that check something, and what they are called here.
+/// Scripts of a package that check something, each with the name of its gate.
 const SCRIPTS: [(&str, &str); 5] = [
     ("lint", "lint"),
     ("typecheck", "types"),
@@ -24,21 +24,21 @@ const SCRIPTS: [(&str, &str); 5] = [
     ("check-types", "types"),
     ("format:check", "format"),
 ];
-/// Files that say how ruff checks, and the section of `pyproject.toml` that does.
+/// Configuration files of ruff and mypy. `pyproject.toml` can configure them, too.
 const RUFF: [&str; 2] = ["ruff.toml", ".ruff.toml"];
 const MYPY: [&str; 2] = ["mypy.ini", ".mypy.ini"];
 const PYPROJECT: &str = "pyproject.toml";
 
 type Look = fn(&Project, Scene<'_>, &mut Vec<Check>) -> Result<(), NoTests>;
 
-/// Where a project is looked at, and the tools that it has from a workspace.
+/// The surveyed directory, and the tools that it inherits from a workspace.
 #[derive(Clone, Copy)]
 struct Scene<'a> {
     ground: Ground<'a>,
     inherited: InheritedTools,
 }
 
-/// All checks of a project. Files that can't be read become troubles.
+/// Returns all checks of a project. Files that cannot be read are added to `troubles`.
 pub(super) fn all(
     project: &Project,
     ground: Ground<'_>,
@@ -118,7 +118,7 @@ fn of_python(project: &Project, scene: Scene<'_>, found: &mut Vec<Check>) -> Res
 
 fn of_tools(project: &Project, scene: Scene<'_>, found: &mut Vec<Check>) -> Result<(), NoTests> {
     if project.has(".pre-commit-config.yaml")? {
-        // The second reads the same file and is quicker.
+        // prek reads the same configuration and is faster, so it is preferred.
         let names = ["pre-commit", "prek"];
         let is_installed = |name: &&str| is_there(name, scene.ground.root, scene.ground.path);
         let program = names.into_iter().rev().find(is_installed).unwrap_or(names[0]);
@@ -137,8 +137,9 @@ fn check(name: &'static str, runner: &'static str, argv: &[&str]) -> Check {
     Check { name, runner, argv, script: None }
 }
 
-/// The program and the line that run tests; another one if the usual program is missing and there is one that does
-/// the same.
+/// Returns the program and the command line that run tests.
+///
+/// If the usual program is missing, an equivalent one is used where there is one.
 pub(super) fn instead(
     project: &Project,
     test: &TestCommand,
@@ -157,14 +158,15 @@ pub(super) fn instead(
     if !is_there("python3", ground.root, ground.path) {
         return usual();
     }
-    // A file that can't be read leaves it to pytest.
+    // If a file cannot be read, pytest stays the command.
     match python::unittest_directory(project) {
         Ok(Some(directory)) => ("python3".to_owned(), python::unittest_line(directory)),
         Ok(None) | Err(_) => usual(),
     }
 }
 
-/// Variables that the tools of a runner look for. Hooks have few, and none of these, unless they name them.
+/// Returns the variables that the tools of a runner read. A hook gets them only if it declares
+/// them.
 pub(super) fn variables(runner: &str) -> &'static [&'static str] {
     match runner {
         "cargo" => &["CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "CARGO_TARGET_DIR"],
@@ -183,7 +185,7 @@ pub(super) fn variables(runner: &str) -> &'static [&'static str] {
     }
 }
 
-/// The file that people know a runner by.
+/// Returns the file by which people know a runner.
 pub(super) fn file_of(runner: &str) -> &'static str {
     match runner {
         "cargo" => "Cargo.toml",

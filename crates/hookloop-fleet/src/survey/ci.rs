@@ -1,6 +1,6 @@
-//! Commands that CI runs: lines of GitHub's workflows that look like tests, with the directory of each.
+//! Commands that CI runs: lines of GitHub workflows that look like tests, each with its directory.
 //!
-//! A step is read once, however many jobs its matrix makes of it.
+//! A step is read once, even if a matrix runs it in several jobs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,22 +12,22 @@ use hookloop_hooks::test_detection::reading::Project;
 use serde::Deserialize;
 
 const WORKFLOWS: &str = ".github/workflows";
-/// Workflows that are read, and steps that are kept.
+/// Largest numbers of workflow files that are read, and of steps that are kept.
 const FILES_MAX: usize = 20;
 const STEPS_MAX: usize = 12;
-/// A longer line is a script.
+/// Longest command line. A longer line is a script.
 const LINE_MAX: usize = 120;
 /// Words of lines that test or check something.
 const TELLING: [&str; 9] =
     ["test", "lint", "check", "clippy", "vet", "tsc", "mypy", "audit", "spec"];
 /// Words of lines that test something.
 const TESTING: [&str; 2] = ["test", "spec"];
-/// Words of lines that prepare something, or need what only CI has.
+/// Words of lines that prepare something, or that work only in CI.
 const NOT_HERE: [&str; 6] = ["${{", "checkout", "install", "apt", "curl", "upload"];
-/// Words of lines that publish something, or run it on another system: no gate is made of them.
+/// Words of lines that publish something or run it on another system. They never become gates.
 const NO_GATE: [&str; 7] =
     ["docker", "deploy", "publish", "release", "ssh", "kubectl", "terraform"];
-/// Signs of a shell that make a line depend on more than its program.
+/// Shell syntax that makes a line more than one simple command.
 const SHELL_SIGNS: [char; 10] = ['|', '&', ';', '$', '`', '<', '>', '\\', '{', '}'];
 
 /// A line of a workflow.
@@ -35,9 +35,9 @@ const SHELL_SIGNS: [char; 10] = ['|', '&', ';', '$', '`', '<', '>', '\\', '{', '
 pub struct Step {
     pub file: String,
     pub command: String,
-    /// The directory that the step runs in, from the project's root; none for the root itself.
+    /// The directory of the step, relative to the project's root. `None` is the root.
     pub cwd: Option<String>,
-    /// The line tests something and depends on no other line of its step.
+    /// Whether the line runs tests and depends on no other line of its step.
     pub is_test: bool,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn steps(root: &Path, troubles: &mut Vec<String>) -> Vec<Step> {
     found
 }
 
-/// Lines under `run:` that look like tests.
+/// Returns the lines under `run:` that look like tests or checks.
 fn commands(file: &str, workflow: &Workflow) -> Vec<Step> {
     let mut found = Vec::new();
     let of = |defaults: &Option<Defaults>| {
@@ -128,7 +128,7 @@ fn commands(file: &str, workflow: &Workflow) -> Vec<Step> {
             let Some(script) = &step.run else { continue };
             let directory = step.working_directory.clone().or_else(|| of(&job.defaults));
             let directory = directory.or_else(|| of(&workflow.defaults)).unwrap_or_default();
-            // A directory that only CI knows, or one outside of the repository.
+            // Skips directories that only CI knows or that are outside the repository.
             let Some(cwd) = resolved("", &directory).filter(|cwd| is_plain(cwd)) else { continue };
             let has_moved = script.lines().any(moves);
             for command in script.lines().map(str::trim).filter(|line| is_telling(line)) {
@@ -146,7 +146,7 @@ fn commands(file: &str, workflow: &Workflow) -> Vec<Step> {
     found
 }
 
-/// Whether a line changes what the lines behind it do.
+/// Whether a line changes the effect of the lines after it.
 fn moves(line: &str) -> bool {
     let word = line.split_whitespace().next().unwrap_or_default();
     matches!(word, "cd" | "pushd" | "export" | "source" | "." | "if" | "for" | "while")
@@ -160,7 +160,7 @@ fn is_telling(line: &str) -> bool {
 
 fn is_test(line: &str) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
-    // A word such as `NAME=value` or `"…"` in front is for a shell.
+    // A first word such as `NAME=value` or `"…"` needs a shell.
     let is_program =
         |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || "._/-+".contains(c));
     let is_command =

@@ -1,7 +1,8 @@
-//! Projects in directories of a repository, and the commands of a root that test its members, too.
+//! Projects in subdirectories of a repository, and root commands that test their members, too.
 //!
-//! A project below another one gets gates of its own unless a command further up runs its tests. A doubt is decided for
-//! gates of its own: tests that run twice cost time, tests that never run hide a failure.
+//! A project below another one gets its own gates unless a command further up runs its tests. In
+//! doubt it gets its own gates: tests that run twice cost time, tests that never run hide a
+//! failure.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +14,9 @@ use hookloop_hooks::test_detection::members::{MemberPatterns, normal, resolved};
 use hookloop_hooks::test_detection::reading::Project;
 use hookloop_hooks::test_detection::{InheritedTools, NoTests, python};
 
-/// Packages of one Cargo workspace that are followed by their paths.
+/// Largest number of path dependencies that are followed in one Cargo workspace.
 const PACKAGES_MAX: usize = 10_000;
-/// Levels of modules of Maven that are followed.
+/// Largest depth of Maven modules that are followed.
 const MODULES_MAX: usize = 16;
 const GO_WORK: &str = "go.work";
 const POM: &str = "pom.xml";
@@ -24,14 +25,14 @@ const SOLUTIONS: [&str; 2] = [".sln", ".slnx"];
 const DOTNET_PROJECTS: [&str; 3] = [".csproj", ".fsproj", ".vbproj"];
 const DENO: [&str; 2] = ["deno.json", "deno.jsonc"];
 
-/// How the tests of a project below the root are run.
+/// The command that runs the tests of a project below the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Coverage {
-    /// By a gate of its own.
+    /// A gate of the project's own.
     Own,
-    /// By the command of a project further up.
+    /// The command of a project further up.
     Covered,
-    /// By nothing: its tool refuses to run it, for this reason.
+    /// None: the tool refuses to run the tests, for this reason.
     Refused(String),
 }
 
@@ -40,11 +41,12 @@ pub(super) struct ProjectTree {
     root: PathBuf,
     directories: BTreeSet<String>,
     manifests: BTreeMap<String, CargoManifest>,
-    /// Runners of the tests that were found in each directory.
+    /// Runners of the tests in each directory.
     runners: BTreeMap<String, Vec<&'static str>>,
-    /// Directories whose tests are run by the command of a project further up.
+    /// Directories whose tests a command of a project further up runs.
     covered: BTreeSet<String>,
-    /// Commands of scripts by directory and name. Each takes a search, and every member asks for them.
+    /// Cached script commands by directory and name. Each lookup is a search, and every member
+    /// repeats it.
     scripts: RefCell<BTreeMap<(String, String), Option<ScriptCommand>>>,
 }
 
@@ -61,7 +63,7 @@ impl ProjectTree {
             scripts: RefCell::default(),
         };
         for directory in &tree.directories {
-            // A manifest that can't be read is reported where its tests are looked for.
+            // The search for tests reports a manifest that cannot be read.
             let manifest =
                 tree.project(directory).and_then(|project| cargo::manifest(&project).ok()?);
             tree.manifests.extend(manifest.map(|manifest| (directory.clone(), manifest)));
@@ -69,7 +71,7 @@ impl ProjectTree {
         tree
     }
 
-    /// All directories, parents before their children.
+    /// Returns all directories, parents before their children.
     pub(super) fn directories(&self) -> impl Iterator<Item = &str> {
         self.directories.iter().map(String::as_str)
     }
@@ -78,7 +80,7 @@ impl ProjectTree {
         self.root.join(directory)
     }
 
-    /// Notes that tests of this runner were found in a directory.
+    /// Records that a directory has tests of this runner.
     pub(super) fn note(&mut self, directory: &str, runner: &'static str) {
         self.runners.entry(directory.to_owned()).or_default().push(runner);
     }
@@ -91,7 +93,7 @@ impl ProjectTree {
         self.covered.iter().map(String::as_str)
     }
 
-    /// The tools that a directory has from the workspace that it is a member of.
+    /// Returns the tools that a directory inherits from its workspace.
     pub(super) fn inherited(&self, directory: &str) -> InheritedTools {
         let mut tools = InheritedTools::default();
         for (ancestor, path) in self.above(directory) {
@@ -106,7 +108,7 @@ impl ProjectTree {
         tools
     }
 
-    /// How the tests of a runner in a directory are run.
+    /// Returns the command that runs the tests of a runner in a directory.
     pub(super) fn tests(&self, directory: &str, runner: &str) -> Coverage {
         let is_covered = match runner {
             "cargo" => return self.cargo(directory),
@@ -120,7 +122,7 @@ impl ProjectTree {
             "mix" => {
                 self.any_above(directory, |_, project| has_text(project, "mix.exs", "apps_path"))
             }
-            // One command of these builds or makes everything below it.
+            // One command of these tools builds everything below its directory.
             "sbt" | "cmake" | "make" | "just" => {
                 self.any_above(directory, |ancestor, _| self.has_runner(ancestor, runner))
             }
@@ -129,7 +131,7 @@ impl ProjectTree {
         if is_covered { Coverage::Covered } else { Coverage::Own }
     }
 
-    /// Whether a script of a member of a workspace is run by a script of the root.
+    /// Whether a script of the workspace root also covers the script of this member.
     pub(super) fn script(&self, directory: &str, script: &str) -> bool {
         self.any_above(directory, |ancestor, project| {
             let path = below(directory, ancestor);
@@ -137,7 +139,7 @@ impl ProjectTree {
                 return false;
             }
             let command = self.command(ancestor, project, script);
-            // A linter that is started in the root reads all files below it; a test runner need not.
+            // A linter in the root reads all files below it. A test runner may not.
             command
                 .is_some_and(|ScriptCommand { runs_members, .. }| runs_members || script != "test")
         })
@@ -172,7 +174,7 @@ impl ProjectTree {
         ))
     }
 
-    /// The packages that the members of a workspace depend on by path: Cargo makes them members.
+    /// Returns the packages that workspace members depend on by path, which Cargo makes members.
     fn packages_by_path(&self, root: &str) -> BTreeSet<String> {
         let workspace = self.manifests.get(root).and_then(|manifest| manifest.workspace.as_ref());
         let is_named = |directory: &String| {
@@ -240,7 +242,9 @@ impl ProjectTree {
             })
     }
 
-    /// Gradle looks for the settings of a build further up, unless a directory has its own.
+    /// Whether a build further up includes this directory.
+    ///
+    /// Gradle uses the nearest settings file above, unless the directory has its own.
     fn gradle(&self, directory: &str) -> bool {
         let has_settings = |project: &Project| has_any(project, &GRADLE_SETTINGS);
         let has_own = self.project(directory).is_some_and(|project| has_settings(&project));
@@ -269,7 +273,7 @@ impl ProjectTree {
         ancestors.any(|(up, _)| self.project(up).is_some_and(|project| is_meant(up, &project)))
     }
 
-    /// The projects above a directory, the nearest first, each with the path from there to the directory.
+    /// Returns the projects above a directory, nearest first, each with the path to the directory.
     fn above<'a>(&'a self, directory: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let ends = directory.rmatch_indices('/').map(|(at, _)| at);
         let ends = ends.chain((!directory.is_empty()).then_some(0));
@@ -288,7 +292,7 @@ impl ProjectTree {
     }
 }
 
-/// The path of a directory from one above it.
+/// Returns the path of a directory relative to one above it.
 fn below<'a>(directory: &'a str, ancestor: &str) -> &'a str {
     directory.strip_prefix(ancestor).unwrap_or(directory).trim_start_matches('/')
 }
@@ -309,7 +313,7 @@ fn has_text(project: &Project, file: &str, part: &str) -> bool {
     matches!(project.read(file), Ok(Some(text)) if text.contains(part))
 }
 
-/// The directories that `go.work` uses, in both forms: `use ./a` and a list between parentheses.
+/// Returns the directories in `go.work`, in both forms: `use ./a` and a parenthesized list.
 fn go_modules(text: &str) -> impl Iterator<Item = &str> {
     let mut is_in_list = false;
     text.lines().filter_map(move |line| {
@@ -332,7 +336,7 @@ fn go_modules(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The modules that a `pom.xml` lists. One that is named by its file counts for the directory of that file.
+/// Returns the directories of the modules in a `pom.xml`. A module may also be the path of a file.
 fn maven_modules(text: &str) -> Vec<String> {
     let mut plain = String::new();
     let mut rest = text;

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A repository of these files, and programs that are said to be installed.
+/// Surveys a repository with these files and installed programs.
 fn look(files: &[(&str, &str)], programs: &[&str], variables: &[&str]) -> (TempDir, Survey) {
     let home = tempfile::tempdir().unwrap();
     let (root, bin) = (home.path().join("project"), home.path().join("bin"));
@@ -108,7 +108,7 @@ fn unittest_replaces_pytest_only_where_it_finds_all_tests() {
     check(&[test], true);
     check(&[("test_a.py", UNITTEST)], true);
     check(&[test, ("tests/deep/__init__.py", ""), ("tests/deep/test_b.py", UNITTEST)], true);
-    // unittest enters packages alone, and one directory with tests is all that it is started in.
+    // unittest enters only packages, and it starts in one directory.
     check(&[test, ("tests/deep/test_b.py", UNITTEST)], false);
     check(&[test, ("test_b.py", UNITTEST)], false);
     check(&[("tests/a_test.py", UNITTEST)], false);
@@ -166,7 +166,7 @@ fn what_cannot_be_read_is_told_and_the_rest_is_found() {
     assert!(found.gates.iter().any(|gate| gate.command == "go vet ./..."), "{found:?}");
 }
 
-/// Gates of kind `tests`: the name, the command and the directory of each.
+/// Returns the name, command and directory of each gate of kind `tests`.
 fn tests_of(files: &[(&str, &str)]) -> (Vec<(String, String, String)>, Vec<String>) {
     let (_home, found) = look(files, &["pytest", "python3", "uv", "poetry"], &[]);
     let tests = found.gates.iter().filter(|gate| gate.kind == GateKind::Tests);
@@ -208,7 +208,7 @@ fn members_of_a_cargo_workspace_are_tested_by_its_root() {
             ("tests-tool", "cargo test --workspace", "tool"),
         ],
     );
-    // A package without a workspace tests itself alone.
+    // A package without a workspace tests only itself.
     check_tests(
         &[("Cargo.toml", "[package]\n"), ("sub/Cargo.toml", "[package]\n")],
         &[("tests", "cargo test --workspace", "."), ("tests-sub", "cargo test --workspace", "sub")],
@@ -236,7 +236,8 @@ fn members_of_a_node_workspace_are_tested_by_its_root_and_others_by_themselves()
             ("tests-site", "npm test", "site"),
         ],
     );
-    // Yarn 1 runs no script that a member lacks, so each member has a gate, with the manager of the root.
+    // Yarn 1 does not run the scripts of members, so each member has a gate, with the root's
+    // manager.
     check_tests(
         &[
             ("package.json", r#"{"workspaces": ["packages/*"], "scripts": {"test": "jest"}}"#),
@@ -300,7 +301,7 @@ fn python_projects_have_a_gate_each_unless_the_root_collects_their_tests() {
     let poetry =
         [("a/pyproject.toml", PYTEST), ("a/poetry.lock", ""), ("b/pyproject.toml", PYTEST)];
     check_tests(&poetry, &[("tests-a", "poetry run pytest", "a"), ("tests-b", "pytest", "b")]);
-    // Requirements of tests are no project.
+    // The requirements file of the tests is no project.
     check_tests(
         &[("pyproject.toml", PYTEST), ("tests/requirements.txt", ""), ("tests/test_a.py", "")],
         &[("tests", "pytest", ".")],

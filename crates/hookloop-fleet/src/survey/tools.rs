@@ -1,20 +1,20 @@
-//! Tools that keep hooks or tasks in a repository, and the command that imports each.
+//! Other tools' hooks and tasks in a repository, each with the command that imports them.
 
 use hookloop_hooks::test_detection::is_there;
 use hookloop_hooks::test_detection::reading::Project;
 
 use super::Ground;
 
-/// Something of another tool.
+/// A file of another tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
     pub file: String,
     pub what: &'static str,
-    /// What to type for it to count here; none if it is only told of.
+    /// The import command, if there is one.
     pub command: Option<String>,
 }
 
-/// Files, what is in them, and what `hookloop import` calls them.
+/// Files, descriptions of their content, and their names in `hookloop import`.
 const FILES: [(&str, &str, Option<&str>); 18] = [
     (".claude/settings.json", "hooks of Claude Code", Some("claude")),
     (".codex/hooks.json", "hooks of Codex", Some("claude")),
@@ -40,14 +40,14 @@ pub(super) fn all(project: &Project, ground: Ground<'_>) -> Vec<Tool> {
     let is_readable = |file: &str| matches!(project.has(file), Ok(true));
     let mut found: Vec<Tool> = Vec::new();
     for (file, what, name) in FILES.into_iter().filter(|(file, ..)| is_readable(file)) {
-        // Settings of an agent need not be about hooks.
+        // The settings file of an agent may have no hooks.
         let has_hooks =
             || matches!(project.read(file), Ok(Some(text)) if text.contains("\"hooks\""));
         if file.ends_with(".json") && name == Some("claude") && !has_hooks() {
             continue;
         }
         let command = name.map(|name| {
-            // `init` has written a file by then.
+            // `hookloop init` writes hookloop.yaml first, so the import must add to a file.
             let write = if name == "beads" { "" } else { " --write" };
             format!("hookloop import {name} {file}{write}")
         });

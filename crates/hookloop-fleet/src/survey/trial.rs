@@ -1,7 +1,7 @@
 //! Runs each proposed gate once, as the hook that it would be.
 //!
-//! This runs code of the repository. The caller has the user's consent for these commands. It is the only module
-//! that runs commands which are not trusted hooks.
+//! This runs code of the repository. The caller has the user's consent for these commands. No other
+//! module runs commands that are not trusted hooks.
 
 use std::path::Path;
 use std::time::Duration;
@@ -28,16 +28,16 @@ use hookloop_process::Cancel;
 
 use super::{Gate, GateKind};
 
-/// What a gate that was not tried may take; and one that took longer than [`LONG`].
+/// Timeouts that `init` writes: the usual one, and one for gates that took longer than [`LONG`].
 pub(crate) const TIMEOUT: &str = "10m";
 pub(crate) const LONG_TIMEOUT: &str = "30m";
 const LONG: Duration = Duration::from_secs(120);
-/// What a gate may take to be tried.
+/// Time limit of a trial.
 pub const TRIED_WITHIN: Duration = Duration::from_secs(300);
-/// What Python's own runner says then.
+/// The output of Python's unittest when it finds no tests.
 const RAN_NONE: &str = "Ran 0 tests";
 
-/// How a gate did.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trial {
     NotTried,
@@ -49,12 +49,12 @@ pub enum Trial {
         why: String,
         output: String,
     },
-    /// The environment is not prepared, so the failure says nothing about the project.
+    /// The environment is not set up, so the failure is no evidence about the project.
     NotReady {
         gap: EnvironmentGap,
         output: String,
     },
-    /// There is nothing to run: no tests.
+    /// There is nothing to run, such as no tests.
     Absent {
         why: String,
         output: String,
@@ -76,7 +76,7 @@ impl Trial {
         }
     }
 
-    /// What the gate should have as its timeout.
+    /// Returns the timeout that the gate should have.
     pub fn timeout(&self) -> &'static str {
         match self {
             Trial::TimedOut { .. } => LONG_TIMEOUT,
@@ -89,8 +89,10 @@ impl Trial {
         }
     }
 
-    /// The trial of tests whose program is not installed, where the command that installs it is known. Such tests stay
-    /// a gate, so that no session goes without them. None for every other gate.
+    /// Returns the trial of tests whose program is missing but has a known install command.
+    ///
+    /// Such tests stay a gate, so that no session runs without them. Returns `None` for all other
+    /// gates.
     pub fn of_missing(gate: &Gate) -> Option<Trial> {
         let missing = gate.missing.as_ref().filter(|_| gate.kind == GateKind::Tests)?;
         let setup = Some(missing.setup.clone()?);
@@ -123,7 +125,7 @@ impl Trial {
     }
 }
 
-/// Hooks of a file that was not written yet, to be tried one by one.
+/// The gates of a configuration that is not written yet, ready to be tried.
 #[derive(Debug)]
 pub struct Trials {
     runner: Runner,
@@ -131,12 +133,12 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// The `stop` gates of `text`, a project's file for `place`.
+    /// Prepares the `stop` gates of `text`, a project configuration for `place`.
     pub fn new(place: &Place, text: &str, around: &Surroundings) -> Result<Trials, EngineError> {
         let settings = project_file::settings_from(Path::new(FILE_NAME), text.as_bytes())?;
         place.prepare()?;
         let registry = &settings.rules.hooks;
-        // For this run alone: that they are tried is agreed to, that they count is not.
+        // Trusts the hooks for this run only. The user consented to try them, not to keep them.
         let offer = HookOffer::look(&place.root, &settings.rules)?;
         let mut trust = Trust::load(&place.state)?;
         trust.accept(&offer.digest(), &offer)?;
@@ -148,8 +150,9 @@ impl Trials {
         Ok(Trials { runner, hooks: registry.list().iter().filter(is_gate).cloned().collect() })
     }
 
-    /// Runs the gate of that name, and tells how it did. The board shows the gate while it runs. A gate that is
-    /// cancelled was not tried.
+    /// Runs the gate with this name and returns its result.
+    ///
+    /// The board shows the gate while it runs. A cancelled gate counts as not tried.
     pub fn run(&self, name: &str, board: &NowBoard, cancel: &Cancel) -> Trial {
         let Some(hook) = self.hooks.iter().find(|hook| hook.name == name) else {
             return Trial::NotTried;
@@ -169,7 +172,7 @@ impl Trials {
     }
 }
 
-/// Whether `text` is a project's file that is read without a mistake.
+/// Returns an error if `text` is not a valid project configuration.
 pub fn check(text: &str) -> Result<(), ConfigError> {
     project_file::settings_from(Path::new(FILE_NAME), text.as_bytes()).map(|_| ())
 }

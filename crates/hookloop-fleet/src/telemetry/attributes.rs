@@ -5,13 +5,13 @@ use hookloop_hooks::exec_context::ExecContext;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 
-/// The longest text of an attribute.
+/// Longest text of an attribute, in bytes.
 const TEXT_MAX: usize = 8 * 1024;
 
 /// Attributes of one span or event.
 pub(super) struct Attributes<'r> {
     list: Vec<KeyValue>,
-    /// What keeps secrets out.
+    /// Redacts secrets.
     runner: Option<&'r ExecContext>,
 }
 
@@ -41,7 +41,7 @@ impl<'r> Attributes<'r> {
         self.list.push(value(key, Value::IntValue(number)));
     }
 
-    /// Dollars, of millionths of them.
+    /// Adds a cost in dollars, from millionths of a dollar.
     pub(super) fn cost(&mut self, key: &str, micros: u64) {
         self.list.push(value(key, Value::DoubleValue(micros as f64 / 1_000_000.0)));
     }
@@ -51,7 +51,7 @@ impl<'r> Attributes<'r> {
     }
 }
 
-/// A text as it may be sent; none if there is nothing to look for secrets with.
+/// Returns a text without secrets, clipped. Returns `None` if secrets cannot be redacted.
 pub(super) fn clean(runner: Option<&ExecContext>, text: &str) -> Option<String> {
     let text = match runner {
         Some(runner) => runner.redacted(text)?,

@@ -1,7 +1,7 @@
 //! The thread that sends spans. It reads them from the log, so no other thread waits for it.
 //!
-//! A slow or unreachable collector delays only this thread. Spans wait in the log, not in memory: one batch at a
-//! time is made of them.
+//! A slow or unreachable collector delays only this thread. Unsent spans stay in the log. Memory
+//! holds one batch at a time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,46 +17,46 @@ use super::otlp::{Collector, Failure};
 use super::settings::{Misfit, Target};
 use super::spans::{Given, Traced};
 
-/// How often the log is looked at while a session is under way.
+/// Interval at which the log is read while a session runs.
 const LOOK: Duration = Duration::from_secs(1);
-/// Spans of one request.
+/// Largest number of spans in a request.
 const BATCH_MAX: usize = 512;
-/// How often a batch is sent that may be taken another time.
+/// Largest number of attempts for a batch that the collector may still accept.
 const TRIES_MAX: u32 = 12;
-/// After the first failure; twice as long after each further one.
+/// Pause after the first failure. Each further failure doubles it, up to the maximum.
 const BACKOFF: Duration = Duration::from_secs(1);
 const BACKOFF_MAX: Duration = Duration::from_secs(60);
-/// Sessions that wait to be shown. Of more, the oldest that are over are given up.
+/// Largest number of sessions with unsent spans. Beyond it, the oldest ended sessions are dropped.
 const SESSIONS_MAX: usize = 1_024;
-/// How long a program waits at its end for what is not sent.
+/// Time that a program waits at its end for unsent spans.
 pub(crate) const FINISH_MAX: Duration = Duration::from_secs(3);
 
-/// What became of spans.
+/// Counters of the exporter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     pub sent: u64,
-    /// Not taken by the collector, or given up.
+    /// Spans that the collector rejected or that the exporter dropped.
     pub lost: u64,
     /// Requests that failed.
     pub failures: u64,
-    /// Why the last of them did, if none has worked since.
+    /// The error of the last request, if no request has succeeded since.
     pub trouble: Option<String>,
 }
 
-/// What somebody may want to hear.
+/// A change of the exporter's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// Spans do not get there, for now.
+    /// Requests began to fail.
     Failing { why: String },
-    /// They do again.
+    /// Requests succeed again.
     Working,
-    /// These will not.
+    /// Spans were dropped.
     Lost { spans: usize, why: String },
 }
 
 pub type Listener = Box<dyn Fn(&News) + Send>;
 
-/// Sends spans of sessions to a collector. Clones share it.
+/// Sends spans of sessions to a collector. Clones share one thread.
 #[derive(Clone)]
 pub struct Exporter(Arc<Shared>);
 
@@ -76,12 +76,12 @@ struct Shared {
 struct State {
     arrivals: Vec<Followed>,
     figures: Figures,
-    /// When the program wants to end.
+    /// The deadline, once the program wants to end.
     closing: Option<Instant>,
     is_done: bool,
 }
 
-/// A session is under way for as long as this is there.
+/// A guard of a running session. Dropping it marks the session as over.
 #[derive(Debug)]
 pub(crate) struct Watch {
     is_over: Arc<AtomicBool>,
@@ -103,7 +103,7 @@ struct Followed {
 }
 
 impl Followed {
-    /// Spans that the log has by now, at most so many.
+    /// Returns new spans from the log, at most `room`.
     fn take(&mut self, content: bool, room: usize) -> Result<Vec<Span>, EngineError> {
         self.record.look(&self.project)?;
         let (Some(timeline), Some(names)) = (self.record.timeline(), self.record.names()) else {
@@ -115,7 +115,7 @@ impl Followed {
 }
 
 impl Exporter {
-    /// Begins to send to `target`.
+    /// Starts the thread that sends spans to `target`.
     pub fn start(target: &Target, listener: Listener) -> Result<Exporter, Misfit> {
         let collector = Collector::new(target)?;
         let (state, changed) = (Mutex::default(), Condvar::new());
@@ -137,15 +137,15 @@ impl Exporter {
         Ok(Exporter(shared))
     }
 
-    /// Where spans go.
+    /// Returns the URL of the collector.
     pub fn url(&self) -> &str {
         &self.0.url
     }
 
-    /// Shows a session for as long as what this gives is there, and then what is left of it.
+    /// Exports a session until the returned guard is dropped, and then the rest of its spans.
     fn watch_session(&self, project: &Project, id: &SessionId) -> Watch {
         let is_over = Arc::new(AtomicBool::new(false));
-        // What the log is read with needs no way to come back here.
+        // This copy only reads the log, so it must not refer back to the exporter.
         let project = project.clone().untraced();
         self.0.lock().arrivals.push(Followed {
             project,
@@ -157,7 +157,7 @@ impl Exporter {
         Watch { is_over, exporter: self.clone() }
     }
 
-    /// Shows a session as far as the log has it.
+    /// Exports the spans of a session that are in the log now.
     pub fn show(&self, project: &Project, id: &SessionId) {
         drop(self.watch_session(project, id));
     }
@@ -166,7 +166,7 @@ impl Exporter {
         self.0.lock().figures.clone()
     }
 
-    /// Sends what is left, within bounds: a collector that fails now is not asked again.
+    /// Sends the remaining spans, within `FINISH_MAX`. After a failure it does not retry.
     pub fn finish(&self) -> Figures {
         let mut state = self.0.lock();
         let until = Instant::now() + FINISH_MAX;
@@ -199,10 +199,10 @@ struct Sender {
     content: bool,
     listener: Listener,
     followed: Vec<Followed>,
-    /// What is sent next, again if it has to be.
+    /// The spans of the next request. They stay here until they are sent or dropped.
     batch: Vec<Span>,
     tries: u32,
-    /// Nothing is sent before.
+    /// The end of the pause after a failure.
     rests_until: Option<Instant>,
 }
 
@@ -226,7 +226,7 @@ impl Sender {
         }
     }
 
-    /// Until there is something to do; answers until when, if the program wants to end.
+    /// Waits for work. Returns the deadline if the program wants to end.
     fn wait(&mut self) -> Option<Instant> {
         let mut state = self.shared.lock();
         let mut has_waited = false;
@@ -262,11 +262,11 @@ impl Sender {
         }
     }
 
-    /// Makes a batch of what the log has by now.
+    /// Fills the batch with new spans from the log.
     fn gather(&mut self) {
         let (content, batch) = (self.content, &mut self.batch);
         self.followed.retain_mut(|one| {
-            // Looked at before the log: what was stored until then is read.
+            // Read before the log, so that all events of an ended session are seen.
             let is_over = one.is_over.load(Ordering::SeqCst);
             let room = BATCH_MAX - batch.len();
             if room == 0 {
@@ -278,7 +278,7 @@ impl Sender {
                     batch.extend(spans);
                     !(is_all && (is_over || one.given.is_over()))
                 }
-                // A log that can't be read now may be later, while the session goes on.
+                // A failed read is repeated while the session runs.
                 Err(_) => !is_over,
             }
         });
@@ -297,7 +297,7 @@ impl Sender {
         }
     }
 
-    /// Sends the batch; answers whether there is any use in going on at once.
+    /// Sends the batch. Returns whether it succeeded, so that the next batch can follow at once.
     fn send(&mut self, closing: Option<Instant>) -> bool {
         let left = closing.map(|until| until.saturating_duration_since(Instant::now()));
         let timeout = left.map_or(self.timeout, |left| left.min(self.timeout));
@@ -335,7 +335,7 @@ impl Sender {
         }
     }
 
-    /// After a failure: when it is tried again, if it is.
+    /// Schedules the next attempt after a failure, or drops the batch.
     fn rest_after(&mut self, failure: Failure, is_closing: bool) {
         let count = self.batch.len();
         let Failure::Later { why, after } = failure else {
@@ -360,7 +360,7 @@ impl Sender {
         (self.listener)(&News::Lost { spans, why: why.to_owned() });
     }
 
-    /// Counts what nobody will send.
+    /// Counts all unsent spans as lost.
     fn give_up_rest(&mut self) {
         let mut spans = self.batch.len();
         loop {

@@ -1,4 +1,4 @@
-//! Spans on the wire (OTLP over HTTP, protobuf), and the collector's answer.
+//! The wire format of spans (OTLP over HTTP, protobuf), and the collector's response.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use super::attributes::text_value;
 use super::settings::{Misfit, Target};
 
 const SCOPE: &str = "hookloop";
-/// The conventions that attributes are named after.
+/// The semantic conventions that attribute names follow.
 const SCHEMA: &str = "https://opentelemetry.io/schemas/1.41.0";
-/// The longest answer that is read.
+/// Longest response body that is read, in bytes.
 const ANSWER_MAX: u64 = 64 * 1024;
-/// The longest pause that a collector may ask for.
+/// Longest pause that a collector can request.
 const AFTER_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// A way to a collector.
+/// A client of a collector.
 pub(super) struct Collector {
     agent: ureq::Agent,
     http: HttpClient,
@@ -39,12 +39,12 @@ impl fmt::Debug for Collector {
     }
 }
 
-/// Why spans did not get there.
+/// The reason why spans were not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// They may another time: not before this, if that was told.
+    /// A later attempt may succeed, not before `after` if the collector set it.
     Later { why: String, after: Option<Duration> },
-    /// The collector does not want them.
+    /// The collector rejects these spans.
     Never { why: String },
 }
 
@@ -75,7 +75,7 @@ impl Collector {
         Ok(Collector { agent, http, url, headers, resource })
     }
 
-    /// Sends spans; answers how many the collector took.
+    /// Sends spans. Returns the number that the collector accepted.
     pub(super) fn send(&self, spans: &[Span], timeout: Duration) -> Result<usize, Failure> {
         let body = self.request(spans).encode_to_vec();
         let mut request = self.agent.post(&self.url);
@@ -103,7 +103,7 @@ impl Collector {
                 _ => Failure::Never { why },
             });
         }
-        // What can't be read says nothing against what was sent.
+        // If the body cannot be read, all spans count as accepted.
         let body = answer.body_mut().with_config().limit(ANSWER_MAX).read_to_vec();
         let answer = body.ok().and_then(|body| ExportTraceServiceResponse::decode(&body[..]).ok());
         let partial = answer.and_then(|answer| answer.partial_success);

@@ -1,6 +1,6 @@
-//! The destination of spans: by the policy, else the environment, else the user's own file.
+//! The destination of spans: from the policy, else the environment, else the user's file.
 //!
-//! A repository never decides it: a clone must not send a user's activity anywhere.
+//! A repository never sets it: a clone must not send a user's activity anywhere.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,40 +15,40 @@ use hookloop_core::trace::TraceParent;
 use hookloop_http::HttpClient;
 use percent_encoding::percent_decode_str;
 
-/// What is sent to an endpoint that is a collector as a whole.
+/// The path for traces, below an endpoint for all signals.
 const TRACES: &str = "v1/traces";
 const TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);
-/// Pairs that a variable may have.
+/// Largest number of pairs in a variable.
 const PAIRS_MAX: usize = 64;
 
-/// Where spans go, and with what.
+/// The destination of spans, and the settings of its requests.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub url: String,
     pub(super) headers: Vec<(String, Secret)>,
     pub(super) timeout: Duration,
     pub(super) ca: Option<PathBuf>,
-    /// The client that spans are sent with.
+    /// The client that sends the requests.
     pub(super) http: HttpClient,
-    /// Who sends.
+    /// Attributes of the sender.
     pub(super) resource: Vec<(String, String)>,
     /// Whether prompts, messages and reasons are sent, too.
     pub(super) content: bool,
 }
 
-/// Why nothing can be sent.
+/// An error in the telemetry settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Misfit(pub(super) String);
 
-/// The span that this program was started in, by `TRACEPARENT`.
+/// Returns the parent span of this process, from `TRACEPARENT`.
 pub fn parent(environment: &[(OsString, OsString)]) -> Option<TraceParent> {
     Around(environment).get("TRACEPARENT")?.parse().ok()
 }
 
 impl Target {
-    /// Where the spans of this user go; none if nowhere.
+    /// Returns the destination of this user's spans, or `None` if traces are off.
     pub fn of(
         user: &User,
         environment: &[(OsString, OsString)],
@@ -78,7 +78,7 @@ impl Target {
     }
 }
 
-/// What all policies together say.
+/// Combines all policies.
 fn strictest(policies: &Policies) -> Order {
     let said = policies.list().iter().filter_map(|policy| policy.telemetry.as_ref());
     said.fold(Order::default(), |all, Said { value, .. }| Order {
@@ -88,7 +88,7 @@ fn strictest(policies: &Policies) -> Order {
     })
 }
 
-/// The environment, as OpenTelemetry's variables are read: an empty one is none.
+/// The environment. As OpenTelemetry specifies, an empty variable counts as unset.
 struct Around<'e>(&'e [(OsString, OsString)]);
 
 impl<'e> Around<'e> {
@@ -97,7 +97,7 @@ impl<'e> Around<'e> {
         found.1.to_str().map(str::trim).filter(|value| !value.is_empty())
     }
 
-    /// The variable for traces, else the one for everything.
+    /// Returns the variable for traces, else the one for all signals.
     fn traces(&self, what: &str) -> Option<&'e str> {
         let own = self.get(&format!("OTEL_EXPORTER_OTLP_TRACES_{what}"));
         own.or_else(|| self.get(&format!("OTEL_EXPORTER_OTLP_{what}")))
@@ -125,7 +125,7 @@ fn url(order: &Order, wish: &Wish, around: &Around<'_>) -> Result<Option<String>
     }
 }
 
-/// Where traces go of what goes to `endpoint`.
+/// Returns the URL for traces below `endpoint`.
 fn below(endpoint: &str) -> String {
     format!("{}/{TRACES}", endpoint.trim_end_matches('/'))
 }
@@ -180,7 +180,7 @@ fn resource(
     Ok(resource)
 }
 
-/// `a=b,c=d` with what is special in hexadecimal, as in W3C Baggage.
+/// Parses `a=b,c=d` with percent-encoded values, as in W3C Baggage.
 fn pairs(name: &str, text: Option<&str>) -> Result<Vec<(String, String)>, Misfit> {
     let wrong = || Misfit(format!("{name} is not a list such as a=b,c=d"));
     let mut pairs = Vec::new();

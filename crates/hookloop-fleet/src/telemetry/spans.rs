@@ -1,7 +1,7 @@
-//! From a session's timeline to its spans: those that have ended, each once.
+//! Converts a session's timeline to spans: those that have ended, each once.
 //!
-//! The session is the root. Its parts are below it, and turns and hooks below those. A step without a duration is
-//! an event of its part.
+//! The session is the root. Its parts are below it, and turns and hooks below those. A step without
+//! a duration is an event of its part.
 
 use std::collections::BTreeSet;
 
@@ -26,43 +26,43 @@ use serde_json::json;
 use super::attributes::{Attributes, clean};
 
 const NANOS_PER_MS: u64 = 1_000_000;
-/// Sampled, as W3C Trace Context has it.
+/// The `sampled` flag of W3C Trace Context.
 const SAMPLED: u32 = 1;
 
-/// A session whose spans are asked for.
+/// A session to convert to spans.
 pub(super) struct Traced<'a> {
     pub(super) project: &'a Project,
     pub(super) names: SpanNames,
     pub(super) timeline: &'a Timeline,
-    /// Whether what people and agents say is shown, too.
+    /// Whether prompts, messages and reasons are included.
     pub(super) content: bool,
 }
 
-/// How much of a session was given out.
+/// The position up to which the spans of a session were returned.
 #[derive(Debug, Default)]
 pub(super) struct Given {
-    /// The first part that has not ended, or was not given out whole.
+    /// The first part that has not ended, or was not returned completely.
     part: usize,
-    /// Steps of that part.
+    /// Returned steps of that part.
     steps: BTreeSet<usize>,
-    /// The task that was at hand when that part began.
+    /// The session's task when that part began.
     task: Option<String>,
     is_over: bool,
 }
 
 impl Given {
-    /// Whether there is nothing more to come.
+    /// Whether all spans of the session were returned.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 }
 
 impl Traced<'_> {
-    /// At most so many spans that have ended and were not given out.
+    /// Returns the next ended spans, at most `room`.
     pub(super) fn take(&self, given: &mut Given, room: usize) -> Vec<Span> {
         let mut spans = Vec::new();
         let Timeline { parts, parts_dropped, .. } = self.timeline;
-        // What the timeline has forgotten can't be told any more.
+        // Skips parts that the timeline has dropped.
         if given.part < *parts_dropped {
             (given.part, given.steps) = (*parts_dropped, BTreeSet::new());
         }
@@ -208,13 +208,13 @@ impl Traced<'_> {
         };
         let name = clean(self.project.exec(), &name).unwrap_or_default();
         let ids = (self.names.step(place, number), Some(self.names.part(place)));
-        // A clock that was set back must not make it begin before what it is part of.
+        // If the clock was set back, the step must not begin before its part.
         let times = (step.began.max(part.began), step.ended.unwrap_or(step.began));
         let status = status.then_some((StatusCode::Error, String::new()));
         Some(Span { kind: kind.into(), ..self.span(&name, ids, times, (says, status)) })
     }
 
-    /// Who takes a turn, in the words of OpenTelemetry's conventions for generative AI.
+    /// Adds the agent of a turn, by OpenTelemetry's conventions for generative AI.
     fn agent(&self, says: &mut Attributes<'_>, agent: &str) {
         says.text("gen_ai.operation.name", "invoke_agent");
         says.text("gen_ai.agent.name", agent);
@@ -223,7 +223,7 @@ impl Traced<'_> {
         says.maybe("gen_ai.request.model", self.model(agent).as_deref());
     }
 
-    /// What came of a turn; answers whether it failed.
+    /// Adds the result of a turn. Returns whether the turn failed.
     fn turn(&self, says: &mut Attributes<'_>, ended: Option<&TurnEnded>) -> bool {
         let Some(ended) = ended else {
             says.text("error.type", "program_died");
@@ -257,7 +257,7 @@ impl Traced<'_> {
         error.is_some()
     }
 
-    /// Something that takes no time.
+    /// Returns the span event of a step without a duration.
     fn event(&self, step: &TimelineStep) -> Option<Event> {
         let mut says = Attributes::new(self.project.exec());
         let name = match &step.what {
@@ -327,7 +327,7 @@ impl Traced<'_> {
         })
     }
 
-    /// What every span says.
+    /// Returns the attributes that every span has.
     fn says(&self) -> Attributes<'_> {
         let mut says = Attributes::new(self.project.exec());
         says.text("hookloop.project", self.project.name());
@@ -357,7 +357,7 @@ impl Traced<'_> {
         }
     }
 
-    /// Which model an agent was asked to use, if that is known.
+    /// Returns the model that an agent was asked to use, if it is known.
     fn model(&self, agent: &str) -> Option<String> {
         let plan = &self.timeline.plan;
         let wanted = plan.model.clone().filter(|_| agent == plan.agent);
@@ -373,7 +373,7 @@ impl Traced<'_> {
     }
 }
 
-/// What is known of who answers an agent. An agent may be set up to ask somebody else.
+/// Returns the default provider of an agent. The agent may be configured for another one.
 fn provider(settings: &Settings) -> Option<&'static str> {
     match settings.base? {
         "claude" | "claude-agent-acp" => Some("anthropic"),
@@ -383,7 +383,7 @@ fn provider(settings: &Settings) -> Option<&'static str> {
     }
 }
 
-/// What was used, if an agent tells.
+/// Adds the usage, if the agent reported any.
 fn used(says: &mut Attributes<'_>, usage: &Usage, cost: CostFigure) {
     if usage.is_none() {
         return;
@@ -398,7 +398,7 @@ fn used(says: &mut Attributes<'_>, usage: &Usage, cost: CostFigure) {
     }
 }
 
-/// The task that a part is about, and the one that is at hand after it.
+/// Returns the task of a part, and the session's task after the part.
 fn tasks(part: &TimelinePart, before: Option<String>) -> (Option<String>, Option<String>) {
     let (mut during, mut after) = (before.clone(), before);
     for step in &part.steps {
@@ -461,7 +461,7 @@ fn submit_verdict(verdict: &SubmitVerdict) -> &'static str {
     }
 }
 
-/// A value without data as the log spells it.
+/// Returns a value without data, spelled as in the log.
 fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

@@ -1,5 +1,8 @@
-//! Chooses the next project: the one with the fewest tasks in progress for its weight, and of two the one that was
-//! served longer ago. So a project with a thousand tasks does not delay one with ten.
+//! Chooses the project of the next claim.
+//!
+//! It is the project with the fewest claimed tasks for its weight. Between equal projects, the one
+//! that was served longer ago is next. So a project with a thousand tasks does not delay one with
+//! ten.
 
 use std::thread::Scope;
 use std::time::{Duration, Instant};
@@ -16,40 +19,40 @@ use hookloop_engine::project::Project;
 use super::hand::seat;
 use super::{AFTER_ERROR, Desk, Post, Shift, Told};
 
-/// A project in which there was nothing to take is not looked at again for so long.
+/// Time for which a project without a claimable task is skipped.
 const DRY: Duration = Duration::from_secs(1);
 
-/// What a project is compared by.
+/// The values by which projects are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rank {
-    /// Tasks in hands, over all workers.
+    /// Claimed tasks, over all workers.
     held: u64,
     weight: u64,
-    /// When it was served last, by this worker.
+    /// Number of this worker's last claim from the project.
     served: u64,
 }
 
-/// Whether something may begin.
+/// Whether a new session may begin.
 enum May {
-    /// These want to be left alone.
+    /// Yes, except at the rate-limited providers and forges of this list.
     Begin(Vec<RateLimitReported>),
-    /// The agent wants to.
+    /// No, because the agent is rate-limited.
     Wait,
-    /// There is not enough for another turn.
+    /// No, because the budget does not cover another turn.
     Spend(Shortage),
 }
 
 impl Rank {
-    /// Who comes first.
+    /// Orders projects by their claimed tasks for their weight.
     fn order(&self, other: &Rank) -> std::cmp::Ordering {
-        // What each would have with one more, for its weight.
+        // Compares the shares that both would have with one more task.
         let (own, its) = ((self.held + 1) * other.weight, (other.held + 1) * self.weight);
         own.cmp(&its).then(self.served.cmp(&other.served))
     }
 }
 
 impl<'w> Shift<'w> {
-    /// Takes tasks for as long as there are hands for them. Answers whether there was nothing to take.
+    /// Claims tasks until all slots are in use. Returns whether no task was left to claim.
     pub(super) fn fill<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, desk: &mut Desk) -> bool {
         let slots = self.worker.plan.slots as usize;
         while desk.hands.len() < slots {
@@ -58,7 +61,7 @@ impl<'w> Shift<'w> {
                     desk.is_broke = false;
                     slowed
                 }
-                // Who waits for an answer has not come to an end.
+                // Work may be left when the rate limit ends.
                 Ok(May::Wait) => return false,
                 Ok(May::Spend(shortage)) => {
                     if !std::mem::replace(&mut desk.is_broke, true) {
@@ -73,7 +76,8 @@ impl<'w> Shift<'w> {
                 }
             };
             if !self.take_one(scope, desk, &slowed) {
-                // Who is left alone for a moment may have something, and so may what follows from events.
+                // A project that is skipped for a moment may have a ready task. Pending reactions
+                // may add one.
                 let has_pending = |post: &Post| post.project().has_pending().unwrap_or(true);
                 return desk.rests.iter().all(Option::is_none)
                     && !self
@@ -86,7 +90,7 @@ impl<'w> Shift<'w> {
         false
     }
 
-    /// Whether anything may begin at all.
+    /// Checks the fleet's budget and the rate limit of the agent.
     fn may_begin(&self) -> Result<May, EngineError> {
         let fleet = &self.worker.fleet;
         if let ReservationAnswer::Exhausted(shortage) = fleet.may_begin()? {
@@ -100,7 +104,7 @@ impl<'w> Shift<'w> {
         })
     }
 
-    /// Takes a task of the project that is next; answers whether there was one.
+    /// Claims a task of the next project. Returns whether one was claimed.
     fn take_one<'s, 'e>(
         &'e self,
         scope: &'s Scope<'s, 'e>,
@@ -155,7 +159,7 @@ impl<'w> Shift<'w> {
         })
     }
 
-    /// The projects that have something ready, in the order in which they are asked.
+    /// Returns the projects with ready tasks, in the order in which the worker tries them.
     fn in_order(&self, desk: &Desk, slowed: &[RateLimitReported]) -> Vec<usize> {
         let plan = &self.worker.plan;
         let mut ranked: Vec<(usize, Rank)> = Vec::new();
@@ -179,7 +183,7 @@ impl<'w> Shift<'w> {
         ranked.into_iter().map(|(post, _)| post).collect()
     }
 
-    /// Where a project stands; none if nothing of it can begin.
+    /// Returns the rank of a project, or `None` if no task of it can begin.
     fn rank(&self, desk: &Desk, post: usize) -> Result<Option<Rank>, EngineError> {
         let served = &self.worker.posts[post];
         let project = served.project();

@@ -35,22 +35,22 @@ use hookloop_engine::session::{Notice, StartError, abandoned};
 use super::{AFTER_ERROR, Desk, END_GRACE, Post, Shift, Told};
 use crate::fleet::Fleet;
 
-/// Who is told to wait and not for how long is left alone for so long.
+/// Time without requests to a provider that returned a rate limit without an end.
 const SLOW_MS: i64 = 60_000;
-/// A forge that could not be reached is left alone for so long.
+/// Time without requests to a forge that could not be reached.
 const FORGE_MS: i64 = 30_000;
 
-/// Held by who works where the project is.
+/// Lock file of the session that works in the project's own checkout.
 const CHECKOUT: &str = "checkout.lock";
 
-/// Open sessions that are looked at.
+/// Largest number of open sessions that one search reads.
 pub(super) const OPEN_MAX: usize = 1_000;
-/// After a session that could not go on, and not because of its task.
+/// Pause after a session that could not continue for a reason other than its task.
 const AFTER_INTERRUPTION: Duration = Duration::from_secs(10);
-/// After one for which there was not enough in a purse.
+/// Pause after a session that ended for lack of budget.
 const AFTER_SHORTAGE: Duration = Duration::from_secs(30);
 
-/// A session that is under way.
+/// A running session.
 #[derive(Debug)]
 pub(super) struct Hand {
     pub(super) post: usize,
@@ -59,20 +59,22 @@ pub(super) struct Hand {
     pub(super) since: Timestamp,
     pub(super) rest: Rest,
     stop: Stop,
-    /// Since when it is to end.
+    /// The time at which the session was asked to end.
     ending: Option<Instant>,
-    /// Held for as long as this is.
+    /// Keeps the lock of the checkout until the session is over.
     _seat: Seat,
 }
 
-/// Where the work is done: in a worktree of the task's own, or where the project is, which one at a time has.
+/// The directory of a session: a worktree of the task, or the project's checkout.
+///
+/// One session at a time works in the project's checkout.
 #[derive(Debug)]
 pub(super) enum Seat {
     Own,
     Project(#[expect(dead_code, reason = "its lock is what counts")] File),
 }
 
-/// A place for one more task; none if somebody is at work there.
+/// Returns a directory for one more session, or `None` if the checkout is in use.
 pub(super) fn seat(project: &Project) -> Option<Seat> {
     match project.rules().delivery {
         Some(_) => Some(Seat::Own),
@@ -81,14 +83,14 @@ pub(super) fn seat(project: &Project) -> Option<Seat> {
 }
 
 impl Hand {
-    /// Whether somebody else has its task: this one was taken for dead.
+    /// Whether another session has claimed the task because this one was declared lost.
     pub(super) fn is_lost(&self, post: &Post) -> bool {
         let row = post.project().read(|view| view.task(&self.task));
         let claim = row.ok().flatten().and_then(|row| row.task.claim);
         claim.is_some_and(|claim| claim.agent != self.session.actor())
     }
 
-    /// Ends what runs, and after a moment what runs at its end.
+    /// Stops the session. After [`END_GRACE`], also stops the processes that run at its end.
     pub(super) fn end(&mut self) {
         match self.ending {
             None => {
@@ -101,17 +103,17 @@ impl Hand {
     }
 }
 
-/// What a session came to.
+/// The result of a session.
 #[derive(Debug)]
 pub enum End {
     Outcome(SessionOutcome),
-    /// Another program has taken it on: this one was taken for dead.
+    /// Another process has resumed the session because this one was declared lost.
     Taken,
     Trouble(String),
 }
 
 impl End {
-    /// For how long nothing more is taken of a project after this: what went wrong for one task may for the next.
+    /// Returns the pause before the next claim from the project, as the next task may fail, too.
     pub(super) fn rest(&self) -> Option<Duration> {
         match self {
             End::Trouble(_) => Some(AFTER_ERROR),
@@ -135,16 +137,16 @@ impl From<Result<Session, PerformError>> for End {
     }
 }
 
-/// What a session begins with.
+/// The way in which a session begins.
 enum Beginning {
-    /// With what its holder names to change it.
+    /// With a new claim. Changes to the task name its epoch.
     Claimed {
         epoch: u64,
     },
     Resumed,
 }
 
-/// Shows life for a task from now on: a session takes its time to begin, and longer where others are slow.
+/// Starts the heartbeats of a claim now, because a session can take long to begin.
 fn beats(project: &Project, task: &Task) -> Option<Beats> {
     let claim = task.claim.as_ref()?;
     let lease = Duration::from_millis(claim.lease_ms);
@@ -152,7 +154,7 @@ fn beats(project: &Project, task: &Task) -> Option<Beats> {
 }
 
 impl<'w> Shift<'w> {
-    /// Has a task done that was just taken.
+    /// Starts the session of a task that was just claimed.
     pub(super) fn begin<'s, 'e>(
         &'e self,
         scope: &'s Scope<'s, 'e>,
@@ -171,7 +173,7 @@ impl<'w> Shift<'w> {
         );
     }
 
-    /// Goes on with what this worker had in hands when its program died; what it has lost is ended.
+    /// Resumes the sessions that this worker ran when its process died. Ends the others.
     pub(super) fn pick_up<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, desk: &mut Desk) {
         for (post, served) in self.worker.posts.iter().enumerate() {
             let project = served.project();
@@ -186,7 +188,7 @@ impl<'w> Shift<'w> {
                     continue;
                 }
             };
-            // What was about to end when it died ends now.
+            // Ends the sessions that cannot be resumed, such as those that were about to end.
             let open = project.read(|view| view.open_sessions(OPEN_MAX)).unwrap_or_default();
             for row in open.iter().filter(|row| row.machine == self.worker.plan.name.as_str()) {
                 if !found.contains(&row.id) {
@@ -196,7 +198,8 @@ impl<'w> Shift<'w> {
             for session in found {
                 let held = project.read(|view| view.held_by(&session.actor()));
                 let Ok(Some(row)) = held else { continue };
-                // Who is at work there now will end it, or its lease does.
+                // The checkout is in use. The session that uses it ends this one, or its lease
+                // expires.
                 let Some(seat) = seat(&project) else { continue };
                 if !served.enter() {
                     continue;
@@ -248,7 +251,7 @@ impl<'w> Shift<'w> {
             drop(beats);
             let end = worked.unwrap_or_else(|_| End::Trouble("it panicked".to_owned()));
             self.worker.posts[post].exit();
-            // Who hears it has ended only if all of it has.
+            // The receiver may treat the session as over only after all of it has ended.
             let _ = done.send((session, task, post, end));
         });
         match started {
@@ -257,7 +260,7 @@ impl<'w> Shift<'w> {
                 desk.hands.push(hand);
             }
             Err(error) => {
-                // Its claim ends when its lease does.
+                // The claim ends when its lease expires.
                 self.worker.posts[post].exit();
                 self.trouble(post, &error);
             }
@@ -320,7 +323,7 @@ impl<'w> Shift<'w> {
         };
         let runner = runner(project)?;
         let opened = open::start_as(project, runner, wish, session.clone())?;
-        // What does not get there now does with its first turn.
+        // On failure, the events are copied with the first turn.
         let _ = self.follow(project, session);
         Ok(opened)
     }
@@ -329,12 +332,12 @@ impl<'w> Shift<'w> {
         let how = Resume { with_changed_hooks: false, take_over: true, share_checkout: false };
         let name = self.worker.plan.name.as_str();
         let opened = resume::resume(project, runner(project)?, Some(session.as_str()), how, name)?;
-        // What does not get there now does with its first turn.
+        // On failure, the events are copied with the first turn.
         let _ = self.follow(project, session);
         Ok(opened)
     }
 
-    /// Brings the fleet's books up to date with a session.
+    /// Copies the missing events of a session to the fleet ledger.
     pub(super) fn follow(&self, project: &Project, session: &SessionId) -> Result<(), EngineError> {
         match project.fleet_budget() {
             Some(books) => books.follow(project, session),
@@ -343,7 +346,7 @@ impl<'w> Shift<'w> {
     }
 }
 
-/// Gives back a task that could not be begun. If that does not work out either, its lease ends.
+/// Releases a task whose session could not begin. If this fails, its lease expires.
 fn give_back(project: &Project, task: &TaskId, beginning: Beginning) {
     let Beginning::Claimed { epoch } = beginning else { return };
     let (fence, reason) = (Fence::Epoch(epoch), ReleaseReason::Released);
@@ -351,7 +354,7 @@ fn give_back(project: &Project, task: &TaskId, beginning: Beginning) {
     let _ = project.carry_out(&Command::ReleaseTask { id, fence, reason, note: None });
 }
 
-/// Sees who wants to be left alone.
+/// Reports rate limits of the agent and the forge to the fleet.
 struct Witness<'w> {
     fleet: &'w Fleet,
     project: &'w str,
@@ -385,7 +388,7 @@ impl Onlooker for Witness<'_> {
                 _ => None,
             };
             if let Some((what, until)) = slow {
-                // Others find out by themselves otherwise.
+                // On failure, the other workers run into the same rate limit themselves.
                 let _ = self.fleet.slow_down(&what, until);
             }
         }

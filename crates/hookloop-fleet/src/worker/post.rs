@@ -30,15 +30,15 @@ use hookloop_process::{Cancel, KeeperPool};
 use super::WorkerPlan;
 use crate::fleet::{Books, Fleet, Served};
 
-/// How often a project of which nothing can be taken is looked at again.
+/// Interval at which an ineligible project is checked again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// How often a copy of a repository is brought up to date.
+/// Interval at which a clone is updated from its source.
 const REFRESH: Duration = Duration::from_secs(60);
-/// Beside the copies.
+/// Directory of the bare mirrors, beside the clones.
 const MIRRORS: &str = "mirrors";
 
-/// Why nothing is taken of a project.
+/// The reason why the worker claims no task of a project.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unfit {
     #[error(transparent)]
@@ -65,15 +65,15 @@ pub struct Post {
     place: Place,
     weight: u32,
     surroundings: Surroundings,
-    /// Where it was cloned from, if this machine has it for its workers alone.
+    /// The source of the clone, if this machine has one for its workers only.
     source: Option<Source>,
-    /// Sessions that are at work in it; less than none while it is brought up to date.
+    /// Number of sessions that work in the project, or -1 while the clone is updated.
     users: AtomicI32,
     refreshed: Mutex<Instant>,
     now: Mutex<Now>,
 }
 
-/// What a post is made of.
+/// The parts from which a [`Post`] is opened.
 #[derive(Debug)]
 pub struct Site {
     pub project: Project,
@@ -89,17 +89,17 @@ struct Now {
     stamp: Vec<Option<Stamp>>,
     unfit: Option<String>,
     looked: Instant,
-    /// The agents were found new enough and logged in since it was opened.
+    /// Whether the agents' versions and logins were checked since the project was last reloaded.
     is_ready: bool,
-    /// How often it was opened anew.
+    /// Number of reloads.
     generation: u64,
 }
 
-/// What tells a file from what it was.
+/// Inode, size and modification time of a file, which change when the file does.
 type Stamp = (u64, u64, i64, i64);
 
 impl Post {
-    /// A project whose sessions are in the books of the fleet.
+    /// Opens a project whose sessions are recorded in the fleet ledger.
     pub fn open(site: Site, fleet: &Fleet) -> Post {
         let Site { project, place, weight, source, surroundings } = site;
         let name = name_of(&project, &place);
@@ -123,7 +123,7 @@ impl Post {
         &self.name
     }
 
-    /// The project as its files say now.
+    /// Returns a clone of the project with its current configuration.
     pub fn clone_project(&self) -> Project {
         (*self.project()).clone()
     }
@@ -132,7 +132,7 @@ impl Post {
         &self.place
     }
 
-    /// How the user of this machine is told of what needs a human.
+    /// Returns the channels on which this machine's user gets notifications.
     pub(super) fn channels(&self) -> Vec<Channel> {
         self.surroundings.user().map(|user| user.channels).unwrap_or_default()
     }
@@ -141,13 +141,13 @@ impl Post {
         u64::from(self.weight)
     }
 
-    /// One more session is at work in it; not while it is brought up to date.
+    /// Registers a session that works in the project. Returns `false` while the clone is updated.
     pub(super) fn enter(&self) -> bool {
         let more = |users: i32| (users >= 0).then_some(users + 1);
         self.users.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
-    /// Whether it is being brought up to date.
+    /// Whether the clone is being updated.
     pub(super) fn is_refreshing(&self) -> bool {
         self.users.load(Ordering::SeqCst) < 0
     }
@@ -160,7 +160,7 @@ impl Post {
         self.source.is_some()
     }
 
-    /// Brings a copy of our own up to date with where it was cloned from, if that is due and nobody is at work in it.
+    /// Updates the clone from its source, if that is due and no session works in it.
     pub(super) fn refresh(&self, cancel: &Cancel) -> Result<(), RepoError> {
         let Some(source) = &self.source else { return Ok(()) };
         let mut refreshed = self.refreshed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,17 +175,17 @@ impl Post {
         done
     }
 
-    /// Whether its work may go on, when it was looked at last.
+    /// Whether the project was eligible at the last check.
     pub(super) fn is_fit(&self) -> bool {
         self.lock().unfit.is_none()
     }
 
-    /// A number that is another one after each time that it was opened anew.
+    /// Returns a number that changes with each reload.
     pub(super) fn generation(&self) -> u64 {
         self.lock().generation
     }
 
-    /// The project as it was opened last.
+    /// Returns the project as it was loaded last.
     pub(super) fn project(&self) -> Arc<Project> {
         Arc::clone(&self.lock().project)
     }
@@ -194,8 +194,9 @@ impl Post {
         Served { project: self.name.clone(), unfit: self.lock().unfit.clone() }
     }
 
-    /// Looks whether tasks of it can be worked on by the agent, as its files are now. Answers the project, or what is
-    /// new about why not.
+    /// Checks whether the agent can work on tasks of this project, with its current files.
+    ///
+    /// Returns the project, or the reason why not if the reason is new.
     pub(super) fn look(&self, plan: &WorkerPlan) -> Result<Arc<Project>, Option<String>> {
         let mut now = self.lock();
         let stamp = stamps(&self.place, &self.surroundings);
@@ -233,7 +234,7 @@ impl Post {
 }
 
 impl Now {
-    /// Remembers why; answers it if it is news.
+    /// Records the reason. Returns it if it is new.
     fn unfit_because(&mut self, why: String) -> Option<String> {
         let is_news = self.unfit.as_ref() != Some(&why);
         self.unfit = Some(why.clone());
@@ -241,7 +242,7 @@ impl Now {
     }
 }
 
-/// Makes or renews the copy of a repository that workers of this machine have.
+/// Creates or updates the clone of a repository that this machine's workers share.
 pub fn check_out(
     place: &Place,
     source: &Source,
@@ -255,7 +256,9 @@ pub fn check_out(
     mirror::check_out(grounds, source, cancel).map(drop)
 }
 
-/// Whether a session could be started. Agents that are ready are not asked for their version and login again.
+/// Checks that a session could start.
+///
+/// If `is_ready` is set, the versions and logins of the agents are not checked again.
 pub(super) fn check(project: &Project, plan: &WorkerPlan, is_ready: bool) -> Result<(), Unfit> {
     let runner = project.runner().ok_or(Unfit::Nowhere)?;
     check_gates(project, runner, &project.hooks()?)?;
@@ -273,7 +276,7 @@ pub(super) fn check(project: &Project, plan: &WorkerPlan, is_ready: bool) -> Res
     Ok(())
 }
 
-/// What the fleet calls a project: the name that machines share, else that of its directory.
+/// Returns the fleet's name of a project: its shared name, or else the name of its directory.
 fn name_of(project: &Project, place: &Place) -> String {
     match project.kept() {
         Kept::Nats { project, .. } => project.to_string(),
@@ -284,7 +287,7 @@ fn name_of(project: &Project, place: &Place) -> String {
     }
 }
 
-/// All files that decide what may be done: the project's, the user's, and those above both.
+/// Returns the stamps of all configuration files: policies, user and project.
 fn stamps(place: &Place, surroundings: &Surroundings) -> Vec<Option<Stamp>> {
     let policies = surroundings.policies.iter().map(|policy| match policy {
         PolicyFile::System(path) | PolicyFile::Named(path) => path.as_path(),

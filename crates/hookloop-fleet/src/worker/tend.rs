@@ -31,28 +31,28 @@ use super::hand::OPEN_MAX;
 use super::{AFTER_ERROR, Shift, Told};
 use crate::notify::Notifier;
 
-/// Between two looks for sessions that nobody has ended.
+/// Interval between two searches for sessions whose process has ended without ending them.
 const SWEEP: Duration = Duration::from_secs(15);
-/// After a train in which everything waits on; twice as long after each further one.
+/// Pause after a merge train that merged or rejected nothing. Each further one doubles it.
 const WAIT: Duration = Duration::from_secs(2);
 const WAIT_MAX: Duration = Duration::from_secs(300);
 
-/// What the threads of one project tell each other.
+/// State that the housekeeping threads of one project share.
 #[derive(Debug, Default)]
 pub(super) struct Duty {
-    /// Reactions are this worker's business.
+    /// This worker has the leader lease, so it runs the reactions.
     leads: AtomicBool,
-    /// So are merges.
+    /// This worker has the lease of the merge train.
     drives: AtomicBool,
-    /// Up to this event the train has done what it could.
+    /// The head of the log after the last merge train.
     rode: AtomicU64,
-    /// Another worker merges.
+    /// Another worker has the lease of the merge train.
     is_others: AtomicBool,
-    /// Those who run the fleet want nothing to begin.
+    /// A directive forbids new work, or the worker drains.
     is_held: AtomicBool,
-    /// Ends the train that is under way.
+    /// Cancels the merge train that is running.
     train: Mutex<Option<Cancel>>,
-    /// Held by the process that ends the session of a lost process.
+    /// Held by the thread that ends the session of a lost process.
     burying: Mutex<()>,
 }
 
@@ -65,7 +65,7 @@ impl Duty {
         self.is_held.load(Ordering::SeqCst)
     }
 
-    /// Ends what runs for a merge.
+    /// Cancels the merge train that is running, if any.
     pub(super) fn halt(&self) {
         if let Some(train) = &*self.train.lock().unwrap_or_else(PoisonError::into_inner) {
             train.trigger();
@@ -92,12 +92,13 @@ impl<'w> Shift<'w> {
         }
     }
 
-    /// Keeps the places that one worker at a time has, and ends the claims of those who are gone.
+    /// Renews the leases of this project, and ends the claims of lost workers.
     fn watch<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, post: usize) {
         let served = &self.worker.posts[post];
         let (mut project, mut generation) = (served.project(), served.generation());
         let name = format!("{} {}", self.worker.plan.name, fresh_id());
-        // Whoever is told of what needs a human is told once, whichever worker says it.
+        // Each worker runs a notifier. The log ensures that each problem is sent once for each
+        // channel.
         let notifier = match Notifier::start(&project, served.channels()) {
             Ok(notifier) => notifier,
             Err(error) => {
@@ -145,16 +146,18 @@ impl<'w> Shift<'w> {
                 self.trouble(post, &format!("a look at all claims took {seconds} s"));
             }
         }
-        // The next one need not wait until it is silent. If this can't be said, it does.
+        // Releases the leases, so that the next leader need not wait until they expire. If this
+        // fails, they expire.
         let _ = dispatcher.leave().and_then(|()| train.leave(project.store()));
     }
 
-    /// Looks again and again what the project's files say, and what is left of workers that are gone. That may take
-    /// long, and those who watch must not wait for it.
+    /// Reloads the project's files and ends abandoned sessions, at intervals.
+    ///
+    /// Both can take long. `watch` must not wait for them, so they run on a thread of their own.
     fn tidy<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, post: usize) {
         let mut seen = HashMap::new();
         while !self.over.wait(SWEEP) {
-            // Trains and reactions go by what the files say now, too.
+            // Merge trains and reactions use the current configuration, too.
             self.look(post);
             let project = self.worker.posts[post].project();
             if self.duties[post].leads.load(Ordering::SeqCst)
@@ -193,17 +196,17 @@ impl<'w> Shift<'w> {
         Ok(())
     }
 
-    /// Brings a copy of a repository up to date, again and again.
+    /// Updates the worker's clone of a repository at intervals.
     fn keep_fresh(&self, post: usize) {
         while !self.over.wait(BEAT) {
             if let Err(error) = self.worker.posts[post].refresh(&self.over) {
-                // What is there is worked on meanwhile.
+                // Sessions continue with the present clone.
                 self.trouble(post, &error);
             }
         }
     }
 
-    /// Reactions and workflows.
+    /// Runs reactions and workflows while this worker is the leader.
     fn react(&self, post: usize) {
         let duty = &self.duties[post];
         let mut known = 0;
@@ -216,7 +219,7 @@ impl<'w> Shift<'w> {
             let waited = done.and_then(|()| Ok(project.store().wait_for_news(known, BEAT)?));
             match waited {
                 Ok(head) if head > known => known = head,
-                // Where nobody follows the log, a wait that found nothing has waited.
+                // No new events. `wait_for_news` has already waited, so this loop need not.
                 Ok(_) => {}
                 Err(error) => {
                     self.trouble(post, &error);
@@ -226,7 +229,7 @@ impl<'w> Shift<'w> {
         }
     }
 
-    /// Merges what was submitted.
+    /// Runs merge trains for submitted tasks.
     fn merge(&self, post: usize) {
         let duty = &self.duties[post];
         let (mut pause, mut until) = (WAIT, Instant::now());
@@ -243,7 +246,7 @@ impl<'w> Shift<'w> {
                 continue;
             }
             let rode = self.ride(post, &project);
-            // What the train itself has written is no news to it.
+            // Events that the train wrote must not start the next one.
             known = project.read(|view| view.totals()).map_or(head, |totals| totals.head);
             duty.rode.store(known, Ordering::SeqCst);
             pause = match rode {
@@ -258,7 +261,7 @@ impl<'w> Shift<'w> {
         }
     }
 
-    /// Whether something waits to be merged that no train has looked at.
+    /// Whether submitted tasks wait for a merge train that this worker would run.
     pub(super) fn is_merging(&self, post: usize) -> bool {
         let project = self.worker.posts[post].project();
         let delivers = self.worker.plan.merges && project.rules().delivery.is_some();
@@ -271,7 +274,7 @@ impl<'w> Shift<'w> {
                 .is_ok_and(|totals| totals.count(TaskState::Submitted) > 0 && totals.head > rode)
     }
 
-    /// One train; answers whether anything came of it.
+    /// Runs one merge train. Returns whether any entry got a final result.
     fn ride(&self, post: usize, project: &Project) -> Result<bool, TrainError> {
         let Some(runner) = project.runner() else { return Ok(false) };
         let name = self.worker.posts[post].name();
@@ -284,8 +287,10 @@ impl<'w> Shift<'w> {
         Ok(arrivals.iter().any(|arrival| !arrival.fate.is_pending()))
     }
 
-    /// Ends sessions of workers that are gone, where whoever ended their claims did not come to it. Who has shown life
-    /// since the last sweep is there.
+    /// Ends the open sessions of lost workers.
+    ///
+    /// Expired claims end most of them. This sweep finds the rest, for example if the worker that
+    /// ended the claim died, too. A worker with a new heartbeat since the last sweep is alive.
     fn sweep<'s, 'e>(
         &'e self,
         scope: &'s Scope<'s, 'e>,
@@ -294,7 +299,7 @@ impl<'w> Shift<'w> {
         seen: &mut HashMap<String, u64>,
     ) -> Result<(), EngineError> {
         let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
-        // Who may not see all workers leaves this to those who may.
+        // A user without the right to list all workers leaves the sweep to workers with that right.
         let Ok(signs) = self.worker.fleet.signs() else { return Ok(()) };
         let signs = signs.into_iter().map(|(worker, count)| (worker.name.to_string(), count));
         let before = std::mem::replace(seen, signs.collect());
@@ -305,14 +310,16 @@ impl<'w> Shift<'w> {
         for row in open.iter().filter(is_left) {
             self.bury_aside(scope, post, row.id.clone());
         }
-        // What is set aside for a session that somebody else has ended comes back.
+        // Releases reservations of sessions that another process has ended.
         match project.fleet_budget() {
             Some(books) => books.settle_all(project),
             None => Ok(()),
         }
     }
 
-    /// Ends a session on a thread of its own, one at a time for each project: its hooks may take long.
+    /// Ends a session on a thread of its own, because its hooks can take long.
+    ///
+    /// One session at a time ends for each project.
     pub(super) fn bury_aside<'s, 'e>(
         &'e self,
         scope: &'s Scope<'s, 'e>,
@@ -326,7 +333,7 @@ impl<'w> Shift<'w> {
         });
     }
 
-    /// Gives a session its end whose worker was silent for the lease of its task.
+    /// Ends a session whose worker missed its heartbeats for the lease of the task.
     fn bury(&self, post: usize, session: &SessionId) {
         let served = &self.worker.posts[post];
         let project = served.project();
@@ -335,12 +342,12 @@ impl<'w> Shift<'w> {
         let opened = match abandoned::bury(&project, runner, session, name) {
             Ok(Some(opened)) => opened,
             Ok(None) => return,
-            // Its worker was not dead, and has just said so.
+            // The append conflicts if the worker is alive and has just written to the session.
             Err(_) => return,
         };
         let ended = self.follow(&project, session).map(|()| Stop::new().ok());
         let Ok(Some(stop)) = ended else { return };
-        // Nothing of it may run when the worker is to end.
+        // The processes of this session must end with the worker.
         let following = stop.follows_to_the_end(&self.over);
         let config = served.place().config();
         let around =

@@ -1,4 +1,4 @@
-//! `Cargo.toml`: the members of a workspace, and packages that depend on others by path.
+//! `Cargo.toml`: the members of a workspace, and path dependencies of packages.
 
 use toml_edit::TableLike;
 
@@ -7,21 +7,21 @@ use super::members::{MemberPatterns, normal, texts, toml, value};
 use super::reading::Project;
 
 pub const FILE: &str = "Cargo.toml";
-/// Levels of tables in which dependencies are looked for: `target.'cfg(…)'.dependencies.name`.
+/// Depth of the tables that are searched for dependencies: `target.'cfg(…)'.dependencies.name`.
 const TABLES_MAX: usize = 6;
 
-/// The parts of a manifest that tell which packages are tested together.
+/// The parts of a manifest that decide which packages are tested together.
 #[derive(Clone, Debug)]
 pub struct CargoManifest {
     pub workspace: Option<CargoWorkspace>,
-    /// Directories of packages that this one depends on, from its own.
+    /// Directories of path dependencies, relative to this package.
     pub path_dependencies: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
 pub struct CargoWorkspace {
     members: MemberPatterns,
-    /// Members that are named without a pattern, which `exclude` does not take away.
+    /// Members that are named without a pattern. `exclude` does not remove them.
     named: Vec<String>,
     excluded: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! The directories of a repository that have a project of their own.
 //!
-//! Directories that git ignores, hidden ones, and those of [`NOT_SEARCHED`] are not searched, nor are other
-//! repositories and other projects of hookloop. The search has limits, and says when it reached one.
+//! The search skips hidden and ignored directories, those of [`NOT_SEARCHED`], other repositories,
+//! and other hookloop projects. It has limits and reports when it reaches one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,14 +9,14 @@ use std::path::Path;
 use hookloop_config::paths::FILE_NAME;
 use ignore::WalkBuilder;
 
-/// Levels of directories below the root that are searched.
+/// Largest depth of the search below the root.
 const DEPTH_MAX: usize = 6;
-/// Directories that are searched.
+/// Largest number of directories that are searched.
 const DIRECTORIES_MAX: usize = 5_000;
-/// Entries of directories that are read.
+/// Largest number of directory entries that are read.
 const ENTRIES_MAX: usize = 200_000;
 
-/// Directories of packages, of results and of test data, which are no projects of the repository.
+/// Directories of packages, build results and test data, which are no projects of the repository.
 const NOT_SEARCHED: [&str; 20] = [
     "node_modules",
     "bower_components",
@@ -39,9 +39,9 @@ const NOT_SEARCHED: [&str; 20] = [
     "test-data",
     "test_data",
 ];
-/// The ends of paths below which Java and Kotlin keep sources, often in many levels.
+/// Path suffixes below which Java and Kotlin have sources, often many levels deep.
 const SOURCES: [&str; 2] = ["src/main", "src/test"];
-/// Files that a project is known by, in lower case.
+/// Files that identify a project, in lower case.
 const FILES: [&str; 31] = [
     "build.gradle",
     "build.gradle.kts",
@@ -75,19 +75,19 @@ const FILES: [&str; 31] = [
     "pipfile",
     "go.work",
 ];
-/// Ends of names that a project of .NET is known by.
+/// Name suffixes that identify a .NET project.
 const ENDS: [&str; 5] = [".sln", ".slnx", ".csproj", ".fsproj", ".vbproj"];
 
 /// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectDirectories {
-    /// Paths from the root, parents before their children. The root itself is not among them.
+    /// Paths relative to the root, parents before their children, without the root itself.
     pub paths: BTreeSet<String>,
-    /// Sentences about limits that were reached and names that can't be used.
+    /// Sentences about reached limits and unusable names.
     pub notices: Vec<String>,
 }
 
-/// Searches below `root`. Nothing is started, and links are not followed.
+/// Searches below `root` without following links.
 pub fn search(root: &Path) -> ProjectDirectories {
     search_within(root, DIRECTORIES_MAX)
 }
@@ -96,7 +96,7 @@ fn search_within(root: &Path, directories_max: usize) -> ProjectDirectories {
     let mut found = ProjectDirectories::default();
     let (mut directories, mut has_deeper) = (0, false);
     for (number, entry) in walk(root).enumerate() {
-        // A directory that can't be read is searched no further.
+        // Skips a directory that cannot be read.
         let Ok(entry) = entry else { continue };
         let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
         if is_directory {

@@ -11,12 +11,12 @@ use super::{NoTests, directories};
 
 const FILE: &str = "package.json";
 const TEST: &str = "test";
-/// What `npm init` writes where there are no tests.
+/// Part of the script that `npm init` writes for a package without tests.
 const PLACEHOLDER: &str = "no test specified";
-/// Scripts that end well and do nothing.
+/// Scripts that succeed without doing anything.
 const NOTHING: [&str; 4] = ["", ":", "true", "exit 0"];
 const PNPM_WORKSPACE: &str = "pnpm-workspace.yaml";
-/// Parts of a root's script that run the same script in all members.
+/// Parts of a root script that run the same script in all members.
 const RUNS_MEMBERS: [&str; 14] = [
     "turbo",
     "nx run-many",
@@ -33,7 +33,7 @@ const RUNS_MEMBERS: [&str; 14] = [
     "workspaces run",
     "--filter",
 ];
-/// The first version of Yarn that runs a script in all members without a plugin.
+/// The first Yarn version that runs a script in all members without a plugin.
 const YARN_FOREACH: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum Manager {
     Bun,
 }
 
-/// Whose each file is. npm's own is last: others leave it behind when a project moves to them.
+/// Lock files and their managers. npm's is last, as projects often keep it after a migration.
 const LOCK_FILES: [(&str, Manager); 7] = [
     ("pnpm-lock.yaml", Manager::Pnpm),
     (PNPM_WORKSPACE, Manager::Pnpm),
@@ -69,7 +69,7 @@ impl Manager {
 
     pub fn argv(self) -> Vec<&'static str> {
         match self {
-            // `bun test` is a runner of its own and knows nothing of the script.
+            // `bun test` is a separate runner that ignores the script.
             Manager::Bun => vec!["bun", "run", "test"],
             manager => vec![manager.name(), "test"],
         }
@@ -87,7 +87,7 @@ struct Package {
 }
 
 impl Package {
-    /// A script that does something.
+    /// Returns a script, unless it does nothing.
     fn script(&self, name: &str) -> Option<&str> {
         let script = self.scripts[name].as_str()?.trim();
         let is_nothing = NOTHING.contains(&script) || script.contains(PLACEHOLDER);
@@ -95,16 +95,16 @@ impl Package {
     }
 }
 
-/// A script of a package, or of all members of a workspace, as a command.
+/// The command for a script of a package, or of all members of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptCommand {
     pub manager: Manager,
     pub argv: Vec<String>,
-    /// The command runs the script of every member that has it.
+    /// Whether the command runs the script of every member that has it.
     pub runs_members: bool,
 }
 
-/// The command that runs a script of the project, if it or a member of its workspace has the script.
+/// Returns the command of a script that the project or a member of its workspace has.
 ///
 /// A member has no lock file of its own, so its manager is `inherited` from the workspace.
 pub fn command(
@@ -115,7 +115,7 @@ pub fn command(
     let Some(package) = package(project)? else { return Ok(None) };
     let own = package.script(script);
     let members = members(project, &package)?;
-    // Most packages have no such script: the manager is of no concern then.
+    // Without a script, an unreadable manager does not matter.
     if own.is_none() && members.is_none() {
         return Ok(None);
     }
@@ -137,7 +137,7 @@ pub fn command(
     Ok(own.map(|_| ScriptCommand { manager, argv, runs_members }))
 }
 
-/// The members of the project's workspace, if it is the root of one.
+/// Returns the members of the project's workspace, if the project is its root.
 pub fn workspace(project: &Project) -> Result<Option<MemberPatterns>, NoTests> {
     match package(project)? {
         Some(package) => members(project, &package),
@@ -145,7 +145,7 @@ pub fn workspace(project: &Project) -> Result<Option<MemberPatterns>, NoTests> {
     }
 }
 
-/// Whether the project has a script of that name which does something.
+/// Whether the project has a script with this name that does something.
 pub(crate) fn has_script(project: &Project, script: &str) -> Result<bool, NoTests> {
     Ok(package(project)?.is_some_and(|package| package.script(script).is_some()))
 }
@@ -158,13 +158,13 @@ fn members(project: &Project, package: &Package) -> Result<Option<MemberPatterns
     }
     if let Some(text) = project.read(PNPM_WORKSPACE)? {
         let PnpmWorkspace { packages } = yaml(PNPM_WORKSPACE, &text)?;
-        // A file without packages has settings alone.
+        // A file without packages contains only settings.
         if !packages.is_empty() {
             let packages = packages.iter().map(String::as_str);
             return MemberPatterns::new(PNPM_WORKSPACE, packages).map(Some);
         }
     }
-    // Yarn 1 has the patterns one level deeper, beside others.
+    // Yarn 1 stores the patterns one level deeper.
     let list = package.workspaces.as_array().or_else(|| package.workspaces["packages"].as_array());
     match list {
         Some(list) => MemberPatterns::new(FILE, list.iter().filter_map(Value::as_str)).map(Some),
@@ -186,7 +186,7 @@ fn some_member_has(
     Ok(false)
 }
 
-/// The command of a manager that runs a script in all members; none if it has no such command.
+/// Returns the command of a manager for a script in all members, or `None` if there is none.
 fn for_members(
     project: &Project,
     package: &Package,
@@ -212,19 +212,19 @@ fn for_members(
     Ok(Some(argv.into_iter().map(str::to_owned).collect()))
 }
 
-/// The major version of Yarn that the package names; 1 if it names none.
+/// Returns the major version of Yarn that the package names, or 1.
 fn yarn_version(project: &Project, package: &Package) -> Result<u32, NoTests> {
     let named = package.package_manager.as_deref().and_then(|named| named.split_once('@'));
     if let Some((_, version)) = named {
         return Ok(version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(1));
     }
-    // The file that a version of its own is kept in: `.yarn/releases/yarn-4.5.0.cjs`.
+    // The file of a vendored version: `.yarn/releases/yarn-4.5.0.cjs`.
     let text = project.read(".yarnrc.yml")?.unwrap_or_default();
     let version = text.split_once("releases/yarn-").and_then(|(_, rest)| rest.split('.').next());
     Ok(version.and_then(|major| major.parse().ok()).unwrap_or(1))
 }
 
-/// The manager of a package; a member of a workspace has the one of its root.
+/// Returns the manager of a package. A workspace member inherits the one of its root.
 fn manager_for(
     project: &Project,
     package: &Package,
@@ -234,7 +234,7 @@ fn manager_for(
     Ok(own.or(inherited).unwrap_or(Manager::Npm))
 }
 
-/// The manager of the project's packages; none without a `package.json`.
+/// Returns the manager of the project's packages, or `None` without a `package.json`.
 pub fn manager_of(project: &Project) -> Result<Option<Manager>, NoTests> {
     match package(project)? {
         Some(package) => manager_for(project, &package, None).map(Some),
@@ -248,7 +248,7 @@ fn package(project: &Project) -> Result<Option<Package>, NoTests> {
     serde_json::from_str(&text).map(Some).map_err(wrong)
 }
 
-/// The manager that a package names, else the one whose lock file is there.
+/// Returns the manager that a package names, else the one of its lock file.
 fn named_or_locked(project: &Project, named: Option<&str>) -> Result<Option<Manager>, NoTests> {
     if let Some(named) = named {
         let name = named.split('@').next().unwrap_or_default();

@@ -9,13 +9,13 @@ use toml_edit::{Document, Item};
 use super::NoTests;
 use super::reading::{Project, unreadable};
 
-/// Patterns of one workspace that are read.
+/// Largest number of patterns of one workspace.
 const PATTERNS_MAX: usize = 1_000;
-/// Levels and values of a YAML file that are read.
+/// Largest depth and number of values of a YAML file.
 const DEPTH_MAX: usize = 64;
 const NODES_MAX: usize = 100_000;
 
-/// Paths from the root of a workspace that belong to it.
+/// Matches the paths of workspace members, relative to the root of the workspace.
 #[derive(Clone, Debug)]
 pub struct MemberPatterns {
     included: Vec<GlobMatcher>,
@@ -23,7 +23,7 @@ pub struct MemberPatterns {
 }
 
 impl MemberPatterns {
-    /// Reads the patterns of `file`. One that begins with `!` excludes.
+    /// Reads the patterns of `file`. A pattern that begins with `!` excludes.
     pub fn new<'a>(
         file: &str,
         patterns: impl IntoIterator<Item = &'a str>,
@@ -50,13 +50,13 @@ impl MemberPatterns {
     }
 }
 
-/// `./packages/a/` as `packages/a`.
+/// Normalizes a path: `./packages/a/` becomes `packages/a`.
 pub fn normal(path: &str) -> &str {
     let path = path.trim_end_matches('/');
     path.strip_prefix("./").unwrap_or(if path == "." { "" } else { path })
 }
 
-/// A path without `.` and `..`; none if it leads out of the root.
+/// Returns a path without `.` and `..`, or `None` if it leads out of the root.
 pub fn resolved(base: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = base.split('/').filter(|part| !part.is_empty()).collect();
     if path.starts_with('/') {
@@ -74,7 +74,7 @@ pub fn resolved(base: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// A file of the project as TOML, if it is there.
+/// Reads a project file as TOML, if it exists.
 pub(crate) fn toml(project: &Project, file: &str) -> Result<Option<Document<String>>, NoTests> {
     let Some(text) = project.read(file)? else { return Ok(None) };
     let wrong = |error: toml_edit::TomlError| {
@@ -83,7 +83,7 @@ pub(crate) fn toml(project: &Project, file: &str) -> Result<Option<Document<Stri
     Document::parse(text).map(Some).map_err(wrong)
 }
 
-/// Reads the YAML of a file that other tools write, within the limits of [`DEPTH_MAX`] and [`NODES_MAX`].
+/// Parses YAML of other tools, within [`DEPTH_MAX`] and [`NODES_MAX`].
 pub fn yaml<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, NoTests> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -97,7 +97,7 @@ pub fn yaml<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T,
         .map_err(|error| unreadable(Path::new(file), &format!("is not valid YAML: {error}")))
 }
 
-/// The value below these keys.
+/// Returns the value below these keys.
 pub(crate) fn value<'a>(document: &'a Document<String>, keys: &[&str]) -> Option<&'a Item> {
     let mut item = document.as_item();
     for key in keys {
@@ -106,7 +106,7 @@ pub(crate) fn value<'a>(document: &'a Document<String>, keys: &[&str]) -> Option
     Some(item)
 }
 
-/// The texts of a list; a single text is a list of one.
+/// Returns the texts of a list. A single text counts as a list of one.
 pub(crate) fn texts(item: Option<&Item>) -> Vec<&str> {
     match item {
         Some(item) => match item.as_array() {

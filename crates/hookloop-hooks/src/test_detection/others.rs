@@ -1,11 +1,11 @@
-//! Runners that are told by one file each.
+//! Runners that one file identifies.
 
 use super::NoTests;
 use super::reading::Project;
 
 type Command = (&'static str, Vec<&'static str>);
 
-/// Files at the top of a project, and the runner that each is for.
+/// Files in a project's directory, each with its runner and command.
 const BY_FILE: [(&str, &str, &[&str]); 8] = [
     ("mix.exs", "mix", &["mix", "test"]),
     ("Package.swift", "swift", &["swift", "test"]),
@@ -16,19 +16,21 @@ const BY_FILE: [(&str, &str, &[&str]); 8] = [
     (".rspec", "rspec", &["bundle", "exec", "rspec"]),
     ("phpunit.xml", "phpunit", &["vendor/bin/phpunit"]),
 ];
-/// What the files of .NET that can be tested end with.
+/// Suffixes of .NET files that can be tested.
 const DOTNET: [&str; 5] = [".sln", ".slnx", ".csproj", ".fsproj", ".vbproj"];
 const GRADLE: [&str; 4] =
     ["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"];
 
-/// Commands of CMake that declare tests. CTest finds them only if the top directory has one of the first two.
+/// CMake commands that declare tests. CTest needs one of them in the top directory.
 const CMAKE_TESTS: [&str; 2] = ["enable_testing", "include(ctest)"];
-/// Configuring again is quick and keeps the settings of a directory that is configured. Without the build, CTest would
-/// judge programs of an earlier state of the files.
+/// Configures, builds and tests.
+///
+/// Configuring again is quick and keeps the settings of a build directory. Without the build, CTest
+/// would test programs of an earlier state of the files.
 const CMAKE: &str = "cmake -S . -B build && cmake --build build && \
     ctest --test-dir build --output-on-failure --no-tests=error";
 
-/// The line that configures, builds and tests the project with CMake, if it declares tests.
+/// Returns the CMake command line, if the project declares tests.
 fn cmake(project: &Project) -> Result<Option<&'static str>, NoTests> {
     let text = project.read("CMakeLists.txt")?.unwrap_or_default();
     let is_declared = text.lines().any(|line| {
@@ -46,7 +48,7 @@ pub(super) fn tests(project: &Project) -> Result<Vec<Command>, NoTests> {
             found.push((runner, argv.to_vec()));
         }
     }
-    // The wrapper that a project brings is the version that it wants.
+    // A project's wrapper selects the version that the project needs.
     if project.has("pom.xml")? {
         let program = if project.has("mvnw")? { "./mvnw" } else { "mvn" };
         found.push(("maven", vec![program, "--batch-mode", "test"]));

@@ -1,4 +1,4 @@
-//! The tests of a Python project: Django's, pytest's, or those that tox or nox run.
+//! The tests of a Python project, for Django, pytest, tox or nox.
 
 use std::ffi::OsStr;
 
@@ -6,12 +6,14 @@ use super::members::{MemberPatterns, normal, texts, toml, value};
 use super::reading::Project;
 use super::{NoTests, is_there};
 
-/// Files with a section of pytest's, and how that begins.
+/// Files with a pytest section, and the beginning of its header.
 const SECTIONS: [(&str, &str); 3] =
     [("pyproject.toml", "[tool.pytest"), ("tox.ini", "[pytest]"), ("setup.cfg", "[tool:pytest]")];
-/// Files that are there for pytest alone.
+/// Configuration files of pytest alone.
 const OWN: [&str; 2] = ["pytest.ini", ".pytest.ini"];
-/// Files with a section of tox, and how each section begins. A `tox.ini` may have settings of other tools alone.
+/// Files with a tox section, and the beginning of its header.
+///
+/// A `tox.ini` may contain only settings of other tools.
 const TOX_SECTIONS: [(&str, &str); 5] = [
     ("tox.ini", "[tox]"),
     ("tox.ini", "[testenv"),
@@ -22,21 +24,21 @@ const TOX_SECTIONS: [(&str, &str); 5] = [
 const TOX_OWN: &str = "tox.toml";
 const NOX_OWN: &str = "noxfile.py";
 const MANAGE: &str = "manage.py";
-/// A part that every `manage.py` of Django has.
+/// A string that every `manage.py` of Django contains.
 const DJANGO: &str = "DJANGO_SETTINGS_MODULE";
 const DIRECTORIES: [&str; 2] = ["tests", "test"];
 const PYPROJECT: &str = "pyproject.toml";
 /// Interpreters of a project's own environment.
 const INTERPRETERS: [&str; 2] = [".venv/bin/python", "venv/bin/python"];
-/// Runners of a project's own environment.
+/// pytest programs of a project's own environment.
 const PYTESTS: [&str; 2] = [".venv/bin/pytest", "venv/bin/pytest"];
-/// Sections and files that make a directory a Python project.
+/// Files that make a directory a Python project.
 const PROJECT_FILES: [&str; 8] =
     [PYPROJECT, "setup.py", "setup.cfg", "tox.ini", TOX_OWN, NOX_OWN, MANAGE, "pytest.ini"];
 
-/// A file of pytest that holds fixtures.
+/// The pytest file for fixtures.
 const CONFTEST: &str = "conftest.py";
-/// Files that declare dependencies of a Python project or settings of its tools, beside lists of requirements.
+/// Files with dependencies or tool settings of a Python project, besides requirement lists.
 const DECLARING: [&str; 8] = [
     PYPROJECT,
     "setup.py",
@@ -47,22 +49,22 @@ const DECLARING: [&str; 8] = [
     "environment.yml",
     "environment.yaml",
 ];
-/// Files that are read to find out whether tests need pytest. A project with more gets pytest.
+/// Largest number of files that are read to decide whether tests need pytest. Beyond it, they do.
 const TEST_FILES_MAX: usize = 500;
-/// Beginnings of lines that define tests for pytest, at the left margin.
+/// Beginnings of unindented lines that define tests for pytest.
 const PYTEST_STARTS: [&str; 2] = ["def test", "async def test"];
 /// Beginnings of statements that import pytest.
 const PYTEST_IMPORTS: [&str; 2] = ["import pytest", "from pytest"];
-/// Parts of a file with tests of unittest.
+/// Strings in files with unittest tests.
 const UNITTEST_MARKS: [&str; 2] = ["TestCase", "import unittest"];
-/// The exit code of pytest, and of unittest since Python 3.12, if there is no test.
+/// The exit code for no tests, of pytest and, since Python 3.12, of unittest.
 pub const NO_TESTS: i32 = 5;
 
-/// The words that run a program among a project's packages.
+/// The command prefix that runs a program in a project's environment.
 pub type Launcher = &'static [&'static str];
 
 const UV: (&str, Launcher) = ("uv.lock", &["uv", "run"]);
-/// Lock files of those who keep a project's packages, and how each runs a program among them.
+/// Lock files of package managers, each with its launcher.
 const LAUNCHERS: [(&str, Launcher); 4] = [
     UV,
     ("poetry.lock", &["poetry", "run"]),
@@ -70,7 +72,7 @@ const LAUNCHERS: [(&str, Launcher); 4] = [
     ("Pipfile.lock", &["pipenv", "run"]),
 ];
 
-/// What comes before a program of the project's packages; nothing if it is in PATH.
+/// Returns the launcher of the project. It is empty if programs are found in `PATH`.
 pub fn launcher(project: &Project) -> Result<Launcher, NoTests> {
     for (file, launcher) in LAUNCHERS {
         if project.has(file)? {
@@ -80,8 +82,9 @@ pub fn launcher(project: &Project) -> Result<Launcher, NoTests> {
     Ok(&[])
 }
 
-/// The runner of the project's tests and its command, if there are tests. Tests have one runner: the ones that tox
-/// and nox start are the same tests in an environment of their own.
+/// Returns the runner of the project's tests and its command, if there are tests.
+///
+/// There is one runner: tox and nox run the same tests in an environment of their own.
 pub(crate) fn tests(
     project: &Project,
     path: &OsStr,
@@ -101,7 +104,7 @@ pub(crate) fn tests(
             Some(own) => own,
             None => "python3",
         };
-        // As a module: a script that a gate names is run from a copy, beside which there is no project.
+        // Runs as a module: a gate runs a script from a copy, which has no project beside it.
         return Ok(command("django", &[launcher, &[interpreter, "-m", "manage", "test"]].concat()));
     }
     let has_pytest = has_settings || has_test_files(project)?;
@@ -123,8 +126,9 @@ pub(crate) fn tests(
     Ok(if has_pytest { command("pytest", &[launcher, &["pytest"]].concat()) } else { None })
 }
 
-/// The directory in which unittest finds all tests of the project; `.` is the root. None if pytest may be needed:
-/// pytest also runs the tests of unittest, so it is the answer to every doubt.
+/// Returns the directory in which unittest finds all tests of the project. `.` is the root.
+///
+/// Returns `None` if the tests may need pytest, which also runs unittest tests.
 pub fn unittest_directory(project: &Project) -> Result<Option<&'static str>, NoTests> {
     if has_pytest_settings(project)? || mentions_pytest(project)? {
         return Ok(None);
@@ -152,7 +156,9 @@ pub fn unittest_directory(project: &Project) -> Result<Option<&'static str>, NoT
     Ok(has_unittest.then_some(*directory))
 }
 
-/// The line that runs the tests of unittest. Before Python 3.12, `python3 -m unittest` passes without any test.
+/// Returns the command line for unittest tests.
+///
+/// Before Python 3.12, `python3 -m unittest` passes without any test.
 pub fn unittest_line(directory: &str) -> String {
     let start = if directory == "." { String::new() } else { format!(", \"-s\", \"{directory}\"") };
     format!(
@@ -162,7 +168,7 @@ pub fn unittest_line(directory: &str) -> String {
     )
 }
 
-/// Whether a file that declares dependencies or settings has the word `pytest`.
+/// Whether a file with dependencies or settings contains the word `pytest`.
 fn mentions_pytest(project: &Project) -> Result<bool, NoTests> {
     let is_requirements = |name: &str| name.contains("requirements") && name.ends_with(".txt");
     let mut files: Vec<String> = DECLARING.iter().map(|name| (*name).to_owned()).collect();
@@ -178,7 +184,7 @@ fn mentions_pytest(project: &Project) -> Result<bool, NoTests> {
     Ok(false)
 }
 
-/// Whether a file has tests that pytest alone collects: functions, classes without a base, or its own module.
+/// Whether a file has tests that only pytest collects, or imports pytest.
 fn needs_pytest(text: &str) -> bool {
     text.lines().any(|line| {
         let is_plain_class = line
@@ -191,7 +197,8 @@ fn needs_pytest(text: &str) -> bool {
     })
 }
 
-/// Whether unittest, started in a directory, finds a file: by its name, in packages alone.
+/// Whether unittest, started in a directory, finds a file. It matches names and enters only
+/// packages.
 fn is_discovered(project: &Project, directory: &str, file: &str) -> Result<bool, NoTests> {
     let below = file.strip_prefix(directory).map_or(file, |rest| rest.trim_start_matches('/'));
     let mut parts: Vec<&str> = below.split('/').collect();
@@ -206,7 +213,7 @@ fn is_discovered(project: &Project, directory: &str, file: &str) -> Result<bool,
     Ok(is_named)
 }
 
-/// The members of a workspace of uv or Hatch whose root the project is.
+/// Returns the members of the project's uv or Hatch workspace, if the project is its root.
 pub fn workspace(project: &Project) -> Result<Option<MemberPatterns>, NoTests> {
     let Some(document) = toml(project, PYPROJECT)? else { return Ok(None) };
     let uv = ["tool", "uv", "workspace"];
@@ -231,7 +238,7 @@ pub fn workspace(project: &Project) -> Result<Option<MemberPatterns>, NoTests> {
     MemberPatterns::new(PYPROJECT, patterns.iter().map(String::as_str)).map(Some)
 }
 
-/// The launcher of the members of a workspace: a member has no lock file of its own.
+/// Returns the launcher of workspace members, which have no lock file of their own.
 pub fn launcher_of_members(project: &Project) -> Result<Launcher, NoTests> {
     let document = toml(project, PYPROJECT)?;
     let is_uv =
@@ -239,7 +246,7 @@ pub fn launcher_of_members(project: &Project) -> Result<Launcher, NoTests> {
     Ok(if is_uv { UV.1 } else { &[] })
 }
 
-/// Whether pytest, started in the project, collects the tests below `path` by its settings.
+/// Whether pytest in the project collects the tests below `path`, by its settings.
 pub fn collects(project: &Project, path: &str) -> Result<bool, NoTests> {
     if !has_pytest_settings(project)? {
         return Ok(false);
@@ -264,7 +271,7 @@ pub fn collects(project: &Project, path: &str) -> Result<bool, NoTests> {
     }
     let is_meant = |listed: &String| {
         let listed = normal(listed);
-        // `packages/*/tests` is about `packages/a`.
+        // `packages/*/tests` matches `packages/a`.
         let parts = path.split('/').count();
         let start: Vec<&str> = listed.split('/').take(parts).collect();
         hookloop_config::patterns::glob(&start.join("/")).is_ok_and(|glob| glob.is_match(path))
@@ -273,7 +280,7 @@ pub fn collects(project: &Project, path: &str) -> Result<bool, NoTests> {
     Ok(listed.iter().any(is_meant))
 }
 
-/// Whether the directory is a Python project, and not only one of tests or requirements.
+/// Whether the directory is a Python project, not only one of tests or requirements.
 pub fn is_project(project: &Project) -> Result<bool, NoTests> {
     for file in PROJECT_FILES {
         if project.has(file)? {
@@ -283,7 +290,7 @@ pub fn is_project(project: &Project) -> Result<bool, NoTests> {
     Ok(false)
 }
 
-/// The values of `testpaths` in an INI file, on its line and on those below it.
+/// Returns the values of `testpaths` in an INI file, including continuation lines.
 fn testpaths(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut is_in_value = false;
@@ -339,7 +346,7 @@ fn has_test_files(project: &Project) -> Result<bool, NoTests> {
     Ok(false)
 }
 
-/// As pytest names them.
+/// Whether a file name matches pytest's naming rules.
 fn is_test(name: &str) -> bool {
     let stem = name.strip_suffix(".py");
     stem.is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))

@@ -1,4 +1,4 @@
-//! Files of a project, and of it alone: a link that leads out of it is an error, not another project's file.
+//! Reads files inside a project. A link that leads out of the project is an error.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 use super::NoTests;
 
-/// A longer file is not one that says how to test.
+/// Largest size of a file. Longer files do not describe tests.
 const FILE_MAX: u64 = 4 * 1024 * 1024;
-/// Entries of directories that are looked at, and how deep.
+/// Largest number of directory entries, and largest depth, of a search.
 const ENTRIES_MAX: usize = 10_000;
 const DEPTH_MAX: usize = 6;
 
 #[derive(Debug)]
 pub struct Project {
-    /// Without links.
+    /// The canonical path.
     root: PathBuf,
 }
 
@@ -30,16 +30,16 @@ impl Project {
         &self.root
     }
 
-    /// Whether there is such a file.
+    /// Whether the project has this file.
     pub fn has(&self, name: &str) -> Result<bool, NoTests> {
         Ok(self.place(name)?.is_some())
     }
 
-    /// What is in a file, if there is one of that name.
+    /// Returns the content of a file, if it exists.
     pub fn read(&self, name: &str) -> Result<Option<String>, NoTests> {
         let Some(path) = self.place(name)? else { return Ok(None) };
         let wrong = |error: std::io::Error| unreadable(Path::new(name), &error.to_string());
-        // By the time it is opened it could be a pipe that nobody writes to.
+        // Another process could have replaced it by a pipe without a writer.
         let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
         let file = File::options().read(true).custom_flags(flags).open(path).map_err(wrong)?;
         let mut bytes = Vec::new();
@@ -52,7 +52,7 @@ impl Project {
         Ok(Some(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned()))
     }
 
-    /// The names in the project's directory.
+    /// Returns the names in the project's directory.
     pub fn names(&self) -> Result<Vec<String>, NoTests> {
         let wrong = |error: std::io::Error| unreadable(&self.root, &error.to_string());
         let mut names = Vec::new();
@@ -63,7 +63,7 @@ impl Project {
         Ok(names)
     }
 
-    /// Whether a file below a directory has such a name. Links are not followed.
+    /// Whether a file below a directory has a matching name. Links are not followed.
     pub fn any_below(
         &self,
         directory: &str,
@@ -96,8 +96,9 @@ impl Project {
         Ok(false)
     }
 
-    /// The paths of files below a directory with such a name, from the project's root. Links are not followed.
-    /// None if there are more entries than this looks at.
+    /// Returns the files below a directory with a matching name, relative to the project's root.
+    ///
+    /// Links are not followed. Returns `None` if there are more than `ENTRIES_MAX` entries.
     pub fn all_below(
         &self,
         directory: &str,
@@ -131,13 +132,13 @@ impl Project {
         Ok(Some(found))
     }
 
-    /// Where a file of the project is, with no links on the way.
+    /// Returns the real path of a project file.
     fn place(&self, name: &str) -> Result<Option<PathBuf>, NoTests> {
         let wrong = |why: &str| Err(unreadable(Path::new(name), why));
         let path = match self.root.join(name).canonicalize() {
             Ok(path) => path,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                // A link to nothing says that there should be something.
+                // A broken link shows that a file is missing.
                 return match fs::symlink_metadata(self.root.join(name)) {
                     Ok(_) => wrong("is a link to nothing"),
                     Err(_) => Ok(None),

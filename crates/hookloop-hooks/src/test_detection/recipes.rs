@@ -3,7 +3,7 @@
 use super::NoTests;
 use super::reading::Project;
 
-/// In the order in which `make` looks for them.
+/// In the order in which `make` searches for them.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
 pub fn has_make(project: &Project, name: &str) -> Result<bool, NoTests> {
@@ -16,7 +16,7 @@ pub fn has_make(project: &Project, name: &str) -> Result<bool, NoTests> {
 }
 
 pub fn has_just(project: &Project, name: &str) -> Result<bool, NoTests> {
-    // It takes any case of either name.
+    // just accepts either name in any case.
     let is_meant = |file: &String| {
         let file = file.to_ascii_lowercase();
         file == "justfile" || file == ".justfile"
@@ -30,7 +30,7 @@ pub fn has_just(project: &Project, name: &str) -> Result<bool, NoTests> {
     }
 }
 
-/// `test: build`, `check test:`, `test::`; not `test := x`, nor a line of a recipe.
+/// Matches `test: build`, `check test:`, `test::`, but not `test := x` or a line of a recipe.
 fn is_target(line: &str, name: &str) -> bool {
     let Some((targets, rest)) = line.split_once(':') else { return false };
     let is_assignment = rest.trim_start_matches(':').starts_with('=') || targets.contains('=');
@@ -38,7 +38,7 @@ fn is_target(line: &str, name: &str) -> bool {
     is_rule && targets.split_whitespace().any(|target| target == name)
 }
 
-/// `test:`, `@test arg='x': build`, `alias test := t`; not `test := 'x'`.
+/// Matches `test:`, `@test arg='x': build`, `alias test := t`, but not `test := 'x'`.
 fn is_recipe(line: &str, wanted: &str) -> bool {
     if let Some(alias) = line.strip_prefix("alias ") {
         return alias.split_once(":=").is_some_and(|(name, _)| name.trim() == wanted);

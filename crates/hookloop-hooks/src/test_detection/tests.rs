@@ -5,10 +5,10 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Names, and what is in them.
+/// File names and contents.
 type Files<'a> = &'a [(&'a str, &'a str)];
 
-/// A project of these files, and programs that are said to be installed.
+/// A project with these files, and stub programs in its `PATH`.
 struct Ground {
     home: TempDir,
 }
@@ -163,7 +163,7 @@ fn what_is_no_test() {
         &[("justfile", "test := 'x'\n")],
         &[("justfile", "tests:\n  test: x\n# test:\n")],
         &[("sub/Cargo.toml", "")],
-        // Directories are no files.
+        // Directories are not files.
         &[("Cargo.toml/x", ""), ("go.mod/x", "")],
     ];
     for files in rows {
@@ -197,7 +197,7 @@ fn a_program_that_is_missing_is_named() {
     let missing = NoTests::NoProgram { runner: "go", program: "go".into() };
     assert_eq!(ground.runnable(), Err(missing));
     assert_eq!(Ground::new(&files, &["cargo", "go"]).runnable().unwrap().len(), 2);
-    // One that the project brings is there, whatever is in PATH.
+    // A program in the project counts as installed, regardless of `PATH`.
     let brought = Ground::new(&[("build.gradle", ""), ("gradlew", "")], &[]);
     assert!(brought.detect().unwrap()[0].program_found);
 }

@@ -1,4 +1,4 @@
-//! The gates of a project as its files define them now.
+//! The gates of a project in its current files.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::trust::{Definition, Seen, TrustError, what};
 
-/// Returns the gates of the project at `root`. A gate that a person switched on is on.
+/// Returns the gates of the project at `root`. A gate that a person switched on counts as enabled.
 pub fn gates(
     root: &Path,
     rules: &Rules,
@@ -40,7 +40,7 @@ pub fn gates(
         let enabled = hook.enabled || is_switched_on;
         let definition = match Seen::look(root, hook) {
             Ok(seen) => Some(seen.definition),
-            // A gate that is off never runs, so an error in it does not matter.
+            // A disabled gate never runs, so an error in it does not matter.
             Err(_) if !enabled => None,
             Err(error) => return Err(error),
         };
@@ -52,8 +52,9 @@ pub fn gates(
     Ok(ledger)
 }
 
-/// Returns whether a hook judges work, and a repository or the user wrote it. Delivery steps judge nothing, and
-/// nothing removes the gates of a policy.
+/// Whether a hook is a gate that a repository or the user defines.
+///
+/// Delivery steps check nothing, and the gates of a policy cannot be removed.
 fn judges(hook: &Hook) -> bool {
     let is_judge = match hook.handler {
         HookHandler::Builtin(builtin) => builtin == hookloop_core::builtin::Builtin::RunTests,

@@ -20,7 +20,7 @@ pub(crate) const ADOPTS: bool = true;
 /// Number of fields between session and start time in `/proc/PID/stat`.
 const BETWEEN_SESSION_AND_START: usize = 15;
 
-/// The path of this program, valid even if its file was replaced since the start.
+/// Returns the path of this program, valid even if its file was replaced since the start.
 pub(crate) fn this_program() -> io::Result<PathBuf> {
     Ok("/proc/self/exe".into())
 }
@@ -65,13 +65,13 @@ pub(crate) fn has_one_user() -> bool {
     counts.sum::<u64>() <= 1
 }
 
-/// The program name of a process, as `ps` shows it.
+/// Returns the program name of a process, as `ps` shows it.
 pub(crate) fn program_name(pid: Pid) -> Option<String> {
     let name = String::from_utf8_lossy(&read_of(pid, "comm")?).trim_end().to_owned();
     Some(name)
 }
 
-/// The environment that a process was started with.
+/// Returns the environment that a process was started with.
 pub(crate) fn variables_of(pid: Pid) -> Vec<OsString> {
     words(&read_of(pid, "environ").unwrap_or_default())
 }
@@ -87,7 +87,7 @@ fn read_of(pid: Pid, name: &str) -> Option<Vec<u8>> {
     Some(content)
 }
 
-/// Enlarges a pipe. A failure leaves its size as it is.
+/// Enlarges a pipe. On failure its size stays unchanged.
 pub(crate) fn widen(pipe: &OwnedFd, bytes: usize) {
     let _ = fcntl_setpipe_size(pipe, bytes);
 }
@@ -96,7 +96,7 @@ pub(crate) fn pipe_size(pipe: impl AsFd) -> Option<usize> {
     fcntl_getpipe_size(pipe).ok()
 }
 
-/// The children of a process. Returns `None` if this kernel has no `children` files.
+/// Returns the children of a process, or `None` if this kernel has no `children` files.
 pub(crate) fn children(pid: Pid) -> Option<Vec<Pid>> {
     if !has_children_files() {
         return None;
@@ -122,13 +122,13 @@ pub(crate) fn stat(pid: Pid) -> Option<ProcessStat> {
     parse(&line).filter(|_| is_its_own)
 }
 
-/// All processes of the machine, zombies included.
+/// Returns all processes of the machine, zombies included.
 pub(crate) fn all_processes() -> Vec<(Pid, ProcessStat)> {
     // A process that has ended meanwhile is left out.
     pids().filter_map(|pid| Some((pid, stat(pid)?))).collect()
 }
 
-/// Processes with the environment that they were started with, as far as this user may read it.
+/// Returns all processes with their initial environment, as far as this user may read it.
 ///
 /// During `exec` a process has an empty environment for a moment.
 pub(crate) fn variables() -> impl Iterator<Item = (Pid, Vec<OsString>)> {
@@ -136,12 +136,12 @@ pub(crate) fn variables() -> impl Iterator<Item = (Pid, Vec<OsString>)> {
     pids().filter_map(move |pid| Some((pid, variables(pid)?)))
 }
 
-/// The arguments of a process, beginning with its own name.
+/// Returns the arguments of a process, beginning with its own name.
 pub(crate) fn arguments(pid: Pid) -> Vec<OsString> {
     words(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default())
 }
 
-/// The working directory of a process, as far as this user may read it.
+/// Returns the working directory of a process, as far as this user may read it.
 pub(crate) fn working_directory(pid: Pid) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
@@ -152,30 +152,32 @@ fn words(text: &[u8]) -> Vec<OsString> {
     words.map(|word| OsString::from_vec(word.strip_suffix(&[0]).unwrap_or(word).to_vec())).collect()
 }
 
-/// Number of threads on this machine, modulo 65,536.
+/// Returns the number of threads on this machine, modulo 65,536.
 pub(crate) fn threads() -> u16 {
     rustix::system::sysinfo().procs
 }
 
-/// Bytes of memory of this machine.
+/// Returns the memory of this machine, in bytes.
 pub(crate) fn machine_memory() -> u64 {
     let machine = rustix::system::sysinfo();
     machine.totalram.saturating_mul(machine.mem_unit.into())
 }
 
-/// Bytes of anonymous memory of a process.
+/// Returns the anonymous memory of a process, in bytes.
 pub(crate) fn own_memory(pid: Pid) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     number(&text, "RssAnon:").saturating_mul(1024)
 }
 
-/// Bytes of anonymous memory of a process, shared pages divided among their users. Slow: the kernel walks all pages.
+/// Returns the anonymous memory of a process, with shared pages divided among their users.
+///
+/// This is slow, because the kernel walks all pages.
 pub(crate) fn proportional_memory(pid: Pid) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"));
     text.map_or_else(|_| own_memory(pid), |text| number(&text, "Pss_Anon:").saturating_mul(1024))
 }
 
-/// Bytes that a process and its reaped children wrote to disks.
+/// Returns the bytes that a process and its reaped children wrote to disks.
 pub(crate) fn written(pid: Pid) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     number(&text, "write_bytes:").saturating_sub(number(&text, "cancelled_write_bytes:"))

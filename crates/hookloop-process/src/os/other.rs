@@ -57,7 +57,7 @@ pub(crate) fn threads() -> u16 {
     0
 }
 
-/// Memory of a process. Shared memory is not told apart.
+/// Returns the memory of a process, including shared memory.
 pub(crate) fn proportional_memory(pid: Pid) -> u64 {
     own_memory(pid)
 }

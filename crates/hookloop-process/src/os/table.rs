@@ -16,14 +16,14 @@ pub(crate) fn stat(pid: Pid) -> Option<ProcessStat> {
     one(pid, ProcessRefreshKind::nothing(), stat_of)
 }
 
-/// All processes of the machine.
+/// Returns all processes of the machine.
 pub(crate) fn all_processes() -> Vec<(Pid, ProcessStat)> {
     let table = table(ProcessRefreshKind::nothing());
     let all = table.processes().values().filter(|process| process.thread_kind().is_none());
     all.filter_map(|process| Some((pid_of(process.pid())?, stat_of(process)))).collect()
 }
 
-/// Processes with the environment that they were started with, as far as this user may read it.
+/// Returns all processes with their initial environment, as far as this user may read it.
 ///
 /// During `exec` a process has an empty environment for a moment.
 pub(crate) fn variables() -> impl Iterator<Item = (Pid, Vec<OsString>)> {
@@ -33,13 +33,13 @@ pub(crate) fn variables() -> impl Iterator<Item = (Pid, Vec<OsString>)> {
     found.into_iter()
 }
 
-/// The arguments of a process, beginning with its own name.
+/// Returns the arguments of a process, beginning with its own name.
 pub(crate) fn arguments(pid: Pid) -> Vec<OsString> {
     let wanted = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always);
     one(pid, wanted, |process| process.cmd().to_vec()).unwrap_or_default()
 }
 
-/// The working directory of a process, as far as this user may read it.
+/// Returns the working directory of a process, as far as this user may read it.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn working_directory(pid: Pid) -> Option<std::path::PathBuf> {
     let wanted = ProcessRefreshKind::nothing().with_cwd(UpdateKind::Always);
@@ -52,31 +52,31 @@ pub(crate) fn real_user(pid: Pid) -> Option<u32> {
     one(pid, wanted, |process| process.user_id().map(|user| **user)).flatten()
 }
 
-/// The program name of a process, as `ps` shows it.
+/// Returns the program name of a process, as `ps` shows it.
 pub(crate) fn program_name(pid: Pid) -> Option<String> {
     let name = |process: &Process| process.name().to_string_lossy().into_owned();
     one(pid, ProcessRefreshKind::nothing(), name)
 }
 
-/// The environment that a process was started with.
+/// Returns the environment that a process was started with.
 pub(crate) fn variables_of(pid: Pid) -> Vec<OsString> {
     let wanted = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
     one(pid, wanted, |process| process.environ().to_vec()).unwrap_or_default()
 }
 
-/// Bytes of memory of this machine.
+/// Returns the memory of this machine, in bytes.
 pub(crate) fn machine_memory() -> u64 {
     let mut system = System::new();
     system.refresh_memory();
     system.total_memory()
 }
 
-/// Bytes of memory of a process.
+/// Returns the memory of a process, in bytes.
 pub(crate) fn own_memory(pid: Pid) -> u64 {
     one(pid, ProcessRefreshKind::nothing().with_memory(), Process::memory).unwrap_or(0)
 }
 
-/// Bytes that a process wrote to disks.
+/// Returns the bytes that a process wrote to disks.
 pub(crate) fn written(pid: Pid) -> u64 {
     let wanted = ProcessRefreshKind::nothing().with_disk_usage();
     one(pid, wanted, |process| process.disk_usage().total_written_bytes).unwrap_or(0)

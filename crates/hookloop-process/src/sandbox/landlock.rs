@@ -26,7 +26,7 @@ const CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETUID);
 
-/// Returns the newest known version of Landlock that the kernel has; 0 if it has none.
+/// Returns the newest known version of Landlock that the kernel has, or 0.
 pub(super) fn version() -> u32 {
     type VersionProbe = fn(Ruleset) -> Result<Ruleset, RulesetError>;
     const PROBES: [(u32, VersionProbe); 7] = [
@@ -56,7 +56,7 @@ pub(crate) fn enforce(confinement: &Confinement) -> Result<(), ConfinementError>
     syscalls::filter(confinement.no_network).ok_or(ConfinementError::Filter)
 }
 
-/// Builds the rules. Necessary features are required; features of newer kernels are used where they exist.
+/// Builds the rules. It requires necessary features, and uses features of newer kernels if present.
 fn rules(confinement: &Confinement) -> Result<RulesetCreated, ConfinementError> {
     let failed = |_| ConfinementError::Landlock;
     // A handled access is forbidden where no rule allows it. A ruleset needs at least one. Every ruleset also
@@ -108,8 +108,8 @@ fn allow(
     place: &Path,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, ConfinementError> {
-    // Not `landlock::PathFd`: with musl, the standard library drops `O_PATH`, and without a terminal a device such as
-    // /dev/tty cannot be opened for reading.
+    // `landlock::PathFd` does not work here. With musl, the standard library drops `O_PATH`, and
+    // without a terminal a device such as /dev/tty cannot be opened for reading.
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let parent = open(place, flags, Mode::empty()).map_err(|_| ConfinementError::Place)?;
     // A rule for a single file takes only the accesses of files.

@@ -11,7 +11,7 @@ const LANDLOCK_SIGNALS: u32 = 6;
 /// The sandbox features that this system can enforce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxSupport {
-    /// The newest known version of Landlock that the kernel has; 0 if it has none.
+    /// The newest known version of Landlock that the kernel has, or 0.
     pub landlock: u32,
     pub seccomp: bool,
 }
@@ -46,7 +46,7 @@ impl SandboxSupport {
 }
 
 impl std::fmt::Display for SandboxSupport {
-    /// Writes one line that says whether a sandbox is enforced here, and by which features.
+    /// Writes in one line whether a sandbox is enforced here, and by which features.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(gap) = self.gap() {
             return write!(f, "not enforced here, so not run: {gap}");

@@ -12,7 +12,7 @@ const WRONG_LAST: u64 = 10_071;
 const IN_FLIGHT: [u64; 2] = [10_164, 10_158];
 /// An id of the batch was seen before.
 const DUPLICATE_IN_BATCH: u64 = 10_201;
-/// The server can't do it now, and has not done it.
+/// The server cannot do it now and has not done it.
 const NOT_NOW: [u64; 6] = [
     10_008, // JetStream is not available
     10_009, // the cluster has no leader
@@ -39,13 +39,13 @@ pub(super) struct AckRefusal {
     description: String,
 }
 
-/// The result of one try.
+/// The result of one attempt.
 pub(super) enum PublishAnswer {
-    /// The last event of the batch is here.
+    /// The batch is stored, with its last event at `last`.
     Stored {
         last: Seq,
     },
-    /// The server refused because of a version or an id; the log shows the reason.
+    /// The server refused because of a version or an id. The log shows the reason.
     Overtaken,
     InFlight,
     Nobody(String),
@@ -63,7 +63,7 @@ pub(super) fn read_refusal(message: &Message) -> Result<(), JetStreamError> {
     }
 }
 
-/// Whether a message was stored after the one that it named.
+/// Whether a message was stored right after the message that it named.
 pub(super) fn was_next(message: &Message) -> Result<bool, JetStreamError> {
     match read_refusal(message) {
         Ok(()) => Ok(true),

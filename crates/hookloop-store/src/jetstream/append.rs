@@ -53,7 +53,7 @@ impl LogClient {
                     let attempt =
                         AppendAttempt { batch, messages: &messages, tries: &tries, is_retry };
                     match self.look(&attempt).await? {
-                        // A replica that is behind must not hide the event from later reads.
+                        // Later reads must show the event, even from a replica that lags behind.
                         Some(appended) => {
                             let found = match appended {
                                 AppendOutcome::At(_) => messages.len(),
@@ -88,7 +88,7 @@ impl LogClient {
         inbox.rsplit('.').next().unwrap_or_default().to_owned()
     }
 
-    /// One try.
+    /// Publishes the batch once.
     async fn publish(
         &self,
         messages: &[OutgoingMessage],
@@ -112,7 +112,7 @@ impl LogClient {
         };
         match reply {
             ServerReply::Message(message) => match read_ack(&message)? {
-                // A message of the batch never arrived: was it one that may not be sent?
+                // A message of the batch never arrived. The server may have denied it.
                 PublishAnswer::Nobody(reason) => {
                     let is_ours = |subject: &str| messages.iter().any(|m| m.subject == subject);
                     match self.denials.after(mark, is_ours) {
@@ -131,9 +131,10 @@ impl LogClient {
         self.ask(&subject, Request::new().headers(headers).payload(payload)).await
     }
 
-    /// Finds a batch whose subjects are not at the versions it expects: it is stored, or a rival
-    /// is. None if the log shows neither. Each subject is read once: a replica that has more may
-    /// answer a second read.
+    /// Finds out whether a batch with outdated versions is stored, or a competing one.
+    ///
+    /// Returns `None` if the log shows neither. Each subject is read once: another replica that has
+    /// more events may answer a second read.
     async fn look(
         self: &Arc<Self>,
         attempt: &AppendAttempt<'_>,
@@ -158,8 +159,8 @@ impl LogClient {
             let is_same = stored.is_ok_and(|stored| stored.event.id == new.event.id);
             return match index {
                 0 if is_same => Ok(Some(AppendOutcome::Before(seq))),
-                // This replica had nothing of the first subject. If it is behind, another read
-                // shows it.
+                // This replica has nothing of the first subject. If it lags behind, another read
+                // shows the event.
                 _ if is_same && self.is_behind(&attempt.batch[0]).await? => Ok(None),
                 _ => conflict(actual),
             };
@@ -167,15 +168,17 @@ impl LogClient {
         Ok(None)
     }
 
-    /// Returns the event right behind the version that `new` expects. The last event alone would
-    /// mislead if another process wrote after it.
+    /// Returns the event right after the version that `new` expects.
+    ///
+    /// The last event is not enough: another process may have written after it.
     async fn behind(self: &Arc<Self>, new: &NewEvent) -> Result<NextOnSubject, LogError> {
         let subject = self.layout.subject(&new.event.subject);
         let last = self.last_on(&self.layout.stream(), &subject).await?;
         let actual = last.as_ref().map(place).transpose()?.map_or(0, |(seq, _)| seq);
         let message = match last {
             Some(message) if actual > new.expected => message,
-            // A replica may be behind: only the leader knows that a subject never got so far.
+            // A replica may lag behind. Only the leader knows that a subject never reached the
+            // version.
             _ if actual < new.expected => {
                 let by_leader = self.last_by_leader(&subject).await?.unwrap_or(new.expected);
                 return Ok(if by_leader < new.expected {
@@ -186,7 +189,7 @@ impl LogClient {
             }
             _ => return Ok(NextOnSubject::Nothing),
         };
-        // A message that is no event follows nothing that this program knows.
+        // A foreign message follows no version that this program knows.
         let after = message::decode(actual, &subject, &message.payload).ok().and_then(|e| e.after);
         if after == Some(new.expected) {
             return Ok(NextOnSubject::Message { message, seq: actual, actual });
@@ -203,19 +206,21 @@ impl LogClient {
     }
 }
 
-/// A batch on its way.
+/// A batch that is being appended.
 struct AppendAttempt<'a> {
     batch: &'a [NewEvent],
     messages: &'a [OutgoingMessage],
-    /// The names that it was sent under.
+    /// The batch ids of all attempts.
     tries: &'a [String],
-    /// One of them got no answer.
+    /// Whether one of them got no answer.
     is_retry: bool,
 }
 
 impl AppendAttempt<'_> {
-    /// Whether `stored` is of one of the tries. The id does not show it: another process that
-    /// reacts to the same event gives the same ids to its batch, which may differ.
+    /// Whether `stored` comes from one of the attempts.
+    ///
+    /// The event id does not show it. Another process that reacts to the same event uses the same
+    /// ids for its batch, which may differ.
     fn is_in(&self, stored: &Message) -> bool {
         let name = stored.headers.as_ref().and_then(|headers| headers.get_last(NATS_BATCH_ID));
         match (name, self.messages) {
@@ -228,10 +233,10 @@ impl AppendAttempt<'_> {
 
 /// The event that follows a version of a subject.
 enum NextOnSubject {
-    /// The subject is at that version, as far as this copy knows.
+    /// None: the subject is at that version, as far as this copy knows.
     Nothing,
-    /// It never was: it is here.
+    /// None: the subject has never reached that version. It is at `actual`.
     Short { actual: Seq },
-    /// This message, and where the subject is now.
+    /// This message, and the subject's present version.
     Message { message: Message, seq: Seq, actual: Seq },
 }

@@ -27,7 +27,7 @@ pub(super) struct LogClient {
     pub(super) link: Arc<NatsLink>,
     pub(super) layout: StreamLayout,
     pub(super) options: NatsOptions,
-    /// Where the log ended when it was connected to, until it is asked for.
+    /// The end of the log when the connection was opened, until it is requested.
     ahead: Mutex<Option<Seq>>,
     pub(super) written: WrittenEvents,
 }
@@ -62,8 +62,9 @@ impl JetStreamLog {
         })))
     }
 
-    /// Reads the end of the log in advance. Tries once: later requests find out whether there is a
-    /// log at all.
+    /// Reads the end of the log in advance, with one attempt.
+    ///
+    /// Later requests find out whether the log exists.
     pub(super) fn look_ahead(&self) {
         let (stream, all) = (self.0.layout.stream(), self.0.layout.all());
         let get = format!("$JS.API.DIRECT.GET.{stream}.{all}");
@@ -77,7 +78,7 @@ impl JetStreamLog {
         self.0.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream that holds the events of `project`.
+    /// Returns the stream that holds the events of `project`.
     pub fn stream_of(project: &ProjectName) -> String {
         StreamLayout::new(project).stream()
     }
@@ -91,7 +92,7 @@ impl JetStreamLog {
         &self,
         future: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        // The runtime is there until the last clone is gone.
+        // The runtime exists until the last clone is dropped.
         let gone = || JetStreamError::Answer("the connection is closed".to_owned());
         self.wait(future).ok_or_else(gone)?
     }
@@ -106,7 +107,7 @@ pub(super) enum ServerReply {
 }
 
 impl LogClient {
-    /// One try of a request.
+    /// Sends a request once.
     pub(super) async fn ask(
         &self,
         subject: &str,
@@ -125,7 +126,7 @@ impl LogClient {
         }
     }
 
-    /// Asks until there is an answer, within the limit of a [`RetryWindow`].
+    /// Repeats a request until it is answered, within the limit of a [`RetryWindow`].
     pub(super) async fn ask_patiently(
         &self,
         subject: &str,
@@ -147,7 +148,7 @@ impl LogClient {
         ack::read_refusal(&answer)
     }
 
-    /// Publishes after message `after` of the same subject; answers false if another came in between.
+    /// Publishes after message `after` of the same subject. Returns `false` if another came first.
     pub(super) async fn put_after(
         &self,
         subject: &str,
@@ -166,7 +167,7 @@ impl LogClient {
         }
     }
 
-    /// The last message on a subject, which may have wildcards: any replica answers.
+    /// Returns the last message on a subject, which may have wildcards. Any replica answers.
     pub(super) async fn last_on(
         &self,
         stream: &str,

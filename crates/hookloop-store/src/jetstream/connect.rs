@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Pauses between reconnects: the first, and the longest.
 const RECONNECT_FIRST: Duration = Duration::from_millis(10);
 const RECONNECT_LONGEST: Duration = Duration::from_secs(2);
-/// A connection that is silent for two of these is dead.
+/// Interval of pings. A connection without an answer to two of them is dead.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
 /// The most messages that wait for a follower. Further messages are dropped and requested again.
 const BUFFERED: usize = 65_536;
@@ -42,8 +42,8 @@ pub(super) async fn connect(
 ) -> Result<Client, JetStreamError> {
     let addresses = servers(access)?;
     if is_brief {
-        // The client would wait for a tick of its timer first, and then try one server after the
-        // other. It does so only if the server that is picked here does not answer.
+        // The client would wait for a timer tick first, and then try one server after another. It
+        // does so only if the server that is picked here does not answer.
         let at_once = options(access, denials)?.reconnect_to_server_callback(first_at_once());
         match at_once.connect(addresses.clone()).await.map_err(|error| refused(access, &error)) {
             Err(JetStreamError::Unreachable { .. }) => {}
@@ -114,7 +114,7 @@ fn refused(access: &NatsAccess, error: &async_nats::ConnectError) -> JetStreamEr
     }
 }
 
-/// Picks any server for the first connection, without a pause; the client picks later ones.
+/// Picks a random server for the first connection, without a pause. The client picks later ones.
 fn first_at_once() -> impl Fn(Vec<Server>, ServerInfo) -> Ready<Option<ReconnectToServer>> {
     let is_picked = AtomicBool::new(false);
     move |servers, _| {
@@ -128,7 +128,7 @@ fn first_at_once() -> impl Fn(Vec<Server>, ServerInfo) -> Ready<Option<Reconnect
     }
 }
 
-/// A handshake that fails is an I/O error to the client; only its text says more.
+/// Whether an error text is about TLS. The client reports a failed handshake as an I/O error.
 fn is_about_tls(reason: &str) -> bool {
     let reason = reason.to_lowercase();
     ["certificate", "fatal alert", "tls"].iter().any(|word| reason.contains(word))

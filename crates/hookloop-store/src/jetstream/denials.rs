@@ -8,15 +8,16 @@ use futures_util::future::Either;
 
 use super::error::JetStreamError;
 
-/// The most denials that are remembered.
+/// Largest number of remembered denials.
 const DENIALS: usize = 64;
 
-/// Requests that the server denied to this user. A denial arrives beside the request, which never
-/// gets an answer.
+/// Requests that the server denied to this user.
+///
+/// A denial arrives separately from the request, which never gets an answer.
 #[derive(Clone, Debug)]
 pub(super) struct PermissionDenials {
     noted: Arc<Mutex<VecDeque<PermissionDenial>>>,
-    /// How many there were so far.
+    /// The number of denials so far.
     count: tokio::sync::watch::Sender<u64>,
 }
 
@@ -49,14 +50,16 @@ impl PermissionDenials {
         self.count.send_replace(number);
     }
 
-    /// The number of denials before a request: only later ones can be about it. Permissions may
-    /// change while a process runs.
+    /// Returns the number of denials before a request. Only later ones can be about it.
+    ///
+    /// Permissions may change while a process runs.
     pub(super) fn mark(&self) -> u64 {
         *self.count.borrow()
     }
 
-    /// A subject that was denied after `mark` and that `is_asked` knows. A denied inbox is denied at the
-    /// first request, and for good: no answer can come.
+    /// Returns a subject that was denied after `mark` and that `is_asked` accepts.
+    ///
+    /// The server denies an inbox with the first request, permanently. Then no answer can arrive.
     pub(super) fn after(&self, mark: u64, is_asked: impl Fn(&str) -> bool) -> Option<String> {
         let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         let is_inbox =

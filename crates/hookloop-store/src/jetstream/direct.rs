@@ -14,24 +14,24 @@ use super::retry::{REQUEST_TIMEOUT, RetryWindow};
 use super::written::ReplicaCatchUp;
 use crate::log::{LogError, Seq, StoredEvent};
 
-/// Events that a server answers with at once.
+/// Largest number of events in a server's answer.
 const AT_ONCE: usize = 1_000;
 
 /// The result of one request.
 enum DirectPart {
-    /// The events, and how many there are after them.
+    /// The events, and the number of events after them.
     Events(Vec<StoredEvent>, u64),
     Nobody(String),
 }
 
-/// The messages of one request, and how many there are after them.
+/// The messages of one request, and the number of messages after them.
 enum DirectMessages {
     Messages(Vec<Message>, u64),
     Nobody(String),
 }
 
 impl LogClient {
-    /// Up to `limit` events of the project from place `from` on.
+    /// Returns up to `limit` events of the project from place `from` on.
     pub(super) async fn read_directly(
         &self,
         from: Seq,
@@ -79,7 +79,7 @@ impl LogClient {
         }
     }
 
-    /// The last message on each subject that `subjects`, with wildcards, means; at most [`AT_ONCE`] of them.
+    /// Returns the last message on each subject that matches `subjects`, at most [`AT_ONCE`].
     pub(super) async fn last_of_each(
         &self,
         stream: &str,

@@ -14,11 +14,13 @@ use super::message::StoredMessage;
 use super::retry::{REQUEST_TIMEOUT, RetryWindow};
 use crate::log::{EventFollower, LogError, Seq, StoredEvent};
 
-/// Events that a follower hands over at once.
+/// Largest number of events that a follower returns at once.
 const FOLLOW_BATCH: usize = 4_000;
 
-/// An ordered consumer. The client recreates it when deliveries are missing or the connection was
-/// lost. Events that were handed over before are skipped.
+/// An ordered consumer.
+///
+/// The client recreates it when deliveries are missing or the connection was lost. Events that were
+/// returned before are skipped.
 pub(super) struct StreamFollower {
     filter: String,
     next: Seq,
@@ -41,8 +43,8 @@ impl Drop for OwnedConsumer {
         let Some(runtime) = &inner.runtime else { return };
         let subject = format!("$JS.API.CONSUMER.DELETE.{}.{}", inner.layout.stream(), self.name);
         let client = inner.client.clone();
-        // No thread waits for the answer: the server deletes the consumer later if this request
-        // fails.
+        // No thread waits for the answer. If this request fails, the server deletes the consumer
+        // later.
         runtime.spawn(async move {
             let inbox = client.new_inbox();
             let _ = client.publish_with_reply(subject, inbox, Bytes::new()).await;
@@ -61,8 +63,9 @@ impl StreamFollower {
         Ok(StreamFollower { filter, next: from, consumer, mark })
     }
 
-    /// Fails if no events come because the server denies the client's own requests: for the next
-    /// part of a long log, or for a new consumer.
+    /// Fails if no events arrive because the server denies the client's own requests.
+    ///
+    /// Such requests are for the next part of a long log, or for a new consumer.
     fn check_allowed(&self) -> Result<(), JetStreamError> {
         let stream = self.consumer.log.0.layout.stream();
         let own = [format!("$JS.FC.{stream}."), format!("$JS.API.CONSUMER.CREATE.{stream}.")];
@@ -73,7 +76,7 @@ impl StreamFollower {
         }
     }
 
-    /// The next events; none if nothing came within `timeout`.
+    /// Returns the next events, or none if none arrived within `timeout`.
     pub(super) async fn more(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
         let end = Instant::now() + timeout;
         let mut events = Vec::new();
@@ -119,8 +122,10 @@ impl StreamFollower {
     }
 }
 
-/// Where the stream holds a message that was delivered. It is in the reply's sixth word, in the form
-/// that servers use today; the client knows the other ones too, but takes longer.
+/// Returns the place of a delivered message in the stream.
+///
+/// It is the sixth word of the reply subject, in the form that servers use today. The client also
+/// knows the other forms, but is slower.
 fn place(message: &async_nats::jetstream::Message) -> Result<Seq, LogError> {
     let words =
         message.reply.as_ref().map(|reply| reply.split('.')).filter(|w| w.clone().count() == 9);
@@ -133,10 +138,11 @@ fn place(message: &async_nats::jetstream::Message) -> Result<Seq, LogError> {
     }
 }
 
-/// Returns the first message on `filter` from place `from` on, which is known to be there.
+/// Returns the first message on `filter` from place `from` on, which must exist.
 ///
-/// A consumer that loses a delivery or its connection before its first message starts again from the
-/// beginning of the subject. Older messages are skipped: they do not follow the version that is asked for.
+/// A consumer that loses a delivery or its connection before its first message starts again from
+/// the beginning of the subject. Older messages are skipped, as they do not follow the requested
+/// version.
 pub(super) async fn first_on(
     log: &JetStreamLog,
     filter: &str,
@@ -163,7 +169,7 @@ async fn subscribe(log: &JetStreamLog, filter: &str, from: Seq) -> Result<OwnedC
     let mut patience = RetryWindow::new();
     loop {
         let inbox = inner.client.new_inbox();
-        // A name puts the filter into the request's subject, where permissions see it.
+        // With a name, the filter is part of the request's subject, so permissions can match it.
         let name = format!("hl-{}", inbox.rsplit('.').next().unwrap_or_default());
         let config = OrderedConfig {
             name: Some(name.clone()),

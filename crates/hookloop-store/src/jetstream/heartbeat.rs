@@ -8,7 +8,7 @@ use super::error::JetStreamError;
 use crate::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 use crate::log::LogError;
 
-/// The holder of a heartbeat that can't be read.
+/// Stands for the holder of a heartbeat that cannot be read.
 const UNREADABLE: &str = "(unreadable)";
 
 #[derive(Serialize, Deserialize)]
@@ -72,20 +72,20 @@ impl HeartbeatStore for JetStreamLog {
     }
 
     fn forget(&self, held: &HeldResource) -> Result<(), LogError> {
-        // An empty message is no heartbeat: a user that may send heartbeats can remove one without
-        // a further permission.
+        // An empty message is no heartbeat. So a user that may send heartbeats can also remove one.
         let subject = self.0.layout.pulse(held);
         Ok(self.run(self.0.put(&subject, &Bytes::new()))?)
     }
 }
 
-/// A foreign message in place of a heartbeat counts as one of an unknown holder. The true holder
-/// overwrites it with its next heartbeat. Without one, the lease expires as for any silent holder.
+/// Returns the heartbeat of an unknown holder, for a foreign message in place of a heartbeat.
+///
+/// The true holder overwrites it with its next heartbeat. Without one, the lease expires as usual.
 fn unreadable() -> HeartbeatMessage {
     HeartbeatMessage { holder: UNREADABLE.to_owned(), epoch: 0 }
 }
 
-/// Decodes a heartbeat; none if it was removed.
+/// Decodes a heartbeat. Returns `None` if it was removed.
 fn beat(found: &async_nats::Message) -> Result<Option<HeartbeatRecord>, JetStreamError> {
     if found.payload.is_empty() {
         return Ok(None);

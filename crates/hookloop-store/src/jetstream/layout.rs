@@ -1,9 +1,9 @@
-//! Names of streams and subjects, and how the streams are set up.
+//! Names of streams and subjects, and the configuration of the streams.
 //!
-//! A project's events are in one of [`SHARDS`] streams, by the hash of its name. Order per project
-//! needs one stream, and a stream per project would cost the server a Raft group each. Every read
-//! and write names the project in its subject, so that a worker's permissions can be held to the
-//! projects that it works on.
+//! A project's events are in one of [`SHARDS`] streams, by the hash of its name. The order of a
+//! project needs one stream, and a stream for each project would cost the server a Raft group each.
+//! Every read and write names the project in its subject. So a worker's permissions can be limited
+//! to its projects.
 
 use std::time::Duration;
 
@@ -13,27 +13,30 @@ use sha2::{Digest, Sha256};
 
 use crate::heartbeat::{HeldResource, WORKERS};
 
-/// Streams that all projects of an account are spread over.
+/// Number of streams that share all projects of an account.
 pub(crate) const SHARDS: u16 = 256;
-/// How long the server knows an event's id. The expected versions make appending idempotent for
-/// ever; within this time the server also reports duplicates by itself.
+/// Time for which the server remembers an event's id and reports duplicates itself.
+///
+/// The expected versions make appending idempotent without any time limit.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
-/// How long a heartbeat is kept: longer than the longest lease, and not for ever, since every
-/// claimed task would keep one in memory. A removed heartbeat looks like a change, which at worst
-/// counts as life once more.
+/// Age at which the server deletes a heartbeat: longer than the longest lease.
+///
+/// Without a limit, every claimed task would keep one in memory. An observer sees a deleted
+/// heartbeat as a change, so at worst the lease lasts once more.
 const PULSE_AGE: Duration = Duration::from_secs(48 * 60 * 60);
-/// Followers of a stream, of all projects and workers in it. All workers follow the fleet's log; servers from 2.15 on
-/// would have it at a thousand.
+/// Largest number of followers of a stream, over all its projects and workers.
+///
+/// All workers follow the fleet's log. Servers from 2.15 on default to a thousand.
 const FOLLOWERS_MAX: i32 = 100_000;
-/// Words of the subject of an event: `hl.ev.<shard>.<project>.<subject>`.
+/// Number of words in the subject of an event: `hl.ev.<shard>.<project>.<subject>`.
 pub(super) const SUBJECT_WORDS: usize = 5;
-/// Copies in a cluster.
+/// Number of copies in a cluster.
 pub(super) const REPLICAS: usize = 3;
 /// The streams of heartbeats and snapshots of all projects.
 const PULSE_STREAM: &str = "HL_PULSE";
 const SNAPSHOT_STREAM: &str = "HL_SNAPSHOT";
 
-/// Where one project's events are.
+/// The location of one project's events.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamLayout {
     project: ProjectName,
@@ -51,7 +54,7 @@ impl StreamLayout {
         format!("HL_EV_{}", self.shard)
     }
 
-    /// The subjects of all events of the project.
+    /// Returns the subjects of all events of the project.
     pub(crate) fn all(&self) -> String {
         format!("hl.ev.{}.{}.>", self.shard, self.project)
     }
@@ -60,8 +63,9 @@ impl StreamLayout {
         format!("hl.ev.{}.{}.{subject}", self.shard, self.project)
     }
 
-    /// The id that the server deduplicates an event by. A stream has many projects, and copies of
-    /// one log may be among them.
+    /// Returns the id by which the server deduplicates an event.
+    ///
+    /// It contains the project, because a stream may have several copies of one log.
     pub(crate) fn message_id(&self, event: EventId) -> String {
         format!("{}.{event}", self.project)
     }
@@ -74,12 +78,12 @@ impl StreamLayout {
         format!("hl.pulse.{}.{held}", self.project)
     }
 
-    /// The subjects of the heartbeats of workers.
+    /// Returns the subjects of the heartbeats of workers.
     pub(crate) fn pulses_of_workers(&self) -> String {
         format!("hl.pulse.{}.{WORKERS}*", self.project)
     }
 
-    /// The subjects of all heartbeats in the project.
+    /// Returns the subjects of all heartbeats in the project.
     pub(crate) fn pulses(&self) -> String {
         format!("hl.pulse.{}.>", self.project)
     }
@@ -88,12 +92,12 @@ impl StreamLayout {
         SNAPSHOT_STREAM
     }
 
-    /// The subjects of all snapshots of the project.
+    /// Returns the subjects of all snapshots of the project.
     pub(crate) fn snapshots(&self) -> String {
         format!("hl.snap.{}.>", self.project)
     }
 
-    /// The subject of the manifest, which names the last complete snapshot.
+    /// Returns the subject of the manifest, which names the last complete snapshot.
     pub(crate) fn snapshot_manifest(&self) -> String {
         format!("hl.snap.{}.manifest", self.project)
     }
@@ -106,7 +110,7 @@ impl StreamLayout {
         format!("hl.snap.{}.{snapshot}.*", self.project)
     }
 
-    /// The streams that the project needs, with so many copies of each.
+    /// Returns the streams that the project needs, with `replicas` copies each.
     pub(crate) fn streams(&self, replicas: usize) -> [Config; 3] {
         let events = Config {
             name: self.stream(),

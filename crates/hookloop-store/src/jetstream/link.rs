@@ -52,8 +52,9 @@ impl NatsLink {
     }
 }
 
-/// Connections that the logs of a process share: a worker would have one for each of its projects otherwise, and the
-/// servers that many of each worker. Clones are the same ones.
+/// Connections that the logs of a process share. Clones share the same connections.
+///
+/// Otherwise a worker would have a connection for each of its projects.
 #[derive(Clone, Default)]
 pub struct NatsLinks(Arc<Mutex<Vec<SharedLink>>>);
 

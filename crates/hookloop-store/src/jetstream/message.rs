@@ -17,7 +17,7 @@ use super::layout::{SUBJECT_WORDS, StreamLayout};
 use crate::chain::ChainHash;
 use crate::log::{LogError, NewEvent, Seq, StoredEvent};
 
-/// The payload. The subject is in the message's own, the id also in its header.
+/// The payload of a message. The subject of the event is the message's subject.
 #[derive(Serialize)]
 struct EncodedEvent<'a> {
     format: u32,
@@ -30,7 +30,7 @@ struct EncodedEvent<'a> {
     cause: Option<&'a EventCause>,
     #[serde(skip_serializing_if = "is_false")]
     due: bool,
-    /// The version that the writer expected the subject to have. A reader finds gaps by it.
+    /// The version that the writer expected of the subject. A reader finds gaps by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<Seq>,
     data: &'a RawValue,
@@ -67,8 +67,10 @@ pub(crate) struct OutgoingMessage {
     pub(crate) payload: Bytes,
 }
 
-/// The messages of a batch. Only the first on each subject expects a version; the server takes care
-/// of the others, which no other event can come between.
+/// Encodes a batch.
+///
+/// Only the first message on each subject expects a version. The batch is atomic, so no other event
+/// can come between the others.
 pub(crate) fn encode(
     batch: &[NewEvent],
     layout: &StreamLayout,
@@ -106,7 +108,7 @@ fn unwritable(error: serde_json::Error) -> LogError {
 }
 
 impl OutgoingMessage {
-    /// The same message as number `n` of an atomic batch.
+    /// Returns the message with the headers of number `n` of an atomic batch.
     pub(crate) fn in_batch(&self, batch: &str, n: usize, is_last: bool) -> OutgoingMessage {
         let mut message = self.clone();
         message.headers.insert(NATS_BATCH_ID, batch);
@@ -118,7 +120,7 @@ impl OutgoingMessage {
     }
 }
 
-/// The digest of a message, of which the chain of its project is made.
+/// Returns the digest of a message, a link of its project's chain.
 pub(crate) fn digest(subject: &str, payload: &[u8]) -> ChainHash {
     let mut hash = Sha256::new();
     hash.update(subject.as_bytes());
@@ -127,7 +129,7 @@ pub(crate) fn digest(subject: &str, payload: &[u8]) -> ChainHash {
     hash.finalize().into()
 }
 
-/// A message as the stream holds it.
+/// A message from the stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoredMessage<'a> {
     pub(crate) seq: Seq,
@@ -137,8 +139,9 @@ pub(crate) struct StoredMessage<'a> {
 }
 
 impl StoredMessage<'_> {
-    /// Returns the event of the message. A message that is no event becomes the record of that,
-    /// which depends on the message alone: every reader has the same record.
+    /// Returns the event of the message. A foreign message becomes an event that records it.
+    ///
+    /// That record depends only on the message, so every reader has the same record.
     pub(crate) fn event(&self) -> StoredEvent {
         match self.decode() {
             Ok(stored) => stored,
@@ -162,10 +165,10 @@ impl StoredMessage<'_> {
         }
     }
 
-    /// The version that the server compared with that of the subject when it took the message.
+    /// Returns the version that the server compared when it stored the message.
     fn expected(&self) -> Option<Seq> {
         let value = self.headers?.get_last(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE)?;
-        // A version that can't be read was not checked by a server: the event is quarantined.
+        // If the version is unreadable, no server checked it, and the event is quarantined.
         value.as_str().parse().ok()
     }
 
@@ -187,7 +190,7 @@ impl StoredMessage<'_> {
     }
 }
 
-/// The subject of messages whose own is none of hookloop.
+/// Returns the subject that stands for subjects that are not hookloop's.
 fn foreign() -> Subject {
     "_foreign".parse().unwrap_or(Subject::Project)
 }

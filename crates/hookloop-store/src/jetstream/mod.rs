@@ -6,11 +6,11 @@
 //! - [`denials`]: requests that the server denied
 //! - [`connect`]: connects to the servers of a store
 //! - [`link`]: connections, one for each log or shared
-//! - [`options`]: how a process connects
+//! - [`options`]: connection options of a process
 //! - [`layout`]: names of streams and subjects
 //! - [`message`]: an event as a message
 //! - [`ack`]: acknowledgements of published messages
-//! - [`written`]: the events that this log has appended, which its reads have
+//! - [`written`]: the events that this log has appended, for its own reads
 //! - [`client`]: a project's log, and requests over its connection
 //! - [`direct`]: a few events in one request
 //! - [`follow`]: events in order and without a gap
@@ -21,8 +21,8 @@
 //! - [`permissions`]: the permissions that a user of the servers needs
 //! - [`open`]: a project's log with its view on this machine
 //!
-//! The interface is synchronous, as that of every log; a runtime of its own moves the bytes. It
-//! must not be called from an asynchronous task.
+//! The interface is synchronous, like that of every log, and a runtime of its own moves the bytes.
+//! An asynchronous task must not call it.
 
 mod ack;
 mod append;

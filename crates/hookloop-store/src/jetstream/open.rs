@@ -14,15 +14,15 @@ use super::safety::{ServerSafety, ServerStanding};
 use crate::log::Seq;
 use crate::store::{LogIdentity, Store, StoreError, ViewFile};
 
-/// How long a server that was found safe is not asked again.
+/// Time for which the result of a safety check is valid.
 const CHECK_AGE: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
 pub struct OpenedLog {
     pub store: Store,
     pub standing: ServerStanding,
-    /// This machine has seen an event that the log does not have any more: its place, and the last
-    /// that there is.
+    /// Set if the log has lost an event that this machine has seen: its place, and the end of the
+    /// log.
     pub lost: Option<(Seq, Seq)>,
 }
 
@@ -39,7 +39,7 @@ pub fn open(
     project: &ProjectName,
     path: &Path,
 ) -> Result<OpenedLog, StoreError> {
-    // The file is opened while the servers answer.
+    // Opens the file while the servers answer.
     let (log, file) = std::thread::scope(|scope| {
         let connecting = scope.spawn(|| {
             JetStreamLog::connect(options, project).inspect(|log| {
@@ -55,7 +55,7 @@ pub fn open(
     let mut checked = None;
     let mut is_fresh = false;
     let store = Store::over_at(Arc::new(log.clone()), file, |noted| {
-        // A record that can't be read, as one of another version, is made again.
+        // An unreadable record, such as one of another version, is replaced.
         let known: Option<SafetyRecord> = noted.and_then(|noted| serde_json::from_str(&noted).ok());
         let known = known.filter(|known| known.holds(&log, options));
         is_fresh = known.is_none();
@@ -76,14 +76,15 @@ pub fn open(
     store.note_removed(standing.removed)?;
     let lost = if is_fresh { missing(&store, &log, &standing)? } else { None };
     if lost.is_some() {
-        // Every command checks again until the loss is fixed.
+        // Makes every command check again until the loss is fixed.
         store.forget_note()?;
     }
     Ok(OpenedLog { store, standing, lost })
 }
 
-/// Returns the last event that this machine has seen, if the log does not have it. Other processes
-/// write meanwhile, and may update the view: the stream is read after the view.
+/// Returns the last event that this machine has seen, if the log has lost it.
+///
+/// Other processes write meanwhile and may update the view, so the stream is read after the view.
 fn missing(
     store: &Store,
     log: &JetStreamLog,

@@ -1,4 +1,4 @@
-//! How a process connects to the servers of a store.
+//! The connection options of a process for the servers of a store.
 
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use super::link::{NatsLink, NatsLinks};
 #[derive(Clone, Debug, Default)]
 pub struct NatsOptions {
     pub access: NatsAccess,
-    /// The process sends few requests and ends soon: its own thread moves the bytes while it waits.
+    /// Whether the process sends few requests and ends soon. Its own thread then moves the bytes.
+    ///
     /// Otherwise the connection has a thread of its own.
     pub brief: bool,
-    /// Connections that are shared with other logs; otherwise each log has its own.
+    /// Connections that are shared with other logs. Without them, each log has its own.
     pub links: Option<NatsLinks>,
-    /// The client for requests to monitoring addresses.
+    /// The client for requests to monitoring URLs.
     pub http: HttpClient,
 }
 
@@ -28,7 +29,7 @@ impl From<NatsAccess> for NatsOptions {
 }
 
 impl NatsOptions {
-    /// Servers without credentials, with their monitoring addresses.
+    /// Creates options for servers without credentials, with their monitoring URLs.
     pub fn at(urls: impl Into<String>, monitors: Vec<String>) -> NatsOptions {
         NatsOptions::from(NatsAccess { urls: urls.into(), monitors, ..NatsAccess::default() })
     }
@@ -37,7 +38,7 @@ impl NatsOptions {
         self.access.durability == NatsDurability::Unsafe
     }
 
-    /// Returns a shared connection, or opens one for this log alone.
+    /// Returns a shared connection, or opens one for this log only.
     pub(super) fn link(&self) -> Result<Arc<NatsLink>, JetStreamError> {
         match &self.links {
             Some(links) => links.to(&self.access, self.brief),

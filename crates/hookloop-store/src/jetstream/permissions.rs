@@ -9,11 +9,11 @@ use super::layout::StreamLayout;
 /// The role of a user. Each role has the permissions of the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NatsRole {
-    /// Adds, claims and completes tasks; reads and follows.
+    /// Reads, follows, and adds, claims and completes tasks.
     Worker,
-    /// Also keeps snapshots of long logs, and sees all workers.
+    /// Also stores snapshots of long logs, and lists all workers.
     Dispatcher,
-    /// Also makes the streams that are missing, and changes those of earlier versions.
+    /// Also creates missing streams, and changes those of earlier versions.
     Admin,
 }
 
@@ -30,7 +30,7 @@ impl FromStr for NatsRole {
     }
 }
 
-/// Subjects that a user may publish to and subscribe to; everything else is refused.
+/// The subjects that a user may publish and subscribe to. All others are denied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NatsPermissions {
     pub publish: Vec<String>,
@@ -38,7 +38,7 @@ pub struct NatsPermissions {
 }
 
 impl NatsPermissions {
-    /// For a user whose answers come on subjects that start with `inbox`.
+    /// Returns the permissions of a user whose answers arrive on subjects that start with `inbox`.
     pub fn new(projects: &[ProjectName], role: NatsRole, inbox: &str) -> NatsPermissions {
         let mut publish: Vec<String> = Vec::new();
         // A user of any project reads the fleet's directives.
@@ -68,12 +68,12 @@ fn of_project(layout: &StreamLayout, role: NatsRole) -> Vec<String> {
     subjects.extend(streams.map(|stream| format!("$JS.API.STREAM.INFO.{stream}")));
     if role >= NatsRole::Dispatcher {
         subjects.extend([views, format!("$JS.API.STREAM.PURGE.{snapshot}")]);
-        // Which workers there are: one question for all of them.
+        // One request lists all workers.
         subjects.push(format!("$JS.API.DIRECT.GET.{pulse}"));
     }
     if role >= NatsRole::Admin {
         subjects.extend(streams.map(|stream| format!("$JS.API.STREAM.CREATE.{stream}")));
-        // Streams of earlier versions are changed so that they can't be purged.
+        // Streams of earlier versions are changed so that they cannot be purged.
         subjects.push(format!("$JS.API.STREAM.UPDATE.{stream}"));
     }
     subjects

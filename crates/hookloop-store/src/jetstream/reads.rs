@@ -13,7 +13,7 @@ use super::retry::{REQUEST_TIMEOUT, RetryWindow};
 use super::written::ReplicaCatchUp;
 use crate::log::{LogError, Seq, StoredEvent};
 
-/// There is no message on the subject.
+/// The error code for a subject without messages.
 const NO_MESSAGE: u64 = 10_037;
 
 #[derive(Deserialize)]
@@ -51,7 +51,7 @@ impl LogClient {
         }
     }
 
-    /// Up to `limit` events on `filter` from place `from` to place `to`.
+    /// Returns up to `limit` events on `filter` from place `from` to place `to`.
     pub(super) async fn scan(
         self: &Arc<Self>,
         filter: String,
@@ -78,8 +78,9 @@ impl LogClient {
         Ok(events)
     }
 
-    /// The last place on a subject by the leader's word; none if it can't be asked now, or not by this
-    /// user.
+    /// Returns the last place on a subject according to the leader.
+    ///
+    /// Returns `None` if the leader does not answer now, or not to this user.
     pub(super) async fn last_by_leader(
         &self,
         subject: &str,

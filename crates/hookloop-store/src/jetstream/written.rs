@@ -1,7 +1,7 @@
-//! A log reads its own writes.
+//! Makes a log read its own writes.
 //!
-//! A direct read is answered by any replica, and a replica may not have an event yet that the leader has
-//! acknowledged. An answer without an event that this log has appended comes from such a replica.
+//! Any replica answers a direct read, and it may lack an event that the leader has acknowledged. An
+//! answer without an event that this log has appended comes from such a replica.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,9 +11,10 @@ use super::error::JetStreamError;
 use super::retry::RetryWindow;
 use crate::log::Seq;
 
-/// The last events of this log whose subjects are remembered.
+/// Number of last events of this log whose subjects are remembered.
 const REMEMBERED: Seq = 1_000;
-/// How long a replica may take to catch up. An event that is still missing was removed:
+/// Time that a replica may take to catch up. An event that is still missing then was removed.
+///
 /// [`check_has`](crate::log::EventLog::check_has) reports that.
 const CATCH_UP: Duration = Duration::from_secs(5);
 
@@ -28,7 +29,7 @@ struct WrittenPlaces {
 }
 
 impl WrittenEvents {
-    /// Remembers that the events of `subjects` were stored from place `first` on.
+    /// Records that the events of `subjects` were stored from place `first` on.
     pub(super) fn note<'a>(&self, first: Seq, subjects: impl Iterator<Item = &'a str>) {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (seq, subject) in (first..).zip(subjects) {
@@ -42,12 +43,12 @@ impl WrittenEvents {
         }
     }
 
-    /// The last place that this log has written to.
+    /// Returns the last place that this log has written.
     pub(super) fn last(&self) -> Seq {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).last
     }
 
-    /// The last place of a subject that this log has written to.
+    /// Returns the last place of a subject that this log has written.
     pub(super) fn last_of(&self, subject: &str) -> Seq {
         let places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         places.of_subject.get(subject).copied().unwrap_or(0)
@@ -65,7 +66,7 @@ impl ReplicaCatchUp {
         ReplicaCatchUp { written, patience: RetryWindow::of(CATCH_UP) }
     }
 
-    /// Whether an answer that ends at `found` is the answer to give. Pauses if it is not.
+    /// Whether an answer that ends at `found` is current enough. If not, pauses.
     pub(super) async fn is_over(&mut self, subject: &str, found: Seq) -> bool {
         if found >= self.written {
             return true;

@@ -11,7 +11,7 @@ use crate::log::LogError;
 use crate::recorded_head::RecordedHead;
 use crate::seq::Seq;
 
-/// The last events that a log must have, by the view and by the record beside the log.
+/// The last events that a log must have, according to the view and to the recorded head.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AcknowledgedHeads {
     pub(crate) view: Option<RecordedHead>,
@@ -19,7 +19,7 @@ pub(crate) struct AcknowledgedHeads {
 }
 
 impl AcknowledgedHeads {
-    /// Reads both. A view that can't be read has none.
+    /// Reads both. An unreadable view has no head.
     pub(crate) fn read(conn: &Connection, path: &Path) -> AcknowledgedHeads {
         // Read first: a record never names an event that is not on disk yet.
         let recorded = RecordedHead::read(path);
@@ -29,12 +29,12 @@ impl AcknowledgedHeads {
         AcknowledgedHeads { view: view.ok(), recorded }
     }
 
-    /// The last event that is known to have been acknowledged.
+    /// Returns the last event that is known to be acknowledged.
     pub(crate) fn last(&self) -> Option<Seq> {
         self.view.max_by_place(self.recorded).map(|head| head.seq)
     }
 
-    /// Compares the chain of a log, which ends at `end`, with both.
+    /// Compares the chain of a log that ends at `end` with both heads.
     fn check(
         &self,
         end: RecordedHead,
@@ -74,7 +74,7 @@ impl MaxByPlace for Option<RecordedHead> {
     }
 }
 
-/// Walks the chain up to the acknowledged heads; answers how many events are intact.
+/// Checks the chain up to the acknowledged heads. Returns the number of intact events.
 pub(crate) fn verify_chain(
     conn: &Connection,
     heads: &AcknowledgedHeads,
@@ -119,7 +119,7 @@ pub(crate) fn verify_chain(
     Ok(heads.check(end, hash_at)?.map_or(Ok(done), Err))
 }
 
-/// SQLite's own check of the file.
+/// Runs SQLite's own check of the file.
 pub(crate) fn check_file(conn: &Connection) -> Result<Option<LogDefect>, LogError> {
     let answer = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
     Ok(match answer.optional() {

@@ -27,9 +27,9 @@ pub enum LogOpenError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLoss {
     pub path: PathBuf,
-    /// The last event that the file has; none if the file is missing or empty.
+    /// The last event in the file, or `None` if the file is missing or empty.
     pub found: Option<Seq>,
-    /// The last acknowledged event, where that is recorded.
+    /// The last acknowledged event, if it is recorded.
     pub acknowledged: Option<Seq>,
 }
 
@@ -48,7 +48,7 @@ impl std::fmt::Display for LogLoss {
     }
 }
 
-/// Where a check of the chain found it broken.
+/// The defect that a check of the chain found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogDefect {
     #[error("event {seq} is missing")]
@@ -80,13 +80,13 @@ pub enum LogDefect {
 }
 
 impl LogDefect {
-    /// The difference between a view and its log, if there is one.
+    /// Returns the difference between a view and its log, if there is one.
     pub(crate) fn of_view(differences: Vec<ViewDifference>) -> Option<LogDefect> {
         let tables = differences.len();
         differences.into_iter().next().map(|first| LogDefect::View { first, tables })
     }
 
-    /// Whether the events that are left are a log that can be continued.
+    /// Whether the remaining events form a log that can be continued.
     pub fn can_be_accepted(&self) -> bool {
         matches!(
             self,
@@ -104,9 +104,9 @@ impl LogDefect {
 /// The damage of a log's file or its view, as SQLite reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileDamage {
-    /// The file is not what SQLite wrote.
+    /// The file is not in the form that SQLite wrote.
     File(String),
-    /// Tables or rows that are derived from the log are not there.
+    /// Tables or rows that are derived from the log are missing.
     View(String),
 }
 

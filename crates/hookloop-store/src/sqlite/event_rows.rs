@@ -20,7 +20,7 @@ pub(crate) fn last_place(conn: &Connection) -> Result<Seq, LogError> {
     Ok(last as Seq)
 }
 
-/// Stores an event behind the one whose hash is `before`; answers its own hash.
+/// Stores an event after the one with the hash `before`. Returns its own hash.
 pub(crate) fn insert(
     conn: &Connection,
     seq: Seq,
@@ -66,7 +66,7 @@ pub(crate) fn insert(
     Ok(hash)
 }
 
-/// One row, as it is stored.
+/// Returns the stored fields of a row.
 pub(super) fn link<'r>(row: &'r Row<'_>) -> rusqlite::Result<ChainLink<'r>> {
     let text = |column: usize| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
     Ok(ChainLink {
@@ -102,7 +102,7 @@ fn decode(row: &Row<'_>) -> Result<(Seq, StoredEvent), LogError> {
     Ok((link.prev, StoredEvent { seq: link.seq, after: None, digest: chain::START, event }))
 }
 
-/// Calls `each` for the events from `from` on, until it answers `false`.
+/// Calls `each` for the events from `from` on, until it returns `false`.
 pub(crate) fn each_event(
     conn: &Connection,
     from: Seq,
@@ -134,14 +134,15 @@ pub(crate) fn read(
     Ok(events)
 }
 
-/// The event at `seq`, and the place of the one before it on the same subject.
+/// Returns the event at `seq`, and the place of the one before it on the same subject.
 pub(crate) fn read_at(conn: &Connection, seq: Seq) -> Result<Option<(Seq, StoredEvent)>, LogError> {
     let mut select = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM event WHERE seq = ?1"))?;
     let mut rows = select.query([seq as i64])?;
     rows.next()?.map(decode).transpose()
 }
 
-/// The event at `seq` and those before it on the same subject: `limit` of them, oldest first.
+/// Returns the event at `seq` and those before it on the same subject, at most `limit`, oldest
+/// first.
 pub(crate) fn back_from(
     conn: &Connection,
     mut seq: Seq,

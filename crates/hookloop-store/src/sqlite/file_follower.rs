@@ -8,11 +8,11 @@ use super::event_rows::read;
 use crate::log::{EventFollower, LogError, StoredEvent};
 use crate::seq::Seq;
 
-/// How often a follower looks for new events of other processes.
+/// Interval at which a follower looks for new events of other processes.
 const FOLLOW_POLL: Duration = Duration::from_millis(20);
 const FOLLOW_BATCH: usize = 1_000;
 
-/// Follows the file, whichever process writes to it.
+/// Follows the file for events of all processes.
 pub(crate) struct FileFollower {
     pub(crate) conn: Connection,
     pub(crate) next: Seq,

@@ -1,4 +1,4 @@
-//! Opens the file of a log or a view, and brings its tables up to date.
+//! Opens the file of a log or a view, and migrates its tables.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::recorded_head::RecordedHead;
 use crate::seq::Seq;
 use crate::view::{self, View};
 
-/// Opens the file, makes it if it is not there, and brings its tables to [`SCHEMA`].
+/// Opens or creates the file, and migrates its tables to [`SCHEMA`].
 pub(crate) fn open(path: &Path) -> Result<Connection, LogOpenError> {
     let conn = configured(Connection::open(path)?)?;
     migrate(&conn)?;
@@ -35,13 +35,14 @@ pub(crate) fn open_unless_lost(path: &Path) -> Result<Connection, LogOpenError> 
             found: Some(head as Seq),
             acknowledged: Some(recorded.seq),
         })),
-        // The first query of the view reports a view that can't be read.
+        // If the view is unreadable, its first query reports that.
         _ => Ok(conn),
     }
 }
 
-/// Fails if the file is missing or empty although events were acknowledged. SQLite does not open the file for this:
-/// it would delete a WAL that is left beside it.
+/// Fails if the file is missing or empty although events were acknowledged.
+///
+/// SQLite must not open the file for this check: it would delete a WAL that is left beside it.
 pub(crate) fn check_not_emptied(path: &Path) -> Result<(), LogOpenError> {
     if !is_file_empty(path) {
         return Ok(());
@@ -49,7 +50,7 @@ pub(crate) fn check_not_emptied(path: &Path) -> Result<(), LogOpenError> {
     let Some(recorded) = RecordedHead::read(path).filter(|head| head.seq > 0) else {
         return Ok(());
     };
-    // Another process may have made the file, and stored its first event, since the first look.
+    // Another process may have created the file and stored its first event since the first check.
     if !is_file_empty(path) {
         return Ok(());
     }
@@ -57,7 +58,7 @@ pub(crate) fn check_not_emptied(path: &Path) -> Result<(), LogOpenError> {
     Err(LogOpenError::Lost(LogLoss { path: path.to_owned(), found: None, acknowledged }))
 }
 
-/// Whether there is no file at `path`, or nothing in it.
+/// Whether the file at `path` is missing or empty.
 pub fn is_file_empty(path: &Path) -> bool {
     match std::fs::metadata(path) {
         Ok(found) => found.len() == 0,
@@ -65,7 +66,7 @@ pub fn is_file_empty(path: &Path) -> bool {
     }
 }
 
-/// A view's tables without a file.
+/// Opens a view in memory.
 pub(crate) fn open_in_memory() -> Result<Connection, LogOpenError> {
     let conn = configured(Connection::open_in_memory()?)?;
     migrate(&conn)?;
@@ -81,7 +82,7 @@ fn migrate(conn: &Connection) -> Result<(), LogOpenError> {
     }
     use_wal(conn)?;
     conn.execute_batch("BEGIN IMMEDIATE")?;
-    // Another process may have been first.
+    // Another process may have been faster.
     match version(conn)? {
         0 => {
             conn.execute_batch(include_str!("../log.sql"))?;
@@ -92,8 +93,7 @@ fn migrate(conn: &Connection) -> Result<(), LogOpenError> {
             conn.execute_batch(include_str!("../heartbeat.sql"))?;
             remake_for_new_tables(conn)?;
         }
-        // Each version since has other tables or indexes of the view, which is made again from the
-        // log.
+        // Later versions changed only tables or indexes of the view, which is rebuilt from the log.
         2..SCHEMA => remake_for_new_tables(conn)?,
         SCHEMA => {}
         found => return Err(LogOpenError::Newer { found }),
@@ -105,8 +105,8 @@ fn migrate(conn: &Connection) -> Result<(), LogOpenError> {
 
 /// Sets the WAL mode, which stays in the file. `synchronous = FULL` is SQLite's default.
 ///
-/// SQLite reads first and then writes, and does not wait for other processes that do the same. Of
-/// many processes that open a new file at once, all but one would fail with a locked file.
+/// SQLite reads first and then writes, and does not wait for other processes that do the same. If
+/// many processes open a new file at once, all but one would fail with a locked file.
 fn use_wal(conn: &Connection) -> Result<(), rusqlite::Error> {
     let mut tries = 0;
     loop {
@@ -117,8 +117,9 @@ fn use_wal(conn: &Connection) -> Result<(), rusqlite::Error> {
     }
 }
 
-/// Makes the view again for the tables of this version. The acknowledged head stays: if the log ends before it,
-/// events are missing, and new tables are no reason to forget that.
+/// Rebuilds the view with the tables of this version, and keeps the acknowledged head.
+///
+/// If the log ends before that head, events are missing, and the migration must not hide it.
 fn remake_for_new_tables(conn: &Connection) -> Result<(), LogError> {
     let acknowledged = conn.query_row("SELECT head, hash FROM totals", [], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, ChainHash>(1)?))
@@ -126,8 +127,8 @@ fn remake_for_new_tables(conn: &Connection) -> Result<(), LogError> {
     let is_elsewhere = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'origin')";
     let is_elsewhere: bool = conn.query_row(is_elsewhere, [], |row| row.get(0))?;
     if is_elsewhere {
-        // The view of a log on servers has copies of the few events that are due. It is not made
-        // from those: it is read again from where the log is.
+        // The view of a log on servers has copies of the few due events only, so it is read again
+        // from the servers.
         conn.execute_batch("DELETE FROM event")?;
     }
     remake_view(conn, &mut |_| ())?;

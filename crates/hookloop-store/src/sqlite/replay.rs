@@ -1,4 +1,4 @@
-//! The view that the log beside it leads to.
+//! Derives the view from the log in the same file.
 
 use hookloop_core::event::Event;
 use rusqlite::Connection;
@@ -10,12 +10,12 @@ use crate::log::LogError;
 use crate::seq::Seq;
 use crate::view::{self, View, ViewFold};
 
-/// Empties the view and makes it again from the log beside it.
+/// Empties the view and rebuilds it from the log in the same file.
 pub(crate) fn remake_view(
     conn: &Connection,
     progress: &mut dyn FnMut(Seq),
 ) -> Result<(), LogError> {
-    // Tables beside the view are left alone if they are there.
+    // Existing tables outside the view stay unchanged.
     conn.execute_batch(include_str!("../log.sql"))?;
     conn.execute_batch(include_str!("../heartbeat.sql"))?;
     conn.execute_batch(view::DROP)?;
@@ -23,7 +23,7 @@ pub(crate) fn remake_view(
     fold_log(conn, conn, progress)
 }
 
-/// Takes the log in `log` into the empty view in `into`, which may be the same file.
+/// Applies the log in `log` to the empty view in `into`, which may be the same file.
 fn fold_log(
     log: &Connection,
     into: &Connection,
@@ -41,7 +41,9 @@ fn fold_log(
     fold.view()?.write_totals(&fold.totals)
 }
 
-/// An empty view in a temporary file, which goes with the connection. A transaction is open.
+/// Opens an empty view in a temporary file, with an open transaction.
+///
+/// The file is deleted with the connection.
 pub(crate) fn scratch_view() -> Result<Connection, LogError> {
     let scratch = || -> Result<Connection, LogOpenError> {
         let conn = configured(Connection::open("")?)?;
@@ -52,7 +54,7 @@ pub(crate) fn scratch_view() -> Result<Connection, LogError> {
     scratch().map_err(|error| LogError::Engine(Box::new(error)))
 }
 
-/// Compares the view beside the log with the view that the log leads to.
+/// Compares the stored view with the view that is derived from the log.
 pub(crate) fn verify_view(conn: &Connection) -> Result<Option<LogDefect>, LogError> {
     let derived = scratch_view()?;
     match fold_log(conn, &derived, &mut |_| ()) {
@@ -65,7 +67,7 @@ pub(crate) fn verify_view(conn: &Connection) -> Result<Option<LogDefect>, LogErr
     Ok(LogDefect::of_view(view::differences(conn, &derived)?))
 }
 
-/// Stores an event behind the last one, and takes it into the view.
+/// Stores an event after the last one, and applies it to the view.
 pub(crate) fn append_one(conn: &Connection, event: &Event) -> Result<(), LogError> {
     let mut fold = ViewFold::new(conn, View::new(conn).totals()?);
     let (seq, before) = (fold.totals.head + 1, fold.totals.hash);

@@ -1,4 +1,4 @@
-//! How SQLite is set up for a log or a view.
+//! The configuration of SQLite for a log or a view.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,14 +8,15 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::damage::LogOpenError;
 
-/// Older libraries can lose committed data when a WAL is reset.
+/// The first version that does not lose committed data when a WAL is reset.
 const SQLITE_MIN: i32 = 3_051_003;
-/// A WAL of this size is moved into the file when it is closed. Small, because a process that opens
-/// the file alone reads the whole WAL once.
+/// Size from which a WAL is moved into the file on close.
+///
+/// It is small, because a process that opens the file alone reads the whole WAL once.
 const CLOSE_WAL_BYTES: u64 = 160 * 1024;
-/// Statements kept prepared.
+/// Number of cached prepared statements.
 const STATEMENTS: usize = 96;
-/// How long a writer waits for the lock of other processes.
+/// Time that a writer waits for the lock of other processes.
 pub(crate) const BUSY_LIMIT: Duration = Duration::from_secs(60);
 const BUSY_SLEEP_MAX: Duration = Duration::from_millis(4);
 
@@ -25,14 +26,14 @@ pub(super) fn configured(mut conn: Connection) -> Result<Connection, LogOpenErro
     }
     conn.busy_handler(Some(wait_for_others))?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    // A statement keeps its plan for all parameters. Without this, SQLite plans some statements
-    // again each time.
+    // A statement keeps its plan for all parameters. Otherwise SQLite plans some statements each
+    // time.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(conn)
 }
 
-/// Sleeps a little longer each time, not in step with other processes, up to [`BUSY_LIMIT`].
+/// Sleeps a little longer each time, with a different jitter in each process, up to [`BUSY_LIMIT`].
 pub(super) fn wait_for_others(tries: i32) -> bool {
     let tries = tries.unsigned_abs();
     let longest = BUSY_SLEEP_MAX.min(Duration::from_micros(100) * (tries + 1));
@@ -44,7 +45,7 @@ pub(super) fn wait_for_others(tries: i32) -> bool {
 /// Lets the close of `conn` move the WAL into the file at `path`, if the WAL is large.
 pub(crate) fn before_close(conn: &Connection, path: &Path) {
     if is_wal_large(path) {
-        // Best effort: a WAL that stays is read by the next process.
+        // Best effort: the next process reads a WAL that stays.
         let _ = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
     }
 }

@@ -1,4 +1,4 @@
-//! Batches on their way to a log on servers.
+//! Batches that are sent to a log on servers.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -6,18 +6,18 @@ use super::error::StoreError;
 use crate::log::{NewEvent, Seq};
 use crate::view::ViewTotals;
 
-/// The most units in one batch.
+/// Largest number of units in one batch.
 pub(super) const GROUP_SIZE_MAX: usize = 32;
-/// About the most units in flight at once: the next units are staged while others are sent.
+/// Approximate limit of units in flight. Further units are staged while others are sent.
 const IN_FLIGHT_UNITS_MAX: usize = 2 * GROUP_SIZE_MAX;
 
 /// The batches of this process: one that is open for units, and those that were sent.
 #[derive(Debug)]
 pub(super) struct AppendQueue {
     pub(super) open: Option<OpenBatch>,
-    /// Batches that were sent and did not end yet.
+    /// Batches that were sent and have no result yet.
     pub(super) in_flight: usize,
-    /// The number of units that one batch takes now.
+    /// The present number of units for each batch.
     pub(super) group_size: usize,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct PendingBatch {
 pub(super) enum BatchEnd {
     /// Its events are in the log and in the view.
     Stored,
-    /// None of its events is stored: other processes wrote first, at this place at the latest.
+    /// None of its events is stored. Other processes wrote first, at this place at the latest.
     Overtaken(Seq),
     Failed(Arc<StoreError>),
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::log::{AppendError, LogError};
 use crate::sqlite::{self, FileDamage, LogDefect, LogOpenError};
 
-/// How often a unit is done again because other processes wrote first.
+/// Largest number of attempts for a unit when other processes write first.
 pub(crate) const MAX_TRIES: usize = 1_000;
 
 #[derive(Debug, thiserror::Error)]
@@ -20,16 +20,16 @@ pub enum StoreError {
     Contended,
     #[error("the commit that this write was part of failed: {0}")]
     Commit(String),
-    /// Found before the view was made again from it.
+    /// Found before the view was rebuilt.
     #[error("the log is broken: {0}")]
     Broken(LogDefect),
-    /// An error of several writes at once.
+    /// An error that several writes share.
     #[error(transparent)]
     Shared(Arc<StoreError>),
 }
 
 impl StoreError {
-    /// Returns the error itself, if no other write has it.
+    /// Returns the error itself, if no other write shares it.
     pub fn shared(error: Arc<StoreError>) -> StoreError {
         Arc::try_unwrap(error).unwrap_or_else(StoreError::Shared)
     }

@@ -15,7 +15,7 @@ use crate::log::{
 use crate::sqlite::{self, FileFollower};
 use crate::view::View;
 
-/// A store is a log too: its own, or the one that it follows.
+/// A store is also a log: its own, or the one that it follows.
 impl EventLog for Store {
     fn append(&self, batch: &[NewEvent]) -> Result<AppendOutcome, AppendError> {
         if let Some(engine) = self.engine() {
@@ -42,7 +42,7 @@ impl EventLog for Store {
         Ok(self.history(subject, 1)?.pop())
     }
 
-    // A log on servers may take long to answer. No lock is held meanwhile.
+    // A log on servers may take long to answer, so no lock is held meanwhile.
     fn history(&self, subject: &Subject, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
         if let Some(engine) = self.engine() {
             return engine.history(subject, limit);
@@ -101,7 +101,7 @@ impl HeartbeatStore for Store {
             return engine.beat(held, holder, epoch);
         }
         let mut inner = self.lock();
-        // A heartbeat has a transaction of its own: a unit that is undone must not undo it.
+        // A heartbeat has its own transaction. The rollback of a unit must not undo it.
         inner.commit();
         self.0.settled.notify_all();
         sqlite::beat(&inner.conn, held, holder, epoch)

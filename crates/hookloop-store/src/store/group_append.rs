@@ -1,10 +1,9 @@
-//! Units of threads that write to a log on servers at the same time, as one batch.
+//! Combines units of concurrent threads into one batch for a log on servers.
 //!
-//! Threads stage their units on the view one after the other, each on top of those before it. The
+//! Threads stage their units on the view one after another, each on top of those before it. The
 //! last thread to arrive undoes all of them and sends the batch to the log. The view is not locked
-//! meanwhile. When a batch is refused because other processes wrote first, all of its units are
-//! done again, and later batches take fewer units. With many rivals, each unit is a batch of its
-//! own.
+//! meanwhile. If the log refuses a batch because other processes wrote first, all of its units run
+//! again, and later batches take fewer units. With much contention, each unit is its own batch.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
@@ -25,7 +24,7 @@ use crate::crash;
 use crate::log::{AppendError, AppendOutcome, MAX_BATCH, NewEvent, Seq};
 use crate::view::View;
 
-/// Tries after which a unit that meets conflicts pauses before it is done again.
+/// Number of attempts without a pause after a conflict.
 const EAGER_TRIES: usize = 3;
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
@@ -62,7 +61,7 @@ impl Store {
         Err(StoreError::Contended.into())
     }
 
-    /// Locks the view for another unit, together with the units that are staged on it.
+    /// Locks the view for another unit, with the units that are staged on it.
     fn lock_for_staging(&self, at_least: Seq) -> Result<MutexGuard<'_, StoreState>, StoreError> {
         if at_least > 0 {
             self.wait_if_live(at_least)?;
@@ -74,7 +73,7 @@ impl Store {
         Ok(inner.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Does `work` on the view and on the units that are staged there.
+    /// Runs `work` on the view and on the units that are staged there.
     fn stage_in_batch<T, E: From<StoreError>>(
         &self,
         inner: &mut StoreState,
@@ -142,7 +141,7 @@ impl Store {
     }
 }
 
-/// A batch that was sent. When it is dropped, the threads that wait for it get its result.
+/// A batch that was sent. Dropping it gives the result to the waiting threads.
 struct InFlight<'a> {
     store: &'a Store,
     pending: &'a PendingBatch,
@@ -170,7 +169,7 @@ enum StagedUnit<T, E> {
     /// The unit failed, and the batch has no other.
     Alone(E),
     On(Arc<PendingBatch>, Result<T, E>),
-    /// The batch has no room for the unit, which is done again for the next batch.
+    /// The batch has no room for the unit, which runs again for the next batch.
     NoRoom(Arc<PendingBatch>),
 }
 
@@ -213,8 +212,9 @@ impl StoreState {
         Ok(if has_room { StagedUnit::On(pending, done) } else { StagedUnit::NoRoom(pending) })
     }
 
-    /// Takes the open batch if it is to be sent now: no other thread is about to add a unit, or it
-    /// has enough.
+    /// Takes the open batch if it must be sent now.
+    ///
+    /// That is so if no other thread is about to add a unit, or the batch is full.
     fn take_batch(&mut self, is_last: bool) -> Option<OpenBatch> {
         let is_live = self.is_live();
         let group_size = self.queue.group_size;
@@ -227,7 +227,7 @@ impl StoreState {
 
     /// Undoes the staged units and reports `end` to the threads that wait for them.
     fn abandon_batch(&mut self, end: BatchEnd) {
-        // SQLite may have ended the transaction itself; the caller reports the first error.
+        // SQLite may have ended the transaction itself. The caller reports the first error.
         let _ = run_statement(&self.conn, "ROLLBACK");
         if let Some(open) = self.queue.open.take() {
             open.pending.finish(end);
@@ -235,8 +235,10 @@ impl StoreState {
     }
 }
 
-/// Whether the log has this very event at `seq`. A network that heals can deliver a batch twice.
-/// The answer is then that of the second delivery, although this process stored the event.
+/// Whether the log has exactly this event at `seq`.
+///
+/// A network that recovers can deliver a batch twice. The answer is then that of the second
+/// delivery, although this process stored the event.
 fn is_at(engine: &dyn LogEngine, seq: Seq, event: &Event) -> Result<bool, StoreError> {
     let mut follower = engine.follow(seq)?;
     let end = Instant::now() + PATIENCE;
@@ -249,7 +251,7 @@ fn is_at(engine: &dyn LogEngine, seq: Seq, event: &Event) -> Result<bool, StoreE
     }
 }
 
-/// Pauses for a random time, longer with every try after the first few.
+/// Pauses for a random time that grows with each attempt after the first few.
 fn pause(tried: usize) {
     if tried <= EAGER_TRIES {
         return;

@@ -10,7 +10,7 @@ use super::log_home::LogHome;
 use super::progress::ViewProgress;
 use super::state::StoreState;
 
-/// A project's log and view. Clones share it; threads that write at the same time share commits.
+/// A project's log and view. Clones share them, and concurrent writers share commits.
 #[derive(Clone)]
 pub struct Store(pub(super) Arc<SharedStore>);
 
@@ -25,15 +25,15 @@ pub(super) struct SharedStore {
     pub(super) inner: Mutex<StoreState>,
     /// The engine, if the log is on servers.
     pub(super) engine: Option<Arc<dyn LogEngine>>,
-    /// A group of units was committed, or failed to be.
+    /// A group of units was committed or failed.
     pub(super) settled: Condvar,
     /// Threads that are about to add a unit to the open group.
     pub(super) arriving: AtomicUsize,
-    /// The units that were staged for a log on servers are undone on the view.
+    /// The units that were staged for a log on servers were undone on the view.
     pub(super) staging_ended: Condvar,
-    /// A batch was stored, or was refused.
+    /// A batch was stored or refused.
     pub(super) batch_ended: Condvar,
-    /// How far a view that follows its log is, and the threads that wait for more.
+    /// The progress of a view that follows its log, and the threads that wait for more.
     pub(super) progress: ViewProgress,
 }
 
@@ -61,17 +61,17 @@ impl Store {
         inner.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the view. A unit that panics is undone before the lock is free again.
+    /// Locks the view. A unit that panics is undone before the lock is released.
     pub(super) fn lock_with_staged(&self) -> MutexGuard<'_, StoreState> {
         self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether both are the same, and not two of the same log.
+    /// Whether both are the same store, not two stores of the same log.
     pub fn is(&self, other: &Store) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The engine, where the log is remote.
+    /// Returns the engine, if the log is on servers.
     pub(super) fn engine(&self) -> Option<&dyn LogEngine> {
         self.0.engine.as_deref()
     }

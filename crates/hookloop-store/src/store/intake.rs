@@ -1,8 +1,7 @@
-//! Applies events of a log on servers to a view: the view of this machine, or one to compare it
-//! with.
+//! Applies events of a log on servers to a view: this machine's, or one to compare it with.
 //!
-//! An event that can't be applied is quarantined: its place counts, its content does not. Whether it can be applied
-//! depends on the events before it alone, so every machine quarantines the same ones.
+//! An event that cannot be applied is quarantined: its place counts, its content does not. This
+//! depends only on the events before it, so every machine quarantines the same events.
 
 use rusqlite::{Connection, ErrorCode};
 
@@ -12,10 +11,10 @@ use crate::log::{LogError, Seq, StoredEvent};
 use crate::view::{View, ViewFold};
 use crate::{chain, sqlite};
 
-/// Why events could not be taken in.
+/// The reason why events could not be applied.
 #[derive(Debug)]
 pub(super) enum IntakeError {
-    /// The event at `seq` follows version `after` of its subject; the view has version `found`.
+    /// The event at `seq` follows version `after` of its subject, but the view has version `found`.
     Gap {
         seq: Seq,
         subject: String,
@@ -57,17 +56,17 @@ impl From<IntakeError> for StoreError {
     }
 }
 
-/// How events are taken in.
+/// The options for applying events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EventIntake {
-    /// Gaps before this place are those of a loss that a person accepted.
+    /// Gaps before this place belong to a loss that a person accepted.
     pub(super) tolerated: Seq,
-    /// Events that are due are copied into the table of events beside the view.
+    /// Whether due events are copied into the event table beside the view.
     pub(super) keeps_due: bool,
 }
 
 impl EventIntake {
-    /// Takes in the events that the view in `conn` does not have yet, inside the open transaction.
+    /// Applies the events that the view in `conn` lacks, inside the open transaction.
     pub(super) fn take(self, conn: &Connection, events: &[StoredEvent]) -> Result<(), IntakeError> {
         run_statement(conn, "SAVEPOINT intake")?;
         let taken = match self.take_all(conn, events) {
@@ -84,7 +83,7 @@ impl EventIntake {
         taken
     }
 
-    /// Takes in events that can all be applied, as almost always.
+    /// Applies events of which all can be applied, which is the usual case.
     fn take_all(self, conn: &Connection, events: &[StoredEvent]) -> Result<(), IntakeError> {
         let mut fold = ViewFold::new(conn, View::new(conn).totals()?);
         let had = fold.totals.head;
@@ -99,7 +98,7 @@ impl EventIntake {
         self.write(conn, &fold, keeps_books)
     }
 
-    /// Takes in events one by one, and quarantines those that can't be applied.
+    /// Applies events one by one, and quarantines those that cannot be applied.
     fn take_each(self, conn: &Connection, events: &[StoredEvent]) -> Result<(), IntakeError> {
         let mut fold = ViewFold::new(conn, View::new(conn).totals()?);
         let had = fold.totals.head;
@@ -172,11 +171,10 @@ impl EventIntake {
     }
 }
 
-/// Whether an event itself is the reason: it names something that is missing, or that exists
-/// already.
+/// Whether an event itself causes the error: it refers to a missing row, or adds an existing one.
 fn is_of_an_event(error: &IntakeError) -> bool {
     match error {
-        // The slow way finds out which event it is.
+        // Applying the events one by one shows which event it is.
         IntakeError::Gap { .. } => true,
         IntakeError::Store(StoreError::Log(LogError::Damaged { .. })) => true,
         IntakeError::Store(StoreError::Log(LogError::Engine(error))) => {

@@ -1,4 +1,4 @@
-//! Where the events of a store are: in the file of the view, or on servers.
+//! The location of a store's events: in the file of the view, or on servers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) enum LogHome {
 }
 
 impl LogHome {
-    /// The file that the view is in.
+    /// Returns the file of the view.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             LogHome::File(file) => Some(&file.path),
@@ -28,11 +28,11 @@ impl LogHome {
     }
 }
 
-/// The file that holds log and view.
+/// The file of log and view.
 pub(super) struct LogFile {
     pub(super) path: PathBuf,
     pub(super) head: HeadRecorder,
-    /// The loss that the file was opened in spite of.
+    /// The known loss with which the file was opened.
     pub(super) loss: Option<LogLoss>,
 }
 
@@ -45,23 +45,23 @@ impl LogFile {
 /// A log on servers, and the position of this machine's view in it.
 pub(super) struct RemoteLog {
     pub(super) engine: Arc<dyn LogEngine>,
-    /// The view's file; none for a view in memory.
+    /// The view's file, or `None` for a view in memory.
     pub(super) path: Option<PathBuf>,
-    /// The last place that this process has written: reads show at least that.
+    /// The last place that this process has written. Reads include it.
     pub(super) written: Seq,
     /// The last event that this machine acknowledged before its view was emptied.
     pub(super) acknowledged: Seq,
     pub(super) pace: CatchUpPace,
 }
 
-/// When a view is brought up to the end of the log.
+/// The times at which a view catches up with the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CatchUpPace {
     /// Before every use.
     EachTime,
-    /// Once, and again after a conflict with another process: a short command sees one moment.
+    /// Once, and again after a conflict with another process. So a short command sees one state.
     Once,
-    /// Always, by a thread of this process.
+    /// Continuously, by a thread of this process.
     Live,
 }
 
@@ -70,7 +70,7 @@ impl RemoteLog {
         RemoteLog { engine, path: None, written: 0, acknowledged: 0, pace: CatchUpPace::EachTime }
     }
 
-    /// With the view in a file, `conn`.
+    /// Creates a remote log with its view in the file of `conn`.
     pub(super) fn at(
         engine: Arc<dyn LogEngine>,
         path: &Path,

@@ -11,20 +11,22 @@ use super::origin::{self, LogIdentity, ViewFile};
 use crate::sqlite::{self, LogLoss, LogOpenError};
 
 impl Store {
-    /// Opens the file at `path`, which holds log and view.
+    /// Opens the file at `path`, which contains log and view.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
         Ok(Store::new(sqlite::open_unless_lost(path)?, LogHome::File(LogFile::new(path))))
     }
 
-    /// Opens the file at `path` to check it, also if it ends before the acknowledged head. A file that is missing or
-    /// empty although it had events is an error, and stays as it is.
+    /// Opens the file at `path` to check it, even if it ends before the acknowledged head.
+    ///
+    /// A file that is missing or empty although it had events is an error, and is not changed.
     pub fn open_to_check(path: &Path) -> Result<Store, StoreError> {
         sqlite::check_not_emptied(path)?;
         Ok(Store::new(sqlite::open(path)?, LogHome::File(LogFile::new(path))))
     }
 
-    /// Opens the file at `path` for a person who accepts `loss`, which is recorded by
-    /// [`Store::rebuild_after_loss`].
+    /// Opens the file at `path` after a person has accepted `loss`.
+    ///
+    /// [`Store::rebuild_after_loss`] records the acceptance.
     pub fn open_after_loss(path: &Path, loss: Option<LogLoss>) -> Result<Store, StoreError> {
         let found = match sqlite::check_not_emptied(path) {
             Err(LogOpenError::Lost(found)) => Some(found),
@@ -37,7 +39,7 @@ impl Store {
         Ok(Store::new(sqlite::open(path)?, LogHome::File(file)))
     }
 
-    /// A view in memory over a log that is remote.
+    /// Opens a view in memory over a remote log.
     pub fn over(engine: Arc<dyn LogEngine>) -> Result<Store, StoreError> {
         let home = LogHome::Remote(RemoteLog::new(engine));
         let store = Store::new(sqlite::open_in_memory()?, home);
@@ -45,9 +47,9 @@ impl Store {
         Ok(store)
     }
 
-    /// A view in `file` over a log that is remote. A new one starts with the engine's last
-    /// snapshot. `identify` is given what it answered last time: the view of another log is thrown
-    /// away.
+    /// Opens a view in `file` over a remote log. A new view starts with the engine's last snapshot.
+    ///
+    /// `identify` gets its own last answer. The view of another log is discarded.
     pub fn over_at(
         engine: Arc<dyn LogEngine>,
         file: ViewFile,

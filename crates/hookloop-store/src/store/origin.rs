@@ -11,24 +11,24 @@ use crate::log::{LogError, Seq};
 use crate::sqlite;
 use crate::view::{self, View};
 
-/// Files beside a new view that are looked at for older ones.
+/// Largest number of files beside a new view that are searched for older views.
 const FILES_MAX: usize = 100;
-/// Which log the view is of.
+/// The identity of the view's log.
 const LOG: &str = "log";
-/// The last event that this machine has written, and may not have read back yet.
+/// The last event that this machine has written and may not have read yet.
 pub(super) const WRITTEN: &str = "written";
 /// The last event that was acknowledged before the view was emptied for new tables.
 pub(super) const ACKNOWLEDGED: &str = "acknowledged";
-/// The last event that was acknowledged in a stream that was recreated since.
+/// The last acknowledged event of a stream that was recreated since.
 pub(super) const REPLACED: &str = "replaced";
-/// Messages that had been removed from the stream when the view was begun: the view can't know whose they were.
+/// Messages that were removed from the stream before the view began. Their project is unknown.
 pub(super) const REMOVED: &str = "removed";
 /// The place of the last loss that a person accepted.
 pub(super) const LOSS_ACCEPTED: &str = "loss_accepted";
 /// The last answer of `identify`.
 pub(super) const NOTE: &str = "note";
 
-/// Which log a view belongs to.
+/// The identity of a view's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogIdentity {
     pub log: String,
@@ -36,7 +36,7 @@ pub struct LogIdentity {
     pub note: String,
 }
 
-/// The file of a view, as it was found.
+/// The file of a view before it is opened.
 #[derive(Debug)]
 pub struct ViewFile {
     pub(super) path: PathBuf,
@@ -45,7 +45,7 @@ pub struct ViewFile {
 }
 
 impl ViewFile {
-    /// Looks at the file at `path`, which need not be there.
+    /// Opens the file at `path` if it exists.
     pub fn find(path: &Path) -> Result<ViewFile, StoreError> {
         let path = path.to_owned();
         if !path.exists() {
@@ -58,7 +58,7 @@ impl ViewFile {
     }
 }
 
-/// The view in `file`, or one that is made there from the engine's last snapshot.
+/// Opens the view in `file`, or creates it from the engine's last snapshot.
 pub(super) fn open_view(
     engine: &dyn LogEngine,
     file: ViewFile,
@@ -80,7 +80,7 @@ pub(super) fn open_view(
             conn
         }
     };
-    // Events that a crash of the machine takes from the view are read again.
+    // After a crash of the machine, events that the view lost are read again.
     conn.pragma_update(None, "synchronous", "NORMAL")?;
     let known = get(&conn, LOG)?;
     if known.as_ref() != Some(&log) || noted.as_ref() != Some(&note) {
@@ -101,15 +101,16 @@ pub(super) fn open_view(
     Ok(conn)
 }
 
-/// The last event of `log` that this machine acknowledged while it had a view with the tables of another version,
-/// which is a file beside this one.
+/// Returns the last event of `log` that this machine acknowledged in views of other versions.
+///
+/// Such a view is a file beside this one.
 fn acknowledged_before(path: &Path, log: &str) -> Seq {
     let head = |other: PathBuf| -> Option<Seq> {
         let is_view = other.extension().is_some_and(|ending| ending == "db");
         if other == path || !is_view {
             return None;
         }
-        // A file that can't be read tells nothing about this log.
+        // An unreadable file has no information about this log.
         let conn = Connection::open_with_flags(&other, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
         let known = get(&conn, LOG).ok()??;
         let head = conn.query_row("SELECT head FROM totals", [], |row| row.get::<_, i64>(0));
@@ -121,15 +122,15 @@ fn acknowledged_before(path: &Path, log: &str) -> Seq {
     files.filter_map(|entry| head(entry.path())).max().unwrap_or(0)
 }
 
-/// Makes the file of a view from the engine's last snapshot, if it has one.
+/// Creates the file of a view from the engine's last snapshot, if there is one.
 fn unpack_snapshot(engine: &dyn LogEngine, path: &Path) -> Result<(), StoreError> {
     let Some(snapshot) = engine.latest(sqlite::SCHEMA)? else { return Ok(()) };
     let unusable = |error: std::io::Error| LogError::Engine(Box::new(error));
-    // It gets its name when it is whole.
+    // The draft gets the final name when it is complete.
     let draft = path.with_extension(format!("{}.new", std::process::id()));
     std::fs::write(&draft, &snapshot.view).map_err(unusable)?;
     let named = if ready_draft(&draft, snapshot.head) {
-        // A view that another process has made meanwhile, and may use already, stays.
+        // Keeps a view that another process has created meanwhile and may already use.
         std::fs::hard_link(&draft, path).or_else(|error| match error.kind() {
             ErrorKind::AlreadyExists => Ok(()),
             _ => Err(error),
@@ -141,14 +142,15 @@ fn unpack_snapshot(engine: &dyn LogEngine, path: &Path) -> Result<(), StoreError
     Ok(std::fs::remove_file(&draft).and(named).map_err(unusable)?)
 }
 
-/// Whether the file at `path` is a view up to event `head`. Prepares it for the processes of this
-/// machine, as a copy of another machine's view needs.
+/// Whether the file at `path` is a view up to event `head`.
+///
+/// Prepares it for this machine, as it is a copy of another machine's view.
 fn ready_draft(path: &Path, head: Seq) -> bool {
     let Ok(conn) = Connection::open(path) else { return false };
     matches!(sqlite::check_file(&conn), Ok(None))
         && View::new(&conn).totals().is_ok_and(|totals| totals.head == head)
         && prepare(&conn).is_ok()
-        // Records of the machine that made the snapshot are not copied.
+        // Removes records of the machine that made the snapshot.
         && conn.execute("DELETE FROM origin WHERE key <> ?1", [LOG]).is_ok()
         && conn.pragma_update(None, "journal_mode", "WAL").is_ok()
 }
@@ -164,7 +166,7 @@ pub(super) fn get(conn: &Connection, key: &str) -> Result<Option<String>, StoreE
     Ok(select.query_row([key], |row| row.get(0)).optional()?)
 }
 
-/// A number that is kept beside the view; 0 if there is none.
+/// Returns a number that is stored beside the view, or 0 if there is none.
 pub(super) fn number(conn: &Connection, key: &str) -> Result<u64, StoreError> {
     let Some(value) = get(conn, key)? else { return Ok(0) };
     let damaged =

@@ -1,4 +1,4 @@
-//! How far a view that follows its log is, and the threads that wait for more.
+//! The progress of a view that follows its log, and the threads that wait for more.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,8 +7,9 @@ use std::time::Instant;
 
 use crate::log::Seq;
 
-/// Each waiting thread is woken once, when its event is in the view. Many threads wait for their
-/// own writes at the same time, and need not wake each other.
+/// Wakes each waiting thread once, when its event is in the view.
+///
+/// Many threads wait for their own writes concurrently and need not wake each other.
 #[derive(Debug, Default)]
 pub(super) struct ViewProgress {
     seen: AtomicU64,
@@ -20,7 +21,7 @@ impl ViewProgress {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything up to `seq` is in the view.
+    /// Records that everything up to `seq` is in the view.
     pub(super) fn reach(&self, seq: Seq) {
         self.seen.fetch_max(seq, Ordering::SeqCst);
         self.waiting().retain(|(wanted, thread)| {
@@ -32,12 +33,12 @@ impl ViewProgress {
         });
     }
 
-    /// Whether a thread waits for more than there is.
+    /// Whether a thread waits for further events.
     pub(super) fn is_waited_for(&self) -> bool {
         !self.waiting().is_empty()
     }
 
-    /// Waits until everything up to `seq` is in the view; whether it is, by `end`.
+    /// Waits until everything up to `seq` is in the view. Returns whether it is by `end`.
     pub(super) fn wait(&self, seq: Seq, end: Instant) -> bool {
         let seen = || self.seen.load(Ordering::SeqCst) >= seq;
         if seen() {

@@ -1,4 +1,4 @@
-//! Checks of a log and its view, and the view made again from the log.
+//! Checks a log and its view, and rebuilds the view from the log.
 
 use hookloop_core::event::{Event, LossAccepted};
 
@@ -15,21 +15,22 @@ use crate::view::View;
 /// Stands for the state hash of a view whose tables could not be read.
 pub const UNREADABLE_VIEW: &str = "unreadable";
 
-/// A view that was made again.
+/// The result of rebuilding a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RebuiltView {
-    /// The state hash before and after; [`UNREADABLE_VIEW`] before if the view could not be read.
+    /// The state hash before and after. An unreadable view has [`UNREADABLE_VIEW`] before.
     pub hashes: (String, String),
-    /// The loss that was accepted by it.
+    /// The loss that this rebuild accepted.
     pub accepted: Option<LogDefect>,
 }
 
 impl Store {
-    /// Makes the view again from the log; answers the state hash before and after. Fails if acknowledged events
-    /// are missing: a new view would not know of them.
+    /// Rebuilds the view from the log. Returns the state hash before and after.
+    ///
+    /// Fails if acknowledged events are missing: a new view would not know of them.
     pub fn rebuild(&self, progress: &mut dyn FnMut(Seq)) -> Result<(String, String), StoreError> {
         let mut inner = self.lock();
-        // A log that lost events can't bring the view up to date.
+        // A log that lost events cannot update the view.
         let settled = inner.settle_for_reader();
         if let Some(broken) = inner.check_events()? {
             return Err(StoreError::Broken(broken));
@@ -38,8 +39,9 @@ impl Store {
         inner.remake(None, progress)
     }
 
-    /// Makes the view again from a log of which acknowledged events are missing, and records that in the log with
-    /// the event that `record` makes. A log that is whole is rebuilt as by [`Store::rebuild`].
+    /// Rebuilds the view from a log that lacks acknowledged events, and records that in the log.
+    ///
+    /// `record` creates the event. An intact log is rebuilt as by [`Store::rebuild`].
     pub fn rebuild_after_loss(
         &self,
         record: &dyn Fn(LossAccepted) -> Event,
@@ -62,8 +64,7 @@ impl Store {
         Ok(RebuiltView { hashes, accepted: Some(broken) })
     }
 
-    /// Checks that the log has the events that were written, that the view follows from them, and
-    /// that SQLite finds the file intact.
+    /// Checks that the log has all written events, that the view follows from them, and the file.
     pub fn verify(
         &self,
         progress: &mut dyn FnMut(Seq),
@@ -134,7 +135,7 @@ impl StoreState {
         }
     }
 
-    /// The record of a loss.
+    /// Returns the record of a loss.
     fn loss(&self, broken: &LogDefect) -> Result<LossAccepted, StoreError> {
         let found = match &self.home {
             LogHome::File(_) if !sqlite::has_table(&self.conn, "event")? => 0,
@@ -153,13 +154,14 @@ impl StoreState {
         Ok(LossAccepted { problem: broken.to_string(), acknowledged, found, removed })
     }
 
-    /// Makes the view again, with `record` behind the events that are left.
+    /// Rebuilds the view, with `record` after the remaining events.
     fn remake(
         &mut self,
         record: Option<Event>,
         progress: &mut dyn FnMut(Seq),
     ) -> Result<(String, String), StoreError> {
-        // On servers the record comes first: a process that dies in between has accepted nothing in silence.
+        // On servers the record comes first, so that a process that dies in between has recorded
+        // the loss.
         if let (LogHome::Remote(remote), Some(event)) = (&self.home, &record) {
             let engine = remote.engine.clone();
             let last = engine.last(&event.subject)?.map_or(0, |stored| stored.seq);
@@ -191,14 +193,15 @@ impl StoreState {
         }
     }
 
-    /// Both hashes are taken inside the transaction, so that writes of other processes do not
-    /// change them.
+    /// Rebuilds the view and returns the state hash before and after.
+    ///
+    /// Both hashes are computed inside the transaction, so that other processes do not change them.
     fn replay_between_hashes(
         &self,
         record: Option<Event>,
         progress: &mut dyn FnMut(Seq),
     ) -> Result<(String, String), StoreError> {
-        // Tables that can't be read are a reason to make them again.
+        // Unreadable tables are no obstacle: they are rebuilt.
         let before =
             View::new(&self.conn).state_hash().unwrap_or_else(|_| UNREADABLE_VIEW.to_owned());
         self.replay(progress)?;

@@ -1,4 +1,4 @@
-//! Comparison of a log on servers with the events that this machine has acknowledged.
+//! Compares a log on servers with the events that this machine has acknowledged.
 
 use std::time::{Duration, Instant};
 
@@ -13,20 +13,20 @@ use crate::log::{LogError, Seq, StoredEvent};
 use crate::sqlite::{self, LogDefect};
 use crate::view::{self, View, ViewTotals};
 
-/// How long one wait for events lasts.
+/// Length of one wait for events.
 pub(super) const STEP: Duration = Duration::from_millis(500);
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// Followers of a view that fail wait this long.
+/// Pause after a failure of a view's follower.
 pub(super) const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
 
 /// The events that the log must have, as far as this machine knows.
 #[derive(Debug)]
 pub(super) struct AcknowledgedHead {
-    /// The last event that was seen or written here.
+    /// The last event that this machine has seen or written.
     pub(super) seen: Seq,
     /// The last event of a stream that was recreated since.
     pub(super) replaced: Seq,
-    /// Messages that were gone when the view was begun.
+    /// Number of messages that were removed before the view began.
     pub(super) removed: u64,
     /// The place of the last loss that a person accepted.
     pub(super) tolerated: Seq,
@@ -34,7 +34,7 @@ pub(super) struct AcknowledgedHead {
     pub(super) totals: ViewTotals,
 }
 
-/// The place of the last loss that a person accepted; 0 if there is none.
+/// Returns the place of the last loss that a person accepted, or 0 if there is none.
 pub(super) fn last_acceptance(engine: &dyn LogEngine) -> Result<Seq, LogError> {
     let events = engine.history(&Subject::Project, usize::MAX)?;
     let is_acceptance =
@@ -42,7 +42,7 @@ pub(super) fn last_acceptance(engine: &dyn LogEngine) -> Result<Seq, LogError> {
     Ok(events.iter().rev().find(is_acceptance).map_or(0, |stored| stored.seq))
 }
 
-/// Whether the log has event `seen`. Replicas may be behind for a while.
+/// Waits until the log has event `seen`, as replicas may lag behind.
 fn wait_for_seen(engine: &dyn LogEngine, seen: Seq) -> Result<Result<Seq, LogDefect>, LogError> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -60,11 +60,11 @@ fn wait_for_seen(engine: &dyn LogEngine, seen: Seq) -> Result<Result<Seq, LogDef
     }
 }
 
-/// A log that was read, and the view that it leads to.
+/// A log that was read, and the view derived from it.
 pub(super) struct CheckedLog {
-    /// Events in the log.
+    /// Number of events in the log.
     pub(super) events: Seq,
-    /// The view that the log leads to up to the head of the stored one.
+    /// The derived view, up to the head of the stored one.
     pub(super) derived: Connection,
 }
 
@@ -106,10 +106,10 @@ pub(super) fn verify(
     reading.finish(acknowledged)
 }
 
-/// The log as far as it was read, and the view that it leads to.
+/// The part of the log that was read so far, and the view derived from it.
 struct LogReading {
     derived: Connection,
-    /// The derived view stops here: the stored one has no more.
+    /// The last event of the derived view, which is the head of the stored one.
     until: Seq,
     tolerated: Seq,
     events: Seq,
@@ -157,7 +157,7 @@ impl LogReading {
         Ok(Ok(()))
     }
 
-    /// Takes events into the derived view.
+    /// Applies events to the derived view.
     fn take_shown(
         &mut self,
         engine: &dyn LogEngine,
@@ -193,7 +193,7 @@ impl LogReading {
         if found.hash != stored.hash {
             return Ok(Err(LogDefect::Rewritten { seq: stored.head }));
         }
-        // Messages removed before this machine's first read may have been of this project.
+        // Messages that were removed before this machine's first read may belong to this project.
         if acknowledged.removed > found.removed_accepted {
             return Ok(Err(LogDefect::Removed { messages: acknowledged.removed }));
         }
@@ -202,7 +202,7 @@ impl LogReading {
     }
 }
 
-/// Compares the view in `stored` with the one that its log leads to.
+/// Compares the view in `stored` with the derived one.
 pub(super) fn compare_view(
     stored: &Connection,
     checked: &CheckedLog,

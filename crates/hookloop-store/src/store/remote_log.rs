@@ -14,14 +14,15 @@ use crate::snapshot::ViewSnapshot;
 use crate::sqlite;
 use crate::view::View;
 
-/// How often a view without a follower is checked for new events.
+/// Interval at which a view without a follower checks for new events.
 const NEWS_POLL: Duration = Duration::from_millis(20);
-/// Waits without an event after which a follower is restarted, if a thread waits for more: its own
-/// heartbeats are far apart.
+/// Number of waits without an event after which a follower restarts, if a thread waits for more.
+///
+/// The follower's own heartbeats are far apart.
 const STALLED_STEPS: usize = 3;
 
 impl Store {
-    /// Lets a thread of this process follow the log from now on, so that reads need not ask for it.
+    /// Starts a thread that follows the log, so that reads need not request events.
     pub fn go_live(&self) -> Result<(), StoreError> {
         let mut inner = self.lock();
         inner.catch_up(0)?;
@@ -38,8 +39,9 @@ impl Store {
         Ok(())
     }
 
-    /// Brings the view up to the end of the log now, and from here on only after a conflict with
-    /// another process. Fails if the log is not the one that the view was made from any more.
+    /// Updates the view to the end of the log now, and later only after a conflict.
+    ///
+    /// Fails if the log is no longer the one from which the view was made.
     pub fn hold_still(&self) -> Result<(), StoreError> {
         let mut inner = self.lock();
         let end = inner.check_log()?;
@@ -52,7 +54,7 @@ impl Store {
         inner.catch_up(end)
     }
 
-    /// Undoes [`Store::hold_still`]: every use sees the end of the log.
+    /// Reverts [`Store::hold_still`]. Every use sees the end of the log again.
     pub fn keep_up(&self) {
         match &mut self.lock().home {
             LogHome::Remote(remote) if remote.pace == CatchUpPace::Once => {
@@ -62,7 +64,7 @@ impl Store {
         }
     }
 
-    /// Waits until the view has more than event `known`; answers its last one.
+    /// Waits until the view has an event after `known`. Returns its last event.
     pub fn wait_for_news(&self, known: Seq, timeout: Duration) -> Result<Seq, StoreError> {
         let end = Instant::now() + timeout;
         loop {
@@ -88,7 +90,7 @@ impl Store {
         self.lock().seen()
     }
 
-    /// Notes how many messages had been removed from the stream when a new view was begun.
+    /// Records how many messages had been removed from the stream when a new view began.
     pub(crate) fn note_removed(&self, removed: u64) -> Result<(), StoreError> {
         let inner = self.lock();
         match origin::get(&inner.conn, REMOVED)? {
@@ -97,8 +99,7 @@ impl Store {
         }
     }
 
-    /// The last event that was acknowledged in a stream that was recreated since, until a person
-    /// accepts that.
+    /// Returns the last acknowledged event of a recreated stream, until a person accepts the loss.
     pub fn replaced(&self) -> Result<Option<Seq>, StoreError> {
         let inner = self.lock();
         match &inner.home {
@@ -109,7 +110,7 @@ impl Store {
         }
     }
 
-    /// Reads a value that this machine keeps beside the view of a log on servers.
+    /// Reads a value that this machine stores beside the view of a log on servers.
     pub fn recall(&self, key: &str) -> Result<Option<String>, StoreError> {
         origin::get(&self.lock().conn, key)
     }
@@ -118,12 +119,12 @@ impl Store {
         origin::set(&self.lock().conn, key, value)
     }
 
-    /// Forgets what `identify` answered: the next process that opens this view asks again.
+    /// Deletes the last answer of `identify`, so that the next process identifies the log again.
     pub(crate) fn forget_note(&self) -> Result<(), StoreError> {
         self.remember(NOTE, "")
     }
 
-    /// Waits until a view that follows its log has event `seq`; any other fetches it when it is used.
+    /// Waits until a view that follows its log has event `seq`. Other views fetch it on use.
     pub(super) fn wait_if_live(&self, seq: Seq) -> Result<(), StoreError> {
         let is_live = self.lock().is_live();
         if is_live { self.wait_seen(seq) } else { Ok(()) }
@@ -138,7 +139,7 @@ impl Store {
         }
     }
 
-    /// Brings what this process has just written into its view.
+    /// Applies the events that this process has just written to its view.
     pub(super) fn see_own(&self, first: Seq, batch: Vec<NewEvent>) -> Result<(), StoreError> {
         let last = first + batch.len() as Seq - 1;
         let mut inner = self.lock();
@@ -163,7 +164,7 @@ impl Store {
         Ok(())
     }
 
-    /// The last event in the engine's snapshot; 0 if it has none.
+    /// Returns the last event in the engine's snapshot, or 0 if there is none.
     pub fn snapshot_head(&self) -> Result<Seq, StoreError> {
         match self.engine() {
             Some(engine) => Ok(engine.latest_head(sqlite::SCHEMA)?),
@@ -171,7 +172,7 @@ impl Store {
         }
     }
 
-    /// From now on reads show at least event `seq`.
+    /// Makes later reads include event `seq`.
     pub(super) fn note_seen(&self, seq: Seq) -> Result<(), StoreError> {
         let mut inner = self.lock();
         if !inner.is_live() {
@@ -181,7 +182,7 @@ impl Store {
         self.wait_seen(seq)
     }
 
-    /// Saves the view for machines that start later. Answers the last event in it.
+    /// Saves the view for machines that start later. Returns the last event in it.
     pub fn save_snapshot(&self) -> Result<Seq, StoreError> {
         let Some(engine) = self.engine() else { return Ok(0) };
         let (head, view) = {
@@ -193,7 +194,7 @@ impl Store {
     }
 }
 
-/// Follows the log into the view of `store`, until all of its clones are dropped.
+/// Applies new events of the log to the view of `store`, until all of its clones are dropped.
 fn follow(engine: &dyn LogEngine, store: &Weak<SharedStore>, mut head: Seq) {
     loop {
         let Ok(mut follower) = engine.follow(head + 1) else {
@@ -216,7 +217,7 @@ fn follow(engine: &dyn LogEngine, store: &Weak<SharedStore>, mut head: Seq) {
                 continue;
             };
             stalled = 0;
-            // A view that can't take an event in stays where it is, and the threads that wait for
+            // If the view cannot apply an event, it stays at its position. Threads that wait for
             // the event get an error.
             if store.lock().take_in(&events).is_err() {
                 break;

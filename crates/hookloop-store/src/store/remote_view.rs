@@ -1,4 +1,4 @@
-//! The view of a log on servers: how events get from the log into it.
+//! Updates the view of a log on servers from the log.
 
 use std::path::Path;
 use std::time::Instant;
@@ -17,12 +17,13 @@ use crate::log::{LogError, Seq, StoredEvent};
 use crate::sqlite::AcknowledgedHeads;
 use crate::view::View;
 
-/// Events that a view asks for at once; one that misses more follows the log until it has them.
+/// Largest number of events in one request. A view that lacks more follows the log until it is
+/// current.
 const CATCH_UP: usize = 1_000;
 
 impl StoreState {
-    /// Returns a copy of the view as a file's bytes, made in a directory that only this user can
-    /// read.
+    /// Returns a copy of the view as a file's bytes. The copy is made where only this user can read
+    /// it.
     pub(super) fn serialized(&self) -> Result<Vec<u8>, StoreError> {
         let view =
             self.home.path().map_or_else(|| std::env::temp_dir().join("view"), Path::to_owned);
@@ -41,7 +42,8 @@ impl StoreState {
         matches!(&self.home, LogHome::Remote(remote) if remote.pace == CatchUpPace::Live)
     }
 
-    /// The end of the log. Fails if events of the view are gone from the log, or no server answers.
+    /// Returns the end of the log. Fails if the log lost events of the view, or no server answers.
+    ///
     /// The next process that opens the view then checks the log again.
     pub(super) fn check_log(&self) -> Result<Seq, StoreError> {
         let LogHome::Remote(remote) = &self.home else { return Ok(0) };
@@ -58,8 +60,9 @@ impl StoreState {
         Ok(checked?)
     }
 
-    /// Brings the view up to the end of the log, and at least up to `at_least`. A view that follows
-    /// the log all the time is left alone.
+    /// Updates the view to the end of the log, and at least to `at_least`.
+    ///
+    /// Does nothing for a view that follows the log continuously.
     pub(super) fn catch_up(&mut self, at_least: Seq) -> Result<(), StoreError> {
         let LogHome::Remote(remote) = &self.home else { return Ok(()) };
         if !self.conn.is_autocommit() {
@@ -108,8 +111,8 @@ impl StoreState {
         Ok(())
     }
 
-    /// Takes events into the view that it does not have yet: another process of this machine may
-    /// have been first.
+    /// Applies the events that the view lacks. Another process of this machine may have been
+    /// faster.
     pub(super) fn take_in(&mut self, events: &[StoredEvent]) -> Result<(), StoreError> {
         let head = View::new(&self.conn).totals()?.head;
         if events.last().is_none_or(|last| last.seq <= head) {
@@ -119,7 +122,7 @@ impl StoreState {
             return self.read_again();
         }
         match self.take_in_once(events) {
-            // A person may have accepted the loss of the missing events, further on in the log.
+            // A person may have accepted the loss of the missing events, later in the log.
             Err(IntakeError::Gap { seq, .. }) if self.accepted_after(seq)? => {
                 Ok(self.take_in_once(events)?)
             }
@@ -135,7 +138,7 @@ impl StoreState {
         taken
     }
 
-    /// Gaps before this place are those of a loss that a person accepted.
+    /// Returns the place before which gaps belong to a loss that a person accepted.
     fn tolerated(&self) -> Result<Seq, StoreError> {
         match self.home.path() {
             Some(_) => origin::number(&self.conn, LOSS_ACCEPTED),
@@ -143,7 +146,7 @@ impl StoreState {
         }
     }
 
-    /// Whether a person accepted, after event `seq`, that events are gone; remembers the place.
+    /// Whether a person accepted a loss after event `seq`. Stores the place.
     fn accepted_after(&mut self, seq: Seq) -> Result<bool, StoreError> {
         let LogHome::Remote(remote) = &self.home else { return Ok(false) };
         let accepted = last_acceptance(&*remote.engine)?;
@@ -153,8 +156,9 @@ impl StoreState {
         Ok(remote.path.is_some() && accepted > seq)
     }
 
-    /// Whether the events record a loss that a person accepted. A view that has some of the lost
-    /// events has to be made again. Remembers the place.
+    /// Whether the events record a loss that a person accepted. Stores the place.
+    ///
+    /// A view that has some of the lost events must be rebuilt.
     fn begins_anew(&self, events: &[StoredEvent], head: Seq) -> Result<bool, StoreError> {
         let is_acceptance = |stored: &&StoredEvent| {
             stored.seq > head && matches!(stored.event.body, EventBody::LossAccepted(_))
@@ -167,7 +171,7 @@ impl StoreState {
         Ok(head > 0)
     }
 
-    /// Empties the view and takes in the whole log.
+    /// Empties the view and applies the whole log.
     fn read_again(&mut self) -> Result<(), StoreError> {
         run_statement(&self.conn, "BEGIN IMMEDIATE")?;
         let emptied = self.replay(&mut |_| ());
@@ -189,8 +193,7 @@ impl StoreState {
         Ok(head.max(remote.written).max(remote.acknowledged))
     }
 
-    /// Remembers what was written where the view does not show it yet, also for the next process
-    /// that uses this view.
+    /// Records a written event that the view lacks, also for the next process with this view.
     pub(super) fn note_written(&mut self, seq: Seq) -> Result<(), StoreError> {
         let LogHome::Remote(remote) = &mut self.home else { return Ok(()) };
         remote.written = remote.written.max(seq);
@@ -200,7 +203,7 @@ impl StoreState {
         }
     }
 
-    /// Forgets the acknowledged places of a view that is made again from the log.
+    /// Deletes the acknowledged places of a view that is rebuilt from the log.
     pub(super) fn forget_written(&mut self) -> Result<(), StoreError> {
         let LogHome::Remote(remote) = &mut self.home else { return Ok(()) };
         remote.written = 0;
@@ -214,7 +217,7 @@ impl StoreState {
         }
     }
 
-    /// Forgets a loss that a person accepted at place `accepted`.
+    /// Records that a person accepted a loss at place `accepted`.
     pub(super) fn forget_loss(&mut self, accepted: Seq) -> Result<(), StoreError> {
         if self.home.path().is_some() {
             origin::set(&self.conn, LOSS_ACCEPTED, &accepted.to_string())?;
@@ -239,7 +242,7 @@ impl StoreState {
         })
     }
 
-    /// Takes in the whole log, for a view that was emptied.
+    /// Applies the whole log to an emptied view.
     pub(super) fn read_all(&mut self, progress: &mut dyn FnMut(Seq)) -> Result<(), StoreError> {
         let LogHome::Remote(remote) = &self.home else { return Ok(()) };
         let engine = remote.engine.clone();

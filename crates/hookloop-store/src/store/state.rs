@@ -1,4 +1,4 @@
-//! The state that a store guards, and units that become one transaction of a file.
+//! The state that a store guards, and group commit to a file.
 
 use rusqlite::Connection;
 
@@ -16,12 +16,12 @@ pub(super) struct StoreState {
     pub(super) conn: Connection,
     pub(super) home: LogHome,
     pub(super) group: Option<CommitGroup>,
-    /// Units that a commit waits for, in bulk work.
+    /// Number of units that a commit waits for, in bulk work.
     pub(super) linger: usize,
     /// The number of the last group that was settled, and its error.
     pub(super) settled: u64,
     pub(super) failure: Option<(u64, String)>,
-    /// Units on their way to a log on servers.
+    /// Units that are sent to a log on servers.
     pub(super) queue: AppendQueue,
 }
 
@@ -33,12 +33,12 @@ impl Drop for StoreState {
     }
 }
 
-/// Units that will be one transaction.
+/// Units that become one transaction.
 pub(super) struct CommitGroup {
     pub(super) number: u64,
     pub(super) units: usize,
     pub(super) totals: ViewTotals,
-    /// Something was staged: there is a reason to commit.
+    /// Whether a unit has staged an event, so that a commit is needed.
     pub(super) changed: bool,
 }
 
@@ -55,7 +55,7 @@ impl StoreState {
         }
     }
 
-    /// Runs `work` inside the open group, which it opens if there is none.
+    /// Runs `work` inside the open group. Opens a group if there is none.
     pub(super) fn add_unit<T, E: From<StoreError>>(
         &mut self,
         work: &mut impl FnMut(&mut WorkUnit<'_>) -> Result<T, E>,
@@ -101,8 +101,10 @@ impl StoreState {
         }
     }
 
-    /// Ends the open transaction without a trace. SQLite may have done so itself, on a full disk
-    /// for example. The caller reports the first error.
+    /// Rolls back the open transaction.
+    ///
+    /// SQLite may have done so itself, for example on a full disk. The caller reports the first
+    /// error.
     fn roll_back(&mut self) -> Option<CommitGroup> {
         if !self.conn.is_autocommit() {
             let _ = self.conn.execute_batch("ROLLBACK");
@@ -110,7 +112,7 @@ impl StoreState {
         self.group.take()
     }
 
-    /// Runs `work` and writes what it staged behind the log's last event.
+    /// Runs `work` and stores its staged events after the log's last event.
     fn stage_unit<T, E: From<StoreError>>(
         &mut self,
         work: &mut impl FnMut(&mut WorkUnit<'_>) -> Result<T, E>,
@@ -133,14 +135,14 @@ impl StoreState {
         Ok(done)
     }
 
-    /// Sets the pages that may stay in the WAL, and the cache.
+    /// Sets the number of pages that may stay in the WAL, and the cache size.
     pub(super) fn tune(&self, wal_pages: u32, cache_kib: u32) -> Result<(), StoreError> {
         let pages = format!("PRAGMA wal_autocheckpoint = {wal_pages}");
         let cache = format!("PRAGMA cache_size = -{cache_kib}");
         Ok(self.conn.execute_batch(&format!("{pages}; {cache}"))?)
     }
 
-    /// Undoes a group in which a unit panicked half-way.
+    /// Rolls back a group in which a unit panicked.
     pub(super) fn give_up(&mut self) {
         if let Some(group) = self.roll_back() {
             self.failure = Some((group.number, "another write of the same commit panicked".into()));
@@ -148,7 +150,7 @@ impl StoreState {
         }
     }
 
-    /// Ends the open group: all of its units are on disk, or none.
+    /// Commits the open group. Either all of its units are on disk, or none.
     pub(super) fn commit(&mut self) {
         let Some(group) = self.group.take() else { return };
         match self.write(&group) {
@@ -186,7 +188,7 @@ impl StoreState {
         }
         self.conn.execute_batch(view::DROP)?;
         self.conn.execute_batch(view::TABLES)?;
-        // Copies of due events, which come again with the rest of the log.
+        // Deletes copies of due events, which are read again with the rest of the log.
         Ok(self.conn.execute_batch("DELETE FROM event")?)
     }
 }

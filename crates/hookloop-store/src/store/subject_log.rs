@@ -1,4 +1,4 @@
-//! One subject of a log on servers as a log of its own, for processes that need no more of it.
+//! One subject of a log on servers as a log of its own, for processes that need only that.
 
 use std::sync::Arc;
 
@@ -15,8 +15,9 @@ use crate::log::{
 use crate::snapshot::{SnapshotStore, ViewSnapshot};
 
 impl Store {
-    /// Returns a store of one subject of this log alone, with its view in memory. None if the log
-    /// is in a file, which costs nothing to read.
+    /// Returns a store of one subject of this log, with its view in memory.
+    ///
+    /// Returns `None` if the log is in a file, which is cheap to read.
     pub fn of_subject(&self, subject: &Subject) -> Result<Option<Store>, StoreError> {
         let Some(engine) = &self.0.engine else { return Ok(None) };
         let (engine, subject) = (engine.clone(), subject.clone());
@@ -98,7 +99,7 @@ impl HeartbeatStore for SubjectLog {
     }
 }
 
-/// A snapshot is of a whole log, so one subject has none.
+/// A snapshot covers a whole log, so one subject has none.
 impl SnapshotStore for SubjectLog {
     fn latest(&self, _: i64) -> Result<Option<ViewSnapshot>, LogError> {
         Ok(None)

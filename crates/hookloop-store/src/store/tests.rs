@@ -95,7 +95,7 @@ fn what_a_rival_made_of_the_same_is_read_not_assumed() {
     let mut tries = 0;
     let late = one.transact(|unit| {
         tries += 1;
-        // The rival is first: the same id, at another time, and with less to say.
+        // The other process writes first: the same id, another time, and a smaller batch.
         if tries == 1 {
             let event = Event { at: Timestamp(1), ..created("a") };
             rival.transact(|unit| unit.stage(event.clone()).map(drop))?;

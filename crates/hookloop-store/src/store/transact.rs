@@ -13,20 +13,21 @@ use crate::log::LogError;
 use crate::sqlite;
 use crate::view::View;
 
-/// Units that one commit carries at most.
+/// Largest number of units in one commit.
 const MAX_GROUP: usize = 64;
-/// Units that one commit of bulk work carries.
+/// Number of units in one commit of bulk work.
 const BULK_GROUP: usize = 24;
-/// Pages that bulk work leaves in the WAL, and the cache it may use.
+/// Pages that bulk work leaves in the WAL, and its cache size.
 const BULK_WAL_PAGES: u32 = 16_000;
 const BULK_CACHE_KIB: u32 = 96 * 1024;
-/// SQLite's defaults, which bulk work returns to.
+/// SQLite's defaults, which apply after bulk work.
 const USUAL_WAL_PAGES: u32 = 1_000;
 const USUAL_CACHE_KIB: u32 = 2_000;
 
 impl Store {
-    /// Does a unit of work. When this returns, its events are on disk, together with those of
-    /// threads that wrote at the same time. `work` runs again if other processes wrote first.
+    /// Runs a unit of work. When this returns, its events are on disk.
+    ///
+    /// Concurrent threads share the commit. `work` runs again if other processes wrote first.
     pub fn transact<T, E: From<StoreError>>(
         &self,
         mut work: impl FnMut(&mut WorkUnit<'_>) -> Result<T, E>,
@@ -51,7 +52,7 @@ impl Store {
         }
     }
 
-    /// Commits the open group, or waits for the thread that will: the last to arrive does it.
+    /// Commits the open group, or waits for the commit. The last thread to arrive commits.
     fn settle(&self, mut inner: MutexGuard<'_, StoreState>) -> Result<(), StoreError> {
         let Some(group) = &inner.group else { return Ok(()) };
         if group.units < inner.linger {
@@ -96,14 +97,15 @@ impl Store {
         Ok(question(View::new(&inner.conn))?)
     }
 
-    /// Ends the use of a store by a process that is about to end. Moves a large WAL into the file,
-    /// and leaves the rest to the system, which is quicker.
+    /// Ends the use of a store shortly before the process ends.
+    ///
+    /// Moves a large WAL into the file, and leaves the rest to the system, which is faster.
     pub fn leave(self) {
         let worth_it = self.lock().home.path().is_some_and(sqlite::is_wal_large);
         if worth_it { drop(self) } else { std::mem::forget(self) }
     }
 
-    /// From here until [`Store::finish_bulk`], commits are few: units are durable only then.
+    /// Starts bulk work: commits are rare, and units are durable only after [`Store::finish_bulk`].
     pub fn begin_bulk(&self) -> Result<(), StoreError> {
         let mut inner = self.lock();
         inner.linger = BULK_GROUP;
@@ -117,7 +119,7 @@ impl Store {
         self.settle(inner)?;
         let inner = self.lock();
         inner.tune(USUAL_WAL_PAGES, USUAL_CACHE_KIB)?;
-        // A WAL that is moved and used again needs no new blocks for each commit.
+        // A WAL that is moved and reused needs no new blocks for each commit.
         Ok(inner.conn.execute_batch("PRAGMA wal_checkpoint(PASSIVE)")?)
     }
 }

@@ -42,18 +42,19 @@ impl<'a> WorkUnit<'a> {
         &self.fold.totals
     }
 
-    /// Whether no other process can write between the reads of this unit and its commit. With a log
-    /// on servers, only the subjects of the batch are guarded.
+    /// Whether no other process can write between the reads of this unit and its commit.
+    ///
+    /// With a log on servers, only the subjects of the batch are guarded.
     pub fn is_alone(&self) -> bool {
         self.is_alone
     }
 
-    /// How many more events the batch can take.
+    /// Returns the number of further events that the batch can take.
     pub fn room(&self) -> usize {
         MAX_BATCH - self.staged.len()
     }
 
-    /// Adds an event to the batch and to the view; answers its index in the batch.
+    /// Adds an event to the batch and to the view. Returns its index in the batch.
     pub fn stage(&mut self, event: Event) -> Result<usize, StoreError> {
         if self.room() == 0 {
             return Err(AppendError::BatchSize(MAX_BATCH + 1).into());
@@ -91,7 +92,7 @@ impl<'a> WorkUnit<'a> {
         Ok(AppendOutcome::At(at))
     }
 
-    /// Where `new` was stored before, if it was: right behind the version that it expects.
+    /// Returns the place of `new` if it was stored before, right after the version that it expects.
     fn stored_before(&self, new: &NewEvent) -> Result<Option<Seq>, StoreError> {
         let mut seq = self.view()?.version(&new.event.subject)?;
         while seq > new.expected {
@@ -104,7 +105,7 @@ impl<'a> WorkUnit<'a> {
         Ok(None)
     }
 
-    /// The staged event at `index` of the batch.
+    /// Returns the staged event at `index` of the batch.
     pub fn staged(&self, index: usize) -> Option<&Event> {
         self.staged.get(index).map(|staged| &staged.event)
     }
@@ -124,13 +125,13 @@ impl<'a> WorkUnit<'a> {
         }
     }
 
-    /// An event in the log whose reactions are due.
+    /// Returns an event in the log whose reactions are due.
     pub fn due_event(&self, seq: Seq) -> Result<Option<StoredEvent>, StoreError> {
-        // A view over a log on servers keeps copies of the due events.
+        // A view over a log on servers has copies of the due events.
         Ok(sqlite::read_at(self.conn, seq)?.map(|(_, event)| event))
     }
 
-    /// The batch: each subject's first event expects the version that the view had.
+    /// Returns the batch. Each subject's first event expects the version that the view had.
     pub(super) fn batch(self) -> Vec<NewEvent> {
         let expected =
             |staged: StagedEvent| NewEvent { expected: staged.prev, event: staged.event };

@@ -1,4 +1,4 @@
-//! One event into the tables.
+//! Applies one event to the tables.
 
 use hookloop_core::event::{CursorMoved, Event, EventBody, HookSwitched, WorkflowRequested};
 use hookloop_core::id::{RunId, Subject};
@@ -9,7 +9,7 @@ use super::tables::{Result, to_json};
 use crate::log::Seq;
 
 impl ViewFold<'_> {
-    /// Applies the event at place `seq`; answers the subject's version before it.
+    /// Applies the event at place `seq`. Returns the subject's version before it.
     pub(crate) fn apply(&mut self, seq: Seq, event: &Event) -> Result<Seq> {
         self.totals.head = seq;
         match (&event.subject, &event.body) {
@@ -92,7 +92,7 @@ impl ViewFold<'_> {
         self.forget_cascades()
     }
 
-    /// Counts are kept for as long as anything is left to do.
+    /// Deletes the counts when neither due events nor workflow runs are left.
     fn forget_cascades(&self) -> Result<()> {
         let forget = "DELETE FROM cascade WHERE NOT EXISTS (SELECT 1 FROM due)
             AND NOT EXISTS (SELECT 1 FROM run)";

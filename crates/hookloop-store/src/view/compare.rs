@@ -1,4 +1,6 @@
-//! The tables of a view against those that the log leads to, row by row: neither side is held in memory.
+//! Compares the tables of a view with those derived from the log, row by row.
+//!
+//! Neither side is held in memory.
 
 use std::fmt;
 
@@ -9,14 +11,14 @@ use rusqlite::{Connection, Rows, Statement};
 use super::tables::Result;
 use crate::hex;
 
-/// Characters of a row's key that are shown.
+/// Longest key of a row that is shown, in characters.
 const KEY_MAX: usize = 80;
 
-/// The first row of a table that is not what the log leads to.
+/// The first row of a table that differs from the derived one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewDifference {
     pub table: String,
-    /// The key of the row; none if the table itself can't be read.
+    /// The key of the row, or `None` if the table itself cannot be read.
     pub row: Option<String>,
 }
 
@@ -29,7 +31,9 @@ impl fmt::Display for ViewDifference {
     }
 }
 
-/// The tables of `stored` that differ from those of `derived`, which has a view's tables and no others.
+/// Returns the tables of `stored` that differ from those of `derived`.
+///
+/// `derived` has the tables of a view and no others.
 pub(crate) fn differences(
     stored: &Connection,
     derived: &Connection,
@@ -44,7 +48,7 @@ pub(crate) fn differences(
         let keys = keys(derived, &table)?;
         let sql = format!("SELECT * FROM {table} ORDER BY {}", keys.join(", "));
         let mut right = derived.prepare(&sql)?;
-        // A table that was dropped or altered can't be read as it should be.
+        // A table that was dropped or altered cannot be read by this query.
         let Ok(mut left) = stored.prepare(&sql) else {
             found.push(ViewDifference { table, row: None });
             continue;
@@ -60,7 +64,7 @@ pub(crate) fn differences(
     Ok(found)
 }
 
-/// The columns that order a table: its primary key, else the order in which rows were added.
+/// Returns the columns that order a table: its primary key, else the order of insertion.
 fn keys(conn: &Connection, table: &str) -> Result<Vec<String>> {
     let mut select =
         conn.prepare("SELECT name FROM pragma_table_info(?1) WHERE pk > 0 ORDER BY pk")?;
@@ -69,7 +73,7 @@ fn keys(conn: &Connection, table: &str) -> Result<Vec<String>> {
     Ok(if names.is_empty() { vec!["rowid".to_owned()] } else { names })
 }
 
-/// The key of the first row that only one of them has, or that differs.
+/// Returns the key of the first row that differs or that only one side has.
 fn first_difference(left: &mut Statement<'_>, right: &mut Statement<'_>) -> Result<Option<String>> {
     let columns = right.column_count();
     let mut left = left.query([])?;
@@ -92,7 +96,7 @@ fn next(rows: &mut Rows<'_>, columns: usize) -> Result<Option<Vec<Value>>> {
 
 fn owned(value: ValueRef<'_>) -> Value {
     match value {
-        // Bytes that are no text are compared as they are.
+        // Bytes that are not text are compared unchanged.
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => Value::Integer(number),
@@ -100,7 +104,7 @@ fn owned(value: ValueRef<'_>) -> Value {
     }
 }
 
-/// The first column, and the second where the first is a number that only the table knows.
+/// Returns the first column, and the second if the first is a number internal to the table.
 fn key(row: &[Value]) -> String {
     let text = |value: &Value| match value {
         Value::Integer(number) => number.to_string(),

@@ -11,7 +11,7 @@ use super::task_rows::TaskRow;
 use super::totals::View;
 use crate::log::{LogError, Seq};
 
-/// A task that waits to be merged.
+/// A task that waits for its merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingSubmission {
     pub row: TaskRow,
@@ -45,7 +45,7 @@ impl View<'_> {
         }
     }
 
-    /// Returns the tasks that wait to be merged, by urgency, and then by age.
+    /// Returns the tasks that wait for their merge, by priority and then by age.
     pub fn waiting(&self, limit: usize) -> Result<Vec<WaitingSubmission>> {
         let select = "SELECT task.id FROM task JOIN delivery ON delivery.task = task.num
             WHERE task.state = 2 AND task.claim IS NULL ORDER BY task.priority, delivery.seq LIMIT ?1";

@@ -1,5 +1,6 @@
-//! Metrics for observers outside the process. None costs more than its table has rows; the log is
-//! not read.
+//! Metrics for observers outside the process.
+//!
+//! No query reads more rows than its table has, and none reads the log.
 
 use hookloop_core::task::Priority;
 use hookloop_core::time::Timestamp;
@@ -9,20 +10,21 @@ use super::runs::ms_of;
 use super::tables::Result;
 use super::totals::View;
 
-/// How many sessions are in a state.
+/// The number of sessions in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionCount {
-    /// As [`super::SessionRow::state`] has it.
+    /// Has the values of [`super::SessionRow::state`].
     pub state: String,
     pub is_over: bool,
     pub count: u64,
 }
 
-/// How long the runs of a hook took.
+/// The durations of a hook's runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookTimes {
     pub name: String,
-    /// Milliseconds, and how many runs took so long at most and longer than the one before; within a fifth.
+    /// Buckets: the upper bound in milliseconds, exact to a fifth, and the number of runs in the
+    /// bucket.
     pub sizes: Vec<(u64, u64)>,
 }
 
@@ -46,7 +48,7 @@ impl View<'_> {
         Ok(count.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Since when the ready task waits that has waited longest: it was added then, or its time came.
+    /// Returns the time since which the oldest ready task waits: its creation, or its start time.
     pub fn oldest_ready(&self) -> Result<Option<Timestamp>> {
         const UNTIMED: &str = "SELECT created_at FROM task WHERE state = 0 AND open_deps = 0
             AND not_before IS NULL AND priority = ?1 ORDER BY num LIMIT 1";
@@ -65,7 +67,7 @@ impl View<'_> {
         Ok(oldest.map(Timestamp))
     }
 
-    /// How long the runs of each hook took.
+    /// Returns the durations of each hook's runs.
     pub fn hook_times(&self) -> Result<Vec<HookTimes>> {
         let select = "SELECT name, size, runs FROM hook_time ORDER BY name, size";
         let mut select = self.conn.prepare_cached(select)?;

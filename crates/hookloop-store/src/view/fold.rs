@@ -9,8 +9,10 @@ use super::tables::{Result, StoredState};
 use super::totals::{View, ViewTotals};
 use crate::log::Seq;
 
-/// The view while events go into it. Figures stay in memory until the unit of work ends, and so do
-/// the changes to one task, because a task's edges come one after the other.
+/// The view while events are applied to it.
+///
+/// Totals stay in memory until the unit of work ends. So do the changes to one task, because the
+/// edges of a task arrive one after another.
 #[derive(Debug)]
 pub(crate) struct ViewFold<'c> {
     pub(super) conn: &'c Connection,
@@ -18,7 +20,7 @@ pub(crate) struct ViewFold<'c> {
     pub(super) hot: RefCell<Option<HotTask>>,
 }
 
-/// The columns of a task that a change depends on.
+/// The columns of a task that decide its changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TaskNode {
     pub(super) num: i64,
@@ -27,12 +29,12 @@ pub(super) struct TaskNode {
     pub(super) open_deps: u32,
 }
 
-/// The task whose edges came last.
+/// The task of the last edges.
 #[derive(Debug)]
 pub(super) struct HotTask {
     pub(super) id: TaskId,
     pub(super) node: TaskNode,
-    /// The table does not have it yet.
+    /// Whether the table lacks the change.
     pub(super) changed: bool,
 }
 
@@ -45,7 +47,7 @@ impl<'c> ViewFold<'c> {
         self.conn
     }
 
-    /// The view with everything that was applied.
+    /// Returns the view with everything that was applied.
     pub(crate) fn view(&self) -> Result<View<'c>> {
         self.settle()?;
         Ok(View::new(self.conn))
@@ -68,7 +70,7 @@ impl<'c> ViewFold<'c> {
         Ok(node.optional()?)
     }
 
-    /// Brings the table up to date with the task whose edges came last.
+    /// Writes the pending change of the last edges' task to the table.
     pub(super) fn settle(&self) -> Result<()> {
         match self.hot.borrow_mut().as_mut() {
             Some(hot) if hot.changed => {
@@ -79,7 +81,9 @@ impl<'c> ViewFold<'c> {
         }
     }
 
-    /// A task that waits again has its next satisfaction announced again.
+    /// Writes the number of open dependencies.
+    ///
+    /// A task that waits again is announced again when its dependencies are complete.
     pub(super) fn write_open_deps(&self, node: TaskNode) -> Result<()> {
         let update = "UPDATE task SET version = ?2, open_deps = ?3,
             announced = announced AND ?3 = 0 WHERE num = ?1";
@@ -87,7 +91,7 @@ impl<'c> ViewFold<'c> {
         Ok(())
     }
 
-    /// The version of a subject in the table of subjects; 0 for one that is not there.
+    /// Returns the version of a subject in the subject table, or 0 if it is not there.
     pub(super) fn version_of(&self, name: &str) -> Result<Seq> {
         let select = "SELECT version FROM subject WHERE name = ?1";
         let version =
@@ -95,7 +99,7 @@ impl<'c> ViewFold<'c> {
         Ok(version.optional()?.unwrap_or(0) as Seq)
     }
 
-    /// Forgets the task whose edges came last, once its row has them.
+    /// Forgets the task of the last edges after writing its row.
     pub(super) fn cool(&self) -> Result<()> {
         self.settle()?;
         self.hot.take();

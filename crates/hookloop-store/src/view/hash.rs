@@ -1,6 +1,6 @@
-//! One value for the whole view, equal wherever the same events were applied.
+//! One hash of the whole view, equal wherever the same events were applied.
 //!
-//! Places in the log are left out: they are the engine's, and differ between engines.
+//! It leaves out places in the log, which belong to the engine and differ between engines.
 
 use hookloop_core::digest::hex;
 use rusqlite::types::ValueRef;
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::tables::Result;
 use super::totals::View;
 
-/// A query for every table, in an order that is the same for every view.
+/// One query for each table, in a fixed order.
 const PARTS: [&str; 19] = [
     "SELECT t.id, t.state, t.open_deps, t.announced, t.priority, t.epoch, t.claim, t.created_at,
         t.started_at, t.completed_at, p.id, t.spec, t.detail FROM task t LEFT JOIN task p ON p.num = t.parent ORDER BY t.num",
@@ -20,7 +20,7 @@ const PARTS: [&str; 19] = [
         ORDER BY task, remark.kind, seq",
     "SELECT task.id, data FROM delivery JOIN task ON task.num = delivery.task ORDER BY delivery.task",
     "SELECT about, at, actor, kind, reason, dismissed FROM problem ORDER BY about",
-    // Keys of problems hold places in the log.
+    // Keys of problems contain places in the log.
     "SELECT id, channel, state, tries FROM notice ORDER BY id",
     "SELECT name, data, paused, next, last FROM schedule ORDER BY name",
     "SELECT name, enabled FROM hook_switch ORDER BY name",
@@ -39,7 +39,7 @@ const PARTS: [&str; 19] = [
 ];
 
 impl View<'_> {
-    /// The state hash, in hexadecimal.
+    /// Returns the state hash, in hexadecimal.
     pub fn state_hash(&self) -> Result<String> {
         let mut hash = Sha256::new();
         for part in PARTS {

@@ -9,7 +9,7 @@ use super::totals::View;
 use crate::log::{LogError, Seq};
 
 impl View<'_> {
-    /// A subject's version: the last event on it that this view has seen.
+    /// Returns a subject's version: the last event on it that this view has.
     pub fn version(&self, subject: &Subject) -> Result<Seq> {
         let (sql, name) = match subject {
             Subject::Task(id) => ("SELECT version FROM task WHERE id = ?1", id.to_string()),
@@ -29,25 +29,25 @@ impl View<'_> {
         }
     }
 
-    /// The oldest event whose reactions are owed.
+    /// Returns the oldest event whose reactions are due.
     pub fn next_due(&self) -> Result<Option<Seq>> {
         self.next_due_after(0)
     }
 
-    /// The next such event after place `seq`.
+    /// Returns the next event after place `seq` whose reactions are due.
     pub fn next_due_after(&self, seq: Seq) -> Result<Option<Seq>> {
         let mut select = self.conn.prepare_cached("SELECT min(seq) FROM due WHERE seq > ?1")?;
         let next = select.query_row([seq as i64], |row| row.get::<_, Option<i64>>(0))?;
         Ok(next.map(|seq| seq as Seq))
     }
 
-    /// Whether reactions or workflow runs are waiting to be done.
+    /// Whether reactions or workflow runs are pending.
     pub fn has_pending(&self) -> Result<bool> {
         let select = "SELECT EXISTS (SELECT 1 FROM due) OR EXISTS (SELECT 1 FROM run)";
         Ok(self.conn.prepare_cached(select)?.query_row([], |row| row.get(0))?)
     }
 
-    /// Actions that a root with due events has led to.
+    /// Returns the number of actions that a root with due events has caused.
     pub fn cascade_count(&self, root: EventId) -> Result<u32> {
         let mut select = self.conn.prepare_cached("SELECT count FROM cascade WHERE root = ?1")?;
         Ok(select.query_row([root.0], |row| row.get(0)).optional()?.unwrap_or(0))
@@ -58,7 +58,7 @@ impl View<'_> {
         Ok(select.query_row([], |row| row.get::<_, i64>(0))? as u64)
     }
 
-    /// Hooks that were switched on or off by command.
+    /// Returns the hooks that a command enabled or disabled.
     pub fn hook_switches(&self) -> Result<Vec<(String, bool)>> {
         let mut select =
             self.conn.prepare_cached("SELECT name, enabled FROM hook_switch ORDER BY name")?;
@@ -66,7 +66,7 @@ impl View<'_> {
         Ok(rows.collect::<std::result::Result<_, _>>()?)
     }
 
-    /// The oldest workflow run that is not over.
+    /// Returns the oldest workflow run that is not over.
     pub fn next_run(&self) -> Result<Option<WorkflowRun>> {
         let select = "SELECT id, workflow, next_step, steps, cause FROM run ORDER BY num LIMIT 1";
         let mut select = self.conn.prepare_cached(select)?;

@@ -14,30 +14,30 @@ use super::tables::{Result, to_json};
 use super::totals::View;
 use crate::log::{LogError, Seq};
 
-/// How far a message has come.
+/// The state of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotificationState {
-    /// A process sends it, or died while it did.
+    /// A process is sending it, or died while doing so.
     Claimed = 0,
-    /// It was sent, or was not needed any more.
+    /// It was sent, or is no longer needed.
     Over = 1,
     Failed = 2,
 }
 
-/// A message to a person.
+/// A notification to a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotificationRow {
     pub id: NoticeId,
     pub state: NotificationState,
     /// The number of attempts to send it.
     pub tries: u32,
-    /// Its last event.
+    /// The place of its last event.
     pub version: Seq,
     pub problems: Vec<ProblemKey>,
 }
 
 impl ViewFold<'_> {
-    /// Most events end no problem because there is none: only a task that waits can have one.
+    /// Applies an event of a task to its problem. Only a task that waits can have one.
     pub(super) fn trouble_task(&self, seq: Seq, event: &Event, is_waiting: bool) -> Result<()> {
         match of_task(&event.body) {
             Some(ProblemChange::Passes) if !is_waiting => Ok(()),
@@ -57,7 +57,7 @@ impl ViewFold<'_> {
                 return self.put_problem(seq, event, ProblemSubject::Purse, kind, &reason);
             }
             EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => {
-                // A budget had enough for the turn.
+                // The budget covered the turn.
                 self.end_problem(&Subject::Purse)?;
                 EndReporting::Nothing
             }
@@ -158,8 +158,9 @@ impl View<'_> {
         Ok(found)
     }
 
-    /// Returns the problems that a channel has no notification of, oldest first, of these kinds or
-    /// of all if none is named.
+    /// Returns the problems without a notification on a channel, oldest first.
+    ///
+    /// If `kinds` is empty, it returns all kinds.
     pub fn untold(
         &self,
         channel: &str,
@@ -187,7 +188,7 @@ impl View<'_> {
         Ok(self.conn.prepare_cached(count)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
     }
 
-    /// The problem that something has, dismissed or not.
+    /// Returns the problem of a subject, dismissed or not.
     pub fn problem_of(&self, about: &ProblemSubject) -> Result<Option<Problem>> {
         let select = format!("SELECT {COLUMNS} FROM problem WHERE about = ?1");
         let mut select = self.conn.prepare_cached(&select)?;
@@ -207,7 +208,9 @@ impl View<'_> {
         select.query_row([id.as_str()], |row| Ok(read_notice(row))).optional()?.transpose()
     }
 
-    /// Messages of a channel that were claimed and not sent, but for those that were tried so often; at most so many.
+    /// Returns notifications of a channel that were claimed and not sent, at most `limit`.
+    ///
+    /// Notifications with `tries_max` attempts are left out.
     pub fn unsent(
         &self,
         channel: &str,
@@ -259,7 +262,7 @@ fn read_notice(row: &Row<'_>) -> Result<NotificationRow> {
         },
         tries: row.get(2)?,
         version,
-        // A key of a newer version names a problem that this version does not have.
+        // Skips keys of a newer version, whose problems this version does not know.
         problems: problems.iter().filter_map(|key| key.parse().ok()).collect(),
     })
 }

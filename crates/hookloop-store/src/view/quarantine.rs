@@ -1,4 +1,4 @@
-//! Messages of a shared log that are no events: skipped by every reader, and shown until a person accepts them.
+//! Foreign messages of a shared log. Every reader skips them, and they are shown until accepted.
 
 use hookloop_core::excerpt::first_chars;
 use hookloop_core::id::Subject;
@@ -9,12 +9,12 @@ use super::tables::Result;
 use super::totals::View;
 use crate::log::Seq;
 
-/// Messages that the view lists; all of them are counted.
+/// Largest number of messages that the view lists. It counts all of them.
 const LISTED_MAX: u64 = 1_000;
-/// Characters of a reason that are kept: it may quote a forged message.
+/// Longest stored reason, in characters. It may quote a forged message.
 const REASON_MAX: usize = 300;
 
-/// A message that is no event.
+/// A message that is not an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuarantineRow {
     /// The place of the message in the log.
@@ -22,13 +22,15 @@ pub struct QuarantineRow {
     /// The subject of the message on the server.
     pub subject: String,
     pub reason: String,
-    /// A person knows of the message.
+    /// Whether a person has accepted the message.
     pub accepted: bool,
 }
 
 impl ViewFold<'_> {
-    /// Skips the message at `seq`; answers the version of its subject before. The message still counts as the
-    /// last one of its subject, because the server compares expected versions with it.
+    /// Skips the message at `seq`. Returns the version of its subject before it.
+    ///
+    /// The message still counts as the last one of its subject, because the server compares
+    /// expected versions with it.
     pub(crate) fn quarantine(
         &mut self,
         seq: Seq,
@@ -62,7 +64,7 @@ impl ViewFold<'_> {
 }
 
 impl View<'_> {
-    /// Messages that are no events and that no person has accepted yet, oldest first.
+    /// Returns the foreign messages that no person has accepted yet, oldest first.
     pub fn quarantined(&self) -> Result<Vec<QuarantineRow>> {
         let select =
             "SELECT seq, subject, reason, accepted FROM quarantine WHERE accepted = 0 ORDER BY seq";

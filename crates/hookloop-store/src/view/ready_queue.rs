@@ -13,7 +13,7 @@ use super::tables::{Result, to_json};
 use super::task_rows::{COLUMNS, TIMED, TaskRow, UNTIMED};
 use super::totals::View;
 
-/// The ready tasks of one priority, oldest first: those that never waited for a time, and the others.
+/// Selects ready tasks of one priority, oldest first, with (`timed`) or without a start time.
 macro_rules! class {
     (untimed $kinds:literal) => {
         concat!(
@@ -41,7 +41,7 @@ macro_rules! class {
 const FRONT: &str = class!(untimed "");
 const FRONT_TIMED: &str = class!(timed "");
 const FRONT_OF_KIND: &str = class!(untimed "AND kind = ?3");
-// It would go by the time and look at tasks of all types.
+// Without the hint, SQLite would use the index by time and read tasks of all types.
 const FRONT_OF_KIND_TIMED: &str =
     class!(timed in "task INDEXED BY task_timed_kind", "AND kind = ?4");
 const FRONT_EXCEPT: &str =
@@ -56,19 +56,19 @@ const ANY_TIMED: &str = "SELECT 1 FROM task
 /// Ready tasks whose claim expired, oldest first.
 const ORPHANS: &str = "SELECT num, kind FROM orphan CROSS JOIN task ON num = task
     WHERE state = 0 AND open_deps = 0 ORDER BY task";
-/// The next priority that a ready task has, among those that never waited for a time.
+/// The next priority of a ready task without a start time.
 const NEXT_CLASS: &str = "SELECT min(priority) FROM task
     WHERE state = 0 AND open_deps = 0 AND not_before IS NULL AND priority > ?1";
-/// A task in progress has a claim, or was started without one.
+/// Counts tasks in progress: they are claimed, or were started without a claim.
 const IN_HANDS: &str = "SELECT kind, count(*) FROM task WHERE state = 1 GROUP BY kind
     UNION ALL SELECT kind, count(*) FROM task WHERE claim IS NOT NULL AND state <> 1 GROUP BY kind";
 
-/// Which types of tasks count.
+/// A filter of tasks by type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeFilter<'k> {
-    /// A task without a type has none of them.
+    /// Tasks of these types. A task without a type does not match.
     Only(&'k [String]),
-    /// A task without a type is not among them.
+    /// Tasks of all other types. A task without a type matches.
     Except(&'k [String]),
 }
 
@@ -81,24 +81,24 @@ impl TypeFilter<'_> {
     }
 }
 
-/// Tasks that wait for nothing but their time.
+/// Tasks that wait only for their start time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DelayedTasks {
     pub count: u64,
-    /// When the first of them is ready.
+    /// The time at which the first of them is ready.
     pub next: Option<Timestamp>,
 }
 
-/// Which of the ready tasks are looked for.
+/// The criteria of a search for ready tasks.
 struct ReadySearch<'s> {
     kinds: &'s TypeFilter<'s>,
     ageing: PriorityAging,
     without: &'s HashSet<u64>,
-    /// There are some whose time had to come, and did.
+    /// Whether there are tasks whose start time has passed.
     has_timed: bool,
 }
 
-/// A ready task, where it is, and since when it waits.
+/// A ready task, with its urgency and the time since which it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ReadyPlace {
     urgency: i64,
@@ -107,14 +107,14 @@ struct ReadyPlace {
 }
 
 impl View<'_> {
-    /// The first task that `agent` holds.
+    /// Returns the first task that `agent` has claimed.
     pub fn held_by(&self, agent: &str) -> Result<Option<TaskRow>> {
         let sql = format!("SELECT {COLUMNS} FROM task WHERE claim IS NOT NULL ORDER BY num");
         let is_held = |task: &Task| task.claim.as_ref().is_some_and(|claim| claim.agent == agent);
         Ok(self.tasks(&sql, [], is_held, 1)?.into_iter().next())
     }
 
-    /// Tasks in each state.
+    /// Returns the number of tasks in each state.
     pub fn counts(&self) -> Result<[(TaskState, u64); 6]> {
         let (totals, early) = (self.totals()?, self.early()?.count);
         Ok(TaskState::ALL.map(|state| {
@@ -127,7 +127,7 @@ impl View<'_> {
         }))
     }
 
-    /// Tasks that wait for nothing but their time.
+    /// Returns the tasks that wait only for their start time.
     pub fn early(&self) -> Result<DelayedTasks> {
         let Some(now) = self.now else { return Ok(DelayedTasks::default()) };
         let mut select = self.conn.prepare_cached(EARLY)?;
@@ -137,7 +137,7 @@ impl View<'_> {
         })?)
     }
 
-    /// Whether a task's time has not come.
+    /// Whether a task's start time is in the future.
     pub fn is_early(&self, id: &TaskId) -> Result<bool> {
         let select = "SELECT 1 FROM task WHERE id = ?1 AND not_before > ?2";
         Ok(self.conn.prepare_cached(select)?.exists(params![id.as_str(), self.time()])?)
@@ -151,7 +151,7 @@ impl View<'_> {
         Ok(open.saturating_sub(early))
     }
 
-    /// Tasks that may be started, most urgent first, then oldest.
+    /// Returns the ready tasks, most urgent first, then oldest.
     pub fn ready(&self, ageing: PriorityAging, limit: usize) -> Result<Vec<TaskRow>> {
         let time = self.time();
         let untimed = class_of(UNTIMED, "priority = ?1 ORDER BY num LIMIT ?2");
@@ -171,7 +171,7 @@ impl View<'_> {
         self.by_urgency(rows, &TypeFilter::Except(&[]), ageing, limit)
     }
 
-    /// As [`View::ready`], but only tasks of these types.
+    /// Returns the ready tasks of these types, in the order of [`View::ready`].
     pub fn ready_of(
         &self,
         kinds: &[String],
@@ -224,15 +224,17 @@ impl View<'_> {
         ageing.urgency(priority, since, self.now.unwrap_or(since))
     }
 
-    /// The last time that has come.
+    /// Returns the latest start time that counts as passed.
     fn time(&self) -> i64 {
         self.now.map_or(i64::MAX, |now| now.0)
     }
 
-    /// The most urgent of the ready tasks, by number, oldest first: the first `limit`. Those in
-    /// `without` do not count. A task whose claim expired comes before all others: it was started
-    /// before them. A task of a priority is as urgent as the oldest of it at most, so the first of
-    /// each are enough.
+    /// Returns the numbers of the most urgent ready tasks, at most `limit`, without those in
+    /// `without`.
+    ///
+    /// A task whose claim expired comes before all others, because it was started before them.
+    /// Within a priority no task is more urgent than the oldest, so the first ones of each priority
+    /// suffice.
     pub fn front(
         &self,
         kinds: &TypeFilter<'_>,
@@ -269,7 +271,7 @@ impl View<'_> {
         Ok(front.into_iter().map(|place| place.num).take(limit).collect())
     }
 
-    /// Those that were left and may be taken.
+    /// Returns the tasks whose claim expired and that match the filter.
     fn left(
         &self,
         kinds: &TypeFilter<'_>,
@@ -289,7 +291,7 @@ impl View<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The priorities that ready tasks may have, most urgent first.
+    /// Returns the priorities that ready tasks may have, most urgent first.
     fn classes(&self, has_timed: bool) -> Result<Vec<Priority>> {
         // Every number up to the largest is a priority.
         let mut classes: Vec<Priority> =
@@ -307,7 +309,7 @@ impl View<'_> {
         Ok(classes)
     }
 
-    /// Ready tasks of one priority, oldest first: the first `limit`.
+    /// Returns the first `limit` ready tasks of one priority, oldest first.
     fn class(
         &self,
         search: &ReadySearch<'_>,
@@ -393,7 +395,7 @@ fn class_of(condition: &str, rest: &str) -> String {
     format!("SELECT {COLUMNS} FROM task WHERE {condition} AND {rest}")
 }
 
-/// Each type once: a task must not be found twice.
+/// Returns each type once, so that no task is found twice.
 fn distinct(kinds: &[String]) -> impl Iterator<Item = &String> {
     kinds.iter().enumerate().filter(|(i, kind)| !kinds[..*i].contains(kind)).map(|(_, kind)| kind)
 }
@@ -406,7 +408,7 @@ fn sql_limit(limit: usize) -> i64 {
 mod tests {
     use super::*;
 
-    /// However many tasks there are, these questions look at those they answer with.
+    /// These queries read only the tasks that they return, however many there are.
     #[test]
     fn each_question_has_its_index() {
         let conn = crate::sqlite::open_in_memory().unwrap();

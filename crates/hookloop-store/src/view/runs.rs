@@ -8,7 +8,7 @@ use super::fold::ViewFold;
 use super::tables::Result;
 use super::totals::View;
 
-/// Sizes that a doubling of time has.
+/// Number of buckets for each doubling of time.
 const PER_DOUBLING: u32 = 4;
 
 /// The results of the runs of one hook.
@@ -18,19 +18,19 @@ pub struct HookRuns {
     pub runs: u64,
     pub failures: u64,
     pub blocks: u64,
-    /// Half of the runs took so long at most; within a fifth.
+    /// The median duration, exact to a fifth.
     pub p50_ms: u64,
     pub p95_ms: u64,
 }
 
-/// The size that a time is counted under. Whole numbers alone: the same on every machine.
+/// Returns the bucket of a duration. Integers only, so that every machine gets the same result.
 pub(super) fn size_of(ms: u64) -> u32 {
     (0..64 * PER_DOUBLING).find(|size| ms_of(*size) >= ms).unwrap_or(64 * PER_DOUBLING)
 }
 
-/// The longest time of a size.
+/// Returns the longest duration of a bucket.
 pub(super) fn ms_of(size: u32) -> u64 {
-    // Between two powers of two, in four steps.
+    // Four steps between two powers of two.
     let base = 1u64.checked_shl(size / PER_DOUBLING).unwrap_or(u64::MAX / 2);
     base.saturating_add(base / u64::from(PER_DOUBLING) * u64::from(size % PER_DOUBLING))
 }

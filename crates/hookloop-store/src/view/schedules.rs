@@ -1,4 +1,4 @@
-//! Tasks that come again.
+//! Recurring tasks.
 
 use hookloop_core::decide::KnownFacts;
 use hookloop_core::event::{Event, EventBody};
@@ -74,7 +74,7 @@ impl View<'_> {
         rows.next()?.map(read).transpose()
     }
 
-    /// Every schedule, by name.
+    /// Returns every schedule, by name.
     pub fn schedules(&self) -> Result<Vec<ScheduleStanding>> {
         let mut select = self.conn.prepare_cached(&format!("{COLUMNS} ORDER BY name"))?;
         let mut rows = select.query([])?;
@@ -85,7 +85,7 @@ impl View<'_> {
         Ok(schedules)
     }
 
-    /// Schedules whose time had come at `now`, the oldest first: the first `limit`.
+    /// Returns the schedules that are due at `now`, oldest first, at most `limit`.
     pub fn schedules_due(&self, now: Timestamp, limit: usize) -> Result<Vec<ScheduleName>> {
         let mut select = self.conn.prepare_cached(DUE)?;
         let names =
@@ -94,7 +94,7 @@ impl View<'_> {
         names.map(|name| name?.parse().map_err(damaged)).collect()
     }
 
-    /// The task that a slot made, if it is neither completed nor deleted.
+    /// Returns the task of a schedule occurrence, if it is neither completed nor deleted.
     fn open_task_of(&self, fired: &ScheduleFired) -> Result<Option<TaskId>> {
         let (SlotResult::TaskId(id) | SlotResult::SkippedFor(id)) = &fired.came;
         let row = self.task(id)?.filter(|row| row.task.state != TaskState::Completed);
@@ -124,7 +124,7 @@ impl View<'_> {
 mod tests {
     use super::*;
 
-    /// Nothing is read when nothing is due, however many schedules there are.
+    /// If no schedule is due, the query reads no row, however many schedules there are.
     #[test]
     fn what_is_due_has_its_index() {
         let conn = crate::sqlite::open_in_memory().unwrap();

@@ -39,23 +39,23 @@ pub struct SessionRow {
     pub unpriced_turns: u64,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
-    /// Whether gates passed on the files as they were at the end.
+    /// Whether gates passed on the final files.
     pub proven: bool,
 }
 
-/// Which sessions a list holds; newest first.
+/// A filter of sessions. Lists are newest first.
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
     pub state: Option<SessionState>,
-    /// Somewhere in its id, name, work, agent, machine or task.
+    /// Text in the id, name, work, agent, machine or task.
     pub text: Option<String>,
-    /// So many of the newest are left out.
+    /// Number of newest sessions to skip.
     pub skip: usize,
     pub limit: usize,
 }
 
 impl SessionRow {
-    /// The cost of its turns.
+    /// Returns the cost of the session's turns.
     pub fn cost(&self) -> CostFigure {
         CostFigure { micros: self.cost_micros, unpriced_turns: self.unpriced_turns }
     }
@@ -160,13 +160,13 @@ const COLUMNS: &str = "id, name, state, reason, work, agent, machine, iteration,
     cost_micros, started_at, ended_at, proven, unpriced_turns";
 
 impl View<'_> {
-    /// The latest sessions, the newest first.
+    /// Returns the latest sessions, newest first.
     pub fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>> {
         let select = format!("SELECT {COLUMNS} FROM session ORDER BY num DESC LIMIT ?1");
         self.session_rows(&select, [i64::try_from(limit).unwrap_or(i64::MAX)])
     }
 
-    /// Sessions that pass the filter, the newest first.
+    /// Returns the sessions that match the filter, newest first.
     pub fn list_sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionRow>> {
         let select = format!(
             "SELECT {COLUMNS} FROM session WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR
@@ -180,7 +180,7 @@ impl View<'_> {
         self.session_rows(&select, values)
     }
 
-    /// Sessions that have not ended, the newest first.
+    /// Returns the sessions that have not ended, newest first.
     pub fn open_sessions(&self, limit: usize) -> Result<Vec<SessionRow>> {
         let select = format!(
             "SELECT {COLUMNS} FROM session WHERE ended_at IS NULL ORDER BY num DESC LIMIT ?1"
@@ -194,13 +194,13 @@ impl View<'_> {
         select.query_row([id.as_str()], |row| Ok(read(row))).optional()?.transpose()
     }
 
-    /// Whether a machine or worker has performed a session.
+    /// Whether a machine or worker has run a session.
     pub fn has_session_on(&self, machine: &str) -> Result<bool> {
         let select = "SELECT EXISTS(SELECT 1 FROM session WHERE machine = ?1)";
         Ok(self.conn.prepare_cached(select)?.query_row([machine], |row| row.get(0))?)
     }
 
-    /// The machines or workers that have performed sessions, each once, the latest first.
+    /// Returns the machines or workers that have run sessions, each once, latest first.
     pub fn session_machines(&self, limit: usize) -> Result<Vec<String>> {
         let select = "SELECT machine FROM session GROUP BY machine ORDER BY max(num) DESC LIMIT ?1";
         let mut select = self.conn.prepare_cached(select)?;

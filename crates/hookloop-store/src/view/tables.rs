@@ -6,7 +6,7 @@ use crate::log::LogError;
 
 pub(crate) const TABLES: &str = include_str!("view.sql");
 
-/// Empties the view, for it to be made again.
+/// Drops all tables of the view, so that it can be rebuilt.
 pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS task;
     DROP TABLE IF EXISTS edge; DROP TABLE IF EXISTS subject; DROP TABLE IF EXISTS due;
     DROP TABLE IF EXISTS cascade; DROP TABLE IF EXISTS hook_switch; DROP TABLE IF EXISTS run;
@@ -19,8 +19,7 @@ pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS
 
 pub type Result<T, E = LogError> = std::result::Result<T, E>;
 
-/// A stored state. `Open` is created or ready, by the open dependencies and by the time of the
-/// query.
+/// A stored state. `Open` means created or ready, depending on dependencies and the query's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoredState {
     Open = 0,
@@ -43,7 +42,7 @@ impl StoredState {
         }
     }
 
-    /// The state a reader sees whose time has come; none for a task that is deleted.
+    /// Returns the state without regard to the start time, or `None` for a deleted task.
     pub(crate) fn shown(self, open_deps: u32) -> Option<TaskState> {
         Some(match self {
             StoredState::Open if open_deps == 0 => TaskState::Ready,
@@ -57,8 +56,9 @@ impl StoredState {
     }
 }
 
-/// Encodes a value as the JSON text that a column holds. Values of the view always encode: their
-/// keys are strings, and their numbers finite.
+/// Encodes a value as the JSON text of a column.
+///
+/// Values of the view always encode: their keys are strings, and their numbers finite.
 pub(super) fn to_json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

@@ -19,7 +19,7 @@ const CHECKPOINT: i64 = 2;
 /// An annotation, with its actor and time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskAnnotation<T> {
-    /// Which of its kind it is, from 1.
+    /// The number among annotations of its kind, from 1 on.
     pub number: u64,
     pub at: Timestamp,
     pub by: String,
@@ -50,17 +50,17 @@ impl ViewFold<'_> {
 }
 
 impl View<'_> {
-    /// The stop hooks of a task, in the order in which they were registered.
+    /// Returns the stop hooks of a task, in the order of registration.
     pub fn stop_hooks(&self, task: &TaskId) -> Result<Vec<TaskAnnotation<StopHook>>> {
         self.remarks(task, STOP_HOOK)
     }
 
-    /// The last notes on a task, the oldest first.
+    /// Returns the last notes on a task, oldest first.
     pub fn notes(&self, task: &TaskId) -> Result<Vec<TaskAnnotation<TaskNoted>>> {
         self.remarks(task, NOTE)
     }
 
-    /// The last checkpoints of a task, the oldest first.
+    /// Returns the last checkpoints of a task, oldest first.
     pub fn checkpoints(&self, task: &TaskId) -> Result<Vec<TaskAnnotation<TaskCheckpointed>>> {
         self.remarks(task, CHECKPOINT)
     }

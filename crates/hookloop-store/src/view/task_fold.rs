@@ -1,4 +1,4 @@
-//! Events of a task into the tables.
+//! Applies events of a task to the tables.
 
 use hookloop_core::claim::ReleaseReason;
 use hookloop_core::event::{Event, EventBody, RemovedDependency, TaskDependency};
@@ -64,8 +64,9 @@ impl ViewFold<'_> {
         Ok(before.version)
     }
 
-    /// Adds an edge; answers whether it is new and leads to a task that is not completed. An edge to
-    /// a task that was deleted meanwhile leads nowhere and is left out.
+    /// Adds an edge. Returns whether it is new and leads to a task that is not completed.
+    ///
+    /// An edge to a deleted task is left out.
     fn insert_edge(&self, node: TaskNode, edge: &TaskDependency) -> Result<bool> {
         let needs = self.node(&edge.to_id)?.filter(|needs| needs.state != StoredState::Deleted);
         let Some(needs) = needs else { return Ok(false) };
@@ -166,7 +167,7 @@ impl ViewFold<'_> {
         Ok(())
     }
 
-    /// A change of state ends the priority of a task whose claim expired.
+    /// Removes the precedence of a task whose claim expired, when its state changes.
     fn adopt(&self, node: TaskNode) -> Result<()> {
         match node.state {
             StoredState::Open => {
@@ -176,7 +177,7 @@ impl ViewFold<'_> {
         }
     }
 
-    /// Every dependent of `node`, which was open until now, waits for one task less.
+    /// Decrements the open dependencies of every dependent of `node`, which was open until now.
     fn release_dependents(&mut self, node: TaskNode) -> Result<()> {
         if node.state == StoredState::Completed {
             return Ok(());
@@ -232,7 +233,7 @@ fn never_created(seq: Seq, id: &TaskId) -> LogError {
 mod tests {
     use super::*;
 
-    /// A partial index with IN in its condition would make the change of a state build two tables.
+    /// A partial index with IN in its condition would make each state change build two tables.
     #[test]
     fn a_change_of_state_builds_no_table() {
         let conn = crate::sqlite::open_in_memory().unwrap();

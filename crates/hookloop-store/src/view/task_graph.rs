@@ -18,7 +18,7 @@ impl View<'_> {
         self.tasks(&sql, [id.as_str()], |_| true, usize::MAX)
     }
 
-    /// Dependents of `id` after number `after`, in the order of creation: the first `limit`.
+    /// Returns dependents of `id` after number `after`, in the order of creation, at most `limit`.
     pub fn dependents(&self, id: &TaskId, after: u64, limit: usize) -> Result<Vec<TaskRow>> {
         const DEPENDENTS: &str = "SELECT t.num, t.id, t.version, t.state, t.open_deps, t.announced,
             t.created_at, t.started_at, t.completed_at, t.spec, t.detail, t.epoch,
@@ -29,7 +29,7 @@ impl View<'_> {
         self.tasks(DEPENDENTS, values, |_| true, usize::MAX)
     }
 
-    /// How many tasks depend on `id`, counted up to `limit`.
+    /// Returns the number of tasks that depend on `id`, at most `limit`.
     pub fn count_dependents(&self, id: &TaskId, limit: usize) -> Result<usize> {
         let count = "SELECT count(*) FROM (SELECT 1 FROM edge
             WHERE needs = (SELECT num FROM task WHERE id = ?1) LIMIT ?2)";
@@ -38,7 +38,7 @@ impl View<'_> {
             as usize)
     }
 
-    /// Tasks whose `spawned_by` edge leads to `id`.
+    /// Returns the tasks whose `spawned_by` edge leads to `id`.
     pub fn spawned(&self, id: &TaskId) -> Result<Vec<TaskRow>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM task WHERE parent = (SELECT num FROM task WHERE id = ?1) ORDER BY num"
@@ -53,7 +53,7 @@ impl View<'_> {
         Ok(self.conn.prepare_cached(select)?.exists([num as i64])?)
     }
 
-    /// Waiting tasks that have a blocked task among their dependencies.
+    /// Returns the number of waiting tasks with a blocked dependency.
     pub fn count_stuck(&self) -> Result<u64> {
         let count = "SELECT count(DISTINCT waiting.num) FROM task blocked
             JOIN edge ON edge.needs = blocked.num JOIN task waiting ON waiting.num = edge.task
@@ -61,7 +61,7 @@ impl View<'_> {
         Ok(self.conn.prepare_cached(count)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
     }
 
-    /// Every edge as (task, dependency) numbers, in order.
+    /// Calls `each` for every edge as (task, dependency) numbers, in order.
     pub fn each_edge(&self, mut each: impl FnMut(u64, u64)) -> Result<()> {
         let mut select =
             self.conn.prepare_cached("SELECT task, needs FROM edge ORDER BY task, needs")?;
@@ -72,7 +72,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// The dependencies of task `num`, by number.
+    /// Returns the dependencies of task `num`, by number.
     pub fn needs_of(&self, num: u64) -> Result<Vec<u64>> {
         let mut out = Vec::new();
         self.numbers("SELECT needs FROM edge WHERE task = ?1 ORDER BY needs", num, &mut out)?;

@@ -9,25 +9,24 @@ use super::tables::{Result, StoredState};
 use super::totals::View;
 use crate::log::{LogError, Seq};
 
-/// A task and where the view keeps it.
+/// A task and its position in the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRow {
-    /// Its place in the order of creation, the same in every view of the same log.
+    /// Its place in the order of creation, equal in every view of the same log.
     pub num: u64,
     pub version: Seq,
     pub task: Task,
 }
 
-/// Which tasks a list holds; newest first.
+/// A filter of tasks. Lists are newest first.
 #[derive(Clone, Debug, Default)]
 pub struct TaskFilter {
     pub state: Option<TaskState>,
     pub label: Option<String>,
     pub kind: Option<String>,
-    /// Text in the id, the goal, the description or a label. Only ASCII letters match in both
-    /// cases.
+    /// Text in the id, the goal, the description or a label. ASCII letters match in both cases.
     pub text: Option<String>,
-    /// Only those that were added before the task of this number.
+    /// Only tasks that were added before the task with this number.
     pub before: Option<u64>,
     pub limit: Option<usize>,
 }
@@ -40,8 +39,9 @@ impl TaskFilter {
             && self.text.as_deref().is_none_or(|text| has_text(task, &text.to_ascii_lowercase()))
     }
 
-    /// Texts that a row must contain if the task contains the text. The task itself is checked
-    /// after it is read.
+    /// Returns patterns that a row must match if its task contains the text.
+    ///
+    /// The task itself is checked after it is read.
     fn sql_text(&self) -> Option<[String; 2]> {
         let text = self.text.as_deref()?;
         // A string always encodes.
@@ -49,7 +49,7 @@ impl TaskFilter {
         Some([containing(text), containing(as_json.trim_matches('"'))])
     }
 
-    /// Where the tasks are; each has an index, or is most of them.
+    /// Returns the SQL conditions of the state. Each has an index, or matches most tasks.
     fn sql_conditions(&self) -> &'static [&'static str] {
         match self.state {
             None => &["state < 5"],
@@ -63,7 +63,7 @@ impl TaskFilter {
     }
 }
 
-/// Whether a text that is in lower case is in a task.
+/// Whether a task contains a lower-case text.
 fn has_text(task: &Task, text: &str) -> bool {
     let TaskSpec { goal, description, labels, .. } = &task.spec;
     let mut places =
@@ -71,7 +71,7 @@ fn has_text(task: &Task, text: &str) -> bool {
     places.any(|place| place.to_ascii_lowercase().contains(text))
 }
 
-/// A pattern of `LIKE … ESCAPE '\\'` that matches values with a text.
+/// Returns a pattern of `LIKE … ESCAPE '\\'` that matches values with a text.
 pub(super) fn containing(text: &str) -> String {
     let mut pattern = "%".to_owned();
     for c in text.chars() {
@@ -83,7 +83,7 @@ pub(super) fn containing(text: &str) -> String {
     pattern + "%"
 }
 
-/// Tasks that wait for no dependency: those that never waited for a time, and the others.
+/// Conditions for tasks without open dependencies: without and with a start time.
 pub(super) const UNTIMED: &str = "state = 0 AND open_deps = 0 AND not_before IS NULL";
 pub(super) const TIMED: &str = "state = 0 AND open_deps = 0 AND not_before IS NOT NULL";
 
@@ -93,7 +93,7 @@ pub(super) const COLUMNS: &str = "num, id, version, state, open_deps, announced,
 const TASK_BY_ID: &str = "SELECT num, id, version, state, open_deps, announced, created_at,
     started_at, completed_at, spec, detail, epoch, claim FROM task WHERE id = ?1";
 
-/// Steps from the tables to a task as it is at `now`; `None` for one that is deleted.
+/// Reads a task as it is at `now`. Returns `None` for a deleted one.
 fn read_task(row: &Row<'_>, now: Option<Timestamp>) -> Result<Option<TaskRow>> {
     let (state, open_dependencies) = (StoredState::read(row.get(3)?), row.get(4)?);
     let Some(state) = state.shown(open_dependencies) else { return Ok(None) };
@@ -137,7 +137,7 @@ fn read_task(row: &Row<'_>, now: Option<Timestamp>) -> Result<Option<TaskRow>> {
     Ok(Some(TaskRow { num: row.get::<_, i64>(0)? as u64, version, task }))
 }
 
-/// The task that an id in the view belongs to.
+/// The meaning of a task id in the view.
 #[derive(Clone, Debug)]
 pub enum KnownId {
     Task(Box<TaskRow>),
@@ -165,7 +165,7 @@ impl View<'_> {
         }
     }
 
-    /// Ids that start with `prefix`, two at most: enough to see whether it is unique.
+    /// Returns ids that start with `prefix`, at most `limit`. Two show that it is not unique.
     pub fn ids_starting_with(&self, prefix: &str, limit: usize) -> Result<Vec<TaskId>> {
         let select =
             "SELECT id FROM task WHERE id >= ?1 AND id < ?2 AND state < 5 ORDER BY id LIMIT ?3";
@@ -187,7 +187,7 @@ impl View<'_> {
         Ok([one(before)?, one(after)?])
     }
 
-    /// Tasks that pass the filter, newest first.
+    /// Returns the tasks that match the filter, newest first.
     pub fn list(&self, filter: &TaskFilter) -> Result<Vec<TaskRow>> {
         let limit = filter.limit.unwrap_or(usize::MAX);
         let before = filter.before.map_or(i64::MAX, |num| i64::try_from(num).unwrap_or(i64::MAX));
@@ -209,7 +209,7 @@ impl View<'_> {
         Ok(rows)
     }
 
-    /// Calls `each` for every task, in the order of creation, until it answers `false`.
+    /// Calls `each` for every task, in the order of creation, until it returns `false`.
     pub fn each_task(&self, mut each: impl FnMut(TaskRow) -> bool) -> Result<()> {
         let mut select = self
             .conn
@@ -243,7 +243,7 @@ impl View<'_> {
         Ok(tasks)
     }
 
-    /// The number of a task that is not deleted.
+    /// Returns the number of a task that is not deleted.
     pub(super) fn num(&self, id: &TaskId) -> Result<Option<u64>> {
         let select = "SELECT num FROM task WHERE id = ?1 AND state < 5";
         let mut select = self.conn.prepare_cached(select)?;

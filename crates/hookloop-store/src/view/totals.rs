@@ -9,20 +9,20 @@ use super::tables::{Result, to_json};
 use crate::chain::ChainHash;
 use crate::log::{LogError, Seq};
 
-/// The one row of totals, held in memory while a unit of work changes it.
+/// The row of totals, in memory while a unit of work changes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewTotals {
     /// The last event in the view.
     pub head: Seq,
     pub(crate) hash: ChainHash,
     pub cursor: CursorMoved,
-    /// Tasks in each state, independent of the time, and deleted ones.
+    /// Number of tasks in each state, regardless of start times, and of deleted ones.
     pub(super) counts: [i64; 7],
-    /// Workflow runs that are over: completed, failed.
+    /// Numbers of completed and failed workflow runs.
     pub runs: RunTotals,
-    /// Messages of a shared log that are no events.
+    /// Number of foreign messages of a shared log.
     pub quarantined: u64,
-    /// Messages that were removed from the stream of a shared log, as far as a person accepted that.
+    /// Number of messages removed from a shared stream whose loss a person accepted.
     pub removed_accepted: u64,
 }
 
@@ -37,7 +37,7 @@ impl ViewTotals {
         self.counts[state as usize].max(0) as u64
     }
 
-    /// Tasks that are not deleted.
+    /// Returns the number of tasks that are not deleted.
     pub fn tasks(&self) -> u64 {
         TaskState::ALL.into_iter().map(|state| self.count(state)).sum()
     }
@@ -52,11 +52,11 @@ impl ViewTotals {
     }
 }
 
-/// A connection seen as the view it holds.
+/// A view of the tables of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'c> {
     pub(super) conn: &'c Connection,
-    /// The time of the query. Without one, no task is delayed and none has waited.
+    /// The time of the query. Without one, start times and waiting times are ignored.
     pub(super) now: Option<Timestamp>,
 }
 
@@ -65,7 +65,7 @@ impl<'c> View<'c> {
         View { conn, now: None }
     }
 
-    /// The view as it is at `now`: the store has no clock.
+    /// Returns the view at the time `now`. The store has no clock.
     pub fn at(self, now: Timestamp) -> View<'c> {
         View { now: Some(now), ..self }
     }

@@ -14,13 +14,12 @@ use super::tables::Result;
 use super::totals::View;
 use crate::log::LogError;
 
-/// The most that one turn can have used: a billion dollars. An agent that reports more must not
-/// make a sum that is none any more.
+/// Largest usage of one turn, a billion dollars. A larger report must not overflow the sums.
 const TURN_MAX: u64 = 1_000_000_000_000_000;
-/// The largest sum of a column. Sums stay there instead of leaving the range of an integer.
+/// Largest sum of a column. Sums saturate there instead of overflowing.
 pub(super) const SUM_MAX: i64 = i64::MAX / 4;
 
-/// The key that rows of usage are summed by.
+/// The key by which rows of usage are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageBy {
     Day,
@@ -29,10 +28,10 @@ pub enum UsageBy {
     Agent,
 }
 
-/// A line of the ledger.
+/// A row of the usage table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageRow {
-    /// A day, a session, a task (empty: none) or an agent.
+    /// A day, a session, a task (or empty) or an agent.
     pub key: String,
     pub turns: u64,
     pub usage: Usage,
@@ -75,7 +74,7 @@ pub struct BudgetReservation {
 /// The amount that was spent of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpentAmount {
-    /// By turns that ended.
+    /// Used by turns that ended.
     pub used: Amount,
     /// Reserved for turns that never reported their usage.
     pub lost: Amount,
@@ -88,7 +87,7 @@ impl SpentAmount {
 }
 
 impl ViewFold<'_> {
-    /// More is set aside for a session's turn.
+    /// Adds to the reservation for a session's turn.
     pub(super) fn reserve(&self, reserved: &TurnReserved, at: Timestamp) -> Result<()> {
         // A session that ended would never release its reservation. Usage counts at once.
         let insert = "INSERT INTO reservation SELECT id, ?2, ?3, ?4, ?5 FROM session
@@ -123,7 +122,8 @@ impl ViewFold<'_> {
                 self.run(add, params![Day::from(at).0, cost, tokens, turns, SUM_MAX])?;
             }
             BudgetChange::Abandon => {
-                // It was used when it was set aside, whenever that is noticed.
+                // The amount counts on the day of its reservation, not on the day it is written
+                // off.
                 let add = "INSERT INTO spent SELECT day, 0, 0, 0, cost_micros, tokens, turns
                     FROM reservation WHERE session = ?1 ON CONFLICT DO UPDATE
                     SET lost_cost_micros = min(lost_cost_micros + excluded.lost_cost_micros, ?2),
@@ -139,8 +139,7 @@ impl ViewFold<'_> {
         Ok(())
     }
 
-    /// A turn's line in the ledger. The agent of the turn is the session's, if the event does not
-    /// name one.
+    /// Adds a turn to the usage table. Without an agent in the event, the session's agent counts.
     pub(super) fn enter(&self, session: &str, ended: &TurnEnded, at: Timestamp) -> Result<()> {
         let add = "INSERT INTO usage SELECT ?2, id, coalesce(task, ''),
                 CASE ?3 WHEN '' THEN agent ELSE ?3 END, 1, ?4, ?5, ?6, ?7, ?8
@@ -164,13 +163,13 @@ impl ViewFold<'_> {
     }
 }
 
-/// Sums of the ledger's columns. `total` does not fail where `sum` would leave the range of an integer.
+/// Sums of the usage columns. `total` does not fail where `sum` would overflow.
 const SUMS: &str = "CAST(min(total(input_tokens), 2.0e18) AS INTEGER),
     CAST(min(total(cached_tokens), 2.0e18) AS INTEGER), CAST(min(total(output_tokens), 2.0e18) AS INTEGER),
     CAST(min(total(cost_micros), 2.0e18) AS INTEGER), sum(unpriced_turns)";
 
 impl View<'_> {
-    /// Turns of a day, or of all days, whose cost is unknown.
+    /// Returns the number of turns on a day, or on all days, whose cost is unknown.
     pub fn unpriced_turns(&self, day: Option<Day>) -> Result<u64> {
         let select =
             "SELECT coalesce(sum(unpriced_turns), 0) FROM usage WHERE ?1 IS NULL OR day = ?1";
@@ -178,7 +177,7 @@ impl View<'_> {
         Ok(select.query_row([day.map(|day| day.0)], |row| number(row, 0))?)
     }
 
-    /// The ledger from a day on, added up.
+    /// Returns the usage from a day on, summed by a key.
     pub fn usage(&self, by: UsageBy, since: Option<Day>) -> Result<Vec<UsageRow>> {
         let column = match by {
             UsageBy::Day => "day",
@@ -207,7 +206,7 @@ impl View<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The ledger from a day on, by day and agent.
+    /// Returns the usage from a day on, by day and agent.
     pub fn usage_of_days(&self, since: Day) -> Result<Vec<UsageOfDay>> {
         let select = format!(
             "SELECT day, agent, sum(turns), {SUMS} FROM usage WHERE day >= ?1 GROUP BY 1, 2 ORDER BY 1, 2"
@@ -279,12 +278,12 @@ impl View<'_> {
     }
 }
 
-/// An amount as its columns have it.
+/// Returns an amount as the values of its columns.
 fn parts(amount: Amount) -> [i64; 3] {
     [stored(amount.cost_micros), stored(amount.tokens), stored(amount.turns)]
 }
 
-/// The amount in three columns.
+/// Reads the amount in three columns.
 fn amount(row: &Row<'_>, at: usize) -> rusqlite::Result<Amount> {
     let [cost_micros, tokens, turns] =
         [number(row, at)?, number(row, at + 1)?, number(row, at + 2)?];

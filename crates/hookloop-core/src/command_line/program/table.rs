@@ -2,9 +2,9 @@
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ProgramKind {
-    /// Takes arguments as they are, as far as is known.
+    /// Uses arguments literally, as far as is known.
     Plain,
-    /// Parses arguments as code or as names; with `input`, also what it reads.
+    /// Parses arguments as code or as names. With `input`, also parses its standard input.
     Parses {
         input: bool,
     },
@@ -28,15 +28,16 @@ pub(super) struct Interpreter {
     pub(super) flags: &'static str,
     /// Options that take code.
     pub(super) code: &'static str,
-    /// Whether `-m` names what runs.
+    /// Whether `-m` names the module to run.
     pub(super) has_modules: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Wrapper {
     name: &'static str,
-    /// Options without a value, options with one, and long options without one. Any other is
-    /// unknown, and then so is where the command begins.
+    /// Options without a value, options with one, and long options without one.
+    ///
+    /// After any other option, the beginning of the command is unknown.
     pub(super) flags: &'static str,
     pub(super) valued: &'static str,
     pub(super) long: &'static [&'static str],
@@ -47,7 +48,7 @@ pub(super) struct Wrapper {
 }
 
 pub(super) fn kind(name: &str) -> ProgramKind {
-    // `python3.12` is a `python`; `.` is no number.
+    // `python3.12` is a `python`. The program `.` stays unchanged.
     let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let interpreter = |interpreter: &&Interpreter| interpreter.names.contains(&family);
     if lists(PARSES_ALL, name) || lists(PARSES_ALL, family) {
@@ -76,7 +77,7 @@ fn lists(names: &str, name: &str) -> bool {
     names.split(' ').any(|listed| listed == name)
 }
 
-/// Programs that take a leading `-` of a value for nothing that matters.
+/// Whether a leading `-` of a value has no relevant effect on the program.
 pub(super) fn takes_no_options(name: &str) -> bool {
     lists("test [ printf echo : true false export readonly", name)
 }
@@ -90,7 +91,7 @@ pub(super) fn option_takes_code(option: &str) -> bool {
     lists(OPTIONS, option)
 }
 
-/// Whether a variable tells the shell or another program what to run, or is evaluated when set.
+/// Whether a variable selects a program to run, or is evaluated when it is set.
 pub(super) fn decides_what_runs(name: &str) -> bool {
     const NAMES: &str = "\
         PATH IFS ENV BASH_ENV PS0 PS1 PS2 PS3 PS4 PROMPT_COMMAND SHELL SHELLOPTS BASHOPTS \

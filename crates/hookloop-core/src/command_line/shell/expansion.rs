@@ -4,7 +4,7 @@ use super::{PlaceQuotes, ReadStep, ReadStop, ShellReader};
 use crate::command_line::error::Unsafe;
 use crate::command_line::word::WordPiece;
 
-/// How deep expansions may be inside each other.
+/// Largest depth of nested expansions.
 const DEPTH_LIMIT: usize = 16;
 
 /// The expansions around an expansion, outermost first.
@@ -28,7 +28,7 @@ impl<'w> OuterExpansions<'w> {
 }
 
 impl ShellReader<'_> {
-    /// At `$`, outside of any expansion.
+    /// Reads from `$` on, outside of any expansion.
     pub(super) fn dollar(&mut self, quotes: PlaceQuotes) -> ReadStep {
         let start = self.at;
         self.word();
@@ -55,7 +55,7 @@ impl ShellReader<'_> {
         }
     }
 
-    /// At the parenthesis of `<(…)`.
+    /// Reads from the parenthesis of `<(…)` on.
     pub(super) fn substitution(&mut self) -> ReadStep {
         let start = self.at;
         self.at += 1;
@@ -63,7 +63,7 @@ impl ShellReader<'_> {
         self.check_span(start)
     }
 
-    /// At a backtick, outside of any expansion.
+    /// Reads from a backtick on, outside of any expansion.
     pub(super) fn backticks(&mut self) -> ReadStep {
         let start = self.at;
         self.word().pieces.push(WordPiece::Expansion);
@@ -71,7 +71,7 @@ impl ShellReader<'_> {
         self.check_span(start)
     }
 
-    /// At `$`: skips the expansion, or only the `$` if it begins none.
+    /// Skips the expansion at `$`, or only the `$` if it begins none.
     fn expansion(&mut self, within: OuterExpansions<'_>) -> Result<bool, ReadStop> {
         let start = self.at;
         self.at += 1;
@@ -111,7 +111,8 @@ impl ShellReader<'_> {
         Ok(true)
     }
 
-    /// After `$$`: bash sometimes reads the second `$` as the beginning of the next expansion.
+    /// Reads on after `$$`. bash sometimes reads the second `$` as the beginning of the next
+    /// expansion.
     fn after_process_id(&mut self) -> ReadStep {
         match self.place() {
             Some(place) => Err(ReadStop::Refused(place, Unsafe::AfterDollar)),
@@ -122,13 +123,14 @@ impl ShellReader<'_> {
         }
     }
 
-    /// Past one character of an expansion.
+    /// Skips one character of an expansion.
     fn pass(&mut self, why: &Unsafe) -> ReadStep {
         let length = self.text[self.at..].chars().next().map_or(0, char::len_utf8);
         self.skip_to(self.at + length, why.clone())
     }
 
-    /// After `$'`. Only bash knows these quotes, so nothing may depend on how they are read.
+    /// Reads on after `$'`. Only bash knows these quotes, so nothing may depend on how they are
+    /// read.
     fn ansi_quotes(&mut self, why: &Unsafe) -> ReadStep {
         let start = self.at - 2;
         loop {
@@ -163,7 +165,7 @@ impl ShellReader<'_> {
         Ok(())
     }
 
-    /// After `${`. Quotes in it mean different things to different shells.
+    /// Reads on after `${`. Quotes in it have different meanings in different shells.
     fn parameter(&mut self, within: OuterExpansions<'_>, start: usize) -> ReadStep {
         loop {
             match self.peek() {
@@ -185,7 +187,7 @@ impl ShellReader<'_> {
         self.expansion(within).map(drop)
     }
 
-    /// After `$((`.
+    /// Reads on after `$((`.
     fn arithmetic(&mut self, within: OuterExpansions<'_>) -> ReadStep {
         let start = self.at - 3;
         let mut open = 2;
@@ -206,7 +208,7 @@ impl ShellReader<'_> {
         Ok(())
     }
 
-    /// After `$(` or `<(`.
+    /// Reads on after `$(` or `<(`.
     fn commands(&mut self, within: OuterExpansions<'_>) -> ReadStep {
         let start = self.at - 1;
         let mut open = 1;

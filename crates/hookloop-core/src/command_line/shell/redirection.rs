@@ -5,7 +5,7 @@ use super::{
 };
 
 impl ShellReader<'_> {
-    /// At a redirection operator: reads the operator, and expects its target.
+    /// Reads a redirection operator, and expects its target.
     pub(super) fn redirect(&mut self) -> ReadStep {
         if self.follows("<(") {
             self.word().pieces.push(WordPiece::Expansion);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// The parts and steps that these events make, as text; one millisecond between two events.
+/// Checks the parts and steps of these events, as text, with one millisecond between two events.
 fn check(events: &[(&str, Value)], expected: &[&str]) {
     let timeline = timeline(events);
     let mut lines = Vec::new();

@@ -10,5 +10,8 @@ pub const LOG_SELECTORS: [&str; 4] =
 /// Tells programs that nobody sits in front of them.
 pub const CI_VARIABLE: &str = "CI";
 
+/// The filter of the diagnostics. Hooks and agents do not inherit it.
+pub const DIAGNOSTICS_VARIABLE: &str = "HOOKLOOP_LOG";
+
 /// What tells a process which span it works in (W3C Trace Context).
 pub const TRACE_PARENT: &str = "TRACEPARENT";

@@ -17,6 +17,7 @@ use crate::error::{CliError, Result};
 use crate::output::CommandOutput;
 use crate::present;
 use crate::present::StepSeverity;
+use crate::quiet;
 use crate::sanitize::plain;
 
 const FORMAT_VARIABLE: &str = "HOOKLOOP_LOG_FORMAT";
@@ -72,7 +73,7 @@ impl LogArgs {
             Some(level) => Some(level),
             None => variable(LEVEL_VARIABLE)?,
         };
-        let level = level.unwrap_or(LogLevel::Info);
+        let level = level.unwrap_or(if quiet::is_set() { LogLevel::Error } else { LogLevel::Info });
         Ok(format.filter(|_| !out.json).map(|format| Logger { format, level }))
     }
 }

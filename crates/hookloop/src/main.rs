@@ -1,6 +1,7 @@
 //! hookloop: hooks, gates and a task graph for coding agents.
 
 mod cli;
+mod diagnostics;
 mod environment;
 mod error;
 mod ids;
@@ -13,6 +14,7 @@ mod output;
 mod picture;
 mod present;
 mod progress;
+mod quiet;
 mod reference;
 mod sanitize;
 mod tui;

@@ -23,6 +23,7 @@ use hookloop_hooks::runner::Runner;
 use hookloop_http::HttpClient;
 
 use crate::cli::context::CommandContext;
+use crate::diagnostics;
 use crate::environment::{caller, state_home};
 use crate::error::CliError;
 
@@ -179,6 +180,10 @@ impl KnownFacts {
         let mut findings = doctor::examine_state(home);
         findings.extend(doctor::examine_space("space", home));
         findings.extend(doctor::examine_space("space of the project", &self.directory));
+        let file = diagnostics::file_in(self.place.as_ref().map_or(home, |place| &place.state));
+        let file_state = if file.exists() { "" } else { ", which no warning has made yet" };
+        let message = format!("warnings are in {}{file_state}", file.display());
+        findings.push(Group::State.ok("diagnostics", message));
         findings
     }
 

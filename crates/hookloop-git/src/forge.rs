@@ -40,8 +40,7 @@ pub trait Forge: std::fmt::Debug {
     fn merge(&self, number: u64, how: &MergeWish) -> Result<Merged, ForgeError>;
 
     /// Whether requests into `base` are merged by a queue of the forge.
-    fn has_merge_queue(&self, base: &str) -> Result<bool, ForgeError> {
-        let _ = base;
+    fn has_merge_queue(&self, _base: &str) -> Result<bool, ForgeError> {
         Ok(false)
     }
 
@@ -51,14 +50,12 @@ pub trait Forge: std::fmt::Debug {
     }
 
     /// Puts a request that has exactly this head into the merge queue of its base.
-    fn enqueue(&self, number: u64, head: &str) -> Result<QueuePlace, ForgeError> {
-        let _ = head;
+    fn enqueue(&self, number: u64, _head: &str) -> Result<QueuePlace, ForgeError> {
         Err(ForgeError::unsupported("no merge queue", number))
     }
 
     /// Has the forge merge a request with exactly this head when its base allows that.
-    fn enable_auto_merge(&self, number: u64, how: &MergeWish) -> Result<(), ForgeError> {
-        let _ = how;
+    fn enable_auto_merge(&self, number: u64, _how: &MergeWish) -> Result<(), ForgeError> {
         Err(ForgeError::unsupported("no auto-merge", number))
     }
 

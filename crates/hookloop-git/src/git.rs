@@ -22,6 +22,7 @@ pub use call::{Answer, Call, Said};
 pub use settings::{HARMLESS, Variable, variables};
 
 use hookloop_process::{Cancel, KeeperPool};
+use tracing::{debug, warn};
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// Names of changed files, together.
@@ -92,22 +93,39 @@ impl Git {
             // The repository belongs to another user, as in containers. Its user may have said that it is safe.
             Err(GitError::Failed { why, .. }) if why.contains("dubious ownership") => {
                 git.settings.extend(git.safe_directories(environment));
-                git.ask(&look).ok()?
+                git.ask(&look)
             }
-            found => found.ok()?,
+            found => found,
         };
+        let found = found.inspect_err(
+            |error| warn!(root = %git.root.display(), %error, "git finds no repository"),
+        );
+        let found = found.ok()?;
         git.fixed = git.settings.len();
         let mut lines = found.lines().map(|line| git.root.join(line));
         let (objects, index) = (lines.next()?, lines.next()?);
-        fs::create_dir_all(git.state.join("objects")).ok()?;
+        let own_objects = git.state.join("objects");
+        let made = fs::create_dir_all(&own_objects);
+        made.inspect_err(
+            |error| warn!(path = %own_objects.display(), %error, "no directory for git's objects"),
+        )
+        .ok()?;
         // A git that was killed leaves a lock that is in the way of all that follow.
         let lock = git.state.join("index.lock");
         if lock.exists() && !is_git_at_work(&[&git.state], GitLocks::All) {
-            let _ = fs::remove_file(lock);
+            // A lock that stays makes the calls that need the index fail, and they say so.
+            if let Err(error) = fs::remove_file(&lock) {
+                warn!(path = %lock.display(), %error, "a lock that a killed git left is not removed");
+            }
         }
         // Files that are ignored and yet in the index are known from there.
         if !git.index().exists() && index.exists() {
-            copy_index(&index, &git.index()).ok()?;
+            let copied = copy_index(&index, &git.index());
+            copied
+                .inspect_err(
+                    |error| warn!(path = %index.display(), %error, "git's index is not copied"),
+                )
+                .ok()?;
         }
         git.objects = Some(objects);
         Some(git)
@@ -129,7 +147,8 @@ impl Git {
 
     /// The commit that is checked out; none in a repository without commits.
     pub fn head(&self) -> Option<String> {
-        let head = self.ask(&["rev-parse", "--verify", "--quiet", "HEAD"]).ok()?;
+        let head = self.ask(&["rev-parse", "--verify", "--quiet", "HEAD"]);
+        let head = head.inspect_err(|error| debug!(%error, "no commit is checked out")).ok()?;
         Some(head.trim().to_owned()).filter(|head| !head.is_empty())
     }
 

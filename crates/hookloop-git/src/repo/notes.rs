@@ -78,7 +78,7 @@ pub(super) fn remove_all(path: &Path) -> Result<(), RepoError> {
     }
 }
 
-/// As far as that can be done: what can't be is told by who removes it.
+/// As far as that can be done: the removal that follows reports a directory that can't be changed.
 fn make_writable(top: &Path) {
     let mut left = vec![top.to_owned()];
     while let Some(directory) = left.pop() {

@@ -45,7 +45,9 @@ impl Drop for OwnedConsumer {
         // fails.
         runtime.spawn(async move {
             let inbox = client.new_inbox();
-            let _ = client.publish_with_reply(subject, inbox, Bytes::new()).await;
+            if let Err(error) = client.publish_with_reply(subject, inbox, Bytes::new()).await {
+                tracing::debug!(%error, "a consumer is left to the server");
+            }
         });
     }
 }

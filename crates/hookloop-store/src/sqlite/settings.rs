@@ -45,7 +45,10 @@ pub(super) fn wait_for_others(tries: i32) -> bool {
 pub(crate) fn before_close(conn: &Connection, path: &Path) {
     if is_wal_large(path) {
         // Best effort: a WAL that stays is read by the next process.
-        let _ = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+        let set = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+        if let Err(error) = set {
+            tracing::debug!(path = %path.display(), %error, "a large WAL stays");
+        }
     }
 }
 

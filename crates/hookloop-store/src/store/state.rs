@@ -104,8 +104,10 @@ impl StoreState {
     /// Ends the open transaction without a trace. SQLite may have done so itself, on a full disk
     /// for example. The caller reports the first error.
     fn roll_back(&mut self) -> Option<CommitGroup> {
-        if !self.conn.is_autocommit() {
-            let _ = self.conn.execute_batch("ROLLBACK");
+        if !self.conn.is_autocommit()
+            && let Err(error) = self.conn.execute_batch("ROLLBACK")
+        {
+            tracing::warn!(%error, "a transaction is not rolled back");
         }
         self.group.take()
     }

@@ -49,7 +49,7 @@ use self::permission::Guard;
 use self::wire::{Cutter, LINES_WAITING, Line};
 use super::faults::{FailedTurn, error_line, telling_line};
 use super::limits::rate_limit;
-use super::{Agent, ERROR_MAX, Order, Report, Update, clipped, environment};
+use super::{Agent, ERROR_MAX, Order, Report, Update, clipped, environment, run_process};
 
 /// What an agent has to end by itself when it was answered and its input is closed.
 const END_GRACE: Duration = Duration::from_secs(1);
@@ -227,6 +227,7 @@ impl Turn<'_> {
         let course = thread::scope(|scope| {
             let process = thread::Builder::new().spawn_scoped(scope, || {
                 let ran = self.run(theirs);
+                // The receiver is gone if the talk has failed.
                 let _ = ending.send(());
                 ran
             })?;
@@ -246,6 +247,7 @@ impl Turn<'_> {
                 Outcome::Cancelled => CANCEL_GRACE,
                 _ => END_GRACE,
             };
+            // A process that does not end by then is ended when `over` is dropped.
             let _ = runtime.block_on(async { timeout(grace, ended).await });
             drop(over);
             let ran = process.join().map_err(|_| io::Error::other("its thread panicked"))?;
@@ -270,14 +272,15 @@ impl Turn<'_> {
             })
         };
         let (argv, root) = (self.settings.argv.clone(), self.runner.root().to_owned());
-        self.runner.keepers().run(Job {
+        let job = Job {
             env: environment(self.runner, self.order, &self.settings.env, &self.settings.named),
             stdin_from: Some(stdin),
             cancel: Some(cancel),
             artifacts: Some(artifacts.to_owned()),
             filter: Some(&filter),
             ..Job::new(argv, root, self.order.timeout)
-        })
+        };
+        run_process(self.runner, job)
     }
 
     /// Talks with the agent, until there is nothing more to say. Then its input is closed.
@@ -333,7 +336,9 @@ impl Turn<'_> {
                 };
                 let outcome = account.decide(*asked, &guard, updates);
                 // An agent that does not wait for it is gone.
-                let _ = responder.respond(RequestPermissionResponse::new(outcome));
+                if let Err(error) = responder.respond(RequestPermissionResponse::new(outcome)) {
+                    tracing::debug!(%error, "an agent does not read the answer to its question");
+                }
             }
             Event::Over(outcome) => {
                 if let Outcome::Answered(answer) = &outcome {

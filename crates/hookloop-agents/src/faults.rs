@@ -15,6 +15,8 @@ use super::login;
 /// The longest line of stderr that a turn keeps.
 const STDERR_LINE_MAX: usize = 300;
 
+// The patterns are constants, and the tests compile each of them: none is absent.
+
 /// The provider rejects the key, or there is none.
 static LOGIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = r"(?ix)

@@ -9,6 +9,8 @@ use regex::{Captures, Regex};
 /// The longest wait that is believed. What is told to be farther away is no time to wait for.
 const WAIT_MAX_MS: u64 = 8 * 24 * 60 * 60 * 1000;
 
+// The patterns are constants, and the tests compile each of them: none is absent.
+
 /// What says so.
 static LIMITED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = r"(?ix)

@@ -105,7 +105,10 @@ fn whole(stdout: &StreamOutput) -> Option<Cow<'_, [u8]>> {
                 && stdout.left_out_bytes() > 0
                 && looks_like_answer(&excerpt::of_output(stdout)) =>
         {
-            fs::read(path).ok().map(Cow::Owned)
+            let unread = |error: &std::io::Error| {
+                tracing::warn!(path = %path.display(), %error, "a hook's answer can't be read");
+            };
+            fs::read(path).inspect_err(unread).ok().map(Cow::Owned)
         }
         _ => stdout.whole(),
     }

@@ -39,8 +39,11 @@ struct Temporary(PathBuf);
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // What can't be deleted is for whoever cleans up such files.
-        let _ = fs::remove_dir_all(&self.0);
+        // The system's cleaner of temporary files deletes the rest.
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            let path = self.0.display();
+            tracing::warn!(%path, %error, "a hook's temporary directory is not deleted");
+        }
     }
 }
 

@@ -143,7 +143,14 @@ impl Project {
             Ok(Some(work.summary(&command)?.0))
         })?;
         self.spread.learn(start, tries);
-        Ok(claimed.and_then(Claimed::of))
+        let claimed = claimed.and_then(Claimed::of);
+        match &claimed {
+            Some(Claimed { task, .. }) => {
+                tracing::debug!(agent = %request.agent, task = %task.id, tries, "a task is claimed");
+            }
+            None => tracing::debug!(agent = %request.agent, tries, "no task is claimed"),
+        }
+        Ok(claimed)
     }
 
     /// Of which types a task may be taken by who wants `wanted`, and not those in `closed`.

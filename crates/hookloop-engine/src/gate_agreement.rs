@@ -204,7 +204,9 @@ impl GateAgreement {
 impl RepositoryEntry {
     /// None outside of git, and where git's files can't be read: the project's copy counts then.
     fn find(root: &Path, state: &Path) -> Option<RepositoryEntry> {
-        let found = Found::look(root).ok()?;
+        let found = Found::look(root);
+        let found =
+            found.inspect_err(|error| tracing::debug!(%error, "no repository of git")).ok()?;
         let mut key = found.common.as_os_str().as_encoded_bytes().to_vec();
         key.push(0);
         key.extend(found.prefix.as_os_str().as_encoded_bytes());

@@ -198,7 +198,11 @@ impl Project {
                 }
             };
             match self.carry_out(&command) {
-                Ok(_) => expired.push(Expired { id, claim }),
+                Ok(_) => {
+                    let (agent, epoch) = (&claim.agent, claim.epoch);
+                    tracing::info!(task = %id, %agent, epoch, "a silent claim is ended");
+                    expired.push(Expired { id, claim });
+                }
                 // Its holder was done, or someone else was first.
                 Err(EngineError::Refused(_)) => {}
                 Err(error) => return Err(error),

@@ -273,6 +273,7 @@ impl Fleet {
     /// The same, each with a number that is another one after every sign of life.
     pub fn signs(&self) -> Result<Vec<(Presence, u64)>, EngineError> {
         let beats = self.log.store().workers()?;
+        // Other signs are the notes of workers that have left.
         let read =
             |beat: &HeartbeatRecord| Some((serde_json::from_str(&beat.holder).ok()?, beat.count));
         let mut found: Vec<(Presence, u64)> = beats.iter().filter_map(read).collect();

@@ -61,6 +61,9 @@ impl Seen {
         let Some(path) = path.filter(|_| looked != known) else { return };
         let bytes = serde_json::to_vec(&looked).unwrap_or_default();
         // A lost record only begins the count again.
-        let _ = write_whole(&path, &bytes, WriteOptions::CACHE);
+        if let Err(error) = write_whole(&path, &bytes, WriteOptions::CACHE) {
+            let path = path.display();
+            tracing::warn!(%path, %error, "the record of seen notifications is not written");
+        }
     }
 }

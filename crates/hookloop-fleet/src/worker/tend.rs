@@ -143,7 +143,10 @@ impl<'w> Shift<'w> {
             }
         }
         // The next one need not wait until it is silent. If this can't be said, it does.
-        let _ = dispatcher.leave().and_then(|()| train.leave(project.store()));
+        if let Err(error) = dispatcher.leave().and_then(|()| train.leave(project.store())) {
+            let project = project.name();
+            tracing::warn!(project, %error, "the leases stay until they expire");
+        }
     }
 
     /// Looks again and again what the project's files say, and what is left of workers that are gone. That may take
@@ -333,10 +336,18 @@ impl<'w> Shift<'w> {
             Ok(Some(opened)) => opened,
             Ok(None) => return,
             // Its worker was not dead, and has just said so.
-            Err(_) => return,
+            Err(error) => {
+                tracing::info!(%session, %error, "a session is not ended for its worker");
+                return;
+            }
         };
-        let ended = self.follow(&project, session).map(|()| Stop::new().ok());
-        let Ok(Some(stop)) = ended else { return };
+        if let Err(error) = self.follow(&project, session) {
+            return self.trouble(post, &error);
+        }
+        let stop = match Stop::new() {
+            Ok(stop) => stop,
+            Err(error) => return self.trouble(post, &error),
+        };
         // Nothing of it may run when the worker is to end.
         let following = stop.follows_to_the_end(&self.over);
         let config = served.place().config();

@@ -186,4 +186,11 @@ mod tests {
         let long = "x".repeat(STDERR_LINE_MAX * 2);
         assert_eq!(telling_line(&long).map(|line| line.len()), Some(STDERR_LINE_MAX));
     }
+
+    #[test]
+    fn every_pattern_compiles() {
+        for pattern in [&*LOGIN, &*USAGE, &*MODEL, &*TELLING] {
+            assert!(pattern.is_some());
+        }
+    }
 }

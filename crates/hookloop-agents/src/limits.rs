@@ -91,7 +91,7 @@ fn part_ms(part: &Captures<'_>, bare: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::rate_limit;
+    use super::*;
 
     const NOW: u64 = 1_763_229_000_000;
 
@@ -136,6 +136,13 @@ mod tests {
             "usage limit reached|9999999999",
         ] {
             assert_eq!(rate_limit(text, NOW), Some(None), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_pattern_compiles() {
+        for pattern in [&*LIMITED, &*ELSEWHERE, &*WAIT, &*MOMENT, &*PART] {
+            assert!(pattern.is_some());
         }
     }
 }

@@ -41,8 +41,8 @@ impl Asker<'_> {
         let said = self.told_by_remote(self.ask(Scope::Network, &args))?;
         let said = String::from_utf8_lossy(&said).into_owned();
         // A name matches at its end: others may be listed, too.
-        let found = said.lines().filter_map(|line| line.split_once('\t'));
-        let Some((commit, _)) = found.into_iter().find(|(_, name)| *name == full) else {
+        let mut listed = said.lines().filter_map(|line| line.split_once('\t'));
+        let Some((commit, _)) = listed.find(|(_, name)| *name == full) else {
             return Ok(None);
         };
         // A branch whose commit can't be read is not a branch that is missing.

@@ -48,7 +48,7 @@ use self::permission::Guard;
 use self::wire::{Cutter, LINES_WAITING, Line};
 use super::faults::{FailedTurn, error_line, telling_line};
 use super::limits::rate_limit;
-use super::{Agent, ERROR_MAX, Order, Report, Update, clipped, environment};
+use super::{Agent, ERROR_MAX, Order, Report, Update, clipped, environment, run_process};
 
 /// How long an agent may take to exit after its answer, when its input is closed.
 const END_GRACE: Duration = Duration::from_secs(1);
@@ -226,6 +226,7 @@ impl Turn<'_> {
         let course = thread::scope(|scope| {
             let process = thread::Builder::new().spawn_scoped(scope, || {
                 let ran = self.run(theirs);
+                // The receiver is gone if the talk has failed.
                 let _ = ending.send(());
                 ran
             })?;
@@ -245,6 +246,7 @@ impl Turn<'_> {
                 Outcome::Cancelled => CANCEL_GRACE,
                 _ => END_GRACE,
             };
+            // A process that does not end by then is ended when `over` is dropped.
             let _ = runtime.block_on(async { timeout(grace, ended).await });
             drop(over);
             let ran = process.join().map_err(|_| io::Error::other("its thread panicked"))?;
@@ -269,14 +271,15 @@ impl Turn<'_> {
             })
         };
         let (argv, root) = (self.settings.argv.clone(), self.runner.root().to_owned());
-        self.runner.keepers().run(Job {
+        let job = Job {
             env: environment(self.runner, self.order, &self.settings.env, &self.settings.named),
             stdin_from: Some(stdin),
             cancel: Some(cancel),
             artifacts: Some(artifacts.to_owned()),
             filter: Some(&filter),
             ..Job::new(argv, root, self.order.timeout)
-        })
+        };
+        run_process(self.runner, job)
     }
 
     /// Runs the conversation to its end, then closes the agent's input.
@@ -331,8 +334,10 @@ impl Turn<'_> {
                     root: self.runner.root(),
                 };
                 let outcome = account.decide(*asked, &guard, updates);
-                // A failure means that the agent has exited.
-                let _ = responder.respond(RequestPermissionResponse::new(outcome));
+                // An agent that does not wait for it is gone.
+                if let Err(error) = responder.respond(RequestPermissionResponse::new(outcome)) {
+                    tracing::debug!(%error, "an agent does not read the answer to its question");
+                }
             }
             Event::Over(outcome) => {
                 if let Outcome::Answered(answer) = &outcome {

@@ -9,7 +9,9 @@ use hookloop_git::excerpt;
 use hookloop_hooks::exec_context::{ExecContext, kept, redacting};
 use hookloop_process::{ExitReason, Job, JobResult, OutputStream};
 
-use super::{Agent, MESSAGE_MAX, Order, Report, Update, environment, failure, stderr_line, why};
+use super::{
+    Agent, MESSAGE_MAX, Order, Report, Update, environment, failure, run_process, stderr_line, why,
+};
 
 /// A program that does not know hookloop.
 #[derive(Debug)]
@@ -58,8 +60,7 @@ impl Agent for Command {
             cancel: Some(order.cancel),
             ..Job::new(argv, runner.root().to_owned(), order.timeout)
         };
-        let ran = runner.keepers().run(job);
-        let ran = match ran {
+        let ran = match run_process(runner, job) {
             Ok(ran) => ran,
             Err(error) => return Report::failed(error.to_string()),
         };

@@ -15,6 +15,8 @@ use super::login;
 /// The longest line of stderr that a report keeps.
 const STDERR_LINE_MAX: usize = 300;
 
+// The patterns are constants, and the tests compile each of them: none is absent.
+
 /// The provider rejects the key, or there is no key.
 static LOGIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = r"(?ix)
@@ -183,5 +185,12 @@ mod tests {
         check("Error: no such file\n    at main\n", Some("Error: no such file"));
         let long = "x".repeat(STDERR_LINE_MAX * 2);
         assert_eq!(telling_line(&long).map(|line| line.len()), Some(STDERR_LINE_MAX));
+    }
+
+    #[test]
+    fn every_pattern_compiles() {
+        for pattern in [&*LOGIN, &*USAGE, &*MODEL, &*TELLING] {
+            assert!(pattern.is_some());
+        }
     }
 }

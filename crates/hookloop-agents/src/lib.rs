@@ -31,9 +31,11 @@ pub mod version;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+pub use command_access::CommandAccess;
 use hookloop_config::agents::{Dialect, NoSuchAgent, Program, Settings};
+use hookloop_config::variables::DIAGNOSTICS_VARIABLE;
 use hookloop_core::excerpt::{ExcerptRules, head_and_tail};
 use hookloop_core::promise::Promise;
 use hookloop_core::session::{AgentConversation, AgentFault, TurnResult, Usage};
@@ -41,9 +43,7 @@ use hookloop_git::excerpt;
 use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::hook_context::CAUSE_VARIABLE;
 use hookloop_hooks::resource_limits;
-use hookloop_process::{Cancel, ExitReason, Job, JobResult};
-
-pub use command_access::CommandAccess;
+use hookloop_process::{Cancel, ExitReason, Job, JobResult, ProcessError};
 pub use tools::Tools;
 
 /// The most of a final message that is kept, half of it from its end.
@@ -184,6 +184,22 @@ pub fn open(settings: Settings, directory: &Path) -> Result<Box<dyn Agent>, BadA
     })
 }
 
+/// Runs an agent's process to its end.
+fn run_process(runner: &ExecContext, job: Job<'_>) -> Result<JobResult, ProcessError> {
+    // The arguments may hold the prompt.
+    let program = job.argv.first().map(|program| program.to_string_lossy().into_owned());
+    let program = program.unwrap_or_default();
+    tracing::debug!(program, cwd = %runner.root().display(), "an agent starts");
+    let began = Instant::now();
+    let ran = runner.keepers().run(job);
+    let took = began.elapsed();
+    match &ran {
+        Ok(ran) => tracing::debug!(program, exit = ?ran.exit, ?took, "an agent ended"),
+        Err(error) => tracing::warn!(program, %error, ?took, "an agent's process failed"),
+    }
+    ran
+}
+
 /// Returns a turn that runs a shell command with the prompt on its standard input.
 fn shell<'a>(line: &str, runner: &ExecContext, order: &Order<'a>) -> Job<'a> {
     Job {
@@ -209,8 +225,9 @@ fn environment(
     let turn = order.env.iter().map(|(name, value)| (*name, value));
     let added = configured.iter().map(|(name, value)| (name.as_str(), value)).chain(turn);
     let mut env = runner.environment().to_vec();
-    // The variable names an event of the project whose hook started this program, which may be another project.
-    env.retain(|(name, _)| name != CAUSE_VARIABLE);
+    // The first names an event of the project whose hook started this program, which may be another. With the second, a
+    // `hookloop` that the agent runs would print diagnostics where the agent reads answers.
+    env.retain(|(name, _)| name != CAUSE_VARIABLE && name != DIAGNOSTICS_VARIABLE);
     for (name, value) in added {
         env.retain(|(known, _)| known != name);
         env.push((name.into(), value.into()));

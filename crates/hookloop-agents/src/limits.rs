@@ -9,6 +9,8 @@ use regex::{Captures, Regex};
 /// The longest wait that is accepted. A later time is ignored.
 const WAIT_MAX_MS: u64 = 8 * 24 * 60 * 60 * 1000;
 
+// The patterns are constants, and the tests compile each of them: none is absent.
+
 /// Words that name a rate limit.
 static LIMITED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = r"(?ix)
@@ -89,7 +91,7 @@ fn part_ms(part: &Captures<'_>, bare: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::rate_limit;
+    use super::*;
 
     const NOW: u64 = 1_763_229_000_000;
 
@@ -134,6 +136,13 @@ mod tests {
             "usage limit reached|9999999999",
         ] {
             assert_eq!(rate_limit(text, NOW), Some(None), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_pattern_compiles() {
+        for pattern in [&*LIMITED, &*ELSEWHERE, &*WAIT, &*MOMENT, &*PART] {
+            assert!(pattern.is_some());
         }
     }
 }

@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use super::faults::FailedTurn;
 use super::{
-    MESSAGE_MAX, Order, REFUSED_MAX, Report, Update, clipped, failure, limits, stderr_line,
+    MESSAGE_MAX, Order, REFUSED_MAX, Report, Update, clipped, failure, limits, run_process,
+    stderr_line,
 };
 
 /// A longer line is not read. The artifact has it.
@@ -138,7 +139,7 @@ pub(super) fn turn(
         filter: Some(&filter),
         ..Job::new(start.argv, runner.root().to_owned(), order.timeout)
     };
-    let ran = match runner.keepers().run(job) {
+    let ran = match run_process(runner, job) {
         Ok(ran) => ran,
         Err(error) => return Report::failed(error.to_string()),
     };

@@ -41,7 +41,11 @@ pub struct Tools {
 impl Tools {
     /// Returns the tools of a session; `None` if the path of this program is unknown or not valid UTF-8.
     pub fn of(runner: &ExecContext, session: &SessionId, run: u32) -> Option<Tools> {
-        let program = std::env::current_exe().ok().filter(|program| program.is_file())?;
+        let unnamed = |error: &std::io::Error| {
+            tracing::warn!(%error, "agents have no tools: the program's file is unknown");
+        };
+        let program = std::env::current_exe().inspect_err(unnamed).ok();
+        let program = program.filter(|program| program.is_file())?;
         let root = runner.home().to_str()?;
         let run = run.to_string();
         let args = ["-C", root, "mcp", "--session", session.as_str(), "--run", &run];

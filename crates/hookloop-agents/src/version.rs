@@ -17,7 +17,7 @@ use hookloop_config::clock::now;
 use hookloop_git::excerpt;
 use hookloop_git::files::read_text;
 use hookloop_hooks::exec_context::ExecContext;
-use hookloop_process::{ExitReason, Job, WriteOptions, find_program, write_whole};
+use hookloop_process::{ExitReason, Job, ProcessError, WriteOptions, find_program, write_whole};
 use serde::{Deserialize, Serialize};
 
 /// How long an agent may take to report its version. After that, the version is unknown.
@@ -45,7 +45,9 @@ pub fn version_line(settings: &Settings, runner: &ExecContext) -> Option<String>
     let argv = [word, "--version"].map(Into::into).to_vec();
     let env = runner.environment().to_vec();
     let job = Job { env, ..Job::new(argv, runner.root().to_owned(), VERSION_WITHIN) };
-    let ran = runner.keepers().run(job).ok().filter(|ran| ran.exit == ExitReason::Exited(0))?;
+    let unasked = |error: &ProcessError| tracing::debug!(word, %error, "no version is told");
+    let ran = runner.keepers().run(job).inspect_err(unasked);
+    let ran = ran.ok().filter(|ran| ran.exit == ExitReason::Exited(0))?;
     let said = excerpt::of_output(&ran.output.stdout);
     said.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
@@ -149,7 +151,10 @@ impl KeptVersions {
         let at_ms = now().0;
         self.0.insert(stamp.path.clone(), KeptVersion { stamp, line, at_ms });
         let Ok(text) = serde_json::to_vec(&self) else { return };
-        let _ = write_whole(&state.join(KEPT), &text, WriteOptions::CACHE);
+        let path = state.join(KEPT);
+        if let Err(error) = write_whole(&path, &text, WriteOptions::CACHE) {
+            tracing::debug!(path = %path.display(), %error, "an agent's version is not kept");
+        }
     }
 }
 

@@ -26,6 +26,7 @@ pub mod condition;
 pub mod effective;
 mod entries;
 pub mod ids;
+pub mod known_secrets;
 pub mod limits;
 pub mod located;
 pub mod paths;

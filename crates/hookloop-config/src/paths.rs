@@ -185,7 +185,11 @@ fn home_of_worktree(path: &Path, state_home: &Path) -> Option<PathBuf> {
 
 /// Returns the project of a state directory.
 fn root_of(state: &Path) -> Option<PathBuf> {
-    let note = std::fs::read(state.join(PROJECT)).ok()?;
+    let note = state.join(PROJECT);
+    // A directory without a readable note is no state of a project.
+    let note = std::fs::read(&note)
+        .inspect_err(|error| tracing::debug!(path = %note.display(), %error, "no project is named"))
+        .ok()?;
     Some(PathBuf::from(std::ffi::OsString::from_vec(note)))
 }
 

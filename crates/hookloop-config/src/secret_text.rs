@@ -1,12 +1,14 @@
 //! Texts that must stay secret: their sources, and a type that does not print them.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
 use hookloop_core::redact::SHORTEST_SECRET;
+
+use crate::known_secrets;
 
 /// The longest text that is read.
 const LENGTH_MAX: usize = 4096;
@@ -51,7 +53,10 @@ impl Given {
     /// Returns the text, or the reason why there is none.
     pub fn find(&self, environment: &[(OsString, OsString)]) -> Result<Secret, String> {
         let (text, place) = match self {
-            Given::Text(text) => return Ok(text.clone()),
+            Given::Text(text) => {
+                known_secrets::remember([("secret", OsStr::new(text.reveal()))]);
+                return Ok(text.clone());
+            }
             Given::Variable(name) => {
                 let found = environment.iter().find(|(known, _)| known == name.as_str());
                 let text = found.map(|(_, value)| value.to_string_lossy().into_owned());
@@ -68,7 +73,10 @@ impl Given {
         let text = text.trim();
         // A shorter text would occur everywhere, so it could not be removed from messages.
         match (SHORTEST_SECRET..=LENGTH_MAX).contains(&text.len()) {
-            true => Ok(Secret(text.to_owned())),
+            true => {
+                known_secrets::remember([(place.as_str(), OsStr::new(text))]);
+                Ok(Secret(text.to_owned()))
+            }
             false => Err(format!("{place} has none of {SHORTEST_SECRET} to {LENGTH_MAX} bytes")),
         }
     }

@@ -10,5 +10,8 @@ pub const LOG_SELECTORS: [&str; 4] =
 /// Signals to programs that no person is watching.
 pub const CI_VARIABLE: &str = "CI";
 
+/// The filter of the diagnostics. Hooks and agents do not inherit it.
+pub const DIAGNOSTICS_VARIABLE: &str = "HOOKLOOP_LOG";
+
 /// Names the span that a process belongs to (W3C Trace Context).
 pub const TRACE_PARENT: &str = "TRACEPARENT";

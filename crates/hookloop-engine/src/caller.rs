@@ -150,9 +150,14 @@ pub fn record_agent(state_home: &Path, agent: &str) {
         return;
     }
     let mut builder = fs::DirBuilder::new();
-    if builder.recursive(true).mode(0o700).create(&records).is_ok() {
+    let made = builder.recursive(true).mode(0o700).create(&records);
+    let recorded = made.and_then(|()| {
         remove_dead(&records);
-        let _ = fs::write(path, agent);
+        fs::write(&path, agent)
+    });
+    if let Err(error) = recorded {
+        let path = path.display();
+        tracing::warn!(agent, %path, %error, "an agent is not recorded: it counts as a person");
     }
 }
 
@@ -166,6 +171,7 @@ fn remove_dead(records: &Path) {
             rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
         });
         if is_gone {
+            // Another process may have removed it. A record that stays is of no living process.
             let _ = fs::remove_file(entry.path());
         }
     }

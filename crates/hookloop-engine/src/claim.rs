@@ -156,7 +156,14 @@ impl Project {
             Ok(Some(work.summary(&command)?.0))
         })?;
         self.spread.learn(start, tries);
-        Ok(claimed.and_then(Claimed::of))
+        let claimed = claimed.and_then(Claimed::of);
+        match &claimed {
+            Some(Claimed { task, .. }) => {
+                tracing::debug!(agent = %request.agent, task = %task.id, tries, "a task is claimed");
+            }
+            None => tracing::debug!(agent = %request.agent, tries, "no task is claimed"),
+        }
+        Ok(claimed)
     }
 
     /// Returns the task types that a claim of `wanted` may pick from, without those in `closed`.

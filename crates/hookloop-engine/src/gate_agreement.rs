@@ -209,7 +209,9 @@ impl RepositoryEntry {
     /// Returns none outside of git and if git's files are unreadable. The project's copy counts
     /// then.
     fn find(root: &Path, state: &Path) -> Option<RepositoryEntry> {
-        let found = Found::look(root).ok()?;
+        let found = Found::look(root);
+        let found =
+            found.inspect_err(|error| tracing::debug!(%error, "no repository of git")).ok()?;
         let mut key = found.common.as_os_str().as_encoded_bytes().to_vec();
         key.push(0);
         key.extend(found.prefix.as_os_str().as_encoded_bytes());

@@ -206,7 +206,11 @@ impl Project {
                 }
             };
             match self.carry_out(&command) {
-                Ok(_) => expired.push(Expired { id, claim }),
+                Ok(_) => {
+                    let (agent, epoch) = (&claim.agent, claim.epoch);
+                    tracing::info!(task = %id, %agent, epoch, "a silent claim is ended");
+                    expired.push(Expired { id, claim });
+                }
                 // The holder finished, or another process ended the claim first.
                 Err(EngineError::Refused(_)) => {}
                 Err(error) => return Err(error),

@@ -8,6 +8,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use hookloop_core::id::TaskId;
+use tracing::warn;
 
 use crate::project::Project;
 
@@ -65,8 +66,9 @@ fn lifeline() -> &'static Lifeline {
         let shown: Arc<Mutex<Vec<Shown>>> = Arc::default();
         let of_thread = Arc::clone(&shown);
         let thread = std::thread::Builder::new().name("lifeline".to_owned());
-        // Without the thread, claims expire after their lease, and the log records that.
-        let thread = thread.spawn(move || show(&of_thread)).ok();
+        let thread = thread.spawn(move || show(&of_thread));
+        // Without a thread a claim ends when its lease does, and the log knows.
+        let thread = thread.inspect_err(|error| warn!(%error, "no heartbeats are sent")).ok();
         Lifeline { shown, thread: thread.map(|handle| handle.thread().clone()) }
     })
 }
@@ -122,8 +124,9 @@ fn show(all: &Mutex<Vec<Shown>>) {
             .collect()
         };
         for one in due {
-            // A process that lost its claim gets an error when it changes the task.
-            if one.project.heartbeat(&one.task, one.epoch).is_err() {
+            // Who has lost the task is told when it is written to.
+            if let Err(error) = one.project.heartbeat(&one.task, one.epoch) {
+                warn!(task = %one.task, epoch = one.epoch, %error, "a heartbeat is not sent");
                 let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
                 let is_same = |other: &&mut Shown| other.is_of(&one.project, &one.task, one.epoch);
                 if let Some(one) = all.iter_mut().find(is_same) {

@@ -69,10 +69,11 @@ impl ReactionHold {
 
 impl Drop for ReactionHold {
     fn drop(&mut self) {
-        // A starting process may have a copy of the descriptor for a moment. Closing ours would
-        // release the lock too late.
-        if let Some(lock) = &self.lock {
-            let _ = flock(lock, FlockOperation::Unlock);
+        // A process that is being started may have a copy of the file for a moment: closing ours would free it later.
+        if let Some(lock) = &self.lock
+            && let Err(error) = flock(lock, FlockOperation::Unlock)
+        {
+            tracing::debug!(%error, "the lock of the reactions is free when its file is closed");
         }
     }
 }

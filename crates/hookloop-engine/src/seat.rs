@@ -126,6 +126,7 @@ impl Seat {
     ) -> Result<bool, EngineError> {
         let epoch = seen.map_or(1, |beat| beat.epoch + 1);
         let is_taken = store.take(&self.held, &self.name, epoch, seen)?;
+        tracing::debug!(held = %self.held, epoch, is_taken, "a lease is tried");
         if is_taken {
             self.state = State::Had { epoch, beaten: Instant::now() };
         }
@@ -136,21 +137,27 @@ impl Seat {
     pub(crate) fn keep_while<T>(&mut self, store: &Store, work: impl FnOnce() -> T) -> T {
         let (end, ended) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
-            // Without the thread, the lease may be lost during a long hook. Actions still take
-            // effect once.
-            let _ = std::thread::Builder::new().name("seat".to_owned()).spawn_scoped(
-                scope,
-                move || {
-                    while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
-                        // An error is ignored, because the next heartbeat may succeed.
-                        let _ = self.keep(store);
-                    }
-                },
-            );
+            // Without a thread, the place may be lost in a long hook: its actions still take effect once.
+            let keeper = std::thread::Builder::new().name("seat".to_owned());
+            let keeper = keeper.spawn_scoped(scope, move || {
+                while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+                    self.keep_or_report(store);
+                }
+            });
+            if let Err(error) = keeper {
+                tracing::warn!(%error, "a lease is not kept while its holder works");
+            }
             let done = work();
             drop(end);
             done
         })
+    }
+
+    /// Sends a heartbeat. The next one may get through if this one does not.
+    fn keep_or_report(&mut self, store: &Store) {
+        if let Err(error) = self.keep(store) {
+            tracing::warn!(held = %self.held, %error, "a heartbeat of a lease is not sent");
+        }
     }
 
     fn looked(&self, at: Instant, sight: Sight) -> Look {
@@ -195,10 +202,12 @@ impl SeatHold {
         let mut seat = seat;
         let keep = move || {
             while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
-                let _ = seat.keep(&store);
+                seat.keep_or_report(&store);
             }
-            // If the release fails, the lease expires.
-            let _ = seat.leave(&store);
+            // A place that can't be left now is free when its lease is over.
+            if let Err(error) = seat.leave(&store) {
+                tracing::warn!(held = %seat.held, %error, "a lease stays until it expires");
+            }
         };
         let keeper = std::thread::Builder::new().name("seat".to_owned()).spawn(keep);
         let keeper = keeper.map_err(|error| LogError::Engine(Box::new(error)))?;
@@ -209,8 +218,8 @@ impl SeatHold {
 impl Drop for SeatHold {
     fn drop(&mut self) {
         self.end.take();
-        if let Some(keeper) = self.keeper.take() {
-            let _ = keeper.join();
+        if self.keeper.take().is_some_and(|keeper| keeper.join().is_err()) {
+            tracing::warn!("the thread that keeps a lease panicked");
         }
     }
 }

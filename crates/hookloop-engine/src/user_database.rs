@@ -71,6 +71,7 @@ fn read_within(output: impl Read + Send + 'static, time_max: Duration) -> Option
 
 fn end(child: &mut Child) {
     let began = Instant::now();
+    // A process that has ended needs no signal.
     let _ = child.kill();
     while matches!(child.try_wait(), Ok(None)) && began.elapsed() < REAP_TIME_MAX {
         std::thread::sleep(REAP_POLL);

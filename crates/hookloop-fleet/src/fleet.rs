@@ -14,6 +14,10 @@ mod departed;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+pub(crate) use books::Books;
+use hookloop_config::clock::now;
+use hookloop_config::effective::Rules;
+use hookloop_config::paths::Place;
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::EventBody;
 use hookloop_core::fleet::{
@@ -23,17 +27,11 @@ use hookloop_core::fleet::{
 use hookloop_core::id::Subject;
 use hookloop_core::purse::{Purse, ReservationAnswer};
 use hookloop_core::time::Timestamp;
-use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
-use serde::{Deserialize, Serialize};
-
-pub(crate) use books::Books;
-
-use hookloop_config::clock::now;
-use hookloop_config::effective::Rules;
-use hookloop_config::paths::Place;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::kept::{self, AfterLoss, Kept, Surroundings};
 use hookloop_engine::project::Project;
+use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
+use serde::{Deserialize, Serialize};
 
 /// Time without a heartbeat after which lists show a worker as lost.
 ///
@@ -279,6 +277,7 @@ impl Fleet {
     /// Returns the workers by name, each with a counter that changes with every heartbeat.
     pub fn signs(&self) -> Result<Vec<(Presence, u64)>, EngineError> {
         let beats = self.log.store().workers()?;
+        // Other signs are the notes of workers that have left.
         let read =
             |beat: &HeartbeatRecord| Some((serde_json::from_str(&beat.holder).ok()?, beat.count));
         let mut found: Vec<(Presence, u64)> = beats.iter().filter_map(read).collect();

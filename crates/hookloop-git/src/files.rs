@@ -88,7 +88,10 @@ impl Files {
         let mut now = BTreeMap::new();
         let mut changed = Vec::new();
         for entry in walk(root) {
-            let entry = entry.ok()?;
+            let unread = |error: &ignore::Error| {
+                tracing::warn!(root = %root.display(), %error, "the files can't be walked");
+            };
+            let entry = entry.inspect_err(unread).ok()?;
             let metadata = match entry.metadata() {
                 Ok(metadata) if !metadata.is_dir() => metadata,
                 _ => continue,

@@ -42,9 +42,8 @@ pub trait Forge: std::fmt::Debug {
     /// Merges a request that has exactly this head.
     fn merge(&self, number: u64, how: &MergeWish) -> Result<Merged, ForgeError>;
 
-    /// Returns whether a queue of the forge merges requests into `base`.
-    fn has_merge_queue(&self, base: &str) -> Result<bool, ForgeError> {
-        let _ = base;
+    /// Whether requests into `base` are merged by a queue of the forge.
+    fn has_merge_queue(&self, _base: &str) -> Result<bool, ForgeError> {
         Ok(false)
     }
 
@@ -54,14 +53,12 @@ pub trait Forge: std::fmt::Debug {
     }
 
     /// Puts a request that has exactly this head into the merge queue of its base.
-    fn enqueue(&self, number: u64, head: &str) -> Result<QueuePlace, ForgeError> {
-        let _ = head;
+    fn enqueue(&self, number: u64, _head: &str) -> Result<QueuePlace, ForgeError> {
         Err(ForgeError::unsupported("no merge queue", number))
     }
 
-    /// Makes the forge merge a request with exactly this head as soon as its base allows it.
-    fn enable_auto_merge(&self, number: u64, how: &MergeWish) -> Result<(), ForgeError> {
-        let _ = how;
+    /// Has the forge merge a request with exactly this head when its base allows that.
+    fn enable_auto_merge(&self, number: u64, _how: &MergeWish) -> Result<(), ForgeError> {
         Err(ForgeError::unsupported("no auto-merge", number))
     }
 

@@ -19,9 +19,9 @@ use std::time::Duration;
 
 pub(crate) use at_work::{GitLocks, is_git_at_work};
 pub(crate) use call::{Answer, Call, Said};
-pub use settings::{HARMLESS, Variable, variables};
-
 use hookloop_process::{Cancel, KeeperPool};
+pub use settings::{HARMLESS, Variable, variables};
+use tracing::{debug, warn};
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// The most bytes of names of changed files, together.
@@ -92,22 +92,39 @@ impl Git {
             // The repository belongs to another user, as in containers. The user may have declared it safe.
             Err(GitError::Failed { why, .. }) if why.contains("dubious ownership") => {
                 git.settings.extend(git.safe_directories(environment));
-                git.ask(&look).ok()?
+                git.ask(&look)
             }
-            found => found.ok()?,
+            found => found,
         };
+        let found = found.inspect_err(
+            |error| warn!(root = %git.root.display(), %error, "git finds no repository"),
+        );
+        let found = found.ok()?;
         git.fixed = git.settings.len();
         let mut lines = found.lines().map(|line| git.root.join(line));
         let (objects, index) = (lines.next()?, lines.next()?);
-        fs::create_dir_all(git.state.join("objects")).ok()?;
+        let own_objects = git.state.join("objects");
+        let made = fs::create_dir_all(&own_objects);
+        made.inspect_err(
+            |error| warn!(path = %own_objects.display(), %error, "no directory for git's objects"),
+        )
+        .ok()?;
         // A killed git leaves a lock that blocks every later one.
         let lock = git.state.join("index.lock");
         if lock.exists() && !is_git_at_work(&[&git.state], GitLocks::All) {
-            let _ = fs::remove_file(lock);
+            // A lock that stays makes the calls that need the index fail, and they say so.
+            if let Err(error) = fs::remove_file(&lock) {
+                warn!(path = %lock.display(), %error, "a lock that a killed git left is not removed");
+            }
         }
         // Ignored files that are tracked are known only from the index.
         if !git.index().exists() && index.exists() {
-            copy_index(&index, &git.index()).ok()?;
+            let copied = copy_index(&index, &git.index());
+            copied
+                .inspect_err(
+                    |error| warn!(path = %index.display(), %error, "git's index is not copied"),
+                )
+                .ok()?;
         }
         git.objects = Some(objects);
         Some(git)
@@ -129,7 +146,8 @@ impl Git {
 
     /// Returns the commit that is checked out; `None` in a repository without commits.
     pub fn head(&self) -> Option<String> {
-        let head = self.ask(&["rev-parse", "--verify", "--quiet", "HEAD"]).ok()?;
+        let head = self.ask(&["rev-parse", "--verify", "--quiet", "HEAD"]);
+        let head = head.inspect_err(|error| debug!(%error, "no commit is checked out")).ok()?;
         Some(head.trim().to_owned()).filter(|head| !head.is_empty())
     }
 

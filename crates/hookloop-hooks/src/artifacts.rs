@@ -157,8 +157,11 @@ fn tidy(directory: &Path, bounds: Bounds, now: SystemTime) {
     for (index, run) in runs.iter().enumerate() {
         bytes += size(run);
         let is_too_much = index >= bounds.runs || bytes > bounds.bytes;
-        if is_too_much && is_older(run, bounds.age, now) {
-            let _ = fs::remove_dir_all(run);
+        if is_too_much
+            && is_older(run, bounds.age, now)
+            && let Err(error) = fs::remove_dir_all(run)
+        {
+            tracing::warn!(path = %run.display(), %error, "old output is not deleted");
         }
     }
 }

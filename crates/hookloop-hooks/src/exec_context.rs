@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use hookloop_config::agents::Settings;
+use hookloop_config::known_secrets;
 use hookloop_core::redact::Redactor;
 use hookloop_http::settings::UserNetwork;
 use hookloop_http::{HttpClient, proxy_passwords};
@@ -16,9 +17,6 @@ use hookloop_process::{
 use crate::ancestry::KeeperOwner;
 use crate::artifacts;
 use crate::secrets::{Around, SecretError, Vault};
-
-/// Parts of the names of variables with secret values.
-const SECRET: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY"];
 
 /// A lock in the project's state directory could not be acquired.
 #[derive(Debug, thiserror::Error)]
@@ -98,6 +96,7 @@ impl ExecContext {
         state: PathBuf,
         environment: Vec<(OsString, OsString)>,
     ) -> ExecContext {
+        known_secrets::remember_environment(&environment);
         let keepers = keepers_of(owner(&root, &state, &environment, String::new()));
         let http = HttpClient::new(&environment, &UserNetwork::default());
         ExecContext {
@@ -117,6 +116,7 @@ impl ExecContext {
     #[must_use]
     pub fn with_network(mut self, network: &UserNetwork) -> ExecContext {
         network.add_to(&mut self.environment);
+        known_secrets::remember_environment(&self.environment);
         self.http = HttpClient::new(&self.environment, network);
         self
     }
@@ -139,6 +139,7 @@ impl ExecContext {
     pub fn with_agents(mut self, agents: &[Settings]) -> ExecContext {
         let variables = agents.iter().flat_map(|settings| &settings.env);
         self.configured = variables.map(|(name, value)| (name.clone(), value.into())).collect();
+        known_secrets::remember(self.told());
         self
     }
 
@@ -146,6 +147,7 @@ impl ExecContext {
     #[must_use]
     pub fn with_secrets(mut self, secrets: Vault) -> ExecContext {
         self.secrets = Arc::new(secrets);
+        known_secrets::remember(self.told());
         self
     }
 
@@ -177,10 +179,11 @@ impl ExecContext {
     ) -> Result<Vec<(OsString, OsString)>, SecretError> {
         let around = Around { environment: &self.environment, cwd: &self.state };
         self.secrets.get(names, around, |fetched| {
-            let fetched = fetched.iter().map(|(name, value)| (name.as_str(), value));
+            let fetched = fetched.iter().map(|(name, value)| (name.as_str(), value.as_os_str()));
+            known_secrets::remember(fetched.clone());
             let redactor = self.made_redactor(fetched);
             let redactor = redactor.ok_or("there are too many secrets to look for")?;
-            // The vault is locked here, so no other thread sets the next redactor.
+            // It is not set yet: the secrets are locked while they are fetched.
             let _ = self.known().last().more.set(Box::new(Known::new(Some(redactor))));
             Ok(())
         })
@@ -202,20 +205,23 @@ impl ExecContext {
 
     fn made_redactor<'v>(
         &'v self,
-        fetched: impl Iterator<Item = (&'v str, &'v OsString)>,
+        fetched: impl Iterator<Item = (&'v str, &'v OsStr)>,
     ) -> Option<Redactor> {
-        let own = self.environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value)));
-        let configured = self.configured.iter().map(|(name, value)| (name.as_str(), value));
-        let is_secret =
-            |name: &str| SECRET.iter().any(|part| name.to_ascii_uppercase().contains(part));
-        let is_known = |name: &str| is_secret(name) || self.secrets.names(name);
-        let told = own.chain(configured).filter(|(name, _)| is_known(name));
-        let secrets = fetched.chain(told);
+        let secrets = fetched.chain(self.told());
         let mut secrets: Vec<(&str, &[u8])> =
             secrets.map(|(name, value)| (name, value.as_encoded_bytes())).collect();
         let passwords = proxy_passwords(&self.environment);
         secrets.extend(passwords.iter().map(|password| ("proxy password", password.as_bytes())));
         Redactor::new(secrets).ok()
+    }
+
+    /// The secrets among the variables of the user and of the configuration.
+    fn told(&self) -> impl Iterator<Item = (&str, &OsStr)> {
+        let own = self.environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value)));
+        let configured = self.configured.iter().map(|(name, value)| (name.as_str(), value));
+        let is_known = |name: &str| known_secrets::is_secret_name(name) || self.secrets.names(name);
+        let told = own.chain(configured).filter(move |(name, _)| is_known(name));
+        told.map(|(name, value)| (name, value.as_os_str()))
     }
 
     /// Locks a file of the project's state until the returned file is dropped.

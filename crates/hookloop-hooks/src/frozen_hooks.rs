@@ -228,6 +228,7 @@ fn recalled(scope: TrustScope<'_>, hook: &Hook, scripts: &[FrozenScript]) -> Res
         let FrozenScript { word, path, sha256, .. } = script;
         let kept = trust::kept_path(scope.state, sha256, path);
         let found = [kept, scope.home.join(path)].into_iter().find_map(|place| {
+            // The script is looked for at both places. If it is at none, the caller reports it.
             let read = fs::read(place).ok()?;
             (sha256_hex(&read) == *sha256).then_some(read)
         });

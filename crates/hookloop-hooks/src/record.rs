@@ -18,10 +18,9 @@ use hookloop_core::point::Point;
 use hookloop_git::excerpt;
 use hookloop_process::{ExitReason, JobResult, StoredOutput, StreamOutput};
 
-use crate::exec_context;
 use crate::hook_context::{QUIET_AFTER, WATCHER_HINT};
 use crate::hook_run::HookRun;
-use crate::resource_limits;
+use crate::{exec_context, resource_limits};
 
 const REASON_MAX: usize = 2_000;
 /// Limits of the output in the record of a failed hook: lines, and characters of each.
@@ -103,7 +102,10 @@ fn whole(stdout: &StreamOutput) -> Option<Cow<'_, [u8]>> {
                 && stdout.left_out_bytes() > 0
                 && looks_like_answer(&excerpt::of_output(stdout)) =>
         {
-            fs::read(path).ok().map(Cow::Owned)
+            let unread = |error: &std::io::Error| {
+                tracing::warn!(path = %path.display(), %error, "a hook's answer can't be read");
+            };
+            fs::read(path).inspect_err(unread).ok().map(Cow::Owned)
         }
         _ => stdout.whole(),
     }

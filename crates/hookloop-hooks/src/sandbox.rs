@@ -40,8 +40,11 @@ struct Temporary(PathBuf);
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // If this fails, the system's cleanup of temporary files removes the rest.
-        let _ = fs::remove_dir_all(&self.0);
+        // The system's cleaner of temporary files deletes the rest.
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            let path = self.0.display();
+            tracing::warn!(%path, %error, "a hook's temporary directory is not deleted");
+        }
     }
 }
 

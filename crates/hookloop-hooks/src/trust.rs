@@ -250,7 +250,11 @@ impl Trust {
 
     /// Returns the stored copy of a script by its digest, or `None` if it is missing or changed.
     pub fn kept_script(&self, digest: &str, name: &str) -> Option<Vec<u8>> {
-        let bytes = fs::read(kept_path(&self.state, digest, name)).ok()?;
+        let path = kept_path(&self.state, digest, name);
+        let unread = |error: &std::io::Error| {
+            tracing::warn!(path = %path.display(), %error, "the kept copy of a script can't be read");
+        };
+        let bytes = fs::read(&path).inspect_err(unread).ok()?;
         (sha256_hex(&bytes) == digest).then_some(bytes)
     }
 
@@ -281,7 +285,7 @@ impl Trust {
         for (name, bytes) in &seen.bytes {
             let digest = &seen.definition.scripts[name];
             let path = kept_path(&self.state, digest, name);
-            // Replaces a copy that differs.
+            // A copy that differs, is missing or can't be read is written anew.
             if fs::read(&path).ok().as_ref() != Some(bytes) {
                 let directory = path.parent().unwrap_or(&self.state);
                 let mut builder = fs::DirBuilder::new();

@@ -243,8 +243,11 @@ impl<'r> JobSource<'r> for InTurn<'r, '_> {
             }
             Err(error) => HookRun::unable(hook, point, HookStatus::NotStarted, error.to_string()),
         };
+        let (name, status) = (hook.name.as_str(), run.outcome.status.name());
+        tracing::debug!(hook = name, %point, attempt = attempt.number, status, "a hook ended");
         if run.has_failed() && attempt.number < hook.options.retry.attempts {
             let artifacts = self.runner.fresh_artifacts();
+            tracing::info!(hook = name, status, "a hook is run again");
             self.again = Some(Attempt { number: attempt.number + 1, artifacts, ..attempt });
         } else {
             (self.ended)(&run);
@@ -339,6 +342,8 @@ impl<'r> InTurn<'r, '_> {
 
     fn start(&mut self, attempt: Attempt) -> Job<'r> {
         let (hook, begun) = (&self.hooks[attempt.index], &attempt.begun);
+        let point = self.occasion.point;
+        tracing::debug!(hook = hook.name, %point, attempt = attempt.number, "a hook starts");
         let context = self.context();
         let told = (attempt.number, &context);
         let mut job = self.runner.job(hook, self.occasion, &begun.invocation, &begun.sandbox, told);

@@ -110,6 +110,8 @@ impl HttpClient {
         let uri = parsed(url)?;
         let route = self.settings()?.route(&uri);
         let server = route.server();
+        // Paths and queries may hold secrets.
+        tracing::debug!(host = without_user(url), by_proxy = server.is_some(), "a request");
         let mut config = Agent::config_builder()
             .timeout_connect(limits.connect)
             .timeout_global(limits.total)
@@ -141,8 +143,11 @@ impl HttpClient {
 
     /// Explains a failed request to `url`, with the next step if there is one.
     pub fn explain(&self, url: &str, error: &ureq::Error) -> failure::RequestFailure {
+        // A request with an address or settings that can't be used has failed before.
         let route = self.route(url).ok();
-        failure::explain(url, route.as_ref().and_then(ProxyRoute::server), error)
+        let failure = failure::explain(url, route.as_ref().and_then(ProxyRoute::server), error);
+        tracing::debug!(host = without_user(url), why = failure.message, "a request failed");
+        failure
     }
 
     /// Returns the issuer of the server's certificate, accepted or not, or `None` if it is unknown.

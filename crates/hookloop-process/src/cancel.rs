@@ -55,6 +55,7 @@ impl Cancel {
     /// Waits until this switch or `over` is on. Returns whether this one is.
     pub fn wait_unless(&self, over: &Cancel) -> bool {
         let mut fds = [self, over].map(|fd| PollFd::new(fd, PollFlags::IN));
+        // A wait that fails is over early. The switch itself is asked below.
         let _ = retry_on_intr(|| poll(&mut fds, None));
         self.is_triggered()
     }

@@ -51,7 +51,10 @@ impl KeeperCgroup {
         let owner = CgroupOwner::this_program()?;
         end_all(&abandoned(&home, owner.namespace));
         let path = home.join(owner.name(NUMBER.fetch_add(1, Ordering::Relaxed)));
-        fs::create_dir(&path).ok()?;
+        let unmade = |error: &io::Error| {
+            tracing::debug!(path = %path.display(), %error, "jobs have no cgroup of their own");
+        };
+        fs::create_dir(&path).inspect_err(unmade).ok()?;
         let cgroup = KeeperCgroup(path);
         cgroup.0.join(KILL).exists().then_some(cgroup)
     }
@@ -77,6 +80,7 @@ impl Drop for KeeperCgroup {
 
 /// Moves this process into the cgroup whose members file is its stdout. Has no effect if stdout is `/dev/null`.
 pub(crate) fn enter() {
+    // Without a cgroup the keeper finds the processes of its job in other ways.
     let _ = rustix::io::write(io::stdout(), b"0");
 }
 
@@ -163,13 +167,18 @@ fn end_all(cgroups: &[PathBuf]) {
     cgroups.iter().for_each(|cgroup| kill(cgroup));
     let start = Instant::now();
     for cgroup in cgroups {
-        while !remove(cgroup) && start.elapsed() < REMOVE_LIMIT {
+        while !remove(cgroup) {
+            if start.elapsed() >= REMOVE_LIMIT {
+                tracing::warn!(path = %cgroup.display(), "a cgroup is not removed");
+                break;
+            }
             thread::sleep(KILL_PAUSE);
         }
     }
 }
 
 fn kill(cgroup: &Path) {
+    // A cgroup that is removed has no such file. One that stays is reported by `end_all`.
     let _ = open(cgroup, KILL).and_then(|file| Ok(rustix::io::write(file, b"1")?));
 }
 

@@ -105,6 +105,7 @@ pub(crate) fn stop_below(ancestor: Pid) -> Vec<Pid> {
 }
 
 fn stop(pid: Pid) {
+    // A process that is gone needs no signal; one of another user is a survivor that the report names.
     let _ = kill_process(pid, Signal::STOP);
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::Pid;
+use tracing::warn;
 
 use crate::cancel::Cancel;
 use crate::cgroup::KeeperCgroup;
@@ -129,7 +130,10 @@ impl Keeper {
     /// Starts the process ahead of the first job, which reports an error of the start.
     pub fn get_ready(&mut self) {
         if self.process.is_none() {
-            self.process = self.start(self.number + 1).ok();
+            let started = self.start(self.number + 1);
+            let started =
+                started.inspect_err(|error| warn!(%error, "a keeper does not start ahead"));
+            self.process = started.ok();
         }
     }
 
@@ -368,6 +372,8 @@ impl KeeperProcess {
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill();
         }
+        warn!(pid = self.child.id(), "a keeper does not end its job and is killed");
+        // A keeper that has ended already needs no signal.
         let _ = self.child.kill();
         // The children of the keeper become this program's only when it has ended.
         self.wait_for_end();
@@ -394,7 +400,7 @@ impl KeeperProcess {
 impl Drop for KeeperProcess {
     /// Ends the keeper and its job.
     fn drop(&mut self) {
-        // A keeper ends when its socket is closed.
+        // A keeper ends when its socket is closed. One that has ended has no socket, and needs no signal.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         self.wait_for_end();
         let _ = self.child.kill();

@@ -87,11 +87,13 @@ fn orphans(keepers: &[Pid]) -> Vec<Pid> {
 fn kill(orphans: Vec<Pid>, left: Vec<Pid>) {
     let mut stopped = left;
     for orphan in &orphans {
+        // A process that is gone needs no signal; one that stays is found again.
         let _ = kill_process(*orphan, Signal::STOP);
         stopped.push(*orphan);
         stopped.extend(descendants::stop_below(*orphan));
     }
     for pid in stopped {
+        // As above.
         let _ = kill_process(pid, Signal::KILL);
     }
     for orphan in orphans {

@@ -101,7 +101,7 @@ impl<'a> SupervisedJob<'a> {
         let (asked_for, spared_until) = self.wait_for_first();
         if asked_for.is_some() && spared_until <= Instant::now() || self.is_alone {
             // The first process is not reaped yet, so its group id is still its own. No process in the group escapes by
-            // forking.
+            // forking. A group that is gone needs no signal.
             let _ = kill_process_group(self.first, Signal::KILL);
             self.kill_all();
         }
@@ -215,6 +215,7 @@ impl<'a> SupervisedJob<'a> {
                 elsewhere.push(pid);
             }
         });
+        // Processes that are gone need no signal. Those that stay are killed when their time is over.
         for signal in [Signal::TERM, Signal::CONT] {
             let _ = kill_process_group(self.first, signal);
             for pid in &elsewhere {
@@ -229,6 +230,7 @@ impl<'a> SupervisedJob<'a> {
         while !self.has_first_ended() && Instant::now() < until {
             let mut fds = [PollFd::new(&self.state.child_ended, PollFlags::IN)];
             let left = until.saturating_duration_since(Instant::now());
+            // A wait that fails is over early, and the loop looks again.
             let _ = poll(&mut fds, Some(&timespec(left)));
         }
         try_wait4_pid(self.first.as_raw_nonzero().get().cast_unsigned()).ok().flatten()
@@ -305,6 +307,7 @@ impl<'a> SupervisedJob<'a> {
             if is_marked && os::stat(pid).is_some_and(is_stray) {
                 self.strays.insert(pid);
             }
+            // A process that can't be killed is a survivor, which the report names.
             let _ = kill_process(pid, Signal::KILL);
         }
     }

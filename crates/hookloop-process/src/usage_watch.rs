@@ -100,7 +100,8 @@ impl CountedProcesses<'_> {
         if !self.is_paused {
             return self.processes.up_to(most, |_| {});
         }
-        // The whole process group at once, which leaves time for processes outside of it.
+        // The whole process group at once, which leaves time for processes outside of it. Processes that are gone need
+        // no signal, here and below.
         let _ = kill_process_group(self.first, Signal::STOP);
         self.processes.up_to(most, |pid| {
             let _ = kill_process(pid, Signal::STOP);
@@ -109,6 +110,7 @@ impl CountedProcesses<'_> {
 
     fn resume(&self, all: &[Pid]) {
         if self.is_paused {
+            // Processes that are gone need no signal.
             let _ = kill_process_group(self.first, Signal::CONT);
             for pid in all {
                 let _ = kill_process(*pid, Signal::CONT);
@@ -190,5 +192,6 @@ pub(crate) fn limit_file_size(bytes: Option<u64>) {
 /// Turns core files off, which would write the memory of a crashed job to disk.
 pub(crate) fn disable_core_files() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Core);
+    // Setting a limit that is at most the maximum does not fail.
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum });
 }

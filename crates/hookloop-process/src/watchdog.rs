@@ -50,6 +50,8 @@ impl Watchdog {
         if !descendants::is_stopped(self.keeper) {
             return false;
         }
+        tracing::debug!(keeper = %self.keeper, "a stopped keeper is continued");
+        // A keeper that is gone shows as the end of its socket.
         let _ = kill_process(self.keeper, Signal::CONT);
         std::mem::replace(&mut self.was_stopped, true)
     }
@@ -61,6 +63,7 @@ impl Watchdog {
         // The oldest child is the first process of the job, and its process group has the same id.
         self.paused = descendants::children(self.keeper).first().copied();
         if let Some(group) = self.paused {
+            // A group that is gone does not grow.
             let _ = kill_process_group(group, Signal::STOP);
         }
     }
@@ -70,6 +73,7 @@ impl Watchdog {
         if let Some(group) = self.paused.take()
             && descendants::children(self.keeper).contains(&group)
         {
+            // A group that is gone needs no signal.
             let _ = kill_process_group(group, Signal::CONT);
         }
     }

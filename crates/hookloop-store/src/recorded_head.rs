@@ -92,13 +92,21 @@ impl HeadRecorder {
         if self.file.is_none() {
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(false).mode(0o600);
-            // If it cannot be opened now, the next commit tries again.
-            self.file = options.open(&self.path).ok();
+            // A record that can't be opened now is opened by the next commit.
+            let opened = options.open(&self.path);
+            self.file = opened.inspect_err(|error| self.report(error)).ok();
         }
         if let Some(file) = &self.file {
             // The record lags behind until the next commit.
-            let _ = file.write_all_at(head.text().as_bytes(), 0);
+            if let Err(error) = file.write_all_at(head.text().as_bytes(), 0) {
+                self.report(&error);
+            }
         }
+    }
+
+    fn report(&self, error: &std::io::Error) {
+        let path = self.path.display();
+        tracing::warn!(%path, %error, "the record of the log's head is not written");
     }
 }
 

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{CliError, Result};
 use crate::output::CommandOutput;
 use crate::present::{self, StepSeverity};
+use crate::quiet;
 use crate::sanitize::plain;
 
 const FORMAT_VARIABLE: &str = "HOOKLOOP_LOG_FORMAT";
@@ -71,7 +72,7 @@ impl LogArgs {
             Some(level) => Some(level),
             None => variable(LEVEL_VARIABLE)?,
         };
-        let level = level.unwrap_or(LogLevel::Info);
+        let level = level.unwrap_or(if quiet::is_set() { LogLevel::Error } else { LogLevel::Info });
         Ok(format.filter(|_| !out.json).map(|format| Logger { format, level }))
     }
 }

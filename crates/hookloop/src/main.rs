@@ -9,6 +9,7 @@
 //! - `reference`: generated pages of the book
 
 mod cli;
+mod diagnostics;
 mod environment;
 mod error;
 mod ids;
@@ -21,6 +22,7 @@ mod output;
 mod picture;
 mod present;
 mod progress;
+mod quiet;
 mod reference;
 mod sanitize;
 mod tui;

@@ -6,6 +6,8 @@ use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use crate::quiet;
+
 /// Work that is over sooner shows no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
 const BETWEEN_DRAWS: Duration = Duration::from_millis(100);
@@ -25,7 +27,7 @@ pub(crate) struct ProgressBar {
 
 impl ProgressBar {
     pub(crate) fn new(what: &'static str) -> ProgressBar {
-        let terminal = std::io::stderr().is_terminal();
+        let terminal = std::io::stderr().is_terminal() && !quiet::is_set();
         ProgressBar { what, started: Instant::now(), drawn: Cell::new(None), terminal }
     }
 

@@ -99,7 +99,7 @@ pub(super) async fn take_turn(
         .on_receive_notification(
             async move |notification: SessionNotification, _| {
                 hears.notify_one();
-                // A closed channel means that the turn is dropped as well.
+                // Without a receiver the turn is over, here and below.
                 let _ = told.send(Event::Told(Box::new(notification))).await;
                 Ok(())
             },
@@ -148,8 +148,10 @@ impl Turn {
             biased;
             answer = &mut answer => answer.map(Outcome::Answered).map_err(|error| outcome_of(&error)),
             () = cancelled.notified() => {
-                // If the notification fails, the process is ended soon.
-                let _ = self.agent.send_notification(CancelNotification::new(session));
+                // An agent that does not cancel the turn is ended with its process.
+                if let Err(error) = self.agent.send_notification(CancelNotification::new(session)) {
+                    tracing::debug!(%error, "an agent is not told to cancel its turn");
+                }
                 let _ = timeout(STOP_MAX, answer).await;
                 Err(Outcome::Cancelled)
             }
@@ -212,6 +214,7 @@ impl Turn {
         }
         let options = found?;
         let quiet = async { while timeout(QUIET, self.heard.notified()).await.is_ok() {} };
+        // An agent that goes on telling is not waited for any longer.
         let _ = timeout(QUIET_MAX, quiet).await;
         Ok(options)
     }

@@ -64,11 +64,19 @@ impl Turn<'_> {
             filter: Some(&filter),
             ..Job::new(argv, self.runner.root().to_owned(), EXPORT_WITHIN)
         });
-        if ran.ok()?.exit != ExitReason::Exited(0) {
-            return None;
+        let unknown = |why: &dyn std::fmt::Display| {
+            tracing::warn!(%why, "the usage of a conversation is unknown: its export failed");
+        };
+        match ran.inspect_err(|error| unknown(error)).ok()?.exit {
+            ExitReason::Exited(0) => {}
+            exit => {
+                unknown(&format!("{exit:?}"));
+                return None;
+            }
         }
         let whole = whole.into_inner();
-        sum(&serde_json::from_slice(&whole).ok()?)
+        let read = serde_json::from_slice(&whole).inspect_err(|error| unknown(error));
+        sum(&read.ok()?)
     }
 }
 

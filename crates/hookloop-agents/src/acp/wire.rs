@@ -53,6 +53,7 @@ impl Cutter {
         self.line = Vec::new();
         if let Some(lines) = self.lines.take() {
             let error = io::Error::other(format!("a line of it is longer than {LINE_MAX} bytes"));
+            // Without a receiver the turn is over.
             let _ = lines.blocking_send(Err(error));
         }
     }

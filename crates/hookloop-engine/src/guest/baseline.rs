@@ -27,8 +27,12 @@ pub(super) struct TurnBaseline {
 impl TurnBaseline {
     /// Reads the record of a session. Returns none if it is missing or unreadable.
     pub(super) fn read(directory: &Path) -> Option<TurnBaseline> {
-        let text = hookloop_git::files::read_text(&directory.join(NAME), BYTES_MAX).ok()?;
-        serde_json::from_str(&text).ok()
+        let unread = |error: &dyn std::fmt::Display| {
+            tracing::debug!(directory = %directory.display(), %error, "no record of a turn's files");
+        };
+        let text = hookloop_git::files::read_text(&directory.join(NAME), BYTES_MAX);
+        let text = text.inspect_err(|error| unread(error)).ok()?;
+        serde_json::from_str(&text).inspect_err(|error| unread(error)).ok()
     }
 }
 
@@ -36,10 +40,19 @@ impl TurnBaseline {
 pub(super) fn write(directory: &Path, turns: u32, files: &Files) {
     let Some(files) = files.seen(FILES_MAX) else { return forget(directory) };
     let Ok(text) = serde_json::to_vec(&TurnBaseline { turns, files }) else { return };
-    let _ = write_whole(&directory.join(NAME), &text, WriteOptions::CACHE);
+    let path = directory.join(NAME);
+    if let Err(error) = write_whole(&path, &text, WriteOptions::CACHE) {
+        tracing::warn!(path = %path.display(), %error, "the record of a turn's files is not written");
+    }
 }
 
 /// Removes the record of an ended session.
 pub(super) fn forget(directory: &Path) {
-    let _ = fs::remove_file(directory.join(NAME));
+    let path = directory.join(NAME);
+    // Most sessions have none.
+    if let Err(error) = fs::remove_file(&path)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(path = %path.display(), %error, "the record of a turn's files is not removed");
+    }
 }

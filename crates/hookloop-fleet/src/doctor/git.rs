@@ -153,7 +153,7 @@ impl Asked<'_> {
             env.push(("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()));
         }
         let job = Job { env, ..Job::new(argv, self.root.to_owned(), WITHIN) };
-        self.keepers.run(job).ok()
+        self.keepers.run(job).inspect_err(|error| tracing::debug!(%error, "git does not run")).ok()
     }
 }
 

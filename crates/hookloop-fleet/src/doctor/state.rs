@@ -94,6 +94,7 @@ fn try_file(home: &Path) -> std::io::Result<()> {
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         file.sync_all()
     });
+    // A file that was not made can't be removed. The result of the trial says why.
     let _ = fs::remove_file(&path);
     tried
 }

@@ -37,13 +37,17 @@ impl Fleet {
         let Ok(mut notes) = self.departed() else { return Ok(()) };
         notes.sort_by_key(|note| std::cmp::Reverse(note.at));
         for old in notes.into_iter().skip(DEPARTED_MAX) {
-            let _ = self.log.store().forget(&HeldResource::Worker(old.departed));
+            let held = HeldResource::Worker(old.departed);
+            if let Err(error) = self.log.store().forget(&held) {
+                tracing::debug!(%held, %error, "the note of a departed worker is not removed");
+            }
         }
         Ok(())
     }
 
     fn departed(&self) -> Result<Vec<Departed>, EngineError> {
         let beats = self.log.store().workers()?;
+        // Other signs are those of workers that are present.
         Ok(beats.iter().filter_map(|beat| serde_json::from_str(&beat.holder).ok()).collect())
     }
 

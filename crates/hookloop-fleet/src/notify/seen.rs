@@ -62,7 +62,10 @@ impl Seen {
         }
         let Some(path) = path.filter(|_| looked != known) else { return };
         let bytes = serde_json::to_vec(&looked).unwrap_or_default();
-        // A lost record only restarts the count.
-        let _ = write_whole(&path, &bytes, WriteOptions::CACHE);
+        // A lost record only begins the count again.
+        if let Err(error) = write_whole(&path, &bytes, WriteOptions::CACHE) {
+            let path = path.display();
+            tracing::warn!(%path, %error, "the record of seen notifications is not written");
+        }
     }
 }

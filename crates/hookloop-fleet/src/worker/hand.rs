@@ -31,6 +31,8 @@ use hookloop_engine::session::open::{self, Opened, Wish};
 use hookloop_engine::session::resume::{self, Resume};
 use hookloop_engine::session::stop_switch::{Rest, Stop};
 use hookloop_engine::session::{Notice, StartError, abandoned};
+use hookloop_hooks::exec_context::LockError;
+use tracing::warn;
 
 use super::{AFTER_ERROR, Desk, END_GRACE, Post, Shift, Told};
 use crate::fleet::Fleet;
@@ -78,7 +80,12 @@ pub(super) enum Seat {
 pub(super) fn seat(project: &Project) -> Option<Seat> {
     match project.rules().delivery {
         Some(_) => Some(Seat::Own),
-        None => project.runner()?.alone_now(CHECKOUT).ok()?.map(Seat::Project),
+        None => {
+            let locked = project.runner()?.alone_now(CHECKOUT);
+            let unlocked =
+                |error: &LockError| tracing::warn!(%error, "the checkout can't be locked");
+            locked.inspect_err(unlocked).ok()?.map(Seat::Project)
+        }
     }
 }
 
@@ -86,6 +93,9 @@ impl Hand {
     /// Whether another session has claimed the task because this one was declared lost.
     pub(super) fn is_lost(&self, post: &Post) -> bool {
         let row = post.project().read(|view| view.task(&self.task));
+        // The epoch of its claim refuses a holder that has lost the task, whether this look succeeds or not.
+        let row =
+            row.inspect_err(|error| warn!(task = %self.task, %error, "a claim can't be read"));
         let claim = row.ok().flatten().and_then(|row| row.task.claim);
         claim.is_some_and(|claim| claim.agent != self.session.actor())
     }
@@ -251,7 +261,7 @@ impl<'w> Shift<'w> {
             drop(beats);
             let end = worked.unwrap_or_else(|_| End::Trouble("it panicked".to_owned()));
             self.worker.posts[post].exit();
-            // The receiver may treat the session as over only after all of it has ended.
+            // The last step of the thread. Without a receiver the worker has ended.
             let _ = done.send((session, task, post, end));
         });
         match started {
@@ -323,8 +333,7 @@ impl<'w> Shift<'w> {
         };
         let runner = runner(project)?;
         let opened = open::start_as(project, runner, wish, session.clone())?;
-        // On failure, the events are copied with the first turn.
-        let _ = self.follow(project, session);
+        self.follow_first(project, session);
         Ok(opened)
     }
 
@@ -332,9 +341,15 @@ impl<'w> Shift<'w> {
         let how = Resume { with_changed_hooks: false, take_over: true, share_checkout: false };
         let name = self.worker.plan.name.as_str();
         let opened = resume::resume(project, runner(project)?, Some(session.as_str()), how, name)?;
-        // On failure, the events are copied with the first turn.
-        let _ = self.follow(project, session);
+        self.follow_first(project, session);
         Ok(opened)
+    }
+
+    /// Tells the fleet's books about a session that begins. Its first turn does so again.
+    fn follow_first(&self, project: &Project, session: &SessionId) {
+        if let Err(error) = self.follow(project, session) {
+            warn!(%session, %error, "the fleet's books do not have a session yet");
+        }
     }
 
     /// Copies the missing events of a session to the fleet ledger.
@@ -351,7 +366,10 @@ fn give_back(project: &Project, task: &TaskId, beginning: Beginning) {
     let Beginning::Claimed { epoch } = beginning else { return };
     let (fence, reason) = (Fence::Epoch(epoch), ReleaseReason::Released);
     let id = task.clone();
-    let _ = project.carry_out(&Command::ReleaseTask { id, fence, reason, note: None });
+    let released = project.carry_out(&Command::ReleaseTask { id, fence, reason, note: None });
+    if let Err(error) = released {
+        warn!(%task, %error, "a task that could not be begun is not given back");
+    }
 }
 
 /// Reports rate limits of the agent and the forge to the fleet.
@@ -388,8 +406,11 @@ impl Onlooker for Witness<'_> {
                 _ => None,
             };
             if let Some((what, until)) = slow {
-                // On failure, the other workers run into the same rate limit themselves.
-                let _ = self.fleet.slow_down(&what, until);
+                tracing::info!(what, ?until, "workers back off");
+                // Otherwise each worker meets the limit itself.
+                if let Err(error) = self.fleet.slow_down(&what, until) {
+                    warn!(what, %error, "other workers are not told about a limit");
+                }
             }
         }
     }

@@ -146,9 +146,11 @@ impl<'w> Shift<'w> {
                 self.trouble(post, &format!("a look at all claims took {seconds} s"));
             }
         }
-        // Releases the leases, so that the next leader need not wait until they expire. If this
-        // fails, they expire.
-        let _ = dispatcher.leave().and_then(|()| train.leave(project.store()));
+        // The next one need not wait until it is silent. If this can't be said, it does.
+        if let Err(error) = dispatcher.leave().and_then(|()| train.leave(project.store())) {
+            let project = project.name();
+            tracing::warn!(project, %error, "the leases stay until they expire");
+        }
     }
 
     /// Reloads the project's files and ends abandoned sessions, at intervals.
@@ -342,11 +344,19 @@ impl<'w> Shift<'w> {
         let opened = match abandoned::bury(&project, runner, session, name) {
             Ok(Some(opened)) => opened,
             Ok(None) => return,
-            // The append conflicts if the worker is alive and has just written to the session.
-            Err(_) => return,
+            // Its worker was not dead, and has just said so.
+            Err(error) => {
+                tracing::info!(%session, %error, "a session is not ended for its worker");
+                return;
+            }
         };
-        let ended = self.follow(&project, session).map(|()| Stop::new().ok());
-        let Ok(Some(stop)) = ended else { return };
+        if let Err(error) = self.follow(&project, session) {
+            return self.trouble(post, &error);
+        }
+        let stop = match Stop::new() {
+            Ok(stop) => stop,
+            Err(error) => return self.trouble(post, &error),
+        };
         // The processes of this session must end with the worker.
         let following = stop.follows_to_the_end(&self.over);
         let config = served.place().config();

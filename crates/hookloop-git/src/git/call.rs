@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hookloop_process::{
     Cancel, ExitReason, Job, JobResult, KeeperPool, ProcessError, StoredOutput,
@@ -49,6 +49,8 @@ pub(crate) struct Said {
 impl Call {
     pub(crate) fn run(self, keepers: &KeeperPool, cancel: &Cancel) -> Result<Said, GitError> {
         let command = self.name();
+        let began = Instant::now();
+        let cwd = self.cwd.clone();
         let argv = std::iter::once("git".into()).chain(self.args).collect();
         let (artifacts, max) = match self.answer {
             Answer::Short => (None, u64::MAX),
@@ -61,17 +63,28 @@ impl Call {
             artifacts: artifacts.clone(),
             ..Job::new(argv, self.cwd, self.timeout)
         };
-        let ran = keepers.run(job);
-        let said = match ran {
-            Ok(ran) => said(&ran, max, &command),
-            Err(error @ ProcessError::NotStarted { .. }) => {
-                Err(GitError::Failed { command, why: error.to_string() })
+        let said = keepers.run(job).map_err(|error| {
+            let (command, why) = (command.clone(), error.to_string());
+            match error {
+                ProcessError::NotStarted { .. } => GitError::Failed { command, why },
+                _ => GitError::NotRun { command, why },
             }
-            Err(error) => Err(GitError::NotRun { command, why: error.to_string() }),
-        };
+        });
+        let said = said.and_then(|ran| self::said(&ran, max, &command));
         if let Some(directory) = artifacts {
-            // Leftovers in the directory do no harm: the next call uses another name.
-            let _ = fs::remove_dir_all(directory);
+            // A directory that is left is in nobody's way: the next name is another.
+            if let Err(error) = fs::remove_dir_all(&directory)
+                && error.kind() != ErrorKind::NotFound
+            {
+                let path = directory.display();
+                tracing::warn!(%path, %error, "an answer of git is not removed");
+            }
+        }
+        let took = began.elapsed();
+        let cwd = cwd.display();
+        match &said {
+            Ok(Said { code, .. }) => tracing::debug!(command, %cwd, code, ?took, "git ended"),
+            Err(error) => tracing::debug!(command, %cwd, ?took, %error, "git failed"),
         }
         said
     }

@@ -168,10 +168,16 @@ impl Asker<'_> {
 
 fn optional(said: crate::git::Said) -> Result<Option<Commit>, RepoError> {
     match said.code {
-        0 => Ok(String::from_utf8_lossy(&said.stdout)
-            .lines()
-            .last()
-            .and_then(|line| line.parse().ok())),
+        0 => {
+            let text = String::from_utf8_lossy(&said.stdout);
+            // A ref whose commit can't be read is not a ref that is missing.
+            let read = |line: &str| {
+                let unread =
+                    |_| RepoError::permanent(format!("git rev-parse: `{line}` is no commit"));
+                line.parse().map_err(unread)
+            };
+            text.lines().last().map(read).transpose()
+        }
         1 => Ok(None),
         _ => said.well("rev-parse").map(|_| None).map_err(RepoError::from),
     }

@@ -78,7 +78,7 @@ pub(super) fn remove_all(path: &Path) -> Result<(), RepoError> {
     }
 }
 
-/// Makes directories writable as far as possible. The later removal reports a failure.
+/// As far as that can be done: the removal that follows reports a directory that can't be changed.
 fn make_writable(top: &Path) {
     let mut left = vec![top.to_owned()];
     while let Some(directory) = left.pop() {

@@ -29,6 +29,7 @@ impl Repo<'_> {
         }
         let link = w.path.join(".git");
         let expected = format!("gitdir: {}\n", w.git_dir.display());
+        // A link that can't be read counts as one that leads elsewhere.
         if notes::read(&link).ok().flatten().as_deref() != Some(expected.as_bytes()) {
             return Err(format!("{} does not lead to {}", link.display(), w.git_dir.display()));
         }
@@ -103,6 +104,7 @@ impl Repo<'_> {
         // Written first: if this process is killed from here on, the next one finds the note.
         let note = format!("{head}\n{}\n{reason}\n", saved.as_deref().unwrap_or_default());
         notes::write(&slot.lost(), note.as_bytes())?;
+        // A note that can't be read is written anew.
         let base = notes::read_line(&slot.made())?.and_then(|line| line.parse().ok());
         self.lay_out(slot, head, &base.unwrap_or_else(|| head.clone()))
     }
@@ -112,8 +114,12 @@ impl Repo<'_> {
         if !is_directory(&slot.path) {
             return None;
         }
-        let w = self.found_worktree(slot).ok().flatten()?;
-        let (commit, name) = self.keep_all(&w).ok()?;
+        let lost = |error: &RepoError| {
+            let path = slot.path.display();
+            tracing::warn!(task = %slot.task, %path, %error, "files of a worktree are not kept");
+        };
+        let w = self.found_worktree(slot).inspect_err(lost).ok().flatten()?;
+        let (commit, name) = self.keep_all(&w).inspect_err(lost).ok()?;
         (commit != *head).then_some(name)
     }
 

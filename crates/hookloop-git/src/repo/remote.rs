@@ -41,12 +41,14 @@ impl Asker<'_> {
         let args = ["ls-remote", "--quiet", "--", &remote.push_url, &full];
         let said = self.told_by_remote(self.ask(Scope::Network, &args))?;
         let said = String::from_utf8_lossy(&said).into_owned();
-        // A name matches at its end, so other branches may be listed too.
-        let found = said.lines().find_map(|line| {
-            let (commit, name) = line.split_once('\t')?;
-            (name == full).then(|| commit.parse().ok())?
-        });
-        Ok(found)
+        // A name matches at its end: others may be listed, too.
+        let mut listed = said.lines().filter_map(|line| line.split_once('\t'));
+        let Some((commit, _)) = listed.find(|(_, name)| *name == full) else {
+            return Ok(None);
+        };
+        // A branch whose commit can't be read is not a branch that is missing.
+        let unread = |_| RepoError::permanent(format!("git ls-remote: `{commit}` is no commit"));
+        commit.parse().map(Some).map_err(unread)
     }
 }
 
@@ -218,6 +220,7 @@ impl Repo<'_> {
     /// Returns the commits that were pushed to a branch, or were about to be.
     pub(super) fn intents(&self, branch: &str) -> Result<Vec<Commit>, RepoError> {
         let text = notes::read_line(&self.intents_file(branch))?.unwrap_or_default();
+        // A line that can't be read is no commit of ours, so a push over it is refused.
         Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
     }
 

@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tracing::{debug, warn};
+
 use super::asking::Scope;
 use super::error::RepoError;
 use super::notes::{self, Held};
@@ -26,9 +28,14 @@ pub struct Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A later process that opens the repository removes the rest.
-        let _ = notes::remove_all(&self.path);
-        let _ = fs::remove_file(lock_of(&self.path));
+        // A directory that is left is removed when the repository is opened next.
+        if let Err(error) = notes::remove_all(&self.path) {
+            warn!(path = %self.path.display(), %error, "a scratch checkout is not removed");
+        }
+        let lock = lock_of(&self.path);
+        if let Err(error) = fs::remove_file(&lock) {
+            debug!(path = %lock.display(), %error, "the lock of a scratch checkout is not removed");
+        }
     }
 }
 
@@ -81,9 +88,12 @@ impl Repo<'_> {
         for entry in entries.flatten().take(LEFTOVERS_MAX) {
             let path = entry.path();
             let is_left = path.is_dir() && path.extension().is_none();
-            // A directory that cannot be removed does no harm.
-            if is_left && let Ok(Some(_alone)) = Held::now(&lock_of(&path)) {
-                let _ = notes::remove_all(&path);
+            // A leftover that can't be removed is in nobody's way.
+            if is_left
+                && let Ok(Some(_alone)) = Held::now(&lock_of(&path))
+                && let Err(error) = notes::remove_all(&path)
+            {
+                warn!(path = %path.display(), %error, "a left scratch checkout is not removed");
             }
         }
         Ok(())

@@ -188,7 +188,7 @@ impl Repo<'_> {
         }
         notes::write(&git_dir.join("commondir"), b"../..\n")?;
         let expected = format!("gitdir: {}\n", git_dir.display());
-        // An agent may have changed the link.
+        // An agent may have led it elsewhere. A link that can't be read is written anew, too.
         if notes::read(&link).ok().flatten().as_deref() != Some(expected.as_bytes()) {
             notes::remove(&link)?;
             notes::write(&link, expected.as_bytes())?;

@@ -34,12 +34,14 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
 pub(crate) fn wait_for_end(child: Pid, limit: Duration) {
     if let Ok(end) = pidfd_open(child, PidfdFlags::empty()) {
         let limit = Timespec::try_from(limit).unwrap_or_default();
+        // A wait that fails is over early, and the caller kills the child.
         let _ = retry_on_intr(|| poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&limit)));
     }
 }
 
 /// Sets the name under which `ps` shows this process.
 pub(crate) fn set_process_name(name: &str) {
+    // Without it, `ps` shows another name.
     let _ = fs::write("/proc/self/comm", name);
 }
 

@@ -53,6 +53,20 @@ pub(super) async fn connect(
     options(access, denials)?.connect(addresses).await.map_err(|error| refused(access, &error))
 }
 
+/// Reports a change of the connection.
+fn report(event: &Event) {
+    match event {
+        Event::Connected => tracing::debug!("connected to NATS"),
+        Event::Disconnected => tracing::info!("the connection to NATS is lost"),
+        Event::SlowConsumer(subscription) => {
+            tracing::warn!(subscription, "messages arrive faster than they are read");
+        }
+        Event::ServerError(error) => tracing::warn!(%error, "the NATS server reports an error"),
+        Event::ClientError(error) => tracing::warn!(%error, "the NATS client reports an error"),
+        event => tracing::debug!(?event, "the connection to NATS changes"),
+    }
+}
+
 fn options(
     access: &NatsAccess,
     denials: &PermissionDenials,
@@ -75,6 +89,7 @@ fn options(
         })
         .event_callback(move |event| {
             connected.fetch_or(matches!(event, Event::Connected), Ordering::Relaxed);
+            report(&event);
             denials.note(&event);
             ready(())
         });

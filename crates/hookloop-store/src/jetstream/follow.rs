@@ -47,7 +47,9 @@ impl Drop for OwnedConsumer {
         // later.
         runtime.spawn(async move {
             let inbox = client.new_inbox();
-            let _ = client.publish_with_reply(subject, inbox, Bytes::new()).await;
+            if let Err(error) = client.publish_with_reply(subject, inbox, Bytes::new()).await {
+                tracing::debug!(%error, "a consumer is left to the server");
+            }
         });
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hookloop_core::id::ProjectName;
 use serde::{Deserialize, Serialize};
+use tracing::debug;
 
 use super::client::JetStreamLog;
 use super::options::NatsOptions;
@@ -55,8 +56,11 @@ pub fn open(
     let mut checked = None;
     let mut is_fresh = false;
     let store = Store::over_at(Arc::new(log.clone()), file, |noted| {
-        // An unreadable record, such as one of another version, is replaced.
-        let known: Option<SafetyRecord> = noted.and_then(|noted| serde_json::from_str(&noted).ok());
+        // A record that can't be read, as one of another version, is made again.
+        let known: Option<SafetyRecord> = noted.and_then(|noted| {
+            let read = serde_json::from_str(&noted);
+            read.inspect_err(|error| debug!(%error, "the record of the servers is made again")).ok()
+        });
         let known = known.filter(|known| known.holds(&log, options));
         is_fresh = known.is_none();
         let known = match known {

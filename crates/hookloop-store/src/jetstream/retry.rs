@@ -38,6 +38,7 @@ impl RetryWindow {
             let subject = subject.to_owned();
             return Err(JetStreamError::NoAnswer { subject, waited: PATIENCE, reason });
         }
+        tracing::info!(subject, reason, pause = ?self.pause, "a request is tried again");
         tokio::time::sleep(jittered(self.pause)).await;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         Ok(())

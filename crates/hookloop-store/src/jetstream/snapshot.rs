@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use hookloop_core::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
+use tracing::{debug, warn};
 
 use super::client::JetStreamLog;
 use super::error::JetStreamError;
@@ -58,7 +59,8 @@ impl SnapshotStore for JetStreamLog {
                 return Ok(None);
             }
             let view = lz4_flex::decompress_size_prepended(&packed);
-            // If a snapshot cannot be unpacked, the whole log is read instead.
+            // The whole log is read instead of a snapshot that can't be unpacked.
+            let view = view.inspect_err(|error| warn!(%error, "a snapshot can't be unpacked"));
             Ok(view.ok().map(|view| ViewSnapshot { head: manifest.head, schema, view }))
         })
     }
@@ -107,8 +109,10 @@ impl JetStreamLog {
         let (stream, subject) =
             (self.0.layout.snapshot_stream(), self.0.layout.snapshot_manifest());
         let found = self.0.last_on(stream, &subject).await?;
-        // A manifest of another version counts as missing, and the log itself is read.
-        Ok(found.and_then(|found| serde_json::from_slice(&found.payload).ok()))
+        // A manifest of another version counts as none: the log itself is read.
+        let unread = |error: &serde_json::Error| debug!(%error, "a snapshot is of another version");
+        let read = |payload: &[u8]| serde_json::from_slice(payload).inspect_err(unread).ok();
+        Ok(found.and_then(|found| read(&found.payload)))
     }
 
     /// Deletes the pieces of a snapshot that a newer one replaces.

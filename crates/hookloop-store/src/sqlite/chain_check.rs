@@ -26,7 +26,10 @@ impl AcknowledgedHeads {
         let view = conn.query_row("SELECT head, hash FROM totals", [], |row| {
             Ok(RecordedHead { seq: row.get::<_, i64>(0)? as Seq, hash: row.get(1)? })
         });
-        AcknowledgedHeads { view: view.ok(), recorded }
+        let unread = |error: &rusqlite::Error| {
+            tracing::warn!(path = %path.display(), %error, "the view's head can't be read");
+        };
+        AcknowledgedHeads { view: view.inspect_err(unread).ok(), recorded }
     }
 
     /// Returns the last event that is known to be acknowledged.

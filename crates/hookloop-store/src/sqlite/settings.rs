@@ -45,8 +45,11 @@ pub(super) fn wait_for_others(tries: i32) -> bool {
 /// Lets the close of `conn` move the WAL into the file at `path`, if the WAL is large.
 pub(crate) fn before_close(conn: &Connection, path: &Path) {
     if is_wal_large(path) {
-        // Best effort: the next process reads a WAL that stays.
-        let _ = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+        // Best effort: a WAL that stays is read by the next process.
+        let set = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+        if let Err(error) = set {
+            tracing::debug!(path = %path.display(), %error, "a large WAL stays");
+        }
     }
 }
 

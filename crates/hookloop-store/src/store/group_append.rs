@@ -227,8 +227,10 @@ impl StoreState {
 
     /// Undoes the staged units and reports `end` to the threads that wait for them.
     fn abandon_batch(&mut self, end: BatchEnd) {
-        // SQLite may have ended the transaction itself. The caller reports the first error.
-        let _ = run_statement(&self.conn, "ROLLBACK");
+        // SQLite may have ended the transaction itself; the caller reports the first error.
+        if let Err(error) = run_statement(&self.conn, "ROLLBACK") {
+            tracing::debug!(%error, "a batch is not rolled back");
+        }
         if let Some(open) = self.queue.open.take() {
             open.pending.finish(end);
         }

@@ -13,6 +13,7 @@ use crate::sqlite::{self, LogLoss, LogOpenError};
 impl Store {
     /// Opens the file at `path`, which contains log and view.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
+        tracing::debug!(path = %path.display(), "the log opens");
         Ok(Store::new(sqlite::open_unless_lost(path)?, LogHome::File(LogFile::new(path))))
     }
 
@@ -56,6 +57,7 @@ impl Store {
         identify: impl FnOnce(Option<String>) -> Result<LogIdentity, StoreError>,
     ) -> Result<Store, StoreError> {
         let path = file.path.clone();
+        tracing::debug!(path = %path.display(), "the view of a remote log opens");
         let conn = origin::open_view(&*engine, file, identify)?;
         let remote = RemoteLog::at(engine, &path, &conn)?;
         Ok(Store::new(conn, LogHome::Remote(remote)))

@@ -76,7 +76,9 @@ impl Store {
             }
         } else {
             // The check reports the defect of a log better than the follower.
-            let _ = inner.settle_for_reader();
+            if let Err(error) = inner.settle_for_reader() {
+                tracing::debug!(%error, "the follower fails before a check");
+            }
         }
         inner.conn.execute_batch("BEGIN")?;
         let checked = inner.verify_in_transaction(progress);

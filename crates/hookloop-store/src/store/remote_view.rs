@@ -34,7 +34,11 @@ impl StoreState {
             .map_err(StoreError::from)
             .and_then(|_| std::fs::read(&copy).map_err(|e| LogError::Engine(Box::new(e)).into()));
         // The copy does not exist if it could not be made.
-        let _ = std::fs::remove_file(&copy);
+        if let Err(error) = std::fs::remove_file(&copy)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %copy.display(), %error, "a copy of the view is not removed");
+        }
         made
     }
 

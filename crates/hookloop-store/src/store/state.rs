@@ -106,8 +106,10 @@ impl StoreState {
     /// SQLite may have done so itself, for example on a full disk. The caller reports the first
     /// error.
     fn roll_back(&mut self) -> Option<CommitGroup> {
-        if !self.conn.is_autocommit() {
-            let _ = self.conn.execute_batch("ROLLBACK");
+        if !self.conn.is_autocommit()
+            && let Err(error) = self.conn.execute_batch("ROLLBACK")
+        {
+            tracing::warn!(%error, "a transaction is not rolled back");
         }
         self.group.take()
     }

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use hookloop_config::paths::Place;
 use hookloop_config::user::User;
@@ -58,6 +59,9 @@ impl CommandContext {
         };
         // Standard error, for errors and questions, uses this setting too.
         colour.write_global();
+        if global.verbosity.is_quiet() {
+            crate::quiet::set();
+        }
         let out = CommandOutput::new(global.json, colour);
         let directory = global.project;
         let trust = global.trust;
@@ -89,6 +93,14 @@ impl CommandContext {
         Ok(Place::find(&self.directory()?, &state_home()?)?)
     }
 
+    /// Returns the directory of the diagnostics: the project's state, else that of all states.
+    pub(super) fn diagnostics_directory(&self) -> Option<PathBuf> {
+        match self.place() {
+            Ok(place) => Some(place.state),
+            Err(_) => state_home().ok(),
+        }
+    }
+
     /// Adds the path of the log to an error about its damage.
     pub(super) fn with_log_path(&self, error: CliError) -> CliError {
         if !error.is_log_damage() {
@@ -118,7 +130,10 @@ impl CommandContext {
     /// Opens the project for a command that only reads: it runs no hooks and makes no tasks of schedules.
     pub(crate) fn project_to_read(&mut self) -> Result<Project> {
         let place = self.place()?;
+        let began = Instant::now();
         let project = Project::open(&place, caller(&place), &self.surroundings()?)?;
+        let root = place.root.display();
+        tracing::debug!(project = project.name(), %root, took = ?began.elapsed(), "project opened");
         self.opened = Some(project.clone());
         project.store().hold_still().map_err(EngineError::from)?;
         Ok(project)

@@ -61,7 +61,10 @@ fn prepare(root: &Path) -> Result {
     // Without git the demo continues, and its receipts have no tree.
     let mut git = Command::new("git");
     git.args(["init", "--quiet"]).current_dir(root).stdout(Stdio::null()).stderr(Stdio::null());
-    let _ = git.status();
+    match git.status() {
+        Ok(status) => tracing::debug!(%status, "`git init` ended"),
+        Err(error) => tracing::warn!(%error, "git does not run"),
+    }
     Ok(())
 }
 

@@ -50,7 +50,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use context::CommandContext;
 
-use crate::error::Result;
+use crate::diagnostics::{self, DiagnosticsMode, VerbosityArgs};
+use crate::error::{CliError, Result};
 
 /// The command that agents' own hooks run.
 pub(crate) const HOOK: &str = "hook";
@@ -84,6 +85,9 @@ struct GlobalArgs {
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     color: ColourChoice,
+
+    #[command(flatten)]
+    verbosity: VerbosityArgs,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -181,16 +185,49 @@ pub(crate) fn unknown_importer(error: &clap::Error, parser: &clap::Command) -> O
     })
 }
 
+impl TopCommand {
+    /// An agent reads the exit code of a wrong command line as a hook's refusal.
+    fn as_own_failure(&self, error: CliError) -> CliError {
+        if let TopCommand::Hook(_) = self { error.into_refused() } else { error }
+    }
+}
+
 impl Cli {
     pub(crate) fn wants_json(&self) -> bool {
         self.global.json
     }
 
+    /// Returns the place of this command's diagnostics.
+    fn diagnostics(&self) -> DiagnosticsMode {
+        let has_screen = match &self.command {
+            TopCommand::Run(args) => args.has_screen(),
+            TopCommand::Resume(args) => args.has_screen(),
+            TopCommand::Watch(_) => true,
+            _ => false,
+        };
+        match &self.command {
+            _ if has_screen && !self.global.json => DiagnosticsMode::FileOnly,
+            // An agent reads the standard error of these.
+            TopCommand::Mcp(_) | TopCommand::Hook(_) => DiagnosticsMode::FileOnly,
+            TopCommand::Run(_)
+            | TopCommand::Resume(_)
+            | TopCommand::Merge(_)
+            | TopCommand::Worker(_)
+            | TopCommand::Serve(_)
+            | TopCommand::Dispatch(_) => DiagnosticsMode::LongRunning,
+            _ => DiagnosticsMode::OnRequest,
+        }
+    }
+
     /// Runs the command and returns the exit code.
     pub(crate) fn run(self) -> Result<u8> {
         let decisions: Vec<_> = self.controlled().collect();
+        let verbosity = self.global.verbosity;
+        let mode = self.diagnostics();
         let mut context = CommandContext::new(self.global);
         let context = &mut context;
+        diagnostics::start(verbosity, mode, || context.diagnostics_directory())
+            .map_err(|error| self.command.as_own_failure(error))?;
         for action in decisions {
             context.authorize(action)?;
         }
@@ -235,6 +272,9 @@ impl Cli {
             TopCommand::Man(args) => args.run(context),
         };
         let done = done.map_err(|error| context.with_log_path(error));
+        if let Err(error) = &done {
+            tracing::error!(kind = error.kind().name(), error = error.message(), "command failed");
+        }
         // With a log, the error is a log line too: other lines would break its format.
         if let (Err(error), Some(logger)) = (&done, context.log) {
             return Ok(logger.error(error));

@@ -9,6 +9,7 @@ use hookloop_engine::session::abandoned;
 use hookloop_engine::session::open::in_worktree;
 use hookloop_engine::session::resume::{self, LimitChange, LimitChanges};
 use hookloop_engine::session::stop_switch::Stop;
+use hookloop_git::repo::RepoError;
 use hookloop_hooks::runner::Runner;
 
 use super::session::{self, SessionDisplay, SessionStage, runner};
@@ -81,6 +82,11 @@ impl ResumeArgs {
         } else {
             ControlledAction::ResumeSession
         }
+    }
+
+    /// Whether the session has the terminal for a screen.
+    pub(super) fn has_screen(&self) -> bool {
+        SessionDisplay::new(self.plain).is_screen()
     }
 
     pub(crate) fn run(self, context: &mut CommandContext) -> Result {
@@ -200,7 +206,11 @@ pub(super) fn end_interrupted(
         let stage = SessionStage { config: &config, stop: stop.clone(), showing: None };
         // Its `session_end` runs in its own worktree; if that is gone, it runs in the project.
         let runner = runner(project)?;
-        let moved = in_worktree(project, runner, &opened, stop.cancel()).ok().flatten();
+        let moved = in_worktree(project, runner, &opened, stop.cancel());
+        let gone = |error: &RepoError| {
+            tracing::warn!(session = %opened.id, %error, "`session_end` runs in the project");
+        };
+        let moved = moved.inspect_err(gone).ok().flatten();
         let project = moved.as_ref().map_or(project, |(project, _)| project);
         session::drive(context, project, &opened, stage)?;
     }

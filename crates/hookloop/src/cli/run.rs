@@ -165,6 +165,11 @@ impl LimitArgs {
 }
 
 impl RunArgs {
+    /// Whether the session has the terminal for a screen.
+    pub(super) fn has_screen(&self) -> bool {
+        SessionDisplay::new(self.plain).is_screen()
+    }
+
     pub(crate) fn run(self, context: &mut CommandContext) -> Result {
         if self.prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
             let message = "the prompt is empty, so the agent has nothing to do";

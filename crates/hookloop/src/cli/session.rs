@@ -32,9 +32,9 @@ use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 use crate::json_output::EventJson;
 use crate::logs::SessionLog;
-use crate::present;
 use crate::sanitize::plain;
 use crate::tui::{self, Screen, ScreenContent};
+use crate::{present, quiet};
 
 /// Exit codes that scripts can rely on.
 const NEEDS_HUMAN: u8 = 3;
@@ -53,6 +53,11 @@ pub(super) enum SessionDisplay {
 impl SessionDisplay {
     pub(super) fn new(is_plain: bool) -> SessionDisplay {
         if is_plain { SessionDisplay::Lines } else { SessionDisplay::Screen }
+    }
+
+    /// Whether a screen opens on this terminal.
+    pub(super) fn is_screen(self) -> bool {
+        self == SessionDisplay::Screen && tui::is_wanted()
     }
 }
 
@@ -79,11 +84,8 @@ pub(super) fn perform(
         }
     }
     let place = context.place()?;
-    let showing = if look == SessionDisplay::Screen && !context.out.json && tui::is_wanted() {
-        Some(context.showing()?)
-    } else {
-        None
-    };
+    let showing =
+        if look.is_screen() && !context.out.json { Some(context.showing()?) } else { None };
     let stage = SessionStage { config: &place.config(), stop, showing };
     let session = drive(context, project, opened, stage)?;
     context.exit = exit_code(&session);
@@ -112,7 +114,7 @@ pub(super) fn drive(
     if !opened.is_ending
         && let Some(line) = unknown_cost(project, &opened.plan)
     {
-        if context.out.json && opened.plan.limits.unpriced_turns != u32::MAX {
+        if context.out.json && opened.plan.limits.unpriced_turns != u32::MAX && !quiet::is_set() {
             let warning = json!({ "warning": { "message": line, "hint": Value::Null } });
             // If standard error is closed, nobody can be warned.
             let _ = writeln!(std::io::stderr(), "{warning}");

@@ -50,6 +50,9 @@ impl TraceNotices {
             return logger
                 .say(LogLine::new(LogLevel::Warn, "telemetry", message).with("hint", hint));
         }
+        if crate::quiet::is_set() {
+            return;
+        }
         let mut stderr = anstream::stderr().lock();
         let yellow = anstyle::AnsiColor::Yellow.on_default().bold();
         let cyan = anstyle::AnsiColor::Cyan.on_default();

@@ -147,7 +147,9 @@ impl WorkerArgs {
         let quit = heed_signals()?;
         // Heartbeats get a higher priority than the processes that start from here on. If the system refuses, all have
         // the same priority.
-        let _ = rustix::process::setpriority_process(None, self.nice);
+        if let Err(error) = rustix::process::setpriority_process(None, self.nice) {
+            tracing::warn!(nice = self.nice, %error, "heartbeats have no priority over the work");
+        }
         let sites = sites.into_iter().map(|site| shown(site, exporter.as_ref()));
         let posts: Vec<Post> = sites.map(|site| Post::open(site, &fleet)).collect();
         let projects = posts.iter().map(|post| (post.name().to_owned(), post.clone_project()));

@@ -79,7 +79,10 @@ impl ToolService {
         let work = move |reply: WorkReply<_>| {
             if !reply.is_unwanted() {
                 // The caller answers that the service is not available.
-                reply.send(service.opener.desk().ok().and_then(|desk| work(desk.project())));
+                let desk = service.opener.desk().inspect_err(|error| {
+                    tracing::warn!(error = %error.message, "the project can't be opened");
+                });
+                reply.send(desk.ok().and_then(|desk| work(desk.project())));
             }
         };
         self.pool.run(std::future::pending(), work).await.ok().flatten()
@@ -91,7 +94,9 @@ impl ToolService {
             let Ok(_turn) = self.tending.try_lock() else { return };
             while self.is_due.swap(false, Ordering::AcqRel) {
                 // The next command of a person reports reactions that failed.
-                let _ = settle(project);
+                if let Err(error) = settle(project) {
+                    tracing::warn!(project = project.name(), %error, "reactions are left");
+                }
             }
         }
     }
@@ -105,7 +110,9 @@ impl ToolService {
             let _ = left.send(());
         });
         // After the limit the process ends, and the store recovers as after a crash.
-        let _ = is_left.recv_timeout(LEAVE_MAX);
+        if is_left.recv_timeout(LEAVE_MAX).is_err() {
+            tracing::warn!("the project is not closed in time");
+        }
     }
 }
 

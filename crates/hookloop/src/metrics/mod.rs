@@ -13,10 +13,10 @@ mod worker;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hookloop_core::excerpt::first_chars;
+use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
-use table::{METRICS, MetricInfo, MetricKind};
-
 pub(crate) use project::add_project;
+use table::{METRICS, MetricInfo, MetricKind};
 pub(crate) use worker::WorkerTally;
 
 pub(crate) const PATH: &str = "/metrics";
@@ -129,7 +129,10 @@ fn order(sample: &str) -> (&str, f64) {
 pub(crate) fn project_page(project: &Project) -> Option<String> {
     let mut page = MetricsPage::default();
     // The caller answers that the service is not available; the next scrape asks again.
-    add_project(&mut page, project.name(), project).ok()?;
+    let unread = |error: &EngineError| {
+        tracing::warn!(project = project.name(), %error, "the metrics of a project can't be read");
+    };
+    add_project(&mut page, project.name(), project).inspect_err(unread).ok()?;
     Some(page.render())
 }
 

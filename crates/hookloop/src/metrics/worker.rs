@@ -73,7 +73,9 @@ impl WorkerTally {
         let mut page = MetricsPage::default();
         for (name, project) in &self.projects {
             // A project that can't be read now has no metrics in this answer.
-            let _ = add_project(&mut page, name, project);
+            if let Err(error) = add_project(&mut page, name, project) {
+                tracing::warn!(project = name, %error, "the metrics of a project can't be read");
+            }
         }
         self.add(&mut page);
         page.render()

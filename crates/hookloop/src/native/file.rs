@@ -79,7 +79,9 @@ pub(crate) fn replace(
         (None, None) => {}
     }
     // Syncing the directory makes the new name durable. On a file system that can't sync it, nothing more is possible.
-    let _ = File::open(directory).and_then(|directory| directory.sync_all());
+    if let Err(error) = File::open(directory).and_then(|directory| directory.sync_all()) {
+        tracing::warn!(path = %directory.display(), %error, "a directory is not synced");
+    }
     Ok(made)
 }
 

@@ -42,7 +42,11 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 impl InstallRecords {
     /// Loads the records; an unreadable file counts as empty, since removal works without records.
     pub(crate) fn load(state_home: &Path) -> InstallRecords {
-        let text = file::read(&state_home.join(FILE_NAME)).ok().flatten().unwrap_or_default();
+        let path = state_home.join(FILE_NAME);
+        let unread = |error: &FileError| {
+            tracing::warn!(path = %path.display(), %error, "the records of installations are unread");
+        };
+        let text = file::read(&path).inspect_err(unread).ok().flatten().unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 

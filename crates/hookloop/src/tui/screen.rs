@@ -55,7 +55,7 @@ impl Screen {
         let thread = std::thread::Builder::new().name("screen".to_owned()).spawn(move || {
             let _closing = CloseOnDrop(&of_thread);
             // A terminal that is gone closes the screen only; the session continues.
-            let _ = ScreenLoop::new(
+            let shown = ScreenLoop::new(
                 terminal,
                 state,
                 Arc::clone(&of_thread),
@@ -63,6 +63,9 @@ impl Screen {
                 SignalSource::Others,
             )
             .and_then(|looping| looping.run(showing));
+            if let Err(error) = shown {
+                tracing::warn!(%error, "the screen is closed");
+            }
         })?;
         Ok(Screen { channels, thread: Some(thread) })
     }

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
+use hookloop_config::variables::DIAGNOSTICS_VARIABLE;
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::inbox::ProblemKey;
@@ -136,7 +137,14 @@ fn settled(project: &Project, word: &str, settled: Settled) -> Result<ActionOutc
         // fails, the next command runs them.
         let project = project.clone();
         let tender = std::thread::Builder::new();
-        let _ = tender.name("reactions".to_owned()).spawn(move || project.tend().map(drop));
+        let tended = tender.name("reactions".to_owned()).spawn(move || {
+            if let Err(error) = project.tend() {
+                tracing::warn!(project = project.name(), %error, "reactions are left");
+            }
+        });
+        if let Err(error) = tended {
+            tracing::warn!(%error, "reactions are left: no thread starts");
+        }
     }
     let state = done.task.map(|task| format!(": task {} is {}", task.id, task.state));
     let failures = done.failures.iter().map(|failure| format!("; {failure}"));
@@ -152,6 +160,8 @@ fn resume(site: &ProjectSite, id: &SessionId) -> Result<ActionOutcome> {
         .args(["resume", id.as_str(), "--json"])
         .arg("--project")
         .arg(&site.place.root)
+        // The error of the command is read from its standard error, which has nothing else then.
+        .env_remove(DIAGNOSTICS_VARIABLE)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -53,7 +53,9 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Futu
             let connection = open.watch(connection);
             tokio::spawn(async move {
                 // An aborted connection concerns no other connection.
-                let _ = connection.await;
+                if let Err(error) = connection.await {
+                    tracing::debug!(%error, "a connection is aborted");
+                }
                 drop(place);
             });
         }

@@ -1,6 +1,7 @@
 //! What operators see of the program: traces at a collector, figures for Prometheus, lines of a log.
 
 mod collector;
+mod diagnostics;
 mod failing;
 mod figures;
 mod lines;

@@ -1,7 +1,9 @@
 //! One request to GitHub and its answer. Without a valid answer, the error names the next action.
 
-use std::time::Duration;
+use std::ffi::OsStr;
+use std::time::{Duration, Instant};
 
+use hookloop_config::known_secrets;
 use hookloop_core::redact::Redactor;
 use hookloop_http::failure::FailureCause;
 use hookloop_http::{HttpClient, NetworkError, RequestLimits};
@@ -63,6 +65,7 @@ impl Client {
             why: "the token can't be used".to_owned(),
             hint: format!("make another for {}", api.host()),
         };
+        known_secrets::remember([("token", OsStr::new(token.reveal()))]);
         let redactor = Redactor::new([("token", token.reveal())]).map_err(|_| bad_token())?;
         let authorization = format!("Bearer {}", token.reveal());
         let mut authorization = HeaderValue::from_str(&authorization).map_err(|_| bad_token())?;
@@ -146,9 +149,10 @@ impl Client {
         url: String,
         body: Option<&Value>,
     ) -> Result<(u16, HeaderMap, Vec<u8>), Refusal> {
+        let began = Instant::now();
         let request = Request::builder()
             .method(method)
-            .uri(url)
+            .uri(&url)
             .header(header::AUTHORIZATION, &self.authorization)
             .header(header::ACCEPT, "application/vnd.github+json")
             .header(header::USER_AGENT, "hookloop")
@@ -164,6 +168,8 @@ impl Client {
         let failed = |error: ureq::Error| self.failed(&error);
         let mut answer = answer.map_err(failed)?;
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        let address = url.split('?').next().unwrap_or_default();
+        tracing::debug!(%method, address, status, took = ?began.elapsed(), "request to the forge");
         let body = answer.body_mut().with_config().limit(ANSWER_MAX).read_to_vec();
         Ok((status, headers, body.map_err(failed)?))
     }

@@ -86,7 +86,13 @@ impl Asked<'_> {
         let mut env = self.environment.to_vec();
         env.push(("GH_PROMPT_DISABLED".into(), "1".into()));
         let job = Job { env, ..Job::new(argv, self.cwd.to_owned(), GH_WITHIN) };
-        let ran = self.keepers.run(job).ok().filter(|ran| ran.exit == ExitReason::Exited(0))?;
+        let ran = self.keepers.run(job);
+        let ran = ran.inspect_err(|error| tracing::warn!(%error, "`gh auth token` does not run"));
+        let ran = ran.ok()?;
+        if ran.exit != ExitReason::Exited(0) {
+            tracing::debug!(host = self.host, exit = ?ran.exit, "`gh auth token` has no token");
+            return None;
+        }
         let said = ran.output.stdout.whole()?;
         Token::new(std::str::from_utf8(&said).ok()?.trim())
     }

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use hookloop_config::channels::Channel;
 use hookloop_config::paths::{Place, PlaceError};
-use hookloop_config::project_file;
-use hookloop_config::project_file::Settings;
+use hookloop_config::project_file::{self, Settings};
 use hookloop_config::user::{StoreName, User};
 use hookloop_core::hook::HookRegistry;
 use hookloop_core::time::Timestamp;
@@ -23,6 +22,7 @@ use hookloop_hooks::runner::Runner;
 use hookloop_http::HttpClient;
 
 use crate::cli::context::CommandContext;
+use crate::diagnostics;
 use crate::environment::{caller, state_home};
 use crate::error::CliError;
 
@@ -179,6 +179,10 @@ impl KnownFacts {
         let mut findings = doctor::examine_state(home);
         findings.extend(doctor::examine_space("space", home));
         findings.extend(doctor::examine_space("space of the project", &self.directory));
+        let file = diagnostics::file_in(self.place.as_ref().map_or(home, |place| &place.state));
+        let file_state = if file.exists() { "" } else { ", which no warning has made yet" };
+        let message = format!("warnings are in {}{file_state}", file.display());
+        findings.push(Group::State.ok("diagnostics", message));
         findings
     }
 

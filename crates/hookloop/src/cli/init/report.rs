@@ -96,7 +96,7 @@ pub(super) struct RunningGate {
 
 impl RunningGate {
     pub(super) fn new(gate: &Gate, board: &NowBoard) -> RunningGate {
-        if !std::io::stderr().is_terminal() {
+        if !std::io::stderr().is_terminal() || crate::quiet::is_set() {
             return RunningGate { over: None };
         }
         let over: Arc<Mutex<bool>> = Arc::default();

@@ -12,6 +12,7 @@ use hookloop_engine::session::now::{NowBoard, NowRecord, NowStep, RunningHook};
 
 use crate::output::{CommandOutput, DIM, cut_to_terminal};
 use crate::present::now;
+use crate::quiet;
 
 /// The time between two drawings of the status line.
 const TICK: Duration = Duration::from_millis(250);
@@ -21,10 +22,11 @@ const TOLD_EVERY_MS: i64 = 10_000;
 /// Returns to the start of the line and clears it.
 const CLEAR: &str = "\r\x1b[K";
 
-/// Starts the display of a running session's step; none if the output is JSON.
+/// Starts the display of a running session's step; none if the output is JSON, or with `-q` on a terminal.
 pub(super) fn status_line(out: &CommandOutput, board: &NowBoard) -> Option<StatusLine> {
     match (out.json, out.terminal) {
         (true, _) => None,
+        (false, true) if quiet::is_set() => None,
         (false, true) => Some(StatusLine::start(StatusPlace::Terminal, board)),
         (false, false) => {
             // Without a second descriptor there are no such lines; events are still printed.

@@ -32,7 +32,9 @@ pub(in crate::cli) fn run(
         Ok(opened) => opened,
         Err(error) => {
             // A worktree that can't be removed now is listed by `hookloop worktrees list`.
-            let _ = checkout::remove_worktree(project, runner, &id, &cancel);
+            if let Err(error) = checkout::remove_worktree(project, runner, &id, &cancel) {
+                tracing::warn!(session = %id, %error, "the worktree of a session is not removed");
+            }
             return Err(error.into());
         }
     };
@@ -60,7 +62,7 @@ fn tell(context: &mut CommandContext, worktree: &SessionWorktree) -> Result {
     let SessionWorktree { path, branch, name, base, .. } = worktree;
     if context.out.json || context.log.is_some() {
         let worktree = json!({ "path": path, "branch": branch, "base": base, "name": name });
-        // Standard output has events alone.
+        // Standard output has events alone. If standard error is closed, `hookloop worktrees list` has the path.
         let _ = writeln!(std::io::stderr(), "{}", json!({ "worktree": worktree }));
         return Ok(());
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::super::page::{PagePart, Templates, WebPage, value_of};
 use super::super::query::PageQuery;
 use super::super::sites::{ProjectSites, key};
-use crate::error::Result;
+use crate::error::{CliError, Result};
 
 /// Sessions that are counted.
 const RUNNING_MAX: usize = 1_000;
@@ -54,14 +54,19 @@ pub(in super::super) fn projects(
 fn row(sites: &ProjectSites, place: &Place, here: &str) -> ProjectRow {
     let key = key(place);
     // A project that can't be opened is listed without figures; its own page says why.
-    let site = if sites.is_near(place) { sites.at(place).ok() } else { None };
+    let unopened = |error: &CliError| {
+        let root = place.root.display();
+        tracing::warn!(%root, error = error.message(), "a project can't be opened");
+    };
+    let near = sites.is_near(place).then(|| sites.at(place).inspect_err(unopened));
+    let site = near.and_then(Result::ok);
     let directory = || place.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = site.as_ref().map(|site| site.project.name().to_owned());
     ProjectRow {
         name: name.filter(|name| !name.is_empty()).unwrap_or_else(directory),
         root: place.root.display().to_string(),
         is_here: key == here,
-        figures: site.and_then(|site| figures(&site.project).ok()),
+        figures: site.and_then(|site| figures(&site.project).inspect_err(unopened).ok()),
         key,
     }
 }

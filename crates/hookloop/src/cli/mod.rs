@@ -94,6 +94,7 @@ enum ColourChoice {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum TopCommand {
     Init(init::InitArgs),
     Demo(demo::DemoArgs),

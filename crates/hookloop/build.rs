@@ -1,17 +1,48 @@
-//! Links debug builds for Linux at a fixed address.
+//! Sets how the program is linked for Linux.
 //!
-//! The tests start the program some ten thousand times. A position-independent executable of a debug build has 200,000
-//! relocations, and applying them took a fifth of the tests' processor time. Release builds stay position-independent.
+//! Debug builds are linked at a fixed address. The tests start the program some ten thousand times. A
+//! position-independent executable of a debug build has 200,000 relocations, and applying them took a fifth of the
+//! tests' processor time.
+//!
+//! Release builds stay position-independent. Their 48,000 relocations are packed (`DT_RELR`): the table takes 15 KB
+//! instead of 1.1 MB, which every start would read.
 
 use std::env;
+use std::process::Command;
+
+/// The first glibc that applies packed relocations.
+const PACKED_SINCE: (u32, u32) = (2, 36);
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let is = |name: &str, value: &str| env::var(name).is_ok_and(|found| found == value);
-    if is("PROFILE", "debug")
-        && is("CARGO_CFG_TARGET_OS", "linux")
-        && is("CARGO_CFG_TARGET_ENV", "gnu")
-    {
-        println!("cargo::rustc-link-arg=-no-pie");
+    if !is("CARGO_CFG_TARGET_OS", "linux") {
+        return;
     }
+    if is("PROFILE", "debug") {
+        if is("CARGO_CFG_TARGET_ENV", "gnu") {
+            println!("cargo::rustc-link-arg=-no-pie");
+        }
+    } else if applies_packed_relocations() {
+        // A linker that does not know the keyword only warns.
+        println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+    }
+}
+
+fn is(name: &str, value: &str) -> bool {
+    env::var(name).is_ok_and(|found| found == value)
+}
+
+/// Whether the C library of the target applies packed relocations. The musl that comes with Rust does.
+fn applies_packed_relocations() -> bool {
+    let is_native = env::var("HOST").is_ok_and(|host| is("TARGET", &host));
+    is("CARGO_CFG_TARGET_ENV", "musl")
+        || is_native && glibc_version().is_some_and(|version| version >= PACKED_SINCE)
+}
+
+/// Returns the version of this machine's glibc; none if it has another C library.
+fn glibc_version() -> Option<(u32, u32)> {
+    let output = Command::new("getconf").arg("GNU_LIBC_VERSION").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let (major, minor) = text.trim().strip_prefix("glibc ")?.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }

@@ -86,15 +86,17 @@ fn search() -> Result<Ancestry, HiddenAncestry> {
         found.keepers.push(KeeperAncestor::default());
     }
     let mut below = getpid();
+    let mut below_stat = stat(below)?;
     for _ in 0..ANCESTORS_MAX {
-        let Some(parent) = stat(below)?.parent else {
+        let Some(parent) = below_stat.parent else {
             let is_hidden = os::has_one_user() && below.is_init();
             return if is_hidden { Err(HiddenAncestry::Namespace) } else { Ok(found) };
         };
         if is_of_another_user(parent)? {
             return Ok(found);
         }
-        let started = stat(parent)?.started.unwrap_or_default();
+        below_stat = stat(parent)?;
+        let started = below_stat.started.unwrap_or_default();
         found.processes.push(ProcessIdentity { pid: number(parent), started });
         if os::arguments(parent).get(1).is_some_and(|word| word == KEEPER_ARGUMENT) {
             found.keepers.push(KeeperAncestor { environment: os::variables_of(parent) });

@@ -29,8 +29,10 @@ mod tui;
 mod web;
 
 use std::io::Write as _;
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 use hookloop_process::{CONFINED_ARGUMENT, KEEPER_ARGUMENT, confined_exec, keeper_main};
 
@@ -44,10 +46,14 @@ fn main() -> ExitCode {
         _ => {}
     }
     // Like `Cli::parse()`, without the cost of dropping the parser: the process ends soon.
-    let mut parser = std::mem::ManuallyDrop::new(cli::Cli::command());
-    let parsed = parser
-        .try_get_matches_from_mut(std::env::args_os())
-        .and_then(|matches| cli::Cli::from_arg_matches(&matches));
+    let mut parser = ManuallyDrop::new(cli::Cli::command());
+    let mut parsed = parse(&mut parser);
+    if parsed.as_ref().is_err_and(shows_commands) {
+        // Help and mistakes name commands that this command line does not use, so all of them are defined.
+        parser = ManuallyDrop::new(cli::Cli::command());
+        parser.build();
+        parsed = parse(&mut parser);
+    }
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
@@ -60,6 +66,17 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => error.report(json),
     }
+}
+
+/// Parses the command line. Only the arguments of the commands that it names are defined (`defer`).
+fn parse(parser: &mut clap::Command) -> Result<cli::Cli, clap::Error> {
+    let matches = parser.try_get_matches_from_mut(std::env::args_os())?;
+    cli::Cli::from_arg_matches(&matches)
+}
+
+/// Whether the text of this error may name commands.
+fn shows_commands(error: &clap::Error) -> bool {
+    error.kind() != ErrorKind::DisplayVersion
 }
 
 /// Prints the mistake in the command line, or the requested help.

@@ -1,6 +1,7 @@
 //! Linux: `/proc` is the process table, and a process can adopt orphans.
 
 use std::ffi::OsString;
+use std::io::Read as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,10 @@ use super::ProcessStat;
 pub(crate) const ADOPTS: bool = true;
 /// Number of fields between session and start time in `/proc/PID/stat`.
 const BETWEEN_SESSION_AND_START: usize = 15;
+/// Bytes of the first read of a file in `/proc`.
+const FIRST_READ: usize = 2_048;
+/// Far above the arguments and the environment that the kernel gives to a process.
+const PROC_FILE_MAX: u64 = 64 * 1024 * 1024;
 
 /// Returns the path of this program, valid even if its file was replaced since the start.
 pub(crate) fn this_program() -> io::Result<PathBuf> {
@@ -80,12 +85,18 @@ pub(crate) fn variables_of(pid: Pid) -> Vec<OsString> {
 
 /// Reads a file of a process in `/proc`. Returns `None` if another file system is mounted over it.
 fn read_of(pid: Pid, name: &str) -> Option<Vec<u8>> {
-    let mut file = fs::File::open(format!("/proc/{pid}/{name}")).ok()?;
+    let file = fs::File::open(format!("/proc/{pid}/{name}")).ok()?;
     if rustix::fs::fstatfs(&file).ok()?.f_type != rustix::fs::PROC_SUPER_MAGIC {
         return None;
     }
-    let mut content = Vec::new();
-    io::Read::read_to_end(&mut file, &mut content).ok()?;
+    read_all(file)
+}
+
+/// Reads a file of `/proc`, whose size is unknown before. Most fit into the first read.
+fn read_all(file: fs::File) -> Option<Vec<u8>> {
+    let mut content = Vec::with_capacity(FIRST_READ);
+    // `File::read_to_end` would ask for the size and begin with reads of a few bytes.
+    file.take(PROC_FILE_MAX).read_to_end(&mut content).ok()?;
     Some(content)
 }
 
@@ -140,7 +151,8 @@ pub(crate) fn variables() -> impl Iterator<Item = (Pid, Vec<OsString>)> {
 
 /// Returns the arguments of a process, beginning with its own name.
 pub(crate) fn arguments(pid: Pid) -> Vec<OsString> {
-    words(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default())
+    let file = fs::File::open(format!("/proc/{pid}/cmdline")).ok();
+    words(&file.and_then(read_all).unwrap_or_default())
 }
 
 /// Returns the working directory of a process, as far as this user may read it.

@@ -9,6 +9,7 @@ use crate::cli::context::CommandContext;
 use crate::error::Result;
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(crate) enum AgentsCommand {
     List(list::AgentListArgs),
     Trust(trust::AgentTrustArgs),

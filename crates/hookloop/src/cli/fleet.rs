@@ -18,6 +18,7 @@ use crate::sanitize::plain;
 const AGENT_MAX: usize = 32;
 
 #[derive(clap::Subcommand)]
+#[command(defer = true)]
 pub(crate) enum FleetCommand {
     Status(FleetStatusArgs),
     Pause(FleetPauseArgs),

@@ -23,6 +23,7 @@ use crate::output::{BOLD, CommandOutput, DIM, TableCell};
 use crate::sanitize::plain;
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(crate) enum HooksCommand {
     /// List hooks in the order they run
     List,

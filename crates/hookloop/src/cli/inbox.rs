@@ -39,6 +39,7 @@ impl InboxArgs {
 }
 
 #[derive(clap::Subcommand)]
+#[command(defer = true)]
 pub(crate) enum InboxCommand {
     #[command(visible_alias = "ls")]
     List(list::InboxListArgs),

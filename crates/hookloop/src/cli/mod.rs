@@ -98,6 +98,7 @@ enum ColourChoice {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum TopCommand {
     Init(init::InitArgs),
     Demo(demo::DemoArgs),

@@ -30,6 +30,7 @@ const POLL: Duration = Duration::from_millis(20);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(clap::Subcommand)]
+#[command(defer = true)]
 pub(crate) enum NatsCommand {
     Up(NatsUp),
     Down(NatsDown),

@@ -22,6 +22,7 @@ use crate::sanitize::{plain, plain_lines};
 const AHEAD: usize = 3;
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(crate) enum ScheduleSubcommand {
     Add(add::ScheduleAddArgs),
     #[command(visible_alias = "ls")]

@@ -15,6 +15,7 @@ use crate::present;
 use crate::sanitize::plain;
 
 #[derive(clap::Subcommand)]
+#[command(defer = true)]
 pub(crate) enum SessionsCommand {
     List(SessionList),
     Show(SessionShow),

@@ -20,6 +20,7 @@ use crate::sanitize::plain;
 
 /// The worktrees that tasks are worked on in
 #[derive(clap::Subcommand)]
+#[command(defer = true)]
 pub(crate) enum WorktreesCommand {
     List(WorktreeList),
     Clean(WorktreeClean),

@@ -39,7 +39,7 @@ use source::SourceFile;
 use crate::cli::context::CommandContext;
 use crate::error::{CliError, Result};
 
-/// The arguments of every import.
+// The arguments of every import: each command has its own description.
 #[derive(clap::Args)]
 pub(crate) struct ImportArgs {
     /// The files to read; if none is named, those that the tool has in this directory
@@ -58,6 +58,7 @@ pub(crate) struct ImportArgs {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(crate) enum ImportCommand {
     /// Hooks of Claude Code, or of another agent with the same settings
     ///

@@ -32,6 +32,7 @@ use crate::output::state_style;
 use crate::sanitize::plain;
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(crate) enum TaskCommand {
     Add(add::TaskAddArgs),
     Show(show::TaskShowArgs),

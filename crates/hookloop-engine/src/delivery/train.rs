@@ -418,7 +418,10 @@ impl<'t> Train<'t> {
         }
         for ran in runs.iter().filter_map(|run| run.ran.as_ref()) {
             // A missing usage record does not stop the merge.
-            let _ = self.project.append(&Subject::Project, EventBody::HookRan(ran.clone()));
+            let body = EventBody::HookRan(ran.clone());
+            if let Err(error) = self.project.append(&Subject::Project, body) {
+                tracing::warn!(hook = %ran.hook_name, %error, "the run of a hook is not recorded");
+            }
         }
         runs
     }

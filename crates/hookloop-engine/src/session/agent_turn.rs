@@ -19,6 +19,7 @@ use super::observer::Onlooker;
 use super::prompt::{self, Parts};
 use super::real::Real;
 use super::said::Said;
+use super::session_directory::report_failure;
 use super::world::{Notice, Turn};
 
 /// Maximum bytes of a spec in a prompt.
@@ -29,7 +30,9 @@ impl<O: Onlooker> Real<'_, O> {
     pub(super) fn run_agent_turn(&mut self, turn: &Turn<'_>) -> Report {
         if let (Some(worktree), Some(shop)) = (&self.worktree, &self.shop) {
             // A lock that stays affects only the agent's git, which reports it.
-            let _ = shop.repo.clear_worktree_locks(worktree);
+            if let Err(error) = shop.repo.clear_worktree_locks(worktree) {
+                tracing::warn!(%error, "lock files of the worktree are not removed");
+            }
         }
         let prompt = match self.render_prompt(turn) {
             Ok(prompt) => prompt,
@@ -156,8 +159,8 @@ impl<O: Onlooker> Real<'_, O> {
         let mut options = fs::OpenOptions::new();
         options.create(true).append(true).mode(0o600);
         let file = options.open(&self.transcript);
-        // Best effort: hooks get no transcript if the write fails.
-        let _ = file.and_then(|mut file| file.write_all(turn.as_bytes()));
+        let written = file.and_then(|mut file| file.write_all(turn.as_bytes()));
+        report_failure(written, &self.transcript, "hooks do not get the transcript of this turn");
     }
 }
 

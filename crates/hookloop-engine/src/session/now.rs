@@ -398,7 +398,9 @@ impl Drop for NowWriter {
     fn drop(&mut self) {
         self.board.change(|state| state.is_over = true);
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            if thread.join().is_err() {
+                tracing::warn!("the thread that shows the session's step panicked");
+            }
         }
         forget(&self.directory);
     }
@@ -416,7 +418,10 @@ fn write_changes(board: &NowBoard, directory: &Path) {
         let record = state.record();
         drop(state);
         // If the record cannot be written, other processes do not see it.
-        let _ = write(directory, &record);
+        let written = write(directory, &record);
+        if let Err(error) = written {
+            tracing::debug!(path = %directory.display(), %error, "the step of a session is not shown");
+        }
         let rested =
             board.0.changed.wait_timeout_while(board.lock(), WRITE_EVERY, |state| !state.is_over);
         drop(rested);
@@ -434,7 +439,7 @@ fn write(directory: &Path, record: &NowRecord) -> std::io::Result<()> {
 /// Removes the record of a session.
 pub(crate) fn forget(directory: &Path) {
     for name in [NAME, DRAFT] {
-        let _ = fs::remove_file(directory.join(name));
+        session_directory::remove_if_there(&directory.join(name));
     }
 }
 

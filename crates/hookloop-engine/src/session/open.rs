@@ -24,7 +24,9 @@ use super::checkout::{self, CheckoutUse, SessionWorktree, has_worktree, worktree
 use super::lookup::journal;
 use super::said;
 use super::session_clock::Clock;
-use super::session_directory::{OVER, be_here, lock, lock_patiently, remove_git, tidy};
+use super::session_directory::{
+    OVER, be_here, lock, lock_patiently, remove_git, report_failure, tidy,
+};
 use super::start_checks::{check_agreement, check_trust};
 use super::start_error::StartError;
 use crate::gate_agreement;
@@ -130,7 +132,8 @@ impl Opened {
     pub fn tidy(&self) {
         remove_git(&self.directory);
         said::forget(&self.directory);
-        let _ = fs::write(self.directory.join(OVER), "");
+        let path = self.directory.join(OVER);
+        report_failure(fs::write(&path, ""), &path, "a session is not marked as ended");
     }
 }
 

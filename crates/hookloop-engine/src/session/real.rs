@@ -282,7 +282,9 @@ impl<O: Onlooker> World for Real<'_, O> {
     fn loss_recorded(&mut self, task: &Task) {
         if let Some(shop) = &self.shop {
             // If the note stays, the loss is recorded a second time.
-            let _ = shop.repo.forget_loss(&task.id);
+            if let Err(error) = shop.repo.forget_loss(&task.id) {
+                tracing::warn!(task = %task.id, %error, "the note of a lost worktree stays");
+            }
         }
     }
 
@@ -344,7 +346,9 @@ impl<O: Onlooker> World for Real<'_, O> {
         // A process that resumes the session after the submission has not entered a worktree yet.
         if call.session.plan.delivers && matches!(call.point, Point::AfterSubmit) {
             // A hook that needs the delivery context reports that it is missing.
-            let _ = self.shop();
+            if let Err(error) = self.shop() {
+                tracing::warn!(error = error.reason(), "hooks have no delivery context");
+            }
         }
         let trace_parent = self.trace_parent(call.id, |timeline, names| {
             Some(names.part(timeline.part_at(call.point)))

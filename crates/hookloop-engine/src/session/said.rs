@@ -14,7 +14,7 @@ use hookloop_core::id::SessionId;
 use hookloop_core::session::Session;
 use hookloop_hooks::exec_context::ExecContext;
 
-use super::session_directory::directory;
+use super::session_directory::{directory, remove_if_there};
 
 const NAME: &str = "said-";
 /// Maximum size of the file. When it is full, it starts again, because only recent output matters.
@@ -82,7 +82,7 @@ impl Said {
 pub(super) fn forget(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(NAME) {
-            let _ = fs::remove_file(entry.path());
+            remove_if_there(&entry.path());
         }
     }
 }

@@ -33,7 +33,11 @@ impl Clock {
     pub(crate) fn tick(&self) {
         let active = self.began.elapsed().saturating_sub(self.rested());
         let ms = u64::try_from(active.as_millis()).unwrap_or(u64::MAX);
-        let _ = fs::write(&self.path, self.before_ms.saturating_add(ms).to_string());
+        let written = fs::write(&self.path, self.before_ms.saturating_add(ms).to_string());
+        // The next tick tries again, so this is no warning.
+        if let Err(error) = written {
+            tracing::debug!(path = %self.path.display(), %error, "the time of a session is not recorded");
+        }
     }
 
     pub(super) fn read(directory: &Path) -> u64 {

@@ -35,11 +35,31 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// Sessions whose transcripts are kept.
 const KEPT_MAX: usize = 500;
 
+/// Reports a failure that does not keep the session from continuing.
+pub(super) fn report_failure(result: std::io::Result<()>, path: &Path, message: &str) {
+    if let Err(error) = result {
+        tracing::warn!(path = %path.display(), %error, "{message}");
+    }
+}
+
+/// Removes a file that may not exist.
+pub(super) fn remove_if_there(path: &Path) {
+    let removed = fs::remove_file(path);
+    let is_absent = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    if !removed.as_ref().is_err_and(is_absent) {
+        report_failure(removed, path, "a file of a session is not removed");
+    }
+}
+
 /// Removes hookloop's git indexes and objects: one set for each directory that the session worked in.
 pub(super) fn remove_git(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(GIT) {
-            let _ = fs::remove_dir_all(entry.path());
+            report_failure(
+                fs::remove_dir_all(entry.path()),
+                &entry.path(),
+                "files of git are not removed",
+            );
         }
     }
 }
@@ -79,9 +99,14 @@ pub(super) fn was_here(directory: &Path, run: u32) -> bool {
 /// A missing record counts as "on this machine".
 pub(super) fn be_here(directory: &Path, run: u32) {
     // A stop request was for the previous process, and a session that continues has not ended.
-    let _ = fs::remove_file(directory.join(STOP));
-    let _ = fs::remove_file(directory.join(OVER));
-    let _ = fs::write(directory.join(RUN), run.to_string());
+    remove_if_there(&directory.join(STOP));
+    remove_if_there(&directory.join(OVER));
+    let path = directory.join(RUN);
+    report_failure(
+        fs::write(&path, run.to_string()),
+        &path,
+        "the start of a session is not recorded",
+    );
 }
 
 pub(crate) fn directory(runner: &ExecContext, id: &SessionId) -> PathBuf {
@@ -147,7 +172,8 @@ pub(super) fn tidy(runner: &Runner) {
     for (_, directory) in all.into_iter().skip(KEPT_MAX) {
         // A session that runs or can be resumed keeps its directory.
         if directory.join(OVER).exists() && !is_held(&directory) {
-            let _ = fs::remove_dir_all(directory);
+            let removed = fs::remove_dir_all(&directory);
+            report_failure(removed, &directory, "the directory of an ended session is not removed");
         }
     }
 }

@@ -140,13 +140,17 @@ impl Train<'_> {
         let repo = &self.shop.repo;
         crash::point("clean up");
         if self.shop.rules.delete_branch && repo.target().remote.is_some() {
-            let _ = repo.delete_remote(&car.submission.branch, &car.head);
+            if let Err(error) = repo.delete_remote(&car.submission.branch, &car.head) {
+                tracing::warn!(branch = car.submission.branch, %error, "a remote branch is not deleted");
+            }
         }
         let branch = match self.shop.rules.delete_branch {
             true => BranchFate::Deleted,
             false => BranchFate::Kept,
         };
         let unsaved = Unsaved::Stays { delivered: Some(car.head.clone()) };
-        let _ = repo.remove_worktree(&car.task.id, &Removal { branch, unsaved });
+        if let Err(error) = repo.remove_worktree(&car.task.id, &Removal { branch, unsaved }) {
+            tracing::warn!(task = %car.task.id, %error, "the worktree of a merged task stays");
+        }
     }
 }

@@ -33,6 +33,8 @@ impl Deadline {
                 clock.tick();
             }
         });
+        let thread =
+            thread.inspect_err(|error| tracing::warn!(%error, "a session has no deadline"));
         Deadline { armed, thread: thread.ok().map(|handle| handle.thread().clone()) }
     }
 

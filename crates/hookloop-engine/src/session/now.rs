@@ -389,6 +389,7 @@ impl NowWriter {
         let thread = std::thread::Builder::new()
             .name("now".to_owned())
             .spawn(move || write_changes(&shared, &place))
+            .inspect_err(|error| tracing::warn!(%error, "the step of a session is not shown"))
             .ok();
         NowWriter { board: board.clone(), directory: directory.to_owned(), thread }
     }

@@ -185,8 +185,8 @@ impl<'p, O: Onlooker> Real<'p, O> {
         if let Ok(tree) = fs::read_to_string(&self.base) {
             return Some(tree);
         }
-        let tree = self.git()?.tree().ok()?;
-        fs::write(&self.base, &tree).ok()?;
+        let tree = known(self.git()?.tree(), "the tree at the start of the work is unknown")?;
+        known(fs::write(&self.base, &tree), "the tree at the start of the work is not kept")?;
         Some(tree)
     }
 
@@ -206,7 +206,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
         self.project.traces.as_ref()?;
         let trace = self.trace.get_or_insert_with(|| Record::new(id.clone()));
         // Without it the process starts its own trace.
-        trace.look(self.project).ok()?;
+        known(trace.look(self.project), "the trace of the session is unknown")?;
         let names = trace.names()?;
         let span = place(trace.timeline()?, &names)?;
         Some(names.parent_for(span).to_string())
@@ -215,8 +215,8 @@ impl<'p, O: Onlooker> Real<'p, O> {
     fn changes(&mut self) -> Option<Vec<(String, u64)>> {
         let base = self.base_tree()?;
         let git = self.git()?;
-        let now = git.tree().ok()?;
-        git.diff(&base, &now).ok()
+        let now = known(git.tree(), "the tree of the files is unknown")?;
+        known(git.diff(&base, &now), "the changed files are unknown")
     }
 }
 
@@ -363,7 +363,9 @@ impl<O: Onlooker> World for Real<'_, O> {
         let worktree = self.worktree.as_ref();
         let project = self.project;
         let submitted = match (worktree, call.task) {
-            (None, Some(task)) => project.read(|view| view.delivery(&task.id)).ok(),
+            (None, Some(task)) => {
+                known(project.read(|view| view.delivery(&task.id)), "the submission is unknown")
+            }
             _ => None,
         };
         let submitted = submitted.and_then(|delivery| delivery.submission);
@@ -422,7 +424,7 @@ impl<O: Onlooker> World for Real<'_, O> {
 
     fn tree(&mut self) -> Option<String> {
         self.check_current_place().ok()?;
-        self.git()?.tree().ok()
+        known(self.git()?.tree(), "the tree of the files is unknown")
     }
 
     fn head(&mut self) -> Option<String> {
@@ -506,4 +508,9 @@ impl<O: Onlooker> World for Real<'_, O> {
         self.board.notice(&notice);
         self.onlooker.notice(notice);
     }
+}
+
+/// Returns the value, or reports why it is unknown. Callers treat an unknown value as not proven.
+fn known<T, E: std::fmt::Display>(result: Result<T, E>, message: &str) -> Option<T> {
+    result.inspect_err(|error| tracing::warn!(%error, "{message}")).ok()
 }

@@ -8,5 +8,3 @@ mod support;
 mod yard;
 
 mod delivery;
-mod delivery_git;
-mod forge_token;

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Project, Run};
+use crate::cli::{ProgramOutput, Project};
 use crate::hooks::CHECK;
 
 const USAGE: i32 = 2;
@@ -178,7 +178,7 @@ fn a_refusal_names_the_digest() {
         if ci {
             command.env("CI", "true");
         }
-        let run: Run = command.output().unwrap().into();
+        let run: ProgramOutput = command.output().unwrap().into();
         assert!(run.code == UNTRUSTED && run.stderr.contains(&digest), "{run:?}");
     }
     let other = format!("sha256:{}", "0".repeat(64));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::cli::Project;
+use crate::cli::{ProgramOutput, Project};
 
 const UNTRUSTED: i32 = 3;
 const TURNS: &str = r#"[{"run": "date +%N > work", "say": "<promise>COMPLETE</promise>"}]"#;
@@ -31,7 +31,7 @@ fn trusted(config: &str) -> Project {
     project
 }
 
-fn session(project: &Project) -> crate::cli::Run {
+fn session(project: &Project) -> ProgramOutput {
     project.run(&["run", "x", "--agent", "scripted:turns.json"])
 }
 

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Project, Run, fields};
+use crate::cli::{ProgramOutput, Project, fields};
 
 /// What agents said, word for word but for ids and paths: Codex 0.166.0, Claude Code 2.1.325, Gemini 0.61.0.
 const PAYLOADS: &str = include_str!("payloads.jsonl");
@@ -23,7 +23,7 @@ pub(crate) fn of(project: &Project, agent: &str, event: &str) -> Value {
     payloads(project).iter().find(is_it).unwrap().clone()
 }
 
-pub(crate) fn hook(project: &Project, event: &str, payload: &Value) -> Run {
+pub(crate) fn hook(project: &Project, event: &str, payload: &Value) -> ProgramOutput {
     project.run_by_agent(&["hook", event], &payload.to_string())
 }
 
@@ -62,7 +62,7 @@ fn under_a_session_of_hookloops_own_it_is_silent() {
         let mut child = command.spawn().unwrap();
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), payload.to_string().as_bytes())
             .unwrap();
-        let run: Run = child.wait_with_output().unwrap().into();
+        let run: ProgramOutput = child.wait_with_output().unwrap().into();
         assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""), "{payload}");
     }
     assert!(!project.home().join(".local").exists());
@@ -119,7 +119,7 @@ fn no_mistake_is_taken_for_a_refusal() {
         .unwrap();
     // It does not read to the end.
     let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), long.as_bytes());
-    let run: Run = child.wait_with_output().unwrap().into();
+    let run: ProgramOutput = child.wait_with_output().unwrap().into();
     assert!(run.code == 1 && run.stderr.contains("more than 8388608 bytes"), "{run:?}");
 }
 

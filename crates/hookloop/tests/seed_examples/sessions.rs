@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{Project, Run};
+use crate::cli::{ProgramOutput, Project};
 
 const COMPLETE: &str = "<promise>COMPLETE</promise>";
 
-fn run(project: &Project, args: &[&str], turns: &Value) -> Run {
+fn run(project: &Project, args: &[&str], turns: &Value) -> ProgramOutput {
     let script = project.home().join("turns.json");
     std::fs::write(&script, turns.to_string()).unwrap();
     let agent = format!("scripted:{}", script.display());

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::cli::{BINARY, Project, Run};
+use crate::cli::{BINARY, ProgramOutput, Project};
 
 const COMPLETE: &str = "<promise>COMPLETE</promise>";
 const SEED_ITERATR: &str = include_str!("seeds/iteratr.hooks.yml");
@@ -40,14 +40,14 @@ impl Project {
     }
 
     /// Runs an agent with these turns, with the programs of `HOME/bin` before all others.
-    fn run_turns(&self, args: &[&str], turns: &Value) -> Run {
+    fn run_turns(&self, args: &[&str], turns: &Value) -> ProgramOutput {
         let script = self.home().join("turns.json");
         fs::write(&script, turns.to_string()).unwrap();
         let agent = format!("scripted:{}", script.display());
         self.with_programs(&[&["run", "--agent", &agent], args].concat())
     }
 
-    fn with_programs(&self, args: &[&str]) -> Run {
+    fn with_programs(&self, args: &[&str]) -> ProgramOutput {
         let bin = Path::new(BINARY).parent().unwrap().display();
         let path = format!("{}/bin:{bin}:/usr/bin:/bin", self.home().display());
         self.hookloop(args).env("PATH", path).output().unwrap().into()

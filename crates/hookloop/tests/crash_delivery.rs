@@ -93,7 +93,7 @@ fn finish(yard: &Yard, forge: Option<&GitHub>, how: &str) {
     let events = yard.ok(&["log", "--task", "t1", "--all"]);
     let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
     assert_eq!((count("task_merged"), count("task_completed")), (1, 1), "{how}");
-    yard.sandbox.rebuild();
+    yard.rebuild();
 }
 
 /// The program dies at its step `first`, and if `twice`, the next one at each of its steps. Answers how many of those

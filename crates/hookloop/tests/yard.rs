@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hookloop_testbed::github::GitHub;
+use hookloop_testkit::TestProject;
 use serde_json::Value;
 
-use super::support::Sandbox;
+use super::support::project_with;
 
 /// A test that every commit of the base has to pass: no file says `bad`.
 pub(crate) const GREEN: &str = "! grep -rqw bad --include='*.txt' .";
@@ -17,7 +19,7 @@ pub(crate) const GREEN: &str = "! grep -rqw bad --include='*.txt' .";
 pub(crate) const TOKEN: &str = "ghp_forTestsAlone0123456789abcdefghij";
 
 pub(crate) struct Yard {
-    pub(crate) sandbox: Sandbox,
+    pub(crate) project: TestProject,
     root: PathBuf,
     /// What the program finds in its environment beside.
     env: Vec<(&'static str, String)>,
@@ -46,6 +48,14 @@ impl Ran {
     pub(crate) fn hooks_at(&self, point: &str) -> Vec<&str> {
         let ran = self.all("hook_ran").into_iter().filter(|ran| ran["point"] == point);
         ran.map(|ran| ran["hookName"].as_str().unwrap()).collect()
+    }
+}
+
+impl Deref for Yard {
+    type Target = TestProject;
+
+    fn deref(&self) -> &TestProject {
+        &self.project
     }
 }
 
@@ -100,9 +110,9 @@ impl Yard {
     }
 
     pub(crate) fn without_remote(config: &str, files: &[(&str, &str)]) -> Yard {
-        let sandbox = Sandbox::new(&format!("version: 1\n{config}"));
-        let root = sandbox.project().parent().unwrap().to_owned();
-        let yard = Yard { sandbox, root, env: Vec::new() };
+        let project = project_with(&format!("version: 1\n{config}"));
+        let root = project.root().parent().unwrap().to_owned();
+        let yard = Yard { project, root, env: Vec::new() };
         for (name, text) in files {
             let path = yard.project().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -119,7 +129,7 @@ impl Yard {
     }
 
     pub(crate) fn project(&self) -> PathBuf {
-        self.sandbox.project()
+        self.project.root()
     }
 
     pub(crate) fn remote(&self) -> PathBuf {
@@ -136,7 +146,7 @@ impl Yard {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.sandbox.command(args);
+        let mut command = self.project.json_command(args);
         command.env("PATH", std::env::var_os("PATH").unwrap());
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hookloop_testbed::model::{Call, Input, Model, Turn};
-use hookloop_testkit::eventually;
+use hookloop_testkit::{TestProject, eventually};
 use serde_json::{Value, json};
 
-use crate::support::Sandbox;
+use crate::support::project_with;
 
 /// No agent that is alone with a model takes longer, on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -112,7 +112,7 @@ pub(crate) fn installed() -> PathBuf {
 pub(crate) struct Stage {
     pub(crate) who: Who,
     pub(crate) model: Model,
-    sandbox: Sandbox,
+    project: TestProject,
     /// In the environment of everything that is started here.
     mark: String,
 }
@@ -167,7 +167,7 @@ impl Stage {
         );
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mark = format!("stage-{}-{number}", std::process::id());
-        let stage = Stage { who, model: Model::start(script), sandbox: Sandbox::new(config), mark };
+        let stage = Stage { who, model: Model::start(script), project: project_with(config), mark };
         for name in ["tmp", "codex", "claude", "home/.gemini"] {
             fs::create_dir_all(stage.root().join(name)).unwrap();
         }
@@ -218,7 +218,7 @@ impl Stage {
     }
 
     pub(crate) fn project(&self) -> PathBuf {
-        self.sandbox.project()
+        self.project.root()
     }
 
     pub(crate) fn root(&self) -> PathBuf {
@@ -235,7 +235,7 @@ impl Stage {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.sandbox.command(args);
+        let mut command = self.project.json_command(args);
         let path = std::env::var("PATH").unwrap();
         let bin = installed().join("node_modules/.bin");
         let (root, url) = (self.root(), self.model.url());

@@ -20,7 +20,7 @@ struct Server {
 impl Server {
     fn of(stage: &Stage) -> Server {
         let serving = Serving::spawn(stage.command(&["serve", "--port", "0"]));
-        let state = stage.sandbox.database().parent().unwrap().to_owned();
+        let state = stage.project.database_path().parent().unwrap().to_owned();
         let token = |name: &str| {
             let text = std::fs::read_to_string(state.join(name)).unwrap();
             text.trim().to_owned()

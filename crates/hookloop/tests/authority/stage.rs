@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use hookloop_testkit::TestProject;
 use serde_json::Value;
 
-use crate::support::{PROGRAM, Sandbox};
+use crate::support::{PROGRAM, project_with};
 
 /// The refusal that every actor but a person gets.
 pub(crate) const REFUSAL: &str = "only a person can";
@@ -56,13 +57,13 @@ pub(crate) enum Actor {
 }
 
 pub(crate) struct Stage {
-    pub(crate) sandbox: Sandbox,
+    pub(crate) project: TestProject,
 }
 
 impl Stage {
     pub(crate) fn new() -> Stage {
-        let sandbox = Sandbox::new(CONFIG);
-        let stage = Stage { sandbox };
+        let project = project_with(CONFIG);
+        let stage = Stage { project };
         fs::write(stage.file("probe.sh"), "true\n").unwrap();
         for args in [
             &["hooks", "trust", "--yes"][..],
@@ -81,12 +82,12 @@ impl Stage {
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.sandbox.project().join(name)
+        self.project.root().join(name)
     }
 
     /// The program as a person starts it, with a PATH that has it.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.sandbox.command(args);
+        let mut command = self.project.json_command(args);
         command.env("PATH", self.path());
         command
     }
@@ -114,7 +115,7 @@ impl Stage {
         let results = self.file("results");
         let _ = fs::remove_dir_all(&results);
         fs::create_dir(&results).unwrap();
-        let mut script = format!("cd '{}'\n", self.sandbox.project().display());
+        let mut script = format!("cd '{}'\n", self.project.root().display());
         for (number, line) in lines.iter().enumerate() {
             let at = results.join(number.to_string());
             let at = at.display();
@@ -212,7 +213,7 @@ impl Stage {
 
     fn run(&self, mut command: Command) {
         let like = self.command(&[]);
-        command.env_clear().current_dir(self.sandbox.project());
+        command.env_clear().current_dir(self.project.root());
         command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.stdout(Stdio::null()).stderr(Stdio::null());
         assert!(command.status().unwrap().success());
@@ -220,7 +221,7 @@ impl Stage {
 
     /// What no actor but a person may change.
     pub(crate) fn guarded(&self) -> Value {
-        let state = self.sandbox.database().parent().unwrap().to_owned();
+        let state = self.project.database_path().parent().unwrap().to_owned();
         let hooks: Vec<Value> = match self.person(&["hooks", "list"]) {
             Value::Array(hooks) => hooks,
             other => panic!("{other}"),

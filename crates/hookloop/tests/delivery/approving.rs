@@ -54,7 +54,7 @@ fn what_a_person_approves_is_merged_without_asking_again() {
     assert_eq!(yard.merge()["t1"].0, "merged");
     assert_eq!((asked(&yard), yard.on_main("work.txt").as_str()), (before, "fine\n"));
     assert_eq!(yard.ok(&["inbox", "list"]).remove(0), serde_json::json!([]));
-    yard.sandbox.rebuild();
+    yard.rebuild();
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_submission_that_can_not_be_merged_is_one_problem_until_it_is() {
     assert_eq!(yard.ok(&["inbox", "show", &key])[0]["kind"], "merge_held");
     assert_eq!(yard.merge()["t1"].0, "waits");
     assert_eq!(problem(&yard), key);
-    yard.sandbox.rebuild();
+    yard.rebuild();
     // Its author could do something about it.
     yard.ok(&["inbox", "answer", &key, "Use the other branch."]);
     assert_eq!(yard.state("t1"), "ready");

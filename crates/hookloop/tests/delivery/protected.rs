@@ -43,7 +43,7 @@ fn a_task_that_removes_the_gates_does_not_open_the_way_for_broken_work() {
     yard.merge();
     assert_eq!(yard.on_main("work.txt"), "");
     assert_eq!(yard.on_main("hookloop.yaml"), gates);
-    yard.sandbox.rebuild();
+    yard.rebuild();
 }
 
 #[test]

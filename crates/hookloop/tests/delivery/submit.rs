@@ -237,7 +237,7 @@ fn branches_have_values_in_conditions_of_a_delivery() {
     let ran = yard.tasks();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(yard.merge()["t1"].0, "merged");
-    let events = yard.sandbox.events_from(1);
+    let events = yard.events_from(1);
     for point in points {
         for number in 0..names.len() {
             let name = format!("{point}-{number}");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hookloop_testkit::eventually;
 use serde_json::Value;
 
-use crate::support::Sandbox;
+use crate::support::project_with;
 use crate::yard::{Ran, Yard, git};
 
 /// Nothing in here takes longer.
@@ -387,13 +387,13 @@ fn a_project_directory_that_is_replaced_ends_the_session() {
         "mv \"$d\" \"$d.old\"; mkdir \"$d.other\"; ln -s \"$d.other\" \"$d\"".to_owned(),
     ];
     for replaces in ways {
-        let sandbox = Sandbox::new("version: 1\n");
-        let count = sandbox.project().parent().unwrap().join("count");
+        let project = project_with("version: 1\n");
+        let count = project.root().parent().unwrap().join("count");
         let agent = format!(
             "command:cat > /dev/null; pwd >> {}; d=\"$PWD\"; cd /; {replaces}",
             count.display()
         );
-        let mut command = sandbox.command(&["run", "x", "--agent", &agent]);
+        let mut command = project.json_command(&["run", "x", "--agent", &agent]);
         command.env("PATH", std::env::var_os("PATH").unwrap());
         let ran = Ran::of(command);
         assert_eq!(ran.code, 3, "{replaces}: {}", ran.stderr);
@@ -408,8 +408,8 @@ fn a_project_directory_that_is_replaced_ends_the_session() {
 /// A project below the top of its repository, in a directory that no commit has.
 #[test]
 fn a_project_that_is_not_in_the_commit_is_no_place_to_work_in() {
-    let sandbox = Sandbox::new("version: 1\ndelivery: {}\n");
-    let project = sandbox.project();
+    let project = project_with("version: 1\ndelivery: {}\n");
+    let project = project.root();
     let top = project.parent().unwrap();
     git(top, &["init", "-q", "-b", "main"]);
     for (name, value) in [("user.name", "t"), ("user.email", "t@example.invalid")] {
@@ -418,7 +418,7 @@ fn a_project_that_is_not_in_the_commit_is_no_place_to_work_in() {
     git(top, &["commit", "-q", "--allow-empty", "-m", "start"]);
     git(top, &["switch", "-q", "-c", "mine"]);
     let run = |args: &[&str]| {
-        let mut command = sandbox.command(args);
+        let mut command = project.json_command(args);
         command.env("PATH", std::env::var_os("PATH").unwrap());
         Ran::of(command)
     };

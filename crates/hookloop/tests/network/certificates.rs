@@ -55,7 +55,7 @@ fn certificates_are_read_by_requests_alone() {
     company.yard.configure_user(OWN);
     company.yard.set("SSL_CERT_FILE", "/nowhere/ca.pem");
     company.yard.ok(&["status"]);
-    let mut version = company.yard.sandbox.command(&["--version"]);
+    let mut version = company.yard.json_command(&["--version"]);
     let version = version.env("SSL_CERT_FILE", "/nowhere/ca.pem").output().unwrap();
     assert!(version.status.success(), "{version:?}");
     let (is_sent, error) = send(&company);

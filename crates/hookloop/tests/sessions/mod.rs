@@ -20,9 +20,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use hookloop_testkit::TestProject;
 use serde_json::Value;
 
-use crate::support::Sandbox;
+use crate::support::project_with;
 
 /// Nothing in here takes longer.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
@@ -68,25 +69,25 @@ impl Ran {
 }
 
 /// A trusted project in a git repository.
-pub(crate) fn project(config: &str, files: &[(&str, &str)]) -> Sandbox {
-    let sandbox = Sandbox::new(config);
+pub(crate) fn trusted_project(config: &str, files: &[(&str, &str)]) -> TestProject {
+    let project = project_with(config);
     for (name, text) in files {
-        write(&sandbox, name, text);
+        write(&project, name, text);
     }
     let git = |args: &[&str]| {
-        let done = Command::new("git").args(args).current_dir(sandbox.project()).output().unwrap();
+        let done = Command::new("git").args(args).current_dir(project.root()).output().unwrap();
         assert!(done.status.success(), "{done:?}");
     };
     git(&["init", "--quiet"]);
     git(&["add", "."]);
     git(&["-c", "user.name=t", "-c", "user.email=t@example.invalid", "commit", "-qm", "start"]);
-    let trusted = command(&sandbox, &["hooks", "trust", "--yes"]).output().unwrap();
+    let trusted = command(&project, &["hooks", "trust", "--yes"]).output().unwrap();
     assert!(trusted.status.success(), "{trusted:?}");
-    sandbox
+    project
 }
 
-pub(crate) fn write(sandbox: &Sandbox, name: &str, text: &str) {
-    let path = sandbox.project().join(name);
+pub(crate) fn write(project: &TestProject, name: &str, text: &str) {
+    let path = project.root().join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, text).unwrap();
     if text.starts_with("#!") {
@@ -94,39 +95,39 @@ pub(crate) fn write(sandbox: &Sandbox, name: &str, text: &str) {
     }
 }
 
-pub(crate) fn read(sandbox: &Sandbox, name: &str) -> String {
-    fs::read_to_string(sandbox.project().join(name)).unwrap_or_default()
+pub(crate) fn read(project: &TestProject, name: &str) -> String {
+    fs::read_to_string(project.root().join(name)).unwrap_or_default()
 }
 
-pub(crate) fn command(sandbox: &Sandbox, args: &[&str]) -> Command {
-    let mut command = sandbox.command(args);
+pub(crate) fn command(project: &TestProject, args: &[&str]) -> Command {
+    let mut command = project.json_command(args);
     command.env("PATH", std::env::var_os("PATH").unwrap());
     command
 }
 
 /// `hookloop run` with these arguments, to its end. Most agents of tests claim to be done and change nothing.
-pub(crate) fn run(sandbox: &Sandbox, args: &[&str]) -> Ran {
-    run_as_it_is(sandbox, &[&["--no-changes-ok"], args].concat())
+pub(crate) fn run(project: &TestProject, args: &[&str]) -> Ran {
+    run_as_it_is(project, &[&["--no-changes-ok"], args].concat())
 }
 
 /// The same with nothing but these arguments.
-pub(crate) fn run_as_it_is(sandbox: &Sandbox, args: &[&str]) -> Ran {
+pub(crate) fn run_as_it_is(project: &TestProject, args: &[&str]) -> Ran {
     let all: Vec<&str> = ["run"].into_iter().chain(args.iter().copied()).collect();
-    Ran::of(command(sandbox, &all).output().unwrap())
+    Ran::of(command(project, &all).output().unwrap())
 }
 
 /// The same with turns of an agent that is written down.
-pub(crate) fn scripted(sandbox: &Sandbox, turns: &str, args: &[&str]) -> Ran {
-    write(sandbox, "turns.json", turns);
+pub(crate) fn scripted(project: &TestProject, turns: &str, args: &[&str]) -> Ran {
+    write(project, "turns.json", turns);
     let all: Vec<&str> = ["work", "--agent", "scripted:turns.json"]
         .into_iter()
         .chain(args.iter().copied())
         .collect();
-    run(sandbox, &all)
+    run(project, &all)
 }
 
-pub(crate) fn json(sandbox: &Sandbox, args: &[&str]) -> Value {
-    let output = command(sandbox, args).output().unwrap();
+pub(crate) fn json(project: &TestProject, args: &[&str]) -> Value {
+    let output = command(project, args).output().unwrap();
     assert!(output.status.success(), "{args:?}: {output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }

@@ -4,9 +4,10 @@ use std::fs;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use hookloop_testkit::TestProject;
 use serde_json::{Value, json};
 
-use crate::support::Sandbox;
+use crate::support::project_with;
 use crate::web::browser::PATIENCE;
 
 /// Hooks at several points, one of which says no until the answer is right.
@@ -46,24 +47,24 @@ impl Words for Ordinary {
 }
 
 pub(crate) struct Stage {
-    pub(crate) sandbox: Sandbox,
+    pub(crate) project: TestProject,
     running: Vec<Child>,
 }
 
 impl Stage {
     pub(crate) fn new(words: &dyn Words) -> Stage {
         let rest = if words.is_slow() { "sleep 0.15" } else { ":" };
-        let sandbox = Sandbox::new(&CONFIG.replace("REST", rest));
-        let mut stage = Stage { sandbox, running: Vec::new() };
+        let project = project_with(&CONFIG.replace("REST", rest));
+        let mut stage = Stage { project, running: Vec::new() };
         stage.make_repository(words);
-        stage.sandbox.json(&["hooks", "trust", "--yes"]);
+        stage.project.json(&["hooks", "trust", "--yes"]);
         stage.add_tasks(words);
         stage.run_sessions(words);
         stage
     }
 
     fn make_repository(&self, words: &dyn Words) {
-        let root = self.sandbox.project();
+        let root = self.project.root();
         let failing = words.word("FAILED tests/test_answer.py::test_answer - assert 41 == 42");
         fs::write(
             root.join("notes.txt"),
@@ -95,7 +96,7 @@ impl Stage {
                 "deliverables": [words.word("src/parse.rs")], "type": words.word("feature"), "depends_on": needs,
             })
         };
-        self.sandbox.import(&[
+        self.project.import_tasks(&[
             task("grammar", "Write the grammar down", &["parser"], &[]),
             task("lexer", "Split text into tokens", &["parser"], &["grammar"]),
             task("parser", "Build the tree", &["parser"], &["lexer"]),
@@ -114,30 +115,30 @@ impl Stage {
             task("unicode", "Names in any script", &["parser"], &["lexer"]),
             task("limits", "Bounds on depth and length", &["parser"], &["parser"]),
         ]);
-        let sandbox = &self.sandbox;
-        sandbox.json(&[
+        let project = &self.project;
+        project.json(&[
             "task",
             "note",
             "grammar",
             &words.word("See the second draft in the wiki."),
         ]);
-        sandbox.json(&[
+        project.json(&[
             "task",
             "complete",
             "grammar",
             "--result",
             &words.word("Nineteen rules, none of them left-recursive."),
         ]);
-        sandbox.json(&["task", "complete", "lexer", "--result", &words.word("Done.")]);
-        sandbox.json(&["task", "start", "parser"]);
-        sandbox.json(&[
+        project.json(&["task", "complete", "lexer", "--result", &words.word("Done.")]);
+        project.json(&["task", "start", "parser"]);
+        project.json(&[
             "task",
             "block",
             "unicode",
             "--reason",
             &words.word("Which version of the standard?"),
         ]);
-        sandbox.json(&[
+        project.json(&[
             "task",
             "block",
             "errors",
@@ -167,13 +168,13 @@ impl Stage {
             &words.word("Make the tests pass"),
         );
         let stuck = json!([turn("40\n", 200, 90_000), { "fail": words.word("the model is overloaded") }, turn("40\n", 100, 80_000)]);
-        fs::write(self.sandbox.project().join("answer"), "0\n").unwrap();
+        fs::write(self.project.root().join("answer"), "0\n").unwrap();
         self.run("stuck.json", &stuck, &[], &words.word("Find out why the build is slow"));
     }
 
     /// Runs a session to its end, whatever that is.
     fn run(&self, name: &str, turns: &Value, more: &[&str], prompt: &str) {
-        fs::write(self.sandbox.project().join(name), turns.to_string()).unwrap();
+        fs::write(self.project.root().join(name), turns.to_string()).unwrap();
         let agent = format!("scripted:{name}");
         let args = [
             &["run", prompt, "--share-checkout", "--agent", &agent, "--max-iterations", "6"],
@@ -186,7 +187,7 @@ impl Stage {
 
     /// The program, with git to ask for trees.
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.sandbox.command(args);
+        let mut command = self.project.json_command(args);
         command.env("PATH", std::env::var_os("PATH").unwrap());
         command
     }
@@ -221,7 +222,7 @@ impl Stage {
 
     /// The id of a session that has begun its first turn; its name is the last of `args`.
     fn start(&mut self, file: &str, turns: &Value, args: &[&str]) -> String {
-        fs::write(self.sandbox.project().join(file), turns.to_string()).unwrap();
+        fs::write(self.project.root().join(file), turns.to_string()).unwrap();
         self.running.push(self.command(args).spawn().unwrap());
         let name = args.last().unwrap();
         self.await_json(&["sessions", "list"], |list| {
@@ -256,7 +257,7 @@ impl Stage {
     pub(crate) fn await_json<T>(&self, args: &[&str], find: impl Fn(&Value) -> Option<T>) -> T {
         let end = Instant::now() + PATIENCE;
         loop {
-            if let Some(found) = find(&self.sandbox.json(args)) {
+            if let Some(found) = find(&self.project.json(args)) {
                 return found;
             }
             assert!(Instant::now() < end, "{args:?} does not come to it");

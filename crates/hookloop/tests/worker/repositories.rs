@@ -3,9 +3,10 @@
 use std::fs;
 use std::process::Command;
 
+use hookloop_testkit::TestProject;
 use serde_json::Value;
 
-use crate::support::Sandbox;
+use crate::support::empty_project;
 use crate::worker::{Working, is};
 use crate::yard::git;
 
@@ -13,12 +14,12 @@ const AGENT: &str = "command:cat > /dev/null; echo done > $HOOKLOOP_TASK_ID.txt;
 
 /// A user who has nothing but a configuration that names a repository.
 struct Nobody {
-    sandbox: Sandbox,
+    project: TestProject,
 }
 
 impl Nobody {
     fn new(rest: &str) -> Nobody {
-        let nobody = Nobody { sandbox: Sandbox::empty() };
+        let nobody = Nobody { project: empty_project() };
         let (remote, somebody) = (nobody.remote(), nobody.root().join("somebody"));
         git(&nobody.root(), &["init", "-q", "--bare", "-b", "trunk", remote.to_str().unwrap()]);
         git(&nobody.root(), &["clone", "-q", remote.to_str().unwrap(), "somebody"]);
@@ -42,7 +43,7 @@ impl Nobody {
     }
 
     fn root(&self) -> std::path::PathBuf {
-        self.sandbox.project().parent().unwrap().to_owned()
+        self.project.root().parent().unwrap().to_owned()
     }
 
     fn remote(&self) -> std::path::PathBuf {
@@ -54,7 +55,7 @@ impl Nobody {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.sandbox.command(args);
+        let mut command = self.project.json_command(args);
         command.env("PATH", std::env::var_os("PATH").unwrap());
         command
     }

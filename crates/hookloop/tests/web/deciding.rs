@@ -5,12 +5,12 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::delivery_project::DeliveryProject;
 use crate::support::project_with;
 use crate::web::PLAIN;
 use crate::web::browser::Browser;
 use crate::web::server::Server;
 use crate::web::stage::{Ordinary, Stage};
-use crate::yard::Yard;
 
 const SAID: &str = "document.querySelector('#said').innerText";
 
@@ -20,37 +20,37 @@ fn await_said(browser: &mut Browser, text: &str) {
 }
 
 /// A task whose work was submitted, and refused by its reviewer.
-fn refused() -> Yard {
+fn refused() -> DeliveryProject {
     let config = "delivery: {}\nlimits: {continuations: 0}\nagents:\n  strict:\n    kind: command\n    command: >-\n      \
          cat > $HOME/prompt;\n      \
          id=$(sed -n 's/.*\"const\": *\"\\([0-9a-f]*\\)\".*/\\1/p' $HOME/prompt | head -1);\n      \
          sed \"s/ID/$id/\" $HOME/answer\n\
          gatekeepers:\n  qa: {agent: strict}\nhooks:\n  before_merge:\n    - gatekeeper: qa\n";
-    let yard = Yard::new(config, &[("a.txt", "a\n")]);
-    yard.ok(&["agents", "trust", "--yes"]);
+    let delivery_project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
+    delivery_project.json_values(&["agents", "trust", "--yes"]);
     let refusal = r#"{"review": "ID", "verdict": "reject", "summary": "no", "findings": [
         {"file": "work.txt", "line": 1, "message": "not like this", "severity": "blocker"}]}"#;
-    fs::write(yard.project().parent().unwrap().join("home/answer"), refusal).unwrap();
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo fine > work.txt");
-    assert_eq!(yard.tasks().code, 6, "no gate has passed yet");
-    assert_eq!(yard.merge()["t1"].0, "blocked");
-    yard
+    fs::write(delivery_project.root().parent().unwrap().join("home/answer"), refusal).unwrap();
+    delivery_project.add("t1", &[]);
+    delivery_project.does("t1", 1, "echo fine > work.txt");
+    assert_eq!(delivery_project.run_tasks().code, 6, "no gate has passed yet");
+    assert_eq!(delivery_project.merge()["t1"].0, "blocked");
+    delivery_project
 }
 
 #[test]
 fn a_submission_is_approved_from_the_page() {
-    let yard = refused();
-    let server = Server::spawn(yard.command(&["serve", "--port", "0"]));
+    let delivery_project = refused();
+    let server = Server::spawn(delivery_project.json_command(&["serve", "--port", "0"]));
     let (mut browser, _) = server.visited();
     browser.click("form[data-post]:has(input[value=approve]) button");
     await_said(&mut browser, "Approved: task t1 is submitted");
     assert!(browser.questions[0].contains("as it is?"), "{:?}", browser.questions);
     browser
         .until("document.querySelector('#part-problems').innerText.includes('Nothing needs you')");
-    assert_eq!(yard.state("t1"), "submitted");
+    assert_eq!(delivery_project.state("t1"), "submitted");
     browser.assert_calm("an approval");
-    assert_eq!(yard.merge()["t1"].0, "merged");
+    assert_eq!(delivery_project.merge()["t1"].0, "merged");
 }
 
 /// By keys alone, as somebody works who has no mouse.

@@ -3,12 +3,11 @@
 use std::fs;
 use std::process::Command;
 
-use hookloop_testkit::TestProject;
+use hookloop_testkit::{TestProject, run_git};
 use serde_json::Value;
 
 use crate::support::empty_project;
 use crate::worker::{Working, is};
-use crate::yard::git;
 
 const AGENT: &str = "command:cat > /dev/null; echo done > $HOOKLOOP_TASK_ID.txt; echo '<promise>COMPLETE</promise>'";
 
@@ -21,17 +20,17 @@ impl Nobody {
     fn new(rest: &str) -> Nobody {
         let nobody = Nobody { project: empty_project() };
         let (remote, somebody) = (nobody.remote(), nobody.root().join("somebody"));
-        git(&nobody.root(), &["init", "-q", "--bare", "-b", "trunk", remote.to_str().unwrap()]);
-        git(&nobody.root(), &["clone", "-q", remote.to_str().unwrap(), "somebody"]);
-        git(&somebody, &["checkout", "-qb", "trunk"]);
+        run_git(&nobody.root(), &["init", "-q", "--bare", "-b", "trunk", remote.to_str().unwrap()]);
+        run_git(&nobody.root(), &["clone", "-q", remote.to_str().unwrap(), "somebody"]);
+        run_git(&somebody, &["checkout", "-qb", "trunk"]);
         for text in ["first", "second", "third"] {
             fs::write(somebody.join("a.txt"), text).unwrap();
             fs::write(somebody.join("hookloop.yaml"), "version: 1\ndelivery: {}\n").unwrap();
-            git(&somebody, &["add", "."]);
+            run_git(&somebody, &["add", "."]);
             let who = ["-c", "user.name=s", "-c", "user.email=s@example.invalid"];
-            git(&somebody, &[&who[..], &["commit", "-qm", text]].concat());
+            run_git(&somebody, &[&who[..], &["commit", "-qm", text]].concat());
         }
-        git(&somebody, &["push", "-q", "origin", "trunk"]);
+        run_git(&somebody, &["push", "-q", "origin", "trunk"]);
         let own = nobody.root().join("home/.config/hookloop");
         fs::create_dir_all(&own).unwrap();
         let url = format!("file://{}", remote.display());
@@ -71,8 +70,8 @@ fn a_worker_clones_what_it_is_to_work_on_and_delivers_from_there() {
     assert_eq!(nobody.work(), Vec::<Value>::new(), "there is nothing to do");
     let copy = nobody.copy();
     assert_eq!(fs::read_to_string(copy.join("a.txt")).unwrap(), "third");
-    assert_eq!(git(&copy, &["rev-list", "--count", "HEAD"]), "1", "no more than was asked for");
-    assert_eq!(git(&copy, &["status", "--porcelain"]), "");
+    assert_eq!(run_git(&copy, &["rev-list", "--count", "HEAD"]), "1", "no more than was asked for");
+    assert_eq!(run_git(&copy, &["status", "--porcelain"]), "");
     for id in ["t1", "t2"] {
         let add = ["-C", copy.to_str().unwrap(), "task", "add", "goal", "--id", id];
         assert!(nobody.command(&add).output().unwrap().status.success());
@@ -81,7 +80,7 @@ fn a_worker_clones_what_it_is_to_work_on_and_delivers_from_there() {
     let merged = said.iter().filter(|told| is(told, "arrived") && told["fate"] == "merged");
     assert_eq!(merged.count(), 2, "{said:?}");
     for id in ["t1", "t2"] {
-        assert_eq!(git(&nobody.remote(), &["show", &format!("trunk:{id}.txt")]), "done");
+        assert_eq!(run_git(&nobody.remote(), &["show", &format!("trunk:{id}.txt")]), "done");
     }
     // The next one begins with what is there now.
     nobody.work();

@@ -98,7 +98,7 @@ impl TestProjectBuilder {
         self
     }
 
-    /// Adds a file to the project, with its directories.
+    /// Adds a file to the project after `init`, as [`TestProject::write`] does.
     pub fn file(mut self, name: impl Into<String>, text: impl Into<String>) -> TestProjectBuilder {
         self.files.push((name.into(), text.into()));
         self
@@ -162,11 +162,11 @@ impl TestProjectBuilder {
         if let Some(text) = self.config {
             project.write("hookloop.yaml", &text);
         }
-        for (name, text) in &self.files {
-            project.write(name, text);
-        }
         if self.is_initialized {
             project.init();
+        }
+        for (name, text) in &self.files {
+            project.write(name, text);
         }
         if self.has_repository {
             project.create_repository();
@@ -220,19 +220,21 @@ impl TestProject {
         fs::read_to_string(self.user_directory().join("config.yaml")).unwrap()
     }
 
-    /// Writes a file of the project, with its directories; returns its path.
+    /// Writes a file of the project, with its directories; returns its path. A text that begins with `#!` can be
+    /// executed.
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
+        if text.starts_with("#!") {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
         path
     }
 
-    /// Writes a file of the project that can be executed; returns its path.
-    pub fn write_executable(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.write(name, text);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path
+    /// Reads a file of the project; empty if there is none.
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.root.join(name)).unwrap_or_default()
     }
 
     /// Writes the turns of [`SCRIPTED_AGENT`], as JSON.

@@ -48,29 +48,21 @@ const TURNS: &str = r#"[
 
 fn project() -> TestProject {
     let project = project_with(CONFIG);
-    fs::write(project.root().join("turns.json"), TURNS).unwrap();
-    let git = Command::new("git").args(["init", "-q"]).current_dir(project.root()).status();
-    assert!(git.unwrap().success());
-    let trusted = command(&project, &["hooks", "trust", "--yes"]).output().unwrap();
-    assert!(trusted.status.success(), "{trusted:?}");
+    project.write_turns(TURNS);
+    project.git(&["init", "-q"]);
+    project.trust();
     project
-}
-
-fn command(project: &TestProject, args: &[&str]) -> Command {
-    let mut command = project.json_command(args);
-    command.env("PATH", std::env::var_os("PATH").unwrap());
-    command
 }
 
 const RUN: [&str; 4] = ["run", "work", "--agent", "scripted:turns.json"];
 
 /// Starts the session, or goes on with it; answers whether it died at step `at`.
 fn go_on(project: &TestProject, at: Option<usize>) -> (bool, Output) {
-    let sessions = command(project, &["sessions", "list"]).output().unwrap();
+    let sessions = project.json_command(&["sessions", "list"]).output().unwrap();
     let sessions: Value = serde_json::from_slice(&sessions.stdout).unwrap();
     let mut process = match sessions.as_array().unwrap().is_empty() {
-        true => command(project, &RUN),
-        false => command(project, &["resume"]),
+        true => project.json_command(&RUN),
+        false => project.json_command(&["resume"]),
     };
     if let Some(at) = at {
         process.env("HOOKLOOP_CRASH_AT", at.to_string());
@@ -92,7 +84,7 @@ struct End {
 }
 
 fn end(project: &TestProject, how: &str) -> End {
-    let list = command(project, &["sessions", "list"]).output().unwrap();
+    let list = project.json_command(&["sessions", "list"]).output().unwrap();
     let list: Value = serde_json::from_slice(&list.stdout).unwrap();
     assert_eq!(list.as_array().unwrap().len(), 1, "{how}: one session");
     let events = project.events_from(1);

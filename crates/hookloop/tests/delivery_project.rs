@@ -69,7 +69,7 @@ impl DeliveryProject {
     }
 
     pub(crate) fn without_remote(config: &str, files: &[(&str, &str)]) -> DeliveryProject {
-        let builder = builder().inherited_path().config(format!("version: 1\n{config}"));
+        let builder = builder().config(format!("version: 1\n{config}"));
         let builder =
             files.iter().fold(builder, |builder, (name, text)| builder.file(*name, *text));
         let project = builder.initialized().repository().trusted().build();

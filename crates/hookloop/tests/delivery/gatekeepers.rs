@@ -1,7 +1,6 @@
 //! Agents that review. Whatever they say in words, only the schema's verdict counts.
 
 use std::fs;
-use std::process::Command;
 
 use crate::delivery_project::DeliveryProject;
 
@@ -88,13 +87,7 @@ fn a_finding_goes_back_to_the_author() {
 fn a_rejection_is_shown_with_its_findings() {
     let project = project("all");
     answers(&project, APPROVE, REJECT);
-    let for_people = |args: &[&str]| {
-        let with_json = project.json_command(args);
-        let mut command = Command::new(with_json.get_program());
-        command.args(args).current_dir(project.root()).env_clear();
-        command.envs(with_json.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        String::from_utf8(command.output().unwrap().stdout).unwrap()
-    };
+    let for_people = |args: &[&str]| project.run(args).stdout;
     let finding = "architecture rejects: no; blocker work.txt:1: this is a lie";
     let merged = for_people(&["merge"]);
     let line = merged.lines().find(|line| line.starts_with("t1 went back: ")).unwrap();

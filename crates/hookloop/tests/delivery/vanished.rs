@@ -395,7 +395,6 @@ fn a_project_directory_that_is_replaced_ends_the_session() {
             count.display()
         );
         let mut command = project.json_command(&["run", "x", "--agent", &agent]);
-        command.env("PATH", std::env::var_os("PATH").unwrap());
         let ran = SessionOutput::from(command.output().unwrap());
         assert_eq!(ran.code, 3, "{replaces}: {}", ran.stderr);
         let ended = ran.all("session_ended");
@@ -409,8 +408,7 @@ fn a_project_directory_that_is_replaced_ends_the_session() {
 /// A project below the top of its repository, in a directory that no commit has.
 #[test]
 fn a_project_that_is_not_in_the_commit_is_no_place_to_work_in() {
-    let project =
-        builder().inherited_path().config("version: 1\ndelivery: {}\n").initialized().build();
+    let project = builder().config("version: 1\ndelivery: {}\n").initialized().build();
     let top = &project.root().parent().unwrap().to_owned();
     run_git(top, &["init", "-q", "-b", "main"]);
     for (name, value) in [("user.name", "t"), ("user.email", "t@example.invalid")] {

@@ -1,10 +1,10 @@
 //! A gate's JSON: the parts that make the gate stricter always count, the parts that act only where the trusted
 //! definition says `answers: json`.
 
-use hookloop_testkit::TestProject;
+use hookloop_testkit::{SessionOutput, TestProject};
 use serde_json::Value;
 
-use super::{Ran, command, json, run, scripted, trusted_project};
+use super::{run, scripted, trusted_project};
 
 /// Prints JSON that completes the task `other`, then exits.
 const ACTS: &str = r#"#!/bin/sh
@@ -20,16 +20,16 @@ fn acting(options: &str, code: &str) -> TestProject {
         "version: 1\nhooks:\n  stop:\n    - {{name: tests, command: ./gate.sh{options}}}\n"
     );
     let project = trusted_project(&config, &[("gate.sh", &ACTS.replace("CODE", code))]);
-    json(&project, &["task", "add", "Other", "--id", "other"]);
+    project.json(&["task", "add", "Other", "--id", "other"]);
     project
 }
 
 fn state_of(project: &TestProject, task: &str) -> Value {
-    json(project, &["task", "show", task])["state"].clone()
+    project.json(&["task", "show", task])["state"].clone()
 }
 
 /// The message of the last recorded run of `hook`.
-fn message<'r>(ran: &'r Ran, hook: &str) -> Option<&'r str> {
+fn message<'r>(ran: &'r SessionOutput, hook: &str) -> Option<&'r str> {
     let runs = ran.all("hook_ran");
     let run = runs.into_iter().rfind(|run| run["hookName"] == hook);
     run.unwrap()["message"].as_str()
@@ -81,14 +81,14 @@ fn actions_that_a_gate_prints_count_only_with_answers_json_and_a_pass() {
 fn the_user_hears_of_ignored_json_and_the_agent_does_not() {
     let project = acting("", "2");
     let agent = "#!/bin/sh\ncat >> prompts\necho '<promise>COMPLETE</promise>'\n";
-    super::write(&project, "agent.sh", agent);
+    project.write("agent.sh", agent);
     let ran = run(&project, &["x", "--agent", "command:./agent.sh", "--hook-retries", "1"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert!(message(&ran, "tests").unwrap().contains("`answers: json`"));
-    let prompts = super::read(&project, "prompts");
+    let prompts = project.read("prompts");
     assert!(prompts.contains("tests"), "{prompts}");
     assert!(!prompts.contains("answers: json"), "{prompts}");
-    let shown = command(&project, &["log", "--type", "hook_ran"]).output().unwrap();
+    let shown = project.json_command(&["log", "--type", "hook_ran"]).output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("answers: json"), "{shown}");
 }
@@ -155,7 +155,7 @@ fn skip_needs_answers_json() {
 fn a_reactions_json_acts_without_permission() {
     let config = "version: 1\nhooks:\n  post_iteration:\n    - {name: next, command: ./gate.sh}\n";
     let project = trusted_project(config, &[("gate.sh", &ACTS.replace("CODE", "0"))]);
-    json(&project, &["task", "add", "Other", "--id", "other"]);
+    project.json(&["task", "add", "Other", "--id", "other"]);
     let ran = scripted(&project, CLAIM, &[]);
     assert_eq!(ran.code, 6, "there is no gate: {}", ran.stderr);
     assert_eq!(state_of(&project, "other"), "completed");
@@ -168,14 +168,14 @@ fn answers_json_is_part_of_the_trusted_definition() {
     let project = acting("", "0");
     let with =
         "version: 1\nhooks:\n  stop:\n    - {name: tests, command: ./gate.sh, answers: json}\n";
-    super::write(&project, "hookloop.yaml", with);
+    project.write("hookloop.yaml", with);
     let ran = scripted(&project, CLAIM, &[]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert_eq!(state_of(&project, "other"), "ready");
     for (answers, told) in [("yes", "json"), ("[json]", "json"), ("JSON", "json")] {
         let unknown = with.replace("answers: json", &format!("answers: {answers}"));
-        super::write(&project, "hookloop.yaml", &unknown);
-        let refused = command(&project, &["hooks", "list"]).output().unwrap();
+        project.write("hookloop.yaml", &unknown);
+        let refused = project.json_command(&["hooks", "list"]).output().unwrap();
         assert_eq!(refused.status.code(), Some(2), "{answers}: {refused:?}");
         let said = String::from_utf8(refused.stderr).unwrap();
         assert!(said.contains("hookloop.yaml:4") && said.contains(told), "{said}");

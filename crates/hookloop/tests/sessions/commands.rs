@@ -1,21 +1,14 @@
 //! The commands as a user types them.
 
-use std::process::Command;
+use hookloop_testkit::{ProgramOutput, TestProject};
 
-use hookloop_testkit::TestProject;
-
-use super::{json, run, scripted, trusted_project, write};
-use crate::support::{PROGRAM, empty_project};
+use super::{run, scripted, trusted_project};
+use crate::support::empty_project;
 
 /// The program as people see it: no JSON.
 pub(crate) fn plain(project: &TestProject, args: &[&str]) -> (i32, String, String) {
-    let of_json = super::command(project, &[]);
-    let mut command = Command::new(PROGRAM);
-    command.args(args).current_dir(project.root()).env_clear();
-    command.envs(of_json.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = command.output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    let ProgramOutput { code, stdout, stderr } = project.run(args);
+    (code, stdout, stderr)
 }
 
 #[test]
@@ -61,9 +54,9 @@ fn a_wrong_start_says_what_to_type() {
     check(&["resume", "zzz"], 1, "hookloop sessions list");
     check(&["message", "hi"], 1, "no unfinished session");
     check(&["why", "zzz"], 1, "no session and no task");
-    write(&project, "turns.json", "[{\"sya\": 1}]");
+    project.write("turns.json", "[{\"sya\": 1}]");
     check(&["run", "x", "--agent", "scripted:turns.json"], 2, "sya");
-    write(&project, "hookloop.yaml", "version: 1\nloop:\n  stop_when: never\n");
+    project.write("hookloop.yaml", "version: 1\nloop:\n  stop_when: never\n");
     check(&["run", "x", "--agent", "command:true"], 2, "hookloop.yaml:3");
 }
 
@@ -71,12 +64,12 @@ fn a_wrong_start_says_what_to_type() {
 fn a_template_of_ones_own() {
     let project =
         trusted_project("version: 1\nloop:\n  prompt: prompt.md\n  stop_when: turn\n", &[]);
-    write(&project, "prompt.md", "{{ session }} / {{ iteration }} / {{ work }}");
-    write(&project, "agent.sh", "#!/bin/sh\ncat > prompt\n");
+    project.write("prompt.md", "{{ session }} / {{ iteration }} / {{ work }}");
+    project.write("agent.sh", "#!/bin/sh\ncat > prompt\n");
     let ran = run(&project, &["do it", "--agent", "command:./agent.sh", "--name", "mine"]);
     assert_eq!(ran.code, 6, "{}", ran.stderr);
-    assert_eq!(super::read(&project, "prompt"), "mine / 1 / do it");
-    write(&project, "prompt.md", "{{ sesion }}");
+    assert_eq!(project.read("prompt"), "mine / 1 / do it");
+    project.write("prompt.md", "{{ sesion }}");
     let ran = run(&project, &["do it", "--agent", "command:./agent.sh", "--max-errors", "1"]);
     assert_eq!(ran.code, 4, "{}", ran.stderr);
     assert!(ran.all("turn_ended")[0]["error"].as_str().unwrap().contains("template"));
@@ -91,7 +84,7 @@ fn sessions_are_listed_shown_and_explained() {
     scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &["--hook-retries", "0"]);
     let (_, list, _) = plain(&project, &["sessions", "list"]);
     assert!(list.contains("needs_human"), "{list}");
-    let id = json(&project, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
     let (_, shown, _) = plain(&project, &["sessions", "show", &id[..5]]);
     for part in ["iteration 1", "claims to be done", "sent back", "needs a human"] {
         assert!(shown.contains(part), "{part}: {shown}");
@@ -99,7 +92,7 @@ fn sessions_are_listed_shown_and_explained() {
     let (_, why, _) = plain(&project, &["why", &id]);
     assert!(why.contains("gates still fail") && why.contains("fails: gate"), "{why}");
     // The log can be made again.
-    assert_eq!(json(&project, &["rebuild"])["equal"], true);
+    assert_eq!(project.json(&["rebuild"])["equal"], true);
 }
 
 #[test]
@@ -109,10 +102,10 @@ printf '{"continue": false, "stopReason": "look \\u001b]0;pwned\\u0007 \\u202e h
 "#;
     let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: ./gate.sh}\n";
     let project = trusted_project(config, &[("gate.sh", say)]);
-    write(&project, "turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
+    project.write("turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
     let (code, out, _) = plain(&project, &["run", "x", "--agent", "scripted:turns.json"]);
     assert_eq!(code, 3, "{out}");
-    let id = json(&project, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
     for text in
         [out, plain(&project, &["sessions", "show", &id]).1, plain(&project, &["why", &id]).1]
     {
@@ -183,14 +176,14 @@ fn why_prefers_a_whole_id_to_the_start_of_another() {
     let project = trusted_project("version: 1\n", &[]);
     let ran = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
     assert_eq!(ran.outcome(), "complete");
-    let sessions = json(&project, &["sessions", "list"]);
+    let sessions = project.json(&["sessions", "list"]);
     let session = sessions[0]["id"].as_str().unwrap();
     let (task, other) = (&session[..2], format!("{}-x", &session[..4]));
     for id in [task, &other] {
-        json(&project, &["task", "add", "--id", id, "a title"]);
+        project.json(&["task", "add", "--id", id, "a title"]);
     }
     for (text, id) in [(task, task), (session, session), (&session[..6], session)] {
-        assert_eq!(json(&project, &["why", text])["id"], id);
+        assert_eq!(project.json(&["why", text])["id"], id);
     }
     let (_, _, said) = plain(&project, &["why", &session[..3]]);
     assert!(said.contains(&format!("the session {session} or the task {other}")), "{said}");
@@ -205,5 +198,5 @@ fn a_run_with_an_empty_prompt_is_refused() {
         assert!(told.contains("the prompt is empty"), "{told}");
         assert!(told.contains("try: hookloop run \""), "{told}");
     }
-    assert_eq!(json(&project, &["sessions", "list"]), serde_json::json!([]));
+    assert_eq!(project.json(&["sessions", "list"]), serde_json::json!([]));
 }

@@ -3,10 +3,10 @@
 use std::process::{Child, Stdio};
 use std::time::Instant;
 
-use hookloop_testkit::{TestProject, eventually};
+use hookloop_testkit::{SessionOutput, TestProject, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{BROKEN_OFF, Ran, SOON, command, json, read, run, scripted, trusted_project, write};
+use super::{BROKEN_OFF, SOON, run, scripted, trusted_project};
 
 const CONFIG: &str = "version: 1
 hooks:
@@ -18,7 +18,7 @@ const SLOW: &str =
 
 fn start(project: &TestProject) -> Child {
     let args = ["run", "x", "--agent", "command:./slow.sh"];
-    let child = command(project, &args).stdin(Stdio::null()).spawn().unwrap();
+    let child = project.json_command(&args).stdin(Stdio::null()).spawn().unwrap();
     eventually("the agent begins", SOON, || !read(project, "begun").is_empty());
     child
 }
@@ -50,10 +50,10 @@ fn a_signal_ends_it_in_order() {
         let child = start(&project);
         let began = Instant::now();
         signal(&child, one);
-        let ran = Ran::of(child.wait_with_output().unwrap());
+        let ran = SessionOutput::from(child.wait_with_output().unwrap());
         assert!(began.elapsed() < BROKEN_OFF, "{:?}", began.elapsed());
         assert_eq!((ran.code, ran.outcome()), (130, "cancelled"), "{}", ran.stderr);
-        assert_eq!(read(&project, "ends"), "ended\n");
+        assert_eq!(project.read("ends"), "ended\n");
         eventually("nobody is left", SOON, || leftovers(&project) == 0);
     }
 }
@@ -74,11 +74,11 @@ hooks:
     let output = child.wait_with_output().unwrap();
     assert!(began.elapsed() < BROKEN_OFF, "{:?}", began.elapsed());
     assert_eq!(output.status.code(), Some(130));
-    write(&project, "quick", "");
+    project.write("quick", "");
     let ran = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
     assert_eq!(ran.count("session_ended"), 2, "the one before, and this one: {}", ran.stderr);
     // Once cut short, once whole, and once for the other session.
-    assert_eq!(read(&project, "ends"), "ended\n".repeat(3));
+    assert_eq!(project.read("ends"), "ended\n".repeat(3));
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn a_killed_session_is_ended_at_the_next_start() {
     child.kill().unwrap();
     child.wait().unwrap();
     eventually("nobody is left", SOON, || leftovers(&project) == 0);
-    assert_eq!(read(&project, "ends"), "");
-    assert_eq!(json(&project, &["sessions", "list"])[0]["state"], "interrupted");
+    assert_eq!(project.read("ends"), "");
+    assert_eq!(project.json(&["sessions", "list"])[0]["state"], "interrupted");
     let ran = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
     assert_eq!(ran.code, 6, "{}", ran.stderr);
     let outcomes: Vec<_> = ran
@@ -98,24 +98,24 @@ fn a_killed_session_is_ended_at_the_next_start() {
         .map(|ended| ended["outcome"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(outcomes, ["interrupted", "complete"]);
-    assert_eq!(read(&project, "ends"), "ended\n".repeat(2), "once for each");
+    assert_eq!(project.read("ends"), "ended\n".repeat(2), "once for each");
 }
 
 #[test]
 fn a_killed_session_goes_on_where_it_was() {
     let project = trusted_project(CONFIG, &[("slow.sh", SLOW)]);
-    json(&project, &["task", "add", "x", "--id", "x"]);
+    project.json(&["task", "add", "x", "--id", "x"]);
     let mut child = start(&project);
     child.kill().unwrap();
     child.wait().unwrap();
-    write(&project, "slow.sh", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
-    let resumed = Ran::of(command(&project, &["resume"]).output().unwrap());
+    project.write("slow.sh", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
+    let resumed = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!((resumed.code, resumed.outcome()), (6, "complete"), "{}", resumed.stderr);
     assert_eq!(resumed.count("session_resumed"), 1);
     let started = resumed.all("iteration_started");
     assert_eq!((&started[0]["number"], &started[0]["attempt"]), (&1.into(), &2.into()));
-    assert_eq!(read(&project, "ends"), "ended\n");
-    let again = Ran::of(command(&project, &["resume"]).output().unwrap());
+    assert_eq!(project.read("ends"), "ended\n");
+    let again = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!(again.code, 1, "nothing is left: {}", again.stderr);
 }
 
@@ -123,11 +123,11 @@ fn a_killed_session_goes_on_where_it_was() {
 fn a_session_has_one_program() {
     let project = trusted_project(CONFIG, &[("slow.sh", SLOW)]);
     let mut child = start(&project);
-    let id = json(&project, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
-    let second = Ran::of(command(&project, &["resume", &id]).output().unwrap());
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let second = SessionOutput::from(project.json_command(&["resume", &id]).output().unwrap());
     assert_eq!(second.code, 1);
     assert!(second.stderr.contains("is running"), "{}", second.stderr);
-    let any = Ran::of(command(&project, &["resume"]).output().unwrap());
+    let any = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert!(any.stderr.contains("no unfinished session"), "{}", any.stderr);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -142,24 +142,24 @@ while [ ! -f go-$HOOKLOOP_ITERATION ]; do sleep 0.02; done
 ";
     let project = trusted_project(CONFIG, &[("agent.sh", agent)]);
     let args = ["run", "x", "--agent", "command:./agent.sh", "--max-iterations", "2"];
-    let child = command(&project, &args).spawn().unwrap();
+    let child = project.json_command(&args).spawn().unwrap();
     eventually("the first turn", SOON, || project.root().join("began-1").exists());
-    json(&project, &["pause"]);
-    json(&project, &["message", "use the other door"]);
-    write(&project, "go-1", "");
-    write(&project, "go-2", "");
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    project.json(&["pause"]);
+    project.json(&["message", "use the other door"]);
+    project.write("go-1", "");
+    project.write("go-2", "");
+    let ran = SessionOutput::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 5, "{}", ran.stderr);
     assert!(!project.root().join("began-2").exists(), "before the next iteration");
-    assert_eq!(json(&project, &["sessions", "list"])[0]["state"], "paused");
-    assert_eq!(read(&project, "ends"), "", "it has not ended");
+    assert_eq!(project.json(&["sessions", "list"])[0]["state"], "paused");
+    assert_eq!(project.read("ends"), "", "it has not ended");
     // A new session leaves one alone that rests.
     let other = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
     assert_eq!(other.code, 6, "{}", other.stderr);
-    let resumed = Ran::of(command(&project, &["resume"]).output().unwrap());
+    let resumed = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!(resumed.code, 4, "{}", resumed.stderr);
-    assert!(read(&project, "prompt-2").contains("use the other door"));
-    assert_eq!(read(&project, "ends"), "ended\n".repeat(2));
+    assert!(project.read("prompt-2").contains("use the other door"));
+    assert_eq!(project.read("ends"), "ended\n".repeat(2));
 }
 
 #[test]
@@ -181,20 +181,22 @@ hooks:
     // It takes its gate away, and the program dies.
     let project = trusted_project(config, &[("gate.sh", "#!/bin/sh\nexit 2\n"), ("slow.sh", SLOW)]);
     let mut child = start(&project);
-    write(&project, "hookloop.yaml", "version: 1\n");
+    project.write("hookloop.yaml", "version: 1\n");
     child.kill().unwrap();
     child.wait().unwrap();
-    let resumed = Ran::of(command(&project, &["resume"]).output().unwrap());
+    let resumed = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!(resumed.code, 3, "{}", resumed.stderr);
     assert!(resumed.stderr.contains("`gate` is gone"), "{}", resumed.stderr);
-    let loosened = command(&project, &["resume", "--with-changed-hooks"]).output().unwrap();
+    let loosened = project.json_command(&["resume", "--with-changed-hooks"]).output().unwrap();
     assert_eq!(loosened.status.code(), Some(3), "other hooks are not fewer gates: {loosened:?}");
-    assert!(command(&project, &["hooks", "trust", "--yes"]).status().unwrap().success());
-    let resumed = Ran::of(command(&project, &["resume"]).output().unwrap());
+    assert!(project.json_command(&["hooks", "trust", "--yes"]).status().unwrap().success());
+    let resumed = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!(resumed.code, 3, "{}", resumed.stderr);
     assert!(resumed.stderr.contains("--with-changed-hooks"), "{}", resumed.stderr);
-    write(&project, "slow.sh", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
-    let agreed = Ran::of(command(&project, &["resume", "--with-changed-hooks"]).output().unwrap());
+    project.write("slow.sh", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
+    let agreed = SessionOutput::from(
+        project.json_command(&["resume", "--with-changed-hooks"]).output().unwrap(),
+    );
     assert_eq!(agreed.code, 6, "{}", agreed.stderr);
 }
 
@@ -209,7 +211,7 @@ fn nothing_of_a_session_runs_untrusted() {
     let ran = run(&project, &["x", "--agent", "command:./agent.sh"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert!(!project.root().join("pwned").exists() && !project.root().join("ran").exists());
-    assert_eq!(json(&project, &["sessions", "list"]), serde_json::json!([]), "it was not begun");
+    assert_eq!(project.json(&["sessions", "list"]), serde_json::json!([]), "it was not begun");
 }
 
 /// Somebody changes files between the proof and the end: they are looked at again.
@@ -223,15 +225,15 @@ hooks:
     - {name: last, command: 'echo begun >> ends; [ -f quick ] || sleep 66.6'}
 ";
     let project = trusted_project(config, &[("answer", "42\n")]);
-    write(&project, "turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
+    project.write("turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
     let args = ["run", "x", "--agent", "scripted:turns.json", "--hook-retries", "0"];
-    let mut child = command(&project, &args).spawn().unwrap();
+    let mut child = project.json_command(&args).spawn().unwrap();
     eventually("session_end begins", SOON, || !read(&project, "ends").is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
-    write(&project, "answer", "41\n");
-    write(&project, "quick", "");
-    let resumed = Ran::of(command(&project, &["resume"]).output().unwrap());
+    project.write("answer", "41\n");
+    project.write("quick", "");
+    let resumed = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!((resumed.code, resumed.outcome()), (3, "needs_human"), "{}", resumed.stderr);
 }
 
@@ -250,16 +252,16 @@ hooks:
     let project = trusted_project(config, &[]);
     let turns =
         r#"[{"say": "<promise>COMPLETE</promise>"}, {"write": {"tidied": ""}, "say": "so"}]"#;
-    write(&project, "turns.json", turns);
-    let child =
-        command(&project, &["run", "x", "--no-changes-ok", "--agent", "scripted:turns.json"])
-            .spawn()
-            .unwrap();
+    project.write("turns.json", turns);
+    let child = project
+        .json_command(&["run", "x", "--no-changes-ok", "--agent", "scripted:turns.json"])
+        .spawn()
+        .unwrap();
     eventually("the last proof begins", SOON, || project.root().join("slow").exists());
     signal(&child, Signal::INT);
     let began = Instant::now();
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let ran = SessionOutput::from(child.wait_with_output().unwrap());
     assert!(began.elapsed() < BROKEN_OFF, "{:?}", began.elapsed());
     assert_eq!((ran.code, ran.outcome()), (130, "cancelled"), "{}", ran.stderr);
-    assert_eq!(read(&project, "ends"), "ended\n");
+    assert_eq!(project.read("ends"), "ended\n");
 }

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hookloop_testkit::eventually;
 
 use super::visible::shown;
-use super::{SOON, json, read, run, scripted, trusted_project, write};
+use super::{SOON, run, scripted, trusted_project};
 
 const DONE: &str = r#"{"say": "All tests pass.\n<promise>COMPLETE</promise>"}"#;
 
@@ -40,8 +40,8 @@ hooks:
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     assert_eq!(ran.count("iteration_started"), 3);
     assert_eq!(ran.verdicts(), ["block", "block", "pass"]);
-    assert!(read(&project, "prompt-2").contains("3 tests failing: fix auth, db, api"));
-    assert!(read(&project, "prompt-3").contains("1 test failing: fix api validation"));
+    assert!(project.read("prompt-2").contains("3 tests failing: fix auth, db, api"));
+    assert!(project.read("prompt-3").contains("1 test failing: fix api validation"));
     assert!(!read(&project, "prompt-3").contains("fix auth"), "each is told once");
 }
 
@@ -64,8 +64,8 @@ hooks:
         let ran = scripted(&project, &turns, &["--hook-retries", retries]);
         assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
         assert_eq!(ran.count("gates_judged"), blocks, "{retries}");
-        let id = json(&project, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
-        let why = json(&project, &["why", &id]);
+        let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+        let why = project.json(&["why", &id]);
         let reasons = why["reasons"].to_string();
         assert!(reasons.contains("gates still fail") && reasons.contains("fails: tests"), "{why}");
     };
@@ -147,7 +147,7 @@ hooks:
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert!(ran.all("receipt_made").iter().all(|receipt| receipt["status"] != "passed"));
     // Grep says 1 for "not there": as a gate that is closed, which is a no.
-    write(&project, "answer", "42\n");
+    project.write("answer", "42\n");
     let ran = scripted(&project, &lies, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
 }
@@ -160,7 +160,7 @@ hooks:
     - {name: tests, command: 'true'}
 ";
     let project = trusted_project(config, &[("a", "1\n"), (".gitignore", "ignored\n")]);
-    write(&project, "ignored", "1");
+    project.write("ignored", "1");
     let turns = r#"[{"write": {"new": "2\n", "a": "3\n"}, "say": "<promise>COMPLETE</promise>"}]"#;
     let ran = scripted(&project, turns, &[]);
     let tree = ran.all("receipt_made")[0]["tree"].as_str().unwrap().to_owned();
@@ -176,7 +176,7 @@ hooks:
     git(&["add", "--all"]);
     assert_eq!(git(&["write-tree"]), tree);
     // One byte more is another tree.
-    write(&project, "a", "3\n ");
+    project.write("a", "3\n ");
     git(&["add", "--all"]);
     assert_ne!(git(&["write-tree"]), tree);
 }
@@ -194,10 +194,10 @@ fn a_receipt_has_a_change_of_the_same_second_and_size() {
     };
     let second = |name: &str| fs::metadata(project.root().join(name)).unwrap().ctime();
     eventually("all in one second", SOON, || {
-        write(&project, "a", "1\n");
+        project.write("a", "1\n");
         let first = second("a");
         git(&["add", "a"]);
-        write(&project, "a", "3\n");
+        project.write("a", "3\n");
         [second(".git/index"), second("a")] == [first; 2]
     });
     let changed = second("a");
@@ -389,7 +389,7 @@ fn asking_git_runs_nothing_that_a_repository_names() {
     for setting in HOSTILE {
         let project = trusted_project(ASKS_GIT, &[("answer", "1\n")]);
         let canary = project.root().join("../canary");
-        write(&project, "evil.sh", &format!("#!/bin/sh\ntouch {}\ncat\n", canary.display()));
+        project.write("evil.sh", &format!("#!/bin/sh\ntouch {}\ncat\n", canary.display()));
         for hook in ["post-index-change", "pre-commit", "reference-transaction", "post-checkout"] {
             write(
                 &project,
@@ -402,7 +402,7 @@ fn asking_git_runs_nothing_that_a_repository_names() {
                 &format!("#!/bin/sh\ntouch {}\n", canary.display()),
             );
         }
-        write(&project, ".gitattributes", "* filter=x diff=x merge=x\n*.b \"filter=a b\"\n");
+        project.write(".gitattributes", "* filter=x diff=x merge=x\n*.b \"filter=a b\"\n");
         let evil = project.root().join("evil.sh");
         let (key, value) = setting.split_once('=').unwrap();
         let value = value.replace("CANARY", evil.to_str().unwrap());
@@ -432,13 +432,13 @@ fn asking_git_runs_nothing_that_a_repository_inside_names() {
     };
     let identity = ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "--quiet", "-m", "x"];
     git(".", &["init", "--quiet", "inside"]);
-    write(&project, "inside/file", "1\n");
+    project.write("inside/file", "1\n");
     git("inside", &["add", "."]);
     git("inside", &identity);
     git(".", &["-c", "advice.addEmbeddedRepo=false", "add", "inside"]);
     git(".", &identity);
-    write(&project, "inside/.gitattributes", "* filter=x\n");
-    write(&project, "inside/file", "2\n");
+    project.write("inside/.gitattributes", "* filter=x\n");
+    project.write("inside/file", "2\n");
     git("inside", &["config", "filter.x.clean", evil.to_str().unwrap()]);
     let turns = r#"[{"write": {"answer": "2\n"}, "say": "<promise>COMPLETE</promise>"}]"#;
     let ran = scripted(&project, turns, &["--max-iterations", "1"]);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{BROKEN_OFF, json, read, run, scripted, trusted_project};
+use super::{BROKEN_OFF, run, scripted, trusted_project};
 
 #[test]
 fn a_persistent_error_backs_off_and_ends() {
@@ -22,8 +22,8 @@ hooks:
     let ran = run(&project, &["x", "--agent", "command:./agent.sh", "--max-errors", "3"]);
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
     assert_eq!(ran.all("session_ended")[0]["limit"], "errors");
-    assert!(read(&project, "errors").contains("no network"));
-    let turns = read(&project, "turns").lines().count();
+    assert!(project.read("errors").contains("no network"));
+    let turns = project.read("turns").lines().count();
     assert_eq!(turns, 3);
     assert!(began.elapsed() >= Duration::from_secs(1), "it waits before it tries again");
     assert_eq!(ran.count("iteration_started"), 3);
@@ -41,7 +41,7 @@ fn a_session_ends_within_its_time() {
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
     assert_eq!(ran.all("session_ended")[0]["limit"], "duration");
     assert!(took < BROKEN_OFF, "{took:?}");
-    assert_eq!(read(&project, "ends"), "ended\n");
+    assert_eq!(project.read("ends"), "ended\n");
 }
 
 /// Also where it is a hook that takes its time.
@@ -78,7 +78,7 @@ fn money_and_tokens_end_it() {
         let ran = scripted(&project, turns, args);
         assert_eq!(ran.all("session_ended")[0]["limit"], limit, "{}", ran.stderr);
         assert_eq!(ran.count("turn_ended"), 2);
-        let row = &json(&project, &["sessions", "list"])[0];
+        let row = &project.json(&["sessions", "list"])[0];
         assert_eq!((&row["tokens"], &row["cost_micros"]), (&2000.into(), &2_000_000.into()));
     };
     check(&["--max-cost", "1.5"], "cost");
@@ -98,17 +98,12 @@ fn who_stands_still_is_told_and_then_stopped() {
 #[test]
 fn limits_are_said_at_the_start_and_kept() {
     let project = trusted_project("version: 1\nlimits: {iterations: 7, duration: 2h}\n", &[]);
-    super::write(&project, "turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
+    project.write("turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
     let args = ["run", "x", "--agent", "scripted:turns.json"];
-    let mut command = std::process::Command::new(crate::support::PROGRAM);
-    let of_json = super::command(&project, &[]);
-    command.args(args).current_dir(project.root()).env_clear();
-    command.envs(of_json.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = command.output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = project.run(&args).stdout;
     assert!(text.contains("7 iterations, 2h, "), "{text}");
-    let id = json(&project, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
-    let show = super::command(&project, &["sessions", "show", &id]).output().unwrap();
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let show = project.json_command(&["sessions", "show", &id]).output().unwrap();
     let first: serde_json::Value =
         serde_json::from_str(String::from_utf8(show.stdout).unwrap().lines().next().unwrap())
             .unwrap();

@@ -1,6 +1,8 @@
 //! The points of a session and what of their output reaches which prompt.
 
-use super::{json, read, run, scripted, trusted_project, write};
+use hookloop_testkit::TestProject;
+
+use super::{run, scripted, trusted_project};
 
 /// Keeps each prompt that it gets.
 const KEEPS_PROMPTS: &str = "#!/bin/sh
@@ -10,8 +12,8 @@ cat > prompts/$((n + 1))
 echo turn $((n + 1))
 ";
 
-fn kept(project: &hookloop_testkit::TestProject, number: u32) -> String {
-    read(project, &format!("prompts/{number}"))
+fn kept(project: &TestProject, number: u32) -> String {
+    project.read(&format!("prompts/{number}"))
 }
 
 #[test]
@@ -60,7 +62,7 @@ echo turn >> order
         ["do it", "--agent", "command:./agent.sh", "--max-iterations", "3", "--name", "night"];
     let ran = run(&project, &args);
     assert_eq!(ran.outcome(), "limit", "{}", ran.stderr);
-    let order = read(&project, "order");
+    let order = project.read("order");
     let order: Vec<&str> =
         order.lines().map(|line| line.strip_suffix(" night").unwrap_or(line)).collect();
     let expected = [
@@ -109,7 +111,7 @@ hooks:
         &[],
     );
     // What is not there can't be pinned, so it can't be trusted to be that.
-    write(&project, "not-there.sh", "#!/bin/sh\n");
+    project.write("not-there.sh", "#!/bin/sh\n");
     let ran = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
     assert_eq!(ran.code, 3, "untrusted since it changed: {}", ran.stderr);
     std::fs::remove_file(project.root().join("not-there.sh")).unwrap();
@@ -152,10 +154,10 @@ hooks:
     let places = [prompt.find("added-a").unwrap(), prompt.find("added-b").unwrap()];
     assert!(places.is_sorted() && prompt.matches("added-").count() == 2, "{prompt}");
     // Nobody's session hears of what a person does.
-    json(&project, &["task", "add", "Goal", "--id", "c"]);
-    let sessions = json(&project, &["sessions", "list"]);
+    project.json(&["task", "add", "Goal", "--id", "c"]);
+    let sessions = project.json(&["sessions", "list"]);
     let id = sessions[0]["id"].as_str().unwrap();
-    assert_eq!(json(&project, &["why", id])["state"], "complete");
+    assert_eq!(project.json(&["why", id])["state"], "complete");
 }
 
 #[test]

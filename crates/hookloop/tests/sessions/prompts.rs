@@ -1,6 +1,8 @@
 //! Promises in an agent's final message, the number of an iteration, and the text of prompts.
 
-use super::{Ran, command, json, read, run, run_as_it_is, scripted, trusted_project, write};
+use hookloop_testkit::{SessionOutput, TestProject};
+
+use super::{run, run_as_it_is, scripted, trusted_project};
 
 const GATED: &str = "version: 1
 hooks:
@@ -15,8 +17,8 @@ echo $HOOKLOOP_ITERATION >> work
 echo turn
 ";
 
-fn id_of_last(project: &hookloop_testkit::TestProject) -> String {
-    json(project, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned()
+fn id_of_last(project: &TestProject) -> String {
+    project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned()
 }
 
 /// One turn that writes the answer and says this.
@@ -28,7 +30,7 @@ fn one_turn(says: &str) -> String {
 fn a_promise_behind_text_in_the_last_line_is_a_claim_where_gates_judge_it() {
     let check = |says: &str| {
         let project = trusted_project(GATED, &[]);
-        write(&project, "turns.json", &one_turn(says));
+        project.write("turns.json", &one_turn(says));
         let ran = run_as_it_is(&project, &["work", "--agent", "scripted:turns.json"]);
         assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{says}: {}", ran.stderr);
         assert_eq!(ran.verdicts(), ["pass"], "{says}");
@@ -50,7 +52,7 @@ fn a_promise_behind_text_is_no_claim_without_gates_and_no_quoted_one_is_with_the
         assert_eq!(ran.all("turn_ended")[0]["nearMisses"][0]["kind"], near_miss, "{says}");
         let reason = ran.all("stop_decided")[0]["reason"].to_string();
         assert!(reason.contains("not a report"), "{reason}");
-        let why = json(&project, &["why", &id_of_last(&project)]).to_string();
+        let why = project.json(&["why", &id_of_last(&project)]).to_string();
         assert!(why.contains("reports nothing"), "{why}");
     };
     let ungated = "version: 1\n";
@@ -77,7 +79,7 @@ fi
     let ran = run(&project, &["x", "--agent", "command:./agent.sh"]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     assert_eq!(ran.count("iteration_started"), 2);
-    let (first, second) = (read(&project, "prompt-1"), read(&project, "prompt-2"));
+    let (first, second) = (project.read("prompt-1"), project.read("prompt-2"));
     let told = "the tag for COMPLETE is not exactly `<promise>COMPLETE</promise>`";
     assert!(!first.contains(told), "{first}");
     assert!(second.contains(told), "{second}");
@@ -96,7 +98,7 @@ fn gates_are_asked_once_before_a_session_without_a_claim_ends_for_no_progress() 
         let ended = ran.all("session_ended")[0];
         assert_eq!(ended["proven"], false);
         assert!(ended["reason"].as_str().unwrap().contains(reason), "{ended}");
-        let why = json(&project, &["why", &id_of_last(&project)]).to_string();
+        let why = project.json(&["why", &id_of_last(&project)]).to_string();
         assert!(why.contains(reason), "{why}");
     };
     check("42\n", "all gates pass on the files as they are, but the agent did not report", true);
@@ -131,13 +133,13 @@ sed 's/.*\"iteration\": *\\([0-9]*\\).*/input-\\1/'
     let ran = run(&project, &["do it", "--agent", "command:./agent.sh", "--max-iterations", "2"]);
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
     for number in [1, 2] {
-        let prompt = read(&project, &format!("prompt-{number}"));
+        let prompt = project.read(&format!("prompt-{number}"));
         for way in ["template", "variable", "input"] {
             assert!(prompt.contains(&format!("{way}-{number}\n")), "{way}: {prompt}");
         }
         assert_eq!(prompt.contains("condition-2"), number == 2, "{prompt}");
     }
-    assert_eq!(read(&project, "after"), "1\n2\n");
+    assert_eq!(project.read("after"), "1\n2\n");
 }
 
 /// The bytes and lines that a text names as left out, and those that stand before and behind the note.
@@ -197,9 +199,9 @@ fn a_session_that_continues_after_its_retry_limit_is_told_what_failed() {
     let ran = run_as_it_is(&project, &[&["Fix"][..], &KEEPER_AT_LIMIT].concat());
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     let args = ["resume", "--answer", "look again", "--max-iterations", "3"];
-    let resumed = Ran::of(command(&project, &args).output().unwrap());
+    let resumed = SessionOutput::from(project.json_command(&args).output().unwrap());
     assert_eq!(resumed.count("iteration_started"), 1, "{}", resumed.stderr);
-    let prompt = read(&project, "../prompt-3");
+    let prompt = project.read("../prompt-3");
     assert!(prompt.contains("FAIL-42"), "{prompt}");
     assert!(prompt.contains("look again"), "{prompt}");
 }
@@ -209,18 +211,18 @@ fn a_task_that_continues_after_the_retry_limit_is_told_what_failed() {
     // The same session continues, or another one takes the task.
     for continued in ["resume", "run"] {
         let project = trusted_project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", FAILS)]);
-        json(&project, &["task", "add", "Fix", "--id", "fix"]);
+        project.json(&["task", "add", "Fix", "--id", "fix"]);
         let tasks = [&["--tasks"][..], &KEEPER_AT_LIMIT].concat();
         let ran = run_as_it_is(&project, &tasks);
         assert_eq!(ran.code, 3, "{}", ran.stderr);
-        json(&project, &["inbox", "answer", "fix", "look again"]);
+        project.json(&["inbox", "answer", "fix", "look again"]);
         let more = match continued {
             "resume" => vec!["resume", "--max-iterations", "3"],
             _ => [&["run"][..], &tasks, &["--max-iterations", "1"]].concat(),
         };
-        let more = Ran::of(command(&project, &more).output().unwrap());
+        let more = SessionOutput::from(project.json_command(&more).output().unwrap());
         assert_eq!(more.count("iteration_started"), 1, "{continued}: {}", more.stderr);
-        let prompt = read(&project, "../prompt-3");
+        let prompt = project.read("../prompt-3");
         assert!(prompt.contains("FAIL-42"), "{continued}: {prompt}");
         assert!(prompt.contains("look again"), "{continued}: {prompt}");
     }
@@ -230,11 +232,11 @@ fn a_task_that_continues_after_the_retry_limit_is_told_what_failed() {
 fn the_next_task_is_not_told_what_failed_in_another() {
     let gate = "#!/bin/sh\n[ $HOOKLOOP_TASK_ID = b ] || { echo FAIL-42; exit 1; }\n";
     let project = trusted_project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", gate)]);
-    json(&project, &["task", "add", "First", "--id", "a", "--priority", "0"]);
-    json(&project, &["task", "add", "Second", "--id", "b", "--priority", "1"]);
+    project.json(&["task", "add", "First", "--id", "a", "--priority", "0"]);
+    project.json(&["task", "add", "Second", "--id", "b", "--priority", "1"]);
     let ran = run_as_it_is(&project, &[&["--tasks"][..], &KEEPER_AT_LIMIT].concat());
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    let prompt = read(&project, "../prompt-3");
+    let prompt = project.read("../prompt-3");
     assert!(prompt.contains("Second") && !prompt.contains("FAIL-42"), "{prompt}");
 }
 
@@ -253,7 +255,7 @@ hooks:
     let project = trusted_project(config, &[("agent.sh", agent), ("state.sh", state)]);
     let ran = run_as_it_is(&project, &["x", "--agent", "command:./agent.sh"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let prompt = read(&project, "../prompt");
+    let prompt = project.read("../prompt");
     assert_eq!(prompt.matches("STATE-").count(), 1, "{prompt}");
     assert!(prompt.contains("STATE-3"), "{prompt}");
 }

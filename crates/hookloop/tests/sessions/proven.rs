@@ -1,19 +1,15 @@
 //! Which sessions count as proven, and which gates as passed.
 
-use std::process::Command;
-
-use hookloop_testkit::{TestProject, eventually};
+use hookloop_testkit::{SessionOutput, TestProject, eventually};
 use serde_json::{Value, json};
 
-use super::{
-    Ran, SOON, command, json as print_json, run_as_it_is, scripted, trusted_project, write,
-};
+use super::{SOON, json as print_json, run_as_it_is, scripted, trusted_project};
 
 /// Writes a file and claims to be done.
 const WORK: &str =
     r#"[{"write": {"work.txt": "done\n"}, "say": "Done.\n<promise>COMPLETE</promise>"}]"#;
 
-fn judged(ran: &Ran) -> &Value {
+fn judged(ran: &SessionOutput) -> &Value {
     ran.all("gates_judged").last().copied().unwrap()
 }
 
@@ -23,14 +19,8 @@ fn printed(config: &str) -> String {
 }
 
 fn printed_in(project: &TestProject) -> String {
-    let with_json = command(project, &["run", "x", "--agent", "scripted:turns.json", "--plain"]);
-    let mut plain = Command::new(with_json.get_program());
-    plain.args(with_json.get_args().filter(|arg| *arg != "--json"));
-    plain.current_dir(project.root()).env_clear();
-    plain.envs(with_json.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = plain.output().unwrap();
-    let out = String::from_utf8_lossy(&output.stdout).into_owned();
-    out + &String::from_utf8_lossy(&output.stderr)
+    let output = project.run(&["run", "x", "--agent", SCRIPTED_AGENT, "--plain"]);
+    output.stdout + &output.stderr
 }
 
 #[test]
@@ -160,13 +150,13 @@ fn every_name_of_a_condition_has_a_value_in_a_session() {
 }
 
 /// `hookloop run` with these turns, and nothing that loosens a rule.
-fn honest(project: &TestProject, turns: &str, args: &[&str]) -> Ran {
-    write(project, "../turns.json", turns);
+fn honest(project: &TestProject, turns: &str, args: &[&str]) -> SessionOutput {
+    project.write("../turns.json", turns);
     let agent = ["work", "--agent", "scripted:../turns.json"];
     run_as_it_is(project, &[&agent[..], args].concat())
 }
 
-fn is_proven(ran: &Ran) -> bool {
+fn is_proven(ran: &SessionOutput) -> bool {
     ran.all("session_ended").last().unwrap()["proven"].as_bool().unwrap()
 }
 
@@ -205,7 +195,7 @@ fn a_session_that_had_nothing_to_do_is_not_unproven_work() {
 fn a_task_says_whether_its_work_is_proven() {
     let check = |config: &str, code: i32, proven: bool| {
         let project = trusted_project(config, &[]);
-        write(&project, "../turns.json", WORK);
+        project.write("../turns.json", WORK);
         print_json(&project, &["task", "add", "x", "--id", "x"]);
         let ran = run_as_it_is(&project, &["--tasks", "--agent", "scripted:../turns.json"]);
         assert_eq!(ran.code, code, "{config}: {}", ran.stderr);
@@ -221,13 +211,13 @@ fn a_task_that_somebody_else_completed_is_not_the_sessions_success() {
     print_json(&project, &["task", "add", "x", "--id", "x"]);
     let agent = "#!/bin/sh\ncat > /dev/null\ntouch work began\nwhile [ ! -f go ]; do sleep 0.02; done\n\
                  echo '<promise>COMPLETE</promise>'\n";
-    write(&project, "agent.sh", agent);
+    project.write("agent.sh", agent);
     let args = ["run", "--tasks", "--agent", "command:./agent.sh"];
-    let child = command(&project, &args).spawn().unwrap();
+    let child = project.json_command(&args).spawn().unwrap();
     eventually("the turn", SOON, || project.root().join("began").exists());
     print_json(&project, &["task", "complete", "x", "--force"]);
-    write(&project, "go", "");
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    project.write("go", "");
+    let ran = SessionOutput::from(child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert!(!is_proven(&ran));
 }
@@ -287,7 +277,7 @@ fn files_that_hooks_of_an_iteration_write_are_not_the_agents_change() {
                 assert_eq!(turn.get("changed"), None, "{point}: {turn}");
             }
             let project = project_with_hook(point, command);
-            write(&project, "../turns.json", CLAIM);
+            project.write("../turns.json", CLAIM);
             print_json(&project, &["task", "add", "x", "--id", "x"]);
             let ran = run_as_it_is(&project, &["--tasks", "--agent", "scripted:../turns.json"]);
             assert_eq!(ran.code, 3, "{point}: {command}: {}", ran.stderr);
@@ -315,7 +305,9 @@ fn files_that_hooks_wrote_before_a_resume_are_not_the_agents_change() {
         let turns = r#"[{"say": "Still looking."}, {"say": "<promise>COMPLETE</promise>"}]"#;
         let ran = honest(&project, turns, &["--max-no-progress", "1"]);
         assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{point}: {}", ran.stderr);
-        let resumed = Ran::of(command(&project, &["resume", "--answer", "x"]).output().unwrap());
+        let resumed = SessionOutput::from(
+            project.json_command(&["resume", "--answer", "x"]).output().unwrap(),
+        );
         assert_eq!(resumed.code, 3, "{point}: {}", resumed.stderr);
         assert_eq!(resumed.count("empty_difference_found"), 2, "{point}: {}", resumed.stderr);
     }
@@ -327,8 +319,9 @@ fn a_change_by_a_person_before_a_resume_counts() {
     let turns = r#"[{"say": "Still looking."}, {"say": "<promise>COMPLETE</promise>"}]"#;
     let ran = honest(&project, turns, &["--max-no-progress", "1"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
-    write(&project, "by-hand.txt", "x");
-    let resumed = Ran::of(command(&project, &["resume", "--answer", "x"]).output().unwrap());
+    project.write("by-hand.txt", "x");
+    let resumed =
+        SessionOutput::from(project.json_command(&["resume", "--answer", "x"]).output().unwrap());
     assert_eq!(resumed.code, 0, "{}", resumed.stderr);
 }
 
@@ -369,7 +362,7 @@ fn no_changes_are_fine_if_a_person_or_the_task_type_says_so() {
     let config = format!("{TESTS}task_types:\n  question: {{no_changes_ok: true}}\n");
     let check = |kind: &str, code: i32, state: &str| {
         let project = trusted_project(&config, &[]);
-        write(&project, "../turns.json", CLAIM);
+        project.write("../turns.json", CLAIM);
         print_json(&project, &["task", "add", "x", "--id", "x", "--type", kind]);
         let ran = run_as_it_is(&project, &["--tasks", "--agent", "scripted:../turns.json"]);
         assert_eq!(ran.code, code, "{kind}: {}", ran.stderr);
@@ -424,7 +417,7 @@ fn two_tasks(project: &TestProject) -> (i32, [String; 2]) {
     }
     let agent = "#!/bin/sh\ncat > /dev/null\necho work >> work-$HOOKLOOP_TASK_ID\n\
                  echo '<promise>COMPLETE</promise>'\n";
-    write(project, "agent.sh", agent);
+    project.write("agent.sh", agent);
     let ran = run_as_it_is(project, &["--tasks", "--agent", "command:./agent.sh"]);
     let state =
         |id: &str| print_json(project, &["task", "show", id])["state"].as_str().unwrap().to_owned();
@@ -508,7 +501,7 @@ fn tasks_that_gates_proved_release_their_dependents() {
 #[test]
 fn a_repository_does_not_say_that_no_gates_are_wanted() {
     let project = trusted_project(TESTS, &[]);
-    write(&project, "hookloop.yaml", &format!("{TESTS}gates: none\n"));
+    project.write("hookloop.yaml", &format!("{TESTS}gates: none\n"));
     let ran = honest(&project, WORK, &[]);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("not a repository's"), "{}", ran.stderr);

@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
-use hookloop_testkit::{TestProject, eventually};
+use hookloop_testkit::{SessionOutput, TestProject, eventually};
 use serde_json::Value;
 
-use super::{Ran, SOON, command, json, read, trusted_project, write};
+use super::{SOON, trusted_project};
 
 const DONE: &str = r#"[{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}]"#;
 const CONFIG: &str = "version: 1
@@ -31,20 +31,9 @@ fn slow_project() -> TestProject {
     trusted_project(CONFIG, &[("slow.sh", SLOW), (".gitignore", ignored), ("turns.json", DONE)])
 }
 
-/// The program as people type it, without `--json`.
-fn for_people(project: &TestProject, args: &[&str]) -> Command {
-    let with_json = command(project, &[]);
-    let mut command = Command::new(with_json.get_program());
-    command.args(args).current_dir(project.root()).env_clear();
-    for (name, value) in with_json.get_envs() {
-        command.env(name, value.unwrap_or_default());
-    }
-    command
-}
-
 fn shown(project: &TestProject, args: &[&str]) -> String {
-    let output = for_people(project, args).output().unwrap();
-    String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr)
+    let output = project.run(args);
+    output.stdout + &output.stderr
 }
 
 /// A session whose output is in the file `out`.
@@ -57,7 +46,7 @@ impl Running {
     fn start(project: &TestProject, args: &[&str]) -> Running {
         let out = project.root().with_file_name("out");
         let file = File::create(&out).unwrap();
-        let mut command = for_people(project, args);
+        let mut command = project.hookloop(args);
         let child = command.stdin(Stdio::null()).stdout(file).spawn().unwrap();
         Running { child, out }
     }
@@ -79,7 +68,7 @@ impl Drop for Running {
 }
 
 fn steps(project: &TestProject) -> Value {
-    json(project, &["status"])["sessions"].clone()
+    project.json(&["status"])["sessions"].clone()
 }
 
 /// Waits until the last line of the gate that runs is this one.
@@ -112,12 +101,12 @@ fn a_gate_that_takes_long_is_shown_in_a_pipe_and_to_other_processes() {
     for part in ["stop slow (2 of 2) runs", "of 10:00: ./slow.sh", "last output: one of three"] {
         assert!(why.contains(part), "{part}: {why}");
     }
-    assert_eq!(json(&project, &["why", &id])["now"]["hooks"][0]["name"], "slow");
+    assert_eq!(project.json(&["why", &id])["now"]["hooks"][0]["name"], "slow");
     running.wait_for("slow                     started: ./slow.sh");
-    write(&project, "go-2", "");
+    project.write("go-2", "");
     wait_for_line(&project, "two of three");
     running.wait_for(", last output: two of three");
-    write(&project, "go-3", "");
+    project.write("go-3", "");
     let status = running.child.wait().unwrap();
     let text = running.text();
     assert!(status.success(), "{text}");
@@ -131,7 +120,7 @@ fn a_gate_that_takes_long_is_shown_in_a_pipe_and_to_other_processes() {
     assert!(order.map(place).is_sorted(), "{text}");
     assert!(!text.contains('\u{1b}') && !text.contains('\r'), "{text}");
     assert_eq!(steps(&project), serde_json::json!([]), "nothing runs any more");
-    assert_eq!(json(&project, &["why", &id])["now"], Value::Null);
+    assert_eq!(project.json(&["why", &id])["now"], Value::Null);
 }
 
 #[test]
@@ -145,35 +134,35 @@ fn the_step_of_a_process_that_died_is_not_shown() {
     running.child.wait().unwrap();
     // Processes that it was about to start may have its lock for a moment.
     eventually("nothing runs", SOON, || steps(&project) == serde_json::json!([]));
-    let why = json(&project, &["why", &id]);
+    let why = project.json(&["why", &id]);
     assert_eq!((&why["state"], &why["now"]), (&"interrupted".into(), &Value::Null));
 }
 
 #[test]
 fn an_interrupted_session_is_named_with_the_command_that_continues_it() {
     let project = slow_project();
-    json(&project, &["task", "add", "Goal", "--id", "t1"]);
+    project.json(&["task", "add", "Goal", "--id", "t1"]);
     let mut running =
         Running::start(&project, &["run", "--tasks", "--agent", "scripted:turns.json"]);
     wait_for_line(&project, "one of three");
     let id = steps(&project)[0]["id"].as_str().unwrap().to_owned();
-    assert_eq!(json(&project, &["status"])["interrupted_sessions"], serde_json::json!([]));
+    assert_eq!(project.json(&["status"])["interrupted_sessions"], serde_json::json!([]));
     running.child.kill().unwrap();
     running.child.wait().unwrap();
     eventually("nothing runs", SOON, || steps(&project) == serde_json::json!([]));
     let resume = format!("hookloop resume {id}");
-    let why = json(&project, &["why", "t1"]);
+    let why = project.json(&["why", "t1"]);
     assert_eq!(why["next"], resume.as_str(), "{why}");
     let told = format!("session {id} was interrupted: its program died");
     assert_eq!(why["reasons"][0], told.as_str(), "{why}");
     assert!(!why.to_string().contains("works on it"), "{why}");
-    let status = json(&project, &["status"]);
+    let status = project.json(&["status"]);
     let interrupted = &status["interrupted_sessions"][0];
     assert_eq!((&interrupted["id"], &interrupted["task"]), (&id.as_str().into(), &"t1".into()));
     let text = shown(&project, &["status"]);
     assert!(text.contains(&format!("{id} (task t1) was interrupted: {resume}")), "{text}");
     for args in [&["pause"][..], &["pause", &id]] {
-        let paused = Ran::of(command(&project, args).output().unwrap());
+        let paused = SessionOutput::from(project.json_command(args).output().unwrap());
         assert_eq!(paused.code, 1, "{}", paused.stderr);
         let told = format!("session {id} is not running: its program died");
         assert!(paused.stderr.contains(&told), "{}", paused.stderr);
@@ -181,13 +170,13 @@ fn an_interrupted_session_is_named_with_the_command_that_continues_it() {
     }
     let sent = shown(&project, &["message", "Go on."]);
     assert!(sent.contains("does not run") && sent.contains(&resume), "{sent}");
-    assert_eq!(json(&project, &["message", "Go on."])["running"], false);
+    assert_eq!(project.json(&["message", "Go on."])["running"], false);
 }
 
 #[test]
 fn a_task_says_what_its_session_does_now() {
     let project = slow_project();
-    json(&project, &["task", "add", "Goal", "--id", "t1"]);
+    project.json(&["task", "add", "Goal", "--id", "t1"]);
     let running = Running::start(&project, &["run", "--tasks", "--agent", "scripted:turns.json"]);
     wait_for_line(&project, "one of three");
     assert_eq!(steps(&project)[0]["task"], "t1");
@@ -202,20 +191,20 @@ fn a_gate_that_prints_nothing_more_leaves_both_streams_in_order() {
     let project = slow_project();
     let agent =
         "#!/bin/sh\ncat > prompt-$HOOKLOOP_ITERATION\necho $HOOKLOOP_ITERATION > work\necho done\n";
-    write(&project, "agent.sh", agent);
-    write(&project, "code", "1");
+    project.write("agent.sh", agent);
+    project.write("code", "1");
     let args = ["run", "x", "--agent", "command:./agent.sh", "--stop-when", "turn"];
     let mut running = Running::start(&project, &args);
     wait_for_line(&project, "one of three");
-    write(&project, "go-2", "");
+    project.write("go-2", "");
     wait_for_line(&project, "two of three");
-    write(&project, "code", "1");
-    write(&project, "go-3", "");
-    eventually("the second prompt", SOON, || read(&project, "prompt-2").contains("three of three"));
-    let prompt = read(&project, "prompt-2");
+    project.write("code", "1");
+    project.write("go-3", "");
+    eventually("the second prompt", SOON, || project.read("prompt-2").contains("three of three"));
+    let prompt = project.read("prompt-2");
     let place = |part: &str| prompt.find(part).unwrap_or_else(|| panic!("{part}: {prompt}"));
     assert!(["one of three", "two of three", "three of three"].map(place).is_sorted(), "{prompt}");
-    write(&project, "code", "0");
+    project.write("code", "0");
     assert!(running.child.wait().unwrap().success(), "{}", running.text());
 }
 

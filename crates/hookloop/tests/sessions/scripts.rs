@@ -2,9 +2,9 @@
 
 use std::process::{Child, Stdio};
 
-use hookloop_testkit::{TestProject, eventually};
+use hookloop_testkit::{SessionOutput, TestProject, eventually};
 
-use super::{Ran, SOON, command, read, scripted, trusted_project, write};
+use super::{SOON, scripted, trusted_project};
 
 const CONFIG: &str = "version: 1
 hooks:
@@ -30,7 +30,7 @@ fn project() -> TestProject {
 /// A session whose agent is in its first turn.
 fn start(project: &TestProject) -> Child {
     let args = ["run", "x", "--agent", "command:./agent.sh", "--hook-retries", "1"];
-    let child = command(project, &args).stdin(Stdio::null()).spawn().unwrap();
+    let child = project.json_command(&args).stdin(Stdio::null()).spawn().unwrap();
     eventually("the agent begins", SOON, || !read(project, "begun").is_empty());
     child
 }
@@ -41,27 +41,27 @@ fn kill(mut child: Child) {
 }
 
 fn trust(project: &TestProject) {
-    let trusted = command(project, &["hooks", "trust", "--yes"]).output().unwrap();
+    let trusted = project.json_command(&["hooks", "trust", "--yes"]).output().unwrap();
     assert!(trusted.status.success(), "{trusted:?}");
 }
 
-fn resume(project: &TestProject, args: &[&str]) -> Ran {
+fn resume(project: &TestProject, args: &[&str]) -> SessionOutput {
     let all: Vec<&str> = ["resume"].into_iter().chain(args.iter().copied()).collect();
-    Ran::of(command(project, &all).output().unwrap())
+    SessionOutput::from(project.json_command(&all).output().unwrap())
 }
 
 fn runs(project: &TestProject) -> Vec<String> {
-    read(project, "runs").lines().map(str::to_owned).collect()
+    project.read("runs").lines().map(str::to_owned).collect()
 }
 
 #[test]
 fn a_resumed_session_runs_the_scripts_that_it_began_with() {
     let project = project();
     let child = start(&project);
-    write(&project, "gate.sh", GREEN);
+    project.write("gate.sh", GREEN);
     trust(&project);
     kill(child);
-    write(&project, "go", "");
+    project.write("go", "");
     let resumed = resume(&project, &[]);
     assert_eq!((resumed.code, resumed.outcome()), (3, "needs_human"), "{}", resumed.stderr);
     assert_eq!(runs(&project), ["red", "red"]);
@@ -73,14 +73,14 @@ fn a_resumed_session_runs_the_scripts_that_it_began_with() {
 fn changed_scripts_are_run_after_resume_with_changed_hooks() {
     let project = project();
     let child = start(&project);
-    write(&project, "gate.sh", GREEN);
+    project.write("gate.sh", GREEN);
     kill(child);
     // The new bytes have to be trusted, too.
     let refused = resume(&project, &["--with-changed-hooks"]);
     assert_eq!(refused.code, 3, "{}", refused.stderr);
     assert!(refused.stderr.contains("not trusted"), "{}", refused.stderr);
     trust(&project);
-    write(&project, "go", "");
+    project.write("go", "");
     let resumed = resume(&project, &["--with-changed-hooks"]);
     assert_eq!((resumed.code, resumed.outcome()), (0, "complete"), "{}", resumed.stderr);
     assert_eq!(runs(&project), ["green"]);
@@ -92,17 +92,17 @@ fn changed_scripts_are_run_after_resume_with_changed_hooks() {
 fn scripts_that_a_resume_agreed_to_are_kept_in_turn() {
     let project = project();
     let child = start(&project);
-    write(&project, "gate.sh", &RED.replace("red", "second"));
+    project.write("gate.sh", &RED.replace("red", "second"));
     trust(&project);
     kill(child);
     std::fs::remove_file(project.root().join("begun")).unwrap();
     let args = ["resume", "--with-changed-hooks"];
-    let child = command(&project, &args).stdin(Stdio::null()).spawn().unwrap();
+    let child = project.json_command(&args).stdin(Stdio::null()).spawn().unwrap();
     eventually("the agent begins", SOON, || !read(&project, "begun").is_empty());
-    write(&project, "gate.sh", GREEN);
+    project.write("gate.sh", GREEN);
     trust(&project);
     kill(child);
-    write(&project, "go", "");
+    project.write("go", "");
     let resumed = resume(&project, &[]);
     assert_eq!(resumed.code, 3, "{}", resumed.stderr);
     assert_eq!(runs(&project), ["second", "second"]);
@@ -123,13 +123,13 @@ fn a_script_that_changes_in_a_session_still_runs_as_it_was() {
         let project = project();
         let agent =
             format!("#!/bin/sh\ncat >> prompts\n{change}\necho '<promise>COMPLETE</promise>'\n");
-        write(&project, "agent.sh", &agent);
+        project.write("agent.sh", &agent);
         let args = ["x", "--agent", "command:./agent.sh", "--hook-retries", "1"];
         let ran = super::run(&project, &args);
         assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{change}: {}", ran.stderr);
         assert_eq!(runs(&project), ["red", "red"], "{change}");
         assert!(ran.count("trust_drift") >= 1, "{change}");
-        let prompts = read(&project, "prompts");
+        let prompts = project.read("prompts");
         assert!(!prompts.contains("trust"), "{change}: {prompts}");
     }
 }
@@ -161,11 +161,11 @@ echo '<promise>COMPLETE</promise>'
 fn a_resume_without_the_kept_scripts_needs_agreement() {
     let project = project();
     let child = start(&project);
-    write(&project, "gate.sh", GREEN);
+    project.write("gate.sh", GREEN);
     trust(&project);
     kill(child);
-    write(&project, "go", "");
-    let state = super::json(&project, &["status"])["state"].clone();
+    project.write("go", "");
+    let state = project.json(&["status"])["state"].clone();
     let kept = std::path::Path::new(state.as_str().unwrap()).join("trusted");
     std::fs::remove_dir_all(kept).unwrap();
     let refused = resume(&project, &[]);
@@ -181,11 +181,11 @@ fn a_resume_without_the_kept_scripts_needs_agreement() {
 fn a_kept_script_that_was_altered_is_not_run() {
     let project = project();
     let child = start(&project);
-    write(&project, "gate.sh", GREEN);
+    project.write("gate.sh", GREEN);
     trust(&project);
     kill(child);
-    write(&project, "go", "");
-    let state = super::json(&project, &["status"])["state"].clone();
+    project.write("go", "");
+    let state = project.json(&["status"])["state"].clone();
     let kept = std::path::Path::new(state.as_str().unwrap()).join("trusted");
     for entry in std::fs::read_dir(kept).unwrap().flatten() {
         std::fs::write(entry.path().join("gate.sh"), GREEN).unwrap();
@@ -200,7 +200,7 @@ fn a_kept_script_that_was_altered_is_not_run() {
 fn an_unchanged_script_needs_no_agreement() {
     let project = project();
     kill(start(&project));
-    write(&project, "go", "");
+    project.write("go", "");
     let resumed = resume(&project, &[]);
     assert_eq!((resumed.code, resumed.outcome()), (3, "needs_human"), "{}", resumed.stderr);
     assert_eq!(runs(&project), ["red", "red"]);
@@ -221,12 +221,12 @@ hooks:
     let agent = "#!/bin/sh\ncat >> prompts\necho '<promise>COMPLETE</promise>'\n";
     let project = trusted_project(config, &[("note.sh", "#!/bin/sh\n"), ("agent.sh", agent)]);
     for id in ["a", "b"] {
-        super::json(&project, &["task", "add", "Goal", "--id", id]);
+        project.json(&["task", "add", "Goal", "--id", id]);
     }
-    write(&project, "note.sh", "#!/bin/sh\ntouch evil\n");
+    project.write("note.sh", "#!/bin/sh\ntouch evil\n");
     let ran = super::run(&project, &["--tasks", "--agent", "command:./agent.sh"]);
     assert_eq!(ran.code, 6, "there is no gate: {}", ran.stderr);
-    let prompts = read(&project, "prompts");
+    let prompts = project.read("prompts");
     assert!(prompts.contains("it changed since it was trusted"), "{prompts}");
     assert!(!prompts.contains("hooks trust"), "{prompts}");
     assert!(!project.root().join("evil").exists());

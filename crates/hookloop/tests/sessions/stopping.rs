@@ -1,7 +1,7 @@
 //! What makes an iteration the last one: presets, rules, and commands that decide.
 
 use super::commands::plain;
-use super::{json, read, scripted, trusted_project, write};
+use super::{scripted, trusted_project};
 
 #[test]
 fn each_preset_stops_when_it_says() {
@@ -81,8 +81,8 @@ fn promises_that_contradict_each_other_are_recorded_and_told() {
         assert_eq!(ran.code, code, "{say}: {}", ran.stderr);
         let decided = ran.all("stop_decided");
         assert_eq!(decided[0]["contradicting"], promises, "{say}");
-        let id = json(&project, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
-        let why = json(&project, &["why", &id]);
+        let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+        let why = project.json(&["why", &id]);
         let reasons = why["reasons"].as_array().unwrap();
         let is_told = |reason: &serde_json::Value| reason.as_str().unwrap().contains(both);
         assert!(reasons.iter().any(is_told), "{say}: {why}");
@@ -152,7 +152,7 @@ hooks:
     assert_eq!((&decided[1]["decision"], &decided[1]["by"]), (&"complete".into(), &"tdd".into()));
     let told: Vec<_> = ran.all("output_piped");
     assert!(told.iter().any(|item| item["text"] == "Fix failing tests and run again"), "{told:?}");
-    let context: serde_json::Value = serde_json::from_str(&read(&project, "context.json")).unwrap();
+    let context: serde_json::Value = serde_json::from_str(&project.read("context.json")).unwrap();
     assert_eq!(context["hookloop"]["iteration"], 2);
     assert_eq!(context["hookloop"]["files_modified"][0], "answer");
     assert_eq!(context["last_assistant_message"], "wrote it");
@@ -210,7 +210,7 @@ fi
     assert_eq!(made[0]["data"]["agentContext"]["milestone"], "halfway");
     assert_eq!(ran.count("output_piped"), 0, "a reason is not a prompt");
     assert!(!read(&project, "prompt-2").contains("halfway"));
-    assert!(read(&project, "prompt-3").contains("halfway"));
+    assert!(project.read("prompt-3").contains("halfway"));
 }
 
 #[test]
@@ -268,7 +268,7 @@ hooks:
     // The rules that decided were green on this very tree: they were not run again.
     let runs = ran.all("hook_ran").iter().filter(|run| run["hookName"] == "covered").count();
     assert_eq!(runs, 4);
-    write(&project, "big", &"x\n".repeat(60));
+    project.write("big", &"x\n".repeat(60));
     let ran = scripted(
         &project,
         r#"[{"write": {"big2": "x\nx\n"}, "say": "x"}]"#,

@@ -1,19 +1,21 @@
 //! Sessions that work on tasks of the graph.
 
-use super::{json, run, run_as_it_is, scripted, trusted_project, write};
+use hookloop_testkit::{SessionOutput, TestProject};
 
-fn add(project: &hookloop_testkit::TestProject, id: &str, rest: &[&str]) {
+use super::{run, run_as_it_is, scripted, trusted_project};
+
+fn add(project: &TestProject, id: &str, rest: &[&str]) {
     let args: Vec<&str> =
         ["task", "add", "Goal", "--id", id].into_iter().chain(rest.iter().copied()).collect();
-    json(project, &args);
+    project.json(&args);
 }
 
-fn state(project: &hookloop_testkit::TestProject, id: &str) -> String {
-    json(project, &["task", "show", id])["state"].as_str().unwrap().to_owned()
+fn state(project: &TestProject, id: &str) -> String {
+    project.json(&["task", "show", id])["state"].as_str().unwrap().to_owned()
 }
 
-fn tasks(project: &hookloop_testkit::TestProject, turns: &str, args: &[&str]) -> super::Ran {
-    write(project, "turns.json", turns);
+fn tasks(project: &TestProject, turns: &str, args: &[&str]) -> SessionOutput {
+    project.write("turns.json", turns);
     let all: Vec<&str> = ["--tasks", "--agent", "scripted:turns.json"]
         .into_iter()
         .chain(args.iter().copied())
@@ -54,7 +56,7 @@ fn a_task_that_needs_a_human_is_left_and_the_others_go_on() {
         (state(&project, "bad"), state(&project, "good")),
         ("blocked".into(), "completed".into())
     );
-    let why = json(&project, &["why", "bad"]);
+    let why = project.json(&["why", "bad"]);
     assert!(why["reasons"].to_string().contains("gates still fail"), "{why}");
 }
 
@@ -91,12 +93,12 @@ fn without_tasks_there_is_nothing_to_do() {
     assert_eq!((ran.code, ran.count("turn_ended")), (0, 0), "{}", ran.stderr);
     let spec = scripted(&project, DONE, &[]);
     assert_eq!(spec.code, 6);
-    write(&project, "SPEC.md", "Build it\n");
+    project.write("SPEC.md", "Build it\n");
     let agent = "#!/bin/sh\ncat > prompt\necho '<promise>COMPLETE</promise>'\n";
-    write(&project, "agent.sh", agent);
+    project.write("agent.sh", agent);
     let ran = run(&project, &["--spec", "SPEC.md", "--agent", "command:./agent.sh"]);
     assert_eq!(ran.code, 6, "{}", ran.stderr);
-    assert!(super::read(&project, "prompt").contains("Build it"));
+    assert!(project.read("prompt").contains("Build it"));
 }
 
 #[test]
@@ -127,13 +129,13 @@ fn a_pause_gives_the_task_back() {
             assert!(began.elapsed() < std::time::Duration::from_secs(60), "no turn begins");
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        json(&project, &["pause"]);
+        project.json(&["pause"]);
         std::fs::write(project.root().join("paused"), "").unwrap();
         ran.join().unwrap()
     });
     assert_eq!(ran.code, 5, "{}", ran.stderr);
     assert_eq!(state(&project, "a"), "ready");
-    let resumed = super::Ran::of(super::command(&project, &["resume"]).output().unwrap());
+    let resumed = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!(resumed.code, 6, "{}", resumed.stderr);
     assert_eq!(state(&project, "a"), "completed");
 }
@@ -145,8 +147,8 @@ fn why_names_the_proof_of_each_task_of_a_session() {
                  [ $HOOKLOOP_TASK_ID = b ] || [ $(wc -l < work-a) -ge 2 ] || exit 0\n\
                  echo '<promise>COMPLETE</promise>'\n";
     let project = trusted_project(config, &[("agent.sh", agent)]);
-    json(&project, &["task", "add", "First", "--id", "a", "--priority", "0"]);
-    json(&project, &["task", "add", "Second", "--id", "b", "--priority", "1"]);
+    project.json(&["task", "add", "First", "--id", "a", "--priority", "0"]);
+    project.json(&["task", "add", "Second", "--id", "b", "--priority", "1"]);
     let ran = run_as_it_is(&project, &["--tasks", "--agent", "command:./agent.sh"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let receipts = ran.all("receipt_made");
@@ -155,7 +157,7 @@ fn why_names_the_proof_of_each_task_of_a_session() {
     for (task, receipt, iterations) in
         [("a", receipts[0], "in 2 iterations"), ("b", receipts[1], "in 1 iteration")]
     {
-        let why = json(&project, &["why", task]);
+        let why = project.json(&["why", task]);
         let reasons: Vec<&str> = why["reasons"]
             .as_array()
             .unwrap()

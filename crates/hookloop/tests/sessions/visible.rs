@@ -1,28 +1,20 @@
 //! Failures that stop nothing are shown: in the output of `run`, by `sessions show`, and to the agent where the hook
 //! asks for it.
 
-use std::process::Command;
-
 use hookloop_testkit::TestProject;
 
-use super::{json, read, scripted, trusted_project, write};
+use super::{scripted, trusted_project};
 
 const DONE: &str = r#"{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}"#;
 
 /// The output of the program for people.
 pub(super) fn shown(project: &TestProject, args: &[&str]) -> String {
-    let with_json = super::command(project, &[]);
-    let mut command = Command::new(with_json.get_program());
-    command.args(args).current_dir(project.root()).env_clear();
-    for (name, value) in with_json.get_envs() {
-        command.env(name, value.unwrap_or_default());
-    }
-    let output = command.output().unwrap();
-    String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr)
+    let output = project.run(args);
+    output.stdout + &output.stderr
 }
 
 fn run_for_people(project: &TestProject, turns: &str) -> String {
-    write(project, "turns.json", turns);
+    project.write("turns.json", turns);
     shown(project, &["run", "work", "--agent", "scripted:turns.json", "--no-changes-ok"])
 }
 
@@ -41,7 +33,7 @@ hooks:
     for line in ["| three warnings", "| look at them", "advice"] {
         assert!(output.contains(line), "{line}: {output}");
     }
-    let id = json(&project, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
     let output = shown(&project, &["sessions", "show", &id]);
     assert!(output.contains("| three warnings"), "{output}");
 }
@@ -56,10 +48,10 @@ exit 1
 ";
     let config = "version: 1\nhooks:\n  stop:\n    - {name: odd, command: ./gate.sh}\n";
     let project = trusted_project(config, &[("gate.sh", gate)]);
-    write(&project, "turns.json", &format!("[{DONE}]"));
+    project.write("turns.json", &format!("[{DONE}]"));
     let run = ["run", "work", "--agent", "scripted:turns.json", "--hook-retries", "0"];
     let output = shown(&project, &run);
-    let id = json(&project, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
     let later = shown(&project, &["sessions", "show", &id]);
     for text in [output, later] {
         assert!(text.contains("sent back: gate odd failed"), "{text}");
@@ -81,7 +73,7 @@ exit 101
 ";
     let config = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: ./gate.sh}\n";
     let project = trusted_project(config, &[("gate.sh", gate)]);
-    write(&project, "turns.json", &format!("[{DONE}]"));
+    project.write("turns.json", &format!("[{DONE}]"));
     let run = ["run", "work", "--agent", "scripted:turns.json", "--hook-retries", "0"];
     let output = shown(&project, &run);
     assert!(output.contains("sent back by tests: latin1 fails"), "{output}");
@@ -100,11 +92,11 @@ hooks:
     - {name: odd, command: 'echo \"[{\\\"type\\\": \\\"sudo\\\", \\\"payload\\\": {}}]\"'}
 ";
     let project = trusted_project(config, &[]);
-    json(&project, &["task", "add", "Goal", "--id", "t1"]);
-    write(&project, "turns.json", &format!("[{DONE}]"));
+    project.json(&["task", "add", "Goal", "--id", "t1"]);
+    project.write("turns.json", &format!("[{DONE}]"));
     let args = ["run", "--tasks", "--agent", "scripted:turns.json"];
     let output = shown(&project, &args);
-    let id = json(&project, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
     let later = shown(&project, &["sessions", "show", &id]);
     for text in [output, later] {
         assert!(text.contains("task_completed publish") && text.contains("exit code 3"), "{text}");
@@ -147,7 +139,7 @@ hooks:
     // What the gates of the last claim had to say is in a last turn, once.
     assert_eq!(ran.count("turn_started"), 1);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
-    assert_eq!(read(&project, "answer"), "42\n");
+    assert_eq!(project.read("answer"), "42\n");
 }
 
 #[test]
@@ -157,11 +149,11 @@ fn pipe_output_where_no_prompt_follows_is_refused() {
         let hook = format!(
             "version: 1\nhooks:\n  {point}:\n    - {{command: 'true', pipe_output: true}}\n"
         );
-        write(&project, "hookloop.yaml", &hook);
+        project.write("hookloop.yaml", &hook);
         let output = shown(&project, &["hooks", "list"]);
         let expected = format!("`pipe_output` has no effect at `{point}`");
         assert!(output.contains(&expected), "{point}: {output}");
-        write(&project, "hookloop.yaml", &hook.replace("true}", "false}"));
+        project.write("hookloop.yaml", &hook.replace("true}", "false}"));
         let output = shown(&project, &["hooks", "list"]);
         assert!(!output.contains("pipe_output"), "{point}: {output}");
     }

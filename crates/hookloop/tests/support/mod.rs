@@ -17,9 +17,9 @@ use hookloop_testkit::{TestProject, TestProjectBuilder};
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_hookloop");
 
-/// A project for the program, which may warn. It has no `PATH`.
+/// A project for the program, which may warn, with the `PATH` of the test.
 pub(crate) fn builder() -> TestProjectBuilder {
-    TestProject::builder(PROGRAM).allow_warnings()
+    TestProject::builder(PROGRAM).allow_warnings().inherited_path()
 }
 
 /// A project with `config` as its hookloop.yaml, after `init`.

@@ -148,7 +148,6 @@ fn a_gate_that_runs_is_followed_with_its_output() {
     test_project.json(&["hooks", "trust", "--yes"]);
     let run = ["run", "work", "--agent", "scripted:turns.json", "--no-changes-ok"];
     let mut command = test_project.json_command(&run);
-    command.env("PATH", std::env::var_os("PATH").unwrap());
     command.stdout(std::process::Stdio::null());
     let mut session = command.spawn().unwrap();
     let server = Server::start(&test_project);

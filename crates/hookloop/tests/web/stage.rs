@@ -181,15 +181,8 @@ impl Stage {
             more,
         ]
         .concat();
-        let ran = self.command(&args).output().unwrap();
+        let ran = self.project.json_command(&args).output().unwrap();
         assert!(!ran.stdout.is_empty(), "{}", String::from_utf8_lossy(&ran.stderr));
-    }
-
-    /// The program, with git to ask for trees.
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.project.json_command(args);
-        command.env("PATH", std::env::var_os("PATH").unwrap());
-        command
     }
 
     /// Starts a session whose turn takes as long as the test does.
@@ -223,7 +216,7 @@ impl Stage {
     /// The id of a session that has begun its first turn; its name is the last of `args`.
     fn start(&mut self, file: &str, turns: &Value, args: &[&str]) -> String {
         fs::write(self.project.root().join(file), turns.to_string()).unwrap();
-        self.running.push(self.command(args).spawn().unwrap());
+        self.running.push(self.project.json_command(args).spawn().unwrap());
         let name = args.last().unwrap();
         self.await_json(&["sessions", "list"], |list| {
             let running = list
@@ -247,7 +240,7 @@ impl Stage {
             "--label",
             "none-has-it",
         ];
-        self.running.push(self.command(&args).spawn().unwrap());
+        self.running.push(self.project.json_command(&args).spawn().unwrap());
         self.await_json(&["fleet", "status"], |status| {
             status["workers"].as_array()?.iter().any(|worker| worker["name"] == name).then_some(())
         });

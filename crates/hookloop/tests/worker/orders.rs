@@ -16,9 +16,7 @@ const WORKS: &str =
     "command:cat > /dev/null; echo x >> turns; sleep 0.1; date +%N > changed; echo 'not yet'";
 
 fn start(project: &TestProject, args: &[&str]) -> Working {
-    let mut command = project.json_command(&[&["worker", "--name", "w1"], args].concat());
-    command.env("PATH", std::env::var_os("PATH").unwrap());
-    Working::start(command)
+    Working::start(project.json_command(&[&["worker", "--name", "w1"], args].concat()))
 }
 
 fn turns(project: &TestProject) -> usize {

@@ -19,9 +19,10 @@ struct Nobody {
 impl Nobody {
     fn new(rest: &str) -> Nobody {
         let nobody = Nobody { project: empty_project() };
-        let (remote, somebody) = (nobody.remote(), nobody.root().join("somebody"));
-        run_git(&nobody.root(), &["init", "-q", "--bare", "-b", "trunk", remote.to_str().unwrap()]);
-        run_git(&nobody.root(), &["clone", "-q", remote.to_str().unwrap(), "somebody"]);
+        let (remote, somebody) = (nobody.remote(), nobody.project.beside("somebody"));
+        let [from, to] = [&remote, &somebody].map(|path| path.to_str().unwrap());
+        nobody.project.git(&["init", "-q", "--bare", "-b", "trunk", from]);
+        nobody.project.git(&["clone", "-q", from, to]);
         run_git(&somebody, &["checkout", "-qb", "trunk"]);
         for text in ["first", "second", "third"] {
             fs::write(somebody.join("a.txt"), text).unwrap();
@@ -31,36 +32,25 @@ impl Nobody {
             run_git(&somebody, &[&who[..], &["commit", "-qm", text]].concat());
         }
         run_git(&somebody, &["push", "-q", "origin", "trunk"]);
-        let own = nobody.root().join("home/.config/hookloop");
-        fs::create_dir_all(&own).unwrap();
         let url = format!("file://{}", remote.display());
         let config = format!(
             "version: 1\nprojects:\n  shop: {{repository: '{url}', depth: 1{rest}}}\ngates: none\n"
         );
-        fs::write(own.join("config.yaml"), config).unwrap();
+        nobody.project.write_user_config(&config);
         nobody
     }
 
-    fn root(&self) -> std::path::PathBuf {
-        self.project.root().parent().unwrap().to_owned()
-    }
-
     fn remote(&self) -> std::path::PathBuf {
-        self.root().join("remote.git")
+        self.project.beside("remote.git")
     }
 
     fn copy(&self) -> std::path::PathBuf {
-        self.root().join("home/.local/state/hookloop/_copies/shop")
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.project.json_command(args);
-        command.env("PATH", std::env::var_os("PATH").unwrap());
-        command
+        self.project.home().join(".local/state/hookloop/_copies/shop")
     }
 
     fn work(&self) -> Vec<Value> {
-        Working::start(self.command(&["worker", "--agent", AGENT, "--until-idle"])).end()
+        Working::start(self.project.json_command(&["worker", "--agent", AGENT, "--until-idle"]))
+            .end()
     }
 }
 
@@ -74,7 +64,7 @@ fn a_worker_clones_what_it_is_to_work_on_and_delivers_from_there() {
     assert_eq!(run_git(&copy, &["status", "--porcelain"]), "");
     for id in ["t1", "t2"] {
         let add = ["-C", copy.to_str().unwrap(), "task", "add", "goal", "--id", id];
-        assert!(nobody.command(&add).output().unwrap().status.success());
+        assert!(nobody.project.json_command(&add).output().unwrap().status.success());
     }
     let said = nobody.work();
     let merged = said.iter().filter(|told| is(told, "arrived") && told["fate"] == "merged");
@@ -95,7 +85,8 @@ fn mistakes_have_their_line() {
         (", speed: 3", "unknown key `speed`"),
     ] {
         let nobody = Nobody::new(rest);
-        let output = nobody.command(&["worker", "shop", "--agent", AGENT]).output().unwrap();
+        let output =
+            nobody.project.json_command(&["worker", "shop", "--agent", AGENT]).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && told.contains(why), "{rest}: {told}");
         assert!(told.contains("config.yaml:3"), "{told}");

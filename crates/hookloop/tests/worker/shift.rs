@@ -17,9 +17,7 @@ const QUICK: &str =
     "command:cat > /dev/null; echo work >> work; echo '<promise>COMPLETE</promise>'";
 
 fn worker(project: &TestProject, args: &[&str]) -> Command {
-    let mut command = project.json_command(&[&["worker"], args].concat());
-    command.env("PATH", std::env::var_os("PATH").unwrap());
-    command
+    project.json_command(&[&["worker"], args].concat())
 }
 
 fn add(project: &TestProject, id: &str) {

@@ -20,7 +20,7 @@ pub mod waiting;
 
 pub use git::run_git;
 pub use log::SavedState;
-pub use output::{ProgramOutput, SessionOutput, json_lines};
+pub use output::{ProgramOutput, RefusedCommand, SessionOutput, json_lines};
 pub use project::{SCRIPTED_AGENT, TestProject, TestProjectBuilder};
 pub use random::SeededRandom;
 pub use task_scripts::TaskScripts;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "for tests only: a failure ends the test")]
 
 use std::process::Output;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -21,6 +22,14 @@ impl From<Output> for ProgramOutput {
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
     }
+}
+
+/// The exit code, the error and the duration of a command that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedCommand {
+    pub code: i32,
+    pub error: String,
+    pub took: Duration,
 }
 
 /// The exit code, the events and the messages of a command with `--json` that runs sessions.

@@ -14,12 +14,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::Instant;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::git::run_git;
-use crate::output::{ProgramOutput, json_lines};
+use crate::output::{ProgramOutput, RefusedCommand, json_lines};
 
 /// The user's configuration of most test projects: they have no gates.
 const WITHOUT_GATES: &str = "version: 1\ngates: none\n";
@@ -216,6 +217,21 @@ impl TestProject {
         self.write_user_config(&format!("{}{text}", self.user_config()));
     }
 
+    /// Replaces a text in the user's config.yaml, which has to contain it.
+    #[track_caller]
+    pub fn replace_in_user_config(&self, from: &str, to: &str) {
+        let before = self.user_config();
+        assert!(before.contains(from), "no {from} in\n{before}");
+        self.write_user_config(&before.replace(from, to));
+    }
+
+    /// Writes a file beside the user's config.yaml that nobody else can read.
+    pub fn write_user_secret(&self, name: &str, text: &str) {
+        let path = self.user_directory().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
     pub fn user_config(&self) -> String {
         fs::read_to_string(self.user_directory().join("config.yaml")).unwrap()
     }
@@ -318,6 +334,16 @@ impl TestProject {
         assert!(output.code == code && output.stdout.is_empty(), "{args:?}: {output:?}");
         assert!(output.stderr.starts_with("error: "), "{args:?}: {output:?}");
         output.stderr
+    }
+
+    /// Runs hookloop, which has to fail.
+    #[track_caller]
+    pub fn refused(&self, args: &[&str]) -> RefusedCommand {
+        let start = Instant::now();
+        let output = self.run(args);
+        let took = start.elapsed();
+        assert_ne!(output.code, 0, "{args:?}: {output:?}");
+        RefusedCommand { code: output.code, error: output.stderr, took }
     }
 
     /// Runs hookloop with `--json`, which has to succeed; returns its JSON value.

@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hookloop_testbed::Server;
-use hookloop_testkit::run_git;
+use hookloop_testkit::{TestProject, run_git};
 use serde_json::Value;
 
-use crate::nats::{Machine, hookloop};
+use crate::nats::machine_on;
 
 const CONFIG: &str = "delivery: {}
 hooks:
@@ -17,15 +17,8 @@ hooks:
     - {name: whole, command: 'test ! -f first.txt || cat second.txt third.txt'}
 ";
 
-fn command(machine: &Machine, args: &[&str]) -> Command {
-    let mut command = hookloop(&machine.root());
-    command.args(args).arg("--json").env("HOME", machine.home());
-    command.env("PATH", std::env::var_os("PATH").unwrap());
-    command
-}
-
-fn ok(machine: &Machine, args: &[&str]) -> Vec<Value> {
-    let output = command(machine, args).output().unwrap();
+fn ok(machine: &TestProject, args: &[&str]) -> Vec<Value> {
+    let output = machine.json_command(args).output().unwrap();
     // Sessions without a gate are complete, and not proven.
     let is_unproven = args[0] == "run" && output.status.code() == Some(6);
     assert!(output.status.success() || is_unproven, "{args:?}: {output:?}");
@@ -35,8 +28,8 @@ fn ok(machine: &Machine, args: &[&str]) -> Vec<Value> {
 }
 
 /// A clone of the project on each machine, whose log is on one server.
-fn machines(server: &Server, remote: &Path, delivery: &str) -> [Machine; 2] {
-    let machines = [Machine::on(server, "shared"), Machine::on(server, "shared")];
+fn machines(server: &Server, remote: &Path, delivery: &str) -> [TestProject; 2] {
+    let machines = [machine_on(server, "shared"), machine_on(server, "shared")];
     let url = remote.display().to_string();
     run_git(remote.parent().unwrap(), &["init", "-q", "--bare", "-b", "main", &url]);
     for (number, machine) in machines.iter().enumerate() {
@@ -63,7 +56,7 @@ fn machines(server: &Server, remote: &Path, delivery: &str) -> [Machine; 2] {
     machines
 }
 
-fn work(machine: &Machine, script: &str) {
+fn work(machine: &TestProject, script: &str) {
     let agent = format!("command:cat > /dev/null; {script}; echo '<promise>COMPLETE</promise>'");
     ok(machine, &["run", "--tasks", "--agent", &agent]);
 }

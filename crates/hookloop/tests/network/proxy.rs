@@ -7,7 +7,7 @@ use hookloop_testbed::http_proxy::RecordingProxy;
 
 use super::servers::{Company, agreeable};
 use crate::delivery_project::DeliveryProject;
-use crate::nats::Machine;
+use crate::nats::machine_on;
 
 const GATE: &str = "  stop:\n    - {name: reviewer, http: 'http://gate.example/judge'}\n";
 const OWN: &str = "notify:\n  - {name: chat, webhook: 'https://chat.example/hooks/x'}\n\
@@ -175,11 +175,11 @@ fn git_reaches_a_remote_through_the_users_proxy() {
 #[test]
 fn monitors_of_a_store_are_asked_through_the_proxy() {
     let (server, proxy) = (Server::single(), RecordingProxy::start());
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     let monitor = server.monitor_url();
     proxy.host("monitor.example:8222", monitor.trim_start_matches("http://").parse().unwrap());
-    machine.change_own(&monitor, "http://monitor.example:8222");
-    machine.change_own(
+    machine.replace_in_user_config(&monitor, "http://monitor.example:8222");
+    machine.replace_in_user_config(
         "version: 1\n",
         &format!("version: 1\nnetwork: {{proxy: '{}'}}\n", proxy.url()),
     );

@@ -6,7 +6,7 @@ use hookloop_testbed::Server;
 
 use super::lines_of;
 use crate::cli::{BINARY, Project};
-use crate::nats::Machine;
+use crate::nats::machine_on;
 
 const ADDS: &str = "hooks:
   task_completed:
@@ -32,13 +32,12 @@ fn a_hooks_command_reaches_the_log_in_the_users_state_home() {
 #[test]
 fn a_hooks_command_reaches_the_log_on_the_users_store() {
     let server = Server::single();
-    let machine = Machine::on(&server, "shared");
+    let machine = machine_on(&server, "shared");
     // The store is the user's choice, not the project's.
     machine.write("hookloop.yaml", &format!("version: 1\nproject: shared\n{ADDS}"));
     let run = |args: &[&str]| {
         let bin = std::path::Path::new(BINARY).parent().unwrap().display();
-        let mut command = Command::new(BINARY);
-        command.args(args).current_dir(machine.root()).env_clear().env("HOME", machine.home());
+        let mut command = machine.hookloop(args);
         command.env("PATH", format!("{bin}:/usr/bin:/bin")).env("HOOKLOOP_STORE", server.url());
         let output = command.output().unwrap();
         assert!(output.status.success(), "{args:?}: {output:?}");

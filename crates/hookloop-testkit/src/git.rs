@@ -6,6 +6,16 @@ use std::process::Command;
 
 /// Runs git in a directory; returns its standard output without white space around it.
 ///
+/// # Panics
+///
+/// If git fails, with its messages.
+#[track_caller]
+pub fn run_git(directory: &Path, args: &[&str]) -> String {
+    git_output(directory, args).trim().to_owned()
+}
+
+/// Runs git in a directory; returns its standard output.
+///
 /// The configuration of the machine and of its user does not apply. Commits are by `t`, unless `args` name
 /// another user.
 ///
@@ -13,7 +23,7 @@ use std::process::Command;
 ///
 /// If git fails, with its messages.
 #[track_caller]
-pub fn run_git(directory: &Path, args: &[&str]) -> String {
+pub fn git_output(directory: &Path, args: &[&str]) -> String {
     let output = Command::new("git")
         .args(["-c", "user.name=t", "-c", "user.email=t@example.invalid"])
         .args(args)
@@ -24,5 +34,5 @@ pub fn run_git(directory: &Path, args: &[&str]) -> String {
         .unwrap();
     let messages = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "git {args:?} in {}: {messages}", directory.display());
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    String::from_utf8(output.stdout).unwrap()
 }

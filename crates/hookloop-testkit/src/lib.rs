@@ -18,7 +18,7 @@ pub mod random;
 pub mod task_scripts;
 pub mod waiting;
 
-pub use git::run_git;
+pub use git::{git_output, run_git};
 pub use log::SavedState;
 pub use output::{ProgramOutput, RefusedCommand, SessionOutput, json_lines};
 pub use project::{SCRIPTED_AGENT, TestProject, TestProjectBuilder};

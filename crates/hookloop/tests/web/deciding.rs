@@ -10,7 +10,7 @@ use crate::support::project_with;
 use crate::web::PLAIN;
 use crate::web::browser::Browser;
 use crate::web::server::Server;
-use crate::web::stage::{Ordinary, Stage};
+use crate::web::stage::{DashboardProject, Ordinary};
 
 const SAID: &str = "document.querySelector('#said').innerText";
 
@@ -115,7 +115,7 @@ fn what_was_decided_elsewhere_is_said_and_not_done_again() {
 
 #[test]
 fn a_session_is_told_something_paused_and_resumed() {
-    let mut stage = Stage::new(&Ordinary);
+    let mut stage = DashboardProject::new(&Ordinary);
     let turns = json!([
         { "say": "A start.", "run": "while [ ! -e go ]; do sleep 0.05; done" },
         { "say": "Done.\n<promise>COMPLETE</promise>", "write": { "answer": "42\n" } },
@@ -142,7 +142,7 @@ fn a_session_is_told_something_paused_and_resumed() {
 
 #[test]
 fn a_session_is_stopped_by_the_button_after_a_question() {
-    let mut stage = Stage::new(&Ordinary);
+    let mut stage = DashboardProject::new(&Ordinary);
     let id = stage.start_session("slow");
     let server = Server::start(&stage.project);
     let (mut browser, project) = server.visited();

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::support::empty_project;
 use crate::web::browser::Browser;
 use crate::web::server::Server;
-use crate::web::stage::{Stage, Words};
+use crate::web::stage::{DashboardProject, Words};
 
 /// What is put in to break out of where it is, as people have done it.
 const BREAKS: [&str; 16] = [
@@ -122,7 +122,7 @@ fn look(browser: &mut Browser, url: &str) {
 #[test]
 fn text_is_text_wherever_it_comes_from() {
     let all = hostile();
-    let stage = Stage::new(&Hostile(all.join(" ")));
+    let stage = DashboardProject::new(&Hostile(all.join(" ")));
     let test_project = &stage.project;
     // Each by itself, where a field is shown by itself.
     let lines: Vec<_> = all.iter().enumerate().map(|(n, text)| {

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::project_with;
 use crate::web::PLAIN;
 use crate::web::server::Server;
-use crate::web::stage::{Ordinary, Stage};
+use crate::web::stage::{DashboardProject, Ordinary};
 
 /// What the rows of a page are about, in their order.
 fn keys(page: &str) -> Vec<String> {
@@ -46,7 +46,7 @@ fn all(server: &Server, path: &str) -> Vec<String> {
 
 #[test]
 fn lists_are_of_what_is_asked_for() {
-    let stage = Stage::new(&Ordinary);
+    let stage = DashboardProject::new(&Ordinary);
     let server = Server::start(&stage.project);
     let project = server.project();
     let check = |path: &str, expected: &[&str]| {

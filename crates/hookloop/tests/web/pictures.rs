@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::web::server::Server;
-use crate::web::stage::{Stage, Words};
+use crate::web::stage::{DashboardProject, Words};
 
 /// An ordinary project, at a pace that can be seen.
 struct Seen;
@@ -25,7 +25,7 @@ const DAYS: i64 = 24;
 #[ignore = "docs/record-pages runs it"]
 fn pages_are_recorded() {
     let to = PathBuf::from(std::env::var_os("HOOKLOOP_PAGES").unwrap());
-    let mut stage = Stage::new(&Seen);
+    let mut stage = DashboardProject::new(&Seen);
     let long = stage.start_session("Bring the dependencies up to date, one at a time");
     stage.start_worker("build-1");
     stage.project.json(&["fleet", "budget", "--cost", "40"]);
@@ -80,7 +80,7 @@ fn pages_are_recorded() {
 }
 
 /// Puts into the view what agents would have used in the days before: a clock that is wrong for a program is wrong for all of it.
-fn spread_usage(stage: &Stage) {
+fn spread_usage(stage: &DashboardProject) {
     let connection = rusqlite::Connection::open(stage.project.database_path()).unwrap();
     let today =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()

@@ -1,7 +1,7 @@
 //! A project that has something of everything, with the texts that a test wants in it.
 
 use std::fs;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use hookloop_testkit::TestProject;
@@ -46,46 +46,32 @@ impl Words for Ordinary {
     }
 }
 
-pub(crate) struct Stage {
+pub(crate) struct DashboardProject {
     pub(crate) project: TestProject,
     running: Vec<Child>,
 }
 
-impl Stage {
-    pub(crate) fn new(words: &dyn Words) -> Stage {
+impl DashboardProject {
+    pub(crate) fn new(words: &dyn Words) -> DashboardProject {
         let rest = if words.is_slow() { "sleep 0.15" } else { ":" };
         let project = project_with(&CONFIG.replace("REST", rest));
-        let mut stage = Stage { project, running: Vec::new() };
+        let mut stage = DashboardProject { project, running: Vec::new() };
         stage.make_repository(words);
-        stage.project.json(&["hooks", "trust", "--yes"]);
+        stage.project.trust();
         stage.add_tasks(words);
         stage.run_sessions(words);
         stage
     }
 
     fn make_repository(&self, words: &dyn Words) {
-        let root = self.project.root();
         let failing = words.word("FAILED tests/test_answer.py::test_answer - assert 41 == 42");
-        fs::write(
-            root.join("notes.txt"),
-            words.word("The parser is in src/parse.rs; keep its errors as they are."),
-        )
-        .unwrap();
-        fs::write(root.join("failing.txt"), failing).unwrap();
-        fs::write(
-            root.join("test.sh"),
-            "grep -q 42 answer && exit 0\ncat failing.txt\ncat failing.txt >&2\nexit 2\n",
-        )
-        .unwrap();
-        fs::write(root.join("answer"), "0\n").unwrap();
-        for args in [
-            &["init", "-q", "-b", "main"][..],
-            &["add", "-A"],
-            &["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "first"],
-        ] {
-            let done = Command::new("git").args(args).current_dir(&root).status().unwrap();
-            assert!(done.success(), "{args:?}");
-        }
+        let notes = words.word("The parser is in src/parse.rs; keep its errors as they are.");
+        let test = "grep -q 42 answer && exit 0\ncat failing.txt\ncat failing.txt >&2\nexit 2\n";
+        self.project.write("notes.txt", &notes);
+        self.project.write("failing.txt", &failing);
+        self.project.write("test.sh", test);
+        self.project.write("answer", "0\n");
+        self.project.create_repository();
     }
 
     fn add_tasks(&self, words: &dyn Words) {
@@ -259,7 +245,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for DashboardProject {
     fn drop(&mut self) {
         for child in &mut self.running {
             let _ = child.kill();

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use hookloop_testkit::TestProject;
 use serde_json::Value;

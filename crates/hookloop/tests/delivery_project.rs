@@ -200,3 +200,19 @@ impl DeliveryProject {
         found
     }
 }
+
+fn collect(root: &Path, directory: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().is_some_and(|name| name == ".git") {
+            continue;
+        }
+        match path.is_dir() {
+            true => collect(root, &path, found),
+            false => {
+                let name = path.strip_prefix(root).unwrap().display().to_string();
+                found.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+}

@@ -271,7 +271,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 /// What `doctor` says about the store: names, states, messages and what to type.
 fn doctor(machine: &TestProject) -> Vec<(String, String, String, Value)> {
     let output = machine.run(&["doctor", "--json"]);
-    let findings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let findings: Vec<Value> = serde_json::from_str(&output.stdout).unwrap();
     let text = |finding: &Value, name: &str| finding[name].as_str().unwrap().to_owned();
     let of_store = findings.iter().filter(|finding| finding["group"] == "store");
     let line = |finding: &Value| {

@@ -1,7 +1,7 @@
 //! Sessions of a project whose log is on a server: others see them, speak to them, and take them over.
 
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 use std::time::Duration;
 
 use hookloop_testbed::Server;

@@ -1,7 +1,7 @@
 //! Two machines with one log: what one submits the other merges, and goes on with.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use hookloop_testbed::Server;

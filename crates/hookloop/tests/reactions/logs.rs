@@ -1,7 +1,5 @@
 //! Commands of hooks and agents reach the log of their project, or none of it.
 
-use std::process::Command;
-
 use hookloop_testbed::Server;
 
 use super::lines_of;

@@ -1,7 +1,7 @@
 //! Two machines share a log, and one of them runs the hooks of an event.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hookloop_testbed::Server;

@@ -1,6 +1,6 @@
 //! Which sessions count as proven, and which gates as passed.
 
-use hookloop_testkit::{SessionOutput, TestProject, eventually};
+use hookloop_testkit::{SCRIPTED_AGENT, SessionOutput, TestProject, eventually};
 use serde_json::{Value, json};
 
 use super::{SOON, json as print_json, run_as_it_is, scripted, trusted_project};

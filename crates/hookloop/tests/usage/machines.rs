@@ -1,6 +1,6 @@
 //! One purse for the sessions of two machines, whose log is on a server.
 
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::thread;
 use std::time::Duration;
 

@@ -1,7 +1,6 @@
 //! Projects of which a worker has a copy of its own.
 
 use std::fs;
-use std::process::Command;
 
 use hookloop_testkit::{TestProject, run_git};
 use serde_json::Value;

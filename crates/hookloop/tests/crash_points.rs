@@ -136,7 +136,7 @@ fn a_command_runs_after_a_crash_and_its_action_takes_effect_once() {
     for at in 1.. {
         let project = project_with(config);
         std::fs::write(project.root().join("answer"), answer).unwrap();
-        project.json(&["hooks", "trust", "--yes"]);
+        project.trust();
         project.import_tasks(&[task("a", &[])]);
         let complete = &["task", "complete", "a", "--result", "done"];
         let mut command = project.json_command(complete);

@@ -132,7 +132,7 @@ fn what_is_asked_on_a_terminal_can_be_answered_from_anywhere() {
     let config = "hooks: {stop: [{name: tests, command: 'test -e fixed'}]}\n";
     let check = |decision: &[&str], code: i32, ended: &str| {
         let project = Project::with_config(config);
-        project.ok(&["hooks", "trust", "--yes"]);
+        project.trust();
         let done = r#"{"say": "<promise>COMPLETE</promise>"}"#;
         let mends = r#"{"write": {"fixed": ""}, "say": "<promise>COMPLETE</promise>"}"#;
         project.write("turns.json", &format!("[{done}, {mends}]"));

@@ -204,7 +204,7 @@ fn the_end_of_input_ends_what_is_running() {
     let project = project_with(
         "version: 1\nhooks:\n  validation: [{command: 'echo $$ > begun; exec sleep 61'}]\n",
     );
-    project.json(&["hooks", "trust", "--yes"]);
+    project.trust();
     let mut client = Client::ready(&project);
     let task = task(&mut client);
     client.ok("hook_register", json!({ "taskId": task, "hookType": "validation" }));
@@ -258,13 +258,13 @@ fn an_iteration_loop_runs_the_scripts_that_it_began_with() {
     let project = project_with(config);
     let script = project.root().join("gate.sh");
     fs::write(&script, "echo old >> runs\nexit 2\n").unwrap();
-    project.json(&["hooks", "trust", "--yes"]);
+    project.trust();
     let mut client = Client::ready(&project);
     let task = task(&mut client);
     client.ok("hook_register", json!({ "taskId": task }));
     let id = iteration(&mut client, &task);
     fs::write(&script, "echo new >> runs\nexit 0\n").unwrap();
-    project.json(&["hooks", "trust", "--yes"]);
+    project.trust();
     let said = json!({ "iterationId": id, "agentOutput": "Done.\n<promise>COMPLETE</promise>" });
     let judged = client.ok("iteration_validate", said);
     assert_eq!(judged["completionSignal"], "CONTINUE", "{judged}");

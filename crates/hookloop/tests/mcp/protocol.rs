@@ -106,7 +106,7 @@ fn the_end_of_input_ends_what_is_running() {
     let hook = "echo begun >> begun; exec sleep 61";
     let project =
         project_with(&format!("version: 1\nhooks:\n  task_created: [{{command: '{hook}'}}]\n"));
-    project.json(&["hooks", "trust", "--yes"]);
+    project.trust();
     let begun = project.root().join("begun");
     let wait = || {
         let start = Instant::now();

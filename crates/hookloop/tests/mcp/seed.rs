@@ -194,7 +194,7 @@ fn custom(script: &str) -> (TestProject, Client, String) {
                   stop_when:\n    - {name: custom, command: sh decide.sh, answers: json}\n";
     let project = project_with(config);
     std::fs::write(project.root().join("decide.sh"), script).unwrap();
-    project.json(&["hooks", "trust", "--yes"]);
+    project.trust();
     let mut client = Client::ready(&project);
     let task = task(&mut client);
     // What an agent registers does not overrule the project: it is disabled, and skipped.

@@ -142,7 +142,7 @@ fn a_gate_speaks_each_dialect() {
         [("claude", "Stop", "block"), ("codex", "Stop", "block"), ("gemini", "AfterAgent", "deny")]
     {
         let project = Project::with_config(GATED);
-        project.ok(&["hooks", "trust", "--yes"]);
+        project.trust();
         let answer = |event: &str| -> Value {
             let run = hook(&project, event, &of(&project, agent, event));
             assert!(run.code == 0 && run.stderr.is_empty(), "{agent}: {run:?}");
@@ -179,7 +179,7 @@ fn what_nobody_trusts_does_not_run() {
 #[test]
 fn weakened_gates_are_told_to_the_user_of_an_external_session() {
     let project = Project::with_config(GATED);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let rest = "hooks: {session_end: [{name: bye, use: run_tests}]}\n";
     for weaker in ["", rest] {
         project.configure(weaker);
@@ -204,7 +204,7 @@ fn weakened_gates_are_told_to_the_user_of_an_external_session() {
 #[test]
 fn the_files_that_an_external_agent_changed_are_named() {
     let project = Project::with_config(GATED);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.write("before", "1");
     let visit = |event: &str| {
         let run = hook(&project, event, &of(&project, "claude", event));
@@ -234,7 +234,7 @@ fn the_files_that_an_external_agent_changed_are_named() {
 #[test]
 fn a_session_that_begins_with_a_stop_does_not_say_that_no_file_changed() {
     let project = Project::with_config(GATED);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.write("done", "");
     let run = hook(&project, "Stop", &of(&project, "claude", "Stop"));
     assert_eq!(run.code, 0, "{run:?}");

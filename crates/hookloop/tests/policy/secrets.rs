@@ -97,7 +97,7 @@ fn with_secrets() -> Project {
         hook("FILE").replace("leak-", "post-"),
         hook("ENV").replace("leak-", "done-"),
     ));
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project
 }
 
@@ -173,7 +173,7 @@ fn who_does_not_name_a_secret_does_not_have_it() {
         "hooks: {task_completed: [{name: see, command: 'env > seen; echo $DEPLOY > has', env: [OTHER]}]}\n",
     );
     project.write_own("secrets: {'*': {DEPLOY: {command: [touch, fetched]}}}\n");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let id = project.add("a", &[]);
     project.ok(&["task", "complete", &id]);
     let seen = fs::read_to_string(project.root().join("seen")).unwrap();
@@ -186,7 +186,7 @@ fn a_secret_of_the_policy_is_not_replaced_and_the_closest_project_counts() {
     let project = Project::with_config(
         "project: shop\nhooks: {task_completed: [{name: see, command: 'printf %s $A_KEY,$B_KEY,$C_KEY | rev > seen', env: [A_KEY, B_KEY, C_KEY]}]}\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let root = project.root().canonicalize().unwrap();
     project.write_own(&format!(
         "secrets:
@@ -215,7 +215,7 @@ fn a_secret_of_the_policy_is_not_replaced_and_the_closest_project_counts() {
 fn a_secret_that_can_not_be_had_fails_its_hook_and_its_turn_without_a_word_of_it() {
     let project =
         Project::with_config("hooks: {stop: [{name: needs, command: 'true', env: [DEPLOY]}]}\n");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let open = project.home().join("open");
     fs::write(&open, "content-of-it\n").unwrap();
     set_mode(&open, 0o644);

@@ -55,7 +55,7 @@ fn a_hooks_command_reaches_the_log_on_the_users_store() {
 fn hook_says(project: &Project, line: &str) -> Vec<String> {
     project.write("hook.sh", &format!("({line}) 2> said; echo $? >> said\n"));
     project.configure("hooks:\n  task_created:\n    - command: sh hook.sh\n");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.ok(&["task", "add", "work"]);
     lines_of(&project.root(), "said")
 }

@@ -388,7 +388,7 @@ fn an_import_is_merged_into_the_file_that_init_wrote_and_runs() {
     assert!(before.lines().all(|line| lines.any(|other| other == line)), "{before}\n{after}");
     assert!(project.ok(&["import", "iteratr", "--write"]).contains("Nothing to write"));
     assert_eq!(project.config(), after);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let run = project.run_turns(&["X"], &json!([{"write": {"work": "1"}, "say": COMPLETE}]));
     assert_eq!(project.count("lint"), 1, "{run:?}");
 }
@@ -425,7 +425,7 @@ fn an_import_of_built_in_reactions_alone_asks_for_no_trust() {
         let project =
             Project::with_config("hooks:\n  stop:\n    - {name: tests, command: 'true'}\n");
         if is_trusted {
-            project.ok(&["hooks", "trust", "--yes"]);
+            project.trust();
         }
         project.files(&[("file", SEED_AUTOMATION)]);
         let printed = project.ok(&["import", "automation-hooks", "--write", "file"]);

@@ -192,7 +192,7 @@ fn on_terminal(command: &Command, more: &str) -> Command {
 fn a_session_that_asks_on_a_terminal_is_answered_on_the_page() {
     let test_project =
         project_with("version: 1\nhooks: {stop: [{name: tests, command: 'test -e fixed'}]}\n");
-    test_project.json(&["hooks", "trust", "--yes"]);
+    test_project.trust();
     let mends = r#"{"write": {"fixed": ""}, "say": "<promise>COMPLETE</promise>"}"#;
     let turns = format!(r#"[{{"say": "<promise>COMPLETE</promise>"}}, {mends}]"#);
     fs::write(test_project.root().join("turns.json"), turns).unwrap();

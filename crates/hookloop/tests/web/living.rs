@@ -145,7 +145,7 @@ fn a_gate_that_runs_is_followed_with_its_output() {
         std::fs::write(test_project.root().join(name), text).unwrap();
     };
     write("turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
-    test_project.json(&["hooks", "trust", "--yes"]);
+    test_project.trust();
     let run = ["run", "work", "--agent", "scripted:turns.json", "--no-changes-ok"];
     let mut command = test_project.json_command(&run);
     command.stdout(std::process::Stdio::null());

@@ -200,7 +200,7 @@ fn a_project_that_can_be_worked_on_again_is_said_and_worked_on() {
     let mut working = Working::start(worker(&project, &["--agent", QUICK]));
     let unfit = working.hear(|told| is(told, "unfit"));
     assert!(unfit["reason"].as_str().unwrap().contains("proven"), "{unfit}");
-    project.json(&["hooks", "trust", "--yes"]);
+    project.trust();
     let fit = working.hear(|told| is(told, "unfit") || is(told, "took"));
     assert_eq!((&fit["worker"], &fit["reason"]), (&Value::from("unfit"), &Value::Null));
     working.hear(|told| is(told, "ended") && told["outcome"] == "complete");
@@ -213,7 +213,7 @@ fn a_project_that_can_be_worked_on_again_is_said_and_worked_on() {
 fn a_worker_takes_no_task_of_a_project_with_weakened_gates() {
     let gated = "version: 1\nhooks: {stop: [{name: proven, command: 'true'}]}\n";
     let project = project_with(gated);
-    project.json(&["hooks", "trust", "--yes"]);
+    project.trust();
     add(&project, "a");
     fs::write(project.root().join("hookloop.yaml"), "version: 1\n").unwrap();
     let mut working = Working::start(worker(&project, &["--agent", QUICK]));

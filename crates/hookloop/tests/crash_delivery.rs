@@ -8,8 +8,8 @@ use std::os::unix::process::ExitStatusExt;
 
 use hookloop_testbed::github::{GitHub, Route, State};
 
+use crate::delivery_project::{DeliveryProject, GREEN};
 use crate::support::deaths;
-use crate::yard::{GREEN, Yard};
 
 const SIGABRT: i32 = 6;
 /// After every so many first steps the second death is tried at each step, unless all are asked for.
@@ -27,7 +27,7 @@ enum Way {
     Branches,
 }
 
-fn yard(way: Way) -> (Yard, Option<GitHub>) {
+fn project(way: Way) -> (DeliveryProject, Option<GitHub>) {
     let config = format!(
         "delivery: {{}}\nhooks:\n  stop:\n    - {{name: proof, command: 'test -f work.txt'}}\n  \
          before_submit: [rebase_on_main, create_pr]\n  after_submit: [merge]\n  \
@@ -35,29 +35,29 @@ fn yard(way: Way) -> (Yard, Option<GitHub>) {
          after_merge:\n    - {{name: told, command: 'echo merged >> $HOME/merged'}}\n"
     );
     let files = [("a.txt", "one\n")];
-    let (yard, forge) = match way {
+    let (project, forge) = match way {
         Way::Forge => {
-            let (yard, forge) = Yard::on_forge(&config, &files);
-            (yard, Some(forge))
+            let (project, forge) = DeliveryProject::on_forge(&config, &files);
+            (project, Some(forge))
         }
-        Way::Branches => (Yard::new(&config, &files), None),
+        Way::Branches => (DeliveryProject::new(&config, &files), None),
     };
-    yard.add("t1", &[]);
+    project.add("t1", &[]);
     // Each turn can be taken again.
-    yard.does("t1", 1, "echo mine > work.txt");
-    yard.push_to_main("theirs.txt", "theirs\n");
-    (yard, forge)
+    project.does("t1", 1, "echo mine > work.txt");
+    project.push_to_main("theirs.txt", "theirs\n");
+    (project, forge)
 }
 
 /// Starts the session, goes on with it, or merges what waits; answers whether it died at step `at`.
-fn go_on(yard: &Yard, at: Option<usize>) -> bool {
-    let sessions = yard.ok(&["sessions", "list"]).remove(0);
+fn go_on(project: &DeliveryProject, at: Option<usize>) -> bool {
+    let sessions = project.json_values(&["sessions", "list"]).remove(0);
     let is_open = |session: &serde_json::Value| session["ended_at"].is_null();
-    let agent = yard.agent();
+    let agent = project.agent();
     let mut process = match sessions.as_array().unwrap().as_slice() {
-        [] => yard.command(&["run", "--task", "t1", "--agent", &agent]),
-        all if all.iter().any(is_open) => yard.command(&["resume"]),
-        _ => yard.command(&["merge"]),
+        [] => project.json_command(&["run", "--task", "t1", "--agent", &agent]),
+        all if all.iter().any(is_open) => project.json_command(&["resume"]),
+        _ => project.json_command(&["merge"]),
     };
     if let Some(at) = at {
         process.env("HOOKLOOP_CRASH_AT", at.to_string());
@@ -72,34 +72,34 @@ fn go_on(yard: &Yard, at: Option<usize>) -> bool {
 }
 
 /// Goes on until the task is completed, and looks at what there is.
-fn finish(yard: &Yard, forge: Option<&GitHub>, how: &str) {
+fn finish(project: &DeliveryProject, forge: Option<&GitHub>, how: &str) {
     for _ in 0..PROGRAMS_MAX {
-        if yard.state("t1") == "completed" {
+        if project.state("t1") == "completed" {
             break;
         }
-        assert!(!go_on(yard, None), "{how}");
+        assert!(!go_on(project, None), "{how}");
     }
-    assert_eq!(yard.state("t1"), "completed", "{how}");
-    assert_eq!(yard.on_main("work.txt"), "mine\n", "{how}");
-    assert_eq!(yard.on_main("theirs.txt"), "theirs\n", "{how}");
+    assert_eq!(project.state("t1"), "completed", "{how}");
+    assert_eq!(project.on_main("work.txt"), "mine\n", "{how}");
+    assert_eq!(project.on_main("theirs.txt"), "theirs\n", "{how}");
     // The start, what others did, and the task: once.
-    assert_eq!(yard.at_remote(&["rev-list", "--count", "main"]), "3", "{how}");
+    assert_eq!(project.at_remote(&["rev-list", "--count", "main"]), "3", "{how}");
     if let Some(forge) = forge {
         let pulls = forge.pulls();
         assert_eq!(pulls.len(), 1, "{how}: {pulls:?}");
         assert!(matches!(pulls[0].state, State::Merged(_)), "{how}: {pulls:?}");
         assert!(forge.count(Route::Open) >= 1);
     }
-    let events = yard.ok(&["log", "--task", "t1", "--all"]);
+    let events = project.json_values(&["log", "--task", "t1", "--all"]);
     let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
     assert_eq!((count("task_merged"), count("task_completed")), (1, 1), "{how}");
-    yard.sandbox.rebuild();
+    project.rebuild();
 }
 
 /// The program dies at its step `first`, and if `twice`, the next one at each of its steps. Answers how many of those
 /// there were; none if it does not come as far as `first`.
 fn die_at(way: Way, first: usize, twice: bool) -> Option<usize> {
-    let (there, forge) = yard(way);
+    let (there, forge) = project(way);
     if !go_on(&there, Some(first)) {
         return None;
     }
@@ -108,7 +108,7 @@ fn die_at(way: Way, first: usize, twice: bool) -> Option<usize> {
         return Some(0);
     }
     for second in 1.. {
-        let (there, forge) = yard(way);
+        let (there, forge) = project(way);
         assert!(go_on(&there, Some(first)));
         if !go_on(&there, Some(second)) {
             return Some(second - 1);
@@ -119,7 +119,7 @@ fn die_at(way: Way, first: usize, twice: bool) -> Option<usize> {
 }
 
 fn check(way: Way) {
-    let (there, forge) = yard(way);
+    let (there, forge) = project(way);
     finish(&there, forge.as_ref(), "undisturbed");
     let (steps, pairs) = deaths::everywhere(
         AT_ONCE,

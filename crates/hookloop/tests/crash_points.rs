@@ -8,10 +8,11 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Output;
 
+use hookloop_testkit::{SavedState, TestProject};
 use serde_json::{Value, json};
 
 use crate::support::account::Account;
-use crate::support::{Sandbox, Snapshot};
+use crate::support::project_with;
 
 const SIGABRT: i32 = 6;
 /// Tasks that wait for the hub: too many for the batch of its completion, and for one of the
@@ -33,10 +34,10 @@ struct Scenario {
 
 /// The project before the command, and after it when nothing goes wrong.
 struct Course {
-    sandbox: Sandbox,
+    project: TestProject,
     command: &'static [&'static str],
     points: u64,
-    start: Snapshot,
+    start: SavedState,
     start_events: u64,
     before: Account,
     after: Account,
@@ -133,30 +134,30 @@ fn a_command_runs_after_a_crash_and_its_action_takes_effect_once() {
     let config = "version: 1\nhooks:\n  on_task_complete:\n    - {name: check, command: [sh, -c, 'echo >> ran; cat answer']}\n";
     let mut crashed_after_the_fact = 0;
     for at in 1.. {
-        let sandbox = Sandbox::new(config);
-        std::fs::write(sandbox.project().join("answer"), answer).unwrap();
-        sandbox.json(&["hooks", "trust", "--yes"]);
-        sandbox.import(&[task("a", &[])]);
+        let project = project_with(config);
+        std::fs::write(project.root().join("answer"), answer).unwrap();
+        project.trust();
+        project.import_tasks(&[task("a", &[])]);
         let complete = &["task", "complete", "a", "--result", "done"];
-        let mut command = sandbox.command(complete);
+        let mut command = project.json_command(complete);
         let output = command.env("HOOKLOOP_CRASH_AT", at.to_string()).output().unwrap();
         let crashed = output.status.signal() == Some(SIGABRT);
         let is_stored = || {
-            let events = sandbox.events_from(1);
+            let events = project.events_from(1);
             events.iter().filter(|event| event["type"] == "task_completed").count() == 1
         };
         // Whichever command comes next does what was left.
-        sandbox.settle();
+        project.settle();
         match is_stored() {
             true => crashed_after_the_fact += u32::from(crashed),
-            false => drop(sandbox.json(complete)),
+            false => drop(project.json(complete)),
         }
-        sandbox.settle();
-        let ran = std::fs::read_to_string(sandbox.project().join("ran")).unwrap();
+        project.settle();
+        let ran = std::fs::read_to_string(project.root().join("ran")).unwrap();
         assert!((1..=2).contains(&ran.lines().count()), "crash at {at}: {ran:?}");
-        let reviews = sandbox.tasks().iter().filter(|task| task["goal"] == "Review").count();
+        let reviews = project.tasks().iter().filter(|task| task["goal"] == "Review").count();
         assert_eq!(reviews, 1, "crash at {at}");
-        let events = sandbox.events_from(1);
+        let events = project.events_from(1);
         let recorded = events.iter().filter(|event| event["type"] == "hook_ran").count();
         assert_eq!(recorded, 1, "crash at {at}");
         if !crashed {
@@ -169,16 +170,16 @@ fn a_command_runs_after_a_crash_and_its_action_takes_effect_once() {
 impl Course {
     fn of(scenario: Scenario) -> Course {
         let Scenario { config, tasks, command, points_min } = scenario;
-        let sandbox = Sandbox::new(&config);
-        sandbox.write_lines("more.jsonl", &hub_and_dependents(ORPHANS));
-        sandbox.import(&tasks);
-        let (start, before) = (sandbox.snapshot(), Account::of(&sandbox));
-        let start_events = sandbox.count_events();
-        sandbox.json(command);
-        sandbox.settle();
-        let after = Account::of(&sandbox);
+        let project = project_with(&config);
+        project.write_lines("more.jsonl", &hub_and_dependents(ORPHANS));
+        project.import_tasks(&tasks);
+        let (start, before) = (project.save_state(), Account::of(&project));
+        let start_events = project.count_events();
+        project.json(command);
+        project.settle();
+        let after = Account::of(&project);
         assert_ne!(before, after);
-        let mut course = Course { sandbox, command, points: 0, start, start_events, before, after };
+        let mut course = Course { project, command, points: 0, start, start_events, before, after };
         course.points = course.count_points();
         assert!(course.points >= points_min, "only {} points", course.points);
         course
@@ -187,7 +188,7 @@ impl Course {
     /// The steps of a run that gets through.
     fn count_points(&self) -> u64 {
         let gets_through = |at: &u64| {
-            self.sandbox.restore(&self.start);
+            self.project.restore_state(&self.start);
             !self.crashes(self.command, *at)
         };
         (1..).find(gets_through).unwrap_or(0) - 1
@@ -197,10 +198,10 @@ impl Course {
     fn crash_everywhere(&self) {
         let mut seen = Vec::new();
         for first in 1..=self.points {
-            self.sandbox.restore(&self.start);
+            self.project.restore_state(&self.start);
             assert!(self.crashes(self.command, first));
             let stored = self.stored();
-            let crashed = self.sandbox.snapshot();
+            let crashed = self.project.save_state();
             let recovery: &[&str] = match stored {
                 Stored::Nothing => self.command,
                 Stored::Everything => &["dispatch"],
@@ -223,13 +224,13 @@ impl Course {
     /// Commands that are more than one batch: asked again, they do the rest.
     fn crash_and_ask_again(&self) {
         for first in 1..=self.points {
-            self.sandbox.restore(&self.start);
+            self.project.restore_state(&self.start);
             assert!(self.crashes(self.command, first));
-            let crashed = self.sandbox.snapshot();
+            let crashed = self.project.save_state();
             let mut second = 1;
             while self.recover(&crashed, self.command, second) {
                 // Refused, if there is nothing left to do.
-                self.sandbox.run(self.command);
+                self.project.json_command(self.command).output().unwrap();
                 self.assert_recovered(&format!("crash at {first}, then at {second}"));
                 second += 1;
             }
@@ -240,30 +241,30 @@ impl Course {
 
     /// What the crashed process has left: all of the command, or nothing of it.
     fn stored(&self) -> Stored {
-        if self.sandbox.count_events() > self.start_events {
+        if self.project.count_events() > self.start_events {
             return Stored::Everything;
         }
-        self.sandbox.settle();
-        Account::of(&self.sandbox).assert_same(&self.before, "a crash before the commit");
+        self.project.settle();
+        Account::of(&self.project).assert_same(&self.before, "a crash before the commit");
         Stored::Nothing
     }
 
     /// The process after the crash, which crashes too if it gets as far as point `at`.
-    fn recover(&self, crashed: &Snapshot, recovery: &[&str], at: u64) -> bool {
-        self.sandbox.restore(crashed);
+    fn recover(&self, crashed: &SavedState, recovery: &[&str], at: u64) -> bool {
+        self.project.restore_state(crashed);
         self.crashes(recovery, at)
     }
 
-    fn recover_after_rebuild(&self, crashed: &Snapshot, recovery: &[&str]) {
-        self.sandbox.restore(crashed);
-        self.sandbox.rebuild();
-        let output = self.sandbox.run(recovery);
+    fn recover_after_rebuild(&self, crashed: &SavedState, recovery: &[&str]) {
+        self.project.restore_state(crashed);
+        self.project.rebuild();
+        let output = self.project.json_command(recovery).output().unwrap();
         assert!(output.status.success(), "{recovery:?}: {output:?}");
     }
 
     /// Whether the command came as far as point `at`, and there to its end.
     fn crashes(&self, command: &[&str], at: u64) -> bool {
-        let mut process = self.sandbox.command(command);
+        let mut process = self.project.json_command(command);
         let output = process.env("HOOKLOOP_CRASH_AT", at.to_string()).output().unwrap();
         match output.status.signal() {
             Some(signal) => {
@@ -279,28 +280,28 @@ impl Course {
     fn assert_no_empty_promise(&self, command: &[&str], output: &Output) {
         if command == self.command && !output.stdout.is_empty() {
             let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-            assert!(self.sandbox.count_events() > self.start_events, "{answer}");
+            assert!(self.project.count_events() > self.start_events, "{answer}");
         }
     }
 
     /// After whatever crashes, one more command: now all is as if there had been none.
     fn assert_recovered(&self, how: &str) {
-        self.sandbox.settle();
-        let mut found = Account::of(&self.sandbox);
+        self.project.settle();
+        let mut found = Account::of(&self.project);
         if found == self.before {
-            self.sandbox.json(self.command);
-            self.sandbox.settle();
-            found = Account::of(&self.sandbox);
+            self.project.json(self.command);
+            self.project.settle();
+            found = Account::of(&self.project);
         }
         found.assert_same(&self.after, how);
-        self.sandbox.assert_intact();
+        self.project.assert_intact();
     }
 
     /// Whoever got no answer and asks again changes nothing.
     fn assert_not_done_twice(&self, how: &str) {
-        let events = self.sandbox.count_events();
-        self.sandbox.run(self.command);
-        assert_eq!(self.sandbox.count_events(), events, "asked again after {how}");
+        let events = self.project.count_events();
+        self.project.json_command(self.command).output().unwrap();
+        assert_eq!(self.project.count_events(), events, "asked again after {how}");
     }
 }
 

@@ -1,11 +1,11 @@
 //! The program ends at any moment, and the next process continues.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[allow(dead_code, reason = "each test uses its part")]
+mod delivery_project;
 mod nats;
 #[allow(dead_code, reason = "each test uses its part")]
 mod support;
-#[allow(dead_code, reason = "each test uses its part")]
-mod yard;
 
 mod crash_delivery;
 mod crash_points;

@@ -6,11 +6,12 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
+use std::process::Output;
 
+use hookloop_testkit::TestProject;
 use serde_json::Value;
 
-use crate::support::{Sandbox, deaths};
+use crate::support::{deaths, project_with};
 
 const SIGABRT: i32 = 6;
 /// After every so many first steps the second death is tried at each step, unless all are asked for.
@@ -45,31 +46,23 @@ const TURNS: &str = r#"[
     {"run": "cat >> ../prompts", "say": "all heard"}
 ]"#;
 
-fn project() -> Sandbox {
-    let sandbox = Sandbox::new(CONFIG);
-    fs::write(sandbox.project().join("turns.json"), TURNS).unwrap();
-    let git = Command::new("git").args(["init", "-q"]).current_dir(sandbox.project()).status();
-    assert!(git.unwrap().success());
-    let trusted = command(&sandbox, &["hooks", "trust", "--yes"]).output().unwrap();
-    assert!(trusted.status.success(), "{trusted:?}");
-    sandbox
-}
-
-fn command(sandbox: &Sandbox, args: &[&str]) -> Command {
-    let mut command = sandbox.command(args);
-    command.env("PATH", std::env::var_os("PATH").unwrap());
-    command
+fn project() -> TestProject {
+    let project = project_with(CONFIG);
+    project.write_turns(TURNS);
+    project.git(&["init", "-q"]);
+    project.trust();
+    project
 }
 
 const RUN: [&str; 4] = ["run", "work", "--agent", "scripted:turns.json"];
 
 /// Starts the session, or goes on with it; answers whether it died at step `at`.
-fn go_on(sandbox: &Sandbox, at: Option<usize>) -> (bool, Output) {
-    let sessions = command(sandbox, &["sessions", "list"]).output().unwrap();
+fn go_on(project: &TestProject, at: Option<usize>) -> (bool, Output) {
+    let sessions = project.json_command(&["sessions", "list"]).output().unwrap();
     let sessions: Value = serde_json::from_slice(&sessions.stdout).unwrap();
     let mut process = match sessions.as_array().unwrap().is_empty() {
-        true => command(sandbox, &RUN),
-        false => command(sandbox, &["resume"]),
+        true => project.json_command(&RUN),
+        false => project.json_command(&["resume"]),
     };
     if let Some(at) = at {
         process.env("HOOKLOOP_CRASH_AT", at.to_string());
@@ -90,11 +83,11 @@ struct End {
     verdicts: Vec<String>,
 }
 
-fn end(sandbox: &Sandbox, how: &str) -> End {
-    let list = command(sandbox, &["sessions", "list"]).output().unwrap();
+fn end(project: &TestProject, how: &str) -> End {
+    let list = project.json_command(&["sessions", "list"]).output().unwrap();
     let list: Value = serde_json::from_slice(&list.stdout).unwrap();
     assert_eq!(list.as_array().unwrap().len(), 1, "{how}: one session");
-    let events = sandbox.events_from(1);
+    let events = project.events_from(1);
     let of_kind = |kind: &str| {
         events
             .iter()
@@ -104,40 +97,40 @@ fn end(sandbox: &Sandbox, how: &str) -> End {
             .collect::<Vec<_>>()
     };
     assert_eq!(of_kind("session_ended").len(), 1, "{how}");
-    let ends = fs::read_to_string(sandbox.project().join("../ends")).unwrap();
+    let ends = fs::read_to_string(project.root().join("../ends")).unwrap();
     assert!((1..=3).contains(&ends.lines().count()), "{how}: {ends:?}");
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let prompts = fs::read_to_string(sandbox.project().join("../prompts")).unwrap();
+    let prompts = fs::read_to_string(project.root().join("../prompts")).unwrap();
     for piped in of_kind("output_piped") {
         let line = text(&piped["text"]).lines().next().unwrap_or_default().to_owned();
         assert!(prompts.contains(&line), "{how}: nobody heard {line}");
     }
-    sandbox.rebuild();
+    project.rebuild();
     End {
         state: text(&list[0]["state"]),
         iterations: list[0]["iteration"].as_u64().unwrap(),
-        answer: fs::read_to_string(sandbox.project().join("answer")).unwrap(),
+        answer: fs::read_to_string(project.root().join("answer")).unwrap(),
         piped: of_kind("output_piped").iter().map(|piped| text(&piped["text"])).collect(),
         verdicts: of_kind("gates_judged").iter().map(|judged| text(&judged["verdict"])).collect(),
     }
 }
 
 /// Goes on until the session is over.
-fn finish(sandbox: &Sandbox, how: &str) -> End {
-    let (died, output) = go_on(sandbox, None);
+fn finish(project: &TestProject, how: &str) -> End {
+    let (died, output) = go_on(project, None);
     assert!(!died);
     // It has just ended, or nothing was left to resume.
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{how}: {told}");
-    end(sandbox, how)
+    end(project, how)
 }
 
 #[test]
 fn however_often_it_dies_a_session_ends_as_it_would_have() {
-    let sandbox = project();
-    let (_, output) = go_on(&sandbox, None);
+    let project = project();
+    let (_, output) = go_on(&project, None);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let expected = end(&sandbox, "undisturbed");
+    let expected = end(&project, "undisturbed");
     assert_eq!((expected.state.as_str(), expected.iterations), ("complete", 4));
     assert_eq!(expected.verdicts, ["block", "block", "pass"]);
     let (steps, pairs) = deaths::everywhere(
@@ -151,23 +144,23 @@ fn however_often_it_dies_a_session_ends_as_it_would_have() {
 /// A session whose program dies at its step `first`, and if `twice`, one for each step at which the next dies
 /// too. Answers how many of those there were; none if it does not come as far as `first`.
 fn die_at(first: usize, twice: bool, expected: &End) -> Option<usize> {
-    let sandbox = project();
-    if !go_on(&sandbox, Some(first)).0 {
+    let project = project();
+    if !go_on(&project, Some(first)).0 {
         return None;
     }
     let how = format!("death at {first}");
-    assert_eq!(finish(&sandbox, &how), *expected, "{how}");
+    assert_eq!(finish(&project, &how), *expected, "{how}");
     if !twice {
         return Some(0);
     }
     for second in 1.. {
-        let sandbox = project();
-        assert!(go_on(&sandbox, Some(first)).0);
-        if !go_on(&sandbox, Some(second)).0 {
+        let project = project();
+        assert!(go_on(&project, Some(first)).0);
+        if !go_on(&project, Some(second)).0 {
             return Some(second - 1);
         }
         let how = format!("death at {first}, then at {second}");
-        assert_eq!(finish(&sandbox, &how), *expected, "{how}");
+        assert_eq!(finish(&project, &how), *expected, "{how}");
     }
     None
 }

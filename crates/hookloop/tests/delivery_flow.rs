@@ -1,12 +1,10 @@
 //! From finished work to a merged branch, with real git and a forge on loopback.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[allow(dead_code, reason = "each test uses its part")]
+mod delivery_project;
 mod nats;
 #[allow(dead_code, reason = "each test uses its part")]
 mod support;
-#[allow(dead_code, reason = "each test uses its part")]
-mod yard;
 
 mod delivery;
-mod delivery_git;
-mod forge_token;

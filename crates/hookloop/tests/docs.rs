@@ -1,12 +1,12 @@
 //! Every command and configuration in the documents runs as it is written.
 
 use std::path::Path;
-use std::process::Command;
 
 use hookloop_config::policy::PolicyFile;
 
 use crate::documents::{self, blocks, check_commands, check_commands_with, free_port};
 use crate::install::release;
+use crate::support::builder;
 
 #[test]
 fn readme() {
@@ -180,19 +180,8 @@ fn mcp() {
 fn the_configuration_in_agents_md_is_read() {
     let yaml: Vec<_> =
         blocks("docs/agents.md").into_iter().filter(|b| b.language == "yaml").collect();
-    let home = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(home.path().join(".config/hookloop")).unwrap();
-    std::fs::write(home.path().join("hookloop.yaml"), &yaml[0].text).unwrap();
-    std::fs::write(home.path().join(".config/hookloop/config.yaml"), &yaml[1].text).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_hookloop"))
-        .args(["agents", "list"])
-        .current_dir(home.path())
-        .env_clear()
-        .env("HOME", home.path())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said = String::from_utf8(output.stdout).unwrap();
+    let project = builder().config(&yaml[0].text).user_config(&yaml[1].text).build();
+    let said = project.ok(&["agents", "list"]);
     for name in ["careful", "local", "qwen"] {
         assert!(said.contains(name), "{said}");
     }
@@ -216,19 +205,8 @@ fn nats() {
 #[test]
 fn the_configuration_in_hooks_md_does_what_the_text_says() {
     let yaml = blocks("docs/hooks.md").into_iter().find(|b| b.language == "yaml").unwrap();
-    let home = tempfile::tempdir().unwrap();
-    std::fs::write(home.path().join("hookloop.yaml"), yaml.text).unwrap();
-    let run = |args: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_hookloop"))
-            .args(args)
-            .current_dir(home.path())
-            .env("HOME", home.path())
-            .env_remove("XDG_STATE_HOME")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let project = builder().config(yaml.text).build();
+    let run = |args: &[&str]| project.ok(args);
     run(&["task", "add", "Parser", "--id", "parser"]);
     run(&["task", "block", "parser", "--reason", "which encoding?"]);
     run(&["task", "unblock", "parser"]);
@@ -245,15 +223,8 @@ fn the_configuration_in_hooks_md_does_what_the_text_says() {
 #[test]
 fn the_json_in_hooks_md_is_taken_over() {
     let json = blocks("docs/hooks.md").into_iter().find(|b| b.language == "json").unwrap();
-    let home = tempfile::tempdir().unwrap();
-    std::fs::write(home.path().join("hooks.json"), json.text).unwrap();
-    let status = Command::new(env!("CARGO_BIN_EXE_hookloop"))
-        .args(["import", "automation-hooks", "hooks.json"])
-        .current_dir(home.path())
-        .env("HOME", home.path())
-        .status()
-        .unwrap();
-    assert!(status.success());
-    let written = std::fs::read_to_string(home.path().join("hookloop.yaml")).unwrap();
+    let project = builder().file("hooks.json", json.text).build();
+    project.ok(&["import", "automation-hooks", "hooks.json"]);
+    let written = project.read("hookloop.yaml");
     assert!(written.contains("use: auto-create-review-task"), "{written}");
 }

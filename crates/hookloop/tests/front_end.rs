@@ -2,11 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod cli;
+#[allow(dead_code, reason = "each test uses its part")]
+mod delivery_project;
 mod documents;
 #[allow(dead_code, reason = "each test uses its part")]
 mod support;
-#[allow(dead_code, reason = "each test uses its part")]
-mod yard;
 
 mod authority;
 mod book;

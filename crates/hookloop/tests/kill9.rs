@@ -12,10 +12,10 @@ use std::process::{Child, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hookloop_testkit::SeededRandom;
+use hookloop_testkit::{SeededRandom, TestProject};
 
 use crate::support::journal::{Answer, Ask, Journal};
-use crate::support::{Sandbox, number_from_env, reactions};
+use crate::support::{empty_project, number_from_env, project_with, reactions};
 
 const CYCLES: u64 = 1_000;
 /// Cycles on one project: enough for its WAL to be moved many times, and its checks stay quick.
@@ -46,15 +46,15 @@ fn a_project_survives_a_death_at_its_birth() {
     let mut random = SeededRandom::new(seed);
     let mut killed = 0;
     for _ in 0..BIRTHS {
-        let mut sandbox = Sandbox::empty();
-        let mut process = sandbox.command(&["init", "--yes"]).spawn().unwrap();
+        let project = empty_project();
+        let mut process = project.json_command(&["init", "--yes"]).spawn().unwrap();
         thread::sleep(random.moment_before(KILL_AFTER_MAX));
         process.kill().unwrap();
         killed += u32::from(process.wait_with_output().unwrap().status.code().is_none());
-        sandbox.init();
-        sandbox.json(&["task", "add", "First"]);
-        assert_eq!(sandbox.tasks().len(), 1);
-        sandbox.assert_intact();
+        project.init();
+        project.json(&["task", "add", "First"]);
+        assert_eq!(project.tasks().len(), 1);
+        project.assert_intact();
     }
     assert!(killed > 0, "all of them were quicker");
 }
@@ -81,7 +81,7 @@ impl Drop for Told {
 }
 
 struct Course {
-    sandbox: Sandbox,
+    project: TestProject,
     journal: Journal,
     /// How long a command takes that is left alone.
     typical: Duration,
@@ -89,8 +89,8 @@ struct Course {
 
 impl Course {
     fn new() -> Course {
-        let sandbox = Sandbox::new(reactions::CONFIG);
-        Course { sandbox, journal: Journal::default(), typical: KILL_AFTER_MAX }
+        let project = project_with(reactions::CONFIG);
+        Course { project, journal: Journal::default(), typical: KILL_AFTER_MAX }
     }
 
     fn run(mut self, cycles: u64, random: &mut SeededRandom) {
@@ -112,7 +112,7 @@ impl Course {
         let arguments = ask.arguments();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let started = Instant::now();
-        let mut process = self.sandbox.command(&arguments).spawn().unwrap();
+        let mut process = self.project.json_command(&arguments).spawn().unwrap();
         if random.below(4) == 0 {
             let answer = answer_of(process, &arguments);
             self.typical = (self.typical * 7 + started.elapsed()) / 8;
@@ -126,11 +126,11 @@ impl Course {
 
     /// Checks the project, and returns the number of completed tasks.
     fn check(&self) -> usize {
-        self.sandbox.settle();
-        let events = self.sandbox.events_from(1);
+        self.project.settle();
+        let events = self.project.events_from(1);
         self.journal.assert_kept(&events);
         let completed = reactions::assert_done_once(&events);
-        self.sandbox.assert_intact();
+        self.project.assert_intact();
         completed
     }
 }

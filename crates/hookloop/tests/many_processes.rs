@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hookloop_testkit::TestProject;
 use serde_json::Value;
 
-use crate::support::{Sandbox, number_from_env, reactions};
+use crate::support::{number_from_env, project_with, reactions, sqlite_integrity};
 
 const SECONDS: u64 = 20;
 const WRITERS: usize = 10;
@@ -31,39 +32,39 @@ struct Told {
 
 #[test]
 fn sixteen_processes_do_not_disturb_each_other() {
-    let sandbox = Sandbox::new(reactions::CONFIG);
+    let project = project_with(reactions::CONFIG);
     let end =
         Instant::now() + Duration::from_secs(number_from_env("HOOKLOOP_STRESS_SECONDS", SECONDS));
     let told: Vec<Told> = thread::scope(|scope| {
-        let sandbox = &sandbox;
-        let write = |number| scope.spawn(move || write_until(sandbox, number, end));
+        let project = &project;
+        let write = |number| scope.spawn(move || write_until(project, number, end));
         let writers: Vec<_> = (0..WRITERS).map(write).collect();
-        let read = |number| scope.spawn(move || read_until(sandbox, number, end));
+        let read = |number| scope.spawn(move || read_until(project, number, end));
         let readers: Vec<_> = (0..READERS).map(read).collect();
         readers.into_iter().for_each(|reader| reader.join().unwrap());
         writers.into_iter().map(|writer| writer.join().unwrap()).collect()
     });
-    sandbox.settle();
-    let events = sandbox.events_from(1);
+    project.settle();
+    let events = project.events_from(1);
     assert_kept(&told, &events);
     assert!(reactions::assert_done_once(&events) > 0, "nothing was completed");
-    sandbox.assert_intact();
-    assert_eq!(sandbox.integrity(), "ok");
+    project.assert_intact();
+    assert_eq!(sqlite_integrity(&project), "ok");
 }
 
 /// Adds two tasks, one behind the other, completes them, and wants a task that others want too.
-fn write_until(sandbox: &Sandbox, writer: usize, end: Instant) -> Told {
+fn write_until(project: &TestProject, writer: usize, end: Instant) -> Told {
     let mut told = Told::default();
     let mut round = 0;
     while Instant::now() < end {
         let (first, second) = (format!("w{writer}-{round}-a"), format!("w{writer}-{round}-b"));
-        sandbox.json(&["task", "add", &first, "--id", &first, "--label", "agent"]);
-        sandbox.json(&["task", "add", &second, "--id", &second, "--depends-on", &first]);
-        sandbox.json(&["task", "complete", &first, "--result", "done"]);
+        project.json(&["task", "add", &first, "--id", &first, "--label", "agent"]);
+        project.json(&["task", "add", &second, "--id", &second, "--depends-on", &first]);
+        project.json(&["task", "complete", &first, "--result", "done"]);
         told.added.extend([first.clone(), second]);
         told.completed.push(first);
         if round % ROUNDS_PER_SHARED == 0 {
-            want_shared(sandbox, round, &mut told);
+            want_shared(project, round, &mut told);
         }
         round += 1;
     }
@@ -71,19 +72,19 @@ fn write_until(sandbox: &Sandbox, writer: usize, end: Instant) -> Told {
     told
 }
 
-fn want_shared(sandbox: &Sandbox, round: usize, told: &mut Told) {
+fn want_shared(project: &TestProject, round: usize, told: &mut Told) {
     let shared = format!("shared-{round}");
-    if is_accepted(sandbox, &["task", "add", &shared, "--id", &shared]) {
+    if is_accepted(project, &["task", "add", &shared, "--id", &shared]) {
         told.added.push(shared.clone());
     }
-    if is_accepted(sandbox, &["task", "start", &shared]) {
+    if is_accepted(project, &["task", "start", &shared]) {
         told.started.push(shared);
     }
 }
 
 /// Whether a command that others may have been quicker with was accepted.
-fn is_accepted(sandbox: &Sandbox, args: &[&str]) -> bool {
-    let output = sandbox.run(args);
+fn is_accepted(project: &TestProject, args: &[&str]) -> bool {
+    let output = project.json_command(args).output().unwrap();
     match output.status.code() {
         Some(0) => true,
         Some(1) => {
@@ -97,16 +98,16 @@ fn is_accepted(sandbox: &Sandbox, args: &[&str]) -> bool {
 }
 
 /// Asks one question again and again, and now and then makes the view anew under everybody's feet.
-fn read_until(sandbox: &Sandbox, reader: usize, end: Instant) {
+fn read_until(project: &TestProject, reader: usize, end: Instant) {
     let mut next = 1;
     for round in 1.. {
         match reader % 3 {
-            0 => next = read_on(sandbox, next),
-            1 => drop(sandbox.json(&["task", "ready"])),
-            _ => next = look_at_status(sandbox, next),
+            0 => next = read_on(project, next),
+            1 => drop(project.json(&["task", "ready"])),
+            _ => next = look_at_status(project, next),
         }
         if reader == 0 && round % ROUNDS_PER_REBUILD == 0 {
-            sandbox.rebuild();
+            project.rebuild();
         }
         if Instant::now() > end {
             break;
@@ -116,8 +117,8 @@ fn read_until(sandbox: &Sandbox, reader: usize, end: Instant) {
 }
 
 /// The events from `next` on, without a gap.
-fn read_on(sandbox: &Sandbox, mut next: u64) -> u64 {
-    for event in sandbox.events_from(next) {
+fn read_on(project: &TestProject, mut next: u64) -> u64 {
+    for event in project.events_from(next) {
         assert_eq!(event["seq"], next);
         next += 1;
     }
@@ -125,8 +126,8 @@ fn read_on(sandbox: &Sandbox, mut next: u64) -> u64 {
 }
 
 /// The project only grows.
-fn look_at_status(sandbox: &Sandbox, seen: u64) -> u64 {
-    let status = sandbox.json(&["status"]);
+fn look_at_status(project: &TestProject, seen: u64) -> u64 {
+    let status = project.json(&["status"]);
     let events = status["events"].as_u64().unwrap();
     assert!(events + 1 >= seen, "{status} after {seen}");
     events + 1

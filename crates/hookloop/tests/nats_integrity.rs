@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
 use hookloop_testbed::{Options, Server, wire};
+use hookloop_testkit::TestProject;
 use serde_json::{Value, json};
 
-use crate::nats::{Machine, hookloop};
+use crate::nats::{bare_machine, machine_on};
 
 const REFUSED: i32 = 1;
 const SYSTEM: i32 = 70;
@@ -47,7 +48,7 @@ fn put(server: &Server, subject: &str, body: &str) {
 #[test]
 fn a_purge_is_refused_by_the_server() {
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "Kept", "--id", "kept"]);
     let purged = request(&server, &format!("$JS.API.STREAM.PURGE.{STREAM}"), &json!({}));
     assert!(purged["error"].is_object(), "{purged}");
@@ -58,7 +59,7 @@ fn a_purge_is_refused_by_the_server() {
 fn a_stream_of_an_older_version_is_changed_so_that_it_denies_purges() {
     let server = Server::single();
     request(&server, &format!("$JS.API.STREAM.CREATE.{STREAM}"), &older_stream());
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "Kept", "--id", "kept"]);
     let purged = request(&server, &format!("$JS.API.STREAM.PURGE.{STREAM}"), &json!({}));
     assert!(purged["error"].is_object(), "{purged}");
@@ -69,13 +70,13 @@ fn a_stream_of_an_older_version_is_changed_so_that_it_denies_purges() {
 #[test]
 fn a_purged_log_is_called_lost_until_a_person_accepts_it() {
     let server = purgeable();
-    let [machine, other] = [(); 2].map(|()| Machine::on(&server, "demo"));
+    let [machine, other] = [(); 2].map(|()| machine_on(&server, "demo"));
     for id in ["a", "b", "c"] {
         machine.ok(&["task", "add", "Lost", "--id", id]);
     }
     assert_eq!(other.json(&["task", "list"]).as_array().unwrap().len(), 3);
     let findings = machine.run(&["doctor", "--json"]).stdout;
-    assert!(String::from_utf8_lossy(&findings).contains("can be purged"));
+    assert!(findings.contains("can be purged"));
     let purged = request(&server, &format!("$JS.API.STREAM.PURGE.{STREAM}"), &json!({}));
     assert_eq!(purged["purged"], 3, "{purged}");
     for command in [&["status"][..], &["task", "add", "More"]] {
@@ -91,7 +92,7 @@ fn a_purged_log_is_called_lost_until_a_person_accepts_it() {
         assert!(refused.error.contains("--accept-loss"), "{}", refused.error);
     }
     // A machine that never saw an event knows it from the server.
-    let stranger = Machine::on(&server, "demo");
+    let stranger = machine_on(&server, "demo");
     let refused = stranger.refused(&["verify"]);
     assert!(refused.error.contains("3 messages were removed"), "{}", refused.error);
     // The way out.
@@ -104,7 +105,7 @@ fn a_purged_log_is_called_lost_until_a_person_accepts_it() {
     for machine in [&machine, &other, &stranger] {
         assert_eq!(machine.json(&["task", "list"])[0]["id"], "new");
         assert_eq!(machine.ok(&["verify"]), "The log is intact: 2 events\n");
-        assert_eq!(machine.lines(&["log", "--type", "log_loss_accepted"]).len(), 1);
+        assert_eq!(machine.json_lines(&["log", "--type", "log_loss_accepted"]).len(), 1);
     }
 }
 
@@ -112,7 +113,7 @@ fn a_purged_log_is_called_lost_until_a_person_accepts_it() {
 #[test]
 fn a_purge_of_one_task_is_found_and_can_be_accepted() {
     let server = purgeable();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     for id in ["a", "b", "c"] {
         machine.ok(&["task", "add", "Some", "--id", id]);
     }
@@ -136,7 +137,7 @@ fn a_purge_of_one_task_is_found_and_can_be_accepted() {
 #[test]
 fn a_stream_that_was_made_anew_is_not_called_intact() {
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "Old", "--id", "old"]);
     server.kill9();
     server.wipe();
@@ -158,7 +159,7 @@ fn a_stream_that_was_made_anew_is_not_called_intact() {
 #[test]
 fn foreign_messages_on_every_subject_of_a_log_stop_nobody() {
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     for id in ["a", "b"] {
         machine.ok(&["task", "add", "Goal", "--id", id]);
     }
@@ -205,7 +206,7 @@ fn foreign_messages_on_every_subject_of_a_log_stop_nobody() {
         count += 1;
     }
     // Here, and on a machine that has seen nothing yet, everything goes on.
-    let other = Machine::on(&server, "demo");
+    let other = machine_on(&server, "demo");
     for machine in [&machine, &other] {
         let refused = machine.refused(&["verify"]);
         assert_eq!(refused.code, REFUSED, "{}", refused.error);
@@ -215,7 +216,7 @@ fn foreign_messages_on_every_subject_of_a_log_stop_nobody() {
         assert!(told.contains("foreign messages"), "{told}");
         assert_eq!(machine.json(&["status"])["foreign_messages"], count);
         let doctor = machine.run(&["doctor", "--json"]).stdout;
-        assert!(String::from_utf8_lossy(&doctor).contains("hookloop verify --accept-foreign"));
+        assert!(doctor.contains("hookloop verify --accept-foreign"));
     }
     machine.ok(&["task", "add", "Later", "--id", "not-yet"]);
     other.ok(&["task", "add", "Later still", "--id", "nobody", "--depends-on", "a"]);
@@ -246,7 +247,7 @@ fn foreign_messages_on_every_subject_of_a_log_stop_nobody() {
 #[test]
 fn foreign_messages_in_place_of_heartbeats_and_snapshots_stop_nobody() {
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     for id in ["a", "b"] {
         machine.ok(&["task", "add", "Goal", "--id", id]);
     }
@@ -261,7 +262,7 @@ fn foreign_messages_in_place_of_heartbeats_and_snapshots_stop_nobody() {
         "bytes": 10, "sha256": "" });
     for garbage in ["no snapshot", "{}", &manifest.to_string()] {
         put(&server, "hl.snap.demo.manifest", garbage);
-        let new = Machine::on(&server, "demo");
+        let new = machine_on(&server, "demo");
         assert_eq!(new.json(&["task", "list"]).as_array().unwrap().len(), 2);
     }
     machine.ok(&["fleet", "status"]);
@@ -275,7 +276,7 @@ fn foreign_messages_in_place_of_heartbeats_and_snapshots_stop_nobody() {
 #[test]
 fn foreign_messages_in_the_fleets_log_stop_no_worker_and_can_be_accepted() {
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     machine.ok(&["fleet", "status"]);
     let told = machine.ok(&["nats", "permissions", "demo"]);
     let is_fleets = |one: &&str| one.starts_with("hl.ev.") && one.ends_with("._fleet.>");
@@ -299,10 +300,9 @@ fn foreign_messages_in_the_fleets_log_stop_no_worker_and_can_be_accepted() {
 }
 
 /// A machine, with the program of the server and the store that `nats up` says.
-fn with_own_server(machine: &Machine, port: u16, args: &[&str]) -> Output {
-    hookloop(&machine.root())
-        .args(args)
-        .env("HOME", machine.home())
+fn with_own_server(machine: &TestProject, port: u16, args: &[&str]) -> Output {
+    machine
+        .hookloop(args)
         .env("NATS_SERVER", hookloop_testbed::nats_server())
         .env("HOOKLOOP_STORE", format!("nats://127.0.0.1:{port}"))
         .output()
@@ -310,7 +310,7 @@ fn with_own_server(machine: &Machine, port: u16, args: &[&str]) -> Output {
 }
 
 /// Stops the server of a test, however the test ends.
-struct OwnServer<'m>(&'m Machine, u16);
+struct OwnServer<'m>(&'m TestProject, u16);
 
 impl Drop for OwnServer<'_> {
     fn drop(&mut self) {
@@ -320,7 +320,7 @@ impl Drop for OwnServer<'_> {
 
 #[test]
 fn the_server_of_nats_up_lets_in_only_who_has_its_token() {
-    let machine = Machine::new();
+    let machine = bare_machine();
     machine.write("hookloop.yaml", "version: 1\nproject: demo\n");
     // Free now, and so is the port above it where the server tells about itself.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -348,16 +348,17 @@ fn the_server_of_nats_up_lets_in_only_who_has_its_token() {
     assert!(forged.is_err(), "{forged:?}");
     assert_eq!(run(&["verify"]), "The log is intact: 1 events\n");
     // Another user has another home, and is told why.
-    let stranger = Machine::new();
+    let stranger = bare_machine();
     stranger.write("hookloop.yaml", "version: 1\nproject: demo\n");
     let refused = with_own_server(&stranger, port, &["status"]);
     let error = String::from_utf8_lossy(&refused.stderr);
     assert!(error.contains("does not let this user in") && error.contains("`token`"), "{error}");
     // With the token from the one who started the server, they may.
     let token = std::fs::read_to_string(home.join("token")).unwrap();
-    stranger.write_secret("token", &token);
-    stranger
-        .write_own(&format!("version: 1\nstores:\n  nats://127.0.0.1:{port}: {{token: token}}\n"));
+    stranger.write_user_secret("token", &token);
+    stranger.write_user_config(&format!(
+        "version: 1\nstores:\n  nats://127.0.0.1:{port}: {{token: token}}\n"
+    ));
     let let_in = with_own_server(&stranger, port, &["task", "list"]);
     assert!(String::from_utf8_lossy(&let_in.stdout).contains("mine"));
     // The token stays when the server is started again.

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use hookloop_testbed::{Cluster, ClusterOptions, Options, Server, Sync};
+use hookloop_testkit::TestProject;
 use serde_json::{Value, json};
 
-use crate::nats::Machine;
+use crate::nats::{bare_machine, machine_on};
 
 /// What the machine did not let us.
 const SYSTEM: i32 = 70;
@@ -28,7 +29,7 @@ fn events(server: &Server) -> u64 {
 #[test]
 fn a_server_that_does_not_sync_is_refused_with_the_fix() {
     let server = Server::with(careless());
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     for command in [&["init"][..], &["task", "add", "Lost soon"], &["status"]] {
         let refused = machine.refused(command);
         assert_eq!(refused.code, SYSTEM, "{}", refused.error);
@@ -41,8 +42,8 @@ fn a_server_that_does_not_sync_is_refused_with_the_fix() {
 #[test]
 fn the_user_may_take_the_risk_and_keeps_being_told() {
     let server = Server::with(careless());
-    let machine = Machine::on(&server, "demo");
-    machine.change_own("{monitors", "{durability: unsafe, monitors");
+    let machine = machine_on(&server, "demo");
+    machine.replace_in_user_config("{monitors", "{durability: unsafe, monitors");
     machine.ok(&["task", "add", "Risky", "--id", "risky"]);
     // Not only the first time, when the server is checked.
     for _ in 0..2 {
@@ -51,18 +52,18 @@ fn the_user_may_take_the_risk_and_keeps_being_told() {
         let store = machine.json(&["status"])["store"].clone();
         assert!(store["unsafe"][0].as_str().unwrap().contains("synced"), "{store}");
     }
-    machine.change_own("durability: unsafe", "durability: safe");
+    machine.replace_in_user_config("durability: unsafe", "durability: safe");
     assert_eq!(machine.refused(&["status"]).code, SYSTEM);
 
-    let everywhere = Machine::on(&server, "demo");
-    everywhere.change_own("version: 1\n", "version: 1\ndurability: unsafe\n");
+    let everywhere = machine_on(&server, "demo");
+    everywhere.replace_in_user_config("version: 1\n", "version: 1\ndurability: unsafe\n");
     assert_eq!(everywhere.json(&["task", "list"])[0]["id"], "risky");
 }
 
 #[test]
 fn a_repository_cannot_take_the_risk_for_its_users() {
     let server = Server::with(careless());
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     let url = server.url();
     machine.write(
         "hookloop.yaml",
@@ -85,9 +86,10 @@ fn a_stream_with_one_copy_in_a_cluster_is_refused() {
     });
     let made = node.request("$JS.API.STREAM.CREATE.HL_EV_151", &config.to_string()).unwrap();
     assert_eq!(made["error"], Value::Null, "{made}");
-    let machine = Machine::on(node, "demo");
+    let machine = machine_on(node, "demo");
     let monitors: Vec<String> = cluster.nodes().iter().map(Server::monitor_url).collect();
-    machine.change_own(&format!("[\"{}\"]", node.monitor_url()), &format!("{monitors:?}"));
+    machine
+        .replace_in_user_config(&format!("[\"{}\"]", node.monitor_url()), &format!("{monitors:?}"));
     let refused = machine.refused(&["task", "add", "One copy"]);
     assert_eq!(refused.code, SYSTEM, "{}", refused.error);
     assert!(refused.error.contains("1 of the 3 copies"), "{}", refused.error);
@@ -96,7 +98,7 @@ fn a_stream_with_one_copy_in_a_cluster_is_refused() {
     machine.write("hookloop.yaml", &format!("version: 1\nproject: other\nstore: {}\n", node.url()));
     assert_eq!(machine.json(&["status"])["store"]["copies"], 3);
     // Of three servers, two may hold an acknowledged event: each has to show that it syncs.
-    machine.change_own(&format!("{monitors:?}"), &format!("{:?}", &monitors[..2]));
+    machine.replace_in_user_config(&format!("{monitors:?}"), &format!("{:?}", &monitors[..2]));
     std::fs::remove_dir_all(machine.root().with_file_name("home").join(".local")).unwrap();
     let refused = machine.refused(&["status"]);
     assert!(refused.error.contains("1 of 3 servers do not show"), "{}", refused.error);
@@ -106,9 +108,9 @@ fn a_stream_with_one_copy_in_a_cluster_is_refused() {
 #[test]
 fn a_server_that_is_away_for_a_moment_is_waited_for() {
     let cluster = Cluster::three();
-    let machine = Machine::on(cluster.node(0), "demo");
+    let machine = machine_on(cluster.node(0), "demo");
     let monitors: Vec<String> = cluster.nodes().iter().map(Server::monitor_url).collect();
-    machine.change_own(&format!("[\"{}\"]", monitors[0]), &format!("{monitors:?}"));
+    machine.replace_in_user_config(&format!("[\"{}\"]", monitors[0]), &format!("{monitors:?}"));
     machine.ok(&["task", "add", "Before", "--id", "before"]);
     std::fs::remove_dir_all(machine.home().join(".local")).unwrap();
     cluster.kill9(2);
@@ -124,8 +126,8 @@ fn a_server_that_is_away_for_a_moment_is_waited_for() {
 #[test]
 fn a_server_that_does_not_show_whether_it_syncs_is_refused() {
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
-    machine.change_own(&server.monitor_url(), "http://127.0.0.1:9");
+    let machine = machine_on(&server, "demo");
+    machine.replace_in_user_config(&server.monitor_url(), "http://127.0.0.1:9");
     let refused = machine.refused(&["status"]);
     assert_eq!(refused.code, SYSTEM, "{}", refused.error);
     assert!(refused.error.contains("http://127.0.0.1:9"), "{}", refused.error);
@@ -134,7 +136,7 @@ fn a_server_that_does_not_show_whether_it_syncs_is_refused() {
 
 #[test]
 fn a_repository_leads_nobody_to_a_server_they_do_not_know() {
-    let machine = Machine::new();
+    let machine = bare_machine();
     machine.write("hookloop.yaml", "version: 1\nproject: demo\nstore: nats://192.0.2.1:4222\n");
     let refused = machine.refused(&["status"]);
     assert_eq!(refused.code, REFUSED, "{}", refused.error);
@@ -145,7 +147,7 @@ fn a_repository_leads_nobody_to_a_server_they_do_not_know() {
 #[test]
 fn a_shared_project_needs_a_name() {
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     machine.write("hookloop.yaml", &format!("version: 1\nstore: {}\n", server.url()));
     let refused = machine.refused(&["status"]);
     assert_eq!(refused.code, USAGE, "{}", refused.error);
@@ -157,7 +159,7 @@ fn a_shared_project_needs_a_name() {
 #[test]
 fn a_server_that_is_not_there_is_said_at_once() {
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "Before", "--id", "before"]);
     server.terminate();
     let refused = machine.refused(&["status"]);
@@ -172,7 +174,7 @@ fn a_server_that_is_not_there_is_said_at_once() {
 #[test]
 fn two_homes_share_a_project() {
     let server = Server::single();
-    let [one, other] = [(); 2].map(|()| Machine::on(&server, "demo"));
+    let [one, other] = [(); 2].map(|()| machine_on(&server, "demo"));
     one.ok(&["task", "add", "Shared", "--id", "shared"]);
     let claim = other.json(&["task", "claim", "--agent", "other"]);
     assert_eq!(claim["id"], "shared", "{claim}");
@@ -180,16 +182,16 @@ fn two_homes_share_a_project() {
     let epoch = claim["epoch"].to_string();
     other.ok(&["task", "complete", "shared", "--epoch", &epoch]);
     assert_eq!(one.json(&["task", "show", "shared"])["state"], "completed");
-    assert_eq!(one.lines(&["log"]), other.lines(&["log"]));
+    assert_eq!(one.json_lines(&["log"]), other.json_lines(&["log"]));
     // A third project on the same server is another one.
-    let stranger = Machine::on(&server, "unlike");
+    let stranger = machine_on(&server, "unlike");
     assert_eq!(stranger.json(&["task", "list"]), json!([]));
 }
 
 #[test]
 fn a_log_that_was_made_anew_is_another_log() {
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "Old", "--id", "old"]);
     server.kill9();
     server.wipe();
@@ -197,28 +199,28 @@ fn a_log_that_was_made_anew_is_another_log() {
     assert_eq!(machine.json(&["task", "list"]), json!([]));
     machine.ok(&["task", "add", "New", "--id", "new"]);
     assert_eq!(machine.json(&["task", "list"])[0]["id"], "new");
-    assert_eq!(machine.lines(&["log"]).len(), 1);
+    assert_eq!(machine.json_lines(&["log"]).len(), 1);
 }
 
 /// The server was found safe a moment ago, so nobody asks which stream it has.
 #[test]
 fn a_stream_that_was_made_anew_behind_our_back_is_another_log() {
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "Old", "--id", "old"]);
     server.request("$JS.API.STREAM.DELETE.HL_EV_151", "").unwrap();
-    Machine::on(&server, "demo").ok(&["status"]);
+    machine_on(&server, "demo").ok(&["status"]);
     let refused = machine.refused(&["task", "add", "New", "--id", "new"]);
     assert!(refused.error.contains("acknowledged events are gone"), "{}", refused.error);
     assert_eq!(machine.json(&["task", "list"]), json!([]));
     machine.ok(&["task", "add", "New", "--id", "new"]);
-    assert_eq!(machine.lines(&["log"]).len(), 1);
+    assert_eq!(machine.json_lines(&["log"]).len(), 1);
 }
 
 #[test]
 fn a_log_that_lost_its_end_is_not_worked_on() {
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "Kept", "--id", "kept"]);
     server.terminate();
     let backup = tempfile::tempdir().unwrap();
@@ -247,7 +249,7 @@ fn a_log_that_lost_its_end_is_not_worked_on() {
 fn commands_leave_a_short_wal() {
     const WAL_BYTES_MAX: u64 = 256 * 1024;
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     for n in 0..30 {
         machine.ok(&["task", "add", "One of many", "--id", &format!("t{n}")]);
     }
@@ -267,9 +269,9 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 }
 
 /// What `doctor` says about the store: names, states, messages and what to type.
-fn doctor(machine: &Machine) -> Vec<(String, String, String, Value)> {
+fn doctor(machine: &TestProject) -> Vec<(String, String, String, Value)> {
     let output = machine.run(&["doctor", "--json"]);
-    let findings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let findings: Vec<Value> = serde_json::from_str(&output.stdout).unwrap();
     let text = |finding: &Value, name: &str| finding[name].as_str().unwrap().to_owned();
     let of_store = findings.iter().filter(|finding| finding["group"] == "store");
     let line = |finding: &Value| {
@@ -282,7 +284,7 @@ fn doctor(machine: &Machine) -> Vec<(String, String, String, Value)> {
 #[test]
 fn doctor_knows_the_servers_and_says_what_is_wrong_with_them() {
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "Something"]);
     let found = doctor(&machine);
     let states: Vec<_> = found.iter().map(|line| (line.0.as_str(), line.1.as_str())).collect();
@@ -301,11 +303,11 @@ fn doctor_knows_the_servers_and_says_what_is_wrong_with_them() {
     assert!(command.as_str().unwrap().starts_with("hookloop nats up  #"), "{command}");
     // One that could lose what it acknowledges, until its user takes that.
     let careless = Server::with(careless());
-    let machine = Machine::on(&careless, "demo");
+    let machine = machine_on(&careless, "demo");
     let (name, status, message, _) = doctor(&machine).remove(0);
     assert_eq!((name.as_str(), status.as_str()), ("store", "error"), "{message}");
     assert!(message.contains("sync"), "{message}");
-    machine.change_own("{monitors", "{durability: unsafe, monitors");
+    machine.replace_in_user_config("{monitors", "{durability: unsafe, monitors");
     machine.ok(&["task", "add", "Risky"]);
     let found = doctor(&machine);
     let (name, status, message, _) = &found[2];

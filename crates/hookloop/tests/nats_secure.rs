@@ -1,20 +1,29 @@
 //! The three servers of docs/nats.md, started with the text of that page: who gets in, and how far.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use hookloop_engine::store::JetStreamLog;
 use hookloop_testbed::{Cluster, Options, Server};
+use hookloop_testkit::TestProject;
 use nkeys::KeyPair;
 use serde_json::{Value, json};
 
 use crate::documents;
-use crate::nats::{Machine, hookloop};
+use crate::nats::{bare_machine, machine_on};
+use crate::support::PROGRAM;
 
 const PAGE: &str = "docs/nats.md";
 /// A refusal must not look like a server that is away.
 const AT_ONCE: Duration = Duration::from_secs(5);
+
+/// The program in a directory that is no project, without the environment of the test.
+fn program_in(directory: &Path) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.current_dir(directory).env_clear().env("USER", "tester").stdin(Stdio::null());
+    command
+}
 
 /// The servers of the page, and everything that was made for them.
 struct Secure {
@@ -35,7 +44,8 @@ impl Secure {
         let files = tempfile::tempdir().unwrap();
         let mut accounts = documents::block(PAGE, "accounts.conf");
         for name in ["admin", "dispatcher", "worker", "system_user"] {
-            let made = hookloop(files.path()).args(["nats", "key", &format!("{name}.nk")]).output();
+            let made =
+                program_in(files.path()).args(["nats", "key", &format!("{name}.nk")]).output();
             let public = String::from_utf8(made.unwrap().stdout).unwrap();
             accounts = set(&accounts, &name.to_uppercase(), public.trim());
         }
@@ -80,8 +90,8 @@ impl Secure {
     }
 
     /// A machine with the files of the page, for a user and a project.
-    fn machine(&self, user: &str, project: &str) -> Machine {
-        let machine = Machine::new();
+    fn machine(&self, user: &str, project: &str) -> TestProject {
+        let machine = bare_machine();
         let here = |text: String| {
             let start = text.find("tls://").unwrap();
             let end = text[start..].find(['\n', ' ']).unwrap() + start;
@@ -91,9 +101,9 @@ impl Secure {
         machine.write("hookloop.yaml", &repository.replace("demo", project));
         let monitors: Vec<String> = self.cluster.nodes().iter().map(Server::monitor_url).collect();
         let own = here(documents::block(PAGE, "config.yaml")).replace("worker", user);
-        machine.write_own(&format!("{own}    monitors: {monitors:?}\n"));
+        machine.write_user_config(&format!("{own}    monitors: {monitors:?}\n"));
         for name in ["ca.pem", "worker.pem", "worker.key", &format!("{user}.nk")] {
-            let (from, to) = (self.files.path().join(name), machine.own().join(name));
+            let (from, to) = (self.files.path().join(name), machine.user_directory().join(name));
             if from.exists() {
                 std::fs::copy(from, to).unwrap();
             }
@@ -176,20 +186,20 @@ fn a_worker_does_its_work_in_its_project_and_nothing_elsewhere() {
             assert!(refused.took < AT_ONCE, "{command:?}: {:?}", refused.took);
         }
     }
-    let events = servers.machine("admin", &neighbour).lines(&["log"]).len();
+    let events = servers.machine("admin", &neighbour).json_lines(&["log"]).len();
     assert_eq!(events, 1, "an intruder left something");
 
     // Who has another inbox than its permissions say gets no answer, and is told why.
     let deaf = servers.machine("worker", "demo");
-    deaf.change_own("_INBOX_worker", "_INBOX_else");
+    deaf.replace_in_user_config("_INBOX_worker", "_INBOX_else");
     let refused = deaf.refused(&["status"]);
     assert!(refused.error.contains("`_INBOX_else."), "{}", refused.error);
     assert!(refused.took < AT_ONCE, "{:?}", refused.took);
 
     // An unknown key.
     let stranger = servers.machine("worker", "demo");
-    std::fs::remove_file(stranger.own().join("worker.nk")).unwrap();
-    hookloop(&stranger.own()).args(["nats", "key", "worker.nk"]).output().unwrap();
+    std::fs::remove_file(stranger.user_directory().join("worker.nk")).unwrap();
+    program_in(&stranger.user_directory()).args(["nats", "key", "worker.nk"]).output().unwrap();
     let refused = stranger.refused(&["status"]);
     assert!(refused.error.contains("does not let this user in"), "{}", refused.error);
     assert!(refused.error.contains("`nkey`"), "{}", refused.error);
@@ -197,7 +207,7 @@ fn a_worker_does_its_work_in_its_project_and_nothing_elsewhere() {
 
     // A key that others can read.
     let careless = servers.machine("worker", "demo");
-    script(&careless.own(), "chmod 644 worker.nk");
+    script(&careless.user_directory(), "chmod 644 worker.nk");
     let refused = careless.refused(&["status"]);
     assert!(refused.error.contains("chmod 600"), "{}", refused.error);
 
@@ -205,7 +215,7 @@ fn a_worker_does_its_work_in_its_project_and_nothing_elsewhere() {
     let astray = servers.machine("worker", "demo");
     let other = tempfile::tempdir().unwrap();
     script(other.path(), &documents::block(PAGE, "certificates"));
-    std::fs::copy(other.path().join("ca.pem"), astray.own().join("ca.pem")).unwrap();
+    std::fs::copy(other.path().join("ca.pem"), astray.user_directory().join("ca.pem")).unwrap();
     let refused = astray.refused(&["status"]);
     assert!(refused.error.contains("no TLS"), "{}", refused.error);
     assert!(refused.error.contains("`ca`"), "{}", refused.error);
@@ -219,9 +229,9 @@ fn users_may_need_certificates() {
     assert!(without.error.contains("certificate"), "{}", without.error);
     assert!(without.took < AT_ONCE, "{:?}", without.took);
     let with = servers.machine("admin", "demo");
-    with.append_own(&documents::block(PAGE, "user-certificate.yaml"));
+    with.append_user_config(&documents::block(PAGE, "user-certificate.yaml"));
     with.ok(&["task", "add", "Certified", "--id", "certified"]);
-    assert_eq!(with.lines(&["log"]).len(), 1);
+    assert_eq!(with.json_lines(&["log"]).len(), 1);
 }
 
 #[test]
@@ -247,7 +257,7 @@ fn users_may_be_signed_by_an_operator() {
     let limits = json!({"subs": -1, "data": -1, "payload": -1});
     let allowed = |role: &str, inbox: &str| {
         let args = ["nats", "permissions", "demo", "--role", role, "--inbox", inbox, "--json"];
-        let printed = hookloop(files.path()).args(args).output().unwrap();
+        let printed = program_in(files.path()).args(args).output().unwrap();
         serde_json::from_slice::<Value>(&printed.stdout).unwrap()
     };
     for (name, permissions) in [
@@ -274,10 +284,14 @@ fn users_may_be_signed_by_an_operator() {
 
     let machine = |user: &str, project: &str| {
         let machine = servers.machine(user, project);
-        machine.change_own(&format!("nkey: {user}.nk"), &format!("credentials: {user}.creds"));
+        machine.replace_in_user_config(
+            &format!("nkey: {user}.nk"),
+            &format!("credentials: {user}.creds"),
+        );
         let file = format!("{user}.creds");
-        std::fs::copy(servers.files.path().join(&file), machine.own().join(&file)).unwrap();
-        script(&machine.own(), "chmod 600 *.creds");
+        std::fs::copy(servers.files.path().join(&file), machine.user_directory().join(&file))
+            .unwrap();
+        script(&machine.user_directory(), "chmod 600 *.creds");
         machine
     };
     machine("admin", "demo").ok(&["status"]);
@@ -316,7 +330,7 @@ fn a_worker_is_allowed_nothing_that_it_does_not_need_and_what_is_missing_is_name
     let scratch = tempfile::tempdir().unwrap();
     let permissions = |role: &str| {
         let args = ["nats", "permissions", "demo", "--role", role, "--json"];
-        let printed = hookloop(scratch.path()).args(args).output().unwrap();
+        let printed = program_in(scratch.path()).args(args).output().unwrap();
         serde_json::from_slice::<Value>(&printed.stdout).unwrap()
     };
     let worker = permissions("worker");
@@ -353,10 +367,10 @@ fn a_worker_is_allowed_nothing_that_it_does_not_need_and_what_is_missing_is_name
     let extra = format!("authorization {{ users: [\n{}\n] }}", users.join("\n"));
     let server = Server::with(Options { extra, ..Options::default() });
     let machine = |user: &str| {
-        let machine = Machine::on(&server, "demo");
+        let machine = machine_on(&server, "demo");
         let (_, seed) = keys.iter().find(|(name, _)| name == user).unwrap();
-        machine.write_secret("user.nk", seed);
-        machine.write_own(&format!(
+        machine.write_user_secret("user.nk", seed);
+        machine.write_user_config(&format!(
             "version: 1\nstores:\n  {}: {{nkey: user.nk, monitors: [\"{}\"]}}\n",
             server.url(),
             server.monitor_url()
@@ -382,7 +396,7 @@ fn a_worker_is_allowed_nothing_that_it_does_not_need_and_what_is_missing_is_name
     let refused = kept_out.refused(&["task", "import", "two.jsonl"]);
     assert!(refused.error.contains("`hl.ev.151.demo.first`"), "{}", refused.error);
     assert!(refused.took < AT_ONCE, "{:?}", refused.took);
-    assert_eq!(admin.lines(&["log"]).len(), 3, "someone wrote what they may not");
+    assert_eq!(admin.json_lines(&["log"]).len(), 3, "someone wrote what they may not");
 
     // A log of some megabytes comes in portions, which the reader asks for.
     let goal = "x".repeat(900);
@@ -403,7 +417,7 @@ fn the_permissions_on_the_page_are_what_the_command_prints() {
         let inbox = format!("_INBOX_{role}");
         let args = ["nats", "permissions", "demo", "--role", role, "--inbox", &inbox];
         let scratch = tempfile::tempdir().unwrap();
-        let printed = hookloop(scratch.path()).args(args).output().unwrap();
+        let printed = program_in(scratch.path()).args(args).output().unwrap();
         let printed = String::from_utf8(printed.stdout).unwrap();
         let printed: Vec<&str> = printed.lines().map(str::trim).collect();
         assert!(page.windows(printed.len()).any(|lines| lines == printed), "{role}\n{printed:?}");

@@ -1,14 +1,14 @@
 //! Sessions of a project whose log is on a server: others see them, speak to them, and take them over.
 
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 use std::time::Duration;
 
 use hookloop_testbed::Server;
-use hookloop_testkit::eventually;
+use hookloop_testkit::{TestProject, eventually};
 use serde_json::Value;
 
-use crate::nats::{Machine, hookloop};
+use crate::nats::machine_on;
 
 /// Nothing in here takes longer.
 const SOON: Duration = Duration::from_secs(30);
@@ -17,20 +17,6 @@ const WAITS: &str = "cat > prompt-$HOOKLOOP_ITERATION; touch began-$HOOKLOOP_ITE
 while [ ! -f go-$HOOKLOOP_ITERATION ]; do sleep 0.02; done
 if [ \"$HOOKLOOP_ITERATION\" = 3 ]; then echo '<promise>COMPLETE</promise>'; fi
 ";
-
-fn command(machine: &Machine, args: &[&str]) -> Command {
-    let mut command = hookloop(&machine.root());
-    command.args(args).arg("--json").env("HOME", machine.home());
-    command.env("PATH", std::env::var_os("PATH").unwrap());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn json(machine: &Machine, args: &[&str]) -> Value {
-    let output = command(machine, args).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 fn kinds(output: &Output) -> Vec<String> {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
@@ -41,34 +27,34 @@ fn kinds(output: &Output) -> Vec<String> {
 #[test]
 fn a_session_is_seen_spoken_to_and_taken_over_from_elsewhere() {
     let server = Server::single();
-    let (here, there) = (Machine::on(&server, "shared"), Machine::on(&server, "shared"));
+    let (here, there) = (machine_on(&server, "shared"), machine_on(&server, "shared"));
     for machine in [&here, &there] {
         machine.write("agent.sh", WAITS);
     }
-    let began = |machine: &Machine, number: u32| -> PathBuf {
+    let began = |machine: &TestProject, number: u32| -> PathBuf {
         machine.root().join(format!("began-{number}"))
     };
     let args = ["run", "work", "--agent", "command:sh agent.sh", "--max-no-progress", "50"];
-    let session = command(&here, &args).spawn().unwrap();
+    let session = here.json_command(&args).spawn().unwrap();
     eventually("the first turn", SOON, || began(&here, 1).exists());
-    let list = json(&there, &["sessions", "list"]);
+    let list = there.json(&["sessions", "list"]);
     let id = list[0]["id"].as_str().unwrap().to_owned();
-    json(&there, &["message", "from far away"]);
+    there.json(&["message", "from far away"]);
     here.write("go-1", "");
     eventually("the second turn", SOON, || began(&here, 2).exists());
     let prompt = std::fs::read_to_string(here.root().join("prompt-2")).unwrap();
     assert!(prompt.contains("from far away"), "{prompt}");
-    json(&there, &["pause"]);
+    there.json(&["pause"]);
     here.write("go-2", "");
     let paused = session.wait_with_output().unwrap();
     assert_eq!(paused.status.code(), Some(5), "{paused:?}");
     // Another machine goes on with it.
     there.write("go-3", "");
-    let resumed = command(&there, &["resume", &id]).output().unwrap();
+    let resumed = there.json_command(&["resume", &id]).output().unwrap();
     assert_eq!(resumed.status.code(), Some(6), "there is no gate: {resumed:?}");
     assert!(kinds(&resumed).contains(&"session_ended".to_owned()));
-    assert_eq!(json(&here, &["sessions", "list"])[0]["state"], "complete");
+    assert_eq!(here.json(&["sessions", "list"])[0]["state"], "complete");
     for machine in [&here, &there] {
-        assert_eq!(json(machine, &["rebuild"])["equal"], true);
+        assert_eq!(machine.json(&["rebuild"])["equal"], true);
     }
 }

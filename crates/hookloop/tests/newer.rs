@@ -7,10 +7,10 @@ use std::fs;
 use std::time::Duration;
 
 use hookloop_testbed::Server;
-use hookloop_testkit::eventually;
+use hookloop_testkit::{TestProject, eventually};
 use serde_json::{Value, json};
 
-use crate::nats::{Machine, hookloop};
+use crate::nats::machine_on;
 
 const SOON: Duration = Duration::from_secs(60);
 /// Works until there is a file that says that it may end.
@@ -26,7 +26,7 @@ struct Newer<'a> {
 }
 
 impl Newer<'_> {
-    fn new<'a>(server: &'a Server, machine: &Machine) -> Newer<'a> {
+    fn new<'a>(server: &'a Server, machine: &TestProject) -> Newer<'a> {
         let told = machine.ok(&["nats", "permissions", "demo"]);
         let start = |project: &str| {
             let end = format!(".{project}.>");
@@ -53,22 +53,19 @@ impl Newer<'_> {
     }
 }
 
-fn count_kept(machine: &Machine) -> usize {
-    machine.lines(&["log", "--all", "--type", "teleported"]).len()
+fn count_kept(machine: &TestProject) -> usize {
+    machine.json_lines(&["log", "--all", "--type", "teleported"]).len()
 }
 
 #[test]
 fn what_it_writes_on_any_subject_stops_nobody() {
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "One", "--id", "a"]);
     machine.ok(&["task", "add", "Two", "--id", "b", "--depends-on", "a"]);
     machine.ok(&["schedule", "add", "nightly", "--cron", "0 3 * * *", "--goal", "Tidy up"]);
     // A session that is to go on after all of it.
-    let mut running = hookloop(&machine.root());
-    running.args(["run", "Work", "--agent", WAITS]).env("HOME", machine.home());
-    running.env("PATH", std::env::var_os("PATH").unwrap());
-    let mut running = running.spawn().unwrap();
+    let mut running = machine.hookloop(&["run", "Work", "--agent", WAITS]).spawn().unwrap();
     eventually("the agent works", SOON, || machine.root().join("started").exists());
     running.kill().unwrap();
     running.wait().unwrap();
@@ -97,7 +94,7 @@ fn what_it_writes_on_any_subject_stops_nobody() {
     }
     assert_eq!(count_kept(&machine), 2 * subjects.len());
     // It goes on with each of them, here and on a machine that has seen nothing yet.
-    let other = Machine::on(&server, "demo");
+    let other = machine_on(&server, "demo");
     for (machine, act, switch) in [(&machine, "pause", "disable"), (&other, "resume", "enable")] {
         machine.ok(&["schedule", act, "nightly"]);
         machine.ok(&["hooks", switch, "auto-create-review-task"]);
@@ -111,10 +108,8 @@ fn what_it_writes_on_any_subject_stops_nobody() {
     machine.ok(&["task", "depend", "c", "--on", "b"]);
     assert_eq!(other.json(&["task", "show", "b"])["state"], "ready");
     fs::write(machine.root().join("go"), "").unwrap();
-    let mut resumed = hookloop(&machine.root());
-    resumed.args(["resume", &session]).env("HOME", machine.home());
-    resumed.env("PATH", std::env::var_os("PATH").unwrap());
-    assert_eq!(resumed.status().unwrap().code(), Some(6), "there is no gate");
+    let resumed = machine.hookloop(&["resume", &session]).status();
+    assert_eq!(resumed.unwrap().code(), Some(6), "there is no gate");
     assert_eq!(other.json(&["sessions", "list"])[0]["state"], "complete");
     for machine in [&machine, &other] {
         machine.ok(&["verify"]);
@@ -124,7 +119,7 @@ fn what_it_writes_on_any_subject_stops_nobody() {
 #[test]
 fn a_newer_worker_is_on_the_list_and_its_fleet_can_be_told() {
     let server = Server::single();
-    let machine = Machine::on(&server, "demo");
+    let machine = machine_on(&server, "demo");
     machine.ok(&["fleet", "status"]);
     let mut newer = Newer::new(&server, &machine);
     for subject in ["_fleet", "_purse", "_s-0123456789ab", "_q-abc"] {
@@ -149,6 +144,6 @@ fn a_newer_worker_is_on_the_list_and_its_fleet_can_be_told() {
     assert!(machine.ok(&["fleet", "status"]).contains("newer-1"));
     machine.ok(&["fleet", "pause", "--reason", "a look"]);
     assert_eq!(machine.json(&["fleet", "status"])["orders"][0]["order"], "pause");
-    let told = machine.lines(&["log", "--fleet", "--all", "--type", "teleported"]);
+    let told = machine.json_lines(&["log", "--fleet", "--all", "--type", "teleported"]);
     assert_eq!(told.len(), 4, "{told:?}");
 }

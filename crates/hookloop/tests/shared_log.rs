@@ -1,12 +1,12 @@
 //! Several processes and machines on one log, with real servers.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[allow(dead_code, reason = "each test uses its part")]
+mod delivery_project;
 mod documents;
 mod nats;
 #[allow(dead_code, reason = "each test uses its part")]
 mod support;
-#[allow(dead_code, reason = "each test uses its part")]
-mod yard;
 
 mod many_processes;
 mod nats_integrity;

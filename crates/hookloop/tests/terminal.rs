@@ -2,7 +2,7 @@
 
 use hookloop_testkit::eventually;
 
-use crate::cli::{DEADLINE, Project, Run};
+use crate::cli::{DEADLINE, ProgramOutput, Project};
 
 const ESCAPE: char = '\u{1b}';
 
@@ -19,7 +19,7 @@ fn on_terminal(project: &Project, line: &str, environment: &[(&str, &str)]) -> S
     let line = format!("stty cols 100; {line}");
     let mut command = project.command("script");
     command.args(["-qec", &line, "/dev/null"]).envs(environment.iter().copied());
-    let run: Run = command.output().unwrap().into();
+    let run: ProgramOutput = command.output().unwrap().into();
     assert_eq!(run.code, 0, "{line}: {run:?}");
     run.stdout.replace("\r\n", "\n")
 }
@@ -132,7 +132,7 @@ fn what_is_asked_on_a_terminal_can_be_answered_from_anywhere() {
     let config = "hooks: {stop: [{name: tests, command: 'test -e fixed'}]}\n";
     let check = |decision: &[&str], code: i32, ended: &str| {
         let project = Project::with_config(config);
-        project.ok(&["hooks", "trust", "--yes"]);
+        project.trust();
         let done = r#"{"say": "<promise>COMPLETE</promise>"}"#;
         let mends = r#"{"write": {"fixed": ""}, "say": "<promise>COMPLETE</promise>"}"#;
         project.write("turns.json", &format!("[{done}, {mends}]"));
@@ -143,7 +143,7 @@ fn what_is_asked_on_a_terminal_can_be_answered_from_anywhere() {
         let args: Vec<&str> =
             decision.iter().map(|word| if *word == "KEY" { key.as_str() } else { word }).collect();
         project.ok(&[&["inbox"], args.as_slice()].concat());
-        let run: Run = child.wait_with_output().unwrap().into();
+        let run: ProgramOutput = child.wait_with_output().unwrap().into();
         assert_eq!(run.code, code, "{decision:?}: {run:?}");
         assert!(run.stdout.contains("answered elsewhere"), "{decision:?}: {run:?}");
         assert!(run.stdout.contains(ended), "{decision:?}: {run:?}");

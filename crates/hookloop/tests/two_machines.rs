@@ -1,55 +1,38 @@
 //! Two machines, each with its own home and its own place in the network, on one project.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hookloop_testbed::{Cluster, Server, network::Netns};
+use hookloop_testkit::TestProject;
 use serde_json::Value;
+
+use crate::support::builder;
 
 /// What is completed on one machine is seen on the other within this time, in 99 of 100 cases.
 const BOUND: Duration = Duration::from_millis(200);
 const ROUNDS: usize = 100;
 
-struct Machine<'a> {
+/// A project in a network namespace.
+struct NetworkedProject<'a> {
     network: &'a Netns,
-    home: &'a Path,
-    store: &'a str,
+    project: TestProject,
 }
 
-impl Machine<'_> {
-    fn new<'a>(
-        network: &'a Netns,
-        home: &'a Path,
-        store: &'a str,
-        monitors: &[String],
-    ) -> Machine<'a> {
-        let config = home.join(".config/hookloop");
-        std::fs::create_dir_all(&config).unwrap();
-        std::fs::create_dir_all(home.join("project")).unwrap();
-        let text = format!(
-            "version: 1\nstores:\n  \"{store}\": {{monitors: {}}}\n",
-            serde_json::to_string(monitors).unwrap()
-        );
-        std::fs::write(config.join("config.yaml"), text).unwrap();
-        let project = "version: 1\nproject: shared\n";
-        std::fs::write(home.join("project/hookloop.yaml"), project).unwrap();
-        Machine { network, home, store }
+impl NetworkedProject<'_> {
+    fn new<'a>(network: &'a Netns, store: &str, monitors: &[String]) -> NetworkedProject<'a> {
+        let monitors = serde_json::to_string(monitors).unwrap();
+        let project = builder()
+            .config("version: 1\nproject: shared\n")
+            .user_config(format!("version: 1\nstores:\n  \"{store}\": {{monitors: {monitors}}}\n"))
+            .variable("HOOKLOOP_STORE", store)
+            .build();
+        NetworkedProject { network, project }
     }
 
     fn hookloop(&self, args: &[&str]) -> Value {
-        let out = self
-            .network
-            .command(env!("CARGO_BIN_EXE_hookloop"))
-            .args(args)
-            .arg("--json")
-            .current_dir(self.home.join("project"))
-            .env_clear()
-            .env("HOME", self.home)
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOOKLOOP_STORE", self.store)
-            .output()
-            .unwrap();
+        let command = self.network.command(self.project.program_path());
+        let out = self.project.prepare(command).args(args).arg("--json").output().unwrap();
         let error = String::from_utf8_lossy(&out.stderr);
         assert!(out.status.success(), "{args:?}: {error}");
         serde_json::from_slice(&out.stdout).unwrap_or(Value::Null)
@@ -67,9 +50,8 @@ fn what_is_completed_on_one_is_soon_ready_on_the_other() {
     let (store, monitors) =
         (cluster.urls().join(","), cluster.nodes().iter().map(Server::monitor_url));
     let monitors: Vec<String> = monitors.collect();
-    let homes = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let networks = [cluster.network().netns(), cluster.network().netns()];
-    let [a, b] = [0, 1].map(|i| Machine::new(&networks[i], homes[i].path(), &store, &monitors));
+    let [a, b] = [0, 1].map(|i| NetworkedProject::new(&networks[i], &store, &monitors));
     let mut waits = Vec::new();
     for round in 0..ROUNDS {
         let (first, then) = (format!("first-{round}"), format!("then-{round}"));

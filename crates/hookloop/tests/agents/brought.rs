@@ -3,15 +3,16 @@
 use std::fs;
 
 use hookloop_testbed::model::Turn;
+use hookloop_testkit::SessionOutput;
 use serde_json::json;
 
-use crate::agents::stage::{Ran, Stage, UNPROVEN, Who};
+use crate::agents::stage::{AgentProject, UNPROVEN, Who};
 
 /// A repository that wants Claude Code to start things.
-fn booby_trapped() -> Stage {
+fn booby_trapped() -> AgentProject {
     let turns = (0..4).map(|_| Turn::say("Hello.\n<promise>COMPLETE</promise>"));
-    let stage = Stage::new(Who::Claude, turns);
-    let touch = |name: &str| format!("touch '{}'", stage.root().join(name).display());
+    let stage = AgentProject::new(Who::Claude, turns);
+    let touch = |name: &str| format!("touch '{}'", stage.directory().join(name).display());
     let hook = json!({ "type": "command", "command": touch("hook-ran") });
     let settings = json!({ "hooks": { "SessionStart": [{ "hooks": [hook] }] } });
     let server = format!("{}; cat", touch("server-ran"));
@@ -23,14 +24,14 @@ fn booby_trapped() -> Stage {
     stage
 }
 
-fn has_run(stage: &Stage) -> (bool, bool) {
-    let is_there = |name: &str| stage.root().join(name).exists();
+fn has_run(stage: &AgentProject) -> (bool, bool) {
+    let is_there = |name: &str| stage.directory().join(name).exists();
     (is_there("hook-ran"), is_there("server-ran"))
 }
 
-fn forget(stage: &Stage) {
+fn forget(stage: &AgentProject) {
     for name in ["hook-ran", "server-ran"] {
-        let _ = fs::remove_file(stage.root().join(name));
+        let _ = fs::remove_file(stage.directory().join(name));
     }
 }
 
@@ -62,8 +63,8 @@ fn hooks_and_servers_of_a_repository_are_left_aside_until_they_are_agreed_to() {
 /// Not even one that may do everything.
 #[test]
 fn an_agent_does_not_write_its_own_hooks() {
-    let stage = Stage::new(Who::Claude, []);
-    let ran_file = stage.root().join("hook-ran");
+    let stage = AgentProject::new(Who::Claude, []);
+    let ran_file = stage.directory().join("hook-ran");
     let hook = json!({ "type": "command", "command": format!("touch '{}'", ran_file.display()) });
     let settings = json!({ "hooks": { "SessionStart": [{ "hooks": [hook] }] } });
     let line = format!("mkdir -p .claude && printf %s '{settings}' > .claude/settings.json");
@@ -80,8 +81,8 @@ fn an_agent_does_not_write_its_own_hooks() {
 }
 
 /// A refusal before anything was started: what it says, and its exit code.
-fn refused(stage: &Stage, args: &[&str]) -> (i32, String) {
-    let Ran { code, events, stderr } = stage.hookloop(args);
+fn refused(stage: &AgentProject, args: &[&str]) -> (i32, String) {
+    let SessionOutput { code, events, stderr } = stage.hookloop(args);
     assert_eq!(events.len(), 0);
     (code, stderr)
 }
@@ -97,7 +98,7 @@ fn what_an_agent_can_not_be_kept_from_keeps_it_from_being_started() {
         ("claude-agent-acp", ".claude/skills/x/SKILL.md"),
         ("codex-acp", ".codex/config.toml"),
     ] {
-        let stage = Stage::new(Who::Claude, []);
+        let stage = AgentProject::new(Who::Claude, []);
         let path = stage.path(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "{}").unwrap();
@@ -114,7 +115,7 @@ agents:
   theirs: {kind: command, command: 'touch started; echo \"<promise>COMPLETE</promise>\"'}
 loop: {agent: theirs}
 ";
-    let stage = Stage::with(config, Who::Claude, []);
+    let stage = AgentProject::with(config, Who::Claude, []);
     let (code, said) = refused(&stage, &["run", "Work"]);
     assert!(code == 3 && said.contains("defines the agent `theirs`"), "{code} {said}");
     assert!(!stage.path("started").exists());
@@ -127,7 +128,7 @@ loop: {agent: theirs}
 fn a_repository_chooses_a_model_but_lets_nobody_do_everything() {
     let config = "version: 1\nagents: {claude: {model: other-model}}\nloop: {agent: claude}\n";
     let stage =
-        Stage::with(config, Who::Claude, [Turn::say("Hello.\n<promise>COMPLETE</promise>")]);
+        AgentProject::with(config, Who::Claude, [Turn::say("Hello.\n<promise>COMPLETE</promise>")]);
     let ran = stage.hookloop(&["run", "Say hello", "--stop-when", "turn", "--no-changes-ok"]);
     assert_eq!(ran.code, UNPROVEN, "{ran:#?}");
     assert_eq!(stage.model.requests()[0].body["model"], "other-model");
@@ -146,7 +147,7 @@ fn a_repository_chooses_a_model_but_lets_nobody_do_everything() {
 
 #[test]
 fn an_agent_that_is_not_there_is_missed_before_anything_begins() {
-    let stage = Stage::new(Who::Claude, []);
+    let stage = AgentProject::new(Who::Claude, []);
     let run = |agent: &str| {
         let output =
             stage.command(&["run", "Work", "--agent", agent]).env("PATH", "/usr/bin:/bin").output();
@@ -167,7 +168,7 @@ fn an_agent_of_a_repository_is_agreed_to_by_content() {
             "version: 1\nagents:\n  theirs: {{kind: command, command: [./agent.sh], args: {args}}}\n"
         )
     };
-    let stage = Stage::with(&config("['a b']"), Who::Claude, []);
+    let stage = AgentProject::with(&config("['a b']"), Who::Claude, []);
     let script = |text: &str| {
         fs::write(stage.path("agent.sh"), format!("#!/bin/sh\n{text}\n")).unwrap();
         let may_run = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -199,7 +200,7 @@ fn an_agent_of_a_repository_is_agreed_to_by_content() {
 #[test]
 fn what_can_not_be_read_to_its_end_is_not_read() {
     for target in ["/dev/zero", "/", "."] {
-        let stage = Stage::new(Who::Claude, []);
+        let stage = AgentProject::new(Who::Claude, []);
         std::os::unix::fs::symlink(target, stage.path("opencode.json")).unwrap();
         let (code, said) = refused(&stage, &["run", "Work", "--agent", "opencode"]);
         assert!(code != 0 && said.contains("opencode.json"), "{target}: {code} {said}");
@@ -211,7 +212,7 @@ fn what_can_not_be_read_to_its_end_is_not_read() {
 #[test]
 fn a_repository_gets_no_more_than_the_user_gave() {
     let config = "version: 1\nloop: {agent: mine, fallback: mine2, fallback_after: 1}\n";
-    let stage = Stage::with(config, Who::Claude, [Turn::refuse(500, "a bad day")]);
+    let stage = AgentProject::with(config, Who::Claude, [Turn::refuse(500, "a bad day")]);
     stage.configure(
         "version: 1\nagents:\n  mine: {kind: claude, permissions: full}\n  mine2: {kind: codex, permissions: full}\n",
     );

@@ -4,10 +4,11 @@ use std::fs;
 use std::process::Child;
 
 use hookloop_testbed::model::{INPUT_TOKENS, OUTPUT_TOKENS, Turn};
+use hookloop_testkit::SessionOutput;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::agents::stage::{Ran, Stage, UNPROVEN, Who};
+use crate::agents::stage::{AgentProject, UNPROVEN, Who};
 
 /// A tool that has no end and does not want one.
 const STUBBORN: &str = "trap '' TERM INT HUP; touch begun; tail -f /dev/null";
@@ -16,7 +17,7 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or_default()
 }
 
-fn failure(ran: &Ran) -> &str {
+fn failure(ran: &SessionOutput) -> &str {
     assert_eq!(text(ran.turn(), "result"), "failed", "{ran:#?}");
     text(ran.turn(), "error")
 }
@@ -25,9 +26,9 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-fn script(who: Who, turns: impl Fn(&Stage) -> Vec<Turn>) -> Stage {
+fn script(who: Who, turns: impl Fn(&AgentProject) -> Vec<Turn>) -> AgentProject {
     // The script names files of a stage that is not there yet.
-    let stage = Stage::new(who, []);
+    let stage = AgentProject::new(who, []);
     stage.model.extend(turns(&stage));
     stage
 }
@@ -118,7 +119,7 @@ fn takes_a_long_prompt(who: Who) {
 }
 
 /// Uses a tool that does not want to end. Some agents ask again while it runs.
-fn waiting(stage: &Stage) -> Vec<Turn> {
+fn waiting(stage: &AgentProject) -> Vec<Turn> {
     vec![Turn::call("I wait.", stage.who.run(STUBBORN)), Turn::Silence]
 }
 
@@ -176,7 +177,7 @@ fn is_interrupted(who: Who) {
 fn tells_of_errors(who: Who) {
     for (status, words, code) in [(401, "Incorrect API key provided", 3), (500, "a bad day", 4)] {
         let refusals = (0..50).map(|_| Turn::refuse(status, words));
-        let stage = Stage::new(who, refusals);
+        let stage = AgentProject::new(who, refusals);
         let ran = stage.run(&["Write a.txt", "--max-turn", "40s"]);
         assert_eq!(ran.code, code, "{ran:#?}");
         // Some try again until their time is over.
@@ -188,7 +189,7 @@ fn tells_of_errors(who: Who) {
 
 /// Who is told to wait waits, and nothing is used up by that.
 fn waits_when_it_is_told_to(who: Who) {
-    let stage = Stage::new(
+    let stage = AgentProject::new(
         who,
         [
             Turn::refuse(429, "Rate limit reached. Please try again in 2s."),

@@ -1,12 +1,11 @@
 //! Delivery with real agents: a real conflict, resolved by the agent's own tools, from a task to the base.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 use hookloop_testbed::model::Turn;
+use hookloop_testkit::{git_output, run_git};
 
-use crate::agents::stage::{Stage, Who};
+use crate::agents::stage::{AgentProject, Who};
 
 /// The base moves while the task is being worked on; what was resolved is merged at once.
 const CONFIG: &str = "version: 1
@@ -21,19 +20,13 @@ hooks:
     - {name: whole, command: \"! grep -q '<<<<' poem.txt\"}
 ";
 
-fn git(directory: &Path, args: &[&str]) -> String {
-    let output = Command::new("git").args(args).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn stage(who: Who) -> Stage {
-    let stage = Stage::with(CONFIG, who, []);
+fn stage(who: Who) -> AgentProject {
+    let stage = AgentProject::with(CONFIG, who, []);
     stage.configure("version: 1\nagents:\n  claude: {allow: [Bash]}\n");
-    let (project, root) = (stage.project(), stage.root());
+    let (project, root) = (stage.project.root(), stage.directory());
     fs::write(project.join("poem.txt"), "one\ntwo\nthree\n").unwrap();
     for (name, value) in [("user.name", "t"), ("user.email", "t@example.invalid")] {
-        git(&project, &["config", name, value]);
+        run_git(&project, &["config", name, value]);
     }
     let remote = root.join("remote.git").display().to_string();
     // Once: somebody else changes the same line.
@@ -43,12 +36,12 @@ fn stage(who: Who) -> Stage {
          git push -q origin HEAD:main\n"
     );
     fs::write(project.join("meanwhile.sh"), script).unwrap();
-    git(&project, &["add", "."]);
-    git(&project, &["commit", "-qm", "a poem"]);
-    git(&project, &["branch", "-M", "main"]);
-    git(&root, &["init", "-q", "--bare", "-b", "main", &remote]);
-    git(&project, &["remote", "add", "origin", &remote]);
-    git(&project, &["push", "-q", "origin", "main"]);
+    run_git(&project, &["add", "."]);
+    run_git(&project, &["commit", "-qm", "a poem"]);
+    run_git(&project, &["branch", "-M", "main"]);
+    run_git(&root, &["init", "-q", "--bare", "-b", "main", &remote]);
+    run_git(&project, &["remote", "add", "origin", &remote]);
+    run_git(&project, &["push", "-q", "origin", "main"]);
     assert_eq!(stage.hookloop(&["hooks", "trust", "--yes"]).code, 0);
     stage
 }
@@ -66,7 +59,7 @@ fn resolves_a_conflict(who: Who) {
         Turn::say(done),
     ]);
     assert_eq!(stage.hookloop(&["task", "add", "Write the second line", "--id", "line"]).code, 0);
-    let before = git(&stage.project(), &["status", "--porcelain=v2", "--branch"]);
+    let before = run_git(&stage.project.root(), &["status", "--porcelain=v2", "--branch"]);
     let ran = stage.hookloop(&["run", "--tasks", "--agent", who.name(), "--max-errors", "1"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     let verdicts: Vec<_> = ran
@@ -82,9 +75,10 @@ fn resolves_a_conflict(who: Who) {
         assert!(told.contains(part), "{part}: {told}");
     }
     assert!(told.contains("I write."), "it is another conversation: {told}");
-    let remote = stage.root().join("remote.git");
-    assert_eq!(git(&remote, &["show", "main:poem.txt"]), "one\nmine and theirs\nthree\n");
-    assert_eq!(git(&stage.project(), &["status", "--porcelain=v2", "--branch"]), before);
+    let remote = stage.directory().join("remote.git");
+    let poem = git_output(&remote, &["show", "main:poem.txt"]);
+    assert_eq!(poem, "one\nmine and theirs\nthree\n");
+    assert_eq!(run_git(&stage.project.root(), &["status", "--porcelain=v2", "--branch"]), before);
     assert_eq!(fs::read_to_string(stage.path("poem.txt")).unwrap(), "one\ntwo\nthree\n");
     let shown = stage.hookloop(&["task", "show", "line"]);
     assert_eq!(shown.events[0]["state"], "completed");

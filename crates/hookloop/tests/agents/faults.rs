@@ -10,7 +10,7 @@ use std::process::Command;
 use hookloop_testbed::model::Turn;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::agents::stage::{Stage, UNPROVEN, Who, installed};
+use crate::agents::stage::{AgentProject, UNPROVEN, Who, installed};
 
 const NEEDS_HUMAN: i32 = 3;
 /// What OpenAI says to a request without a key, and to one with a wrong key.
@@ -46,18 +46,14 @@ impl Transcript {
 }
 
 /// `hookloop run` for people.
-fn lines(stage: &Stage, args: &[&str]) -> Command {
+fn lines(stage: &AgentProject, args: &[&str]) -> Command {
     let all = ["run", "Write a.txt", "--agent", stage.who.name(), "--no-changes-ok"];
     plain(stage, &[&all[..], &["--stop-when", "turn"], args].concat())
 }
 
 /// A command without `--json`, in the environment of the stage.
-fn plain(stage: &Stage, args: &[&str]) -> Command {
-    let with_json = stage.command(args);
-    let mut command = Command::new(with_json.get_program());
-    command.args(args).current_dir(stage.project()).env_clear();
-    command.envs(with_json.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.stdin(std::process::Stdio::null());
+fn plain(stage: &AgentProject, args: &[&str]) -> Command {
+    let mut command = stage.project.hookloop(args);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     command
 }
@@ -86,9 +82,9 @@ fn package(who: Who) -> &'static str {
 }
 
 fn has_no_key(who: Who) {
-    let stage = Stage::new(who, refusals(401, NO_KEY));
+    let stage = AgentProject::new(who, refusals(401, NO_KEY));
     if who == Who::Codex {
-        fs::write(stage.root().join("codex/config.toml"), "model = \"gpt-5.5\"\n").unwrap();
+        fs::write(stage.directory().join("codex/config.toml"), "model = \"gpt-5.5\"\n").unwrap();
     }
     let mut command = lines(&stage, &[]);
     for key in KEYS {
@@ -113,7 +109,7 @@ fn has_no_key(who: Who) {
 }
 
 fn has_a_wrong_key(who: Who) {
-    let stage = Stage::new(who, refusals(401, WRONG_KEY));
+    let stage = AgentProject::new(who, refusals(401, WRONG_KEY));
     let transcript = Transcript::of(lines(&stage, &[]));
     let parts = ["is not logged in, or its key is rejected", "Incorrect API key", login(who)];
     transcript.assert(who, NEEDS_HUMAN, &parts);
@@ -129,8 +125,8 @@ fn has_a_wrong_key(who: Who) {
 }
 
 /// A program in a directory of its own, to be found first.
-fn program(stage: &Stage, name: &str, text: &str) -> PathBuf {
-    let bin = stage.root().join("bin");
+fn program(stage: &AgentProject, name: &str, text: &str) -> PathBuf {
+    let bin = stage.directory().join("bin");
     fs::create_dir_all(&bin).unwrap();
     fs::write(bin.join(name), text).unwrap();
     fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
@@ -145,7 +141,7 @@ fn with_path(mut command: Command, first: &Path) -> Command {
 }
 
 fn is_too_old(who: Who) {
-    let stage = Stage::new(who, []);
+    let stage = AgentProject::new(who, []);
     let (old, needed) = match who {
         Who::Claude => ("2.1.197 (Claude Code)", "2.1.259"),
         Who::Codex => ("codex-cli 0.121.0", "0.122.0"),
@@ -169,7 +165,7 @@ fn is_too_old(who: Who) {
 }
 
 fn is_missing(who: Who) {
-    let stage = Stage::new(who, []);
+    let stage = AgentProject::new(who, []);
     let mut command = lines(&stage, &[]);
     command.env("PATH", "/usr/bin:/bin");
     let step = format!("npm install -g {}", package(who));
@@ -178,7 +174,7 @@ fn is_missing(who: Who) {
 
 fn is_rate_limited(who: Who) {
     let wait = Turn::refuse(429, "Rate limit reached. Please try again in 1s.");
-    let stage = Stage::new(who, [wait, Turn::say("Done.")]);
+    let stage = AgentProject::new(who, [wait, Turn::say("Done.")]);
     if who == Who::Codex {
         // It passes on the status alone, so the session waits for a minute: longer than it may run here.
         let transcript = Transcript::of(lines(&stage, &["--max-duration", "4s"]));
@@ -195,7 +191,7 @@ fn is_rate_limited(who: Who) {
 }
 
 fn crashes_in_the_middle(who: Who) {
-    let stage = Stage::new(who, [Turn::Silence]);
+    let stage = AgentProject::new(who, [Turn::Silence]);
     let child = lines(&stage, &["--max-errors", "1"]).spawn().unwrap();
     stage.eventually("the model is asked", || !stage.model.requests().is_empty());
     let own = child.id().to_string();
@@ -263,7 +259,7 @@ faults! { gemini, Who::Gemini }
 /// An agent that rejects its command line ends the session at its first turn, and says which option.
 #[test]
 fn a_rejected_command_line_is_not_retried() {
-    let stage = Stage::new(Who::Codex, []);
+    let stage = AgentProject::new(Who::Codex, []);
     stage.configure("version: 1\nagents:\n  codex: {args: [--no-such-option]}\n");
     let transcript = Transcript::of(lines(&stage, &[]));
     let parts =
@@ -277,7 +273,7 @@ fn a_rejected_command_line_is_not_retried() {
 fn a_rejected_key_hands_the_work_to_the_next_agent() {
     let config = "version: 1\nloop: {agent: claude, fallback: codex, fallback_after: 3}\n";
     let stage =
-        Stage::with(config, Who::Claude, [Turn::refuse(401, WRONG_KEY), Turn::say("Here.")]);
+        AgentProject::with(config, Who::Claude, [Turn::refuse(401, WRONG_KEY), Turn::say("Here.")]);
     let ran = stage.hookloop(&["run", "Say something", "--stop-when", "turn", "--no-changes-ok"]);
     let agents: Vec<_> = ran.turns().iter().map(|turn| turn["agent"].clone()).collect();
     assert_eq!((ran.code, agents), (UNPROVEN, vec!["claude".into(), "codex".into()]), "{ran:#?}");
@@ -287,7 +283,7 @@ fn a_rejected_key_hands_the_work_to_the_next_agent() {
 /// Codex reports tokens and no cost: the cost is unknown, not nothing, and turns are bounded instead.
 #[test]
 fn unknown_cost_is_shown_as_unknown_and_bounded() {
-    let stage = Stage::new(Who::Codex, (0..4).map(|_| Turn::say("More to do.")));
+    let stage = AgentProject::new(Who::Codex, (0..4).map(|_| Turn::say("More to do.")));
     let args = ["--stop-when", "promise", "--max-cost", "1", "--max-unpriced-turns", "2"];
     let run = ["run", "Go on", "--agent", "codex", "--no-changes-ok"];
     let transcript = Transcript::of(plain(&stage, &[&run[..], &args].concat()));
@@ -309,7 +305,7 @@ fn unknown_cost_is_shown_as_unknown_and_bounded() {
 /// A price in the user's file turns the tokens of an agent into cost, which its limit then bounds.
 #[test]
 fn a_price_makes_tokens_cost() {
-    let stage = Stage::new(Who::Codex, (0..4).map(|_| Turn::say("More to do.")));
+    let stage = AgentProject::new(Who::Codex, (0..4).map(|_| Turn::say("More to do.")));
     stage.configure("version: 1\nprices:\n  codex: {input: 1000, output: 10000}\n");
     // A request has 100 tokens of input and 10 of output: $0.10 and $0.10.
     let args = ["--stop-when", "promise", "--max-cost", "0.3", "--no-changes-ok"];
@@ -323,7 +319,7 @@ fn a_price_makes_tokens_cost() {
 /// opencode reports the last request of a turn: all of them count.
 #[test]
 fn all_requests_of_an_opencode_turn_count() {
-    let stage = Stage::new(Who::Opencode, []);
+    let stage = AgentProject::new(Who::Opencode, []);
     stage.model.extend([
         stage.writes("a.txt", "hello\n"),
         stage.writes("b.txt", "hello\n"),

@@ -3,9 +3,10 @@
 use std::fs;
 
 use hookloop_testbed::model::Turn;
+use hookloop_testkit::SessionOutput;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::agents::stage::{GATED, Ran, Stage, UNPROVEN, Who};
+use crate::agents::stage::{AgentProject, GATED, UNPROVEN, Who};
 
 /// What is left when a session has ended.
 const LAST: &str = "  session_end:
@@ -13,7 +14,7 @@ const LAST: &str = "  session_end:
 ";
 
 /// The agent is wrong at first, and then right.
-fn turns(stage: &Stage) -> Vec<Turn> {
+fn turns(stage: &AgentProject) -> Vec<Turn> {
     let done = "Done.\n<promise>COMPLETE</promise>";
     let (wrong, right) = ("echo 41 > answer.txt", "echo 42 > answer.txt");
     vec![
@@ -24,14 +25,14 @@ fn turns(stage: &Stage) -> Vec<Turn> {
     ]
 }
 
-fn stage(who: Who, config: &str) -> Stage {
-    let stage = Stage::with(config, who, []);
+fn stage(who: Who, config: &str) -> AgentProject {
+    let stage = AgentProject::with(config, who, []);
     // Claude runs no command that nobody allowed.
     stage.configure("version: 1\nagents:\n  claude: {allow: [Bash]}\n");
     stage
 }
 
-fn assert_proven(stage: &Stage, ran: &Ran) {
+fn assert_proven(stage: &AgentProject, ran: &SessionOutput) {
     assert_eq!(ran.code, 0, "{ran:#?}");
     let verdicts: Vec<_> =
         ran.all("gates_judged").iter().map(|one| one["verdict"].clone()).collect();

@@ -5,7 +5,7 @@ use std::process::Output;
 
 use hookloop_testbed::model::Turn;
 
-use crate::agents::stage::{Stage, Who};
+use crate::agents::stage::{AgentProject, Who};
 
 /// What the installed hooks hold the agent to.
 const GATED: &str = "version: 1
@@ -28,17 +28,17 @@ hooks:
 /// As often a gate that never passes is asked: the first time, and the retries that are the default.
 const TIMES: usize = 6;
 
-impl Stage {
+impl AgentProject {
     /// With hookloop in the agent's hooks, by the command that users type.
-    fn native(who: Who, config: &str, scope: &str) -> Stage {
-        let stage = Stage::with(config, who, []);
+    fn native(who: Who, config: &str, scope: &str) -> AgentProject {
+        let stage = AgentProject::with(config, who, []);
         let done = stage.command(&["install", who.name(), scope, "--yes"]).output().unwrap();
         assert!(done.status.success(), "{done:?}");
         if who == Who::Codex {
             // What its user would have said to the question whether the folder is trusted.
-            let config = stage.root().join("codex/config.toml");
+            let config = stage.directory().join("codex/config.toml");
             let text = fs::read_to_string(&config).unwrap();
-            let root = stage.project().canonicalize().unwrap();
+            let root = stage.project.root().canonicalize().unwrap();
             let trusted =
                 format!("{text}[projects.\"{}\"]\ntrust_level = \"trusted\"\n", root.display());
             fs::write(config, trusted).unwrap();
@@ -75,7 +75,7 @@ impl Stage {
     }
 
     fn times_judged(&self) -> usize {
-        fs::read_to_string(self.root().join("home/judged")).unwrap_or_default().lines().count()
+        fs::read_to_string(self.directory().join("home/judged")).unwrap_or_default().lines().count()
     }
 
     fn logged(&self, kind: &str) -> Vec<serde_json::Value> {
@@ -91,7 +91,7 @@ fn all_said(output: &Output) -> String {
 
 /// A gate blocks, the agent is told why, mends it, and may stop; the receipt is there.
 fn mends_what_the_gate_says(who: Who) {
-    let stage = Stage::native(who, GATED, "--project");
+    let stage = AgentProject::native(who, GATED, "--project");
     stage.model.extend([
         Turn::say("I am done."),
         Turn::call("I mend it.", who.run("echo 42 > answer.txt")),
@@ -111,7 +111,7 @@ fn mends_what_the_gate_says(who: Who) {
 
 /// A gate never passes: hookloop's limit ends it, and the agent ends as if nothing was.
 fn is_let_go_at_the_limit(who: Who) {
-    let stage = Stage::native(who, HOPELESS, "--project");
+    let stage = AgentProject::native(who, HOPELESS, "--project");
     // Gemini ends a turn of equal answers by itself.
     stage.model.extend((0..20).map(|at| Turn::say(&format!("I am done, for the {at}. time."))));
     let output = stage.agent("Do it");
@@ -123,7 +123,7 @@ fn is_let_go_at_the_limit(who: Who) {
 
 /// What is pending, and the task that is being worked on, are in the first question to the model.
 fn is_told_what_is_pending(who: Who) {
-    let stage = Stage::native(who, GATED, "--project");
+    let stage = AgentProject::native(who, GATED, "--project");
     stage.hookloop(&["task", "add", "Find the answer to everything", "--id", "answer"]);
     stage.hookloop(&["task", "start", "answer"]);
     fs::write(stage.path("answer.txt"), "42\n").unwrap();
@@ -136,7 +136,7 @@ fn is_told_what_is_pending(who: Who) {
 
 /// hookloop is broken: the agent may stop, and its user is told that nothing was checked.
 fn says_what_is_broken(who: Who) {
-    let stage = Stage::native(who, HOPELESS, "--project");
+    let stage = AgentProject::native(who, HOPELESS, "--project");
     fs::write(stage.path("hookloop.yaml"), "version: 1\nhooks: 1\n").unwrap();
     stage.model.extend([Turn::say("Done.")]);
     let output = stage.agent("Do it");
@@ -150,7 +150,7 @@ fn says_what_is_broken(who: Who) {
 
 /// `hookloop run` holds the gates: the agent's own hooks leave them to it.
 fn leaves_a_session_to_hookloop(who: Who) {
-    let stage = Stage::native(who, GATED, "--user");
+    let stage = AgentProject::native(who, GATED, "--user");
     stage.model.extend([
         stage.writes("answer.txt", "42\n"),
         Turn::say("Done.\n<promise>COMPLETE</promise>"),
@@ -163,7 +163,7 @@ fn leaves_a_session_to_hookloop(who: Who) {
 
 /// It finds the skill.
 fn knows_the_rules(who: Who) {
-    let stage = Stage::native(who, "version: 1\n", "--project");
+    let stage = AgentProject::native(who, "version: 1\n", "--project");
     stage.model.extend([Turn::say("Done.")]);
     stage.agent("Do it");
     let first = stage.model.requests()[0].text();

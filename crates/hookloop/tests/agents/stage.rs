@@ -1,16 +1,17 @@
 //! A project, a model and an agent, with nothing of the user's own around them.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hookloop_testbed::model::{Call, Input, Model, Turn};
-use hookloop_testkit::eventually;
+use hookloop_testkit::{SessionOutput, TestProject, eventually};
 use serde_json::{Value, json};
 
-use crate::support::Sandbox;
+use crate::support::project_with;
 
 /// No agent that is alone with a model takes longer, on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -109,55 +110,26 @@ pub(crate) fn installed() -> PathBuf {
     std::env::var_os("HOOKLOOP_AGENTS").map_or_else(usual, PathBuf::from)
 }
 
-pub(crate) struct Stage {
+/// A [`TestProject`] with a model and the configuration of an agent.
+pub(crate) struct AgentProject {
     pub(crate) who: Who,
     pub(crate) model: Model,
-    sandbox: Sandbox,
+    pub(crate) project: TestProject,
     /// In the environment of everything that is started here.
     mark: String,
 }
 
-/// What a run of the program came to.
-#[derive(Debug)]
-pub(crate) struct Ran {
-    pub(crate) code: i32,
-    pub(crate) events: Vec<Value>,
-    pub(crate) stderr: String,
-}
-
-impl Ran {
-    fn of(output: &Output) -> Ran {
-        let text = String::from_utf8_lossy(&output.stdout);
-        let events = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        Ran { code: output.status.code().unwrap_or(-1), events, stderr }
-    }
-
-    pub(crate) fn all(&self, kind: &str) -> Vec<&Value> {
-        let of_kind = self.events.iter().filter(|event| event["type"] == kind);
-        of_kind.map(|event| &event["data"]).collect()
-    }
-
-    /// The turns that ended.
-    pub(crate) fn turns(&self) -> Vec<&Value> {
-        self.all("turn_ended")
-    }
-
-    /// The only turn.
-    pub(crate) fn turn(&self) -> &Value {
-        let turns = self.turns();
-        assert_eq!(turns.len(), 1, "{self:#?}");
-        turns[0]
-    }
-}
-
-impl Stage {
+impl AgentProject {
     /// A project without gates: what the agent does is what is looked at.
-    pub(crate) fn new(who: Who, script: impl IntoIterator<Item = Turn>) -> Stage {
-        Stage::with("version: 1\n", who, script)
+    pub(crate) fn new(who: Who, script: impl IntoIterator<Item = Turn>) -> AgentProject {
+        AgentProject::with("version: 1\n", who, script)
     }
 
-    pub(crate) fn with(config: &str, who: Who, script: impl IntoIterator<Item = Turn>) -> Stage {
+    pub(crate) fn with(
+        config: &str,
+        who: Who,
+        script: impl IntoIterator<Item = Turn>,
+    ) -> AgentProject {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let program = installed().join("node_modules/.bin").join(who.name());
         assert!(
@@ -167,20 +139,15 @@ impl Stage {
         );
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mark = format!("stage-{}-{number}", std::process::id());
-        let stage = Stage { who, model: Model::start(script), sandbox: Sandbox::new(config), mark };
+        let (model, project) = (Model::start(script), project_with(config));
+        let mut stage = AgentProject { who, model, project, mark };
         for name in ["tmp", "codex", "claude", "home/.gemini"] {
-            fs::create_dir_all(stage.root().join(name)).unwrap();
+            fs::create_dir_all(stage.project.beside(name)).unwrap();
         }
+        stage.set_variables();
         stage.configure_agents();
-        let git = |args: &[&str]| {
-            let done = Command::new("git").args(args).current_dir(stage.project()).output();
-            assert!(done.unwrap().status.success());
-        };
-        git(&["init", "--quiet"]);
-        git(&["add", "."]);
-        git(&["-c", "user.name=t", "-c", "user.email=t@example.invalid", "commit", "-qm", "start"]);
-        let trusted = stage.command(&["hooks", "trust", "--yes"]).output().unwrap();
-        assert!(trusted.status.success(), "{trusted:?}");
+        stage.project.create_repository();
+        stage.project.trust();
         stage
     }
 
@@ -193,7 +160,7 @@ impl Stage {
              name = \"scripted\"\nbase_url = \"{url}/v1\"\nwire_api = \"responses\"\n\
              request_max_retries = 0\nstream_max_retries = 0\n"
         );
-        fs::write(self.root().join("codex/config.toml"), codex).unwrap();
+        fs::write(self.directory().join("codex/config.toml"), codex).unwrap();
         let gemini = json!({
             "security": { "auth": { "selectedType": "gemini-api-key" },
                 "folderTrust": { "enabled": false } },
@@ -202,7 +169,7 @@ impl Stage {
                 "maxAttempts": 1 },
             "model": { "name": "gemini-2.5-pro" },
         });
-        fs::write(self.root().join("home/.gemini/settings.json"), gemini.to_string()).unwrap();
+        fs::write(self.directory().join("home/.gemini/settings.json"), gemini.to_string()).unwrap();
         if self.who == Who::Qwen {
             // As the document has it, with the model's address.
             let document = crate::documents::block("docs/agents.md", "user");
@@ -212,21 +179,18 @@ impl Stage {
 
     /// The user's own configuration of hookloop.
     pub(crate) fn configure(&self, text: &str) {
-        let own = self.root().join("CONFIG/hookloop");
+        let own = self.directory().join("CONFIG/hookloop");
         fs::create_dir_all(&own).unwrap();
         fs::write(own.join("config.yaml"), text).unwrap();
     }
 
-    pub(crate) fn project(&self) -> PathBuf {
-        self.sandbox.project()
-    }
-
-    pub(crate) fn root(&self) -> PathBuf {
-        self.project().parent().unwrap().to_owned()
+    /// The directory that holds the project and the home.
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.project.root().parent().unwrap().to_owned()
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.project().join(name)
+        self.project.root().join(name)
     }
 
     /// A turn of the model in which the agent writes a file.
@@ -234,35 +198,48 @@ impl Stage {
         Turn::call("I write the file.", self.who.write(&self.path(name), text))
     }
 
-    pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.sandbox.command(args);
+    /// The environment of the program and of the agents that it starts.
+    fn set_variables(&mut self) {
         let path = std::env::var("PATH").unwrap();
         let bin = installed().join("node_modules/.bin");
-        let (root, url) = (self.root(), self.model.url());
-        command.env("PATH", format!("{}:{path}", bin.display())).env("STAGE", &self.mark);
-        command.env("TMPDIR", root.join("tmp"));
-        command.env("CODEX_HOME", root.join("codex"));
-        command.env("CLAUDE_CONFIG_DIR", root.join("claude"));
-        command.env("ANTHROPIC_BASE_URL", &url).env("ANTHROPIC_API_KEY", "key-of-nobody");
-        command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
-        command.env("CLAUDE_CODE_MAX_RETRIES", "0");
-        command.env("CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION", "false");
+        let (root, url) = (self.directory(), self.model.url());
+        let opencode = self.opencode().to_string();
+        let mark = self.mark.clone();
+        let mut set = |name: &str, value: &dyn AsRef<OsStr>| {
+            self.project.set_variable(name, value.as_ref());
+        };
+        set("PATH", &format!("{}:{path}", bin.display()));
+        set("STAGE", &mark);
+        set("TMPDIR", &root.join("tmp"));
+        set("CODEX_HOME", &root.join("codex"));
+        set("CLAUDE_CONFIG_DIR", &root.join("claude"));
+        set("ANTHROPIC_BASE_URL", &url);
+        set("ANTHROPIC_API_KEY", &"key-of-nobody");
+        set("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", &"1");
+        set("CLAUDE_CODE_MAX_RETRIES", &"0");
+        set("CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION", &"false");
         // It lets nobody do everything who is root, unless this says that it does not matter.
-        command.env("IS_SANDBOX", "1");
-        command.env("GEMINI_API_KEY", "key-of-nobody").env("GOOGLE_GEMINI_BASE_URL", &url);
-        command.env("GEMINI_CLI_HOME", root.join("home"));
-        command.env("GEMINI_CLI_TRUST_WORKSPACE", "true").env("GEMINI_CLI_NO_RELAUNCH", "true");
-        command.env("GEMINI_TELEMETRY_ENABLED", "false");
+        set("IS_SANDBOX", &"1");
+        set("GEMINI_API_KEY", &"key-of-nobody");
+        set("GOOGLE_GEMINI_BASE_URL", &url);
+        set("GEMINI_CLI_HOME", &root.join("home"));
+        set("GEMINI_CLI_TRUST_WORKSPACE", &"true");
+        set("GEMINI_CLI_NO_RELAUNCH", &"true");
+        set("GEMINI_TELEMETRY_ENABLED", &"false");
         for name in ["CONFIG", "DATA", "CACHE", "STATE"] {
             // What opencode writes; hookloop's own state is elsewhere for that.
-            command.env(format!("XDG_{name}_HOME"), root.join(name));
+            set(&format!("XDG_{name}_HOME"), &root.join(name));
         }
         for name in ["AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS"] {
-            command.env(format!("OPENCODE_DISABLE_{name}"), "1");
+            set(&format!("OPENCODE_DISABLE_{name}"), &"1");
         }
-        command.env("OPENAI_API_KEY", "key-of-nobody");
-        command.env("OPENCODE_CONFIG_CONTENT", self.opencode().to_string());
-        command
+        set("OPENAI_API_KEY", &"key-of-nobody");
+        set("OPENCODE_CONFIG_CONTENT", &opencode);
+    }
+
+    /// The program with `--json`, ready to start.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        self.project.json_command(args)
     }
 
     fn opencode(&self) -> Value {
@@ -288,8 +265,8 @@ impl Stage {
     }
 
     /// A session of one turn, unless `args` say otherwise.
-    pub(crate) fn run(&self, args: &[&str]) -> Ran {
-        Ran::of(&self.command(&self.arguments(args)).output().unwrap())
+    pub(crate) fn run(&self, args: &[&str]) -> SessionOutput {
+        SessionOutput::from(self.command(&self.arguments(args)).output().unwrap())
     }
 
     /// The same, without waiting for its end.
@@ -297,23 +274,19 @@ impl Stage {
         self.command(&self.arguments(args)).spawn().unwrap()
     }
 
-    pub(crate) fn hookloop(&self, args: &[&str]) -> Ran {
-        Ran::of(&self.command(args).output().unwrap())
+    pub(crate) fn hookloop(&self, args: &[&str]) -> SessionOutput {
+        SessionOutput::from(self.command(args).output().unwrap())
     }
 
     /// The agent itself, as its user would start it.
     pub(crate) fn by_hand(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(installed().join("node_modules/.bin").join(self.who.name()));
-        command.args(args).current_dir(self.project()).env_clear();
-        for (name, value) in self.command(&[]).get_envs() {
-            command.env(name, value.unwrap());
-        }
-        command.stdin(Stdio::null()).output().unwrap()
+        let program = installed().join("node_modules/.bin").join(self.who.name());
+        self.project.command(program).args(args).output().unwrap()
     }
 
     /// Processes that were started here, or are at work here.
     pub(crate) fn processes(&self) -> Vec<String> {
-        let (mark, root) = (format!("STAGE={}", self.mark), self.root());
+        let (mark, root) = (format!("STAGE={}", self.mark), self.directory());
         let mut found = Vec::new();
         for entry in fs::read_dir("/proc").unwrap().flatten() {
             let path = entry.path();
@@ -338,7 +311,7 @@ impl Stage {
         eventually(what, PATIENCE, is_so);
     }
 
-    pub(crate) fn end(&self, child: Child) -> Ran {
-        Ran::of(&child.wait_with_output().unwrap())
+    pub(crate) fn end(&self, child: Child) -> SessionOutput {
+        SessionOutput::from(child.wait_with_output().unwrap())
     }
 }

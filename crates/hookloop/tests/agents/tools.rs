@@ -7,7 +7,7 @@ use std::process::Output;
 use hookloop_testbed::model::{Call, ITERATION_ID, Input, Turn};
 use serde_json::{Value, json};
 
-use crate::agents::stage::{GATED, Stage, Who};
+use crate::agents::stage::{AgentProject, GATED, Who};
 
 impl Who {
     /// A tool of hookloop's, as the agent calls it.
@@ -22,9 +22,9 @@ impl Who {
     }
 }
 
-impl Stage {
-    fn with_task(who: Who) -> Stage {
-        let stage = Stage::with(GATED, who, []);
+impl AgentProject {
+    fn with_task(who: Who) -> AgentProject {
+        let stage = AgentProject::with(GATED, who, []);
         stage.configure("version: 1\nagents:\n  claude: {allow: [Bash]}\n");
         let added = stage.hookloop(&["task", "add", "Make the answer 42", "--id", "t1"]);
         assert_eq!(added.code, 0, "{added:#?}");
@@ -41,7 +41,7 @@ impl Stage {
         let server =
             json!({ "mcpServers": { "hookloop": { "command": hookloop, "args": ["mcp"] } } });
         let server = server.to_string();
-        let state = self.root().join("STATE");
+        let state = self.directory().join("STATE");
         let settings = [
             format!("mcp_servers.hookloop.command={}", json!(hookloop)),
             "mcp_servers.hookloop.args=[\"mcp\"]".to_owned(),
@@ -73,7 +73,7 @@ impl Stage {
 
 /// The flow that the tools were made for, from the first call to the last.
 fn leads_its_own_loop(who: Who) {
-    let stage = Stage::with_task(who);
+    let stage = AgentProject::with_task(who);
     let claim = "Done.\n<promise>COMPLETE</promise>";
     let on = |more: Value| {
         let mut input = json!({ "iterationId": ITERATION_ID });
@@ -119,7 +119,7 @@ fn leads_its_own_loop(who: Who) {
 
 /// What the agent says by a tool counts like a promise, and is held against the gates like one.
 fn claims_by_a_tool(who: Who) {
-    let stage = Stage::with_task(who);
+    let stage = AgentProject::with_task(who);
     let claim = || who.tool("task_update", json!({ "id": "t1", "status": "completed" }));
     stage.model.extend([
         claim(),
@@ -140,7 +140,7 @@ fn claims_by_a_tool(who: Who) {
 }
 
 fn is_blocked_by_a_tool(who: Who) {
-    let stage = Stage::with_task(who);
+    let stage = AgentProject::with_task(who);
     let why = json!({ "id": "t1", "status": "blocked", "blockedReason": "there is no question" });
     stage.model.extend([who.tool("task_update", why), Turn::say("I can't go on.")]);
     let ran = stage.run(&["--tasks", "--stop-when", "promise"]);

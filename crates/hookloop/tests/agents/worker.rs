@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use hookloop_testbed::model::{Model, Turn};
+use hookloop_testkit::{git_output, run_git};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::agents::stage::{Stage, Who};
+use crate::agents::stage::{AgentProject, Who};
 
 /// Each task writes a file that is called like it.
 const CONFIG: &str = "version: 1
@@ -21,33 +22,27 @@ hooks:
 ";
 const DONE: &str = "Done.\n<promise>COMPLETE</promise>";
 
-fn git(directory: &Path, args: &[&str]) -> String {
-    let output = Command::new("git").args(args).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
 /// A project with a remote. The model of the stage is that of Codex; Claude Code has one of its own.
-fn stage() -> Stage {
-    let stage = Stage::with(CONFIG, Who::Codex, []);
+fn stage() -> AgentProject {
+    let stage = AgentProject::with(CONFIG, Who::Codex, []);
     stage.configure("version: 1\nagents:\n  claude: {allow: [Bash]}\n");
-    let (project, root) = (stage.project(), stage.root());
+    let (project, root) = (stage.project.root(), stage.directory());
     fs::write(project.join("README.txt"), "what this is\n").unwrap();
     for (name, value) in [("user.name", "t"), ("user.email", "t@example.invalid")] {
-        git(&project, &["config", name, value]);
+        run_git(&project, &["config", name, value]);
     }
-    git(&project, &["add", "."]);
-    git(&project, &["commit", "-qm", "more"]);
-    git(&project, &["branch", "-M", "main"]);
+    run_git(&project, &["add", "."]);
+    run_git(&project, &["commit", "-qm", "more"]);
+    run_git(&project, &["branch", "-M", "main"]);
     let remote = root.join("remote.git").display().to_string();
-    git(&root, &["init", "-q", "--bare", "-b", "main", &remote]);
-    git(&project, &["remote", "add", "origin", &remote]);
-    git(&project, &["push", "-q", "origin", "main"]);
+    run_git(&root, &["init", "-q", "--bare", "-b", "main", &remote]);
+    run_git(&project, &["remote", "add", "origin", &remote]);
+    run_git(&project, &["push", "-q", "origin", "main"]);
     assert_eq!(stage.hookloop(&["hooks", "trust", "--yes"]).code, 0);
     stage
 }
 
-fn start(stage: &Stage, who: Who, model: &Model) -> Child {
+fn start(stage: &AgentProject, who: Who, model: &Model) -> Child {
     let name = who.name();
     let args = ["worker", "--agent", name, "--name", &format!("with-{name}"), "--label", name];
     let mut command = stage.command(&args);
@@ -57,7 +52,7 @@ fn start(stage: &Stage, who: Who, model: &Model) -> Child {
     command.spawn().unwrap()
 }
 
-fn state(stage: &Stage, task: &str) -> Value {
+fn state(stage: &AgentProject, task: &str) -> Value {
     stage.hookloop(&["task", "show", task]).events[0]["state"].clone()
 }
 
@@ -85,7 +80,7 @@ fn claude_and_codex_work_on_one_project_at_once() {
         }
         assert_eq!(stage.hookloop(&args).code, 0);
     }
-    let before = git(&stage.project(), &["status", "--porcelain=v2", "--branch"]);
+    let before = run_git(&stage.project.root(), &["status", "--porcelain=v2", "--branch"]);
     let mut workers = [Who::Claude, Who::Codex].map(|who| start(&stage, who, &of_claude));
     let tasks = ["a1", "a2", "c1", "c2"];
     stage.eventually("all is merged", || {
@@ -95,10 +90,10 @@ fn claude_and_codex_work_on_one_project_at_once() {
         kill_process(Pid::from_child(worker), Signal::TERM).unwrap();
         assert!(worker.wait().unwrap().success());
     }
-    let remote = stage.root().join("remote.git");
-    let on_main = |task: &str| git(&remote, &["show", &format!("main:{task}.txt")]);
+    let remote = stage.directory().join("remote.git");
+    let on_main = |task: &str| git_output(&remote, &["show", &format!("main:{task}.txt")]);
     assert_eq!(tasks.map(on_main), ["first\n", "second\n", "third\n", "first\n"]);
-    assert_eq!(git(&stage.project(), &["status", "--porcelain=v2", "--branch"]), before);
+    assert_eq!(run_git(&stage.project.root(), &["status", "--porcelain=v2", "--branch"]), before);
     for task in tasks {
         assert_record(&stage, &remote, task);
     }
@@ -108,7 +103,7 @@ fn claude_and_codex_work_on_one_project_at_once() {
 }
 
 /// Who did it, the gate with the tree that it passed on, the submission, and the merge: all of them as git has them.
-fn assert_record(stage: &Stage, remote: &Path, task: &str) {
+fn assert_record(stage: &AgentProject, remote: &Path, task: &str) {
     let who = if task.starts_with('a') { "claude" } else { "codex" };
     let why = stage.hookloop(&["why", task]);
     let lines: Vec<&str> = why.events[0]["reasons"]
@@ -125,10 +120,10 @@ fn assert_record(stage: &Stage, remote: &Path, task: &str) {
     assert_eq!(after(" of worker "), format!("with-{who}"));
     assert_eq!(after(" took it: "), who);
     let head = after(&format!("submitted hookloop/{task} at "));
-    let tree = git(remote, &["rev-parse", &format!("{head}^{{tree}}")]);
+    let tree = run_git(remote, &["rev-parse", &format!("{head}^{{tree}}")]);
     let mut passed = lines.iter().filter_map(|line| line.strip_prefix("gate written passed on "));
     assert_eq!(passed.next_back(), Some(tree.trim()), "{lines:#?}");
     let merged = after("merged as ");
-    let ancestors = git(remote, &["log", "--format=%H", "main"]);
+    let ancestors = run_git(remote, &["log", "--format=%H", "main"]);
     assert!(ancestors.lines().any(|commit| commit.starts_with(&merged)), "{lines:#?}");
 }

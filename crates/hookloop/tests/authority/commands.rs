@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::authority::stage::{Actor, Stage};
+use crate::authority::stage::{Actor, AuthorityProject};
 
 /// Whether an actor that is not a person may give a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ fn lines() -> Vec<String> {
 }
 
 /// The commands that there are, by the reference that the program prints.
-fn all_commands(stage: &Stage) -> BTreeSet<String> {
+fn all_commands(stage: &AuthorityProject) -> BTreeSet<String> {
     let printed = stage.command(&["reference", "cli"]).output().unwrap().stdout;
     let printed = String::from_utf8(printed).unwrap();
     let heading = |line: &str| {
@@ -143,12 +143,12 @@ fn all_commands(stage: &Stage) -> BTreeSet<String> {
 #[test]
 fn every_command_has_a_row() {
     let known: BTreeSet<String> = rows().map(|(path, ..)| path.to_owned()).collect();
-    assert_eq!(known, all_commands(&Stage::new()));
+    assert_eq!(known, all_commands(&AuthorityProject::new()));
 }
 
 #[test]
 fn a_person_is_refused_no_command_for_not_being_one() {
-    let stage = Stage::new();
+    let stage = AuthorityProject::new();
     // One that serves until it is ended is no question here.
     let lines: Vec<String> = lines()
         .into_iter()
@@ -162,7 +162,7 @@ fn a_person_is_refused_no_command_for_not_being_one() {
 
 /// Runs every command as one actor.
 fn check(actor: Actor) {
-    let stage = Stage::new();
+    let stage = AuthorityProject::new();
     let before = stage.guarded();
     for ((path, _, allowed), probed) in rows().zip(stage.probe(actor, &lines())) {
         assert_eq!(probed.is_refused(), allowed == Person, "{actor:?} {path}: {}", probed.told);
@@ -213,7 +213,7 @@ fn an_external_session_by_tools_is_refused_what_only_a_person_decides() {
 /// A refusal does not tell whether what it is about exists.
 #[test]
 fn a_refusal_says_the_same_of_what_is_there_and_what_is_not() {
-    let stage = Stage::new();
+    let stage = AuthorityProject::new();
     let lines: Vec<String> = ["held", "nothing-like-it"]
         .iter()
         .flat_map(|id| {
@@ -236,7 +236,7 @@ fn a_refusal_says_the_same_of_what_is_there_and_what_is_not() {
 /// The epoch that an error or `task show` names is not a claim.
 #[test]
 fn an_agent_does_not_change_a_task_by_the_epoch_of_a_session() {
-    let stage = Stage::new();
+    let stage = AuthorityProject::new();
     let lines: Vec<String> = ["complete mine", "release mine", "block mine --reason x"]
         .iter()
         .map(|what| format!("hookloop task {what} --epoch 1"))
@@ -249,7 +249,7 @@ fn an_agent_does_not_change_a_task_by_the_epoch_of_a_session() {
 /// A message from a person starts the counters again; one from the agent is refused.
 #[test]
 fn an_agent_does_not_reset_the_limits_of_its_session() {
-    let stage = Stage::new();
+    let stage = AuthorityProject::new();
     let script = "cat >/dev/null; date +%N > work; hookloop message go; hookloop resume; true";
     std::fs::write(stage.file("agent.sh"), format!("#!/bin/sh\n{script}\n")).unwrap();
     let agent = "command:sh agent.sh; echo '<promise>COMPLETE</promise>'";

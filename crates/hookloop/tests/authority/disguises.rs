@@ -1,13 +1,13 @@
 //! Attempts of an agent to pass for a person. Each is refused; docs/threat-model.md names those that are not.
 
-use crate::authority::stage::{Actor, Stage};
+use crate::authority::stage::{Actor, AuthorityProject};
 
 const TRUST: &str = "hookloop hooks trust --yes";
 const DISABLE: &str = "hookloop hooks disable green";
 
 /// What comes of a decision that an agent tries to take by a detour.
 fn check(detour: impl Fn(&str) -> String) {
-    let stage = Stage::new();
+    let stage = AuthorityProject::new();
     let before = stage.guarded();
     let lines: Vec<String> = [TRUST, DISABLE].iter().map(|line| detour(line)).collect();
     for (line, probed) in lines.iter().zip(stage.probe(Actor::SessionAgent, &lines)) {
@@ -70,7 +70,7 @@ fn another_state_directory_is_no_disguise_for_the_same_project() {
 /// The directory is compared as the system finds it, also before its path exists.
 #[test]
 fn a_detour_to_the_state_directory_is_no_disguise() {
-    let stage = Stage::new();
+    let stage = AuthorityProject::new();
     let detour = "export XDG_STATE_HOME=$HOME/new/../.local/state; mkdir -p $HOME/other; cd $HOME/other; \
         printf 'version: 1\\n' > hookloop.yaml";
     let lines: Vec<String> =
@@ -100,7 +100,7 @@ fn a_parent_of_another_user_is_no_disguise_for_root() {
 /// Test suites start hookloop on projects of their own: with a state of its own that is theirs to decide.
 #[test]
 fn a_project_with_a_state_of_its_own_is_whoever_made_it() {
-    let stage = Stage::new();
+    let stage = AuthorityProject::new();
     let set_up =
         "export HOME=$(mktemp -d) && cd \"$HOME\" && printf 'version: 1\\n' > hookloop.yaml";
     let lines = [

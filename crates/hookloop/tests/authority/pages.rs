@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::authority::stage::Stage;
+use crate::authority::stage::AuthorityProject;
 use crate::support::serving::Serving;
 
 struct Server {
@@ -18,9 +18,9 @@ struct Server {
 }
 
 impl Server {
-    fn of(stage: &Stage) -> Server {
+    fn of(stage: &AuthorityProject) -> Server {
         let serving = Serving::spawn(stage.command(&["serve", "--port", "0"]));
-        let state = stage.sandbox.database().parent().unwrap().to_owned();
+        let state = stage.project.database_path().parent().unwrap().to_owned();
         let token = |name: &str| {
             let text = std::fs::read_to_string(state.join(name)).unwrap();
             text.trim().to_owned()
@@ -67,7 +67,7 @@ impl Server {
 
 #[test]
 fn an_agent_takes_no_action_of_the_dashboard() {
-    let stage = Stage::new();
+    let stage = AuthorityProject::new();
     let server = Server::of(&stage);
     let actions = server.actions();
     assert!(actions.len() >= 8, "{actions:?}");

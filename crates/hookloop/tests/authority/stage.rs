@@ -1,14 +1,14 @@
 //! A project with something of everything, and the actors that act on it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use hookloop_testkit::TestProject;
 use serde_json::Value;
 
-use crate::support::{PROGRAM, Sandbox};
+use crate::support::{PROGRAM, project_with};
 
 /// The refusal that every actor but a person gets.
 pub(crate) const REFUSAL: &str = "only a person can";
@@ -55,15 +55,15 @@ pub(crate) enum Actor {
     ExternalByTools,
 }
 
-pub(crate) struct Stage {
-    pub(crate) sandbox: Sandbox,
+pub(crate) struct AuthorityProject {
+    pub(crate) project: TestProject,
 }
 
-impl Stage {
-    pub(crate) fn new() -> Stage {
-        let sandbox = Sandbox::new(CONFIG);
-        let stage = Stage { sandbox };
-        fs::write(stage.file("probe.sh"), "true\n").unwrap();
+impl AuthorityProject {
+    pub(crate) fn new() -> AuthorityProject {
+        let mut stage = AuthorityProject { project: project_with(CONFIG) };
+        stage.project.set_variable("PATH", stage.path());
+        stage.project.write("probe.sh", "true\n");
         for args in [
             &["hooks", "trust", "--yes"][..],
             &["task", "add", "Blocked", "--id", "blocked"],
@@ -81,14 +81,12 @@ impl Stage {
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.sandbox.project().join(name)
+        self.project.root().join(name)
     }
 
     /// The program as a person starts it, with a PATH that has it.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.sandbox.command(args);
-        command.env("PATH", self.path());
-        command
+        self.project.json_command(args)
     }
 
     /// A command that a person gives and that has to succeed.
@@ -102,10 +100,8 @@ impl Stage {
     /// Only what Debian has, and the program: no server that a probe could start.
     fn path(&self) -> String {
         let bin = self.file(".bin");
-        if !bin.exists() {
-            fs::create_dir(&bin).unwrap();
-            std::os::unix::fs::symlink(PROGRAM, bin.join("hookloop")).unwrap();
-        }
+        fs::create_dir(&bin).unwrap();
+        std::os::unix::fs::symlink(PROGRAM, bin.join("hookloop")).unwrap();
         format!("{}:/usr/bin:/bin", bin.display())
     }
 
@@ -114,7 +110,7 @@ impl Stage {
         let results = self.file("results");
         let _ = fs::remove_dir_all(&results);
         fs::create_dir(&results).unwrap();
-        let mut script = format!("cd '{}'\n", self.sandbox.project().display());
+        let mut script = format!("cd '{}'\n", self.project.root().display());
         for (number, line) in lines.iter().enumerate() {
             let at = results.join(number.to_string());
             let at = at.display();
@@ -140,8 +136,7 @@ impl Stage {
     }
 
     fn act(&self, actor: Actor, script: &str) {
-        fs::write(self.file("agent.sh"), format!("#!/bin/sh\n{script}")).unwrap();
-        fs::set_permissions(self.file("agent.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+        self.project.write("agent.sh", &format!("#!/bin/sh\n{script}"));
         match actor {
             Actor::Person => self.shell(script),
             Actor::SessionAgent => self.ends(&["run", "x", "--agent", "command:./agent.sh"]),
@@ -195,32 +190,21 @@ impl Stage {
 
     /// Runs a script as a program of its own, which an agent is.
     fn agent(&self, script: &str) {
-        let path = self.file("external-agent");
-        fs::write(&path, format!("#!/bin/sh\n{script}")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        self.run(Command::new(path));
+        let path = self.project.write("external-agent", &format!("#!/bin/sh\n{script}"));
+        run_quietly(self.project.command(path));
     }
 
     /// Runs a script as a person's shell does: line by line from its input.
     fn shell(&self, script: &str) {
-        let path = self.file("typed.sh");
-        fs::write(&path, script).unwrap();
-        let mut command = Command::new("sh");
+        let path = self.project.write("typed.sh", script);
+        let mut command = self.project.command("sh");
         command.arg("-s").stdin(fs::File::open(path).unwrap());
-        self.run(command);
-    }
-
-    fn run(&self, mut command: Command) {
-        let like = self.command(&[]);
-        command.env_clear().current_dir(self.sandbox.project());
-        command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        assert!(command.status().unwrap().success());
+        run_quietly(command);
     }
 
     /// What no actor but a person may change.
     pub(crate) fn guarded(&self) -> Value {
-        let state = self.sandbox.database().parent().unwrap().to_owned();
+        let state = self.project.database_path().parent().unwrap().to_owned();
         let hooks: Vec<Value> = match self.person(&["hooks", "list"]) {
             Value::Array(hooks) => hooks,
             other => panic!("{other}"),
@@ -238,4 +222,8 @@ impl Stage {
             "settings": self.file(".claude/settings.json").exists(),
         })
     }
+}
+
+fn run_quietly(mut command: Command) {
+    assert!(command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
 }

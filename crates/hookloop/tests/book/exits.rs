@@ -15,7 +15,7 @@ const GATE: &str = "hooks:\n  stop:\n    - {name: no, command: 'false'}\n";
 /// A session that ends this way, in a project with these files.
 fn session(turns: &str, args: &[&str]) -> i32 {
     let project = Project::with_config(GATE);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.write("turns.json", turns);
     let run = ["run", "Do it", "--agent", "scripted:turns.json"];
     project.run(&[&run, args].concat()).code

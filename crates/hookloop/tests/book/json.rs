@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use hookloop_testkit::json_lines;
 use serde_json::Value;
 
-use crate::cli::{Project, fields, lines};
+use crate::cli::{Project, fields};
 use crate::documents::{names, rows};
 
 /// What each command prints, or the first of what it prints.
@@ -21,7 +22,7 @@ fn printed() -> Vec<(&'static str, Value)> {
     let run = ["run", "Do it", "--agent", "scripted:turns.json", "--no-changes-ok", "--json"];
     let ran = project.run(&run);
     assert_eq!(ran.code, 6, "complete, and no gate proved it: {ran:?}");
-    let ran = lines(&ran.stdout);
+    let ran = json_lines(&ran.stdout);
     let schedule = ["schedule", "add", "s", "--cron", "0 3 * * *", "--goal", "G"];
     let first = |args: &[&str]| project.json(args)[0].clone();
     vec![

@@ -1,16 +1,15 @@
-//! A project and a home of its own for each test, and the real program run in them.
+//! A project for each test of the command line, with the program in its `PATH`.
 
 #![allow(dead_code, reason = "each test binary uses its part of this")]
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::io::Write;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+pub(crate) use hookloop_testkit::ProgramOutput;
+use hookloop_testkit::{TestProject, TestProjectBuilder};
 use serde_json::Value;
-use tempfile::TempDir;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_hookloop");
 /// How long a test waits for something that another process does.
@@ -38,52 +37,31 @@ pub(crate) const HOOK_FIELDS: [&str; 18] = [
     "version",
 ];
 
-/// What a command came to.
-#[derive(Debug)]
-pub(crate) struct Run {
-    pub(crate) code: i32,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
+/// A [`TestProject`] in a terminal of its user.
+pub(crate) struct Project(TestProject);
 
-impl From<Output> for Run {
-    fn from(output: Output) -> Run {
-        Run {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+impl Deref for Project {
+    type Target = TestProject;
+
+    fn deref(&self) -> &TestProject {
+        &self.0
     }
-}
-
-pub(crate) struct Project {
-    directory: TempDir,
 }
 
 impl Project {
     /// A directory that `init` made a project.
     pub(crate) fn new() -> Project {
-        let project = Project::bare();
-        project.ok(&["init", "--yes"]);
-        project
+        Project(builder().initialized().build())
     }
 
     /// A project with this configuration under `version: 1`.
     pub(crate) fn with_config(yaml: &str) -> Project {
-        let project = Project::bare();
-        project.configure(yaml);
-        project
+        Project(builder().config(format!("version: 1\n{yaml}")).build())
     }
 
     /// A directory that is no project yet.
     pub(crate) fn bare() -> Project {
-        let directory = tempfile::tempdir().unwrap();
-        // Most projects of tests have no gates, and say so as a user would.
-        let own = directory.path().join("home/.config/hookloop");
-        std::fs::create_dir_all(&own).unwrap();
-        std::fs::write(own.join("config.yaml"), "version: 1\ngates: none\n").unwrap();
-        std::fs::create_dir(directory.path().join("project")).unwrap();
-        Project { directory }
+        Project(builder().build())
     }
 
     pub(crate) fn configure(&self, yaml: &str) {
@@ -92,24 +70,7 @@ impl Project {
 
     /// Writes the user's own configuration under `version: 1`.
     pub(crate) fn write_own(&self, yaml: &str) {
-        let directory = self.home().join(".config/hookloop");
-        std::fs::create_dir_all(&directory).unwrap();
-        std::fs::write(directory.join("config.yaml"), format!("version: 1\n{yaml}")).unwrap();
-    }
-
-    /// Writes a file of the project; answers where it is.
-    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.root().join(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-
-    pub(crate) fn root(&self) -> PathBuf {
-        self.directory.path().join("project")
-    }
-
-    pub(crate) fn home(&self) -> PathBuf {
-        self.directory.path().join("home")
+        self.write_user_config(&format!("version: 1\n{yaml}"));
     }
 
     /// The directory of the project's state.
@@ -119,77 +80,6 @@ impl Project {
 
     pub(crate) fn database(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.state().join("hookloop.db")).unwrap()
-    }
-
-    /// `program` in the project, with nothing of the environment of the tests.
-    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        let bin = Path::new(BINARY).parent().unwrap().display();
-        let mut command = Command::new(program);
-        command
-            .current_dir(self.root())
-            .env_clear()
-            .env("HOME", self.home())
-            .env("USER", "tester")
-            .env("TZ", "UTC")
-            .env("TERM", "xterm-256color")
-            .env("PATH", format!("{bin}:/usr/bin:/bin"))
-            .stdin(Stdio::null());
-        command
-    }
-
-    pub(crate) fn hookloop(&self, args: &[&str]) -> Command {
-        let mut command = self.command(BINARY);
-        command.args(args);
-        command
-    }
-
-    pub(crate) fn run(&self, args: &[&str]) -> Run {
-        self.hookloop(args).output().unwrap().into()
-    }
-
-    /// Runs a line in a shell, as a user would type it.
-    pub(crate) fn shell(&self, line: &str) -> Run {
-        self.command("bash").args(["-c", line]).output().unwrap().into()
-    }
-
-    /// Runs a command with something on its standard input.
-    pub(crate) fn run_with_input(&self, args: &[&str], input: &str) -> Run {
-        self.with_input(self.hookloop(args), input)
-    }
-
-    /// The same by an agent, which is a process of its own: the test stays a person.
-    pub(crate) fn run_by_agent(&self, args: &[&str], input: &str) -> Run {
-        let mut agent = self.command("timeout");
-        agent.args(["--foreground", "600", BINARY]).args(args);
-        self.with_input(agent, input)
-    }
-
-    fn with_input(&self, mut command: Command, input: &str) -> Run {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        child.wait_with_output().unwrap().into()
-    }
-
-    /// Runs a command that has to work and to complain about nothing; answers what it printed.
-    pub(crate) fn ok(&self, args: &[&str]) -> String {
-        let run = self.run(args);
-        assert!(run.code == 0 && run.stderr.is_empty(), "{args:?}: {run:?}");
-        run.stdout
-    }
-
-    /// Runs a command that has to fail with `code` and to print nothing but why.
-    pub(crate) fn fails(&self, code: i32, args: &[&str]) -> String {
-        let run = self.run(args);
-        assert!(run.code == code && run.stdout.is_empty(), "{args:?}: {run:?}");
-        assert!(run.stderr.starts_with("error: "), "{args:?}: {run:?}");
-        run.stderr
-    }
-
-    /// Runs a command with `--json`; answers what it printed.
-    pub(crate) fn json(&self, args: &[&str]) -> Value {
-        let printed = self.ok(&[args, &["--json"]].concat());
-        serde_json::from_str(&printed).unwrap()
     }
 
     /// Runs a command with `--json` that has to fail with `code` after it printed its result; returns the result.
@@ -226,11 +116,11 @@ impl Project {
 
     /// Every event in the log, oldest first.
     pub(crate) fn events(&self) -> Vec<Value> {
-        lines(&self.ok(&["log", "--json"]))
+        self.json_lines(&["log"])
     }
 
     pub(crate) fn events_of(&self, kind: &str) -> Vec<Value> {
-        lines(&self.ok(&["log", "--json", "--type", kind]))
+        self.json_lines(&["log", "--type", kind])
     }
 
     /// The one event of this type.
@@ -249,9 +139,13 @@ impl Project {
     }
 }
 
-/// JSON lines.
-pub(crate) fn lines(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+/// Only what Debian has, and the program.
+fn builder() -> TestProjectBuilder {
+    let bin = Path::new(BINARY).parent().unwrap().display();
+    TestProject::builder(BINARY)
+        .variable("TZ", "UTC")
+        .variable("TERM", "xterm-256color")
+        .variable("PATH", format!("{bin}:/usr/bin:/bin"))
 }
 
 /// One field of each item.

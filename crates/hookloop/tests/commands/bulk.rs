@@ -1,8 +1,9 @@
 //! Tasks in and out as JSON lines.
 
+use hookloop_testkit::json_lines;
 use serde_json::{Value, json};
 
-use crate::cli::{Project, lines, strings};
+use crate::cli::{Project, strings};
 
 /// An input that is refused with `part` in the message; nothing is added.
 fn check_refused(input: &str, part: &str) {
@@ -31,7 +32,7 @@ fn varied() -> Project {
 
 /// An export without the times, which are those of the import.
 fn timeless(export: &str) -> Vec<Value> {
-    let mut tasks = lines(export);
+    let mut tasks = json_lines(export);
     for task in &mut tasks {
         for field in ["created_at", "started_at", "completed_at"] {
             task.as_object_mut().unwrap().remove(field);

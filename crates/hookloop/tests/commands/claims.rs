@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cli::{Project, Run, strings};
+use crate::cli::{ProgramOutput, Project, strings};
 use crate::commands::races::at_once;
 
 /// The shortest lease there is.
@@ -52,7 +52,7 @@ fn a_claim_is_told_and_recorded() {
 fn a_claimant_has_a_name() {
     let project = with_task();
     let named = |command: &mut std::process::Command| {
-        let run: Run = command.output().unwrap().into();
+        let run: ProgramOutput = command.output().unwrap().into();
         assert_eq!(run.code, 0, "{run:?}");
         let agent = project.task("t")["claim"]["agent"].as_str().unwrap().to_owned();
         project.ok(&["task", "requeue", "t", "--force"]);
@@ -154,7 +154,7 @@ fn the_environment_names_the_claim_of_one_task() {
     let project = with_task();
     project.add("Other", &["--id", "other"]);
     claim(&project, &["t"]);
-    let run = |task: &str, epoch: &str| -> Run {
+    let run = |task: &str, epoch: &str| -> ProgramOutput {
         let mut command = project.hookloop(&["task", "complete", task]);
         let held = [("HOOKLOOP_TASK", "t"), ("HOOKLOOP_EPOCH", epoch)];
         command.envs(held).output().unwrap().into()
@@ -219,7 +219,7 @@ fn who_beats_is_not_robbed() {
             project.ok(&["task", "heartbeat", "t", "--epoch", "1"]);
             std::thread::sleep(Duration::from_millis(50));
         }
-        let run: Run = child.wait_with_output().unwrap().into();
+        let run: ProgramOutput = child.wait_with_output().unwrap().into();
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
         assert!(run.stderr.contains("`ada` is alive and holds task `t`, epoch 1"), "{run:?}");
     }

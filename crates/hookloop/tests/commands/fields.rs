@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use hookloop_testkit::json_lines;
 use serde_json::Value;
 
-use crate::cli::{Project, fields, lines};
+use crate::cli::{Project, fields};
 
 const TASK: &[&str] = &[
     "artifacts",
@@ -68,7 +69,7 @@ fn tasks_are_printed_alike_everywhere() {
     let graph = project.json(&["task", "graph"]);
     check(&graph, &[&["cut", "edges", "tasks"]]);
     check(&graph["edges"][0], &[&["needs", "task"]]);
-    let exported = &lines(&project.ok(&["task", "export"]))[0];
+    let exported = &json_lines(&project.ok(&["task", "export"]))[0];
     let expected = ["created_at", "description", "goal", "id", "priority", "state", "type"];
     check(exported, &[&expected]);
     project.ok(&["task", "block", "a", "--reason", "Why", "--needs", "What"]);
@@ -186,7 +187,7 @@ fn the_fleet_is_printed_with_all_that_is_known_of_it() {
     project.ok(&["worker", "--agent", "command:true", "--name", "w", "--until-idle"]);
     project.json(&["fleet", "drain", "w"]);
     let worker = ["worker", "--agent", "command:true", "--name", "w", "--json"];
-    let said = lines(&project.ok(&worker));
+    let said = json_lines(&project.ok(&worker));
     check(&said[0], &[&["state", "worker"]]);
 }
 

@@ -4,9 +4,10 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
+use hookloop_testkit::json_lines;
 use serde_json::Value;
 
-use crate::cli::{DEADLINE, Project, lines, types};
+use crate::cli::{DEADLINE, Project, types};
 
 fn with_history() -> Project {
     let project = Project::new();
@@ -22,7 +23,7 @@ fn filters_can_be_combined() {
     let project = with_history();
     let check = |filter: &[&str], expected: &[&str]| {
         let printed = project.ok(&[&["log", "--json"], filter].concat());
-        let events = lines(&printed);
+        let events = json_lines(&printed);
         assert_eq!(types(&events), expected, "{filter:?}");
     };
     let b = ["task_created", "dependency_added", "dependency_satisfied"];
@@ -54,7 +55,7 @@ fn bookkeeping_is_shown_when_asked_for() {
 fn the_history_of_a_deleted_task_can_be_read() {
     let project = with_history();
     project.ok(&["task", "delete", "b"]);
-    let events = lines(&project.ok(&["log", "--json", "--task", "b"]));
+    let events = json_lines(&project.ok(&["log", "--json", "--task", "b"]));
     assert_eq!(types(&events).last(), Some(&"task_deleted"));
 }
 

@@ -4,12 +4,12 @@ use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use crate::cli::{Project, Run};
+use crate::cli::{ProgramOutput, Project};
 
 const PROCESSES: usize = 4;
 
 /// Runs the commands at once.
-pub(crate) fn at_once(project: &Project, commands: &[Vec<&str>]) -> Vec<Run> {
+pub(crate) fn at_once(project: &Project, commands: &[Vec<&str>]) -> Vec<ProgramOutput> {
     let spawn = |args: &Vec<&str>| -> Child {
         let mut command = project.hookloop(args);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

@@ -7,10 +7,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use hookloop_testkit::SeededRandom;
+use hookloop_testkit::{SeededRandom, run_git};
 
+use crate::delivery_project::{DeliveryProject, GREEN};
 use crate::support::number_from_env;
-use crate::yard::{GREEN, Yard, git};
 
 const BRANCHES: usize = 30;
 
@@ -40,15 +40,15 @@ fn tests() -> String {
 }
 
 /// Puts a submitted task into the project, as a session would.
-fn submit(yard: &Yard, id: &str, nature: Nature) {
-    yard.add(id, &[]);
+fn submit(project: &DeliveryProject, id: &str, nature: Nature) {
+    project.add(id, &[]);
     let script = match nature {
         Nature::Good => format!("echo good > {id}.txt"),
         Nature::Bad => format!("echo bad > {id}.txt"),
         Nature::Conflicting => format!("echo {id} > shared.txt"),
         Nature::Incompatible => format!("echo only > only-{id}.txt"),
     };
-    yard.does(id, 1, &script);
+    project.does(id, 1, &script);
 }
 
 fn round(seed: u64) {
@@ -58,21 +58,22 @@ fn round(seed: u64) {
         ["squash", "rebase", "merge"][random.below(3) as usize],
         tests()
     );
-    let yard = Yard::new(&config, &[("shared.txt", "nobody\n"), ("mine.txt", "mine\n")]);
+    let project =
+        DeliveryProject::new(&config, &[("shared.txt", "nobody\n"), ("mine.txt", "mine\n")]);
     let mut natures: Vec<(String, Nature)> =
         (0..BRANCHES).map(|n| (format!("t{n:02}"), nature(&mut random))).collect();
     for at in (1..natures.len()).rev() {
         natures.swap(at, random.below(at as u64 + 1) as usize);
     }
     for (id, nature) in &natures {
-        submit(&yard, id, *nature);
+        submit(&project, id, *nature);
     }
-    let ran = yard.tasks();
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 6, "seed {seed}: {}", ran.stderr);
-    fs::write(yard.project().join("mine.txt"), "not saved\n").unwrap();
-    let before = yard.users();
-    let fates = yard.merge();
-    assert_eq!(yard.users(), before, "seed {seed}");
+    fs::write(project.root().join("mine.txt"), "not saved\n").unwrap();
+    let before = project.users();
+    let fates = project.merge();
+    assert_eq!(project.users(), before, "seed {seed}");
     let merged: BTreeSet<&String> =
         natures.iter().map(|(id, _)| id).filter(|id| fates[*id].0 == "merged").collect();
     let mut one_of = std::collections::BTreeMap::new();
@@ -95,19 +96,19 @@ fn round(seed: u64) {
         }
     }
     assert!(one_of.values().all(|count| *count == 1), "seed {seed}: {one_of:?}");
-    check_base(&yard, seed);
+    check_base(&project, seed);
 }
 
 /// Every state that the base was ever in passes the tests.
-fn check_base(yard: &Yard, seed: u64) {
-    let clone = yard.project().parent().unwrap().join("check");
-    git(
+fn check_base(project: &DeliveryProject, seed: u64) {
+    let clone = project.root().parent().unwrap().join("check");
+    run_git(
         Path::new("/"),
-        &["clone", "-q", &yard.remote().display().to_string(), &clone.display().to_string()],
+        &["clone", "-q", &project.remote().display().to_string(), &clone.display().to_string()],
     );
-    let commits = git(&clone, &["rev-list", "--first-parent", "HEAD"]);
+    let commits = run_git(&clone, &["rev-list", "--first-parent", "HEAD"]);
     for commit in commits.lines() {
-        git(&clone, &["checkout", "-q", commit]);
+        run_git(&clone, &["checkout", "-q", commit]);
         let green = Command::new("sh").args(["-c", &tests()]).current_dir(&clone).status().unwrap();
         assert!(green.success(), "seed {seed}: the base is red at {commit}");
     }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::yard::{GREEN, Yard};
+use crate::delivery_project::{DeliveryProject, GREEN};
 
 /// A hook that keeps what it reads, in a file of its name.
 fn keeps(name: &str) -> String {
@@ -14,8 +14,8 @@ fn keeps(name: &str) -> String {
 }
 
 /// What a hook of that name has read: its input, and its variables.
-fn kept(yard: &Yard, name: &str) -> (Value, String) {
-    let home = yard.project().parent().unwrap().join("home");
+fn kept(project: &DeliveryProject, name: &str) -> (Value, String) {
+    let home = project.root().parent().unwrap().join("home");
     let input = fs::read_to_string(home.join(format!("{name}.json"))).unwrap();
     let variables = fs::read_to_string(home.join(format!("{name}.vars"))).unwrap();
     (serde_json::from_str(&input).unwrap(), variables)
@@ -52,16 +52,16 @@ hooks:
         answer = answer.replace('"', "\\\""),
         later = later.replace('"', "\\\""),
     );
-    let (yard, forge) = Yard::on_forge(&config, &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    let ran = yard.tasks();
-    assert_eq!(yard.state("t1"), "submitted", "{}", ran.stderr);
-    assert_eq!(yard.merge()["t1"].0, "merged");
+    let (project, forge) = DeliveryProject::on_forge(&config, &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    let ran = project.run_tasks();
+    assert_eq!(project.state("t1"), "submitted", "{}", ran.stderr);
+    assert_eq!(project.merge()["t1"].0, "merged");
 
     let url = ran.all("submit_judged")[0]["submission"]["url"].as_str().unwrap().to_owned();
     let head = forge.pulls()[0].head.clone();
-    let (early, variables) = kept(&yard, "early");
+    let (early, variables) = kept(&project, "early");
     let delivery = &early["hookloop"]["delivery"];
     assert_eq!((&delivery["url"], &delivery["number"]), (&Value::Null, &Value::Null));
     assert_eq!((&delivery["head"], &delivery["commits"]), (&json!(head), &json!(1)));
@@ -74,11 +74,11 @@ hooks:
         ("gate", json!({"build": 7, "pr_title": "first"})),
         ("done", json!({})),
     ] {
-        let (input, variables) = kept(&yard, name);
+        let (input, variables) = kept(&project, name);
         let delivery = &input["hookloop"]["delivery"];
         assert_eq!((&delivery["url"], &delivery["number"]), (&json!(url), &json!(1)), "{name}");
         assert_eq!((&delivery["head"], &delivery["commits"]), (&json!(head), &json!(1)), "{name}");
-        assert_eq!(delivery["agent"], yard.agent(), "{name}");
+        assert_eq!(delivery["agent"], project.agent(), "{name}");
         assert_eq!(variables, format!("{url}|1"), "{name}");
         let mut found = input["hookloop"]["context"].clone();
         // The built-in step leaves the address and number of the request.
@@ -87,7 +87,7 @@ hooks:
         }
         assert_eq!(found, context, "{name}");
     }
-    let (maker, _) = kept(&yard, "maker");
+    let (maker, _) = kept(&project, "maker");
     assert_eq!(maker["hookloop"]["context"]["pr_url"], url);
 }
 
@@ -100,11 +100,11 @@ hooks:
     - {name: early, command: 'true', when: \"pr_url != ''\"}
     - create_pr
 ";
-    let yard = Yard::new(config, &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    let ran = yard.tasks();
-    assert_ne!(yard.state("t1"), "submitted");
+    let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    let ran = project.run_tasks();
+    assert_ne!(project.state("t1"), "submitted");
     let reasons: Vec<&str> =
         ran.all("hook_ran").iter().filter_map(|ran| ran["reason"].as_str()).collect();
     assert!(reasons.iter().any(|why| why.contains("`pr_url` has no value here")), "{reasons:?}");
@@ -124,12 +124,12 @@ hooks:
         answer = r#"{\"hookloop\":{\"context\":{\"build\":7}}}"#,
         last = keeps("last"),
     );
-    let yard = Yard::new(&config, &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    let ran = yard.tasks();
+    let project = DeliveryProject::new(&config, &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    let ran = project.run_tasks();
     assert_eq!(ran.submitted(), ["block", "pass"], "{}", ran.stderr);
-    let home = yard.project().parent().unwrap().join("home");
+    let home = project.root().parent().unwrap().join("home");
     assert_eq!(fs::read_to_string(home.join("made")).unwrap(), ".\n", "it ran once");
-    assert_eq!(kept(&yard, "last").0["hookloop"]["context"], json!({"build": 7}));
+    assert_eq!(kept(&project, "last").0["hookloop"]["context"], json!({"build": 7}));
 }

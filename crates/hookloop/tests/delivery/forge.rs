@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use hookloop_testbed::github::{Check, Fault, Kind, Route, Says, State};
 
-use crate::yard::{GREEN, TOKEN, Yard};
+use crate::delivery_project::{DeliveryProject, GREEN, TOKEN};
 
 fn config(rest: &str) -> String {
     format!(
@@ -16,91 +16,92 @@ fn config(rest: &str) -> String {
 
 #[test]
 fn a_task_becomes_a_request_and_the_request_is_merged() {
-    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
-    let before = yard.users();
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    let ran = yard.tasks();
+    let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
+    let before = project.users();
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 6, "{}", ran.stderr);
     let pulls = forge.pulls();
     assert_eq!(pulls.len(), 1);
     assert_eq!(pulls[0].title, "Goal of it");
     let submission = &ran.all("submit_judged")[0]["submission"];
     assert_eq!(submission["number"], 1, "{submission}");
-    assert_eq!(yard.merge()["t1"].0, "merged");
+    assert_eq!(project.merge()["t1"].0, "merged");
     assert!(matches!(forge.pulls()[0].state, State::Merged(_)), "{:?}", forge.pulls());
-    assert_eq!(yard.on_main("work.txt"), "work\n");
-    assert_eq!(yard.state("t1"), "completed");
-    assert_eq!(yard.users(), before);
-    let kept = yard.kept();
+    assert_eq!(project.on_main("work.txt"), "work\n");
+    assert_eq!(project.state("t1"), "completed");
+    assert_eq!(project.users(), before);
+    let kept = project.kept();
     assert!(!kept.windows(TOKEN.len()).any(|part| part == TOKEN.as_bytes()), "the token is stored");
 }
 
 /// Row 18: work that was sent back and submitted again is in the same request, which has the new commit.
 #[test]
 fn a_second_submission_is_the_same_request_with_the_new_commit() {
-    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo bad > work.txt");
-    yard.does("t1", 2, "echo mended > work.txt");
-    assert_eq!(yard.tasks().code, 6);
+    let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo bad > work.txt");
+    project.does("t1", 2, "echo mended > work.txt");
+    assert_eq!(project.run_tasks().code, 6);
     let first = forge.pulls()[0].head.clone();
-    assert_eq!(yard.merge()["t1"].0, "returned");
-    assert_eq!(yard.tasks().code, 6);
+    assert_eq!(project.merge()["t1"].0, "returned");
+    assert_eq!(project.run_tasks().code, 6);
     assert_eq!(forge.count(Route::Open), 1, "one request was opened");
     let pulls = forge.pulls();
     assert_ne!(pulls[0].head, first);
-    assert_eq!(yard.merge()["t1"].0, "merged");
-    assert_eq!(yard.on_main("work.txt"), "mended\n");
+    assert_eq!(project.merge()["t1"].0, "merged");
+    assert_eq!(project.on_main("work.txt"), "mended\n");
 }
 
 /// A session may be stopped in the middle of its push, for as long as it takes others to finish the task.
 #[test]
 fn who_has_lost_the_task_while_it_pushed_asks_for_nothing() {
-    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
+    let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
     // The remote waits in the middle of the push until a person has taken the task away.
-    let hook = yard.remote().join("hooks/pre-receive");
-    let place = yard.remote();
+    let hook = project.remote().join("hooks/pre-receive");
+    let place = project.remote();
     let script = format!(
         "#!/bin/sh\ncd '{}' && touch pushing && while [ ! -f requeued ]; do sleep 0.05; done\n",
         place.display(),
     );
-    fs::create_dir_all(yard.remote().join("hooks")).unwrap();
+    fs::create_dir_all(project.remote().join("hooks")).unwrap();
     fs::write(&hook, script).unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
     let ran = std::thread::scope(|scope| {
-        let ran = scope.spawn(|| yard.run(&["--task", "t1"]));
+        let ran = scope.spawn(|| project.run_session(&["--task", "t1"]));
         let began = std::time::Instant::now();
         while !place.join("pushing").exists() {
             assert!(began.elapsed() < std::time::Duration::from_secs(60), "nothing is pushed");
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        let requeued = yard.command(&["task", "requeue", "t1", "--force"]).output().unwrap();
+        let requeued =
+            project.json_command(&["task", "requeue", "t1", "--force"]).output().unwrap();
         assert!(requeued.status.success(), "{requeued:?}");
         fs::write(place.join("requeued"), "").unwrap();
         ran.join().unwrap()
     });
     assert_ne!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(yard.at_remote(&["show", "hookloop/t1:work.txt"]), "work", "it was pushed");
+    assert_eq!(project.at_remote(&["show", "hookloop/t1:work.txt"]), "work", "it was pushed");
     assert_eq!(forge.count(Route::Open), 0, "and not asked for");
 }
 
 #[test]
 fn checks_that_are_pending_have_not_passed() {
-    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    assert_eq!(yard.tasks().code, 6);
+    let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    assert_eq!(project.run_tasks().code, 6);
     forge.check(Check::new(Kind::Run, "ci", [Says::Pending, Says::Pending, Says::Passed]));
-    let fates = yard.merge();
+    let fates = project.merge();
     assert_eq!(fates["t1"].0, "waits", "{fates:?}");
     assert!(fates["t1"].1.contains("ci"), "{fates:?}");
-    assert_eq!(yard.state("t1"), "submitted");
+    assert_eq!(project.state("t1"), "submitted");
     let mut fate = String::new();
     for _ in 0..4 {
-        fate = yard.merge().get("t1").map(|fate| fate.0.clone()).unwrap_or_default();
+        fate = project.merge().get("t1").map(|fate| fate.0.clone()).unwrap_or_default();
         if fate == "merged" {
             break;
         }
@@ -110,61 +111,61 @@ fn checks_that_are_pending_have_not_passed() {
 
 #[test]
 fn a_failed_check_sends_the_task_back() {
-    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    assert_eq!(yard.tasks().code, 6);
+    let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    assert_eq!(project.run_tasks().code, 6);
     forge.check(Check::new(Kind::Run, "ci", [Says::Failed]));
-    let fates = yard.merge();
+    let fates = project.merge();
     assert_eq!(fates["t1"].0, "returned", "{fates:?}");
     assert!(fates["t1"].1.contains("ci"), "{fates:?}");
-    assert_eq!(yard.state("t1"), "ready");
+    assert_eq!(project.state("t1"), "ready");
 }
 
 /// Somebody merges it by hand: the task is done.
 #[test]
 fn a_request_that_somebody_merged_completes_its_task() {
-    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    assert_eq!(yard.tasks().code, 6);
-    yard.at_remote(&["update-ref", "refs/heads/main", "refs/heads/hookloop/t1"]);
-    assert_eq!(yard.merge()["t1"].0, "merged");
-    assert_eq!(yard.state("t1"), "completed");
+    let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    assert_eq!(project.run_tasks().code, 6);
+    project.at_remote(&["update-ref", "refs/heads/main", "refs/heads/hookloop/t1"]);
+    assert_eq!(project.merge()["t1"].0, "merged");
+    assert_eq!(project.state("t1"), "completed");
     assert_eq!(forge.count(Route::Merge), 0);
 }
 
 /// Whatever is lost on the way, there is one request.
 #[test]
 fn a_forge_that_fails_now_and_then_ends_with_one_request() {
-    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
+    let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
     forge.fail_at(Route::Open, 1, Fault::HangUpAfter);
     forge.fail_at(Route::List, 1, Fault::status(502));
-    let ran = yard.tasks();
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 6, "{}", ran.stderr);
     assert_eq!(forge.pulls().len(), 1);
     forge.fail_at(Route::Merge, 1, Fault::HangUpAfter);
-    let fates = yard.merge();
+    let fates = project.merge();
     assert!(["merged", "waits"].contains(&fates["t1"].0.as_str()), "{fates:?}");
     if fates["t1"].0 == "waits" {
-        assert_eq!(yard.merge()["t1"].0, "merged");
+        assert_eq!(project.merge()["t1"].0, "merged");
     }
-    assert_eq!(yard.at_remote(&["rev-list", "--count", "main"]), "2", "it is in the base once");
+    assert_eq!(project.at_remote(&["rev-list", "--count", "main"]), "2", "it is in the base once");
 }
 
 /// A forge that can't be reached for a while costs no turn.
 #[test]
 fn what_can_not_be_asked_for_now_is_asked_for_later() {
-    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
+    let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
     // As often as it is tried at once.
     forge.fail_at(Route::List, 4, Fault::status(502));
-    let ran = yard.tasks();
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 6, "{}", ran.stderr);
     assert_eq!(ran.submitted(), ["retry", "pass"]);
     assert_eq!(ran.all("turn_ended").len(), 1);
-    assert_eq!((yard.state("t1"), forge.pulls().len()), ("submitted".into(), 1));
+    assert_eq!((project.state("t1"), forge.pulls().len()), ("submitted".into(), 1));
 }

@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::yard::Yard;
+use crate::delivery_project::DeliveryProject;
 
 /// Nothing in here takes longer.
 const SOON: Duration = Duration::from_secs(30);
 
 #[test]
 fn a_task_whose_place_is_being_made_goes_back_when_its_worker_is_to_end() {
-    let yard = Yard::new("delivery: {base: main}\n", &[]);
-    let home = yard.project().parent().unwrap().join("home");
+    let project = DeliveryProject::new("delivery: {base: main}\n", &[]);
+    let home = project.root().parent().unwrap().join("home");
     // A remote that is slow to answer, reached as a user's own configuration says.
     let asked = home.join("asked");
     let ssh = format!("touch {}; sleep 600; :", asked.display());
     fs::write(home.join(".gitconfig"), format!("[core]\n\tsshCommand = {ssh:?}\n")).unwrap();
-    yard.git(&["remote", "set-url", "origin", "ssh://slow.invalid/app.git"]);
-    yard.add("a", &[]);
+    project.git(&["remote", "set-url", "origin", "ssh://slow.invalid/app.git"]);
+    project.add("a", &[]);
     let worker = ["worker", "--name", "w", "--agent", "command:true"];
-    let mut worker = yard.command(&worker).spawn().unwrap();
+    let mut worker = project.json_command(&worker).spawn().unwrap();
     let begun = Instant::now();
     while !asked.exists() {
         assert!(begun.elapsed() < SOON, "the remote is never asked");
@@ -35,5 +35,5 @@ fn a_task_whose_place_is_being_made_goes_back_when_its_worker_is_to_end() {
     kill_process(Pid::from_child(&worker), Signal::TERM).unwrap();
     let ended = worker.wait().unwrap();
     assert!(ended.success());
-    assert_eq!(yard.state("a"), "ready");
+    assert_eq!(project.state("a"), "ready");
 }

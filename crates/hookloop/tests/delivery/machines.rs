@@ -1,14 +1,14 @@
 //! Two machines with one log: what one submits the other merges, and goes on with.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use hookloop_testbed::Server;
+use hookloop_testkit::{TestProject, run_git};
 use serde_json::Value;
 
-use crate::nats::{Machine, hookloop};
-use crate::yard::git;
+use crate::nats::machine_on;
 
 const CONFIG: &str = "delivery: {}
 hooks:
@@ -17,15 +17,8 @@ hooks:
     - {name: whole, command: 'test ! -f first.txt || cat second.txt third.txt'}
 ";
 
-fn command(machine: &Machine, args: &[&str]) -> Command {
-    let mut command = hookloop(&machine.root());
-    command.args(args).arg("--json").env("HOME", machine.home());
-    command.env("PATH", std::env::var_os("PATH").unwrap());
-    command
-}
-
-fn ok(machine: &Machine, args: &[&str]) -> Vec<Value> {
-    let output = command(machine, args).output().unwrap();
+fn ok(machine: &TestProject, args: &[&str]) -> Vec<Value> {
+    let output = machine.json_command(args).output().unwrap();
     // Sessions without a gate are complete, and not proven.
     let is_unproven = args[0] == "run" && output.status.code() == Some(6);
     assert!(output.status.success() || is_unproven, "{args:?}: {output:?}");
@@ -35,27 +28,27 @@ fn ok(machine: &Machine, args: &[&str]) -> Vec<Value> {
 }
 
 /// A clone of the project on each machine, whose log is on one server.
-fn machines(server: &Server, remote: &Path, delivery: &str) -> [Machine; 2] {
-    let machines = [Machine::on(server, "shared"), Machine::on(server, "shared")];
+fn machines(server: &Server, remote: &Path, delivery: &str) -> [TestProject; 2] {
+    let machines = [machine_on(server, "shared"), machine_on(server, "shared")];
     let url = remote.display().to_string();
-    git(remote.parent().unwrap(), &["init", "-q", "--bare", "-b", "main", &url]);
+    run_git(remote.parent().unwrap(), &["init", "-q", "--bare", "-b", "main", &url]);
     for (number, machine) in machines.iter().enumerate() {
         let root = machine.root();
         let config = std::fs::read_to_string(root.join("hookloop.yaml")).unwrap();
         machine.write("hookloop.yaml", &format!("{config}{delivery}"));
-        git(&root, &["init", "-q", "-b", "main"]);
-        git(&root, &["config", "user.name", "t"]);
-        git(&root, &["config", "user.email", "t@example.invalid"]);
-        git(&root, &["remote", "add", "origin", &url]);
+        run_git(&root, &["init", "-q", "-b", "main"]);
+        run_git(&root, &["config", "user.name", "t"]);
+        run_git(&root, &["config", "user.email", "t@example.invalid"]);
+        run_git(&root, &["remote", "add", "origin", &url]);
         match number {
             0 => {
-                git(&root, &["add", "."]);
-                git(&root, &["commit", "-qm", "start"]);
-                git(&root, &["push", "-q", "origin", "main"]);
+                run_git(&root, &["add", "."]);
+                run_git(&root, &["commit", "-qm", "start"]);
+                run_git(&root, &["push", "-q", "origin", "main"]);
             }
             _ => {
-                git(&root, &["fetch", "-q"]);
-                git(&root, &["reset", "-q", "--hard", "origin/main"]);
+                run_git(&root, &["fetch", "-q"]);
+                run_git(&root, &["reset", "-q", "--hard", "origin/main"]);
             }
         }
         ok(machine, &["hooks", "trust", "--yes"]);
@@ -63,7 +56,7 @@ fn machines(server: &Server, remote: &Path, delivery: &str) -> [Machine; 2] {
     machines
 }
 
-fn work(machine: &Machine, script: &str) {
+fn work(machine: &TestProject, script: &str) {
     let agent = format!("command:cat > /dev/null; {script}; echo '<promise>COMPLETE</promise>'");
     ok(machine, &["run", "--tasks", "--agent", &agent]);
 }
@@ -89,7 +82,7 @@ fn what_one_machine_submits_another_merges_and_goes_on_with() {
     let fates = ok(&other, &["merge"]);
     assert_eq!(fates[0]["fate"], "merged", "{fates:?}");
     for (file, text) in [("first", "first"), ("second", "second"), ("third", "third")] {
-        assert_eq!(git(&remote, &["show", &format!("main:{file}.txt")]), text);
+        assert_eq!(run_git(&remote, &["show", &format!("main:{file}.txt")]), text);
     }
     assert_eq!(ok(&other, &["task", "show", "t1"])[0]["state"], "completed");
 }
@@ -124,11 +117,11 @@ hooks:
     }
     dies.kill().unwrap();
     dies.wait().unwrap();
-    let pushed = git(&remote, &["rev-parse", "hookloop/t1"]);
+    let pushed = run_git(&remote, &["rev-parse", "hookloop/t1"]);
     std::fs::write(&go, "").unwrap();
     ok(&other, &["task", "requeue", "t1", "--force"]);
     work(&other, "echo other > file.txt");
     assert_eq!(ok(&other, &["task", "show", "t1"])[0]["state"], "submitted");
-    assert_ne!(git(&remote, &["rev-parse", "hookloop/t1"]), pushed);
-    assert_eq!(git(&remote, &["show", "hookloop/t1:file.txt"]), "other");
+    assert_ne!(run_git(&remote, &["rev-parse", "hookloop/t1"]), pushed);
+    assert_eq!(run_git(&remote, &["show", "hookloop/t1:file.txt"]), "other");
 }

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::yard::{Ran, Yard};
+use hookloop_testkit::SessionOutput;
+
+use crate::delivery_project::DeliveryProject;
 
 /// GitLab, Forgejo, and GitHub Enterprise without `forge: github`.
 const ADDRESSES: [&str; 3] = [
@@ -18,7 +20,7 @@ fn gated(delivery: &str) -> String {
 }
 
 /// The status of `create_pr`, and how many receipts it has.
-fn create_pr(ran: &Ran) -> (Vec<&str>, usize) {
+fn create_pr(ran: &SessionOutput) -> (Vec<&str>, usize) {
     let runs = ran.all("hook_ran").into_iter().filter(|ran| ran["hookName"] == "create_pr");
     let receipts = ran.all("receipt_made").into_iter();
     (
@@ -33,59 +35,59 @@ fn create_pr(ran: &Ran) -> (Vec<&str>, usize) {
 fn a_request_that_no_forge_can_take_is_a_persons_decision() {
     for url in ADDRESSES {
         let hooks = "hooks:\n  after_submit: [merge]\n";
-        let yard = Yard::at_address(url, &format!("delivery: {{}}\n{hooks}"), FILES);
-        let main = yard.at_remote(&["rev-parse", "main"]);
-        yard.add("t1", &[]);
-        yard.does("t1", 1, "echo work > work.txt");
-        let ran = yard.tasks();
+        let project = DeliveryProject::at_address(url, &format!("delivery: {{}}\n{hooks}"), FILES);
+        let main = project.at_remote(&["rev-parse", "main"]);
+        project.add("t1", &[]);
+        project.does("t1", 1, "echo work > work.txt");
+        let ran = project.run_tasks();
         assert_eq!(ran.code, 3, "{url}: {}", ran.stderr);
         assert_eq!(create_pr(&ran), (vec!["failed"], 0), "{url}");
         assert_eq!(ran.submitted(), ["escalate"], "{url}");
-        let reason = yard.task("t1")["blocked"]["reason"].to_string();
+        let reason = project.task("t1")["blocked"]["reason"].to_string();
         for part in ["delivery: {forge: github}", "delivery: {forge: none}"] {
             assert!(reason.contains(part), "{url}: {reason}");
         }
-        assert_eq!(yard.at_remote(&["branch", "--list", "hookloop/*"]), "", "{url}");
-        assert_eq!(yard.at_remote(&["rev-parse", "main"]), main, "{url}");
+        assert_eq!(project.at_remote(&["branch", "--list", "hookloop/*"]), "", "{url}");
+        assert_eq!(project.at_remote(&["rev-parse", "main"]), main, "{url}");
     }
 }
 
 #[test]
 fn branches_without_requests_are_a_persons_word() {
-    let yard = Yard::at_address(ADDRESSES[0], &gated("{forge: none}"), FILES);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    let ran = yard.tasks();
+    let project = DeliveryProject::at_address(ADDRESSES[0], &gated("{forge: none}"), FILES);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(create_pr(&ran), (vec!["skipped"], 0));
-    assert_eq!(yard.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
-    assert_eq!(yard.merge()["t1"].0, "merged");
-    assert_eq!(yard.on_main("work.txt"), "work\n");
+    assert_eq!(project.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
+    assert_eq!(project.merge()["t1"].0, "merged");
+    assert_eq!(project.on_main("work.txt"), "work\n");
 }
 
 #[test]
 fn a_merge_into_a_remote_base_without_a_forge_waits_for_a_person() {
-    let yard = Yard::at_address(ADDRESSES[1], &gated("{forge: none}"), FILES);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    assert_eq!(yard.tasks().code, 0);
-    let main = yard.at_remote(&["rev-parse", "main"]);
-    fs::write(yard.project().join("hookloop.yaml"), format!("version: 1\n{}", gated("{}")))
+    let project = DeliveryProject::at_address(ADDRESSES[1], &gated("{forge: none}"), FILES);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    assert_eq!(project.run_tasks().code, 0);
+    let main = project.at_remote(&["rev-parse", "main"]);
+    fs::write(project.root().join("hookloop.yaml"), format!("version: 1\n{}", gated("{}")))
         .unwrap();
-    let (fate, why) = yard.merge().remove("t1").unwrap();
+    let (fate, why) = project.merge().remove("t1").unwrap();
     assert_eq!(fate, "waits");
     assert!(why.contains("delivery: {forge: none}"), "{why}");
-    assert_eq!(yard.at_remote(&["rev-parse", "main"]), main);
-    assert_eq!(yard.state("t1"), "submitted");
+    assert_eq!(project.at_remote(&["rev-parse", "main"]), main);
+    assert_eq!(project.state("t1"), "submitted");
 }
 
 #[test]
 fn a_local_remote_has_branches_and_claims_no_request() {
-    let yard = Yard::new(&gated("{}"), FILES);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    let ran = yard.tasks();
+    let project = DeliveryProject::new(&gated("{}"), FILES);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(create_pr(&ran), (vec!["skipped"], 0));
-    assert_eq!(yard.merge()["t1"].0, "merged");
+    assert_eq!(project.merge()["t1"].0, "merged");
 }

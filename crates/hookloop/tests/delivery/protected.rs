@@ -1,102 +1,107 @@
 //! Work that changes the gates' own files is merged after a person has approved it, and not before.
 
-use crate::yard::{GREEN, Yard};
+use crate::delivery_project::{DeliveryProject, GREEN};
 
 const UNTRUSTED: i32 = 3;
 
 /// A project whose only gate lets no file say `bad`.
-fn yard() -> Yard {
+fn project() -> DeliveryProject {
     let config = format!(
         "delivery: {{}}\nlimits: {{hook_retries: 0}}\nhooks:\n  stop:\n    - {{name: green, command: \"{GREEN}\"}}\n"
     );
-    Yard::new(&config, &[("a.txt", "a\n")])
+    DeliveryProject::new(&config, &[("a.txt", "a\n")])
 }
 
-fn problem(yard: &Yard) -> serde_json::Value {
-    let list = yard.ok(&["inbox", "list"]).remove(0);
+fn problem(project: &DeliveryProject) -> serde_json::Value {
+    let list = project.json_values(&["inbox", "list"]).remove(0);
     assert_eq!(list.as_array().map(Vec::len), Some(1), "{list}");
-    yard.ok(&["inbox", "show", list[0]["key"].as_str().unwrap()]).remove(0)
+    project.json_values(&["inbox", "show", list[0]["key"].as_str().unwrap()]).remove(0)
 }
 
 /// BROKEN.md A1: the first task removes the gates, the second one breaks the code.
 #[test]
 fn a_task_that_removes_the_gates_does_not_open_the_way_for_broken_work() {
-    let yard = yard();
-    let gates = yard.on_main("hookloop.yaml");
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "printf 'version: 1\\ndelivery: {}\\n' > hookloop.yaml");
-    assert_eq!(yard.tasks().code, 0);
+    let project = project();
+    let gates = project.on_main("hookloop.yaml");
+    project.add("t1", &[]);
+    project.does("t1", 1, "printf 'version: 1\\ndelivery: {}\\n' > hookloop.yaml");
+    assert_eq!(project.run_tasks().code, 0);
     // A person is asked as soon as it is submitted.
-    let asked = problem(&yard);
+    let asked = problem(&project);
     assert_eq!(asked["kind"], "merge_held", "{asked}");
     assert!(asked["reason"].as_str().unwrap().contains("hookloop.yaml"), "{asked}");
-    let fates = yard.merge();
+    let fates = project.merge();
     assert_eq!(fates["t1"].0, "waits", "{fates:?}");
     assert!(fates["t1"].1.contains("hookloop.yaml"), "{fates:?}");
-    assert_eq!(problem(&yard)["key"], asked["key"], "it is one problem, however often it is found");
-    assert_eq!(yard.on_main("hookloop.yaml"), gates);
+    assert_eq!(
+        problem(&project)["key"],
+        asked["key"],
+        "it is one problem, however often it is found"
+    );
+    assert_eq!(project.on_main("hookloop.yaml"), gates);
     // The second task is held to the gates that there were.
-    yard.git(&["pull", "-q", "origin", "main"]);
-    yard.add("t2", &[]);
-    yard.does("t2", 1, "echo bad > work.txt");
-    assert_ne!(yard.tasks().code, 0);
-    yard.merge();
-    assert_eq!(yard.on_main("work.txt"), "");
-    assert_eq!(yard.on_main("hookloop.yaml"), gates);
-    yard.sandbox.rebuild();
+    project.git(&["pull", "-q", "origin", "main"]);
+    project.add("t2", &[]);
+    project.does("t2", 1, "echo bad > work.txt");
+    assert_ne!(project.run_tasks().code, 0);
+    project.merge();
+    assert_eq!(project.on_main("work.txt"), "");
+    assert_eq!(project.on_main("hookloop.yaml"), gates);
+    project.rebuild();
 }
 
 #[test]
 fn a_person_lets_work_change_the_gates_and_agrees_to_them_before_the_next_session() {
-    let yard = yard();
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "printf 'version: 1\\ndelivery: {}\\n' > hookloop.yaml");
-    assert_eq!(yard.tasks().code, 0);
-    let key = problem(&yard)["key"].as_str().unwrap().to_owned();
-    yard.ok(&["inbox", "approve", &key]);
-    assert_eq!(yard.merge()["t1"].0, "merged");
-    assert!(!yard.on_main("hookloop.yaml").contains("green"));
-    assert_eq!(yard.ok(&["inbox", "list"]).remove(0), serde_json::json!([]));
+    let project = project();
+    project.add("t1", &[]);
+    project.does("t1", 1, "printf 'version: 1\\ndelivery: {}\\n' > hookloop.yaml");
+    assert_eq!(project.run_tasks().code, 0);
+    let key = problem(&project)["key"].as_str().unwrap().to_owned();
+    project.json_values(&["inbox", "approve", &key]);
+    assert_eq!(project.merge()["t1"].0, "merged");
+    assert!(!project.on_main("hookloop.yaml").contains("green"));
+    assert_eq!(project.json_values(&["inbox", "list"]).remove(0), serde_json::json!([]));
     // That the file is merged is one decision, that sessions go by it another.
-    yard.git(&["pull", "-q", "origin", "main"]);
-    yard.add("t2", &[]);
-    let ran = yard.tasks();
+    project.git(&["pull", "-q", "origin", "main"]);
+    project.add("t2", &[]);
+    let ran = project.run_tasks();
     assert_eq!(ran.code, UNTRUSTED, "{}", ran.stderr);
     assert!(ran.stderr.contains("`green` is gone"), "{}", ran.stderr);
-    let merge = yard.command(&["merge"]).output().unwrap();
+    let merge = project.json_command(&["merge"]).output().unwrap();
     assert_eq!(merge.status.code(), Some(UNTRUSTED), "{merge:?}");
-    yard.ok(&["hooks", "trust", "--yes"]);
-    yard.does("t2", 1, "echo fine > work.txt");
-    yard.tasks();
-    assert_eq!(yard.merge()["t2"].0, "merged");
+    project.trust();
+    project.does("t2", 1, "echo fine > work.txt");
+    project.run_tasks();
+    assert_eq!(project.merge()["t2"].0, "merged");
 }
 
 #[test]
 fn work_that_changes_a_script_of_a_gate_waits_for_a_person() {
     let config = "delivery: {}\nhooks:\n  stop:\n    - {name: tests, command: sh ci/test.sh}\n";
-    let yard = Yard::new(config, &[("ci/test.sh", "true\n"), ("ci/other.sh", "true\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo exit 0 > ci/test.sh");
-    yard.add("t2", &[]);
-    yard.does("t2", 1, "echo more > ci/other.sh");
-    assert_eq!(yard.tasks().code, 0);
-    let asked = problem(&yard);
+    let project =
+        DeliveryProject::new(config, &[("ci/test.sh", "true\n"), ("ci/other.sh", "true\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo exit 0 > ci/test.sh");
+    project.add("t2", &[]);
+    project.does("t2", 1, "echo more > ci/other.sh");
+    assert_eq!(project.run_tasks().code, 0);
+    let asked = problem(&project);
     assert!(asked["reason"].as_str().unwrap().contains("ci/test.sh"), "{asked}");
-    let fates = yard.merge();
+    let fates = project.merge();
     assert_eq!((fates["t1"].0.as_str(), fates["t2"].0.as_str()), ("waits", "merged"), "{fates:?}");
-    assert_eq!(yard.on_main("ci/test.sh"), "true\n");
-    assert_eq!(yard.on_main("ci/other.sh"), "more\n");
+    assert_eq!(project.on_main("ci/test.sh"), "true\n");
+    assert_eq!(project.on_main("ci/other.sh"), "more\n");
 }
 
 /// A commit of the base that is merged into the work is no change of the work.
 #[test]
 fn work_on_an_older_base_is_not_held_for_what_others_changed() {
-    let yard = yard();
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo fine > work.txt");
-    assert_eq!(yard.tasks().code, 0);
-    let more = format!("{}# more\n", yard.on_main("hookloop.yaml"));
-    yard.push_to_main("hookloop.yaml", &more);
-    assert_eq!(yard.merge()["t1"].0, "merged");
-    assert_eq!(yard.on_main("hookloop.yaml"), more);
+    let project = project();
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo fine > work.txt");
+    assert_eq!(project.run_tasks().code, 0);
+    let more = format!("{}# more\n", project.on_main("hookloop.yaml"));
+    project.push_to_main("hookloop.yaml", &more);
+    assert_eq!(project.merge()["t1"].0, "merged");
+    assert_eq!(project.on_main("hookloop.yaml"), more);
 }

@@ -1,9 +1,10 @@
 //! Repositories with a merge queue, required checks and auto-merge on GitHub.
 
 use hookloop_testbed::github::{Check, GitHub, Kind, Route, Says, State};
+use hookloop_testkit::run_git;
 use serde_json::Value;
 
-use crate::yard::{GREEN, Yard, git};
+use crate::delivery_project::{DeliveryProject, GREEN};
 
 fn config(rest: &str) -> String {
     format!(
@@ -12,55 +13,55 @@ fn config(rest: &str) -> String {
 }
 
 /// A forge with the request of a task, which was submitted.
-fn submitted(rest: &str, tasks: &[&str]) -> (Yard, GitHub) {
-    let (yard, forge) = Yard::on_forge(&config(rest), &[("a.txt", "a\n")]);
+fn submitted(rest: &str, tasks: &[&str]) -> (DeliveryProject, GitHub) {
+    let (project, forge) = DeliveryProject::on_forge(&config(rest), &[("a.txt", "a\n")]);
     for task in tasks {
-        yard.add(task, &[]);
-        yard.does(task, 1, &format!("echo work > {task}.txt"));
+        project.add(task, &[]);
+        project.does(task, 1, &format!("echo work > {task}.txt"));
     }
-    assert_eq!(yard.tasks().code, 6);
-    (yard, forge)
+    assert_eq!(project.run_tasks().code, 6);
+    (project, forge)
 }
 
 /// `hookloop merge`: the exit code, and each line.
-fn merge(yard: &Yard, args: &[&str]) -> (i32, Vec<Value>) {
-    let output = yard.command(&[&["merge"], args].concat()).output().unwrap();
+fn merge(project: &DeliveryProject, args: &[&str]) -> (i32, Vec<Value>) {
+    let output = project.json_command(&[&["merge"], args].concat()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     (output.status.code().unwrap(), lines)
 }
 
-fn text(yard: &Yard, args: &[&str]) -> String {
-    // The commands of the yard ask for JSON, which is texts in lists here.
-    yard.ok(args).iter().map(ToString::to_string).collect()
+fn text(project: &DeliveryProject, args: &[&str]) -> String {
+    // The commands of the project ask for JSON, which is texts in lists here.
+    project.json_values(args).iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn a_tested_head_is_enqueued_and_its_place_is_shown_until_it_is_merged() {
-    let (yard, forge) = submitted("", &["t1"]);
+    let (project, forge) = submitted("", &["t1"]);
     forge.use_merge_queue();
     forge.enqueue_other();
     let head = forge.pulls()[0].head.clone();
-    let (code, lines) = merge(&yard, &[]);
+    let (code, lines) = merge(&project, &[]);
     assert_eq!((code, lines.len()), (0, 1), "{lines:?}");
     assert_eq!(lines[0]["fate"], "queued", "{lines:?}");
     assert_eq!(lines[0]["queue"]["position"], 2, "{lines:?}");
     assert_eq!(forge.queued()[1], (1, head));
     assert_eq!(forge.count(Route::Merge), 0, "nothing is merged past the queue");
-    assert_eq!(yard.state("t1"), "submitted");
+    assert_eq!(project.state("t1"), "submitted");
 
-    let status = text(&yard, &["status"]);
+    let status = text(&project, &["status"]);
     assert!(status.contains("in the merge queue of `main`"), "{status}");
-    let why = text(&yard, &["why", "t1"]);
+    let why = text(&project, &["why", "t1"]);
     assert!(why.contains("position 2, queued, about 10 min"), "{why}");
-    assert_eq!(yard.task("t1")["delivery"]["queue"]["position"], 2);
+    assert_eq!(project.task("t1")["delivery"]["queue"]["position"], 2);
 
     forge.merge_first();
-    let (code, lines) = merge(&yard, &[]);
+    let (code, lines) = merge(&project, &[]);
     assert_eq!((code, &lines[0]["queue"]["position"]), (0, &1.into()), "{lines:?}");
     assert_eq!(lines[0]["queue"]["state"], "awaiting_checks", "{lines:?}");
     let before = forge.requests().len();
-    merge(&yard, &[]);
+    merge(&project, &[]);
     let asked = forge.requests().split_off(before);
     let is_mutation = |query: &str| query.contains("enqueuePullRequest");
     let enqueued =
@@ -68,22 +69,22 @@ fn a_tested_head_is_enqueued_and_its_place_is_shown_until_it_is_merged() {
     assert_eq!(enqueued.count(), 0, "a request that is in the queue is not enqueued again");
 
     forge.merge_first();
-    let (code, lines) = merge(&yard, &[]);
+    let (code, lines) = merge(&project, &[]);
     assert_eq!((code, &lines[0]["fate"]), (0, &"merged".into()), "{lines:?}");
-    assert_eq!(yard.state("t1"), "completed");
-    assert_eq!(yard.on_main("t1.txt"), "work\n");
+    assert_eq!(project.state("t1"), "completed");
+    assert_eq!(project.on_main("t1.txt"), "work\n");
 }
 
 #[test]
 fn tasks_are_enqueued_one_by_one_and_none_that_fails_its_gates() {
-    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
+    let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
     for (task, word) in [("t1", "fine"), ("t2", "bad"), ("t3", "fine")] {
-        yard.add(task, &[]);
-        yard.does(task, 1, &format!("echo {word} > {task}.txt"));
+        project.add(task, &[]);
+        project.does(task, 1, &format!("echo {word} > {task}.txt"));
     }
-    assert_eq!(yard.tasks().code, 6);
+    assert_eq!(project.run_tasks().code, 6);
     forge.use_merge_queue();
-    let fates = yard.merge();
+    let fates = project.merge();
     assert_eq!(fates["t1"].0, "queued", "{fates:?}");
     assert_eq!(fates["t2"].0, "returned", "{fates:?}");
     assert_eq!(fates["t3"].0, "queued", "{fates:?}");
@@ -92,54 +93,54 @@ fn tasks_are_enqueued_one_by_one_and_none_that_fails_its_gates() {
 
 #[test]
 fn a_request_that_fails_in_the_queue_goes_back_with_the_reason() {
-    let (yard, forge) = submitted("", &["t1"]);
+    let (project, forge) = submitted("", &["t1"]);
     forge.use_merge_queue();
-    assert_eq!(yard.merge()["t1"].0, "queued");
+    assert_eq!(project.merge()["t1"].0, "queued");
     forge.dequeue(1, "CI_FAILURE", "github-merge-queue");
-    let fates = yard.merge();
+    let fates = project.merge();
     assert_eq!(fates["t1"].0, "returned", "{fates:?}");
     assert!(fates["t1"].1.contains("merge queue of `main`"), "{fates:?}");
     assert!(fates["t1"].1.contains("CI_FAILURE"), "{fates:?}");
-    assert_eq!(yard.state("t1"), "ready");
+    assert_eq!(project.state("t1"), "ready");
     // The next version of the work is enqueued with its own head.
-    yard.does("t1", 2, "echo better > t1.txt");
-    assert_eq!(yard.tasks().code, 6);
-    assert!(yard.prompt("t1", 2).contains("CI_FAILURE"), "{}", yard.prompt("t1", 2));
-    assert_eq!(yard.merge()["t1"].0, "queued");
+    project.does("t1", 2, "echo better > t1.txt");
+    assert_eq!(project.run_tasks().code, 6);
+    assert!(project.prompt("t1", 2).contains("CI_FAILURE"), "{}", project.prompt("t1", 2));
+    assert_eq!(project.merge()["t1"].0, "queued");
     assert_eq!(forge.queued(), [(1, forge.pulls()[0].head.clone())]);
 }
 
 #[test]
 fn a_request_that_a_person_took_out_of_the_queue_is_for_a_person() {
-    let (yard, forge) = submitted("", &["t1"]);
+    let (project, forge) = submitted("", &["t1"]);
     forge.use_merge_queue();
-    assert_eq!(yard.merge()["t1"].0, "queued");
+    assert_eq!(project.merge()["t1"].0, "queued");
     forge.dequeue(1, "MANUAL", "ada");
-    let (code, lines) = merge(&yard, &[]);
+    let (code, lines) = merge(&project, &[]);
     assert_eq!((code, &lines[0]["fate"]), (3, &"blocked".into()), "{lines:?}");
     let reason = lines[0]["reason"].as_str().unwrap();
     assert!(reason.contains("ada") && reason.contains("MANUAL"), "{reason}");
     // Approved as it is, it is put into the queue again.
-    let key = yard.ok(&["inbox", "list"])[0][0]["key"].as_str().unwrap().to_owned();
-    yard.ok(&["inbox", "approve", &key]);
-    assert_eq!(yard.merge()["t1"].0, "queued");
+    let key = project.json_values(&["inbox", "list"])[0][0]["key"].as_str().unwrap().to_owned();
+    project.json_values(&["inbox", "approve", &key]);
+    assert_eq!(project.merge()["t1"].0, "queued");
 }
 
 #[test]
 fn a_push_to_a_queued_request_is_never_merged_as_the_tasks_work() {
-    let (yard, forge) = submitted("", &["t1"]);
+    let (project, forge) = submitted("", &["t1"]);
     forge.use_merge_queue();
-    assert_eq!(yard.merge()["t1"].0, "queued");
-    let clone = yard.beside("other");
-    git(
-        &yard.project(),
-        &["clone", "-q", &yard.remote().display().to_string(), &clone.display().to_string()],
+    assert_eq!(project.merge()["t1"].0, "queued");
+    let clone = project.beside("other");
+    run_git(
+        &project.root(),
+        &["clone", "-q", &project.remote().display().to_string(), &clone.display().to_string()],
     );
-    git(&clone, &["checkout", "-q", "hookloop/t1"]);
+    run_git(&clone, &["checkout", "-q", "hookloop/t1"]);
     let who = ["-c", "user.name=s", "-c", "user.email=s@example.invalid"];
-    git(&clone, &[&who[..], &["commit", "-q", "--allow-empty", "-m", "more"]].concat());
-    git(&clone, &["push", "-q", "origin", "hookloop/t1"]);
-    let fates = yard.merge();
+    run_git(&clone, &[&who[..], &["commit", "-q", "--allow-empty", "-m", "more"]].concat());
+    run_git(&clone, &["push", "-q", "origin", "hookloop/t1"]);
+    let fates = project.merge();
     assert_eq!(fates["t1"].0, "blocked", "{fates:?}");
     assert!(fates["t1"].1.contains("somebody pushed"), "{fates:?}");
     assert_eq!(forge.queued(), []);
@@ -147,27 +148,27 @@ fn a_push_to_a_queued_request_is_never_merged_as_the_tasks_work() {
 
 #[test]
 fn a_lost_answer_enqueues_once() {
-    let (yard, forge) = submitted("", &["t1"]);
+    let (project, forge) = submitted("", &["t1"]);
     forge.use_merge_queue();
     // The first question is whether there is a queue, the third is the mutation.
     for _ in 0..3 {
         forge.fail_at(Route::GraphQl, 1, hookloop_testbed::github::Fault::HangUpAfter);
-        yard.merge();
+        project.merge();
     }
-    assert_eq!(yard.merge()["t1"].0, "queued");
+    assert_eq!(project.merge()["t1"].0, "queued");
     assert_eq!(forge.queued().len(), 1);
 }
 
 #[test]
 fn a_merge_that_waits_ends_at_its_limit_with_4() {
-    let (yard, forge) = submitted("", &["t1"]);
+    let (project, forge) = submitted("", &["t1"]);
     forge.use_merge_queue();
-    let (code, lines) = merge(&yard, &["--wait", "1s"]);
+    let (code, lines) = merge(&project, &["--wait", "1s"]);
     assert_eq!(code, 4, "{lines:?}");
     assert_eq!(lines.len(), 1, "what is no news is not repeated: {lines:?}");
     // One that is merged meanwhile ends the wait.
     let (code, lines) = std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| merge(&yard, &["--wait", "30s"]));
+        let waiting = scope.spawn(|| merge(&project, &["--wait", "30s"]));
         let asked = forge.requests().len();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while forge.requests().len() == asked {
@@ -183,65 +184,65 @@ fn a_merge_that_waits_ends_at_its_limit_with_4() {
 
 #[test]
 fn required_checks_that_are_missing_are_named() {
-    let (yard, forge) = submitted("wait_for_checks: false", &["t1"]);
+    let (project, forge) = submitted("wait_for_checks: false", &["t1"]);
     forge.require_checks(&["build", "lint"]);
     forge.check(Check::new(Kind::Run, "build", [Says::Passed]));
-    let fates = yard.merge();
+    let fates = project.merge();
     assert_eq!(fates["t1"].0, "waits", "{fates:?}");
     assert!(
         fates["t1"].1.contains("#1 into `main` waits for the required check `lint`"),
         "{fates:?}"
     );
-    let why = text(&yard, &["why", "t1"]);
+    let why = text(&project, &["why", "t1"]);
     assert!(why.contains("`lint`"), "{why}");
     let asked = forge.count(Route::Merge);
-    assert_eq!(yard.merge()["t1"].0, "waits");
+    assert_eq!(project.merge()["t1"].0, "waits");
     assert_eq!(forge.count(Route::Merge), asked, "nothing is tried before the check is there");
     forge.check(Check::new(Kind::Status, "lint", [Says::Passed]));
-    assert_eq!(yard.merge()["t1"].0, "merged");
+    assert_eq!(project.merge()["t1"].0, "merged");
 }
 
 #[test]
 fn a_protected_branch_says_which_review_it_waits_for_and_goes_on_after_it() {
-    let (yard, forge) = submitted("", &["t1"]);
+    let (project, forge) = submitted("", &["t1"]);
     forge.protect(true);
     for _ in 0..2 {
-        let fates = yard.merge();
+        let fates = project.merge();
         assert_eq!(fates["t1"].0, "waits", "{fates:?}");
         assert!(fates["t1"].1.contains("an approving review"), "{fates:?}");
     }
-    assert_eq!(yard.state("t1"), "submitted");
-    let inbox = text(&yard, &["inbox", "list"]);
+    assert_eq!(project.state("t1"), "submitted");
+    let inbox = text(&project, &["inbox", "list"]);
     assert!(inbox.contains("an approving review"), "{inbox}");
     forge.protect(false);
-    assert_eq!(yard.merge()["t1"].0, "merged");
-    assert!(!text(&yard, &["inbox", "list"]).contains("an approving review"));
+    assert_eq!(project.merge()["t1"].0, "merged");
+    assert!(!text(&project, &["inbox", "list"]).contains("an approving review"));
 }
 
 #[test]
 fn auto_merge_is_asked_for_where_the_project_wants_it_and_the_repository_allows_it() {
-    let (yard, forge) = submitted("auto_merge: true", &["t1"]);
+    let (project, forge) = submitted("auto_merge: true", &["t1"]);
     forge.require_checks(&["build"]);
     forge.check(Check::new(Kind::Run, "build", [Says::Pending]));
-    let fates = yard.merge();
+    let fates = project.merge();
     assert_eq!(fates["t1"].0, "waits", "{fates:?}");
     assert!(fates["t1"].1.contains("does not allow auto-merge"), "{fates:?}");
     assert_eq!(forge.auto_merging(), [0; 0]);
 
-    let (yard, forge) = submitted("auto_merge: true", &["t1"]);
+    let (project, forge) = submitted("auto_merge: true", &["t1"]);
     forge.allow_auto_merge();
     forge.require_checks(&["build"]);
     forge.check(Check::new(Kind::Run, "build", [Says::Pending]));
-    let fates = yard.merge();
+    let fates = project.merge();
     assert_eq!(fates["t1"].0, "waits", "{fates:?}");
     assert!(fates["t1"].1.contains("GitHub merges #1 into `main` by itself"), "{fates:?}");
     assert!(fates["t1"].1.contains("`build`"), "{fates:?}");
     assert_eq!(forge.auto_merging(), [1]);
     let asked = forge.count(Route::Merge);
-    yard.merge();
+    project.merge();
     assert_eq!(forge.count(Route::Merge), asked);
     forge.check(Check::new(Kind::Run, "build", [Says::Passed]));
     assert!(matches!(forge.pulls()[0].state, State::Merged(_)), "{:?}", forge.pulls());
-    assert_eq!(yard.merge()["t1"].0, "merged");
-    assert_eq!(yard.state("t1"), "completed");
+    assert_eq!(project.merge()["t1"].0, "merged");
+    assert_eq!(project.state("t1"), "completed");
 }

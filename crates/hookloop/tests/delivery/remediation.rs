@@ -1,24 +1,24 @@
 //! How many turns of an agent a failing hook of a delivery may cost.
 
-use crate::yard::Yard;
+use crate::delivery_project::DeliveryProject;
 
 /// How often the agent worked on a task.
-fn turns(yard: &Yard, task: &str) -> usize {
-    (1..).take_while(|turn| !yard.prompt(task, *turn).is_empty()).count()
+fn turns(project: &DeliveryProject, task: &str) -> usize {
+    (1..).take_while(|turn| !project.prompt(task, *turn).is_empty()).count()
 }
 
-fn reason(yard: &Yard, task: &str) -> String {
-    yard.task(task)["blocked"]["reason"].as_str().unwrap_or_default().to_owned()
+fn reason(project: &DeliveryProject, task: &str) -> String {
+    project.task(task)["blocked"]["reason"].as_str().unwrap_or_default().to_owned()
 }
 
-fn one_task(before_submit: &str, limits: &str) -> Yard {
+fn one_task(before_submit: &str, limits: &str) -> DeliveryProject {
     let config = format!(
         "delivery: {{}}\n{limits}hooks:\n  before_submit:\n{before_submit}    - create_pr\n"
     );
-    let yard = Yard::new(&config, &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    yard
+    let project = DeliveryProject::new(&config, &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    project
 }
 
 /// No agent can fix a hook that can't run.
@@ -30,11 +30,11 @@ fn a_hook_of_a_submission_that_is_not_set_up_goes_to_a_person_at_once() {
         ("    - {name: check, command: ./not-there.sh}\n", "not-there.sh"),
         ("    - {name: check, command: 'true', when: \"pr_url != ''\"}\n", "`pr_url` has no value"),
     ] {
-        let yard = one_task(hook, "");
-        let ran = yard.tasks();
+        let project = one_task(hook, "");
+        let ran = project.run_tasks();
         assert_eq!(ran.code, 3, "{hook} {}", ran.stderr);
         assert_eq!(ran.submitted(), ["escalate"], "{hook}");
-        assert_eq!((yard.state("t1").as_str(), turns(&yard, "t1")), ("blocked", 1), "{hook}");
+        assert_eq!((project.state("t1").as_str(), turns(&project, "t1")), ("blocked", 1), "{hook}");
         let reason = ran.all("submit_judged")[0]["reason"].as_str().unwrap();
         assert!(reason.contains("can't run here") && reason.contains(why), "{hook} {reason}");
     }
@@ -44,11 +44,11 @@ fn a_hook_of_a_submission_that_is_not_set_up_goes_to_a_person_at_once() {
 #[test]
 fn a_task_has_one_budget_of_remediation_turns() {
     let hook = "    - {name: moody, command: 'echo . >> $HOME/runs; echo failure $(wc -l < $HOME/runs); exit 2'}\n";
-    let yard = one_task(hook, "limits: {remediations: 2}\n");
-    let ran = yard.run(&["--tasks", "--max-no-progress", "50"]);
+    let project = one_task(hook, "limits: {remediations: 2}\n");
+    let ran = project.run_session(&["--tasks", "--max-no-progress", "50"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert_eq!(ran.submitted(), ["block", "block", "escalate"]);
-    assert_eq!((yard.state("t1").as_str(), turns(&yard, "t1")), ("blocked", 3));
+    assert_eq!((project.state("t1").as_str(), turns(&project, "t1")), ("blocked", 3));
     let reason = ran.all("submit_judged")[2]["reason"].as_str().unwrap();
     assert!(
         reason.contains("after 2 remediation turns: ") && reason.contains("failure 3"),
@@ -59,12 +59,12 @@ fn a_task_has_one_budget_of_remediation_turns() {
 #[test]
 fn the_same_failure_after_a_remediation_turn_goes_to_a_person() {
     let hook = "    - {name: never, command: 'echo took $(date +%N)ms; echo nope; exit 2'}\n";
-    let yard = one_task(hook, "");
+    let project = one_task(hook, "");
     // The agent changes files, which makes no difference to the hook.
-    yard.does("t1", 2, "echo more >> work.txt");
-    let ran = yard.tasks();
+    project.does("t1", 2, "echo more >> work.txt");
+    let ran = project.run_tasks();
     assert_eq!(ran.submitted(), ["block", "escalate"], "{}", ran.stderr);
-    assert_eq!((yard.state("t1").as_str(), turns(&yard, "t1")), ("blocked", 2));
+    assert_eq!((project.state("t1").as_str(), turns(&project, "t1")), ("blocked", 2));
     let reason = ran.all("submit_judged")[1]["reason"].as_str().unwrap();
     assert!(reason.contains("`never` fails in the same way after a remediation turn"), "{reason}");
 }
@@ -81,18 +81,18 @@ hooks:
   before_merge:
     - {name: gate, command: 'test ! -f work.txt || { echo second; exit 2; }'}
 ";
-    let yard = Yard::new(config, &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    let ran = yard.tasks();
+    let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    let ran = project.run_tasks();
     assert_eq!(ran.submitted(), ["block", "pass"], "{}", ran.stderr);
-    let (fate, why) = yard.merge().remove("t1").unwrap();
+    let (fate, why) = project.merge().remove("t1").unwrap();
     assert_eq!(fate, "blocked", "{why}");
     assert!(why.contains("`gate` still fails after 1 remediation turn"), "{why}");
     // A person who looks at it gives the task its budget back.
-    yard.ok(&["task", "unblock", "t1"]);
-    assert_eq!(yard.tasks().submitted(), ["pass"]);
-    assert_eq!(yard.merge()["t1"].0, "returned");
+    project.json_values(&["task", "unblock", "t1"]);
+    assert_eq!(project.run_tasks().submitted(), ["pass"]);
+    assert_eq!(project.merge()["t1"].0, "returned");
 }
 
 #[test]
@@ -102,44 +102,44 @@ hooks:
   before_merge:
     - {name: gate, command: 'test ! -f work.txt || { echo never; exit 2; }'}
 ";
-    let yard = Yard::new(config, &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    yard.does("t1", 2, "echo more >> work.txt");
-    yard.tasks();
-    assert_eq!(yard.merge()["t1"].0, "returned");
-    yard.tasks();
-    let (fate, why) = yard.merge().remove("t1").unwrap();
+    let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    project.does("t1", 2, "echo more >> work.txt");
+    project.run_tasks();
+    assert_eq!(project.merge()["t1"].0, "returned");
+    project.run_tasks();
+    let (fate, why) = project.merge().remove("t1").unwrap();
     assert_eq!(fate, "blocked", "{why}");
     assert!(why.contains("fails in the same way"), "{why}");
-    assert_eq!((yard.state("t1").as_str(), turns(&yard, "t1")), ("blocked", 2));
-    assert!(reason(&yard, "t1").contains("never"), "{}", yard.task("t1"));
+    assert_eq!((project.state("t1").as_str(), turns(&project, "t1")), ("blocked", 2));
+    assert!(reason(&project, "t1").contains("never"), "{}", project.task("t1"));
 }
 
 /// Work on the same lines is merged without any hook being configured.
 #[test]
 fn conflicting_tasks_are_rebased_by_default_and_both_are_merged() {
     let config = "delivery: {}\nhooks:\n  stop:\n    - {name: whole, command: 'test -s a.txt'}\n";
-    let yard = Yard::new(config, &[("a.txt", "one\ntwo\nthree\n")]);
+    let project = DeliveryProject::new(config, &[("a.txt", "one\ntwo\nthree\n")]);
     for (task, word) in [("t1", "first"), ("t2", "second")] {
-        yard.add(task, &[]);
-        yard.does(task, 1, &format!("printf 'one\\n{word}\\nthree\\n' > a.txt"));
+        project.add(task, &[]);
+        project.does(task, 1, &format!("printf 'one\\n{word}\\nthree\\n' > a.txt"));
     }
-    let ran = yard.tasks();
+    let ran = project.run_tasks();
     assert_eq!(
         ran.hooks_at("before_submit")[..2],
         ["rebase_on_main", "create_pr"],
         "{}",
         ran.stderr
     );
-    let fates = yard.merge();
+    let fates = project.merge();
     assert_eq!(fates["t1"].0, "merged", "{fates:?}");
     assert_eq!(fates["t2"].0, "returned", "{fates:?}");
-    yard.does("t2", 3, "printf 'one\\nfirst and second\\nthree\\n' > a.txt");
-    let ran = yard.tasks();
+    project.does("t2", 3, "printf 'one\\nfirst and second\\nthree\\n' > a.txt");
+    let ran = project.run_tasks();
     assert_eq!(ran.submitted().last(), Some(&"pass"), "{}", ran.stderr);
-    assert_eq!(yard.merge()["t2"].0, "merged");
-    assert_eq!(yard.on_main("a.txt"), "one\nfirst and second\nthree\n");
+    assert_eq!(project.merge()["t2"].0, "merged");
+    assert_eq!(project.on_main("a.txt"), "one\nfirst and second\nthree\n");
 }
 
 /// The step `merge` passes if the task was merged, and says so.
@@ -152,11 +152,11 @@ hooks:
   before_merge:
     - {name: green, command: 'test ! -f bad.txt || { echo bad file; exit 2; }'}
 ";
-    let yard = Yard::new(config, &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo good > good.txt");
-    let ran = yard.tasks();
-    let merges = |ran: &crate::yard::Ran| -> Vec<(String, String, String)> {
+    let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo good > good.txt");
+    let ran = project.run_tasks();
+    let merges = |ran: &hookloop_testkit::SessionOutput| -> Vec<(String, String, String)> {
         let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let runs = ran.all("hook_ran").into_iter().filter(|run| run["hookName"] == "merge");
         runs.map(|run| (word(&run["status"]), word(&run["reason"]), word(&run["message"])))
@@ -165,10 +165,10 @@ hooks:
     let found = merges(&ran);
     assert_eq!(found[0].0, "passed", "{found:?} {}", ran.stderr);
     assert!(found[0].2.contains("t1 merged as "), "{found:?}");
-    yard.add("t2", &[]);
-    yard.does("t2", 1, "echo bad > bad.txt");
-    yard.does("t2", 2, "rm bad.txt; echo good > good2.txt");
-    let ran = yard.run(&["--task", "t2"]);
+    project.add("t2", &[]);
+    project.does("t2", 1, "echo bad > bad.txt");
+    project.does("t2", 2, "rm bad.txt; echo good > good2.txt");
+    let ran = project.run_session(&["--task", "t2"]);
     let found = merges(&ran);
     assert_eq!(found[0].0, "failed", "{found:?} {}", ran.stderr);
     assert!(found[0].1.contains("t2 went back: green"), "{found:?}");
@@ -178,26 +178,26 @@ hooks:
 #[test]
 fn a_gate_of_a_merge_that_can_not_run_needs_a_person_and_does_not_blame_the_base() {
     let config = "delivery: {}\nhooks:\n  before_merge:\n    - {name: gate, command: 'no-such-program-here --now'}\n";
-    let yard = Yard::new(config, &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    yard.tasks();
-    let output = yard.command(&["merge"]).output().unwrap();
+    let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    project.run_tasks();
+    let output = project.json_command(&["merge"]).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("`gate` can't run here"), "{text}");
     assert!(text.contains("`no-such-program-here` was not found (exit code 127)"), "{text}");
     assert!(!text.contains("by itself"), "{text}");
-    assert_eq!((yard.state("t1").as_str(), turns(&yard, "t1")), ("submitted", 1));
+    assert_eq!((project.state("t1").as_str(), turns(&project, "t1")), ("submitted", 1));
 }
 
 /// A merge of work that breaks its own gate goes back to the agent: the gate runs without that work.
 #[test]
 fn work_that_takes_a_gates_program_away_goes_back() {
     let config = "delivery: {}\nhooks:\n  before_merge:\n    - {name: gate, command: 'test -e work.txt || exit 0; no-such-program-here'}\n";
-    let yard = Yard::new(config, &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    yard.tasks();
-    assert_eq!(yard.merge()["t1"].0, "returned");
+    let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    project.run_tasks();
+    assert_eq!(project.merge()["t1"].0, "returned");
 }

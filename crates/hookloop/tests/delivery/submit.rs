@@ -2,31 +2,35 @@
 
 use std::fs;
 
-use crate::yard::{GREEN, Yard};
+use crate::delivery_project::{DeliveryProject, GREEN};
 
-fn plain() -> Yard {
-    Yard::new("delivery: {}\n", &[("a.txt", "a\n"), ("b.txt", "b\n")])
+fn plain() -> DeliveryProject {
+    DeliveryProject::new("delivery: {}\n", &[("a.txt", "a\n"), ("b.txt", "b\n")])
 }
 
 /// Nothing is configured but that work is delivered: it is pushed, and that is all.
 #[test]
 fn without_hooks_work_is_pushed_and_nothing_of_the_users_is_touched() {
-    let yard = plain();
-    fs::write(yard.project().join("a.txt"), "not saved\n").unwrap();
-    fs::write(yard.project().join("new.txt"), "not known\n").unwrap();
-    yard.git(&["add", "new.txt"]);
-    let before = yard.users();
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work >> b.txt");
-    let ran = yard.tasks();
+    let project = plain();
+    fs::write(project.root().join("a.txt"), "not saved\n").unwrap();
+    fs::write(project.root().join("new.txt"), "not known\n").unwrap();
+    project.git(&["add", "new.txt"]);
+    let before = project.users();
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work >> b.txt");
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 6, "{}", ran.stderr);
     assert_eq!(ran.hooks_at("before_submit"), ["rebase_on_main", "create_pr"]);
-    assert_eq!(yard.state("t1"), "submitted");
-    assert_eq!(yard.at_remote(&["show", "hookloop/t1:b.txt"]), "b\nwork");
-    assert_eq!(yard.at_remote(&["show", "hookloop/t1:a.txt"]), "a", "the user's own is not in it");
-    assert_eq!(yard.users(), before);
+    assert_eq!(project.state("t1"), "submitted");
+    assert_eq!(project.at_remote(&["show", "hookloop/t1:b.txt"]), "b\nwork");
+    assert_eq!(
+        project.at_remote(&["show", "hookloop/t1:a.txt"]),
+        "a",
+        "the user's own is not in it"
+    );
+    assert_eq!(project.users(), before);
     let submission = ran.all("submit_judged")[0]["submission"].clone();
-    assert_eq!(submission["head"], yard.at_remote(&["rev-parse", "hookloop/t1"]));
+    assert_eq!(submission["head"], project.at_remote(&["rev-parse", "hookloop/t1"]));
     assert_eq!(
         (submission["base"].as_str(), submission["branch"].as_str()),
         (Some("main"), Some("hookloop/t1"))
@@ -38,29 +42,29 @@ fn a_base_that_moved_is_rebased_on_and_the_gates_are_asked_again() {
     let config = format!(
         "delivery: {{}}\nhooks:\n  stop:\n    - {{name: green, command: \"{GREEN}\"}}\n  before_submit: [rebase_on_main, create_pr]\n"
     );
-    let yard = Yard::new(&config, &[("a.txt", "a\n")]);
-    yard.push_to_main("theirs.txt", "theirs\n");
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo mine > mine.txt");
-    let ran = yard.tasks();
+    let project = DeliveryProject::new(&config, &[("a.txt", "a\n")]);
+    project.push_to_main("theirs.txt", "theirs\n");
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo mine > mine.txt");
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(ran.submitted(), ["pass"], "the worktree began with the newest base");
-    yard.add("t2", &[]);
-    yard.does("t2", 1, "echo two > two.txt");
-    let remote = yard.remote();
+    project.add("t2", &[]);
+    project.does("t2", 1, "echo two > two.txt");
+    let remote = project.remote();
     // The base moves while the agent works.
     let moves = format!(
         "d=$(mktemp -d); git clone -q {} $d; cd $d; echo x > later.txt; git add .; \
          git -c user.name=s -c user.email=s@example.invalid commit -qm later; git push -q origin HEAD:main",
         remote.display()
     );
-    yard.does("t2", 1, &format!("echo two > two.txt; ({moves})"));
-    let ran = yard.tasks();
+    project.does("t2", 1, &format!("echo two > two.txt; ({moves})"));
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(ran.submitted(), ["regate", "pass"]);
     assert_eq!(ran.all("gates_judged").len(), 2, "what was rebased is proven again");
-    let main = yard.at_remote(&["rev-parse", "main"]);
-    let base = yard.at_remote(&["merge-base", "main", "hookloop/t2"]);
+    let main = project.at_remote(&["rev-parse", "main"]);
+    let base = project.at_remote(&["merge-base", "main", "hookloop/t2"]);
     assert_eq!(base, main);
 }
 
@@ -76,70 +80,70 @@ hooks:
         git -c user.name=s -c user.email=s@example.invalid commit -qm moved; git push -q origin HEAD:main
   before_submit: [rebase_on_main, create_pr]
 ";
-    let yard = Yard::new(config, &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo mine > mine.txt");
-    let ran = yard.tasks();
+    let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo mine > mine.txt");
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(ran.submitted(), ["regate", "regate", "regate", "pass"]);
-    assert_eq!(yard.state("t1"), "submitted");
-    let behind = yard.at_remote(&["rev-list", "--count", "hookloop/t1..main"]);
+    assert_eq!(project.state("t1"), "submitted");
+    let behind = project.at_remote(&["rev-list", "--count", "hookloop/t1..main"]);
     assert_eq!(behind, "1", "what the last gates did came after it");
 }
 
 #[test]
 fn a_conflict_goes_to_the_agent_and_is_resolved() {
     let config = "delivery: {}\nhooks:\n  before_submit: [rebase_on_main, create_pr]\n";
-    let yard = Yard::new(config, &[("a.txt", "one\ntwo\nthree\n")]);
-    yard.add("t1", &[]);
-    let remote = yard.remote();
+    let project = DeliveryProject::new(config, &[("a.txt", "one\ntwo\nthree\n")]);
+    project.add("t1", &[]);
+    let remote = project.remote();
     let moves = format!(
         "d=$(mktemp -d); git clone -q {} $d; cd $d; printf 'one\\ntheirs\\nthree\\n' > a.txt; echo other > other.txt; git add .; \
          git -c user.name=s -c user.email=s@example.invalid commit -qm later; git push -q origin HEAD:main",
         remote.display()
     );
-    yard.does("t1", 1, &format!("printf 'one\\nmine\\nthree\\n' > a.txt; ({moves})"));
-    yard.does(
+    project.does("t1", 1, &format!("printf 'one\\nmine\\nthree\\n' > a.txt; ({moves})"));
+    project.does(
         "t1",
         2,
         "grep -q '<<<<<<<' a.txt; printf 'one\\nmine and theirs\\nthree\\n' > a.txt",
     );
-    let ran = yard.tasks();
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 6, "{}", ran.stderr);
     assert_eq!(ran.submitted()[0], "block");
     assert_eq!(ran.submitted().last(), Some(&"pass"));
-    let prompt = yard.prompt("t1", 2);
+    let prompt = project.prompt("t1", 2);
     for part in ["a.txt", "mine", "theirs", "<<<<<<< your branch", ">>>>>>> main"] {
         assert!(prompt.contains(part), "{part}: {prompt}");
     }
-    let show = |file: &str| yard.at_remote(&["show", &format!("hookloop/t1:{file}")]);
+    let show = |file: &str| project.at_remote(&["show", &format!("hookloop/t1:{file}")]);
     assert_eq!(show("a.txt"), "one\nmine and theirs\nthree");
     assert_eq!(show("other.txt"), "other", "what the base changed elsewhere is there");
-    let is_on_top = yard.at_remote(&["merge-base", "main", "hookloop/t1"]);
-    assert_eq!(is_on_top, yard.at_remote(&["rev-parse", "main"]));
+    let is_on_top = project.at_remote(&["merge-base", "main", "hookloop/t1"]);
+    assert_eq!(is_on_top, project.at_remote(&["rev-parse", "main"]));
 }
 
 /// A conflict that the agent leaves goes to a person. The message names the files and the base.
 #[test]
 fn an_unresolved_conflict_is_named_with_its_files_and_its_base() {
     let config = "delivery: {}\nlimits: {remediations: 1}\nhooks:\n  before_submit: [rebase_on_main, create_pr]\n";
-    let yard = Yard::new(config, &[("a.txt", "one\ntwo\nthree\n")]);
-    yard.add("t1", &[]);
-    let remote = yard.remote();
+    let project = DeliveryProject::new(config, &[("a.txt", "one\ntwo\nthree\n")]);
+    project.add("t1", &[]);
+    let remote = project.remote();
     let moves = format!(
         "d=$(mktemp -d); git clone -q {} $d; cd $d; printf 'one\\ntheirs\\nthree\\n' > a.txt; git add .; \
          git -c user.name=s -c user.email=s@example.invalid commit -qm later; git push -q origin HEAD:main",
         remote.display()
     );
-    yard.does("t1", 1, &format!("printf 'one\\nmine\\nthree\\n' > a.txt; ({moves})"));
-    yard.does("t1", 2, "echo note > note.txt");
-    let ran = yard.run(&["--task", "t1", "--max-no-progress", "50"]);
+    project.does("t1", 1, &format!("printf 'one\\nmine\\nthree\\n' > a.txt; ({moves})"));
+    project.does("t1", 2, "echo note > note.txt");
+    let ran = project.run_session(&["--task", "t1", "--max-no-progress", "50"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     let judged = ran.all("submit_judged");
     let expected =
         "The conflict with `main` is not resolved: a.txt still has conflict markers in it";
     assert_eq!(judged.last().unwrap()["obstacle"], expected, "{judged:#?}");
-    let reason = yard.task("t1")["blocked"]["reason"].as_str().unwrap().to_owned();
+    let reason = project.task("t1")["blocked"]["reason"].as_str().unwrap().to_owned();
     assert_eq!(reason, format!("the work is not submitted after 1 remediation turn: {expected}"));
 }
 
@@ -148,19 +152,19 @@ fn an_unresolved_conflict_is_named_with_its_files_and_its_base() {
 fn a_hook_that_never_passes_ends_with_a_person_and_nothing_is_lost() {
     let config = "delivery: {}\nhooks:\n  before_submit:\n    \
                   - {name: never, command: 'echo nope; exit 2'}\n    - create_pr\n";
-    let yard = Yard::new(config, &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo work > work.txt");
-    let ran = yard.run(&["--task", "t1", "--max-no-progress", "50"]);
+    let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo work > work.txt");
+    let ran = project.run_session(&["--task", "t1", "--max-no-progress", "50"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert_eq!(ran.submitted(), ["block", "escalate"]);
     let left: Vec<_> =
         ran.all("task_left").iter().map(|left| left["how"].as_str().unwrap()).collect();
     assert_eq!(left, ["blocked"]);
-    assert_eq!(yard.state("t1"), "blocked");
-    assert!(yard.prompt("t1", 2).contains("nope"));
-    assert_eq!(yard.git(&["show", "hookloop/t1:work.txt"]), "work");
-    let is_pushed = yard.at_remote(&["for-each-ref", "refs/heads/hookloop"]);
+    assert_eq!(project.state("t1"), "blocked");
+    assert!(project.prompt("t1", 2).contains("nope"));
+    assert_eq!(project.git(&["show", "hookloop/t1:work.txt"]), "work");
+    let is_pushed = project.at_remote(&["for-each-ref", "refs/heads/hookloop"]);
     assert_eq!(is_pushed, "");
 }
 
@@ -168,44 +172,46 @@ fn a_hook_that_never_passes_ends_with_a_person_and_nothing_is_lost() {
 #[test]
 fn a_second_submission_pushes_again() {
     let config = "delivery: {}\nhooks:\n  before_merge:\n    - {name: green, command: 'test ! -f first.txt || test -f wanted.txt || exit 2'}\n";
-    let yard = Yard::new(config, &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo first > first.txt");
-    yard.does("t1", 2, "echo wanted > wanted.txt");
-    assert_eq!(yard.tasks().code, 6);
-    let first = yard.at_remote(&["rev-parse", "hookloop/t1"]);
-    let fates = yard.merge();
+    let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo first > first.txt");
+    project.does("t1", 2, "echo wanted > wanted.txt");
+    assert_eq!(project.run_tasks().code, 6);
+    let first = project.at_remote(&["rev-parse", "hookloop/t1"]);
+    let fates = project.merge();
     assert_eq!(fates["t1"].0, "returned", "{fates:?}");
-    assert_eq!(yard.state("t1"), "ready");
-    assert_eq!(yard.tasks().code, 6);
-    assert!(yard.prompt("t1", 2).contains("was worked on before, and the work was returned"));
-    let second = yard.at_remote(&["rev-parse", "hookloop/t1"]);
+    assert_eq!(project.state("t1"), "ready");
+    assert_eq!(project.run_tasks().code, 6);
+    assert!(project.prompt("t1", 2).contains("was worked on before, and the work was returned"));
+    let second = project.at_remote(&["rev-parse", "hookloop/t1"]);
     assert_ne!(first, second);
-    assert_eq!(yard.merge()["t1"].0, "merged");
+    assert_eq!(project.merge()["t1"].0, "merged");
     assert_eq!(
-        (yard.on_main("first.txt"), yard.on_main("wanted.txt")),
+        (project.on_main("first.txt"), project.on_main("wanted.txt")),
         ("first\n".into(), "wanted\n".into())
     );
-    assert_eq!(yard.state("t1"), "completed");
+    assert_eq!(project.state("t1"), "completed");
 }
 
 #[test]
 fn a_task_that_may_change_nothing_is_done_and_not_submitted() {
-    let yard = plain();
-    yard.add("t1", &[]);
-    let ran = yard.run(&["--tasks", "--no-changes-ok"]);
+    let project = plain();
+    project.add("t1", &[]);
+    let ran = project.run_session(&["--tasks", "--no-changes-ok"]);
     assert_eq!(ran.code, 6, "{}", ran.stderr);
-    assert_eq!(yard.state("t1"), "completed");
-    assert_eq!(yard.at_remote(&["for-each-ref", "refs/heads/hookloop"]), "");
+    assert_eq!(project.state("t1"), "completed");
+    assert_eq!(project.at_remote(&["for-each-ref", "refs/heads/hookloop"]), "");
 }
 
 #[test]
 fn a_submission_without_a_change_is_asked_about_and_then_needs_a_person() {
-    let yard =
-        Yard::new("delivery: {}\nhooks:\n  stop:\n    - {name: tests, command: 'true'}\n", &[]);
-    yard.add("t1", &[]);
-    yard.add("t2", &["--depends-on", "t1"]);
-    let ran = yard.tasks();
+    let project = DeliveryProject::new(
+        "delivery: {}\nhooks:\n  stop:\n    - {name: tests, command: 'true'}\n",
+        &[],
+    );
+    project.add("t1", &[]);
+    project.add("t2", &["--depends-on", "t1"]);
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     let asked: Vec<bool> = ran
         .all("empty_difference_found")
@@ -213,9 +219,9 @@ fn a_submission_without_a_change_is_asked_about_and_then_needs_a_person() {
         .map(|found| found["was_asked"].as_bool().unwrap())
         .collect();
     assert_eq!(asked, [false, true]);
-    assert!(yard.prompt("t1", 2).contains("no change that its base branch does not have"));
-    assert_eq!(yard.state("t1"), "blocked");
-    assert_ne!(yard.state("t2"), "completed");
+    assert!(project.prompt("t1", 2).contains("no change that its base branch does not have"));
+    assert_eq!(project.state("t1"), "blocked");
+    assert_ne!(project.state("t2"), "completed");
 }
 
 #[test]
@@ -231,13 +237,13 @@ fn branches_have_values_in_conditions_of_a_delivery() {
             );
         }
     }
-    let yard = Yard::new(&config, &[]);
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo fine > work.txt");
-    let ran = yard.tasks();
+    let project = DeliveryProject::new(&config, &[]);
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo fine > work.txt");
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(yard.merge()["t1"].0, "merged");
-    let events = yard.sandbox.events_from(1);
+    assert_eq!(project.merge()["t1"].0, "merged");
+    let events = project.events_from(1);
     for point in points {
         for number in 0..names.len() {
             let name = format!("{point}-{number}");
@@ -253,15 +259,15 @@ fn branches_have_values_in_conditions_of_a_delivery() {
 
 #[test]
 fn a_submission_that_no_gate_proved_is_not_merged_without_a_person() {
-    let yard = Yard::new("delivery: {}\nhooks:\n  before_submit: []\n", &[]);
-    let own = yard.project().join("../home/.config/hookloop/config.yaml");
+    let project = DeliveryProject::new("delivery: {}\nhooks:\n  before_submit: []\n", &[]);
+    let own = project.root().join("../home/.config/hookloop/config.yaml");
     std::fs::write(own, "version: 1\n").unwrap();
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo fine > work.txt");
-    let ran = yard.tasks();
-    assert_eq!((ran.code, yard.state("t1").as_str()), (6, "submitted"), "{}", ran.stderr);
-    let (fate, why) = yard.merge().remove("t1").unwrap();
+    project.add("t1", &[]);
+    project.does("t1", 1, "echo fine > work.txt");
+    let ran = project.run_tasks();
+    assert_eq!((ran.code, project.state("t1").as_str()), (6, "submitted"), "{}", ran.stderr);
+    let (fate, why) = project.merge().remove("t1").unwrap();
     assert_eq!(fate, "blocked");
     assert!(why.contains("without proof"), "{why}");
-    assert_eq!(yard.on_main("work.txt"), "");
+    assert_eq!(project.on_main("work.txt"), "");
 }

@@ -1,6 +1,6 @@
 //! Task types: which hooks a task has, and who may work on it.
 
-use crate::yard::Yard;
+use crate::delivery_project::DeliveryProject;
 
 const CONFIG: &str = "
 delivery: {}
@@ -32,7 +32,7 @@ task_types:
 /// Seed 002: the type's hooks, else the project's; and an agent's own before both.
 #[test]
 fn hooks_are_the_types_else_the_projects() {
-    let yard = Yard::new(CONFIG, &[("a.txt", "a\n")]);
+    let project = DeliveryProject::new(CONFIG, &[("a.txt", "a\n")]);
     for (id, kind, hooks) in [
         ("t1", Some("product"), &["of-type", "create_pr"][..]),
         ("t2", Some("unheard-of"), &["of-project", "create_pr"]),
@@ -40,35 +40,35 @@ fn hooks_are_the_types_else_the_projects() {
         ("t4", Some("quiet"), &[]),
     ] {
         let rest = kind.map_or_else(Vec::new, |kind| vec!["--type", kind]);
-        yard.add(id, &rest);
-        yard.does(id, 1, &format!("echo work > {id}.txt"));
-        let ran = yard.tasks();
+        project.add(id, &rest);
+        project.does(id, 1, &format!("echo work > {id}.txt"));
+        let ran = project.run_tasks();
         // A session whose tasks a hook of before_submit checked is proven.
         let code = if hooks.is_empty() { 6 } else { 0 };
         assert_eq!(ran.code, code, "{id}: {}", ran.stderr);
         assert_eq!(ran.hooks_at("before_submit"), hooks, "{id}");
-        assert_eq!(yard.state(id), "submitted");
+        assert_eq!(project.state(id), "submitted");
     }
 }
 
 #[test]
 fn a_type_with_a_list_of_agents_is_left_to_them() {
-    let yard = Yard::new(CONFIG, &[("a.txt", "a\n")]);
-    yard.add("t1", &["--type", "theirs", "--priority", "0"]);
-    yard.add("t2", &["--priority", "9"]);
-    yard.does("t2", 1, "echo work > t2.txt");
-    let ran = yard.tasks();
+    let project = DeliveryProject::new(CONFIG, &[("a.txt", "a\n")]);
+    project.add("t1", &["--type", "theirs", "--priority", "0"]);
+    project.add("t2", &["--priority", "9"]);
+    project.does("t2", 1, "echo work > t2.txt");
+    let ran = project.run_tasks();
     assert_eq!(
-        (yard.state("t1"), yard.state("t2")),
+        (project.state("t1"), project.state("t2")),
         ("ready".into(), "submitted".into()),
         "{}",
         ran.stderr
     );
-    let ran = yard.run(&["--task", "t1"]);
+    let ran = project.run_session(&["--task", "t1"]);
     assert_eq!(ran.code, 3);
     let ended = ran.all("session_ended");
     assert!(ended[0]["reason"].as_str().unwrap().contains("somebody-else"), "{ended:?}");
-    let claim = yard.command(&["task", "claim", "--agent", "me"]).output().unwrap();
+    let claim = project.json_command(&["task", "claim", "--agent", "me"]).output().unwrap();
     assert!(!claim.status.success(), "nothing is left that anybody may take");
-    assert_eq!(yard.ok(&["task", "claim", "--agent", "somebody-else"])[0]["id"], "t1");
+    assert_eq!(project.json_values(&["task", "claim", "--agent", "somebody-else"])[0]["id"], "t1");
 }

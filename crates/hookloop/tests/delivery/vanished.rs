@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use hookloop_testkit::eventually;
+use hookloop_testkit::{SessionOutput, eventually, run_git};
 use serde_json::Value;
 
-use crate::support::Sandbox;
-use crate::yard::{Ran, Yard, git};
+use crate::delivery_project::DeliveryProject;
+use crate::support::{builder, project_with};
 
 /// Nothing in here takes longer.
 const SOON: Duration = Duration::from_secs(60);
@@ -26,12 +26,12 @@ hooks:
     - {name: after, command: 'true'}
 ";
 
-fn yard() -> Yard {
-    Yard::new(CONFIG, &[("a.txt", "a\n"), ("b.txt", "b\n")])
+fn project() -> DeliveryProject {
+    DeliveryProject::new(CONFIG, &[("a.txt", "a\n"), ("b.txt", "b\n")])
 }
 
 /// The checkout, byte for byte: files and all of `.git` but for what hookloop has there.
-fn checkout(yard: &Yard) -> BTreeMap<PathBuf, Vec<u8>> {
+fn checkout(project: &DeliveryProject) -> BTreeMap<PathBuf, Vec<u8>> {
     let ours = [
         ".git/objects",
         ".git/worktrees",
@@ -40,13 +40,13 @@ fn checkout(yard: &Yard) -> BTreeMap<PathBuf, Vec<u8>> {
         ".git/logs/refs/heads/hookloop",
         ".git/logs/refs/hookloop",
     ];
-    let project = yard.project();
+    let root = project.root();
     let mut found = BTreeMap::new();
-    let mut due = vec![project.clone()];
+    let mut due = vec![root.clone()];
     while let Some(directory) = due.pop() {
         for entry in fs::read_dir(&directory).unwrap() {
             let path = entry.unwrap().path();
-            let name = path.strip_prefix(&project).unwrap().to_owned();
+            let name = path.strip_prefix(&root).unwrap().to_owned();
             if ours.iter().any(|ours| name == Path::new(ours)) {
                 continue;
             }
@@ -61,42 +61,42 @@ fn checkout(yard: &Yard) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-fn recreated(ran: &Ran) -> Vec<&Value> {
+fn recreated(ran: &SessionOutput) -> Vec<&Value> {
     ran.all("worktree_recreated")
 }
 
 /// That each turn was taken in the worktree of the task.
-fn assert_all_in_worktree(yard: &Yard, task: &str, turns: usize) {
-    let places = fs::read_to_string(places(yard)).unwrap();
+fn assert_all_in_worktree(project: &DeliveryProject, task: &str, turns: usize) {
+    let places = fs::read_to_string(places(project)).unwrap();
     assert_eq!(places.lines().count(), turns, "{places}");
     for place in places.lines() {
         assert!(place.ends_with(&format!("/worktrees/{task}")), "{place}");
     }
 }
 
-fn places(yard: &Yard) -> PathBuf {
-    yard.project().parent().unwrap().join("places")
+fn places(project: &DeliveryProject) -> PathBuf {
+    project.root().parent().unwrap().join("places")
 }
 
 /// What the agent does in a turn, after it has noted where it is.
-fn does(yard: &Yard, task: &str, turn: u32, script: &str) {
-    yard.does(task, turn, &format!("pwd >> {}\n{script}\n", places(yard).display()));
+fn does(project: &DeliveryProject, task: &str, turn: u32, script: &str) {
+    project.does(task, turn, &format!("pwd >> {}\n{script}\n", places(project).display()));
 }
 
 #[test]
 fn an_agent_that_deletes_its_worktree_twice_does_not_reach_the_checkout() {
-    let yard = yard();
-    let before = checkout(&yard);
-    let main = yard.git(&["rev-parse", "main"]);
-    yard.add("t1", &[]);
+    let project = project();
+    let before = checkout(&project);
+    let main = project.git(&["rev-parse", "main"]);
+    project.add("t1", &[]);
     for turn in [1, 2] {
-        does(&yard, "t1", turn, "echo lost > lost.txt; rm -rf \"$PWD\"");
+        does(&project, "t1", turn, "echo lost > lost.txt; rm -rf \"$PWD\"");
     }
-    does(&yard, "t1", 3, "echo work > work.txt");
-    let ran = yard.tasks();
-    assert_eq!(checkout(&yard), before);
+    does(&project, "t1", 3, "echo work > work.txt");
+    let ran = project.run_tasks();
+    assert_eq!(checkout(&project), before);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_all_in_worktree(&yard, "t1", 3);
+    assert_all_in_worktree(&project, "t1", 3);
     let recreated = recreated(&ran);
     assert_eq!(recreated.len(), 2, "{recreated:?}");
     for event in recreated {
@@ -104,43 +104,43 @@ fn an_agent_that_deletes_its_worktree_twice_does_not_reach_the_checkout() {
         assert!(event["reason"].as_str().unwrap().contains("/worktrees/t1"), "{event}");
     }
     for turn in [2, 3] {
-        let prompt = yard.prompt("t1", turn);
+        let prompt = project.prompt("t1", turn);
         assert!(prompt.contains("made anew") && prompt.contains(&main), "{prompt}");
         assert!(prompt.contains("work since that commit is lost"), "{prompt}");
     }
     assert_eq!(ran.all("turn_ended")[0]["result"], "failed", "a claim about lost files is void");
-    assert_eq!(yard.state("t1"), "submitted");
-    assert_eq!(yard.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
+    assert_eq!(project.state("t1"), "submitted");
+    assert_eq!(project.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
 }
 
 #[test]
 fn commits_on_the_branch_outlive_the_worktree() {
-    let yard = yard();
-    yard.add("t1", &[]);
+    let project = project();
+    project.add("t1", &[]);
     let commit = "echo kept > kept.txt; git add .; \
                   git -c user.name=a -c user.email=a@example.invalid commit -qm kept";
-    does(&yard, "t1", 1, &format!("{commit}; echo lost > lost.txt; rm -rf \"$PWD\""));
-    does(&yard, "t1", 2, "test -f kept.txt; test ! -f lost.txt; echo work > work.txt");
-    let ran = yard.tasks();
+    does(&project, "t1", 1, &format!("{commit}; echo lost > lost.txt; rm -rf \"$PWD\""));
+    does(&project, "t1", 2, "test -f kept.txt; test ! -f lost.txt; echo work > work.txt");
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let kept = yard.git(&["rev-parse", "hookloop/t1~1"]);
+    let kept = project.git(&["rev-parse", "hookloop/t1~1"]);
     assert_eq!(recreated(&ran)[0]["commit"], kept);
-    let files = yard.at_remote(&["ls-tree", "--name-only", "hookloop/t1"]);
+    let files = project.at_remote(&["ls-tree", "--name-only", "hookloop/t1"]);
     assert!(files.contains("kept.txt") && files.contains("work.txt"), "{files}");
 }
 
 #[test]
 fn a_worktree_that_vanishes_again_and_again_is_a_persons_decision() {
-    let yard = yard();
-    let before = checkout(&yard);
-    yard.add("t1", &[]);
+    let project = project();
+    let before = checkout(&project);
+    project.add("t1", &[]);
     for turn in 1..=9 {
-        does(&yard, "t1", turn, "rm -rf \"$PWD\"");
+        does(&project, "t1", turn, "rm -rf \"$PWD\"");
     }
-    let ran = yard.tasks();
-    assert_eq!(checkout(&yard), before);
+    let ran = project.run_tasks();
+    assert_eq!(checkout(&project), before);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert_eq!(yard.state("t1"), "blocked");
+    assert_eq!(project.state("t1"), "blocked");
     let left = ran.all("task_left");
     let reason = left[0]["reason"].as_str().unwrap();
     assert!(reason.contains("its worktree was gone or damaged 4 times"), "{reason}");
@@ -148,47 +148,47 @@ fn a_worktree_that_vanishes_again_and_again_is_a_persons_decision() {
 
 #[test]
 fn a_worktree_that_is_replaced_by_a_link_to_the_checkout_is_made_anew() {
-    let yard = yard();
-    let before = checkout(&yard);
-    yard.add("t1", &[]);
-    let project = yard.project();
-    let link = format!("d=\"$PWD\"; cd /; rm -rf \"$d\"; ln -s {} \"$d\"", project.display());
-    does(&yard, "t1", 1, &link);
-    does(&yard, "t1", 2, "echo work > work.txt");
-    let ran = yard.tasks();
-    assert_eq!(checkout(&yard), before);
+    let project = project();
+    let before = checkout(&project);
+    project.add("t1", &[]);
+    let root = project.root();
+    let link = format!("d=\"$PWD\"; cd /; rm -rf \"$d\"; ln -s {} \"$d\"", root.display());
+    does(&project, "t1", 1, &link);
+    does(&project, "t1", 2, "echo work > work.txt");
+    let ran = project.run_tasks();
+    assert_eq!(checkout(&project), before);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_all_in_worktree(&yard, "t1", 2);
+    assert_all_in_worktree(&project, "t1", 2);
     assert!(
         recreated(&ran)[0]["reason"].as_str().unwrap().contains("is a link to"),
         "{:?}",
         recreated(&ran)
     );
-    assert_eq!(yard.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
+    assert_eq!(project.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
 }
 
 #[test]
 fn a_worktree_that_is_led_to_the_users_repository_is_led_back() {
-    let yard = yard();
-    let before = checkout(&yard);
-    yard.add("t1", &[]);
-    let lead = format!("printf 'gitdir: {}/.git\\n' > .git", yard.project().display());
-    does(&yard, "t1", 1, &format!("echo work > work.txt; {lead}"));
+    let project = project();
+    let before = checkout(&project);
+    project.add("t1", &[]);
+    let lead = format!("printf 'gitdir: {}/.git\\n' > .git", project.root().display());
+    does(&project, "t1", 1, &format!("echo work > work.txt; {lead}"));
     // In the user's repository this would be a commit on main.
     does(
-        &yard,
+        &project,
         "t1",
         2,
         "git add .; git -c user.name=a -c user.email=a@example.invalid commit -qm own",
     );
-    let ran = yard.tasks();
-    assert_eq!(checkout(&yard), before);
+    let ran = project.run_tasks();
+    assert_eq!(checkout(&project), before);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(ran.all("turn_ended")[0]["result"], "failed");
-    assert!(yard.prompt("t1", 2).contains("does not lead to"), "{}", yard.prompt("t1", 2));
+    assert!(project.prompt("t1", 2).contains("does not lead to"), "{}", project.prompt("t1", 2));
     assert_eq!(recreated(&ran).len(), 0, "nothing was lost");
-    assert_eq!(yard.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
-    assert_eq!(yard.at_remote(&["log", "-1", "--format=%s", "hookloop/t1"]), "own");
+    assert_eq!(project.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
+    assert_eq!(project.at_remote(&["log", "-1", "--format=%s", "hookloop/t1"]), "own");
 }
 
 /// Tests run what the agent wrote: what they do to the worktree must not lead the next gate elsewhere.
@@ -200,72 +200,73 @@ hooks:
     - {name: tests, command: 'f=evil; test ! -f $f.sh || sh $f.sh'}
     - {name: second, command: 'touch gate-was-here'}
 ";
-    let yard = Yard::new(config, &[("a.txt", "a\n"), (".gitignore", "gate-was-here\n")]);
-    let before = checkout(&yard);
-    yard.add("t1", &[]);
+    let project =
+        DeliveryProject::new(config, &[("a.txt", "a\n"), (".gitignore", "gate-was-here\n")]);
+    let before = checkout(&project);
+    project.add("t1", &[]);
     let evil =
-        format!("d=\"$PWD\"; cd /; rm -rf \"$d\"; ln -s {} \"$d\"", yard.project().display());
-    yard.does("t1", 1, &format!("cat > evil.sh <<'X'\n{evil}\nX\n"));
-    yard.does("t1", 2, "test ! -f evil.sh; echo work > work.txt");
-    let ran = yard.tasks();
-    assert_eq!(checkout(&yard), before);
+        format!("d=\"$PWD\"; cd /; rm -rf \"$d\"; ln -s {} \"$d\"", project.root().display());
+    project.does("t1", 1, &format!("cat > evil.sh <<'X'\n{evil}\nX\n"));
+    project.does("t1", 2, "test ! -f evil.sh; echo work > work.txt");
+    let ran = project.run_tasks();
+    assert_eq!(checkout(&project), before);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(recreated(&ran).len(), 1);
-    assert_eq!(yard.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
+    assert_eq!(project.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
 }
 
 #[test]
 fn a_task_whose_branch_is_gone_with_its_worktree_is_a_persons_decision() {
-    let yard = yard();
-    let before = checkout(&yard);
-    yard.add("t1", &[]);
-    does(&yard, "t1", 1, "git update-ref -d refs/heads/hookloop/t1; rm -rf \"$PWD\"");
-    let ran = yard.tasks();
-    assert_eq!(checkout(&yard), before);
+    let project = project();
+    let before = checkout(&project);
+    project.add("t1", &[]);
+    does(&project, "t1", 1, "git update-ref -d refs/heads/hookloop/t1; rm -rf \"$PWD\"");
+    let ran = project.run_tasks();
+    assert_eq!(checkout(&project), before);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert_all_in_worktree(&yard, "t1", 1);
-    assert_eq!(yard.state("t1"), "blocked");
+    assert_all_in_worktree(&project, "t1", 1);
+    assert_eq!(project.state("t1"), "blocked");
     let left = ran.all("task_left");
     let reason = left[0]["reason"].as_str().unwrap();
     assert!(reason.contains("branch `hookloop/t1`"), "{reason}");
     // The command that the reason names is one that helps.
     let (_, command) = reason.split_once("begin anew: ").unwrap();
     let words: Vec<&str> = command.split(' ').collect();
-    yard.git(&words[1..]);
-    yard.ok(&["task", "unblock", "t1"]);
-    does(&yard, "t1", 2, "echo work > work.txt");
-    let ran = yard.tasks();
+    project.git(&words[1..]);
+    project.json_values(&["task", "unblock", "t1"]);
+    does(&project, "t1", 2, "echo work > work.txt");
+    let ran = project.run_tasks();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(yard.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
+    assert_eq!(project.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
 }
 
 #[test]
 fn a_worktree_that_the_agent_removed_by_git_is_made_anew() {
-    let yard = yard();
-    let before = checkout(&yard);
-    yard.add("t1", &[]);
-    does(&yard, "t1", 1, "git worktree remove --force --force \"$PWD\"");
-    does(&yard, "t1", 2, "echo work > work.txt");
-    let ran = yard.tasks();
-    assert_eq!(checkout(&yard), before);
+    let project = project();
+    let before = checkout(&project);
+    project.add("t1", &[]);
+    does(&project, "t1", 1, "git worktree remove --force --force \"$PWD\"");
+    does(&project, "t1", 2, "echo work > work.txt");
+    let ran = project.run_tasks();
+    assert_eq!(checkout(&project), before);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_all_in_worktree(&yard, "t1", 2);
-    assert_eq!(yard.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
+    assert_all_in_worktree(&project, "t1", 2);
+    assert_eq!(project.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
 }
 
 #[test]
 fn a_worktree_that_the_agent_moved_is_a_persons_decision() {
-    let yard = yard();
-    let before = checkout(&yard);
-    yard.add("t1", &[]);
-    let elsewhere = yard.project().parent().unwrap().join("elsewhere");
+    let project = project();
+    let before = checkout(&project);
+    project.add("t1", &[]);
+    let elsewhere = project.root().parent().unwrap().join("elsewhere");
     let moves = format!("git worktree move --force --force \"$PWD\" {}", elsewhere.display());
-    does(&yard, "t1", 1, &format!("echo work > work.txt; {moves}"));
-    let ran = yard.tasks();
-    assert_eq!(checkout(&yard), before);
+    does(&project, "t1", 1, &format!("echo work > work.txt; {moves}"));
+    let ran = project.run_tasks();
+    assert_eq!(checkout(&project), before);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert_all_in_worktree(&yard, "t1", 1);
-    assert_eq!(yard.state("t1"), "blocked");
+    assert_all_in_worktree(&project, "t1", 1);
+    assert_eq!(project.state("t1"), "blocked");
     assert_eq!(
         fs::read_to_string(elsewhere.join("work.txt")).unwrap(),
         "work\n",
@@ -275,77 +276,77 @@ fn a_worktree_that_the_agent_moved_is_a_persons_decision() {
 
 #[test]
 fn all_worktrees_behind_a_link_are_a_persons_decision() {
-    let yard = yard();
-    yard.add("t1", &[]);
+    let project = project();
+    project.add("t1", &[]);
     // Where the link leads there is a directory of the task's name, with something of the user's.
-    let target = yard.project().join("mine");
+    let target = project.root().join("mine");
     fs::create_dir_all(target.join("t1")).unwrap();
     fs::write(target.join("t1/precious"), "precious\n").unwrap();
-    let before = checkout(&yard);
+    let before = checkout(&project);
     let lead =
         format!("cd ../..; mv worktrees worktrees.old; ln -s {} worktrees", target.display());
-    does(&yard, "t1", 1, &lead);
-    let ran = yard.tasks();
-    assert_eq!(checkout(&yard), before);
+    does(&project, "t1", 1, &lead);
+    let ran = project.run_tasks();
+    assert_eq!(checkout(&project), before);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert_all_in_worktree(&yard, "t1", 1);
-    assert_eq!(yard.state("t1"), "blocked");
+    assert_all_in_worktree(&project, "t1", 1);
+    assert_eq!(project.state("t1"), "blocked");
 }
 
 fn wait_for(path: &Path) {
     eventually(&path.display().to_string(), SOON, || path.exists());
 }
 
-fn worktree_of(yard: &Yard) -> PathBuf {
-    let places = fs::read_to_string(places(yard)).unwrap();
+fn worktree_of(project: &DeliveryProject) -> PathBuf {
+    let places = fs::read_to_string(places(project)).unwrap();
     PathBuf::from(places.lines().next().unwrap())
 }
 
 /// Starts the program, and kills it while its agent is in its first turn. Removes the worktree then.
-fn kill_and_remove(yard: &Yard, args: &[&str]) {
-    let there = yard.project().parent().unwrap().join("there");
-    does(yard, "t1", 1, &format!("echo half > half.txt; touch {}; sleep 600", there.display()));
-    let mut command = yard.command(args);
+fn kill_and_remove(project: &DeliveryProject, args: &[&str]) {
+    let there = project.root().parent().unwrap().join("there");
+    does(project, "t1", 1, &format!("echo half > half.txt; touch {}; sleep 600", there.display()));
+    let mut command = project.json_command(args);
     let mut killed = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for(&there);
     killed.kill().unwrap();
     killed.wait().unwrap();
-    fs::remove_dir_all(worktree_of(yard)).unwrap();
+    fs::remove_dir_all(worktree_of(project)).unwrap();
 }
 
 #[test]
 fn a_worktree_that_vanished_between_a_kill_and_a_resume_is_made_anew() {
-    let yard = yard();
-    let before = checkout(&yard);
-    yard.add("t1", &[]);
-    let agent = yard.agent();
-    kill_and_remove(&yard, &["run", "--tasks", "--agent", &agent]);
-    does(&yard, "t1", 2, "test ! -f half.txt; echo work > work.txt");
-    let ran = Ran::of(yard.command(&["resume"]));
-    assert_eq!(checkout(&yard), before);
+    let project = project();
+    let before = checkout(&project);
+    project.add("t1", &[]);
+    let agent = project.agent();
+    kill_and_remove(&project, &["run", "--tasks", "--agent", &agent]);
+    does(&project, "t1", 2, "test ! -f half.txt; echo work > work.txt");
+    let ran = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
+    assert_eq!(checkout(&project), before);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(recreated(&ran).len(), 1);
-    assert_all_in_worktree(&yard, "t1", 2);
-    let prompt = yard.prompt("t1", 2);
+    assert_all_in_worktree(&project, "t1", 2);
+    let prompt = project.prompt("t1", 2);
     assert!(prompt.contains("made anew") && prompt.contains("is lost"), "{prompt}");
-    assert_eq!(yard.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
+    assert_eq!(project.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
 }
 
 #[test]
 fn a_worker_that_takes_over_a_vanished_worktree_makes_it_anew() {
-    let yard = yard();
-    let before = checkout(&yard);
-    yard.add("t1", &[]);
-    let agent = yard.agent();
-    kill_and_remove(&yard, &["worker", "--name", "w", "--agent", &agent]);
-    does(&yard, "t1", 2, "test ! -f half.txt; echo work > work.txt");
+    let project = project();
+    let before = checkout(&project);
+    project.add("t1", &[]);
+    let agent = project.agent();
+    kill_and_remove(&project, &["worker", "--name", "w", "--agent", &agent]);
+    does(&project, "t1", 2, "test ! -f half.txt; echo work > work.txt");
     let args = ["worker", "--name", "w", "--agent", &agent, "--until-idle"];
-    let output = yard.command(&args).output().unwrap();
+    let output = project.json_command(&args).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(checkout(&yard), before);
-    assert_all_in_worktree(&yard, "t1", 2);
-    assert_eq!(yard.on_main("work.txt"), "work\n");
-    let log = yard.ok(&["log", "--type", "worktree_recreated", "--all"]);
+    assert_eq!(checkout(&project), before);
+    assert_all_in_worktree(&project, "t1", 2);
+    assert_eq!(project.on_main("work.txt"), "work\n");
+    let log = project.json_values(&["log", "--type", "worktree_recreated", "--all"]);
     assert_eq!(log.len(), 1, "{log:?}");
 }
 
@@ -357,23 +358,23 @@ hooks:
   stop:
     - {name: slow, command: 'test ! -f half.txt || { touch ../../there; sleep 600; }', timeout: 1h}
 ";
-    let yard = Yard::new(config, &[("a.txt", "a\n")]);
-    yard.add("t1", &[]);
-    does(&yard, "t1", 1, "echo half > half.txt");
-    does(&yard, "t1", 2, "echo work > work.txt");
-    let agent = yard.agent();
-    let mut command = yard.command(&["run", "--tasks", "--agent", &agent]);
+    let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    does(&project, "t1", 1, "echo half > half.txt");
+    does(&project, "t1", 2, "echo work > work.txt");
+    let agent = project.agent();
+    let mut command = project.json_command(&["run", "--tasks", "--agent", &agent]);
     let mut killed = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for(&places(&yard));
-    let worktree = worktree_of(&yard);
+    wait_for(&places(&project));
+    let worktree = worktree_of(&project);
     wait_for(&worktree.join("../../there"));
     killed.kill().unwrap();
     killed.wait().unwrap();
     fs::remove_dir_all(&worktree).unwrap();
-    let ran = Ran::of(yard.command(&["resume"]));
+    let ran = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(yard.state("t1"), "submitted", "it was not completed without its work");
-    assert_eq!(yard.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
+    assert_eq!(project.state("t1"), "submitted", "it was not completed without its work");
+    assert_eq!(project.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
 }
 
 /// Without delivery the agent works in the project's directory, and nowhere else.
@@ -387,15 +388,14 @@ fn a_project_directory_that_is_replaced_ends_the_session() {
         "mv \"$d\" \"$d.old\"; mkdir \"$d.other\"; ln -s \"$d.other\" \"$d\"".to_owned(),
     ];
     for replaces in ways {
-        let sandbox = Sandbox::new("version: 1\n");
-        let count = sandbox.project().parent().unwrap().join("count");
+        let project = project_with("version: 1\n");
+        let count = project.root().parent().unwrap().join("count");
         let agent = format!(
             "command:cat > /dev/null; pwd >> {}; d=\"$PWD\"; cd /; {replaces}",
             count.display()
         );
-        let mut command = sandbox.command(&["run", "x", "--agent", &agent]);
-        command.env("PATH", std::env::var_os("PATH").unwrap());
-        let ran = Ran::of(command);
+        let mut command = project.json_command(&["run", "x", "--agent", &agent]);
+        let ran = SessionOutput::from(command.output().unwrap());
         assert_eq!(ran.code, 3, "{replaces}: {}", ran.stderr);
         let ended = ran.all("session_ended");
         assert_eq!(ended[0]["outcome"], "needs_human", "{ended:?}");
@@ -408,24 +408,19 @@ fn a_project_directory_that_is_replaced_ends_the_session() {
 /// A project below the top of its repository, in a directory that no commit has.
 #[test]
 fn a_project_that_is_not_in_the_commit_is_no_place_to_work_in() {
-    let sandbox = Sandbox::new("version: 1\ndelivery: {}\n");
-    let project = sandbox.project();
-    let top = project.parent().unwrap();
-    git(top, &["init", "-q", "-b", "main"]);
+    let project = builder().config("version: 1\ndelivery: {}\n").initialized().build();
+    let top = &project.root().parent().unwrap().to_owned();
+    run_git(top, &["init", "-q", "-b", "main"]);
     for (name, value) in [("user.name", "t"), ("user.email", "t@example.invalid")] {
-        git(top, &["config", name, value]);
+        run_git(top, &["config", name, value]);
     }
-    git(top, &["commit", "-q", "--allow-empty", "-m", "start"]);
-    git(top, &["switch", "-q", "-c", "mine"]);
-    let run = |args: &[&str]| {
-        let mut command = sandbox.command(args);
-        command.env("PATH", std::env::var_os("PATH").unwrap());
-        Ran::of(command)
-    };
+    run_git(top, &["commit", "-q", "--allow-empty", "-m", "start"]);
+    run_git(top, &["switch", "-q", "-c", "mine"]);
+    let run = |args: &[&str]| SessionOutput::from(project.json_command(args).output().unwrap());
     assert_eq!(run(&["task", "add", "goal", "--id", "t1"]).code, 0);
     let ran = run(&["run", "--tasks", "--agent", "command:cat > /dev/null; touch ran"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert!(!project.join("ran").exists(), "the agent was started in the checkout");
+    assert!(!project.root().join("ran").exists(), "the agent was started in the checkout");
     let left = ran.all("task_left");
     assert_eq!(left[0]["how"], "blocked", "{left:?}");
 }

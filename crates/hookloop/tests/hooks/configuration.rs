@@ -204,7 +204,7 @@ fn the_doctor_finds_the_known_traps() {
         assert!(found, "{name}: {findings:#}");
     };
     check("says-1", "not trusted");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     check("says-1", "exit code 1");
     check("absent", "no program `no-such-program`");
     check("slow", "milliseconds");

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Project, Run};
+use crate::cli::{ProgramOutput, Project};
 use crate::hooks::CHECK;
 
 const USAGE: i32 = 2;
@@ -114,7 +114,7 @@ fn every_byte_of_a_definition_counts_and_those_of_comments_do_not() {
     const FILE: &str = "version: 1\nhooks:\n  stop:\n    # why\n    - name: check\n      command: touch ran\n      timeout: 9s\n      on_failure: open\n      env: {A: b}\n";
     let project = Project::bare();
     project.write("hookloop.yaml", FILE);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let ran = project.root().join("ran");
     let comment = FILE.find('#').unwrap() + 1..FILE.find("why").unwrap() + 3;
     for at in 0..FILE.len() {
@@ -152,7 +152,7 @@ fn without_a_person_only_the_exact_digest_counts() {
             assert_eq!(project.root().join("ran").exists(), runs, "{line} {args}: {told:?}");
         };
         let trust = |project: &Project| {
-            project.ok(&["hooks", "trust", "--yes"]);
+            project.trust();
             String::new()
         };
         let modify = |project: &Project| {
@@ -178,7 +178,7 @@ fn a_refusal_names_the_digest() {
         if ci {
             command.env("CI", "true");
         }
-        let run: Run = command.output().unwrap().into();
+        let run: ProgramOutput = command.output().unwrap().into();
         assert!(run.code == UNTRUSTED && run.stderr.contains(&digest), "{run:?}");
     }
     let other = format!("sha256:{}", "0".repeat(64));
@@ -248,7 +248,7 @@ fn a_repository_sets_no_environment() {
     for name in [".env", ".env.local", ".envrc", "hookloop.env", ".hookloop.env"] {
         project.write(name, planted);
     }
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let run = project.try_hook(&["check"]);
     assert_eq!(run["status"], "passed", "{run}");
     assert!(!run["stdout"].as_str().unwrap().contains("evil"), "{run}");

@@ -158,7 +158,7 @@ fn an_id_is_no_option() {
         "hooks:\n  on_task_complete:\n    - {name: check, command: [./see, '{{task_id}}'], timeout: 20s}\n",
     );
     project.script("see", "printf '%s\\n' \"$@\" >> seen");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     for id in ["-", "-a", "--help", "-rf", "--upload-pack=x", "-\u{2010}a", "\u{2212}a", "--", "-C"]
     {
         for args in [

@@ -21,7 +21,7 @@ fn a_hook_that_changes_hooks_gets_nothing_run() {
         );
         project.script("first.sh", &format!("{change}; touch changed"));
         project.script("second.sh", "touch agreed");
-        project.ok(&["hooks", "trust", "--yes"]);
+        project.trust();
         project.complete("Goal");
         let there = |name: &str| project.root().join(name).exists();
         assert!(there("changed"), "{change}");
@@ -53,7 +53,7 @@ fn a_hook_runs_for_every_event_and_a_duplicate_does_not() {
     let project = Project::with_config(&format!(
         "hooks:\n  task_created: [{entry}, {entry}]\n  task_completed: [{entry}, {entry}]\n"
     ));
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     for _ in 0..3 {
         project.complete("The same");
     }
@@ -69,7 +69,7 @@ fn a_cascade_of_commands_ends() {
     );
     let more = r#"{"hookloop":{"actions":[{"type":"create_task","payload":{"goal":"More","priority":0}}]}}"#;
     project.script("check.sh", &format!("echo '{more}'"));
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.add("Root", &[]);
     let status = project.json(&["status"]);
     assert_eq!(status["reactions_due"], 0, "{status}");

@@ -28,7 +28,7 @@ fn a_stop_hook_of_an_agent_is_a_stop_gate_here() {
         [(0, "passed", "pass"), (1, "failed", "pass"), (2, "blocked", "block")]
     {
         project.script(".codemie/run-tests.sh", &format!("echo 3 tests fail >&2; exit {code}"));
-        project.ok(&["hooks", "trust", "--yes"]);
+        project.trust();
         let run = project.try_hook(&["run-tests"]);
         assert_eq!((&run["status"], &run["verdict"]), (&json!(status), &json!(verdict)), "{run}");
     }

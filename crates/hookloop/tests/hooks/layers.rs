@@ -37,7 +37,7 @@ task_types:
     let ran = || std::fs::read_to_string(project.root().join("ran")).unwrap_or_default();
     project.complete("untrusted");
     assert_eq!(ran(), "mine\n", "what the repository brings is not trusted yet");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
 
     let plain = project.add("plain", &[]);
     let fix = project.add("fix", &["--type", "fix"]);
@@ -62,7 +62,7 @@ fn a_file_of_the_repository_needs_trust_whoever_names_it() {
     project.script("check.sh", "echo ran >> ran");
     project.complete("not trusted");
     assert!(!project.root().join("ran").exists());
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.complete("trusted");
     project.script("check.sh", "echo changed >> ran");
     project.complete("changed");

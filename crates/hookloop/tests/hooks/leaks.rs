@@ -25,7 +25,7 @@ fn a_hook_has_what_is_declared_and_nothing_else() {
     let see = project.root().join("sub/see");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(see, mode).unwrap();
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     // A file of ours that is open, and not closed on exec, in the program that starts the hook.
     let mut command = project.command("sh");
     command.args(["-c", "exec 7< hookloop.yaml 8> spare; exec hookloop hooks run check --json"]);
@@ -73,7 +73,7 @@ fn a_directory_that_leads_out_of_the_project_by_a_link_is_refused() {
     let outside = project.root().parent().unwrap().join("outside");
     fs::create_dir(&outside).unwrap();
     std::os::unix::fs::symlink(&outside, project.root().join("sub")).unwrap();
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let run = project.try_hook(&["check"]);
     assert_eq!(
         (&run["status"], &run["verdict"]),
@@ -104,7 +104,7 @@ fn no_token_of_a_known_shape_is_kept() {
     ];
     project.script("print.sh", "cat tokens; cat tokens >&2");
     project.write("tokens", &tokens.join("\n"));
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let id = project.add("Goal", &[]);
     project.ok(&["task", "complete", &id]);
     let kept = files_below(&project.state());
@@ -149,7 +149,7 @@ fn no_form_of_a_secret_is_kept() {
         forms.extend(all);
     }
     fs::write(project.root().join("forms"), &text).unwrap();
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let id = project.add("Goal", &[]);
     let mut command = project.hookloop(&["task", "complete", &id]);
     for (number, secret) in secrets.iter().enumerate() {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::cli::Project;
+use crate::cli::{ProgramOutput, Project};
 
 const UNTRUSTED: i32 = 3;
 const TURNS: &str = r#"[{"run": "date +%N > work", "say": "<promise>COMPLETE</promise>"}]"#;
@@ -27,11 +27,11 @@ fn trusted(config: &str) -> Project {
     project.write("turns.json", TURNS);
     git(&project.root(), &["init", "-q", "-b", "main"]);
     commit(&project);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project
 }
 
-fn session(project: &Project) -> crate::cli::Run {
+fn session(project: &Project) -> ProgramOutput {
     project.run(&["run", "x", "--agent", "scripted:turns.json"])
 }
 
@@ -80,7 +80,7 @@ fn a_gate_that_is_gone_needs_a_persons_word() {
     assert!(why.contains("tester agreed to other gates"), "{why}");
     // What is put back is more than was agreed to; taking it away again is less.
     project.configure(TESTS);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     refused(&project, "", "`tests` is gone");
 }
 
@@ -156,7 +156,7 @@ fn the_agreement_is_kept_for_each_branch_and_shared_by_worktrees() {
     // Another branch is held to the agreement, too, and then has one of its own.
     git(&project.root(), &["checkout", "-qb", "loose"]);
     refused(&project, "", "`tests` is gone");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     commit(&project);
     assert_ne!(session(&project).code, UNTRUSTED);
     git(&project.root(), &["checkout", "-q", "main"]);
@@ -244,7 +244,7 @@ fn trusting_hooks_is_an_event_with_its_actor_and_digest() {
     assert_eq!(event["data"]["digest"], digest(&project).as_str(), "{event}");
     assert_eq!(event["data"]["gates"], serde_json::json!(["tests"]), "{event}");
     project.configure("");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let changes = &project.events_of("hooks_trusted")[1]["data"]["changes"];
     assert_eq!(changes[0], "`tests` is gone", "{changes}");
     project.configure("agents: {mine: {kind: command, command: 'true'}}\n");
@@ -325,7 +325,7 @@ fn actions_that_complete_or_unblock_tasks_need_trust() {
     let failed = project.event("hook_error")["data"]["error"].to_string();
     assert!(failed.contains("not trusted"), "{failed}");
     // A person's word lets the hook act, and what it does is part of what is agreed to.
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.add("Trigger", &["--id", "second"]);
     assert_eq!(states(), ("completed".to_owned(), "ready".to_owned()));
     // A workflow has no such word, so it does neither.
@@ -340,6 +340,6 @@ fn a_task_type_that_needs_no_change_needs_a_persons_word() {
     let project = trusted(TESTS);
     let config = format!("{TESTS}task_types: {{chore: {{no_changes_ok: true}}}}\n");
     refused(&project, &config, "`task_types.chore` lets work be complete without a change");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     assert!(session(&project).stdout.contains("tests"), "the session starts");
 }

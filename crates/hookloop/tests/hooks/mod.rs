@@ -35,7 +35,7 @@ impl Project {
     fn with_check(text: &str) -> Project {
         let project = Project::with_config(CHECK);
         project.script("check.sh", text);
-        project.ok(&["hooks", "trust", "--yes"]);
+        project.trust();
         project
     }
 

@@ -52,7 +52,7 @@ fn a_racing_linker_gets_nothing_written_elsewhere() {
     let project = Project::with_config(CHECK);
     let victim = victim(&project);
     project.script("check.sh", "echo said; echo more >&2");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let (root, over) = (project.root(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {

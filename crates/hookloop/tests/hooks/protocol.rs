@@ -13,7 +13,7 @@ fn gate_with(options: &str, script: &str) -> Project {
         "hooks:\n  stop:\n    - {{name: check, command: [./check.sh], {options}}}\n"
     ));
     project.script("check.sh", script);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project
 }
 
@@ -139,7 +139,7 @@ fn a_condition_and_a_need_decide_whether_it_runs() {
     - {name: normal, when: task.priority == 2, command: touch normal}
 ",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.complete("Goal");
     let there = |name: &str| project.root().join(name).exists();
     assert_eq!((there("second"), there("urgent"), there("normal")), (false, false, true));
@@ -151,7 +151,7 @@ fn a_failed_run_is_tried_again_and_a_block_is_not() {
     let check = |script: &str, runs: usize, status: &str| {
         let project = Project::with_config(config);
         project.script("check.sh", script);
-        project.ok(&["hooks", "trust", "--yes"]);
+        project.trust();
         let run = project.try_hook(&["check"]);
         let lines = std::fs::read_to_string(project.root().join("runs")).unwrap();
         assert_eq!((lines.lines().count(), &run["status"]), (runs, &json!(status)), "{run}");

@@ -23,7 +23,7 @@ fn the_environment_is_what_is_declared_and_nothing_else() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, command: [/usr/bin/env], env: [WANTED]}\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let names = environment_of(
         &project,
         &[("WANTED", "1"), ("API_KEY", "secret-value"), ("LD_PRELOAD", "")],
@@ -53,7 +53,7 @@ fn secrets_are_in_nothing_that_is_stored() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, command: 'echo $MY_TOKEN; echo $MY_TOKEN >&2; exit 3', env: [MY_TOKEN]}\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let id = project.add("Goal", &[]);
     let output =
         project.hookloop(&["task", "complete", &id]).env("MY_TOKEN", SECRET).output().unwrap();
@@ -93,7 +93,7 @@ fn a_title_is_never_a_command() {
         "$HOME *",
     ] {
         let project = Project::with_config(config);
-        project.ok(&["hooks", "trust", "--yes"]);
+        project.trust();
         project.complete_titled(title);
         assert!(!project.root().join("pwned").exists(), "{title}");
         for seen in ["seen", "seen1", "seen2"] {
@@ -115,7 +115,7 @@ fn a_hook_that_hangs_is_ended_with_everything_it_started() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, timeout: 3s, command: 'echo before; echo worse >&2; sleep 600 & sleep 600 | cat'}\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let start = std::time::Instant::now();
     let run = project.try_hook(&["check"]);
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
@@ -181,7 +181,7 @@ fn a_hook_that_uses_too_much_is_ended_and_says_why() {
     assert!(
         project.ok(&["hooks", "trust", "--show"]).contains("limits  8 processes, 1GB of memory")
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let run = project.try_hook(&["check"]);
     assert_eq!(run["status"], "killed", "{run}");
     let reason = run["reason"].as_str().unwrap();
@@ -197,7 +197,7 @@ fn hooks_run_exits_with_1_if_the_hook_does_not_pass() {
         let project = Project::with_config(&format!(
             "hooks:\n  stop:\n    - {{name: check, command: {command}{options}}}\n"
         ));
-        project.ok(&["hooks", "trust", "--yes"]);
+        project.trust();
         for args in [&["hooks", "run", "check"][..], &["hooks", "run", "check", "--json"]] {
             let run = project.run(args);
             assert_eq!((run.code, run.stderr.as_str()), (code, ""), "{command}: {run:?}");

@@ -14,7 +14,7 @@ fn with_hooks(hooks: &[&str]) -> Project {
         "meet.sh",
         "mkdir -p here && : > here/$1\nuntil [ $(ls here | wc -l) -ge $2 ]; do sleep 0.01; done\necho $1 >> order",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project
 }
 

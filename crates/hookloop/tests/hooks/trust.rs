@@ -41,10 +41,10 @@ fn a_hook_that_is_not_trusted_is_named_with_the_command_to_type() {
         project.ok(&["hooks", "run", "check", "--dry-run"]);
     };
     check("it is not trusted");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.script("check.sh", "touch ran # and more");
     check("it changed since it was trusted");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.ok(&["hooks", "run", "check"]);
     assert!(project.root().join("ran").exists());
 }
@@ -61,7 +61,7 @@ fn an_explanation_says_how_hooks_stand() {
         assert!(text.contains(words), "{text}");
     };
     explained("untrusted", "untrusted", "does not run: not trusted (hookloop hooks trust)");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     explained("trusted", "yes", "trusted as it is");
     project.script("check.sh", "false");
     explained("modified", "modified", "does not run: changed since it was trusted");
@@ -80,7 +80,7 @@ fn a_hook_runs_only_after_it_was_trusted() {
     let shown = project.ok(&["hooks", "trust", "--show"]);
     assert!(shown.contains("./check.sh") && shown.contains("sha256:"), "{shown}");
     assert_eq!(status(&project, &[]).0, "not_started");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.complete("Second");
     assert!(project.root().join("ran").exists());
     assert_eq!(project.logged("hook_ran").len(), 1);
@@ -150,7 +150,7 @@ fn a_script_counts_by_whatever_name() {
         project.configure(&format!("hooks: {{stop: [{{name: check, command: \"{named}\"}}]}}\n"));
         std::fs::create_dir(project.root().join("sub")).unwrap();
         project.script("check.sh", "echo agreed");
-        project.ok(&["hooks", "trust", "--yes"]);
+        project.trust();
         let run = project.try_hook(&["check"]);
         assert_eq!(run["stdout"], "agreed\n", "{named}: {run}");
         project.script("check.sh", "touch evil");
@@ -165,7 +165,7 @@ fn a_link_out_of_the_project_counts() {
     let project = Project::with_config("hooks: {stop: [{name: check, command: ./tool}]}\n");
     let tool = project.root().join("tool");
     std::os::unix::fs::symlink("/bin/true", &tool).unwrap();
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     assert_eq!(status(&project, &[]).0, "passed");
     std::fs::remove_file(&tool).unwrap();
     std::os::unix::fs::symlink("/bin/ls", &tool).unwrap();
@@ -229,7 +229,7 @@ fn a_racing_writer_gets_nothing_run_where_a_digest_is_given() {
 #[test]
 fn what_is_not_there_is_not_run() {
     let project = Project::with_config(CHECK);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let (absent, reason) = status(&project, &[]);
     assert_eq!(
         (absent.as_str(), reason.as_str()),
@@ -345,7 +345,7 @@ fn the_content_of_scripts_is_shown_before_they_are_trusted() {
 fn the_changes_of_a_script_are_shown_against_the_trusted_copy() {
     let project = Project::with_config(CHECK);
     project.script("check.sh", "echo one\necho two\necho three");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let unchanged = project.ok(&["hooks", "trust", "--show"]);
     assert!(!unchanged.contains("echo two"), "{unchanged}");
     project.script("check.sh", "echo one\ncurl evil.example\necho three");

@@ -63,7 +63,7 @@ fn run(url: &str) -> Value {
     ));
     let before_trust = project.json_with(UNTRUSTED, &["hooks", "run", "ask"]);
     assert_eq!(before_trust["status"], "not_started", "{before_trust}");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.try_hook(&["ask"])
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::cli::{Project, Run};
+use crate::cli::{ProgramOutput, Project};
 use crate::inbox::receivers::{Hook, Post};
 use crate::inbox::telling::{PASSWORD, three};
 use crate::inbox::{blocked, channels, keys};
@@ -12,7 +12,7 @@ const HOSTILE: &str = "Fix\r\nBcc: evil@example.org\r\n\r\n<html><img src=http:/
 /// The part of a URL that lets others in.
 const TOKEN: &str = "T0KENT0KEN/abcdef0123456789";
 
-fn notify(project: &Project, hook: &Hook, password: &str) -> Run {
+fn notify(project: &Project, hook: &Hook, password: &str) -> ProgramOutput {
     let mut command = project.hookloop(&["inbox", "notify"]);
     command.env("CHAT_URL", hook.url(TOKEN)).env("MAIL_PASSWORD", password);
     command.output().unwrap().into()

@@ -6,16 +6,19 @@ use hookloop_testbed::Server;
 
 use crate::cli::strings;
 use crate::inbox::receivers::Hook;
-use crate::nats::{Machine, hookloop};
+use crate::nats::machine_on;
 
 const PROBLEMS: usize = 5;
 
 #[test]
 fn machines_have_the_same_problems_and_tell_each_once() {
     let (server, hook) = (Server::single(), Hook::start());
-    let machines = [Machine::on(&server, "shared"), Machine::on(&server, "shared")];
+    let machines = [machine_on(&server, "shared"), machine_on(&server, "shared")];
     for machine in &machines {
-        machine.append_own(&format!("notify: [{{name: hook, webhook: '{}'}}]\n", hook.url("x")));
+        machine.append_user_config(&format!(
+            "notify: [{{name: hook, webhook: '{}'}}]\n",
+            hook.url("x")
+        ));
     }
     for number in 0..PROBLEMS {
         let id = format!("t{number}");
@@ -28,8 +31,7 @@ fn machines_have_the_same_problems_and_tell_each_once() {
     assert_eq!(keys.len(), PROBLEMS);
     let start = |number: usize| {
         let machine = &machines[number % 2];
-        let mut command = hookloop(&machine.root());
-        command.args(["inbox", "notify"]).env("HOME", machine.home());
+        let mut command = machine.hookloop(&["inbox", "notify"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     for process in (0..6).map(start).collect::<Vec<_>>() {
@@ -42,8 +44,7 @@ fn machines_have_the_same_problems_and_tell_each_once() {
     // Of two who decide, on two machines, one does.
     let decide = |number: usize| {
         let machine = &machines[number % 2];
-        let mut command = hookloop(&machine.root());
-        command.args(["inbox", "answer", &keys[0], "go on"]).env("HOME", machine.home());
+        let mut command = machine.hookloop(&["inbox", "answer", &keys[0], "go on"]);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
     let people: Vec<_> = (0..4).map(decide).collect();

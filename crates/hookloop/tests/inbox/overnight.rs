@@ -48,7 +48,7 @@ fn shop() -> Project {
          git -c user.name=t -c user.email=t@t commit -qm start",
     );
     assert_eq!(made.code, 0, "{made:?}");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.add("Take payments", &["--id", "pay", "--priority", "0"]);
     project.add("Parse the price list", &["--id", "parse", "--priority", "1"]);
     for id in OTHERS {
@@ -395,7 +395,7 @@ const GATED: &str = "hooks:\n  stop:\n    - {name: tests, command: 'true', timeo
 #[test]
 fn a_session_that_lost_its_task_works_on_if_it_can_have_the_task_again() {
     let project = Project::with_config(GATED);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.add("Do it", &["--id", "shared"]);
     let released = ["task", "release", "shared", "--epoch", "1"];
     let id = lose(&project, &["--task", "shared"], &released);
@@ -412,7 +412,7 @@ fn a_session_that_lost_its_task_for_good_says_so_before_it_is_reopened() {
         (&["--tasks"], "no task is open"),
     ] {
         let project = Project::with_config(GATED);
-        project.ok(&["hooks", "trust", "--yes"]);
+        project.trust();
         project.add("Do it", &["--id", "shared"]);
         let id = lose(&project, work, &["task", "complete", "shared", "--force"]);
         let why = project.fails(1, &["resume", &id]);
@@ -428,7 +428,7 @@ fn outputs_of_a_session_that_escalated_wait_for_the_next_prompt() {
     let config = "hooks:\n  post_iteration:\n    - {name: a, command: 'echo from-a', pipe_output: true}\n    - \
                   {name: b, command: 'echo from-b', pipe_output: true}\n";
     let project = Project::with_config(config);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.write("says.txt", "Which one?\n<promise>ESCALATE</promise>\n");
     let agent = crate::inbox::problems::AGENT;
     let ran = project.run(&["run", "Do it", "--agent", agent]);

@@ -8,9 +8,9 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::project::Project as Opened;
 use hookloop_fleet::notify::{CLAIM_SILENT, Moment, Report, TRIES_MAX, round};
-use hookloop_testkit::eventually;
+use hookloop_testkit::{eventually, json_lines};
 
-use crate::cli::{DEADLINE, Project, fields, lines, strings};
+use crate::cli::{DEADLINE, Project, fields, strings};
 use crate::inbox::receivers::{Hook, Post};
 use crate::inbox::{blocked, channels, key, keys};
 
@@ -50,7 +50,7 @@ fn each_problem_is_told_once() {
     assert_eq!(project.ok(&["inbox", "notify"]), "");
     blocked(&project, "a", "Parse it", "which encoding?");
     let found = key(&project);
-    let told = lines(&project.ok(&["inbox", "notify", "--json"]));
+    let told = json_lines(&project.ok(&["inbox", "notify", "--json"]));
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(fields(&told[0]), ["channel", "notice", "problems", "reason", "sent"].into());
     for _ in 0..3 {

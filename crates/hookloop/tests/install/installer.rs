@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::cli::Run;
+use crate::cli::ProgramOutput;
 use crate::install::release::{Server, VERSION, archive_name, lay_out, made, repository, script};
 
 /// A user whose home is empty, and a host with the release.
@@ -56,7 +56,7 @@ impl Stage {
         shell
     }
 
-    fn install(&self, args: &[&str]) -> Run {
+    fn install(&self, args: &[&str]) -> ProgramOutput {
         self.shell().arg(repository().join("install.sh")).args(args).output().unwrap().into()
     }
 
@@ -70,7 +70,7 @@ fn version_at(program: &Path) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn refused(run: &Run, because: &str) {
+fn refused(run: &ProgramOutput, because: &str) {
     assert_eq!(run.code, 1, "{run:?}");
     assert!(run.stderr.starts_with("error: ") || run.stderr.contains("\nerror: "), "{run:?}");
     assert!(run.stderr.contains(because), "{run:?}");
@@ -111,7 +111,7 @@ fn run_again_it_updates() {
     fs::write(stage.program(), "#!/bin/sh\necho hookloop 0.0.1\n").unwrap();
     fs::set_permissions(stage.program(), fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:/usr/bin:/bin", bin.display());
-    let install = || -> Run {
+    let install = || -> ProgramOutput {
         let script = repository().join("install.sh");
         stage.shell().env("PATH", &path).arg(script).output().unwrap().into()
     };
@@ -205,7 +205,7 @@ fn a_release_has_an_installer_of_its_own() {
     fs::write(stage.directory.path().join("files/install.sh"), stamped).unwrap();
     let line = format!("curl -fsSL {}/latest/download/install.sh | sh", stage.server.address());
     let mut shell = stage.shell();
-    let run: Run =
+    let run: ProgramOutput =
         shell.env_remove("HOOKLOOP_DOWNLOADS").args(["-c", &line]).output().unwrap().into();
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(version_at(&stage.program()), format!("hookloop {VERSION}"));
@@ -226,7 +226,7 @@ fn wget_does_where_there_is_no_curl() {
         std::os::unix::fs::symlink(at, tools.join(name)).unwrap();
     }
     let mut shell = stage.shell();
-    let run: Run =
+    let run: ProgramOutput =
         shell.env("PATH", &tools).arg(repository().join("install.sh")).output().unwrap().into();
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(version_at(&stage.program()), format!("hookloop {VERSION}"));

@@ -11,7 +11,7 @@ use hookloop_testkit::eventually;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::cli::{DEADLINE, Run};
+use crate::cli::{DEADLINE, ProgramOutput};
 use crate::install::release::{PACKAGES, Server, VERSION, made, repository, script};
 
 /// A registry with the packages, and a user who has npm.
@@ -58,7 +58,7 @@ impl Stage {
         command
     }
 
-    fn run(&self, line: &str) -> Run {
+    fn run(&self, line: &str) -> ProgramOutput {
         self.command("sh").args(["-c", line]).output().unwrap().into()
     }
 }

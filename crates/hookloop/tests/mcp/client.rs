@@ -6,9 +6,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hookloop_testkit::TestProject;
 use serde_json::{Value, json};
-
-use crate::support::Sandbox;
 
 /// Nothing here takes longer, on a machine that has other things to do.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -32,13 +31,13 @@ fn by_an_agent(command: &Command) -> Command {
 
 impl Client {
     /// The program on a project, before anything is said.
-    pub(crate) fn start(sandbox: &Sandbox) -> Client {
-        Client::start_with(sandbox, &[])
+    pub(crate) fn start(project: &TestProject) -> Client {
+        Client::start_with(project, &[])
     }
 
-    pub(crate) fn start_with(sandbox: &Sandbox, args: &[&str]) -> Client {
+    pub(crate) fn start_with(project: &TestProject, args: &[&str]) -> Client {
         let words: Vec<&str> = ["mcp"].iter().chain(args).copied().collect();
-        Client::spawn(by_an_agent(&sandbox.command(&words)))
+        Client::spawn(by_an_agent(&project.json_command(&words)))
     }
 
     pub(crate) fn spawn(mut command: Command) -> Client {
@@ -53,8 +52,8 @@ impl Client {
     }
 
     /// One that was greeted.
-    pub(crate) fn ready(sandbox: &Sandbox) -> Client {
-        let mut client = Client::start(sandbox);
+    pub(crate) fn ready(project: &TestProject) -> Client {
+        let mut client = Client::start(project);
         client.initialize(VERSIONS[1]);
         client
     }

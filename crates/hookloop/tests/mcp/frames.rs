@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::mcp::PLAIN;
 use crate::mcp::client::{Client, PATIENCE};
 use crate::mcp::http::Server;
-use crate::support::Sandbox;
+use crate::support::project_with;
 
 const MIB: usize = 1024 * 1024;
 /// What has not moved for this long stands still.
@@ -31,8 +31,8 @@ fn check(client: &mut Client, line: &[u8], code: i64) {
 
 #[test]
 fn broken_lines_are_answered_and_the_next_one_counts() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let deep = |open: &str, close: &str| format!("{}{}", open.repeat(50_000), close.repeat(50_000));
     for broken in [
         "{",
@@ -76,8 +76,8 @@ fn broken_lines_are_answered_and_the_next_one_counts() {
 
 #[test]
 fn over_http_a_body_that_is_no_message_is_answered_too() {
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
+    let project = project_with(PLAIN);
+    let server = Server::start(&project);
     let deep = "[".repeat(50_000);
     for (body, code) in [
         ("{", -32700),
@@ -98,8 +98,8 @@ fn over_http_a_body_that_is_no_message_is_answered_too() {
 
 #[test]
 fn a_request_of_another_version_of_json_rpc_is_refused_by_its_id() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     for message in [
         json!({ "id": 500, "method": "ping" }),
         json!({ "jsonrpc": "1.0", "id": 500, "method": "ping" }),
@@ -113,8 +113,8 @@ fn a_request_of_another_version_of_json_rpc_is_refused_by_its_id() {
 
 #[test]
 fn a_line_has_a_longest_length() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     check(&mut client, "x".repeat(MIB + 1).as_bytes(), -32600);
     check(&mut client, &vec![b' '; 40 * MIB], -32600);
     // Just short of it, a call is a call.
@@ -132,8 +132,8 @@ fn a_line_has_a_longest_length() {
 
 #[test]
 fn memory_does_not_grow_with_what_is_refused() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     client.is_alive();
     let before = resident(client.pid());
     check(&mut client, &vec![b'['; 64 * MIB], -32600);
@@ -143,10 +143,10 @@ fn memory_does_not_grow_with_what_is_refused() {
 
 #[test]
 fn half_a_frame_then_the_end_is_an_end() {
-    let sandbox = Sandbox::new(PLAIN);
+    let project = project_with(PLAIN);
     for half in ["{\"jsonrpc\":\"2.0\",\"id\":1,\"meth", "{", " "] {
         for is_greeted in [false, true] {
-            let mut client = Client::start(&sandbox);
+            let mut client = Client::start(&project);
             if is_greeted {
                 client.initialize("2025-06-18");
             }
@@ -159,8 +159,8 @@ fn half_a_frame_then_the_end_is_an_end() {
 
 #[test]
 fn a_slow_sender_is_heard() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     for byte in json!({ "jsonrpc": "2.0", "id": "slow", "method": "ping" }).to_string().bytes() {
         client.raw(&[byte]);
         assert!(client.receive_within(Duration::from_millis(1)).is_none());
@@ -172,8 +172,8 @@ fn a_slow_sender_is_heard() {
 /// An id is refused while it is in use, under no id, and free as soon as its answer is there.
 #[test]
 fn an_id_is_used_by_one_request_at_a_time() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let params = json!({ "name": "task_list" });
     let call = json!({ "jsonrpc": "2.0", "id": "same", "method": "tools/call", "params": params });
     for _ in 0..50 {
@@ -196,8 +196,8 @@ fn an_id_is_used_by_one_request_at_a_time() {
 
 #[test]
 fn more_calls_than_there_is_room_for_are_refused_or_answered_each_once() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let ids: Vec<i64> =
         (0..400).map(|_| client.ask("tools/call", json!({ "name": "task_list" }))).collect();
     let mut answered: Vec<i64> =
@@ -211,8 +211,8 @@ fn more_calls_than_there_is_room_for_are_refused_or_answered_each_once() {
 #[test]
 fn a_client_that_does_not_read_gets_no_more_of_our_memory() {
     const ALL: usize = 16 * MIB;
-    let sandbox = Sandbox::new(PLAIN);
-    let mut command = sandbox.command(&["mcp"]);
+    let project = project_with(PLAIN);
+    let mut command = project.json_command(&["mcp"]);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let sent = Arc::new(AtomicUsize::new(0));
@@ -238,8 +238,8 @@ fn a_client_that_does_not_read_gets_no_more_of_our_memory() {
 
 #[test]
 fn nobody_to_answer_is_an_end() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut command = sandbox.command(&["mcp"]);
+    let project = project_with(PLAIN);
+    let mut command = project.json_command(&["mcp"]);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     drop(child.stdout.take());

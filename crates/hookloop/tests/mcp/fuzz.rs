@@ -12,7 +12,7 @@ use crate::mcp::PLAIN;
 use crate::mcp::client::{Client, PATIENCE};
 use crate::mcp::frames::resident;
 use crate::mcp::tools::fitting;
-use crate::support::{Sandbox, number_from_env};
+use crate::support::{number_from_env, project_with};
 
 const SECONDS: u64 = 5;
 const BURST_MAX: u64 = 40;
@@ -26,8 +26,8 @@ fn whatever_comes_it_goes_on() {
     let seed = number_from_env("HOOKLOOP_MCP_FUZZ_SEED", u64::from(std::process::id()));
     let _told = Told(seed);
     let mut random = SeededRandom::new(seed);
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let seeds = frames(&mut client);
     let (start, mut before, mut bursts) = (Instant::now(), None, 0);
     while start.elapsed() < Duration::from_secs(seconds) {

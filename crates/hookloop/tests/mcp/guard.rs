@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::mcp::PLAIN;
 use crate::mcp::http::{KINDS, Server};
-use crate::support::Sandbox;
+use crate::support::project_with;
 
 /// Lines of a head that say, or do not say, whom a request is for.
 fn hosts(port: u16) -> Vec<String> {
@@ -84,8 +84,8 @@ fn origins(port: u16) -> Vec<String> {
 
 #[test]
 fn only_exact_pairs_with_the_token_are_let_in() {
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
+    let project = project_with(PLAIN);
+    let server = Server::start(&project);
     let (hosts, origins) = (hosts(server.port), origins(server.port));
     assert!(hosts.len() >= 30 && origins.len() >= 20);
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
@@ -120,8 +120,8 @@ fn only_exact_pairs_with_the_token_are_let_in() {
 
 #[test]
 fn nearly_a_token_is_none() {
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
+    let project = project_with(PLAIN);
+    let server = Server::start(&project);
     let token = &server.token;
     let host = format!("Host: localhost:{}\r\n{KINDS}", server.port);
     let right = format!("Authorization: Bearer {token}\r\n");
@@ -157,8 +157,8 @@ fn nearly_a_token_is_none() {
 /// Whoever has no business here does not learn what there is.
 #[test]
 fn every_path_and_method_is_behind_the_guard() {
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
+    let project = project_with(PLAIN);
+    let server = Server::start(&project);
     let host = format!("Host: localhost:{}\r\n", server.port);
     let evil =
         format!("Host: evil.example:{}\r\nAuthorization: Bearer {}\r\n", server.port, server.token);
@@ -187,8 +187,8 @@ fn every_path_and_method_is_behind_the_guard() {
 
 #[test]
 fn what_a_page_can_send_without_asking_is_refused() {
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
+    let project = project_with(PLAIN);
+    let server = Server::start(&project);
     let head = |kind: &str| server.head().replace("Content-Type: application/json\r\n", kind);
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
     for kind in [
@@ -215,8 +215,8 @@ fn what_a_page_can_send_without_asking_is_refused() {
 
 #[test]
 fn a_body_has_a_largest_size() {
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
+    let project = project_with(PLAIN);
+    let server = Server::start(&project);
     let limit = 4 * 1024 * 1024;
     assert_eq!(server.send("POST", "/mcp", &server.head(), &vec![b' '; limit + 1]).status, 413);
     // Told in advance, it need not be sent; told by nobody, it is counted.

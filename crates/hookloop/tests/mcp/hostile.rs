@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::mcp::client::Client;
 use crate::mcp::http::Server;
 use crate::mcp::tools::fitting;
-use crate::support::{PROGRAM, Sandbox};
+use crate::support::{PROGRAM, project_with};
 
 const EVERYWHERE: &str = "version: 1\nhooks:
   stop: [{command: touch CANARY}]
@@ -46,8 +46,8 @@ fn nothing_of_a_repository_runs_unasked() {
     let directory = tempfile::tempdir().unwrap();
     let (canary, trace) = (directory.path().join("canary"), directory.path().join("trace"));
     let config = EVERYWHERE.replace("CANARY", &canary.display().to_string());
-    let sandbox = Sandbox::new(&config);
-    let mut client = Client::spawn(traced(&sandbox.command(&["mcp"]), &trace));
+    let project = project_with(&config);
+    let mut client = Client::spawn(traced(&project.json_command(&["mcp"]), &trace));
     client.initialize("2025-11-25");
     let list = client.request("tools/list", json!({}))["result"]["tools"].clone();
     for _ in 0..2 {
@@ -58,7 +58,7 @@ fn nothing_of_a_repository_runs_unasked() {
     client.end_input();
     assert!(client.ended(crate::mcp::client::PATIENCE).success());
     assert_eq!(started(&trace), 1);
-    let server = Server::spawn(traced(&sandbox.command(&["serve", "--port", "0"]), &trace));
+    let server = Server::spawn(traced(&project.json_command(&["serve", "--port", "0"]), &trace));
     for tool in list.as_array().unwrap() {
         server.call(tool["name"].as_str().unwrap(), fitting(tool));
     }

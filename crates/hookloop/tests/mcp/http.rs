@@ -5,10 +5,10 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
+use hookloop_testkit::TestProject;
 use serde_json::{Value, json};
 
 use crate::mcp::client::{Called, PATIENCE};
-use crate::support::Sandbox;
 use crate::support::serving::Serving;
 
 pub(crate) struct Server {
@@ -26,8 +26,8 @@ pub(crate) struct Response {
 }
 
 impl Server {
-    pub(crate) fn start(sandbox: &Sandbox) -> Server {
-        Server::spawn(sandbox.command(&["serve", "--port", "0"]))
+    pub(crate) fn start(project: &TestProject) -> Server {
+        Server::spawn(project.json_command(&["serve", "--port", "0"]))
     }
 
     pub(crate) fn spawn(command: Command) -> Server {

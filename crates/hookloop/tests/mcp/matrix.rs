@@ -4,10 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use hookloop_agents::tools::TOOLS;
+use hookloop_testkit::TestProject;
 use serde_json::{Value, json};
 
 use crate::mcp::client::Client;
-use crate::support::Sandbox;
+use crate::support::project_with;
 
 /// Nothing here is green.
 const RED: &str = "version: 1
@@ -33,7 +34,7 @@ enum Effect {
 }
 
 struct Scene {
-    sandbox: Sandbox,
+    project: TestProject,
     client: Client,
     iteration: String,
 }
@@ -48,38 +49,38 @@ struct Guarded {
 
 impl Scene {
     fn new() -> Scene {
-        let sandbox = Sandbox::new(RED);
-        sandbox.json(&["task", "add", "Parser", "--id", "t1"]);
-        let mut client = Client::ready(&sandbox);
+        let project = project_with(RED);
+        project.json(&["task", "add", "Parser", "--id", "t1"]);
+        let mut client = Client::ready(&project);
         client.ok("hook_register", json!({ "taskId": "t1", "hookType": "promise" }));
         client.ok("checkpoint_create", json!({ "taskId": "t1" }));
         let started = client.ok("iteration_start", json!({ "taskId": "t1" }));
         let iteration = started["iterationId"].as_str().unwrap().to_owned();
-        Scene { sandbox, client, iteration }
+        Scene { project, client, iteration }
     }
 
     fn guarded(&self) -> Guarded {
-        let trust: PathBuf = self.sandbox.database().parent().unwrap().join("trust.json");
+        let trust: PathBuf = self.project.database_path().parent().unwrap().join("trust.json");
         Guarded {
             trust: fs::read(trust).ok(),
-            config: fs::read(self.sandbox.project().join("hookloop.yaml")).unwrap(),
-            hooks: self.sandbox.json(&["hooks", "list"]),
+            config: fs::read(self.project.root().join("hookloop.yaml")).unwrap(),
+            hooks: self.project.json(&["hooks", "list"]),
         }
     }
 
     fn task(&self) -> Value {
-        self.sandbox.json(&["task", "show", "t1"])
+        self.project.json(&["task", "show", "t1"])
     }
 
     fn events_on_task(&self) -> usize {
         let of_task = |event: &&Value| event["nodeId"] == "t1";
-        self.sandbox.events_from(1).iter().filter(of_task).count()
+        self.project.events_from(1).iter().filter(of_task).count()
     }
 
     /// Somebody else has the task now.
     fn lose_the_claim(&self) {
-        self.sandbox.json(&["task", "requeue", "t1", "--force"]);
-        self.sandbox.json(&["task", "claim", "t1", "--agent", "thief"]);
+        self.project.json(&["task", "requeue", "t1", "--force"]);
+        self.project.json(&["task", "claim", "t1", "--agent", "thief"]);
     }
 
     /// What a tool takes in earnest.
@@ -153,7 +154,7 @@ impl Scene {
     fn assert_without(&self, effect: Effect, before: &Guarded, context: &str) {
         match effect {
             Effect::RunsShellText => {
-                for place in [self.sandbox.project(), self.sandbox.project().join("..")] {
+                for place in [self.project.root(), self.project.root().join("..")] {
                     assert!(!place.join("canary").exists(), "{context}");
                 }
             }
@@ -161,7 +162,7 @@ impl Scene {
                 assert_eq!(self.guarded(), *before, "{context}");
             }
             Effect::RaisesALimit => {
-                for event in self.sandbox.events_from(1) {
+                for event in self.project.events_from(1) {
                     if event["type"] == "session_started" {
                         let limits = &event["data"]["limits"];
                         assert_eq!(
@@ -238,7 +239,7 @@ fn no_tool_writes_with_a_stale_claim() {
 fn what_is_proven_is_completed() {
     let mut scene = Scene::new();
     for name in ["green.txt", "valid.txt"] {
-        fs::write(scene.sandbox.project().join(name), "").unwrap();
+        fs::write(scene.project.root().join(name), "").unwrap();
     }
     for tool in ["iteration_validate", "task_update"] {
         let arguments = scene.arguments(tool);

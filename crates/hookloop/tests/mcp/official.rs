@@ -5,13 +5,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hookloop_testkit::TestProject;
 use serde_json::{Value, json};
 
 use crate::mcp::PLAIN;
 use crate::mcp::client::{Client, VERSIONS};
 use crate::mcp::http::Server;
 use crate::mcp::tools::{TOOLS, fitting};
-use crate::support::{PROGRAM, Sandbox};
+use crate::support::{PROGRAM, project_with};
 
 fn installed() -> PathBuf {
     let usual = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/hookloop-mcp");
@@ -30,16 +31,16 @@ fn script(name: &str) -> PathBuf {
 }
 
 /// Arguments for each tool, by its name.
-fn arguments(sandbox: &Sandbox) -> Value {
-    let list = Client::ready(sandbox).request("tools/list", json!({}))["result"]["tools"].clone();
+fn arguments(project: &TestProject) -> Value {
+    let list = Client::ready(project).request("tools/list", json!({}))["result"]["tools"].clone();
     let named = |tool: &Value| (tool["name"].as_str().unwrap().to_owned(), fitting(tool));
     Value::Object(list.as_array().unwrap().iter().map(named).collect())
 }
 
 /// What a client prints that ends well, or with `code`.
 #[track_caller]
-fn run(mut command: Command, sandbox: &Sandbox, code: i32) -> String {
-    command.current_dir(sandbox.project()).env("USER", "tester");
+fn run(mut command: Command, project: &TestProject, code: i32) -> String {
+    command.current_dir(project.root()).env("USER", "tester");
     let output = command.output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
     let ended = output.status.code();
@@ -50,18 +51,18 @@ fn run(mut command: Command, sandbox: &Sandbox, code: i32) -> String {
 #[test]
 fn the_sdk_for_python() {
     let python = found("python/bin/python");
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
-    let home = sandbox.project().parent().unwrap().join("home");
+    let project = project_with(PLAIN);
+    let server = Server::start(&project);
+    let home = project.root().parent().unwrap().join("home");
     let ways =
         [json!({ "command": PROGRAM }), json!({ "url": server.url(), "token": server.token })];
     for way in ways {
         // None: it probes first, and takes what it is answered.
         for version in [Some(VERSIONS[0]), Some(VERSIONS[1]), None] {
             let mut command = Command::new(&python);
-            let task = json!({ "way": way, "version": version, "calls": arguments(&sandbox) });
+            let task = json!({ "way": way, "version": version, "calls": arguments(&project) });
             command.arg(script("sdk.py")).arg(task.to_string()).env("HOME", &home);
-            let said: Value = serde_json::from_str(&run(command, &sandbox, 0)).unwrap();
+            let said: Value = serde_json::from_str(&run(command, &project, 0)).unwrap();
             assert_eq!(said["version"], version.unwrap_or(VERSIONS[1]), "{said}");
             assert_eq!(said["tools"], json!(TOOLS), "{said}");
             for tool in TOOLS {
@@ -77,9 +78,9 @@ const TOOL_FAILED: i32 = 5;
 #[test]
 fn the_inspector() {
     let inspector = found("node_modules/.bin/mcp-inspector");
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
-    let home = sandbox.project().parent().unwrap().join("home");
+    let project = project_with(PLAIN);
+    let server = Server::start(&project);
+    let home = project.root().parent().unwrap().join("home");
     let stdio: Vec<String> = vec![PROGRAM.to_owned(), "mcp".to_owned()];
     let header = format!("Authorization: Bearer {}", server.token);
     let http = [&server.url(), "--transport", "http", "--header", &header].map(str::to_owned);
@@ -87,7 +88,7 @@ fn the_inspector() {
         let inspect = |args: &[&str]| {
             let mut command = Command::new(&inspector);
             command.arg("--cli").args(&way).args(args).env("HOME", &home);
-            let said = run(command, &sandbox, TOOL_FAILED);
+            let said = run(command, &project, TOOL_FAILED);
             serde_json::from_str::<Value>(&said).unwrap()
         };
         let list = inspect(&["--method", "tools/list"]);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::mcp::PLAIN;
 use crate::mcp::client::Client;
-use crate::support::Sandbox;
+use crate::support::project_with;
 
 /// The names of an answer's fields, in order.
 fn fields(value: &Value) -> Vec<&str> {
@@ -29,8 +29,8 @@ fn iteration(client: &mut Client, task: &str) -> String {
 
 #[test]
 fn hooks_are_registered_listed_and_cleared() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let task = task(&mut client);
     let given =
         json!({ "taskId": task, "hookType": "validation", "metadata": { "description": "d" } });
@@ -56,13 +56,13 @@ fn hooks_are_registered_listed_and_cleared() {
 /// The document's own server forgets them.
 #[test]
 fn registrations_outlive_the_server() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let task = task(&mut client);
     let hook = client.ok("hook_register", json!({ "taskId": task, "hookType": "promise" }));
     let iteration = iteration(&mut client, &task);
     drop(client);
-    let mut client = Client::ready(&sandbox);
+    let mut client = Client::ready(&project);
     let output = "All done.\n\n<promise>COMPLETE</promise>\n";
     let decided =
         client.ok("hook_evaluate", json!({ "iterationId": iteration, "agentOutput": output }));
@@ -72,8 +72,8 @@ fn registrations_outlive_the_server() {
 
 #[test]
 fn hooks_are_evaluated_as_the_document_says() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let task = task(&mut client);
     let iteration = iteration(&mut client, &task);
     let none = client.ok("hook_evaluate", json!({ "iterationId": iteration }));
@@ -114,8 +114,8 @@ fn hooks_are_evaluated_as_the_document_says() {
 
 #[test]
 fn the_typical_flow() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let task = task(&mut client);
     client.ok("task_get", json!({ "id": task }));
     client.ok("hook_register", json!({ "taskId": task, "hookType": "default" }));
@@ -149,8 +149,8 @@ fn the_typical_flow() {
 
 #[test]
 fn checkpoints_come_back() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let task = task(&mut client);
     let given = json!({ "taskId": task, "executionPhase": "testing", "executionStep": 3, "agentContext": { "a": [1] }, "draftContent": "fn x() {}", "draftType": "implementation" });
     let kept = client.ok("checkpoint_create", given);
@@ -174,8 +174,8 @@ fn checkpoints_come_back() {
 
 #[test]
 fn tasks_are_added_found_and_reported_on() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let first = task(&mut client);
     let more = json!({ "title": "Tests", "description": "d", "labels": ["x"], "priority": 1, "type": "chore", "dependsOn": [first] });
     let second = client.ok("task_add", more);
@@ -201,11 +201,11 @@ fn tasks_are_added_found_and_reported_on() {
 /// A gate takes its time; who started the agent has gone.
 #[test]
 fn the_end_of_input_ends_what_is_running() {
-    let sandbox = Sandbox::new(
+    let project = project_with(
         "version: 1\nhooks:\n  validation: [{command: 'echo $$ > begun; exec sleep 61'}]\n",
     );
-    sandbox.json(&["hooks", "trust", "--yes"]);
-    let mut client = Client::ready(&sandbox);
+    project.trust();
+    let mut client = Client::ready(&project);
     let task = task(&mut client);
     client.ok("hook_register", json!({ "taskId": task, "hookType": "validation" }));
     let iteration = iteration(&mut client, &task);
@@ -213,7 +213,7 @@ fn the_end_of_input_ends_what_is_running() {
         "tools/call",
         json!({ "name": "iteration_validate", "arguments": { "iterationId": iteration } }),
     );
-    let begun = sandbox.project().join("begun");
+    let begun = project.root().join("begun");
     let since = Instant::now();
     while fs::read_to_string(&begun).unwrap_or_default().is_empty() {
         assert!(since.elapsed() < Duration::from_secs(30), "the gate did not begin");
@@ -235,8 +235,8 @@ fn the_end_of_input_ends_what_is_running() {
 #[test]
 fn a_refusal_names_no_command_that_trusts() {
     let gated = "version: 1\nhooks:\n  stop: [{name: gate, command: 'exit 2'}]\n";
-    let sandbox = Sandbox::new(gated);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(gated);
+    let mut client = Client::ready(&project);
     let task = task(&mut client);
     let refused = client.refused("iteration_start", json!({ "taskId": task }));
     assert_eq!(refused["code"], "untrusted", "{refused}");
@@ -244,9 +244,9 @@ fn a_refusal_names_no_command_that_trusts() {
     assert!(told.contains("only a person"), "{told}");
     assert!(!told.contains("hooks trust") && !told.contains("--trust"), "{told}");
     // A record of trust that can't be read.
-    let state = sandbox.json(&["status"])["state"].clone();
+    let state = project.json(&["status"])["state"].clone();
     fs::write(Path::new(state.as_str().unwrap()).join("trust.json"), "{").unwrap();
-    let mut client = Client::ready(&sandbox);
+    let mut client = Client::ready(&project);
     let refused = client.refused("iteration_start", json!({ "taskId": task })).to_string();
     assert!(!refused.contains("hooks trust") && !refused.contains("--trust"), "{refused}");
 }
@@ -255,20 +255,20 @@ fn a_refusal_names_no_command_that_trusts() {
 #[test]
 fn an_iteration_loop_runs_the_scripts_that_it_began_with() {
     let config = "version: 1\nhooks:\n  stop: [{name: gate, command: sh gate.sh}]\n";
-    let sandbox = Sandbox::new(config);
-    let script = sandbox.project().join("gate.sh");
+    let project = project_with(config);
+    let script = project.root().join("gate.sh");
     fs::write(&script, "echo old >> runs\nexit 2\n").unwrap();
-    sandbox.json(&["hooks", "trust", "--yes"]);
-    let mut client = Client::ready(&sandbox);
+    project.trust();
+    let mut client = Client::ready(&project);
     let task = task(&mut client);
     client.ok("hook_register", json!({ "taskId": task }));
     let id = iteration(&mut client, &task);
     fs::write(&script, "echo new >> runs\nexit 0\n").unwrap();
-    sandbox.json(&["hooks", "trust", "--yes"]);
+    project.trust();
     let said = json!({ "iterationId": id, "agentOutput": "Done.\n<promise>COMPLETE</promise>" });
     let judged = client.ok("iteration_validate", said);
     assert_eq!(judged["completionSignal"], "CONTINUE", "{judged}");
     assert!(!judged.to_string().contains("hooks trust"), "{judged}");
-    let runs = fs::read_to_string(sandbox.project().join("runs")).unwrap();
+    let runs = fs::read_to_string(project.root().join("runs")).unwrap();
     assert!(!runs.is_empty() && runs.lines().all(|run| run == "old"), "{runs}");
 }

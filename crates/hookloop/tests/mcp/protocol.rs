@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use crate::mcp::PLAIN;
 use crate::mcp::client::{Client, PATIENCE, VERSIONS};
 use crate::mcp::http::Server;
-use crate::support::Sandbox;
+use crate::support::project_with;
 
 #[test]
 fn the_greeting_says_who_it_is_and_what_holds() {
-    let sandbox = Sandbox::new(PLAIN);
+    let project = project_with(PLAIN);
     for version in VERSIONS {
-        let mut client = Client::start(&sandbox);
+        let mut client = Client::start(&project);
         let greeting = client.initialize(version);
         assert_eq!(greeting["protocolVersion"], version);
         assert_eq!(greeting["serverInfo"]["name"], "hookloop");
@@ -28,22 +28,22 @@ fn the_greeting_says_who_it_is_and_what_holds() {
 
 #[test]
 fn other_versions_are_answered_with_one_that_is_spoken() {
-    let sandbox = Sandbox::new(PLAIN);
+    let project = project_with(PLAIN);
     for (asked, answered) in [
         ("2024-11-05", "2024-11-05"),
         ("2025-03-26", "2025-03-26"),
         ("2026-07-28", "2025-11-25"),
         ("1999-01-01", "2025-11-25"),
     ] {
-        let greeting = Client::start(&sandbox).initialize(asked);
+        let greeting = Client::start(&project).initialize(asked);
         assert_eq!(greeting["protocolVersion"], answered, "for {asked}");
     }
 }
 
 #[test]
 fn probes_before_the_greeting_are_answered_and_change_nothing() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::start(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::start(&project);
     let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28" });
     for params in [json!({}), json!({ "_meta": meta })] {
         assert_eq!(client.request("server/discover", params)["error"]["code"], -32601);
@@ -62,8 +62,8 @@ fn probes_before_the_greeting_are_answered_and_change_nothing() {
 
 #[test]
 fn what_is_not_for_us_is_passed_over() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let id = client.ask("ping", json!({}));
     assert_eq!(client.receive()["id"], id);
     // Late, for what never was, without a subject, and unheard of.
@@ -84,12 +84,12 @@ fn what_is_not_for_us_is_passed_over() {
 
 #[test]
 fn the_end_of_input_is_the_end() {
-    let sandbox = Sandbox::new(PLAIN);
+    let project = project_with(PLAIN);
     // Before anything, and after what was asked is answered.
-    let mut client = Client::start(&sandbox);
+    let mut client = Client::start(&project);
     client.end_input();
     assert!(client.ended(PATIENCE).success());
-    let mut client = Client::ready(&sandbox);
+    let mut client = Client::ready(&project);
     let ids: Vec<i64> =
         (0..20).map(|_| client.ask("tools/call", json!({ "name": "task_list" }))).collect();
     client.end_input();
@@ -104,10 +104,10 @@ fn the_end_of_input_is_the_end() {
 #[test]
 fn the_end_of_input_ends_what_is_running() {
     let hook = "echo begun >> begun; exec sleep 61";
-    let sandbox =
-        Sandbox::new(&format!("version: 1\nhooks:\n  task_created: [{{command: '{hook}'}}]\n"));
-    sandbox.json(&["hooks", "trust", "--yes"]);
-    let begun = sandbox.project().join("begun");
+    let project =
+        project_with(&format!("version: 1\nhooks:\n  task_created: [{{command: '{hook}'}}]\n"));
+    project.trust();
+    let begun = project.root().join("begun");
     let wait = || {
         let start = Instant::now();
         while !begun.exists() {
@@ -116,11 +116,11 @@ fn the_end_of_input_ends_what_is_running() {
         }
         std::fs::remove_file(&begun).unwrap();
     };
-    let mut killed = sandbox.command(&["task", "add", "Parser"]).spawn().unwrap();
+    let mut killed = project.json_command(&["task", "add", "Parser"]).spawn().unwrap();
     wait();
     killed.kill().unwrap();
     killed.wait().unwrap();
-    let mut client = Client::ready(&sandbox);
+    let mut client = Client::ready(&project);
     client.call("task_list", json!({}));
     wait();
     // Meanwhile it answers, also what needs the project.
@@ -132,8 +132,8 @@ fn the_end_of_input_ends_what_is_running() {
 
 #[test]
 fn a_request_to_end_is_one() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let id = rustix::process::Pid::from_raw(client.pid() as i32).unwrap();
     rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
     assert!(client.ended(Duration::from_secs(1)).success());
@@ -141,8 +141,8 @@ fn a_request_to_end_is_one() {
 
 #[test]
 fn over_http_each_request_stands_for_itself() {
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
+    let project = project_with(PLAIN);
+    let server = Server::start(&project);
     for version in VERSIONS {
         let client = json!({ "name": "test", "version": "0" });
         let params =
@@ -168,28 +168,29 @@ fn over_http_each_request_stands_for_itself() {
 
 #[test]
 fn a_server_that_is_asked_to_end_does_and_another_takes_its_place() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut first = Server::start(&sandbox);
-    let second = Server::start(&sandbox);
+    let project = project_with(PLAIN);
+    let mut first = Server::start(&project);
+    let second = Server::start(&project);
     // Two on one project, with one token.
     assert_eq!(first.token, second.token);
     for server in [&first, &second] {
         assert!(server.request("tools/list", json!({}))["result"]["tools"].is_array());
     }
     let port = first.port.to_string();
-    let taken = sandbox.run(&["serve", "--port", &port]);
+    let taken = project.json_command(&["serve", "--port", &port]).output().unwrap();
     assert_eq!(taken.status.code(), Some(70));
     first.terminate();
     assert_eq!(first.ended(Duration::from_secs(8)), Some(0));
-    let again = Server::spawn(sandbox.command(&["serve", "--port", &port]));
+    let again = Server::spawn(project.json_command(&["serve", "--port", &port]));
     assert!(again.request("tools/list", json!({}))["result"]["tools"].is_array());
 }
 
 #[test]
 fn only_loopback_is_served() {
-    let sandbox = Sandbox::new(PLAIN);
+    let project = project_with(PLAIN);
     for address in ["0.0.0.0", "::", "192.168.1.1", "1.2.3.4", "127.0.0.2"] {
-        let output = sandbox.run(&["serve", "--port", "0", "--bind", address]);
+        let output =
+            project.json_command(&["serve", "--port", "0", "--bind", address]).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains("other machines"), "{said}");

@@ -1,10 +1,11 @@
 //! The stop hook system's own document: its calls as it writes them, its orders and its answers.
 
+use hookloop_testkit::TestProject;
 use serde_json::{Value, json};
 
 use crate::mcp::PLAIN;
 use crate::mcp::client::Client;
-use crate::support::Sandbox;
+use crate::support::project_with;
 
 /// One rule, which a file in the project meets.
 const RULED: &str =
@@ -26,8 +27,8 @@ fn promising(iteration: &str, word: &str) -> Value {
 /// The document calls it `taskId`, the tools of others `id`.
 #[test]
 fn every_tool_that_takes_a_task_takes_task_id_and_id() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let list = client.request("tools/list", json!({}))["result"]["tools"].clone();
     let about_tasks: Vec<String> = list
         .as_array()
@@ -50,8 +51,8 @@ fn every_tool_that_takes_a_task_takes_task_id_and_id() {
 
 #[test]
 fn a_loop_of_no_iterations_is_an_argument_error_and_blocks_nothing() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let task = task(&mut client);
     for field in ["maxIterations", "circuitBreakerThreshold"] {
         let error = client.refused("iteration_start", json!({ "taskId": task, field: 0 }));
@@ -64,8 +65,8 @@ fn a_loop_of_no_iterations_is_an_argument_error_and_blocks_nothing() {
 /// The status that is offered is accepted; taking a task is iteration_start.
 #[test]
 fn task_update_offers_only_what_it_accepts() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let list = client.request("tools/list", json!({}))["result"]["tools"].clone();
     let update =
         list.as_array().unwrap().iter().find(|tool| tool["name"] == "task_update").unwrap();
@@ -87,8 +88,8 @@ fn task_update_offers_only_what_it_accepts() {
 
 #[test]
 fn a_loop_without_a_registered_hook_ends_by_the_stop_when_of_the_project() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let task = task(&mut client);
     let started = client.ok("iteration_start", json!({ "taskId": task, "maxIterations": 10 }));
     let id = text(&started, "iterationId");
@@ -122,10 +123,10 @@ fn presets_decide_as_the_document_says() {
         ("promise", false, "BLOCKED", "escalate"),
         ("promise", true, "NOTHING", "continue"),
     ];
-    let sandbox = Sandbox::new(RULED);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(RULED);
+    let mut client = Client::ready(&project);
     for (preset, is_met, word, action) in cases {
-        let answer = sandbox.project().join("answer.txt");
+        let answer = project.root().join("answer.txt");
         let _ = std::fs::remove_file(&answer);
         if is_met {
             std::fs::write(&answer, "42").unwrap();
@@ -140,7 +141,7 @@ fn presets_decide_as_the_document_says() {
         }
     }
     // Without rules, validation goes on.
-    let plain = Sandbox::new(PLAIN);
+    let plain = project_with(PLAIN);
     let mut client = Client::ready(&plain);
     let task = task(&mut client);
     client.ok("hook_register", json!({ "taskId": task, "hookType": "validation" }));
@@ -152,8 +153,8 @@ fn presets_decide_as_the_document_says() {
 /// Registration order; the first that completes or escalates stops; else the last one's result.
 #[test]
 fn hooks_are_evaluated_in_registration_order() {
-    let sandbox = Sandbox::new(RULED);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(RULED);
+    let mut client = Client::ready(&project);
     let task = task(&mut client);
     let ids: Vec<String> = ["validation", "promise", "default"]
         .iter()
@@ -175,7 +176,7 @@ fn hooks_are_evaluated_in_registration_order() {
         (text(&decided, "hookId"), text(&decided, "action")),
         (ids[1].clone(), "escalate".into())
     );
-    std::fs::write(sandbox.project().join("answer.txt"), "42").unwrap();
+    std::fs::write(project.root().join("answer.txt"), "42").unwrap();
     let decided = client.ok("hook_evaluate", promising(&id, "ESCALATE"));
     assert_eq!(
         (text(&decided, "hookId"), text(&decided, "action")),
@@ -188,13 +189,13 @@ fn hooks_are_evaluated_in_registration_order() {
 }
 
 /// A project whose own command decides, and a loop in it.
-fn custom(script: &str) -> (Sandbox, Client, String) {
+fn custom(script: &str) -> (TestProject, Client, String) {
     let config = "version: 1\nhooks:\n  validation:\n    - {name: tests_pass, file: answer.txt}\n  \
                   stop_when:\n    - {name: custom, command: sh decide.sh, answers: json}\n";
-    let sandbox = Sandbox::new(config);
-    std::fs::write(sandbox.project().join("decide.sh"), script).unwrap();
-    sandbox.json(&["hooks", "trust", "--yes"]);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(config);
+    std::fs::write(project.root().join("decide.sh"), script).unwrap();
+    project.trust();
+    let mut client = Client::ready(&project);
     let task = task(&mut client);
     // What an agent registers does not overrule the project: it is disabled, and skipped.
     let hook = client.ok("hook_register", json!({ "taskId": task, "hookType": "default" }));
@@ -203,7 +204,7 @@ fn custom(script: &str) -> (Sandbox, Client, String) {
     assert_eq!(listed["hooks"][0]["enabled"], false);
     let started = client.ok("iteration_start", json!({ "taskId": task }));
     let id = text(&started, "iterationId");
-    (sandbox, client, id)
+    (project, client, id)
 }
 
 /// The document's custom hooks: a command decides, with the context that the document lists on its input.
@@ -211,14 +212,14 @@ fn custom(script: &str) -> (Sandbox, Client, String) {
 fn a_custom_stop_hook_decides_with_the_agents_context() {
     let tdd = "cat > input.json\ncat <<'JSON'\n{\"hookloop\": {\"action\": \"continue\", \"reason\": \
                \"Tests still failing\", \"nextPrompt\": \"Fix failing tests and run again\"}}\nJSON\n";
-    let (sandbox, mut client, id) = custom(tdd);
+    let (project, mut client, id) = custom(tdd);
     let judged = client.ok("iteration_validate", promising(&id, "COMPLETE"));
     assert_eq!(judged["completionSignal"], "CONTINUE", "{judged}");
     let decided = &judged["hookDecision"];
     assert_eq!((&decided["hookId"], &decided["action"]), (&json!("custom"), &json!("continue")));
     assert_eq!(decided["reason"], "Tests still failing");
     assert!(judged["feedback"].to_string().contains("Fix failing tests and run again"), "{judged}");
-    let input = std::fs::read_to_string(sandbox.project().join("input.json")).unwrap();
+    let input = std::fs::read_to_string(project.root().join("input.json")).unwrap();
     let input: Value = serde_json::from_str(&input).unwrap();
     assert!(input["last_assistant_message"].as_str().unwrap().starts_with("Well."), "{input}");
     let ours = &input["hookloop"];

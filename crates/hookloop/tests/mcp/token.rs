@@ -4,34 +4,36 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
+use hookloop_testkit::TestProject;
+
 use crate::mcp::PLAIN;
 use crate::mcp::http::Server;
-use crate::support::Sandbox;
+use crate::support::project_with;
 
 /// A project whose token was made, and its file.
-fn with_token() -> (Sandbox, PathBuf) {
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
+fn with_token() -> (TestProject, PathBuf) {
+    let project = project_with(PLAIN);
+    let server = Server::start(&project);
     let path = PathBuf::from(&server.token_file);
-    (sandbox, path)
+    (project, path)
 }
 
 #[test]
 fn it_is_made_once_and_kept() {
-    let (sandbox, path) = with_token();
+    let (project, path) = with_token();
     let token = fs::read_to_string(&path).unwrap();
     assert_eq!(token.trim().len(), 64);
     assert!(token.trim().bytes().all(|byte| byte.is_ascii_hexdigit()));
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-    assert!(!path.starts_with(sandbox.project()));
-    assert_eq!(Server::start(&sandbox).token, token.trim());
+    assert!(!path.starts_with(project.root()));
+    assert_eq!(Server::start(&project).token, token.trim());
     fs::remove_file(&path).unwrap();
-    assert_ne!(Server::start(&sandbox).token, token.trim());
+    assert_ne!(Server::start(&project).token, token.trim());
 }
 
 #[track_caller]
-fn refused(sandbox: &Sandbox, because: &str) {
-    let output = sandbox.run(&["serve", "--port", "0"]);
+fn refused(project: &TestProject, because: &str) {
+    let output = project.json_command(&["serve", "--port", "0"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(70), "{said}");
     assert!(said.contains(because) && said.contains("\"hint\":\"rm "), "{said}");
@@ -39,33 +41,36 @@ fn refused(sandbox: &Sandbox, because: &str) {
 
 #[test]
 fn one_that_others_can_read_or_write_is_refused() {
-    let (sandbox, path) = with_token();
+    let (project, path) = with_token();
     for mode in [0o644, 0o640, 0o604, 0o660, 0o602, 0o610, 0o777] {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-        refused(&sandbox, "open to other users");
+        refused(&project, "open to other users");
     }
     fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();
-    drop(Server::start(&sandbox));
+    drop(Server::start(&project));
 }
 
 #[test]
 fn one_that_is_no_file_of_ours_is_refused() {
-    let (sandbox, path) = with_token();
+    let (project, path) = with_token();
     // Only root can give a file away, and only root is another user to that.
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
-        refused(&sandbox, "not a file of yours");
+        refused(&project, "not a file of yours");
     }
     for text in ["", "secret\n", &"g".repeat(64), &"0".repeat(65), &"0".repeat(5_000)] {
         fs::remove_file(&path).unwrap();
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        refused(&sandbox, "holds no token");
+        refused(&project, "holds no token");
     }
     fs::remove_file(&path).unwrap();
-    let elsewhere = sandbox.project().join("mine");
+    let elsewhere = project.root().join("mine");
     fs::write(&elsewhere, "0".repeat(64)).unwrap();
     fs::set_permissions(&elsewhere, Permissions::from_mode(0o600)).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
-    assert_eq!(sandbox.run(&["serve", "--port", "0"]).status.code(), Some(70));
+    assert_eq!(
+        project.json_command(&["serve", "--port", "0"]).output().unwrap().status.code(),
+        Some(70)
+    );
 }

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::mcp::PLAIN;
 use crate::mcp::client::{Called, Client, VERSIONS};
 use crate::mcp::http::Server;
-use crate::support::Sandbox;
+use crate::support::{empty_project, project_with};
 
 /// What `tools/list` may cost an agent.
 const TOKENS_MAX: usize = 2_500;
@@ -38,8 +38,8 @@ pub(crate) fn fitting(tool: &Value) -> Value {
 
 #[test]
 fn the_list_is_short_and_does_not_drift() {
-    let sandbox = Sandbox::new(PLAIN);
-    let list = listed(&mut Client::ready(&sandbox));
+    let project = project_with(PLAIN);
+    let list = listed(&mut Client::ready(&project));
     let names: Vec<&str> = list["tools"]
         .as_array()
         .unwrap()
@@ -59,25 +59,25 @@ fn the_list_is_short_and_does_not_drift() {
 
 #[test]
 fn the_list_is_the_same_by_any_way() {
-    let sandbox = Sandbox::new(PLAIN);
-    let expected = listed(&mut Client::ready(&sandbox));
+    let project = project_with(PLAIN);
+    let expected = listed(&mut Client::ready(&project));
     for version in VERSIONS {
-        let mut client = Client::start(&sandbox);
+        let mut client = Client::start(&project);
         client.initialize(version);
         assert_eq!(listed(&mut client), expected);
     }
-    let server = Server::start(&sandbox);
+    let server = Server::start(&project);
     assert_eq!(server.request("tools/list", json!({}))["result"], expected);
     // Nothing of a repository gets into it.
-    let elsewhere = Sandbox::empty();
+    let elsewhere = empty_project();
     assert_eq!(listed(&mut Client::ready(&elsewhere)), expected);
 }
 
 #[test]
 fn every_tool_can_be_called_and_answers_in_both_forms() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
-    let server = Server::start(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
+    let server = Server::start(&project);
     for tool in listed(&mut client)["tools"].as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
         for called in [client.call(name, fitting(tool)), server.call(name, fitting(tool))] {
@@ -90,8 +90,8 @@ fn every_tool_can_be_called_and_answers_in_both_forms() {
 /// A result that is an error, never an error of the protocol.
 #[test]
 fn arguments_that_do_not_fit_are_told_to_the_agent() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     for tool in listed(&mut client)["tools"].as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
         let mut unknown = fitting(tool);
@@ -119,8 +119,8 @@ fn arguments_that_do_not_fit_are_told_to_the_agent() {
 
 #[test]
 fn shell_text_does_not_come_in_by_the_back_door() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let rules = json!([{ "name": "t", "command": "touch /tmp/x" }]);
     let error =
         client.refused("iteration_start", json!({ "taskId": "a", "validationRules": rules }));
@@ -131,8 +131,8 @@ fn shell_text_does_not_come_in_by_the_back_door() {
 /// There is no argument by which any tool could be given these.
 #[test]
 fn no_tool_takes_what_is_for_people_to_say() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let names = [
         "command",
         "script",
@@ -175,8 +175,8 @@ fn no_tool_takes_what_is_for_people_to_say() {
 
 #[test]
 fn a_tool_that_is_none_is_an_error_of_the_protocol() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     for params in [json!({ "name": "rm" }), json!({ "name": 3 }), json!({})] {
         let answer = client.request("tools/call", params);
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
@@ -186,25 +186,25 @@ fn a_tool_that_is_none_is_an_error_of_the_protocol() {
 
 #[test]
 fn without_a_project_tools_say_what_to_do() {
-    let mut sandbox = Sandbox::empty();
-    let mut client = Client::ready(&sandbox);
+    let project = empty_project();
+    let mut client = Client::ready(&project);
     let error = client.refused("task_list", json!({}));
     assert_eq!(error["code"], "no_project");
     assert_eq!(error["next"], "ask your user to run: hookloop init");
     assert_eq!(client.request("resources/list", json!({}))["result"]["resources"], json!([]));
     // It is there as soon as it is there.
-    sandbox.init();
+    project.init();
     let called = client.call("task_list", json!({}));
     assert_ne!(called.value["error"]["code"], "no_project");
 }
 
 #[test]
 fn a_configuration_that_is_broken_or_changed_shows_at_the_next_call() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     let code = |called: Called| called.value["error"]["code"].clone();
     assert_ne!(code(client.call("task_list", json!({}))), "misconfigured");
-    let path = sandbox.project().join("hookloop.yaml");
+    let path = project.root().join("hookloop.yaml");
     std::fs::write(&path, "version: 1\nhooks: 3\n").unwrap();
     assert_eq!(code(client.call("task_list", json!({}))), "misconfigured");
     std::fs::write(&path, PLAIN).unwrap();
@@ -213,8 +213,8 @@ fn a_configuration_that_is_broken_or_changed_shows_at_the_next_call() {
 
 #[test]
 fn a_resource_that_is_not_there_says_so() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut client = Client::ready(&sandbox);
+    let project = project_with(PLAIN);
+    let mut client = Client::ready(&project);
     assert_eq!(client.request("resources/list", json!({}))["result"]["resources"], json!([]));
     for uri in ["hookloop://nothing", "file:///etc/passwd", "hookloop://task/current"] {
         let answer = client.request("resources/read", json!({ "uri": uri }));
@@ -226,11 +226,11 @@ fn a_resource_that_is_not_there_says_so() {
 
 #[test]
 fn an_agent_of_a_session_is_bound_to_it_by_both_options() {
-    let sandbox = Sandbox::new(PLAIN);
+    let project = project_with(PLAIN);
     for args in [vec!["mcp", "--session", "abc"], vec!["mcp", "--run", "1"]] {
-        assert_eq!(sandbox.run(&args).status.code(), Some(2));
+        assert_eq!(project.json_command(&args).output().unwrap().status.code(), Some(2));
     }
-    let mut client = Client::start_with(&sandbox, &["--session", "abc", "--run", "1"]);
+    let mut client = Client::start_with(&project, &["--session", "abc", "--run", "1"]);
     client.initialize(VERSIONS[0]);
     client.is_alive();
 }

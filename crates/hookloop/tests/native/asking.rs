@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Project, Run, fields};
+use crate::cli::{ProgramOutput, Project, fields};
 
 /// What agents said, word for word but for ids and paths: Codex 0.166.0, Claude Code 2.1.325, Gemini 0.61.0.
 const PAYLOADS: &str = include_str!("payloads.jsonl");
@@ -23,7 +23,7 @@ pub(crate) fn of(project: &Project, agent: &str, event: &str) -> Value {
     payloads(project).iter().find(is_it).unwrap().clone()
 }
 
-pub(crate) fn hook(project: &Project, event: &str, payload: &Value) -> Run {
+pub(crate) fn hook(project: &Project, event: &str, payload: &Value) -> ProgramOutput {
     project.run_by_agent(&["hook", event], &payload.to_string())
 }
 
@@ -62,7 +62,7 @@ fn under_a_session_of_hookloops_own_it_is_silent() {
         let mut child = command.spawn().unwrap();
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), payload.to_string().as_bytes())
             .unwrap();
-        let run: Run = child.wait_with_output().unwrap().into();
+        let run: ProgramOutput = child.wait_with_output().unwrap().into();
         assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""), "{payload}");
     }
     assert!(!project.home().join(".local").exists());
@@ -119,7 +119,7 @@ fn no_mistake_is_taken_for_a_refusal() {
         .unwrap();
     // It does not read to the end.
     let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), long.as_bytes());
-    let run: Run = child.wait_with_output().unwrap().into();
+    let run: ProgramOutput = child.wait_with_output().unwrap().into();
     assert!(run.code == 1 && run.stderr.contains("more than 8388608 bytes"), "{run:?}");
 }
 
@@ -142,7 +142,7 @@ fn a_gate_speaks_each_dialect() {
         [("claude", "Stop", "block"), ("codex", "Stop", "block"), ("gemini", "AfterAgent", "deny")]
     {
         let project = Project::with_config(GATED);
-        project.ok(&["hooks", "trust", "--yes"]);
+        project.trust();
         let answer = |event: &str| -> Value {
             let run = hook(&project, event, &of(&project, agent, event));
             assert!(run.code == 0 && run.stderr.is_empty(), "{agent}: {run:?}");
@@ -179,7 +179,7 @@ fn what_nobody_trusts_does_not_run() {
 #[test]
 fn weakened_gates_are_told_to_the_user_of_an_external_session() {
     let project = Project::with_config(GATED);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let rest = "hooks: {session_end: [{name: bye, use: run_tests}]}\n";
     for weaker in ["", rest] {
         project.configure(weaker);
@@ -204,7 +204,7 @@ fn weakened_gates_are_told_to_the_user_of_an_external_session() {
 #[test]
 fn the_files_that_an_external_agent_changed_are_named() {
     let project = Project::with_config(GATED);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.write("before", "1");
     let visit = |event: &str| {
         let run = hook(&project, event, &of(&project, "claude", event));
@@ -234,7 +234,7 @@ fn the_files_that_an_external_agent_changed_are_named() {
 #[test]
 fn a_session_that_begins_with_a_stop_does_not_say_that_no_file_changed() {
     let project = Project::with_config(GATED);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.write("done", "");
     let run = hook(&project, "Stop", &of(&project, "claude", "Stop"));
     assert_eq!(run.code, 0, "{run:?}");

@@ -23,7 +23,7 @@ const OF_PEOPLE: [&str; 4] = ["hooks trust", "agents trust", "--trust", "--with-
 fn project() -> Project {
     let project = Project::with_config(CONFIG);
     write(&project, RED);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project
 }
 
@@ -51,7 +51,7 @@ fn an_external_session_runs_the_scripts_that_it_began_with() {
         for trusts in [false, true] {
             write(&project, GREEN);
             if trusts {
-                project.ok(&["hooks", "trust", "--yes"]);
+                project.trust();
             }
             let answer = reply(&project, agent, stop);
             assert_eq!(answer["decision"], refusal, "{agent} {trusts}: {answer}");
@@ -82,7 +82,7 @@ fn changes() -> Vec<(&'static str, ProjectChange)> {
         ("an edited script", |project| write(project, GREEN)),
         ("an edited and trusted script", |project| {
             write(project, GREEN);
-            project.ok(&["hooks", "trust", "--yes"]);
+            project.trust();
         }),
         ("a deleted script", |project| fs::remove_file(project.root().join("gate.sh")).unwrap()),
         ("another command", |project| {

@@ -8,7 +8,7 @@ use super::servers::{AUTHORITY, Company, FORGE};
 
 /// The finding about one part of the network.
 fn finding(company: &Company, about: &str) -> Value {
-    let told = company.yard.command(&["doctor"]).output().unwrap();
+    let told = company.project.json_command(&["doctor"]).output().unwrap();
     let findings: Vec<Value> = serde_json::from_slice(&told.stdout).unwrap();
     let is_meant = |finding: &&Value| finding["group"] == "network" && finding["about"] == about;
     let found = findings.iter().find(is_meant).cloned();
@@ -27,8 +27,8 @@ fn check(found: &Value, status: &str, words: &[&str]) {
 fn the_doctor_tries_the_forge_through_the_proxy() {
     let mut company = Company::new("");
     let (url, ca_file) = (company.proxy.url(), company.ca_file());
-    company.yard.set("HTTPS_PROXY", &url);
-    company.yard.set("NO_PROXY", "own.example");
+    company.project.set_variable("HTTPS_PROXY", &url);
+    company.project.set_variable("NO_PROXY", "own.example");
 
     // The certificate first: it is of an authority that nobody knows.
     let found = finding(&company, "forge");
@@ -38,7 +38,7 @@ fn the_doctor_tries_the_forge_through_the_proxy() {
         &["certificate of forge.example", AUTHORITY, "SSL_CERT_FILE", "ca_file"],
     );
 
-    company.yard.set("SSL_CERT_FILE", &ca_file);
+    company.project.set_variable("SSL_CERT_FILE", &ca_file);
     check(&finding(&company, "proxy"), "ok", &[&url, "HTTPS_PROXY", "own.example"]);
     check(&finding(&company, "certificates"), "ok", &["1 from", &ca_file]);
     check(&finding(&company, "forge"), "ok", &[FORGE, &url, "HTTP status 401"]);
@@ -55,17 +55,17 @@ fn the_doctor_tries_the_forge_through_the_proxy() {
 fn the_doctor_names_a_proxy_that_is_not_there_or_can_not_be_read() {
     let mut company = Company::new("");
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    company.yard.set("HTTPS_PROXY", &format!("http://127.0.0.1:{port}"));
+    company.project.set_variable("HTTPS_PROXY", &format!("http://127.0.0.1:{port}"));
     let expected = format!("the proxy http://127.0.0.1:{port} is not reached");
     check(&finding(&company, "forge"), "error", &[&expected, "check HTTPS_PROXY"]);
 
-    company.yard.set("HTTPS_PROXY", "http://proxy.invalid:3128");
+    company.project.set_variable("HTTPS_PROXY", "http://proxy.invalid:3128");
     check(&finding(&company, "forge"), "error", &["proxy.invalid", "is not known"]);
 
-    company.yard.set("HTTPS_PROXY", "what is this");
+    company.project.set_variable("HTTPS_PROXY", "what is this");
     check(&finding(&company, "proxy"), "error", &["HTTPS_PROXY", "http://proxy.example:3128"]);
 
-    company.yard.set("HTTPS_PROXY", "");
-    company.yard.set("SSL_CERT_FILE", "/nowhere/ca.pem");
+    company.project.set_variable("HTTPS_PROXY", "");
+    company.project.set_variable("SSL_CERT_FILE", "/nowhere/ca.pem");
     check(&finding(&company, "certificates"), "error", &["SSL_CERT_FILE", "/nowhere/ca.pem"]);
 }

@@ -7,14 +7,14 @@ use hookloop_testbed::github::GitHub;
 use hookloop_testbed::http_proxy::RecordingProxy;
 use hookloop_testbed::tls::{PrivateAuthority, TlsFront};
 
-use crate::yard::{GREEN, Yard};
+use crate::delivery_project::{DeliveryProject, GREEN};
 
 pub(crate) const AUTHORITY: &str = "Example Company Root";
 pub(crate) const FORGE: &str = "https://forge.example";
 
 /// A project on a forge that is reached by its name through the proxy alone.
 pub(crate) struct Company {
-    pub(crate) yard: Yard,
+    pub(crate) project: DeliveryProject,
     pub(crate) forge: GitHub,
     pub(crate) proxy: RecordingProxy,
     pub(crate) authority: PrivateAuthority,
@@ -27,12 +27,12 @@ impl Company {
         let config = format!(
             "delivery: {{}}\nhooks:\n  before_merge:\n    - {{name: green, command: \"{GREEN}\"}}\n{config}"
         );
-        let (mut yard, forge) = Yard::on_forge(&config, &[("a.txt", "a\n")]);
+        let (mut project, forge) = DeliveryProject::on_forge(&config, &[("a.txt", "a\n")]);
         let (proxy, authority) = (RecordingProxy::start(), PrivateAuthority::new(AUTHORITY));
-        authority.write_to(&yard.beside("ca.pem"));
-        yard.set("HOOKLOOP_GITHUB_API", FORGE);
+        authority.write_to(&project.beside("ca.pem"));
+        project.set_variable("HOOKLOOP_GITHUB_API", FORGE);
         let address = forge.address();
-        let mut company = Company { yard, forge, proxy, authority, fronts: Vec::new() };
+        let mut company = Company { project, forge, proxy, authority, fronts: Vec::new() };
         company.encrypted("forge.example", address);
         company
     }
@@ -45,7 +45,7 @@ impl Company {
     }
 
     pub(crate) fn ca_file(&self) -> String {
-        self.yard.beside("ca.pem").display().to_string()
+        self.project.beside("ca.pem").display().to_string()
     }
 }
 

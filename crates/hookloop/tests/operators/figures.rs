@@ -120,7 +120,7 @@ fn serve_tells_prometheus_how_a_project_stands() {
         "{}limits: {{purse: {{cost: 1, per: day}}, turn_cost: 0.5}}\n",
         crate::operators::HOOKS
     ));
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     assert_eq!(project.run(&RUN).code, 0);
     project.add("First", &["--id", "a"]);
     project.add("Second", &["--id", "b", "--depends-on", "a"]);

@@ -1,8 +1,9 @@
 //! Lines of a log: what is said otherwise, in one place, for machines.
 
+use hookloop_testkit::json_lines;
 use serde_json::Value;
 
-use crate::cli::{Project, lines};
+use crate::cli::Project;
 use crate::operators::collector::{Collector, Mood, hex};
 use crate::operators::{RUN, project, to};
 
@@ -18,7 +19,7 @@ fn a_session_in_a_pipe_is_told_by_lines() {
     let args = [&RUN[..], &["--log-format", "json"]].concat();
     let ran = to(&project, &collector.url(), &args).output().unwrap();
     assert!(ran.status.success() && ran.stdout.is_empty(), "{ran:?}");
-    let said = lines(&String::from_utf8(ran.stderr).unwrap());
+    let said = json_lines(&String::from_utf8(ran.stderr).unwrap());
     assert!(said.is_sorted_by_key(time_of));
     let id = project.json(&["sessions", "list"])[0]["id"].clone();
     let trace = hex(&collector.spans()[0].trace_id);
@@ -46,7 +47,7 @@ fn what_a_worker_says_is_said_once() {
     let mut command = project.hookloop(&worker);
     let ran = command.env("HOOKLOOP_LOG_FORMAT", "json").output().unwrap();
     assert!(ran.status.success() && ran.stdout.is_empty(), "{ran:?}");
-    let said = lines(&String::from_utf8(ran.stderr).unwrap());
+    let said = json_lines(&String::from_utf8(ran.stderr).unwrap());
     let events: Vec<&str> = said.iter().map(|line| line["event"].as_str().unwrap()).collect();
     assert_eq!(events, ["started", "took", "ended"], "{said:?}");
     for line in &said[1..] {
@@ -75,7 +76,7 @@ fn a_level_keeps_the_rest_out_and_text_is_for_people() {
 fn an_error_is_a_line_too() {
     let project = Project::new();
     let run = project.run(&["worker", "--log-format", "json"]);
-    let said = lines(&run.stderr);
+    let said = json_lines(&run.stderr);
     assert_eq!((run.code, run.stdout.as_str(), said.len()), (2, "", 1), "{run:?}");
     assert_eq!(
         (&said[0]["level"], &said[0]["kind"]),
@@ -97,5 +98,7 @@ fn two_ways_to_tell_the_same_are_one_too_many() {
     // Who asked for JSON by hand has it, whatever the environment says.
     let mut command = project.hookloop(&[&RUN[..], &["--json"]].concat());
     let ran = command.env("HOOKLOOP_LOG_FORMAT", "json").output().unwrap();
-    assert!(ran.stderr.is_empty() && !lines(&String::from_utf8(ran.stdout).unwrap()).is_empty());
+    assert!(
+        ran.stderr.is_empty() && !json_lines(&String::from_utf8(ran.stdout).unwrap()).is_empty()
+    );
 }

@@ -31,7 +31,7 @@ pub(crate) const HOOKS: &str = "hooks:
 pub(crate) fn project() -> Project {
     let project = Project::with_config(HOOKS);
     project.write("turns.json", TURNS);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project
 }
 

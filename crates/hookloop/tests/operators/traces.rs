@@ -297,7 +297,7 @@ fn secrets_are_in_no_span() {
     let project = Project::with_config(
         "hooks:\n  stop: [{name: leak, command: 'echo $DEPLOY_TOKEN >&2; exit 2', env: [DEPLOY_TOKEN]}]\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let collector = Collector::start(Mood::Well);
     let agent = "command:cat > /dev/null; echo hunter2-hunter2; echo '<promise>COMPLETE</promise>'";
     let run = ["run", "say hunter2-hunter2", "--agent", agent, "--hook-retries", "1"];

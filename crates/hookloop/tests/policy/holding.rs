@@ -71,7 +71,7 @@ loop: {prompt: prompt.md}
     );
     project.write("prompt.md", "REPOSITORY'S WORD {{ work }}");
     project.write("turns.json", TURNS);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.ok(&["agents", "trust", "--yes"]);
     project.write_policy("repository_hooks: none\n");
     let id = project.under_json(&["task", "add", "a"])["id"].as_str().unwrap().to_owned();
@@ -295,7 +295,7 @@ fn an_agreement_in_the_log_counts_where_a_policy_names_its_user() {
     project.write("turns.json", TURNS);
     project.write_policy("");
     let state = project.state();
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let elsewhere = || {
         for file in ["trust.json", "ledger.json"] {
             let _ = std::fs::remove_file(state.join(file));
@@ -313,7 +313,7 @@ fn an_agreement_in_the_log_counts_where_a_policy_names_its_user() {
     let run = project.session(&[]);
     assert_eq!(run.code, 3, "{run:?}");
     assert!(run.stderr.contains("`green` is gone"), "{run:?}");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     elsewhere();
     project.configure("hooks: {stop: [{name: green, command: 'true'}]}\n");
     assert_eq!(project.session(&[]).code, 3, "what was agreed to before counts no more");

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::cli::{Project, Run};
+use crate::cli::{ProgramOutput, Project};
 
 impl Project {
     /// Where this project's policy is.
@@ -25,7 +25,7 @@ impl Project {
     }
 
     /// Runs a command under the policy.
-    fn under(&self, args: &[&str]) -> Run {
+    fn under(&self, args: &[&str]) -> ProgramOutput {
         self.hookloop(args).env("HOOKLOOP_POLICY", self.policy_file()).output().unwrap().into()
     }
 
@@ -46,7 +46,7 @@ impl Project {
     }
 
     /// A session with the turns of `turns.json`.
-    fn session(&self, args: &[&str]) -> Run {
+    fn session(&self, args: &[&str]) -> ProgramOutput {
         self.under(&[&["run", "work", "--agent", "scripted:turns.json"], args].concat())
     }
 }

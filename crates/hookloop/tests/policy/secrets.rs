@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use data_encoding::BASE64;
 use serde_json::Value;
 
-use crate::cli::{Project, Run};
+use crate::cli::{ProgramOutput, Project};
 use crate::policy::set_mode;
 
 /// By each of the three ways.
@@ -97,11 +97,11 @@ fn with_secrets() -> Project {
         hook("FILE").replace("leak-", "post-"),
         hook("ENV").replace("leak-", "done-"),
     ));
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project
 }
 
-fn run(project: &Project, args: &[&str]) -> Run {
+fn run(project: &Project, args: &[&str]) -> ProgramOutput {
     let mut command = project.hookloop(args);
     for number in 0..EACH {
         command.env(format!("PLAIN_{number}"), secret("ENV", number));
@@ -173,7 +173,7 @@ fn who_does_not_name_a_secret_does_not_have_it() {
         "hooks: {task_completed: [{name: see, command: 'env > seen; echo $DEPLOY > has', env: [OTHER]}]}\n",
     );
     project.write_own("secrets: {'*': {DEPLOY: {command: [touch, fetched]}}}\n");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let id = project.add("a", &[]);
     project.ok(&["task", "complete", &id]);
     let seen = fs::read_to_string(project.root().join("seen")).unwrap();
@@ -186,7 +186,7 @@ fn a_secret_of_the_policy_is_not_replaced_and_the_closest_project_counts() {
     let project = Project::with_config(
         "project: shop\nhooks: {task_completed: [{name: see, command: 'printf %s $A_KEY,$B_KEY,$C_KEY | rev > seen', env: [A_KEY, B_KEY, C_KEY]}]}\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let root = project.root().canonicalize().unwrap();
     project.write_own(&format!(
         "secrets:
@@ -203,7 +203,8 @@ fn a_secret_of_the_policy_is_not_replaced_and_the_closest_project_counts() {
     for number in 1..=5 {
         command.env(format!("V{number}"), format!("value-{number}"));
     }
-    let run: Run = command.env("HOOKLOOP_POLICY", project.policy_file()).output().unwrap().into();
+    let run: ProgramOutput =
+        command.env("HOOKLOOP_POLICY", project.policy_file()).output().unwrap().into();
     assert_eq!(run.code, 0, "{run:?}");
     let seen = fs::read_to_string(project.root().join("seen")).unwrap();
     let seen: String = seen.trim().chars().rev().collect();
@@ -214,7 +215,7 @@ fn a_secret_of_the_policy_is_not_replaced_and_the_closest_project_counts() {
 fn a_secret_that_can_not_be_had_fails_its_hook_and_its_turn_without_a_word_of_it() {
     let project =
         Project::with_config("hooks: {stop: [{name: needs, command: 'true', env: [DEPLOY]}]}\n");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let open = project.home().join("open");
     fs::write(&open, "content-of-it\n").unwrap();
     set_mode(&open, 0o644);
@@ -238,7 +239,7 @@ fn a_secret_that_can_not_be_had_fails_its_hook_and_its_turn_without_a_word_of_it
         project.write_own(&format!(
             "secrets: {{'*': {{DEPLOY: {reference}}}}}\nagents: {{a: {{kind: command, command: [echo, hi], env: [DEPLOY]}}}}\n"
         ));
-        let run = |args: &[&str]| -> Run {
+        let run = |args: &[&str]| -> ProgramOutput {
             project.hookloop(args).env("SHORT", "abc").output().unwrap().into()
         };
         let hook = run(&["hooks", "run", "needs", "--json"]);

@@ -8,7 +8,7 @@ fn a_hook_that_calls_hookloop_runs_once() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - command: echo run >> runs; hookloop task show {{task_id}} > shown; hookloop task note {{task_id}} seen\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let id = project.add("work", &[]);
     project.ok(&["task", "complete", &id]);
     assert_eq!(project.runs(), ["run"]);
@@ -29,7 +29,7 @@ fn events_of_a_hooks_commands_have_their_reactions_from_the_process_above() {
       command: echo {{task_id}} >> created
 ";
     let project = Project::with_config(config);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.ok(&["task", "add", "work", "--id", "work"]);
     project.ok(&["task", "complete", "work"]);
     assert_eq!(lines_of(&project.root(), "created"), ["work", "follow-up"]);
@@ -42,7 +42,7 @@ fn a_hook_that_adds_a_task_for_each_task_ends_at_the_cascade_limit() {
     let project = Project::with_config(
         "hooks:\n  task_created:\n    - name: adds\n      command: hookloop task add more\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.ok(&["task", "add", "first"]);
     // The one that was asked for, and one for each of the eight levels.
     assert_eq!(project.goals().len(), 9);
@@ -62,7 +62,7 @@ fn reactions_to_a_turns_commands_run_after_the_turn() {
         "cat > /dev/null; touch in-turn; hookloop task add made --id made; sleep 0.2; rm in-turn
 echo '<promise>COMPLETE</promise>'\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.run(&["run", "work", "--agent", "command:sh agent.sh"]);
     assert_eq!(lines_of(&project.root(), "created"), ["made"]);
     assert_eq!(lines_of(&project.root(), "seen-after-turn"), ["made"]);
@@ -74,7 +74,7 @@ fn a_hook_cannot_start_a_dispatcher() {
     let project = Project::with_config(
         "hooks:\n  task_created:\n    - command: hookloop dispatch 2> refusal; echo $? >> refusal\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.ok(&["task", "add", "work"]);
     let refusal = lines_of(&project.root(), "refusal");
     assert!(refusal[0].contains("only a person can dispatch reactions"), "{refusal:?}");

@@ -1,12 +1,10 @@
 //! Commands of hooks and agents reach the log of their project, or none of it.
 
-use std::process::Command;
-
 use hookloop_testbed::Server;
 
 use super::lines_of;
 use crate::cli::{BINARY, Project};
-use crate::nats::Machine;
+use crate::nats::machine_on;
 
 const ADDS: &str = "hooks:
   task_completed:
@@ -32,13 +30,12 @@ fn a_hooks_command_reaches_the_log_in_the_users_state_home() {
 #[test]
 fn a_hooks_command_reaches_the_log_on_the_users_store() {
     let server = Server::single();
-    let machine = Machine::on(&server, "shared");
+    let machine = machine_on(&server, "shared");
     // The store is the user's choice, not the project's.
     machine.write("hookloop.yaml", &format!("version: 1\nproject: shared\n{ADDS}"));
     let run = |args: &[&str]| {
         let bin = std::path::Path::new(BINARY).parent().unwrap().display();
-        let mut command = Command::new(BINARY);
-        command.args(args).current_dir(machine.root()).env_clear().env("HOME", machine.home());
+        let mut command = machine.hookloop(args);
         command.env("PATH", format!("{bin}:/usr/bin:/bin")).env("HOOKLOOP_STORE", server.url());
         let output = command.output().unwrap();
         assert!(output.status.success(), "{args:?}: {output:?}");
@@ -58,7 +55,7 @@ fn a_hooks_command_reaches_the_log_on_the_users_store() {
 fn hook_says(project: &Project, line: &str) -> Vec<String> {
     project.write("hook.sh", &format!("({line}) 2> said; echo $? >> said\n"));
     project.configure("hooks:\n  task_created:\n    - command: sh hook.sh\n");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.ok(&["task", "add", "work"]);
     lines_of(&project.root(), "said")
 }

@@ -1,19 +1,19 @@
 //! Two machines share a log, and one of them runs the hooks of an event.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hookloop_testbed::Server;
-use hookloop_testkit::eventually;
+use hookloop_testkit::{TestProject, eventually};
 
 use super::{HOOK, lines_of};
 use crate::cli::DEADLINE;
-use crate::nats::{Machine, hookloop};
+use crate::nats::machine_on;
 
 /// Both machines' hooks write to the same directory, so that two runs at a time are seen.
-fn machine(server: &Server, shared: &std::path::Path, pause: &str) -> Machine {
-    let machine = Machine::on(server, "shared");
+fn machine(server: &Server, shared: &std::path::Path, pause: &str) -> TestProject {
+    let machine = machine_on(server, "shared");
     let text = std::fs::read_to_string(machine.root().join("hookloop.yaml")).unwrap();
     machine.write(
         "hookloop.yaml",
@@ -21,27 +21,15 @@ fn machine(server: &Server, shared: &std::path::Path, pause: &str) -> Machine {
     );
     machine.write("hook.sh", &format!("cd {}\n{HOOK}", shared.display()));
     std::fs::write(shared.join("pause"), pause).unwrap();
-    run(&machine, &["hooks", "trust", "--yes"]);
+    machine.trust();
     machine
 }
 
-fn command(machine: &Machine, args: &[&str]) -> Command {
-    let mut command = hookloop(&machine.root());
-    command.args(args).env("HOME", machine.home()).env("PATH", "/usr/bin:/bin");
-    command
+fn start(machine: &TestProject, args: &[&str]) -> Child {
+    machine.hookloop(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-fn run(machine: &Machine, args: &[&str]) -> String {
-    let output = command(machine, args).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn start(machine: &Machine, args: &[&str]) -> Child {
-    command(machine, args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-}
-
-fn due(machine: &Machine) -> serde_json::Value {
+fn due(machine: &TestProject) -> serde_json::Value {
     machine.json(&["status"])["reactions_due"].clone()
 }
 
@@ -57,13 +45,13 @@ fn a_slow_hook_runs_once_beside_observers_on_two_machines() {
             for args in [&["status"][..], &["task", "list"], &["log"], &["task", "ready"]] {
                 scope.spawn(move || {
                     while !is_over.load(Ordering::SeqCst) {
-                        run(machine, args);
+                        machine.ok(args);
                     }
                 });
             }
         }
         let adders = [(&here, "a"), (&there, "b"), (&here, "c"), (&there, "d")]
-            .map(|(m, id)| scope.spawn(move || run(m, &["task", "add", "work", "--id", id])));
+            .map(|(m, id)| scope.spawn(move || m.ok(&["task", "add", "work", "--id", id])));
         for adder in adders {
             adder.join().unwrap();
         }
@@ -88,7 +76,7 @@ fn a_reaction_is_taken_over_from_a_machine_that_died() {
     });
     holder.kill().unwrap();
     holder.wait().unwrap();
-    run(&there, &["task", "add", "work", "--id", "b"]);
+    there.ok(&["task", "add", "work", "--id", "b"]);
     assert_eq!(
         lines_of(shared.path(), "runs"),
         ["start a", "start a", "end a", "start b", "end b"]
@@ -97,8 +85,8 @@ fn a_reaction_is_taken_over_from_a_machine_that_died() {
 }
 
 /// Starts a dispatcher that stays, and waits until it says that it is in `state`.
-fn start_dispatcher(machine: &Machine, state: &str) -> (Child, BufReader<ChildStdout>) {
-    let mut command = command(machine, &["dispatch", "--stay", "--json"]);
+fn start_dispatcher(machine: &TestProject, state: &str) -> (Child, BufReader<ChildStdout>) {
+    let mut command = machine.hookloop(&["dispatch", "--stay", "--json"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -115,7 +103,7 @@ fn a_dispatcher_keeps_its_seat_while_a_hook_runs_for_longer_than_its_lease() {
     let [here, there] = [0, 1].map(|_| machine(&server, shared.path(), "7"));
     let (mut leading, _) = start_dispatcher(&here, "leading");
     let (mut standby, mut standby_output) = start_dispatcher(&there, "standby");
-    run(&here, &["task", "add", "work", "--id", "a"]);
+    here.ok(&["task", "add", "work", "--id", "a"]);
     eventually("the end of the hook", DEADLINE, || (due(&there) == 0).then_some(()));
     for dispatcher in [&mut leading, &mut standby] {
         dispatcher.kill().unwrap();

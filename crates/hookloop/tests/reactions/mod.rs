@@ -44,7 +44,7 @@ impl Project {
         ));
         project.write("hook.sh", &format!("{HOOK}{more}"));
         project.write("pause", pause);
-        project.ok(&["hooks", "trust", "--yes"]);
+        project.trust();
         project
     }
 

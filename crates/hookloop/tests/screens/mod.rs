@@ -36,7 +36,7 @@ fn project(hooks: &str) -> Project {
     project.ok(&["init", "--yes"]);
     let agent = project.write("agent.sh", AGENT);
     std::fs::set_permissions(agent, std::fs::Permissions::from_mode(0o755)).unwrap();
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project
 }
 

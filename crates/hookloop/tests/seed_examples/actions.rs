@@ -79,7 +79,7 @@ fn hooks_move_tasks_along() {
             dependsOn: ['other']
 ",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.add("Other", &["--id", "other"]);
     project.add("Goal", &["--id", "x"]);
     project.ok(&["task", "start", "x"]);

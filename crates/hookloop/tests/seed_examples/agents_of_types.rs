@@ -69,7 +69,7 @@ fn hooks_of_an_agent_come_before_those_of_the_project() {
         "git init -q -b main && git config user.email a@b && git config user.name a && git add -A && git commit -qm x",
     );
     assert_eq!(made.code, 0, "{made:?}");
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.ok(&["agents", "trust", "--yes"]);
     project.add("Build it", &[]);
     let run = project.run(&["run", "--tasks", "--agent", "careful"]);

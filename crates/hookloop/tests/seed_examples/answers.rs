@@ -15,7 +15,7 @@ fn answering(answers: &[&str]) -> Project {
     for (number, answer) in answers.iter().enumerate() {
         project.write(&format!("h{number}.json"), answer);
     }
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project
 }
 
@@ -108,7 +108,7 @@ fn actions_apply_after_all_hooks_of_the_event() {
         "hookloop.yaml",
         &text.replace("hookloop task", &format!("{} task", program.display())),
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.add("Goal", &["--id", "x"]);
     project.ok(&["task", "complete", "x"]);
 

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{Project, Run};
+use crate::cli::{ProgramOutput, Project};
 
 const COMPLETE: &str = "<promise>COMPLETE</promise>";
 
-fn run(project: &Project, args: &[&str], turns: &Value) -> Run {
+fn run(project: &Project, args: &[&str], turns: &Value) -> ProgramOutput {
     let script = project.home().join("turns.json");
     std::fs::write(&script, turns.to_string()).unwrap();
     let agent = format!("scripted:{}", script.display());
@@ -19,7 +19,7 @@ fn variables_of_session_hooks_have_their_values() {
         "hooks:\n  on_task_complete:\n    - {name: done, command: 'echo {{task_id}}: {{task_content}} >> values'}\n  \
          on_error:\n    - {name: failed, command: 'echo {{session}}: {{error}} >> values'}\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.add("Write $(it)", &["--id", "t1"]);
     let turns = json!([{"fail": "the network is down"}, {"write": {"work": "1"}, "say": COMPLETE}]);
     let ran = run(&project, &["--tasks", "--name", "night"], &turns);
@@ -34,7 +34,7 @@ fn an_imported_stop_hook_with_exit_code_1_lets_the_agent_complete() {
     let hook = json!([{"hooks": [{"type": "command", "command": "echo noted; exit 1"}]}]);
     project.write("settings.json", &json!({"hooks": {"Stop": hook}}).to_string());
     project.ok(&["import", "claude", "settings.json"]);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let ran = run(&project, &["X"], &json!([{"write": {"work": "1"}, "say": "done"}]));
     // It completes at the first end of a turn; that it is proven, a failed gate does not say.
     assert_eq!(ran.code, 6, "{ran:?}");
@@ -47,7 +47,7 @@ fn a_person_sees_each_retry_and_its_reason() {
     let project = Project::with_config(
         "loop: {stop_when: turn}\nlimits: {hook_retries: 2}\nhooks:\n  stop:\n    - {name: tests, command: 'exit 2'}\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let turn = |n: u32| json!({"write": {"work": n.to_string()}, "say": "done"});
     let ran = run(&project, &["X"], &json!([turn(1), turn(2), turn(3)]));
     assert_eq!(ran.code, 3, "{ran:?}");
@@ -60,7 +60,7 @@ fn a_gate_sends_the_agent_back_five_times_by_default() {
     let project = Project::with_config(
         "loop: {stop_when: turn}\nhooks:\n  stop:\n    - {name: tests, command: 'exit 2'}\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let turns: Vec<Value> =
         (0..9).map(|n| json!({"write": {"work": n.to_string()}, "say": "done"})).collect();
     let ran = run(&project, &["X"], &json!(turns));

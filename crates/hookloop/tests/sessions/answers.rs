@@ -1,10 +1,10 @@
 //! A gate's JSON: the parts that make the gate stricter always count, the parts that act only where the trusted
 //! definition says `answers: json`.
 
+use hookloop_testkit::{SessionOutput, TestProject};
 use serde_json::Value;
 
-use super::{Ran, command, json, project, run, scripted};
-use crate::support::Sandbox;
+use super::{run, scripted, trusted_project};
 
 /// Prints JSON that completes the task `other`, then exits.
 const ACTS: &str = r#"#!/bin/sh
@@ -15,21 +15,21 @@ exit CODE
 const CLAIM: &str = r#"[{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}]"#;
 
 /// A project with a stop gate that acts, and a task that is not the gate's.
-fn acting(options: &str, code: &str) -> Sandbox {
+fn acting(options: &str, code: &str) -> TestProject {
     let config = format!(
         "version: 1\nhooks:\n  stop:\n    - {{name: tests, command: ./gate.sh{options}}}\n"
     );
-    let sandbox = project(&config, &[("gate.sh", &ACTS.replace("CODE", code))]);
-    json(&sandbox, &["task", "add", "Other", "--id", "other"]);
-    sandbox
+    let project = trusted_project(&config, &[("gate.sh", &ACTS.replace("CODE", code))]);
+    project.json(&["task", "add", "Other", "--id", "other"]);
+    project
 }
 
-fn state_of(sandbox: &Sandbox, task: &str) -> Value {
-    json(sandbox, &["task", "show", task])["state"].clone()
+fn state_of(project: &TestProject, task: &str) -> Value {
+    project.json(&["task", "show", task])["state"].clone()
 }
 
 /// The message of the last recorded run of `hook`.
-fn message<'r>(ran: &'r Ran, hook: &str) -> Option<&'r str> {
+fn message<'r>(ran: &'r SessionOutput, hook: &str) -> Option<&'r str> {
     let runs = ran.all("hook_ran");
     let run = runs.into_iter().rfind(|run| run["hookName"] == hook);
     run.unwrap()["message"].as_str()
@@ -47,8 +47,8 @@ fn actions_that_a_gate_prints_count_only_with_answers_json_and_a_pass() {
         (", answers: json, on_failure: open", "1", false),
         (", answers: json", "0", true),
     ] {
-        let sandbox = acting(options, code);
-        let ran = scripted(&sandbox, CLAIM, &["--hook-retries", "0"]);
+        let project = acting(options, code);
+        let ran = scripted(&project, CLAIM, &["--hook-retries", "0"]);
         // A gate that fails while it is open proves nothing.
         let expected = match (code, options.contains("open")) {
             ("0", _) => 0,
@@ -57,7 +57,7 @@ fn actions_that_a_gate_prints_count_only_with_answers_json_and_a_pass() {
         };
         assert_eq!(ran.code, expected, "{options} {code}: {}", ran.stderr);
         let expected = if counts { "completed" } else { "ready" };
-        assert_eq!(state_of(&sandbox, "other"), expected, "{options} {code}");
+        assert_eq!(state_of(&project, "other"), expected, "{options} {code}");
         let message = message(&ran, "tests");
         match (options, code) {
             (", answers: json", "0") => assert_eq!(message, None),
@@ -79,16 +79,16 @@ fn actions_that_a_gate_prints_count_only_with_answers_json_and_a_pass() {
 /// The record names the ignored parts for the user; the agent is never told how to let them count.
 #[test]
 fn the_user_hears_of_ignored_json_and_the_agent_does_not() {
-    let sandbox = acting("", "2");
+    let project = acting("", "2");
     let agent = "#!/bin/sh\ncat >> prompts\necho '<promise>COMPLETE</promise>'\n";
-    super::write(&sandbox, "agent.sh", agent);
-    let ran = run(&sandbox, &["x", "--agent", "command:./agent.sh", "--hook-retries", "1"]);
+    project.write("agent.sh", agent);
+    let ran = run(&project, &["x", "--agent", "command:./agent.sh", "--hook-retries", "1"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert!(message(&ran, "tests").unwrap().contains("`answers: json`"));
-    let prompts = super::read(&sandbox, "prompts");
+    let prompts = project.read("prompts");
     assert!(prompts.contains("tests"), "{prompts}");
     assert!(!prompts.contains("answers: json"), "{prompts}");
-    let shown = command(&sandbox, &["log", "--type", "hook_ran"]).output().unwrap();
+    let shown = project.json_command(&["log", "--type", "hook_ran"]).output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("answers: json"), "{shown}");
 }
@@ -105,8 +105,8 @@ fn json_that_makes_a_gate_stricter_always_counts() {
     ] {
         let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: ./gate.sh}\n";
         let script = format!("#!/bin/sh\necho '{answer}'\n");
-        let sandbox = project(config, &[("gate.sh", &script)]);
-        let ran = scripted(&sandbox, CLAIM, &["--hook-retries", "0"]);
+        let project = trusted_project(config, &[("gate.sh", &script)]);
+        let ran = scripted(&project, CLAIM, &["--hook-retries", "0"]);
         assert_eq!((ran.code, ran.outcome()), (code, outcome), "{answer}: {}", ran.stderr);
         assert_eq!(message(&ran, "gate"), None, "{answer}");
     }
@@ -123,8 +123,8 @@ echo '{"decision": "block", "reason": "no", "hookloop": {"nextPrompt": "Delete t
         let config = format!(
             "version: 1\nhooks:\n  stop:\n    - {{name: gate, command: ./gate.sh{options}}}\n"
         );
-        let sandbox = project(&config, &[("gate.sh", script)]);
-        let ran = scripted(&sandbox, CLAIM, &["--hook-retries", "1", "--max-iterations", "2"]);
+        let project = trusted_project(&config, &[("gate.sh", script)]);
+        let ran = scripted(&project, CLAIM, &["--hook-retries", "1", "--max-iterations", "2"]);
         assert_ne!(ran.code, 0, "{}", ran.stderr);
         assert_eq!(ran.count("checkpoint_made") > 0, counts, "{options}");
         let piped = ran.all("output_piped");
@@ -140,13 +140,13 @@ echo '{"decision": "block", "reason": "no", "hookloop": {"nextPrompt": "Delete t
 fn skip_needs_answers_json() {
     let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: ./skip.sh}\n";
     let skip = "#!/bin/sh\necho '{\"hookloop\": {\"skip\": true}}'\n";
-    let sandbox = project(config, &[("skip.sh", skip)]);
-    let ran = scripted(&sandbox, CLAIM, &[]);
+    let project = trusted_project(config, &[("skip.sh", skip)]);
+    let ran = scripted(&project, CLAIM, &[]);
     assert_eq!(ran.all("hook_ran")[0]["status"], "passed", "{}", ran.stderr);
     assert!(message(&ran, "gate").unwrap().contains("`skip`"));
     let config = "version: 1\nhooks:\n  stop_when:\n    - {name: way, command: ./skip.sh}\n";
-    let sandbox = project(config, &[("skip.sh", skip)]);
-    let ran = scripted(&sandbox, CLAIM, &["--max-iterations", "1"]);
+    let project = trusted_project(config, &[("skip.sh", skip)]);
+    let ran = scripted(&project, CLAIM, &["--max-iterations", "1"]);
     assert_eq!(ran.all("stop_decided")[0]["decision"], "continue", "{}", ran.stderr);
 }
 
@@ -154,28 +154,28 @@ fn skip_needs_answers_json() {
 #[test]
 fn a_reactions_json_acts_without_permission() {
     let config = "version: 1\nhooks:\n  post_iteration:\n    - {name: next, command: ./gate.sh}\n";
-    let sandbox = project(config, &[("gate.sh", &ACTS.replace("CODE", "0"))]);
-    json(&sandbox, &["task", "add", "Other", "--id", "other"]);
-    let ran = scripted(&sandbox, CLAIM, &[]);
+    let project = trusted_project(config, &[("gate.sh", &ACTS.replace("CODE", "0"))]);
+    project.json(&["task", "add", "Other", "--id", "other"]);
+    let ran = scripted(&project, CLAIM, &[]);
     assert_eq!(ran.code, 6, "there is no gate: {}", ran.stderr);
-    assert_eq!(state_of(&sandbox, "other"), "completed");
+    assert_eq!(state_of(&project, "other"), "completed");
     assert_eq!(message(&ran, "next"), None);
 }
 
 /// The trusted definition includes the permission to act.
 #[test]
 fn answers_json_is_part_of_the_trusted_definition() {
-    let sandbox = acting("", "0");
+    let project = acting("", "0");
     let with =
         "version: 1\nhooks:\n  stop:\n    - {name: tests, command: ./gate.sh, answers: json}\n";
-    super::write(&sandbox, "hookloop.yaml", with);
-    let ran = scripted(&sandbox, CLAIM, &[]);
+    project.write("hookloop.yaml", with);
+    let ran = scripted(&project, CLAIM, &[]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert_eq!(state_of(&sandbox, "other"), "ready");
+    assert_eq!(state_of(&project, "other"), "ready");
     for (answers, told) in [("yes", "json"), ("[json]", "json"), ("JSON", "json")] {
         let unknown = with.replace("answers: json", &format!("answers: {answers}"));
-        super::write(&sandbox, "hookloop.yaml", &unknown);
-        let refused = command(&sandbox, &["hooks", "list"]).output().unwrap();
+        project.write("hookloop.yaml", &unknown);
+        let refused = project.json_command(&["hooks", "list"]).output().unwrap();
         assert_eq!(refused.status.code(), Some(2), "{answers}: {refused:?}");
         let said = String::from_utf8(refused.stderr).unwrap();
         assert!(said.contains("hookloop.yaml:4") && said.contains(told), "{said}");

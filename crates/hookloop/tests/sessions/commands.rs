@@ -1,26 +1,21 @@
 //! The commands as a user types them.
 
-use std::process::Command;
+use hookloop_testkit::{ProgramOutput, TestProject};
 
-use super::{json, project, run, scripted, write};
-use crate::support::{PROGRAM, Sandbox};
+use super::{run, scripted, trusted_project};
+use crate::support::empty_project;
 
 /// The program as people see it: no JSON.
-pub(crate) fn plain(sandbox: &Sandbox, args: &[&str]) -> (i32, String, String) {
-    let of_json = super::command(sandbox, &[]);
-    let mut command = Command::new(PROGRAM);
-    command.args(args).current_dir(sandbox.project()).env_clear();
-    command.envs(of_json.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = command.output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+pub(crate) fn plain(project: &TestProject, args: &[&str]) -> (i32, String, String) {
+    let ProgramOutput { code, stdout, stderr } = project.run(args);
+    (code, stdout, stderr)
 }
 
 #[test]
 fn the_demo_shows_a_gate_that_refuses() {
-    let sandbox = Sandbox::empty();
+    let project = empty_project();
     let began = std::time::Instant::now();
-    let (code, out, err) = plain(&sandbox, &["demo"]);
+    let (code, out, err) = plain(&project, &["demo"]);
     assert!(began.elapsed() < std::time::Duration::from_secs(30));
     assert_eq!(code, 0, "{out}{err}");
     let parts = [
@@ -40,9 +35,9 @@ fn the_demo_shows_a_gate_that_refuses() {
 
 #[test]
 fn a_wrong_start_says_what_to_type() {
-    let sandbox = project("version: 1\n", &[]);
+    let project = trusted_project("version: 1\n", &[]);
     let check = |args: &[&str], code: i32, part: &str| {
-        let (found, _, err) = plain(&sandbox, args);
+        let (found, _, err) = plain(&project, args);
         assert!(found == code && err.contains(part), "{args:?}: {found} {err}");
     };
     check(&["run", "x"], 2, "--agent claude");
@@ -59,42 +54,45 @@ fn a_wrong_start_says_what_to_type() {
     check(&["resume", "zzz"], 1, "hookloop sessions list");
     check(&["message", "hi"], 1, "no unfinished session");
     check(&["why", "zzz"], 1, "no session and no task");
-    write(&sandbox, "turns.json", "[{\"sya\": 1}]");
+    project.write("turns.json", "[{\"sya\": 1}]");
     check(&["run", "x", "--agent", "scripted:turns.json"], 2, "sya");
-    write(&sandbox, "hookloop.yaml", "version: 1\nloop:\n  stop_when: never\n");
+    project.write("hookloop.yaml", "version: 1\nloop:\n  stop_when: never\n");
     check(&["run", "x", "--agent", "command:true"], 2, "hookloop.yaml:3");
 }
 
 #[test]
 fn a_template_of_ones_own() {
-    let sandbox = project("version: 1\nloop:\n  prompt: prompt.md\n  stop_when: turn\n", &[]);
-    write(&sandbox, "prompt.md", "{{ session }} / {{ iteration }} / {{ work }}");
-    write(&sandbox, "agent.sh", "#!/bin/sh\ncat > prompt\n");
-    let ran = run(&sandbox, &["do it", "--agent", "command:./agent.sh", "--name", "mine"]);
+    let project =
+        trusted_project("version: 1\nloop:\n  prompt: prompt.md\n  stop_when: turn\n", &[]);
+    project.write("prompt.md", "{{ session }} / {{ iteration }} / {{ work }}");
+    project.write("agent.sh", "#!/bin/sh\ncat > prompt\n");
+    let ran = run(&project, &["do it", "--agent", "command:./agent.sh", "--name", "mine"]);
     assert_eq!(ran.code, 6, "{}", ran.stderr);
-    assert_eq!(super::read(&sandbox, "prompt"), "mine / 1 / do it");
-    write(&sandbox, "prompt.md", "{{ sesion }}");
-    let ran = run(&sandbox, &["do it", "--agent", "command:./agent.sh", "--max-errors", "1"]);
+    assert_eq!(project.read("prompt"), "mine / 1 / do it");
+    project.write("prompt.md", "{{ sesion }}");
+    let ran = run(&project, &["do it", "--agent", "command:./agent.sh", "--max-errors", "1"]);
     assert_eq!(ran.code, 4, "{}", ran.stderr);
     assert!(ran.all("turn_ended")[0]["error"].as_str().unwrap().contains("template"));
 }
 
 #[test]
 fn sessions_are_listed_shown_and_explained() {
-    let sandbox =
-        project("version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'exit 2'}\n", &[]);
-    scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &["--hook-retries", "0"]);
-    let (_, list, _) = plain(&sandbox, &["sessions", "list"]);
+    let project = trusted_project(
+        "version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'exit 2'}\n",
+        &[],
+    );
+    scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &["--hook-retries", "0"]);
+    let (_, list, _) = plain(&project, &["sessions", "list"]);
     assert!(list.contains("needs_human"), "{list}");
-    let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
-    let (_, shown, _) = plain(&sandbox, &["sessions", "show", &id[..5]]);
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let (_, shown, _) = plain(&project, &["sessions", "show", &id[..5]]);
     for part in ["iteration 1", "claims to be done", "sent back", "needs a human"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    let (_, why, _) = plain(&sandbox, &["why", &id]);
+    let (_, why, _) = plain(&project, &["why", &id]);
     assert!(why.contains("gates still fail") && why.contains("fails: gate"), "{why}");
     // The log can be made again.
-    assert_eq!(json(&sandbox, &["rebuild"])["equal"], true);
+    assert_eq!(project.json(&["rebuild"])["equal"], true);
 }
 
 #[test]
@@ -103,13 +101,13 @@ fn nothing_that_a_hook_says_acts_on_the_terminal() {
 printf '{"continue": false, "stopReason": "look \\u001b]0;pwned\\u0007 \\u202e here"}'
 "#;
     let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: ./gate.sh}\n";
-    let sandbox = project(config, &[("gate.sh", say)]);
-    write(&sandbox, "turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
-    let (code, out, _) = plain(&sandbox, &["run", "x", "--agent", "scripted:turns.json"]);
+    let project = trusted_project(config, &[("gate.sh", say)]);
+    project.write("turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
+    let (code, out, _) = plain(&project, &["run", "x", "--agent", "scripted:turns.json"]);
     assert_eq!(code, 3, "{out}");
-    let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
     for text in
-        [out, plain(&sandbox, &["sessions", "show", &id]).1, plain(&sandbox, &["why", &id]).1]
+        [out, plain(&project, &["sessions", "show", &id]).1, plain(&project, &["why", &id]).1]
     {
         assert!(
             text.contains("look") && !text.contains(['\u{1b}', '\u{7}', '\u{202e}']),
@@ -120,8 +118,8 @@ printf '{"continue": false, "stopReason": "look \\u001b]0;pwned\\u0007 \\u202e h
 
 #[test]
 fn a_secret_that_the_configuration_gives_an_agent_is_not_kept() {
-    let sandbox = project("version: 1\n", &[]);
-    let own = sandbox.project().parent().unwrap().join("home/.config/hookloop");
+    let project = trusted_project("version: 1\n", &[]);
+    let own = project.root().parent().unwrap().join("home/.config/hookloop");
     std::fs::create_dir_all(&own).unwrap();
     let config = "version: 1
 agents:
@@ -129,7 +127,7 @@ agents:
 agent: mine
 ";
     std::fs::write(own.join("config.yaml"), config).unwrap();
-    let ran = run(&sandbox, &["say it", "--stop-when", "turn"]);
+    let ran = run(&project, &["say it", "--stop-when", "turn"]);
     assert_eq!(ran.code, 6, "{}", ran.stderr);
     let message = ran.all("turn_ended")[0]["message"].as_str().unwrap();
     assert!(message.starts_with("it is ") && !message.contains("hush"), "{message}");
@@ -137,8 +135,8 @@ agent: mine
 
 #[test]
 fn a_command_agent_is_any_line_for_the_shell() {
-    let sandbox = project("version: 1\n", &[("say.sh", "echo said")]);
-    let home = sandbox.project().parent().unwrap().join("home");
+    let project = trusted_project("version: 1\n", &[("say.sh", "echo said")]);
+    let home = project.root().parent().unwrap().join("home");
     std::fs::write(home.join("say"), "#!/bin/sh\necho said\n").unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(home.join("say"), mode).unwrap();
@@ -162,12 +160,12 @@ fn a_command_agent_is_any_line_for_the_shell() {
         "echo said|cat",
     ] {
         let ran =
-            run(&sandbox, &["x", "--stop-when", "turn", "--agent", &format!("command:{line}")]);
+            run(&project, &["x", "--stop-when", "turn", "--agent", &format!("command:{line}")]);
         assert_eq!(ran.code, 6, "{line}: {}", ran.stderr);
         assert_eq!(ran.all("turn_ended")[0]["message"], "said", "{line}");
     }
     let ran =
-        run(&sandbox, &["x", "--stop-when", "turn", "--agent", "command:no-such-agent --now"]);
+        run(&project, &["x", "--stop-when", "turn", "--agent", "command:no-such-agent --now"]);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("no-such-agent"), "{}", ran.stderr);
 }
@@ -175,30 +173,30 @@ fn a_command_agent_is_any_line_for_the_shell() {
 /// A task's whole id comes before a session whose id begins with it.
 #[test]
 fn why_prefers_a_whole_id_to_the_start_of_another() {
-    let sandbox = project("version: 1\n", &[]);
-    let ran = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
+    let project = trusted_project("version: 1\n", &[]);
+    let ran = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
     assert_eq!(ran.outcome(), "complete");
-    let sessions = json(&sandbox, &["sessions", "list"]);
+    let sessions = project.json(&["sessions", "list"]);
     let session = sessions[0]["id"].as_str().unwrap();
     let (task, other) = (&session[..2], format!("{}-x", &session[..4]));
     for id in [task, &other] {
-        json(&sandbox, &["task", "add", "--id", id, "a title"]);
+        project.json(&["task", "add", "--id", id, "a title"]);
     }
     for (text, id) in [(task, task), (session, session), (&session[..6], session)] {
-        assert_eq!(json(&sandbox, &["why", text])["id"], id);
+        assert_eq!(project.json(&["why", text])["id"], id);
     }
-    let (_, _, said) = plain(&sandbox, &["why", &session[..3]]);
+    let (_, _, said) = plain(&project, &["why", &session[..3]]);
     assert!(said.contains(&format!("the session {session} or the task {other}")), "{said}");
 }
 
 #[test]
 fn a_run_with_an_empty_prompt_is_refused() {
-    let sandbox = project("version: 1\n", &[("turns.json", r#"[{"write": {"ran": ""}}]"#)]);
+    let project = trusted_project("version: 1\n", &[("turns.json", r#"[{"write": {"ran": ""}}]"#)]);
     for prompt in ["", " ", "\n\t "] {
-        let (code, out, told) = plain(&sandbox, &["run", prompt, "--agent", "scripted:turns.json"]);
+        let (code, out, told) = plain(&project, &["run", prompt, "--agent", "scripted:turns.json"]);
         assert_eq!((code, out.as_str()), (2, ""), "{prompt:?}: {told}");
         assert!(told.contains("the prompt is empty"), "{told}");
         assert!(told.contains("try: hookloop run \""), "{told}");
     }
-    assert_eq!(json(&sandbox, &["sessions", "list"]), serde_json::json!([]));
+    assert_eq!(project.json(&["sessions", "list"]), serde_json::json!([]));
 }

@@ -3,11 +3,10 @@
 use std::process::{Child, Stdio};
 use std::time::Instant;
 
-use hookloop_testkit::eventually;
+use hookloop_testkit::{SessionOutput, TestProject, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{BROKEN_OFF, Ran, SOON, command, json, project, read, run, scripted, write};
-use crate::support::Sandbox;
+use super::{BROKEN_OFF, SOON, run, scripted, trusted_project};
 
 const CONFIG: &str = "version: 1
 hooks:
@@ -17,10 +16,10 @@ hooks:
 const SLOW: &str =
     "#!/bin/sh\ncat >/dev/null\necho begun >> begun\n(setsid sleep 98.765 &)\nsleep 98.765\n";
 
-fn start(sandbox: &Sandbox) -> Child {
+fn start(project: &TestProject) -> Child {
     let args = ["run", "x", "--agent", "command:./slow.sh"];
-    let child = command(sandbox, &args).stdin(Stdio::null()).spawn().unwrap();
-    eventually("the agent begins", SOON, || !read(sandbox, "begun").is_empty());
+    let child = project.json_command(&args).stdin(Stdio::null()).spawn().unwrap();
+    eventually("the agent begins", SOON, || !read(project, "begun").is_empty());
     child
 }
 
@@ -28,12 +27,12 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Processes that a slow agent of this sandbox left.
-fn leftovers(sandbox: &Sandbox) -> usize {
+/// Processes that a slow agent of this project left.
+fn leftovers(project: &TestProject) -> usize {
     let is_ours = |entry: std::fs::DirEntry| {
         let cwd = std::fs::read_link(entry.path().join("cwd"));
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        cwd.is_ok_and(|cwd| cwd.starts_with(sandbox.project()))
+        cwd.is_ok_and(|cwd| cwd.starts_with(project.root()))
             && String::from_utf8_lossy(&line).contains("98.765")
     };
     std::fs::read_dir("/proc")
@@ -47,15 +46,15 @@ fn leftovers(sandbox: &Sandbox) -> usize {
 #[test]
 fn a_signal_ends_it_in_order() {
     for one in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let sandbox = project(CONFIG, &[("slow.sh", SLOW)]);
-        let child = start(&sandbox);
+        let project = trusted_project(CONFIG, &[("slow.sh", SLOW)]);
+        let child = start(&project);
         let began = Instant::now();
         signal(&child, one);
-        let ran = Ran::of(child.wait_with_output().unwrap());
+        let ran = SessionOutput::from(child.wait_with_output().unwrap());
         assert!(began.elapsed() < BROKEN_OFF, "{:?}", began.elapsed());
         assert_eq!((ran.code, ran.outcome()), (130, "cancelled"), "{}", ran.stderr);
-        assert_eq!(read(&sandbox, "ends"), "ended\n");
-        eventually("nobody is left", SOON, || leftovers(&sandbox) == 0);
+        assert_eq!(project.read("ends"), "ended\n");
+        eventually("nobody is left", SOON, || leftovers(&project) == 0);
     }
 }
 
@@ -66,32 +65,32 @@ hooks:
   session_end:
     - {name: last, command: 'echo ended >> ends; [ -f quick ] || sleep 77.7'}
 ";
-    let sandbox = project(config, &[("slow.sh", SLOW)]);
-    let child = start(&sandbox);
+    let project = trusted_project(config, &[("slow.sh", SLOW)]);
+    let child = start(&project);
     signal(&child, Signal::INT);
-    eventually("session_end begins", SOON, || !read(&sandbox, "ends").is_empty());
+    eventually("session_end begins", SOON, || !read(&project, "ends").is_empty());
     signal(&child, Signal::INT);
     let began = Instant::now();
     let output = child.wait_with_output().unwrap();
     assert!(began.elapsed() < BROKEN_OFF, "{:?}", began.elapsed());
     assert_eq!(output.status.code(), Some(130));
-    write(&sandbox, "quick", "");
-    let ran = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
+    project.write("quick", "");
+    let ran = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
     assert_eq!(ran.count("session_ended"), 2, "the one before, and this one: {}", ran.stderr);
     // Once cut short, once whole, and once for the other session.
-    assert_eq!(read(&sandbox, "ends"), "ended\n".repeat(3));
+    assert_eq!(project.read("ends"), "ended\n".repeat(3));
 }
 
 #[test]
 fn a_killed_session_is_ended_at_the_next_start() {
-    let sandbox = project(CONFIG, &[("slow.sh", SLOW)]);
-    let mut child = start(&sandbox);
+    let project = trusted_project(CONFIG, &[("slow.sh", SLOW)]);
+    let mut child = start(&project);
     child.kill().unwrap();
     child.wait().unwrap();
-    eventually("nobody is left", SOON, || leftovers(&sandbox) == 0);
-    assert_eq!(read(&sandbox, "ends"), "");
-    assert_eq!(json(&sandbox, &["sessions", "list"])[0]["state"], "interrupted");
-    let ran = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
+    eventually("nobody is left", SOON, || leftovers(&project) == 0);
+    assert_eq!(project.read("ends"), "");
+    assert_eq!(project.json(&["sessions", "list"])[0]["state"], "interrupted");
+    let ran = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
     assert_eq!(ran.code, 6, "{}", ran.stderr);
     let outcomes: Vec<_> = ran
         .all("session_ended")
@@ -99,36 +98,36 @@ fn a_killed_session_is_ended_at_the_next_start() {
         .map(|ended| ended["outcome"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(outcomes, ["interrupted", "complete"]);
-    assert_eq!(read(&sandbox, "ends"), "ended\n".repeat(2), "once for each");
+    assert_eq!(project.read("ends"), "ended\n".repeat(2), "once for each");
 }
 
 #[test]
 fn a_killed_session_goes_on_where_it_was() {
-    let sandbox = project(CONFIG, &[("slow.sh", SLOW)]);
-    json(&sandbox, &["task", "add", "x", "--id", "x"]);
-    let mut child = start(&sandbox);
+    let project = trusted_project(CONFIG, &[("slow.sh", SLOW)]);
+    project.json(&["task", "add", "x", "--id", "x"]);
+    let mut child = start(&project);
     child.kill().unwrap();
     child.wait().unwrap();
-    write(&sandbox, "slow.sh", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
-    let resumed = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
+    project.write("slow.sh", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
+    let resumed = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!((resumed.code, resumed.outcome()), (6, "complete"), "{}", resumed.stderr);
     assert_eq!(resumed.count("session_resumed"), 1);
     let started = resumed.all("iteration_started");
     assert_eq!((&started[0]["number"], &started[0]["attempt"]), (&1.into(), &2.into()));
-    assert_eq!(read(&sandbox, "ends"), "ended\n");
-    let again = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
+    assert_eq!(project.read("ends"), "ended\n");
+    let again = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!(again.code, 1, "nothing is left: {}", again.stderr);
 }
 
 #[test]
 fn a_session_has_one_program() {
-    let sandbox = project(CONFIG, &[("slow.sh", SLOW)]);
-    let mut child = start(&sandbox);
-    let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
-    let second = Ran::of(command(&sandbox, &["resume", &id]).output().unwrap());
+    let project = trusted_project(CONFIG, &[("slow.sh", SLOW)]);
+    let mut child = start(&project);
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let second = SessionOutput::from(project.json_command(&["resume", &id]).output().unwrap());
     assert_eq!(second.code, 1);
     assert!(second.stderr.contains("is running"), "{}", second.stderr);
-    let any = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
+    let any = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert!(any.stderr.contains("no unfinished session"), "{}", any.stderr);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -141,26 +140,26 @@ cat > prompt-$HOOKLOOP_ITERATION
 touch began-$HOOKLOOP_ITERATION
 while [ ! -f go-$HOOKLOOP_ITERATION ]; do sleep 0.02; done
 ";
-    let sandbox = project(CONFIG, &[("agent.sh", agent)]);
+    let project = trusted_project(CONFIG, &[("agent.sh", agent)]);
     let args = ["run", "x", "--agent", "command:./agent.sh", "--max-iterations", "2"];
-    let child = command(&sandbox, &args).spawn().unwrap();
-    eventually("the first turn", SOON, || sandbox.project().join("began-1").exists());
-    json(&sandbox, &["pause"]);
-    json(&sandbox, &["message", "use the other door"]);
-    write(&sandbox, "go-1", "");
-    write(&sandbox, "go-2", "");
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let child = project.json_command(&args).spawn().unwrap();
+    eventually("the first turn", SOON, || project.root().join("began-1").exists());
+    project.json(&["pause"]);
+    project.json(&["message", "use the other door"]);
+    project.write("go-1", "");
+    project.write("go-2", "");
+    let ran = SessionOutput::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 5, "{}", ran.stderr);
-    assert!(!sandbox.project().join("began-2").exists(), "before the next iteration");
-    assert_eq!(json(&sandbox, &["sessions", "list"])[0]["state"], "paused");
-    assert_eq!(read(&sandbox, "ends"), "", "it has not ended");
+    assert!(!project.root().join("began-2").exists(), "before the next iteration");
+    assert_eq!(project.json(&["sessions", "list"])[0]["state"], "paused");
+    assert_eq!(project.read("ends"), "", "it has not ended");
     // A new session leaves one alone that rests.
-    let other = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
+    let other = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
     assert_eq!(other.code, 6, "{}", other.stderr);
-    let resumed = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
+    let resumed = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!(resumed.code, 4, "{}", resumed.stderr);
-    assert!(read(&sandbox, "prompt-2").contains("use the other door"));
-    assert_eq!(read(&sandbox, "ends"), "ended\n".repeat(2));
+    assert!(project.read("prompt-2").contains("use the other door"));
+    assert_eq!(project.read("ends"), "ended\n".repeat(2));
 }
 
 #[test]
@@ -170,47 +169,49 @@ hooks:
   stop:
     - {name: gate, command: ./gate.sh}
 ";
-    let sandbox = project(config, &[("gate.sh", "#!/bin/sh\nexit 2\n"), ("slow.sh", SLOW)]);
+    let project = trusted_project(config, &[("gate.sh", "#!/bin/sh\nexit 2\n"), ("slow.sh", SLOW)]);
     // The agent makes its gate pass.
     let turns = r##"[
         {"write": {"gate.sh": "#!/bin/sh\nexit 0\n"}, "say": "<promise>COMPLETE</promise>"},
         {"write": {"hookloop.yaml": "version: 1\n"}, "say": "<promise>COMPLETE</promise>"}
     ]"##;
-    let ran = scripted(&sandbox, turns, &["--hook-retries", "1"]);
+    let ran = scripted(&project, turns, &["--hook-retries", "1"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert!(ran.count("trust_drift") >= 1);
     // It takes its gate away, and the program dies.
-    let sandbox = project(config, &[("gate.sh", "#!/bin/sh\nexit 2\n"), ("slow.sh", SLOW)]);
-    let mut child = start(&sandbox);
-    write(&sandbox, "hookloop.yaml", "version: 1\n");
+    let project = trusted_project(config, &[("gate.sh", "#!/bin/sh\nexit 2\n"), ("slow.sh", SLOW)]);
+    let mut child = start(&project);
+    project.write("hookloop.yaml", "version: 1\n");
     child.kill().unwrap();
     child.wait().unwrap();
-    let resumed = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
+    let resumed = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!(resumed.code, 3, "{}", resumed.stderr);
     assert!(resumed.stderr.contains("`gate` is gone"), "{}", resumed.stderr);
-    let loosened = command(&sandbox, &["resume", "--with-changed-hooks"]).output().unwrap();
+    let loosened = project.json_command(&["resume", "--with-changed-hooks"]).output().unwrap();
     assert_eq!(loosened.status.code(), Some(3), "other hooks are not fewer gates: {loosened:?}");
-    assert!(command(&sandbox, &["hooks", "trust", "--yes"]).status().unwrap().success());
-    let resumed = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
+    assert!(project.json_command(&["hooks", "trust", "--yes"]).status().unwrap().success());
+    let resumed = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!(resumed.code, 3, "{}", resumed.stderr);
     assert!(resumed.stderr.contains("--with-changed-hooks"), "{}", resumed.stderr);
-    write(&sandbox, "slow.sh", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
-    let agreed = Ran::of(command(&sandbox, &["resume", "--with-changed-hooks"]).output().unwrap());
+    project.write("slow.sh", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
+    let agreed = SessionOutput::from(
+        project.json_command(&["resume", "--with-changed-hooks"]).output().unwrap(),
+    );
     assert_eq!(agreed.code, 6, "{}", agreed.stderr);
 }
 
 #[test]
 fn nothing_of_a_session_runs_untrusted() {
-    let sandbox = project(CONFIG, &[("agent.sh", "#!/bin/sh\ntouch ran\n")]);
+    let project = trusted_project(CONFIG, &[("agent.sh", "#!/bin/sh\ntouch ran\n")]);
     write(
-        &sandbox,
+        &project,
         "hookloop.yaml",
         "version: 1\nhooks:\n  session_start:\n    - {command: 'touch pwned'}\n",
     );
-    let ran = run(&sandbox, &["x", "--agent", "command:./agent.sh"]);
+    let ran = run(&project, &["x", "--agent", "command:./agent.sh"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert!(!sandbox.project().join("pwned").exists() && !sandbox.project().join("ran").exists());
-    assert_eq!(json(&sandbox, &["sessions", "list"]), serde_json::json!([]), "it was not begun");
+    assert!(!project.root().join("pwned").exists() && !project.root().join("ran").exists());
+    assert_eq!(project.json(&["sessions", "list"]), serde_json::json!([]), "it was not begun");
 }
 
 /// Somebody changes files between the proof and the end: they are looked at again.
@@ -223,16 +224,16 @@ hooks:
   session_end:
     - {name: last, command: 'echo begun >> ends; [ -f quick ] || sleep 66.6'}
 ";
-    let sandbox = project(config, &[("answer", "42\n")]);
-    write(&sandbox, "turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
+    let project = trusted_project(config, &[("answer", "42\n")]);
+    project.write("turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
     let args = ["run", "x", "--agent", "scripted:turns.json", "--hook-retries", "0"];
-    let mut child = command(&sandbox, &args).spawn().unwrap();
-    eventually("session_end begins", SOON, || !read(&sandbox, "ends").is_empty());
+    let mut child = project.json_command(&args).spawn().unwrap();
+    eventually("session_end begins", SOON, || !read(&project, "ends").is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
-    write(&sandbox, "answer", "41\n");
-    write(&sandbox, "quick", "");
-    let resumed = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
+    project.write("answer", "41\n");
+    project.write("quick", "");
+    let resumed = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!((resumed.code, resumed.outcome()), (3, "needs_human"), "{}", resumed.stderr);
 }
 
@@ -248,19 +249,19 @@ hooks:
   session_end:
     - {name: last, command: 'echo ended >> ends'}
 ";
-    let sandbox = project(config, &[]);
+    let project = trusted_project(config, &[]);
     let turns =
         r#"[{"say": "<promise>COMPLETE</promise>"}, {"write": {"tidied": ""}, "say": "so"}]"#;
-    write(&sandbox, "turns.json", turns);
-    let child =
-        command(&sandbox, &["run", "x", "--no-changes-ok", "--agent", "scripted:turns.json"])
-            .spawn()
-            .unwrap();
-    eventually("the last proof begins", SOON, || sandbox.project().join("slow").exists());
+    project.write("turns.json", turns);
+    let child = project
+        .json_command(&["run", "x", "--no-changes-ok", "--agent", "scripted:turns.json"])
+        .spawn()
+        .unwrap();
+    eventually("the last proof begins", SOON, || project.root().join("slow").exists());
     signal(&child, Signal::INT);
     let began = Instant::now();
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let ran = SessionOutput::from(child.wait_with_output().unwrap());
     assert!(began.elapsed() < BROKEN_OFF, "{:?}", began.elapsed());
     assert_eq!((ran.code, ran.outcome()), (130, "cancelled"), "{}", ran.stderr);
-    assert_eq!(read(&sandbox, "ends"), "ended\n");
+    assert_eq!(project.read("ends"), "ended\n");
 }

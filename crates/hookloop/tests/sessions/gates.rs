@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hookloop_testkit::eventually;
 
 use super::visible::shown;
-use super::{SOON, json, project, read, run, scripted, write};
+use super::{SOON, run, scripted, trusted_project};
 
 const DONE: &str = r#"{"say": "All tests pass.\n<promise>COMPLETE</promise>"}"#;
 
@@ -32,17 +32,17 @@ hooks:
     - {name: tests, command: ./test-hook.sh}
 ";
     let agent = "#!/bin/sh\ncat > prompt-$HOOKLOOP_ITERATION\necho done\n";
-    let sandbox = project(
+    let project = trusted_project(
         config,
         &[("test-hook.sh", ATTEMPTS), ("agent.sh", agent), (".gitignore", "attempts\n")],
     );
-    let ran = run(&sandbox, &["x", "--agent", "command:./agent.sh", "--stop-when", "turn"]);
+    let ran = run(&project, &["x", "--agent", "command:./agent.sh", "--stop-when", "turn"]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     assert_eq!(ran.count("iteration_started"), 3);
     assert_eq!(ran.verdicts(), ["block", "block", "pass"]);
-    assert!(read(&sandbox, "prompt-2").contains("3 tests failing: fix auth, db, api"));
-    assert!(read(&sandbox, "prompt-3").contains("1 test failing: fix api validation"));
-    assert!(!read(&sandbox, "prompt-3").contains("fix auth"), "each is told once");
+    assert!(project.read("prompt-2").contains("3 tests failing: fix auth, db, api"));
+    assert!(project.read("prompt-3").contains("1 test failing: fix api validation"));
+    assert!(!read(&project, "prompt-3").contains("fix auth"), "each is told once");
 }
 
 #[test]
@@ -53,7 +53,7 @@ hooks:
     - {name: tests, command: 'echo broken >&2; exit 2'}
 ";
     let check = |retries: &str, blocks: usize| {
-        let sandbox = project(config, &[]);
+        let project = trusted_project(config, &[]);
         // It changes something each time: it is not stuck, it is wrong.
         let turns: Vec<String> = (0..20)
             .map(|n| {
@@ -61,19 +61,19 @@ hooks:
             })
             .collect();
         let turns = format!("[{}]", turns.join(","));
-        let ran = scripted(&sandbox, &turns, &["--hook-retries", retries]);
+        let ran = scripted(&project, &turns, &["--hook-retries", retries]);
         assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
         assert_eq!(ran.count("gates_judged"), blocks, "{retries}");
-        let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
-        let why = json(&sandbox, &["why", &id]);
+        let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+        let why = project.json(&["why", &id]);
         let reasons = why["reasons"].to_string();
         assert!(reasons.contains("gates still fail") && reasons.contains("fails: tests"), "{why}");
     };
     check("0", 1);
     check("2", 3);
-    let sandbox = project(config, &[]);
+    let project = trusted_project(config, &[]);
     let accepted = scripted(
-        &sandbox,
+        &project,
         &format!("[{DONE}]"),
         &["--hook-retries", "0", "--at-retry-limit", "accept"],
     );
@@ -92,7 +92,7 @@ done
 echo; echo \"test result: FAILED. $n passed; $((9 - n)) failed; 0 ignored; 0 measured; 0 filtered out\"
 [ $n -ge 9 ] || exit 2
 ";
-    let sandbox = project(
+    let project = trusted_project(
         "version: 1\nhooks:\n  stop:\n    - {name: tests, command: ./gate.sh}\n",
         &[("gate.sh", gate)],
     );
@@ -101,7 +101,7 @@ echo; echo \"test result: FAILED. $n passed; $((9 - n)) failed; 0 ignored; 0 mea
             format!(r#"{{"write": {{"fixed": "{n}"}}, "say": "<promise>COMPLETE</promise>"}}"#)
         })
         .collect();
-    let ran = scripted(&sandbox, &format!("[{}]", turns.join(",")), &["--hook-retries", "1"]);
+    let ran = scripted(&project, &format!("[{}]", turns.join(",")), &["--hook-retries", "1"]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     let failing: Vec<usize> = ran
         .all("gates_judged")
@@ -119,8 +119,8 @@ echo; echo \"test result: FAILED. $n passed; $((9 - n)) failed; 0 ignored; 0 mea
 fn a_gate_that_can_not_say_does_not_pass() {
     let check = |gate: &str, status: &str| {
         let config = format!("version: 1\nhooks:\n  stop:\n    - {{name: gate, {gate}}}\n");
-        let sandbox = project(&config, &[]);
-        let ran = scripted(&sandbox, &format!("[{DONE}]"), &["--hook-retries", "0"]);
+        let project = trusted_project(&config, &[]);
+        let ran = scripted(&project, &format!("[{DONE}]"), &["--hook-retries", "0"]);
         assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{gate}: {}", ran.stderr);
         let receipts = ran.all("receipt_made");
         assert_eq!(receipts.len(), 1, "{gate}");
@@ -141,14 +141,14 @@ hooks:
   stop:
     - {name: tests, command: 'grep -q 42 answer'}
 ";
-    let sandbox = project(config, &[("answer", "41\n")]);
+    let project = trusted_project(config, &[("answer", "41\n")]);
     let lies = format!("[{DONE}]");
-    let ran = scripted(&sandbox, &lies, &["--max-no-progress", "3"]);
+    let ran = scripted(&project, &lies, &["--max-no-progress", "3"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert!(ran.all("receipt_made").iter().all(|receipt| receipt["status"] != "passed"));
     // Grep says 1 for "not there": as a gate that is closed, which is a no.
-    write(&sandbox, "answer", "42\n");
-    let ran = scripted(&sandbox, &lies, &[]);
+    project.write("answer", "42\n");
+    let ran = scripted(&project, &lies, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
 }
 
@@ -159,14 +159,14 @@ hooks:
   stop:
     - {name: tests, command: 'true'}
 ";
-    let sandbox = project(config, &[("a", "1\n"), (".gitignore", "ignored\n")]);
-    write(&sandbox, "ignored", "1");
+    let project = trusted_project(config, &[("a", "1\n"), (".gitignore", "ignored\n")]);
+    project.write("ignored", "1");
     let turns = r#"[{"write": {"new": "2\n", "a": "3\n"}, "say": "<promise>COMPLETE</promise>"}]"#;
-    let ran = scripted(&sandbox, turns, &[]);
+    let ran = scripted(&project, turns, &[]);
     let tree = ran.all("receipt_made")[0]["tree"].as_str().unwrap().to_owned();
     let git = |args: &[&str]| {
         let mut command = Command::new("git");
-        command.args(args).current_dir(sandbox.project());
+        command.args(args).current_dir(project.root());
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
@@ -176,7 +176,7 @@ hooks:
     git(&["add", "--all"]);
     assert_eq!(git(&["write-tree"]), tree);
     // One byte more is another tree.
-    write(&sandbox, "a", "3\n ");
+    project.write("a", "3\n ");
     git(&["add", "--all"]);
     assert_ne!(git(&["write-tree"]), tree);
 }
@@ -186,25 +186,24 @@ hooks:
 #[test]
 fn a_receipt_has_a_change_of_the_same_second_and_size() {
     let config = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: 'true'}\n";
-    let sandbox = project(config, &[("a", "1\n")]);
+    let project = trusted_project(config, &[("a", "1\n")]);
     let git = |args: &[&str]| {
-        let output =
-            Command::new("git").args(args).current_dir(sandbox.project()).output().unwrap();
+        let output = Command::new("git").args(args).current_dir(project.root()).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     };
-    let second = |name: &str| fs::metadata(sandbox.project().join(name)).unwrap().ctime();
+    let second = |name: &str| fs::metadata(project.root().join(name)).unwrap().ctime();
     eventually("all in one second", SOON, || {
-        write(&sandbox, "a", "1\n");
+        project.write("a", "1\n");
         let first = second("a");
         git(&["add", "a"]);
-        write(&sandbox, "a", "3\n");
+        project.write("a", "3\n");
         [second(".git/index"), second("a")] == [first; 2]
     });
     let changed = second("a");
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     eventually("the next second", SOON, || now() > changed.cast_unsigned());
-    let ran = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
+    let ran = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
     let tree = ran.all("receipt_made")[0]["tree"].as_str().unwrap().to_owned();
     git(&["add", "--all"]);
     assert_eq!(tree, git(&["write-tree"]));
@@ -220,13 +219,13 @@ hooks:
   stop:
     - {name: tests, command: 'grep -q 42 answer'}
 ";
-    let sandbox = project(config, &[("answer", "42\n")]);
+    let project = trusted_project(config, &[("answer", "42\n")]);
     let turns = r#"[
         {"say": "<promise>COMPLETE</promise>"},
         {"write": {"answer": "43\n"}, "say": "tidied"},
         {"write": {"answer": "42\n"}, "say": "oh.\n<promise>COMPLETE</promise>"}
     ]"#;
-    let ran = scripted(&sandbox, turns, &[]);
+    let ran = scripted(&project, turns, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     assert_eq!(ran.verdicts(), ["pass", "block", "pass"]);
     let last = ran.all("receipt_made").last().copied().cloned().unwrap();
@@ -243,21 +242,21 @@ hooks:
     - {name: counts, command: 'echo ran >> /dev/null'}
 ";
     let once = "#!/bin/sh\ngrep -q formatted code || echo formatted >> code\n";
-    let sandbox = project(config, &[("format.sh", once), ("code", "x\n")]);
-    let ran = scripted(&sandbox, &format!("[{DONE}]"), &[]);
+    let project = trusted_project(config, &[("format.sh", once), ("code", "x\n")]);
+    let ran = scripted(&project, &format!("[{DONE}]"), &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     let runs = ran.all("hook_ran");
     assert_eq!(runs.iter().filter(|run| run["hookName"] == "counts").count(), 2);
     let restless = "#!/bin/sh\ndate +%N >> code\n";
     let done = "#!/bin/sh\ncat > /dev/null\necho '<promise>COMPLETE</promise>'\n";
     let files = [("format.sh", restless), ("done.sh", done), ("code", "x\n")];
-    let sandbox = project(config, &files);
-    let ran = scripted(&sandbox, &format!("[{DONE}]"), &["--hook-retries", "0"]);
+    let project = trusted_project(config, &files);
+    let ran = scripted(&project, &format!("[{DONE}]"), &["--hook-retries", "0"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     let failing = ran.all("gates_judged")[0]["failing"].to_string();
     assert!(failing.contains("files change while gates run: code"), "{failing}");
     let shown =
-        shown(&sandbox, &["run", "x", "--hook-retries", "0", "--agent", "command:./done.sh"]);
+        shown(&project, &["run", "x", "--hook-retries", "0", "--agent", "command:./done.sh"]);
     let repeats = shown.matches("files changed while the gates ran, so they run again: code");
     assert_eq!(repeats.count(), 2, "{shown}");
 }
@@ -277,8 +276,8 @@ hooks:
         ("format.sh", "#!/bin/sh\ngrep -q formatted code || echo formatted >> code\n"),
         ("code", "x\n"),
     ];
-    let sandbox = project(config, &files);
-    let ran = scripted(&sandbox, r#"[{"say": "working"}]"#, &["--hook-retries", "0"]);
+    let project = trusted_project(config, &files);
+    let ran = scripted(&project, r#"[{"say": "working"}]"#, &["--hook-retries", "0"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     let failing = ran.all("gates_judged")[0]["failing"].to_string();
     assert!(failing.contains("tests"), "{failing}");
@@ -292,9 +291,9 @@ hooks:
   stop:
     - {name: restless, command: 'date +%N >> code'}
 ";
-    let sandbox = project(config, &[]);
-    std::fs::remove_dir_all(sandbox.project().join(".git")).unwrap();
-    let ran = scripted(&sandbox, &format!("[{DONE}]"), &["--hook-retries", "0"]);
+    let project = trusted_project(config, &[]);
+    std::fs::remove_dir_all(project.root().join(".git")).unwrap();
+    let ran = scripted(&project, &format!("[{DONE}]"), &["--hook-retries", "0"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert_eq!(ran.all("receipt_made")[0]["tree"], serde_json::Value::Null);
 }
@@ -318,10 +317,10 @@ hooks:
   stop:
     - {name: tests, command: ./gate.sh}
 ";
-    let sandbox = project(config, &[("gate.sh", gate)]);
+    let project = trusted_project(config, &[("gate.sh", gate)]);
     let turns: Vec<String> =
         (1..=9).map(|n| format!(r#"{{"write": {{"fixed": "{n}"}}, "say": "one more"}}"#)).collect();
-    let ran = scripted(&sandbox, &format!("[{}]", turns.join(",")), &["--hook-retries", "1"]);
+    let ran = scripted(&project, &format!("[{}]", turns.join(",")), &["--hook-retries", "1"]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
 }
 
@@ -336,8 +335,8 @@ hooks:
     - {{name: b, command: 'exit {second}', any_of: either}}
 "
         );
-        let sandbox = project(&config, &[]);
-        let ran = scripted(&sandbox, &format!("[{DONE}]"), &["--hook-retries", "0"]);
+        let project = trusted_project(&config, &[]);
+        let ran = scripted(&project, &format!("[{DONE}]"), &["--hook-retries", "0"]);
         assert_eq!(ran.code, code, "{first} {second}: {}", ran.stderr);
     };
     check("2", "0", 0);
@@ -388,31 +387,31 @@ hooks:
 #[test]
 fn asking_git_runs_nothing_that_a_repository_names() {
     for setting in HOSTILE {
-        let sandbox = project(ASKS_GIT, &[("answer", "1\n")]);
-        let canary = sandbox.project().join("../canary");
-        write(&sandbox, "evil.sh", &format!("#!/bin/sh\ntouch {}\ncat\n", canary.display()));
+        let project = trusted_project(ASKS_GIT, &[("answer", "1\n")]);
+        let canary = project.root().join("../canary");
+        project.write("evil.sh", &format!("#!/bin/sh\ntouch {}\ncat\n", canary.display()));
         for hook in ["post-index-change", "pre-commit", "reference-transaction", "post-checkout"] {
             write(
-                &sandbox,
+                &project,
                 &format!("evil/{hook}"),
                 &format!("#!/bin/sh\ntouch {}\n", canary.display()),
             );
             write(
-                &sandbox,
+                &project,
                 &format!(".git/hooks/{hook}"),
                 &format!("#!/bin/sh\ntouch {}\n", canary.display()),
             );
         }
-        write(&sandbox, ".gitattributes", "* filter=x diff=x merge=x\n*.b \"filter=a b\"\n");
-        let evil = sandbox.project().join("evil.sh");
+        project.write(".gitattributes", "* filter=x diff=x merge=x\n*.b \"filter=a b\"\n");
+        let evil = project.root().join("evil.sh");
         let (key, value) = setting.split_once('=').unwrap();
         let value = value.replace("CANARY", evil.to_str().unwrap());
         let set = ["config", key, &value];
-        let done = Command::new("git").args(set).current_dir(sandbox.project()).output().unwrap();
+        let done = Command::new("git").args(set).current_dir(project.root()).output().unwrap();
         assert!(done.status.success(), "{setting}: {done:?}");
         let turns =
             r#"[{"write": {"answer": "2\n", "x.b": "3"}, "say": "<promise>COMPLETE</promise>"}]"#;
-        let ran = scripted(&sandbox, turns, &["--max-iterations", "1"]);
+        let ran = scripted(&project, turns, &["--max-iterations", "1"]);
         assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{setting}: {}", ran.stderr);
         assert!(!canary.exists(), "{setting} ran something");
     }
@@ -421,28 +420,28 @@ fn asking_git_runs_nothing_that_a_repository_names() {
 /// What a repository inside of the project names is run by whoever asks that one.
 #[test]
 fn asking_git_runs_nothing_that_a_repository_inside_names() {
-    let sandbox = project(ASKS_GIT, &[("answer", "1\n")]);
-    let canary = sandbox.project().join("../canary");
-    let evil = sandbox.project().join("../evil.sh");
+    let project = trusted_project(ASKS_GIT, &[("answer", "1\n")]);
+    let canary = project.root().join("../canary");
+    let evil = project.root().join("../evil.sh");
     fs::write(&evil, format!("#!/bin/sh\ntouch {}\ncat\n", canary.display())).unwrap();
     fs::set_permissions(&evil, fs::Permissions::from_mode(0o755)).unwrap();
     let git = |directory: &str, args: &[&str]| {
-        let directory = sandbox.project().join(directory);
+        let directory = project.root().join(directory);
         let done = Command::new("git").args(args).current_dir(directory).output().unwrap();
         assert!(done.status.success(), "{args:?}: {done:?}");
     };
     let identity = ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "--quiet", "-m", "x"];
     git(".", &["init", "--quiet", "inside"]);
-    write(&sandbox, "inside/file", "1\n");
+    project.write("inside/file", "1\n");
     git("inside", &["add", "."]);
     git("inside", &identity);
     git(".", &["-c", "advice.addEmbeddedRepo=false", "add", "inside"]);
     git(".", &identity);
-    write(&sandbox, "inside/.gitattributes", "* filter=x\n");
-    write(&sandbox, "inside/file", "2\n");
+    project.write("inside/.gitattributes", "* filter=x\n");
+    project.write("inside/file", "2\n");
     git("inside", &["config", "filter.x.clean", evil.to_str().unwrap()]);
     let turns = r#"[{"write": {"answer": "2\n"}, "say": "<promise>COMPLETE</promise>"}]"#;
-    let ran = scripted(&sandbox, turns, &["--max-iterations", "1"]);
+    let ran = scripted(&project, turns, &["--max-iterations", "1"]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     assert!(!canary.exists());
     git(".", &["add", "--all"]);
@@ -454,9 +453,11 @@ fn asking_git_runs_nothing_that_a_repository_inside_names() {
 fn a_stop_gate_that_can_not_run_needs_a_person_after_one_turn() {
     let check = |gate: &str, parts: &[&str]| {
         let config = format!("version: 1\nhooks:\n  stop:\n    - {{name: gate, {gate}}}\n");
-        let sandbox =
-            project(&config, &[("package.json", r#"{"devDependencies": {"some-runner": "1"}}"#)]);
-        let ran = scripted(&sandbox, &format!("[{DONE}]"), &[]);
+        let project = trusted_project(
+            &config,
+            &[("package.json", r#"{"devDependencies": {"some-runner": "1"}}"#)],
+        );
+        let ran = scripted(&project, &format!("[{DONE}]"), &[]);
         assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{gate}: {}", ran.stderr);
         assert_eq!(ran.count("iteration_started"), 1, "{gate}");
         assert_eq!(ran.verdicts(), ["escalate"], "{gate}");
@@ -483,11 +484,11 @@ fn a_stop_gate_that_can_not_run_needs_a_person_after_one_turn() {
 #[test]
 fn a_suite_that_worked_and_ends_with_127_is_for_the_agent() {
     let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'grep -q 42 answer || { echo the answer is wrong >&2; exit 127; }'}\n";
-    let sandbox = project(config, &[("answer", "41\n")]);
+    let project = trusted_project(config, &[("answer", "41\n")]);
     let turns = format!(
         r#"[{DONE}, {{"write": {{"answer": "42\n"}}, "say": "<promise>COMPLETE</promise>"}}]"#
     );
-    let ran = scripted(&sandbox, &turns, &[]);
+    let ran = scripted(&project, &turns, &[]);
     assert_eq!((ran.code, ran.verdicts().len()), (0, 2), "{}", ran.stderr);
 }
 
@@ -495,10 +496,10 @@ fn a_suite_that_worked_and_ends_with_127_is_for_the_agent() {
 #[test]
 fn a_gate_that_the_agent_broke_is_for_the_agent_first() {
     let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: '$(cat run)'}\n";
-    let sandbox = project(config, &[("run", "false\n")]);
+    let project = trusted_project(config, &[("run", "false\n")]);
     let broken = r#"{"write": {"run": "no-such-program\n"}, "say": "<promise>COMPLETE</promise>"}"#;
     let mended = r#"{"write": {"run": "true\n"}, "say": "<promise>COMPLETE</promise>"}"#;
-    let ran = scripted(&sandbox, &format!("[{DONE}, {broken}, {mended}]"), &[]);
+    let ran = scripted(&project, &format!("[{DONE}, {broken}, {mended}]"), &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     assert_eq!(ran.verdicts(), ["block", "block", "pass"]);
 }
@@ -507,8 +508,8 @@ fn a_gate_that_the_agent_broke_is_for_the_agent_first() {
 fn a_reaction_that_can_not_start_leaves_an_event() {
     let config =
         "version: 1\nhooks:\n  session_start:\n    - {name: ready, command: ./not-there.sh}\n";
-    let sandbox = project(config, &[]);
-    let ran = scripted(&sandbox, &format!("[{DONE}]"), &[]);
+    let project = trusted_project(config, &[]);
+    let ran = scripted(&project, &format!("[{DONE}]"), &[]);
     let runs = ran.all("hook_ran");
     let own =
         runs.iter().find(|run| run["hookName"] == "ready").unwrap_or_else(|| panic!("{runs:?}"));
@@ -526,9 +527,9 @@ fn a_gate_that_times_out_in_silence_is_named_as_a_possible_watcher() {
         let config = format!(
             "version: 1\nhooks:\n  stop:\n    - {{name: slow, command: '{command}', timeout: {timeout}}}\n"
         );
-        let sandbox = project(&config, &[]);
+        let project = trusted_project(&config, &[]);
         let turns = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
-        let ran = scripted(&sandbox, turns, &["--hook-retries", "0"]);
+        let ran = scripted(&project, turns, &["--hook-retries", "0"]);
         assert_eq!(ran.code, 3, "{}", ran.stderr);
         let run = ran.all("hook_ran")[0].to_string();
         assert!(run.contains("timed_out"), "{run}");

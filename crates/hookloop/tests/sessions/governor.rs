@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{BROKEN_OFF, json, project, read, run, scripted};
+use super::{BROKEN_OFF, run, scripted, trusted_project};
 
 #[test]
 fn a_persistent_error_backs_off_and_ends() {
@@ -11,7 +11,7 @@ hooks:
   on_error:
     - {name: told, command: 'echo {{error}} >> errors', pipe_output: true}
 ";
-    let sandbox = project(
+    let project = trusted_project(
         config,
         &[(
             "agent.sh",
@@ -19,11 +19,11 @@ hooks:
         )],
     );
     let began = Instant::now();
-    let ran = run(&sandbox, &["x", "--agent", "command:./agent.sh", "--max-errors", "3"]);
+    let ran = run(&project, &["x", "--agent", "command:./agent.sh", "--max-errors", "3"]);
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
     assert_eq!(ran.all("session_ended")[0]["limit"], "errors");
-    assert!(read(&sandbox, "errors").contains("no network"));
-    let turns = read(&sandbox, "turns").lines().count();
+    assert!(project.read("errors").contains("no network"));
+    let turns = project.read("turns").lines().count();
     assert_eq!(turns, 3);
     assert!(began.elapsed() >= Duration::from_secs(1), "it waits before it tries again");
     assert_eq!(ran.count("iteration_started"), 3);
@@ -31,36 +31,38 @@ hooks:
 
 #[test]
 fn a_session_ends_within_its_time() {
-    let sandbox = project(
+    let project = trusted_project(
         "version: 1\nhooks:\n  session_end:\n    - {name: last, command: 'echo ended >> ends'}\n",
         &[("agent.sh", "#!/bin/sh\ncat >/dev/null\ntrap '' TERM\nsleep 60\n")],
     );
     let began = Instant::now();
-    let ran = run(&sandbox, &["x", "--agent", "command:./agent.sh", "--max-duration", "2s"]);
+    let ran = run(&project, &["x", "--agent", "command:./agent.sh", "--max-duration", "2s"]);
     let took = began.elapsed();
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
     assert_eq!(ran.all("session_ended")[0]["limit"], "duration");
     assert!(took < BROKEN_OFF, "{took:?}");
-    assert_eq!(read(&sandbox, "ends"), "ended\n");
+    assert_eq!(project.read("ends"), "ended\n");
 }
 
 /// Also where it is a hook that takes its time.
 #[test]
 fn a_gate_does_not_outlive_its_session() {
-    let sandbox =
-        project("version: 1\nhooks:\n  stop:\n    - {name: slow, command: 'sleep 60'}\n", &[]);
+    let project = trusted_project(
+        "version: 1\nhooks:\n  stop:\n    - {name: slow, command: 'sleep 60'}\n",
+        &[],
+    );
     let began = Instant::now();
     let turns = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
-    let ran = scripted(&sandbox, turns, &["--max-duration", "1s"]);
+    let ran = scripted(&project, turns, &["--max-duration", "1s"]);
     assert_eq!(ran.all("session_ended")[0]["limit"], "duration", "{}", ran.stderr);
     assert!(began.elapsed() < BROKEN_OFF, "{:?}", began.elapsed());
 }
 
 #[test]
 fn a_turn_that_never_ends_fails() {
-    let sandbox = project("version: 1\n", &[("agent.sh", "#!/bin/sh\nsleep 60\n")]);
+    let project = trusted_project("version: 1\n", &[("agent.sh", "#!/bin/sh\nsleep 60\n")]);
     let ran = run(
-        &sandbox,
+        &project,
         &["x", "--agent", "command:./agent.sh", "--max-turn", "300ms", "--max-errors", "1"],
     );
     assert_eq!(ran.all("session_ended")[0]["limit"], "errors", "{}", ran.stderr);
@@ -70,13 +72,13 @@ fn a_turn_that_never_ends_fails() {
 #[test]
 fn money_and_tokens_end_it() {
     let check = |args: &[&str], limit: &str| {
-        let sandbox = project("version: 1\n", &[]);
+        let project = trusted_project("version: 1\n", &[]);
         let turns = r#"[{"write": {"a": "1"}, "usage": {"inputTokens": 900, "outputTokens": 100, "costMicros": 1000000}},
                         {"write": {"a": "2"}, "usage": {"inputTokens": 900, "outputTokens": 100, "costMicros": 1000000}}]"#;
-        let ran = scripted(&sandbox, turns, args);
+        let ran = scripted(&project, turns, args);
         assert_eq!(ran.all("session_ended")[0]["limit"], limit, "{}", ran.stderr);
         assert_eq!(ran.count("turn_ended"), 2);
-        let row = &json(&sandbox, &["sessions", "list"])[0];
+        let row = &project.json(&["sessions", "list"])[0];
         assert_eq!((&row["tokens"], &row["cost_micros"]), (&2000.into(), &2_000_000.into()));
     };
     check(&["--max-cost", "1.5"], "cost");
@@ -86,8 +88,8 @@ fn money_and_tokens_end_it() {
 #[test]
 fn who_stands_still_is_told_and_then_stopped() {
     let agent = "#!/bin/sh\ncat > /dev/null\necho $RANDOM different words each time $(date +%N)\n";
-    let sandbox = project("version: 1\n", &[("agent.sh", agent)]);
-    let ran = run(&sandbox, &["x", "--agent", "command:./agent.sh", "--max-no-progress", "4"]);
+    let project = trusted_project("version: 1\n", &[("agent.sh", agent)]);
+    let ran = run(&project, &["x", "--agent", "command:./agent.sh", "--max-no-progress", "4"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert_eq!(ran.count("iteration_started"), 4);
     assert!(ran.all("session_ended")[0]["reason"].as_str().unwrap().contains("made no progress"));
@@ -95,18 +97,13 @@ fn who_stands_still_is_told_and_then_stopped() {
 
 #[test]
 fn limits_are_said_at_the_start_and_kept() {
-    let sandbox = project("version: 1\nlimits: {iterations: 7, duration: 2h}\n", &[]);
-    super::write(&sandbox, "turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
+    let project = trusted_project("version: 1\nlimits: {iterations: 7, duration: 2h}\n", &[]);
+    project.write("turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
     let args = ["run", "x", "--agent", "scripted:turns.json"];
-    let mut command = std::process::Command::new(crate::support::PROGRAM);
-    let of_json = super::command(&sandbox, &[]);
-    command.args(args).current_dir(sandbox.project()).env_clear();
-    command.envs(of_json.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = command.output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = project.run(&args).stdout;
     assert!(text.contains("7 iterations, 2h, "), "{text}");
-    let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
-    let show = super::command(&sandbox, &["sessions", "show", &id]).output().unwrap();
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let show = project.json_command(&["sessions", "show", &id]).output().unwrap();
     let first: serde_json::Value =
         serde_json::from_str(String::from_utf8(show.stdout).unwrap().lines().next().unwrap())
             .unwrap();

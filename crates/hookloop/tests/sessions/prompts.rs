@@ -1,6 +1,8 @@
 //! Promises in an agent's final message, the number of an iteration, and the text of prompts.
 
-use super::{Ran, command, json, project, read, run, run_as_it_is, scripted, write};
+use hookloop_testkit::{SessionOutput, TestProject};
+
+use super::{run, run_as_it_is, scripted, trusted_project};
 
 const GATED: &str = "version: 1
 hooks:
@@ -15,8 +17,8 @@ echo $HOOKLOOP_ITERATION >> work
 echo turn
 ";
 
-fn id_of_last(sandbox: &crate::support::Sandbox) -> String {
-    json(sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned()
+fn id_of_last(project: &TestProject) -> String {
+    project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned()
 }
 
 /// One turn that writes the answer and says this.
@@ -27,9 +29,9 @@ fn one_turn(says: &str) -> String {
 #[test]
 fn a_promise_behind_text_in_the_last_line_is_a_claim_where_gates_judge_it() {
     let check = |says: &str| {
-        let sandbox = project(GATED, &[]);
-        write(&sandbox, "turns.json", &one_turn(says));
-        let ran = run_as_it_is(&sandbox, &["work", "--agent", "scripted:turns.json"]);
+        let project = trusted_project(GATED, &[]);
+        project.write("turns.json", &one_turn(says));
+        let ran = run_as_it_is(&project, &["work", "--agent", "scripted:turns.json"]);
         assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{says}: {}", ran.stderr);
         assert_eq!(ran.verdicts(), ["pass"], "{says}");
         assert_eq!(ran.all("turn_ended")[0]["promises"], serde_json::json!(["COMPLETE"]));
@@ -43,14 +45,14 @@ fn a_promise_behind_text_in_the_last_line_is_a_claim_where_gates_judge_it() {
 #[test]
 fn a_promise_behind_text_is_no_claim_without_gates_and_no_quoted_one_is_with_them() {
     let check = |config: &str, says: &str, near_miss: &str| {
-        let sandbox = project(config, &[]);
-        let ran = scripted(&sandbox, &one_turn(says), &["--max-iterations", "1"]);
+        let project = trusted_project(config, &[]);
+        let ran = scripted(&project, &one_turn(says), &["--max-iterations", "1"]);
         assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{says}: {}", ran.stderr);
         assert_eq!(ran.count("gates_judged"), 0, "{says}");
         assert_eq!(ran.all("turn_ended")[0]["nearMisses"][0]["kind"], near_miss, "{says}");
         let reason = ran.all("stop_decided")[0]["reason"].to_string();
         assert!(reason.contains("not a report"), "{reason}");
-        let why = json(&sandbox, &["why", &id_of_last(&sandbox)]).to_string();
+        let why = project.json(&["why", &id_of_last(&project)]).to_string();
         assert!(why.contains("reports nothing"), "{why}");
     };
     let ungated = "version: 1\n";
@@ -73,11 +75,11 @@ else
   printf 'Done.\\n\\n<promise>COMPLETE</promise>\\n'
 fi
 ";
-    let sandbox = project(GATED, &[("agent.sh", agent)]);
-    let ran = run(&sandbox, &["x", "--agent", "command:./agent.sh"]);
+    let project = trusted_project(GATED, &[("agent.sh", agent)]);
+    let ran = run(&project, &["x", "--agent", "command:./agent.sh"]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     assert_eq!(ran.count("iteration_started"), 2);
-    let (first, second) = (read(&sandbox, "prompt-1"), read(&sandbox, "prompt-2"));
+    let (first, second) = (project.read("prompt-1"), project.read("prompt-2"));
     let told = "the tag for COMPLETE is not exactly `<promise>COMPLETE</promise>`";
     assert!(!first.contains(told), "{first}");
     assert!(second.contains(told), "{second}");
@@ -86,9 +88,9 @@ fi
 #[test]
 fn gates_are_asked_once_before_a_session_without_a_claim_ends_for_no_progress() {
     let check = |answer: &str, reason: &str, passed: bool| {
-        let sandbox = project(GATED, &[("answer", "0\n")]);
+        let project = trusted_project(GATED, &[("answer", "0\n")]);
         let turns = serde_json::json!([{ "write": { "answer": answer }, "say": "I am done." }]);
-        let ran = scripted(&sandbox, &turns.to_string(), &["--max-no-progress", "2"]);
+        let ran = scripted(&project, &turns.to_string(), &["--max-no-progress", "2"]);
         assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
         let checked = ran.all("unclaimed_work_checked");
         assert_eq!(checked.len(), 1);
@@ -96,7 +98,7 @@ fn gates_are_asked_once_before_a_session_without_a_claim_ends_for_no_progress() 
         let ended = ran.all("session_ended")[0];
         assert_eq!(ended["proven"], false);
         assert!(ended["reason"].as_str().unwrap().contains(reason), "{ended}");
-        let why = json(&sandbox, &["why", &id_of_last(&sandbox)]).to_string();
+        let why = project.json(&["why", &id_of_last(&project)]).to_string();
         assert!(why.contains(reason), "{why}");
     };
     check("42\n", "all gates pass on the files as they are, but the agent did not report", true);
@@ -105,9 +107,9 @@ fn gates_are_asked_once_before_a_session_without_a_claim_ends_for_no_progress() 
 
 #[test]
 fn gates_that_just_judged_a_claim_are_not_asked_again_for_no_progress() {
-    let sandbox = project(GATED, &[("answer", "41\n")]);
+    let project = trusted_project(GATED, &[("answer", "41\n")]);
     let turns = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
-    let ran = scripted(&sandbox, turns, &["--max-no-progress", "2"]);
+    let ran = scripted(&project, turns, &["--max-no-progress", "2"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert_eq!(ran.count("unclaimed_work_checked"), 0);
 }
@@ -127,17 +129,17 @@ hooks:
     let input = "#!/bin/sh
 sed 's/.*\"iteration\": *\\([0-9]*\\).*/input-\\1/'
 ";
-    let sandbox = project(config, &[("agent.sh", KEEPS_PROMPTS), ("input.sh", input)]);
-    let ran = run(&sandbox, &["do it", "--agent", "command:./agent.sh", "--max-iterations", "2"]);
+    let project = trusted_project(config, &[("agent.sh", KEEPS_PROMPTS), ("input.sh", input)]);
+    let ran = run(&project, &["do it", "--agent", "command:./agent.sh", "--max-iterations", "2"]);
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
     for number in [1, 2] {
-        let prompt = read(&sandbox, &format!("prompt-{number}"));
+        let prompt = project.read(&format!("prompt-{number}"));
         for way in ["template", "variable", "input"] {
             assert!(prompt.contains(&format!("{way}-{number}\n")), "{way}: {prompt}");
         }
         assert_eq!(prompt.contains("condition-2"), number == 2, "{prompt}");
     }
-    assert_eq!(read(&sandbox, "after"), "1\n2\n");
+    assert_eq!(project.read("after"), "1\n2\n");
 }
 
 /// The bytes and lines that a text names as left out, and those that stand before and behind the note.
@@ -166,9 +168,9 @@ hooks:
   stop:
     - {name: tests, command: 'seq 1000000 1099999; exit 2'}
 ";
-    let sandbox = project(config, &[]);
+    let project = trusted_project(config, &[]);
     let turns = r#"[{"write": {"f": "1"}, "say": "<promise>COMPLETE</promise>"}]"#;
-    let ran = scripted(&sandbox, turns, &["--max-iterations", "1"]);
+    let ran = scripted(&project, turns, &["--max-iterations", "1"]);
     assert_eq!(ran.outcome(), "limit", "{}", ran.stderr);
     let piped = ran.all("output_piped");
     for point in ["post_iteration", "stop"] {
@@ -193,13 +195,13 @@ const KEEPER_AT_LIMIT: [&str; 4] = ["--agent", "command:./agent.sh", "--hook-ret
 
 #[test]
 fn a_session_that_continues_after_its_retry_limit_is_told_what_failed() {
-    let sandbox = project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", FAILS)]);
-    let ran = run_as_it_is(&sandbox, &[&["Fix"][..], &KEEPER_AT_LIMIT].concat());
+    let project = trusted_project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", FAILS)]);
+    let ran = run_as_it_is(&project, &[&["Fix"][..], &KEEPER_AT_LIMIT].concat());
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     let args = ["resume", "--answer", "look again", "--max-iterations", "3"];
-    let resumed = Ran::of(command(&sandbox, &args).output().unwrap());
+    let resumed = SessionOutput::from(project.json_command(&args).output().unwrap());
     assert_eq!(resumed.count("iteration_started"), 1, "{}", resumed.stderr);
-    let prompt = read(&sandbox, "../prompt-3");
+    let prompt = project.read("../prompt-3");
     assert!(prompt.contains("FAIL-42"), "{prompt}");
     assert!(prompt.contains("look again"), "{prompt}");
 }
@@ -208,19 +210,19 @@ fn a_session_that_continues_after_its_retry_limit_is_told_what_failed() {
 fn a_task_that_continues_after_the_retry_limit_is_told_what_failed() {
     // The same session continues, or another one takes the task.
     for continued in ["resume", "run"] {
-        let sandbox = project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", FAILS)]);
-        json(&sandbox, &["task", "add", "Fix", "--id", "fix"]);
+        let project = trusted_project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", FAILS)]);
+        project.json(&["task", "add", "Fix", "--id", "fix"]);
         let tasks = [&["--tasks"][..], &KEEPER_AT_LIMIT].concat();
-        let ran = run_as_it_is(&sandbox, &tasks);
+        let ran = run_as_it_is(&project, &tasks);
         assert_eq!(ran.code, 3, "{}", ran.stderr);
-        json(&sandbox, &["inbox", "answer", "fix", "look again"]);
+        project.json(&["inbox", "answer", "fix", "look again"]);
         let more = match continued {
             "resume" => vec!["resume", "--max-iterations", "3"],
             _ => [&["run"][..], &tasks, &["--max-iterations", "1"]].concat(),
         };
-        let more = Ran::of(command(&sandbox, &more).output().unwrap());
+        let more = SessionOutput::from(project.json_command(&more).output().unwrap());
         assert_eq!(more.count("iteration_started"), 1, "{continued}: {}", more.stderr);
-        let prompt = read(&sandbox, "../prompt-3");
+        let prompt = project.read("../prompt-3");
         assert!(prompt.contains("FAIL-42"), "{continued}: {prompt}");
         assert!(prompt.contains("look again"), "{continued}: {prompt}");
     }
@@ -229,12 +231,12 @@ fn a_task_that_continues_after_the_retry_limit_is_told_what_failed() {
 #[test]
 fn the_next_task_is_not_told_what_failed_in_another() {
     let gate = "#!/bin/sh\n[ $HOOKLOOP_TASK_ID = b ] || { echo FAIL-42; exit 1; }\n";
-    let sandbox = project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", gate)]);
-    json(&sandbox, &["task", "add", "First", "--id", "a", "--priority", "0"]);
-    json(&sandbox, &["task", "add", "Second", "--id", "b", "--priority", "1"]);
-    let ran = run_as_it_is(&sandbox, &[&["--tasks"][..], &KEEPER_AT_LIMIT].concat());
+    let project = trusted_project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", gate)]);
+    project.json(&["task", "add", "First", "--id", "a", "--priority", "0"]);
+    project.json(&["task", "add", "Second", "--id", "b", "--priority", "1"]);
+    let ran = run_as_it_is(&project, &[&["--tasks"][..], &KEEPER_AT_LIMIT].concat());
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    let prompt = read(&sandbox, "../prompt-3");
+    let prompt = project.read("../prompt-3");
     assert!(prompt.contains("Second") && !prompt.contains("FAIL-42"), "{prompt}");
 }
 
@@ -250,10 +252,10 @@ hooks:
     let state = "#!/bin/sh\necho x >> ../count\necho STATE-$(wc -l < ../count)\n";
     let agent = "#!/bin/sh\ncat > ../prompt\necho turn >> ../turns\n[ $(wc -l < ../turns) -ge 3 ] || exit 1\n\
                  echo x > work\necho '<promise>COMPLETE</promise>'\n";
-    let sandbox = project(config, &[("agent.sh", agent), ("state.sh", state)]);
-    let ran = run_as_it_is(&sandbox, &["x", "--agent", "command:./agent.sh"]);
+    let project = trusted_project(config, &[("agent.sh", agent), ("state.sh", state)]);
+    let ran = run_as_it_is(&project, &["x", "--agent", "command:./agent.sh"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let prompt = read(&sandbox, "../prompt");
+    let prompt = project.read("../prompt");
     assert_eq!(prompt.matches("STATE-").count(), 1, "{prompt}");
     assert!(prompt.contains("STATE-3"), "{prompt}");
 }

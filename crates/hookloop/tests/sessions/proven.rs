@@ -1,35 +1,26 @@
 //! Which sessions count as proven, and which gates as passed.
 
-use std::process::Command;
-
-use hookloop_testkit::eventually;
+use hookloop_testkit::{SCRIPTED_AGENT, SessionOutput, TestProject, eventually};
 use serde_json::{Value, json};
 
-use super::{Ran, SOON, command, json as print_json, project, run_as_it_is, scripted, write};
-use crate::support::Sandbox;
+use super::{SOON, json as print_json, run_as_it_is, scripted, trusted_project};
 
 /// Writes a file and claims to be done.
 const WORK: &str =
     r#"[{"write": {"work.txt": "done\n"}, "say": "Done.\n<promise>COMPLETE</promise>"}]"#;
 
-fn judged(ran: &Ran) -> &Value {
+fn judged(ran: &SessionOutput) -> &Value {
     ran.all("gates_judged").last().copied().unwrap()
 }
 
 /// Returns the output of `hookloop run` for people.
 fn printed(config: &str) -> String {
-    printed_in(&project(config, &[("turns.json", WORK)]))
+    printed_in(&trusted_project(config, &[("turns.json", WORK)]))
 }
 
-fn printed_in(sandbox: &Sandbox) -> String {
-    let with_json = command(sandbox, &["run", "x", "--agent", "scripted:turns.json", "--plain"]);
-    let mut plain = Command::new(with_json.get_program());
-    plain.args(with_json.get_args().filter(|arg| *arg != "--json"));
-    plain.current_dir(sandbox.project()).env_clear();
-    plain.envs(with_json.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = plain.output().unwrap();
-    let out = String::from_utf8_lossy(&output.stdout).into_owned();
-    out + &String::from_utf8_lossy(&output.stderr)
+fn printed_in(project: &TestProject) -> String {
+    let output = project.run(&["run", "x", "--agent", SCRIPTED_AGENT, "--plain"]);
+    output.stdout + &output.stderr
 }
 
 #[test]
@@ -41,8 +32,8 @@ hooks:
     - {name: lint, command: 'true', when: 'iteration > 99'}
     - {name: style, command: 'exit 1', on_failure: open}
 ";
-    let sandbox = project(config, &[]);
-    let ran = scripted(&sandbox, WORK, &[]);
+    let project = trusted_project(config, &[]);
+    let ran = scripted(&project, WORK, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     let judged = judged(&ran);
     assert_eq!(judged["passed"], json!(["tests"]));
@@ -64,8 +55,8 @@ hooks:
     - {name: tests, command: 'exit 2', any_of: g}
     - {name: other, command: 'true', any_of: g, when: 'iteration > 99'}
 ";
-    let sandbox = project(config, &[]);
-    let ran = scripted(&sandbox, WORK, &["--hook-retries", "0"]);
+    let project = trusted_project(config, &[]);
+    let ran = scripted(&project, WORK, &["--hook-retries", "0"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
 }
 
@@ -78,8 +69,8 @@ hooks:
   stop:
     - {name: tests, command: 'true', when: 'project != \"\"'}
 ";
-    let sandbox = project(config, &[]);
-    let ran = scripted(&sandbox, WORK, &[]);
+    let project = trusted_project(config, &[]);
+    let ran = scripted(&project, WORK, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     assert_eq!(judged(&ran)["passed"], json!(["tests"]));
 
@@ -88,8 +79,8 @@ hooks:
   stop:
     - {name: tests, command: 'true', when: 'task.type == \"fix\"'}
 ";
-    let sandbox = project(config, &[]);
-    let ran = scripted(&sandbox, WORK, &["--hook-retries", "0"]);
+    let project = trusted_project(config, &[]);
+    let ran = scripted(&project, WORK, &["--hook-retries", "0"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     let ran_hook = ran.all("hook_ran");
     assert_eq!(ran_hook[0]["status"], "failed");
@@ -105,13 +96,13 @@ hooks:
   stop:
     - {name: tests, command: 'true'}
 ";
-    let sandbox = project(config, &[]);
-    let ran = scripted(&sandbox, WORK, &[]);
+    let project = trusted_project(config, &[]);
+    let ran = scripted(&project, WORK, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     let note = ran.all("hook_ran").into_iter().find(|ran| ran["hookName"] == "note").unwrap();
     assert_eq!(note["status"], "failed");
     assert!(note["reason"].as_str().unwrap().contains("`task` has no value here"), "{note}");
-    assert!(!sandbox.project().join("noted").exists());
+    assert!(!project.root().join("noted").exists());
 }
 
 /// Every name that conditions may use at a point of a session has a value there.
@@ -145,10 +136,10 @@ fn every_name_of_a_condition_has_a_value_in_a_session() {
             expected.push(name);
         }
     }
-    let sandbox = project(&config, &[]);
+    let project = trusted_project(&config, &[]);
     let turns = r#"[{"fail": "no network"},
         {"write": {"work.txt": "done\n"}, "say": "Done.\n<promise>COMPLETE</promise>"}]"#;
-    let ran = scripted(&sandbox, turns, &[]);
+    let ran = scripted(&project, turns, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     for name in expected {
         let runs: Vec<&Value> =
@@ -159,13 +150,13 @@ fn every_name_of_a_condition_has_a_value_in_a_session() {
 }
 
 /// `hookloop run` with these turns, and nothing that loosens a rule.
-fn honest(sandbox: &Sandbox, turns: &str, args: &[&str]) -> Ran {
-    write(sandbox, "../turns.json", turns);
+fn honest(project: &TestProject, turns: &str, args: &[&str]) -> SessionOutput {
+    project.write("../turns.json", turns);
     let agent = ["work", "--agent", "scripted:../turns.json"];
-    run_as_it_is(sandbox, &[&agent[..], args].concat())
+    run_as_it_is(project, &[&agent[..], args].concat())
 }
 
-fn is_proven(ran: &Ran) -> bool {
+fn is_proven(ran: &SessionOutput) -> bool {
     ran.all("session_ended").last().unwrap()["proven"].as_bool().unwrap()
 }
 
@@ -175,11 +166,11 @@ const CLAIM: &str = r#"[{"say": "Done.\n<promise>COMPLETE</promise>"}]"#;
 #[test]
 fn complete_without_a_gate_that_passed_is_exit_code_6() {
     let check = |config: &str, code: i32, proven: bool| {
-        let sandbox = project(config, &[]);
-        let ran = honest(&sandbox, WORK, &["--hook-retries", "0", "--at-retry-limit", "accept"]);
+        let project = trusted_project(config, &[]);
+        let ran = honest(&project, WORK, &["--hook-retries", "0", "--at-retry-limit", "accept"]);
         assert_eq!((ran.code, ran.outcome()), (code, "complete"), "{config}: {}", ran.stderr);
         assert_eq!(is_proven(&ran), proven, "{config}");
-        let listed = print_json(&sandbox, &["sessions", "list"]);
+        let listed = print_json(&project, &["sessions", "list"]);
         assert_eq!(listed[0]["proven"], proven, "{config}");
     };
     check(TESTS, 0, true);
@@ -194,8 +185,8 @@ fn complete_without_a_gate_that_passed_is_exit_code_6() {
 
 #[test]
 fn a_session_that_had_nothing_to_do_is_not_unproven_work() {
-    let sandbox = project(TESTS, &[("turns.json", CLAIM)]);
-    let ran = run_as_it_is(&sandbox, &["--tasks", "--agent", "scripted:turns.json"]);
+    let project = trusted_project(TESTS, &[("turns.json", CLAIM)]);
+    let ran = run_as_it_is(&project, &["--tasks", "--agent", "scripted:turns.json"]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     assert!(!is_proven(&ran));
 }
@@ -203,38 +194,38 @@ fn a_session_that_had_nothing_to_do_is_not_unproven_work() {
 #[test]
 fn a_task_says_whether_its_work_is_proven() {
     let check = |config: &str, code: i32, proven: bool| {
-        let sandbox = project(config, &[]);
-        write(&sandbox, "../turns.json", WORK);
-        print_json(&sandbox, &["task", "add", "x", "--id", "x"]);
-        let ran = run_as_it_is(&sandbox, &["--tasks", "--agent", "scripted:../turns.json"]);
+        let project = trusted_project(config, &[]);
+        project.write("../turns.json", WORK);
+        print_json(&project, &["task", "add", "x", "--id", "x"]);
+        let ran = run_as_it_is(&project, &["--tasks", "--agent", "scripted:../turns.json"]);
         assert_eq!(ran.code, code, "{config}: {}", ran.stderr);
         assert_eq!(is_proven(&ran), proven);
-        assert_eq!(print_json(&sandbox, &["task", "show", "x"])["proven"], proven);
+        assert_eq!(print_json(&project, &["task", "show", "x"])["proven"], proven);
     };
     check(TESTS, 0, true);
 }
 
 #[test]
 fn a_task_that_somebody_else_completed_is_not_the_sessions_success() {
-    let sandbox = project("version: 1\n", &[]);
-    print_json(&sandbox, &["task", "add", "x", "--id", "x"]);
+    let project = trusted_project("version: 1\n", &[]);
+    print_json(&project, &["task", "add", "x", "--id", "x"]);
     let agent = "#!/bin/sh\ncat > /dev/null\ntouch work began\nwhile [ ! -f go ]; do sleep 0.02; done\n\
                  echo '<promise>COMPLETE</promise>'\n";
-    write(&sandbox, "agent.sh", agent);
+    project.write("agent.sh", agent);
     let args = ["run", "--tasks", "--agent", "command:./agent.sh"];
-    let child = command(&sandbox, &args).spawn().unwrap();
-    eventually("the turn", SOON, || sandbox.project().join("began").exists());
-    print_json(&sandbox, &["task", "complete", "x", "--force"]);
-    write(&sandbox, "go", "");
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let child = project.json_command(&args).spawn().unwrap();
+    eventually("the turn", SOON, || project.root().join("began").exists());
+    print_json(&project, &["task", "complete", "x", "--force"]);
+    project.write("go", "");
+    let ran = SessionOutput::from(child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert!(!is_proven(&ran));
 }
 
 #[test]
 fn a_claim_without_a_change_is_asked_about_once_and_then_needs_a_person() {
-    let sandbox = project(TESTS, &[]);
-    let ran = honest(&sandbox, CLAIM, &[]);
+    let project = trusted_project(TESTS, &[]);
+    let ran = honest(&project, CLAIM, &[]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert_eq!(ran.count("iteration_started"), 2);
     let ended = ran.all("session_ended")[0];
@@ -250,24 +241,24 @@ fn a_claim_without_a_change_is_asked_about_once_and_then_needs_a_person() {
 fn an_agent_that_changes_something_when_asked_completes() {
     let turns = r#"[{"say": "<promise>COMPLETE</promise>"},
         {"write": {"work.txt": "x"}, "say": "<promise>COMPLETE</promise>"}]"#;
-    let sandbox = project(TESTS, &[]);
-    let ran = honest(&sandbox, turns, &[]);
+    let project = trusted_project(TESTS, &[]);
+    let ran = honest(&project, turns, &[]);
     assert_eq!((ran.code, is_proven(&ran)), (0, true), "{}", ran.stderr);
 }
 
 #[test]
 fn a_commit_is_a_change() {
-    let sandbox = project(TESTS, &[]);
+    let project = trusted_project(TESTS, &[]);
     let commit = "git -c user.name=t -c user.email=t@example.invalid commit -q --allow-empty -m x";
     let turns = json!([{ "run": commit, "say": "<promise>COMPLETE</promise>" }]).to_string();
-    let ran = honest(&sandbox, &turns, &[]);
+    let ran = honest(&project, &turns, &[]);
     assert_eq!((ran.code, is_proven(&ran)), (0, true), "{}", ran.stderr);
 }
 
 /// A project whose hooks of this point run a command; its only gate passes.
-fn project_with_hook(point: &str, command: &str) -> Sandbox {
+fn project_with_hook(point: &str, command: &str) -> TestProject {
     let hook = format!("  {point}:\n    - {{name: log, command: '{command}'}}\n");
-    project(&format!("{TESTS}{hook}"), &[])
+    trusted_project(&format!("{TESTS}{hook}"), &[])
 }
 
 const APPEND: &str = "date +%N >> run.log";
@@ -277,18 +268,18 @@ fn files_that_hooks_of_an_iteration_write_are_not_the_agents_change() {
     let commit = "git -c user.name=t -c user.email=t@example.invalid commit -q --allow-empty -m x";
     for point in ["pre_iteration", "post_iteration"] {
         for command in [APPEND, commit] {
-            let sandbox = project_with_hook(point, command);
-            let ran = honest(&sandbox, CLAIM, &[]);
+            let project = project_with_hook(point, command);
+            let ran = honest(&project, CLAIM, &[]);
             let ended = (ran.code, ran.outcome());
             assert_eq!(ended, (3, "needs_human"), "{point}: {command}: {}", ran.stderr);
             assert_eq!(ran.count("iteration_started"), 2, "{point}: {command}");
             for turn in ran.all("turn_ended") {
                 assert_eq!(turn.get("changed"), None, "{point}: {turn}");
             }
-            let sandbox = project_with_hook(point, command);
-            write(&sandbox, "../turns.json", CLAIM);
-            print_json(&sandbox, &["task", "add", "x", "--id", "x"]);
-            let ran = run_as_it_is(&sandbox, &["--tasks", "--agent", "scripted:../turns.json"]);
+            let project = project_with_hook(point, command);
+            project.write("../turns.json", CLAIM);
+            print_json(&project, &["task", "add", "x", "--id", "x"]);
+            let ran = run_as_it_is(&project, &["--tasks", "--agent", "scripted:../turns.json"]);
             assert_eq!(ran.code, 3, "{point}: {command}: {}", ran.stderr);
         }
     }
@@ -298,8 +289,8 @@ fn files_that_hooks_of_an_iteration_write_are_not_the_agents_change() {
 fn files_that_hooks_of_an_iteration_write_are_no_progress() {
     let silent = r#"[{"say": "Still looking."}]"#;
     for point in ["pre_iteration", "post_iteration"] {
-        let sandbox = project_with_hook(point, APPEND);
-        let ran = honest(&sandbox, silent, &["--max-no-progress", "3", "--max-iterations", "9"]);
+        let project = project_with_hook(point, APPEND);
+        let ran = honest(&project, silent, &["--max-no-progress", "3", "--max-iterations", "9"]);
         assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{point}: {}", ran.stderr);
         assert_eq!(ran.count("iteration_started"), 3, "{point}");
         let checked = ran.all("unclaimed_work_checked");
@@ -310,11 +301,13 @@ fn files_that_hooks_of_an_iteration_write_are_no_progress() {
 #[test]
 fn files_that_hooks_wrote_before_a_resume_are_not_the_agents_change() {
     for point in ["pre_iteration", "post_iteration", "session_end"] {
-        let sandbox = project_with_hook(point, APPEND);
+        let project = project_with_hook(point, APPEND);
         let turns = r#"[{"say": "Still looking."}, {"say": "<promise>COMPLETE</promise>"}]"#;
-        let ran = honest(&sandbox, turns, &["--max-no-progress", "1"]);
+        let ran = honest(&project, turns, &["--max-no-progress", "1"]);
         assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{point}: {}", ran.stderr);
-        let resumed = Ran::of(command(&sandbox, &["resume", "--answer", "x"]).output().unwrap());
+        let resumed = SessionOutput::from(
+            project.json_command(&["resume", "--answer", "x"]).output().unwrap(),
+        );
         assert_eq!(resumed.code, 3, "{point}: {}", resumed.stderr);
         assert_eq!(resumed.count("empty_difference_found"), 2, "{point}: {}", resumed.stderr);
     }
@@ -322,29 +315,30 @@ fn files_that_hooks_wrote_before_a_resume_are_not_the_agents_change() {
 
 #[test]
 fn a_change_by_a_person_before_a_resume_counts() {
-    let sandbox = project(TESTS, &[]);
+    let project = trusted_project(TESTS, &[]);
     let turns = r#"[{"say": "Still looking."}, {"say": "<promise>COMPLETE</promise>"}]"#;
-    let ran = honest(&sandbox, turns, &["--max-no-progress", "1"]);
+    let ran = honest(&project, turns, &["--max-no-progress", "1"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
-    write(&sandbox, "by-hand.txt", "x");
-    let resumed = Ran::of(command(&sandbox, &["resume", "--answer", "x"]).output().unwrap());
+    project.write("by-hand.txt", "x");
+    let resumed =
+        SessionOutput::from(project.json_command(&["resume", "--answer", "x"]).output().unwrap());
     assert_eq!(resumed.code, 0, "{}", resumed.stderr);
 }
 
 #[test]
 fn files_that_gates_write_are_no_progress_and_no_change() {
     let config = TESTS.replace("'true'", "'[ -f report ] || date +%N > report'");
-    let sandbox = project(&config, &[]);
-    let ran = honest(&sandbox, CLAIM, &[]);
+    let project = trusted_project(&config, &[]);
+    let ran = honest(&project, CLAIM, &[]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
 }
 
 #[test]
 fn a_file_that_hooks_and_the_agent_change_is_the_agents_change() {
     for point in ["pre_iteration", "post_iteration"] {
-        let sandbox = project_with_hook(point, APPEND);
+        let project = project_with_hook(point, APPEND);
         let turns = r#"[{"run": "echo agent >> run.log", "say": "<promise>COMPLETE</promise>"}]"#;
-        let ran = honest(&sandbox, turns, &[]);
+        let ran = honest(&project, turns, &[]);
         assert_eq!((ran.code, is_proven(&ran)), (0, true), "{point}: {}", ran.stderr);
         assert_eq!(ran.all("turn_ended")[0]["changed"], json!(["run.log"]), "{point}");
     }
@@ -355,24 +349,24 @@ fn a_change_that_the_agent_takes_back_is_no_change() {
     let turns = r#"[{"write": {"work.txt": "x"}, "say": "Not yet."},
         {"run": "rm work.txt", "say": "<promise>COMPLETE</promise>"},
         {"say": "<promise>COMPLETE</promise>"}]"#;
-    let sandbox = project(TESTS, &[]);
-    let ran = honest(&sandbox, turns, &[]);
+    let project = trusted_project(TESTS, &[]);
+    let ran = honest(&project, turns, &[]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
 }
 
 #[test]
 fn no_changes_are_fine_if_a_person_or_the_task_type_says_so() {
-    let sandbox = project(TESTS, &[]);
-    let ran = honest(&sandbox, CLAIM, &["--no-changes-ok"]);
+    let project = trusted_project(TESTS, &[]);
+    let ran = honest(&project, CLAIM, &["--no-changes-ok"]);
     assert_eq!((ran.code, is_proven(&ran)), (0, true), "{}", ran.stderr);
     let config = format!("{TESTS}task_types:\n  question: {{no_changes_ok: true}}\n");
     let check = |kind: &str, code: i32, state: &str| {
-        let sandbox = project(&config, &[]);
-        write(&sandbox, "../turns.json", CLAIM);
-        print_json(&sandbox, &["task", "add", "x", "--id", "x", "--type", kind]);
-        let ran = run_as_it_is(&sandbox, &["--tasks", "--agent", "scripted:../turns.json"]);
+        let project = trusted_project(&config, &[]);
+        project.write("../turns.json", CLAIM);
+        print_json(&project, &["task", "add", "x", "--id", "x", "--type", kind]);
+        let ran = run_as_it_is(&project, &["--tasks", "--agent", "scripted:../turns.json"]);
         assert_eq!(ran.code, code, "{kind}: {}", ran.stderr);
-        assert_eq!(print_json(&sandbox, &["task", "show", "x"])["state"], state);
+        assert_eq!(print_json(&project, &["task", "show", "x"])["state"], state);
     };
     check("question", 0, "completed");
     check("fix", 3, "blocked");
@@ -382,14 +376,14 @@ fn no_changes_are_fine_if_a_person_or_the_task_type_says_so() {
 fn no_turn_follows_an_acceptance_or_the_retry_limit() {
     for (answer, code) in [("accept", 6), ("needs_human", 3)] {
         let config = TESTS.replace("'true'", "'echo no >&2; exit 2'");
-        let sandbox = project(&config, &[]);
+        let project = trusted_project(&config, &[]);
         // A turn after the decision would write another file.
         let turns = r#"[{"write": {"first": "x"}, "say": "<promise>COMPLETE</promise>"},
             {"write": {"second": "x"}, "say": "<promise>COMPLETE</promise>"}]"#;
-        let ran = honest(&sandbox, turns, &["--hook-retries", "0", "--at-retry-limit", answer]);
+        let ran = honest(&project, turns, &["--hook-retries", "0", "--at-retry-limit", answer]);
         assert_eq!(ran.code, code, "{answer}: {}", ran.stderr);
         assert_eq!(ran.count("turn_ended"), 1, "{answer}");
-        assert!(!sandbox.project().join("second").exists(), "{answer}");
+        assert!(!project.root().join("second").exists(), "{answer}");
     }
 }
 
@@ -402,10 +396,10 @@ hooks:
   stop:
     - {name: tests, command: 'true'}
 ";
-    let sandbox = project(config, &[]);
+    let project = trusted_project(config, &[]);
     let turns = r#"[{"write": {"first": "x"}, "say": "Not yet."},
         {"write": {"second": "x"}, "say": "<promise>COMPLETE</promise>"}]"#;
-    let ran = honest(&sandbox, turns, &["--max-iterations", "1"]);
+    let ran = honest(&project, turns, &["--max-iterations", "1"]);
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
     assert_eq!((ran.count("turn_started"), ran.count("gates_judged")), (1, 1));
     assert!(!is_proven(&ran));
@@ -417,57 +411,57 @@ const TWO_TASKS: [&[&str]; 2] = [
 ];
 
 /// Runs two tasks, the second of which depends on the first; answers the states that they are in.
-fn two_tasks(sandbox: &Sandbox) -> (i32, [String; 2]) {
+fn two_tasks(project: &TestProject) -> (i32, [String; 2]) {
     for add in TWO_TASKS {
-        print_json(sandbox, add);
+        print_json(project, add);
     }
     let agent = "#!/bin/sh\ncat > /dev/null\necho work >> work-$HOOKLOOP_TASK_ID\n\
                  echo '<promise>COMPLETE</promise>'\n";
-    write(sandbox, "agent.sh", agent);
-    let ran = run_as_it_is(sandbox, &["--tasks", "--agent", "command:./agent.sh"]);
+    project.write("agent.sh", agent);
+    let ran = run_as_it_is(project, &["--tasks", "--agent", "command:./agent.sh"]);
     let state =
-        |id: &str| print_json(sandbox, &["task", "show", id])["state"].as_str().unwrap().to_owned();
+        |id: &str| print_json(project, &["task", "show", id])["state"].as_str().unwrap().to_owned();
     (ran.code, ["first", "second"].map(state))
 }
 
-fn own_file(sandbox: &Sandbox, text: &str) {
-    let path = sandbox.project().join("../home/.config/hookloop/config.yaml");
+fn own_file(project: &TestProject, text: &str) {
+    let path = project.root().join("../home/.config/hookloop/config.yaml");
     std::fs::write(path, text).unwrap();
 }
 
 #[test]
 fn a_task_without_proof_does_not_release_its_dependents() {
-    let sandbox = project("version: 1\n", &[]);
-    own_file(&sandbox, "version: 1\n");
-    let (code, states) = two_tasks(&sandbox);
+    let project = trusted_project("version: 1\n", &[]);
+    own_file(&project, "version: 1\n");
+    let (code, states) = two_tasks(&project);
     assert_eq!((code, states[0].as_str()), (3, "blocked"));
     assert_ne!(states[1], "completed");
-    let shown = print_json(&sandbox, &["task", "show", "first"]);
+    let shown = print_json(&project, &["task", "show", "first"]);
     let reason = shown["blocked"]["reason"].as_str().unwrap();
     assert!(reason.starts_with("completed without proof"), "{reason}");
     assert!(reason.contains("hookloop task complete first"), "{reason}");
     // A person's word releases the dependent, and proves nothing.
-    print_json(&sandbox, &["task", "unblock", "first"]);
-    print_json(&sandbox, &["task", "complete", "first"]);
-    assert_eq!(print_json(&sandbox, &["task", "show", "first"])["proven"], false);
-    assert_eq!(print_json(&sandbox, &["task", "show", "second"])["open_dependencies"], 0);
+    print_json(&project, &["task", "unblock", "first"]);
+    print_json(&project, &["task", "complete", "first"]);
+    assert_eq!(print_json(&project, &["task", "show", "first"])["proven"], false);
+    assert_eq!(print_json(&project, &["task", "show", "second"])["open_dependencies"], 0);
 }
 
 #[test]
 fn who_wants_no_gates_has_dependents_released_and_exit_code_6() {
-    let sandbox = project("version: 1\n", &[]);
-    own_file(&sandbox, "version: 1\ngates: none\n");
-    let (code, states) = two_tasks(&sandbox);
+    let project = trusted_project("version: 1\n", &[]);
+    own_file(&project, "version: 1\ngates: none\n");
+    let (code, states) = two_tasks(&project);
     assert_eq!((code, states), (6, ["completed", "completed"].map(str::to_owned)));
 }
 
 #[test]
 fn who_wants_no_gates_is_not_told_to_add_one() {
-    let sandbox = project("version: 1\n", &[("turns.json", WORK)]);
+    let project = trusted_project("version: 1\n", &[("turns.json", WORK)]);
     for (own, is_told) in [("version: 1\n", true), ("version: 1\ngates: none\n", false)] {
-        own_file(&sandbox, own);
-        std::fs::remove_file(sandbox.project().join("work.txt")).ok();
-        let text = printed_in(&sandbox);
+        own_file(&project, own);
+        std::fs::remove_file(project.root().join("work.txt")).ok();
+        let text = printed_in(&project);
         assert!(text.contains("not proven: no gate ran"), "{text}");
         assert_eq!(text.contains("add a `stop` hook"), is_told, "{text}");
     }
@@ -481,16 +475,16 @@ fn a_project_with_a_stop_hook_is_not_told_to_add_one() {
         (&skipped, "not proven: no gate passed (tests skipped)"),
         (&open, "not proven: no gate passed (tests failed without blocking)"),
     ] {
-        let sandbox = project(config, &[("turns.json", WORK)]);
-        own_file(&sandbox, "version: 1\n");
-        let text = printed_in(&sandbox);
+        let project = trusted_project(config, &[("turns.json", WORK)]);
+        own_file(&project, "version: 1\n");
+        let text = printed_in(&project);
         assert!(text.contains(reason), "{text}");
         assert!(!text.contains("add a `stop` hook"), "{text}");
         assert!(text.contains("try: hookloop why "), "{text}");
-        let sandbox = project(config, &[]);
-        own_file(&sandbox, "version: 1\n");
-        assert_eq!(two_tasks(&sandbox).0, 3);
-        let blocked = print_json(&sandbox, &["task", "show", "first"])["blocked"].to_string();
+        let project = trusted_project(config, &[]);
+        own_file(&project, "version: 1\n");
+        assert_eq!(two_tasks(&project).0, 3);
+        let blocked = print_json(&project, &["task", "show", "first"])["blocked"].to_string();
         assert!(blocked.contains("let one of its gates run and pass"), "{blocked}");
         assert!(!blocked.contains("add a `stop` hook"), "{blocked}");
     }
@@ -498,17 +492,17 @@ fn a_project_with_a_stop_hook_is_not_told_to_add_one() {
 
 #[test]
 fn tasks_that_gates_proved_release_their_dependents() {
-    let sandbox = project(TESTS, &[]);
-    own_file(&sandbox, "version: 1\n");
-    let (code, states) = two_tasks(&sandbox);
+    let project = trusted_project(TESTS, &[]);
+    own_file(&project, "version: 1\n");
+    let (code, states) = two_tasks(&project);
     assert_eq!((code, states), (0, ["completed", "completed"].map(str::to_owned)));
 }
 
 #[test]
 fn a_repository_does_not_say_that_no_gates_are_wanted() {
-    let sandbox = project(TESTS, &[]);
-    write(&sandbox, "hookloop.yaml", &format!("{TESTS}gates: none\n"));
-    let ran = honest(&sandbox, WORK, &[]);
+    let project = trusted_project(TESTS, &[]);
+    project.write("hookloop.yaml", &format!("{TESTS}gates: none\n"));
+    let ran = honest(&project, WORK, &[]);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("not a repository's"), "{}", ran.stderr);
 }

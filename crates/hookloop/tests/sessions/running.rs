@@ -2,13 +2,12 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
-use hookloop_testkit::eventually;
+use hookloop_testkit::{SessionOutput, TestProject, eventually};
 use serde_json::Value;
 
-use super::{Ran, SOON, command, json, project, read, write};
-use crate::support::Sandbox;
+use super::{SOON, trusted_project};
 
 const DONE: &str = r#"[{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}]"#;
 const CONFIG: &str = "version: 1
@@ -27,25 +26,14 @@ echo three of three
 exit \"$(cat code 2>/dev/null || echo 0)\"
 ";
 
-fn slow_project() -> Sandbox {
+fn slow_project() -> TestProject {
     let ignored = "go-*\nout\ncode\nprompt-*\nturns.json\n";
-    project(CONFIG, &[("slow.sh", SLOW), (".gitignore", ignored), ("turns.json", DONE)])
+    trusted_project(CONFIG, &[("slow.sh", SLOW), (".gitignore", ignored), ("turns.json", DONE)])
 }
 
-/// The program as people type it, without `--json`.
-fn for_people(sandbox: &Sandbox, args: &[&str]) -> Command {
-    let with_json = command(sandbox, &[]);
-    let mut command = Command::new(with_json.get_program());
-    command.args(args).current_dir(sandbox.project()).env_clear();
-    for (name, value) in with_json.get_envs() {
-        command.env(name, value.unwrap_or_default());
-    }
-    command
-}
-
-fn shown(sandbox: &Sandbox, args: &[&str]) -> String {
-    let output = for_people(sandbox, args).output().unwrap();
-    String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr)
+fn shown(project: &TestProject, args: &[&str]) -> String {
+    let output = project.run(args);
+    output.stdout + &output.stderr
 }
 
 /// A session whose output is in the file `out`.
@@ -55,10 +43,10 @@ struct Running {
 }
 
 impl Running {
-    fn start(sandbox: &Sandbox, args: &[&str]) -> Running {
-        let out = sandbox.project().with_file_name("out");
+    fn start(project: &TestProject, args: &[&str]) -> Running {
+        let out = project.root().with_file_name("out");
         let file = File::create(&out).unwrap();
-        let mut command = for_people(sandbox, args);
+        let mut command = project.hookloop(args);
         let child = command.stdin(Stdio::null()).stdout(file).spawn().unwrap();
         Running { child, out }
     }
@@ -79,46 +67,46 @@ impl Drop for Running {
     }
 }
 
-fn steps(sandbox: &Sandbox) -> Value {
-    json(sandbox, &["status"])["sessions"].clone()
+fn steps(project: &TestProject) -> Value {
+    project.json(&["status"])["sessions"].clone()
 }
 
 /// Waits until the last line of the gate that runs is this one.
-fn wait_for_line(sandbox: &Sandbox, line: &str) {
+fn wait_for_line(project: &TestProject, line: &str) {
     eventually(line, SOON, || {
-        let lines = &steps(sandbox)[0]["now"]["hooks"][0]["lines"];
+        let lines = &steps(project)[0]["now"]["hooks"][0]["lines"];
         lines.as_array().is_some_and(|lines| lines.last().is_some_and(|last| last == line))
     });
 }
 
 #[test]
 fn a_gate_that_takes_long_is_shown_in_a_pipe_and_to_other_processes() {
-    let sandbox = slow_project();
+    let project = slow_project();
     let args = ["run", "work", "--agent", "scripted:turns.json"];
-    let mut running = Running::start(&sandbox, &args);
-    wait_for_line(&sandbox, "one of three");
-    let session = &steps(&sandbox)[0];
+    let mut running = Running::start(&project, &args);
+    wait_for_line(&project, "one of three");
+    let session = &steps(&project)[0];
     let id = session["id"].as_str().unwrap().to_owned();
     let hook = &session["now"]["hooks"][0];
     assert_eq!((&hook["name"], &hook["command"]), (&"slow".into(), &"./slow.sh".into()));
     assert_eq!(session["now"]["step"]["kind"], "hooks");
     assert_eq!(session["now"]["step"]["point"], "stop");
     // The gate before it is in the log and in the output already.
-    let log = shown(&sandbox, &["sessions", "show", &id]);
+    let log = shown(&project, &["sessions", "show", &id]);
     assert!(log.contains("quick") && !log.contains("slow"), "{log}");
     running.wait_for("quick");
-    let status = shown(&sandbox, &["status"]);
+    let status = shown(&project, &["status"]);
     assert!(status.contains(&format!("{id} stop slow (2 of 2) runs")), "{status}");
-    let why = shown(&sandbox, &["why", &id]);
+    let why = shown(&project, &["why", &id]);
     for part in ["stop slow (2 of 2) runs", "of 10:00: ./slow.sh", "last output: one of three"] {
         assert!(why.contains(part), "{part}: {why}");
     }
-    assert_eq!(json(&sandbox, &["why", &id])["now"]["hooks"][0]["name"], "slow");
+    assert_eq!(project.json(&["why", &id])["now"]["hooks"][0]["name"], "slow");
     running.wait_for("slow                     started: ./slow.sh");
-    write(&sandbox, "go-2", "");
-    wait_for_line(&sandbox, "two of three");
+    project.write("go-2", "");
+    wait_for_line(&project, "two of three");
     running.wait_for(", last output: two of three");
-    write(&sandbox, "go-3", "");
+    project.write("go-3", "");
     let status = running.child.wait().unwrap();
     let text = running.text();
     assert!(status.success(), "{text}");
@@ -131,92 +119,92 @@ fn a_gate_that_takes_long_is_shown_in_a_pipe_and_to_other_processes() {
     ];
     assert!(order.map(place).is_sorted(), "{text}");
     assert!(!text.contains('\u{1b}') && !text.contains('\r'), "{text}");
-    assert_eq!(steps(&sandbox), serde_json::json!([]), "nothing runs any more");
-    assert_eq!(json(&sandbox, &["why", &id])["now"], Value::Null);
+    assert_eq!(steps(&project), serde_json::json!([]), "nothing runs any more");
+    assert_eq!(project.json(&["why", &id])["now"], Value::Null);
 }
 
 #[test]
 fn the_step_of_a_process_that_died_is_not_shown() {
-    let sandbox = slow_project();
+    let project = slow_project();
     let args = ["run", "work", "--agent", "scripted:turns.json"];
-    let mut running = Running::start(&sandbox, &args);
-    wait_for_line(&sandbox, "one of three");
-    let id = steps(&sandbox)[0]["id"].as_str().unwrap().to_owned();
+    let mut running = Running::start(&project, &args);
+    wait_for_line(&project, "one of three");
+    let id = steps(&project)[0]["id"].as_str().unwrap().to_owned();
     running.child.kill().unwrap();
     running.child.wait().unwrap();
     // Processes that it was about to start may have its lock for a moment.
-    eventually("nothing runs", SOON, || steps(&sandbox) == serde_json::json!([]));
-    let why = json(&sandbox, &["why", &id]);
+    eventually("nothing runs", SOON, || steps(&project) == serde_json::json!([]));
+    let why = project.json(&["why", &id]);
     assert_eq!((&why["state"], &why["now"]), (&"interrupted".into(), &Value::Null));
 }
 
 #[test]
 fn an_interrupted_session_is_named_with_the_command_that_continues_it() {
-    let sandbox = slow_project();
-    json(&sandbox, &["task", "add", "Goal", "--id", "t1"]);
+    let project = slow_project();
+    project.json(&["task", "add", "Goal", "--id", "t1"]);
     let mut running =
-        Running::start(&sandbox, &["run", "--tasks", "--agent", "scripted:turns.json"]);
-    wait_for_line(&sandbox, "one of three");
-    let id = steps(&sandbox)[0]["id"].as_str().unwrap().to_owned();
-    assert_eq!(json(&sandbox, &["status"])["interrupted_sessions"], serde_json::json!([]));
+        Running::start(&project, &["run", "--tasks", "--agent", "scripted:turns.json"]);
+    wait_for_line(&project, "one of three");
+    let id = steps(&project)[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(project.json(&["status"])["interrupted_sessions"], serde_json::json!([]));
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    eventually("nothing runs", SOON, || steps(&sandbox) == serde_json::json!([]));
+    eventually("nothing runs", SOON, || steps(&project) == serde_json::json!([]));
     let resume = format!("hookloop resume {id}");
-    let why = json(&sandbox, &["why", "t1"]);
+    let why = project.json(&["why", "t1"]);
     assert_eq!(why["next"], resume.as_str(), "{why}");
     let told = format!("session {id} was interrupted: its program died");
     assert_eq!(why["reasons"][0], told.as_str(), "{why}");
     assert!(!why.to_string().contains("works on it"), "{why}");
-    let status = json(&sandbox, &["status"]);
+    let status = project.json(&["status"]);
     let interrupted = &status["interrupted_sessions"][0];
     assert_eq!((&interrupted["id"], &interrupted["task"]), (&id.as_str().into(), &"t1".into()));
-    let text = shown(&sandbox, &["status"]);
+    let text = shown(&project, &["status"]);
     assert!(text.contains(&format!("{id} (task t1) was interrupted: {resume}")), "{text}");
     for args in [&["pause"][..], &["pause", &id]] {
-        let paused = Ran::of(command(&sandbox, args).output().unwrap());
+        let paused = SessionOutput::from(project.json_command(args).output().unwrap());
         assert_eq!(paused.code, 1, "{}", paused.stderr);
         let told = format!("session {id} is not running: its program died");
         assert!(paused.stderr.contains(&told), "{}", paused.stderr);
         assert!(paused.stderr.contains(&resume), "{}", paused.stderr);
     }
-    let sent = shown(&sandbox, &["message", "Go on."]);
+    let sent = shown(&project, &["message", "Go on."]);
     assert!(sent.contains("does not run") && sent.contains(&resume), "{sent}");
-    assert_eq!(json(&sandbox, &["message", "Go on."])["running"], false);
+    assert_eq!(project.json(&["message", "Go on."])["running"], false);
 }
 
 #[test]
 fn a_task_says_what_its_session_does_now() {
-    let sandbox = slow_project();
-    json(&sandbox, &["task", "add", "Goal", "--id", "t1"]);
-    let running = Running::start(&sandbox, &["run", "--tasks", "--agent", "scripted:turns.json"]);
-    wait_for_line(&sandbox, "one of three");
-    assert_eq!(steps(&sandbox)[0]["task"], "t1");
-    let why = shown(&sandbox, &["why", "t1"]);
+    let project = slow_project();
+    project.json(&["task", "add", "Goal", "--id", "t1"]);
+    let running = Running::start(&project, &["run", "--tasks", "--agent", "scripted:turns.json"]);
+    wait_for_line(&project, "one of three");
+    assert_eq!(steps(&project)[0]["task"], "t1");
+    let why = shown(&project, &["why", "t1"]);
     assert!(why.contains("stop slow (2 of 2) runs") && why.contains("one of three"), "{why}");
-    assert!(shown(&sandbox, &["status"]).contains("task t1, stop slow"));
+    assert!(shown(&project, &["status"]).contains("task t1, stop slow"));
     drop(running);
 }
 
 #[test]
 fn a_gate_that_prints_nothing_more_leaves_both_streams_in_order() {
-    let sandbox = slow_project();
+    let project = slow_project();
     let agent =
         "#!/bin/sh\ncat > prompt-$HOOKLOOP_ITERATION\necho $HOOKLOOP_ITERATION > work\necho done\n";
-    write(&sandbox, "agent.sh", agent);
-    write(&sandbox, "code", "1");
+    project.write("agent.sh", agent);
+    project.write("code", "1");
     let args = ["run", "x", "--agent", "command:./agent.sh", "--stop-when", "turn"];
-    let mut running = Running::start(&sandbox, &args);
-    wait_for_line(&sandbox, "one of three");
-    write(&sandbox, "go-2", "");
-    wait_for_line(&sandbox, "two of three");
-    write(&sandbox, "code", "1");
-    write(&sandbox, "go-3", "");
-    eventually("the second prompt", SOON, || read(&sandbox, "prompt-2").contains("three of three"));
-    let prompt = read(&sandbox, "prompt-2");
+    let mut running = Running::start(&project, &args);
+    wait_for_line(&project, "one of three");
+    project.write("go-2", "");
+    wait_for_line(&project, "two of three");
+    project.write("code", "1");
+    project.write("go-3", "");
+    eventually("the second prompt", SOON, || project.read("prompt-2").contains("three of three"));
+    let prompt = project.read("prompt-2");
     let place = |part: &str| prompt.find(part).unwrap_or_else(|| panic!("{part}: {prompt}"));
     assert!(["one of three", "two of three", "three of three"].map(place).is_sorted(), "{prompt}");
-    write(&sandbox, "code", "0");
+    project.write("code", "0");
     assert!(running.child.wait().unwrap().success(), "{}", running.text());
 }
 
@@ -229,7 +217,7 @@ hooks:
     - {name: own, command: 'test \"$CI\" = mine', env: {CI: mine}}
     - {name: none, command: 'test -z \"$CI\"', env: [CI]}
 ";
-    let sandbox = project(config, &[("turns.json", DONE)]);
-    let output = shown(&sandbox, &["run", "work", "--agent", "scripted:turns.json"]);
+    let project = trusted_project(config, &[("turns.json", DONE)]);
+    let output = shown(&project, &["run", "work", "--agent", "scripted:turns.json"]);
     assert!(output.contains("complete after 1 iteration"), "{output}");
 }

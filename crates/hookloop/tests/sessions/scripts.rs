@@ -2,10 +2,9 @@
 
 use std::process::{Child, Stdio};
 
-use hookloop_testkit::eventually;
+use hookloop_testkit::{SessionOutput, TestProject, eventually};
 
-use super::{Ran, SOON, command, project, read, scripted, write};
-use crate::support::Sandbox;
+use super::{SOON, scripted, trusted_project};
 
 const CONFIG: &str = "version: 1
 hooks:
@@ -23,16 +22,16 @@ date +%N > work
 echo '<promise>COMPLETE</promise>'
 ";
 
-fn sandbox() -> Sandbox {
+fn project() -> TestProject {
     let ignored = "runs\nbegun\nprompts\ngo\nturns.json\n";
-    project(CONFIG, &[("gate.sh", RED), ("agent.sh", AGENT), (".gitignore", ignored)])
+    trusted_project(CONFIG, &[("gate.sh", RED), ("agent.sh", AGENT), (".gitignore", ignored)])
 }
 
 /// A session whose agent is in its first turn.
-fn start(sandbox: &Sandbox) -> Child {
+fn start(project: &TestProject) -> Child {
     let args = ["run", "x", "--agent", "command:./agent.sh", "--hook-retries", "1"];
-    let child = command(sandbox, &args).stdin(Stdio::null()).spawn().unwrap();
-    eventually("the agent begins", SOON, || !read(sandbox, "begun").is_empty());
+    let child = project.json_command(&args).stdin(Stdio::null()).spawn().unwrap();
+    eventually("the agent begins", SOON, || !read(project, "begun").is_empty());
     child
 }
 
@@ -41,72 +40,72 @@ fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-fn trust(sandbox: &Sandbox) {
-    let trusted = command(sandbox, &["hooks", "trust", "--yes"]).output().unwrap();
+fn trust(project: &TestProject) {
+    let trusted = project.json_command(&["hooks", "trust", "--yes"]).output().unwrap();
     assert!(trusted.status.success(), "{trusted:?}");
 }
 
-fn resume(sandbox: &Sandbox, args: &[&str]) -> Ran {
+fn resume(project: &TestProject, args: &[&str]) -> SessionOutput {
     let all: Vec<&str> = ["resume"].into_iter().chain(args.iter().copied()).collect();
-    Ran::of(command(sandbox, &all).output().unwrap())
+    SessionOutput::from(project.json_command(&all).output().unwrap())
 }
 
-fn runs(sandbox: &Sandbox) -> Vec<String> {
-    read(sandbox, "runs").lines().map(str::to_owned).collect()
+fn runs(project: &TestProject) -> Vec<String> {
+    project.read("runs").lines().map(str::to_owned).collect()
 }
 
 #[test]
 fn a_resumed_session_runs_the_scripts_that_it_began_with() {
-    let sandbox = sandbox();
-    let child = start(&sandbox);
-    write(&sandbox, "gate.sh", GREEN);
-    trust(&sandbox);
+    let project = project();
+    let child = start(&project);
+    project.write("gate.sh", GREEN);
+    trust(&project);
     kill(child);
-    write(&sandbox, "go", "");
-    let resumed = resume(&sandbox, &[]);
+    project.write("go", "");
+    let resumed = resume(&project, &[]);
     assert_eq!((resumed.code, resumed.outcome()), (3, "needs_human"), "{}", resumed.stderr);
-    assert_eq!(runs(&sandbox), ["red", "red"]);
+    assert_eq!(runs(&project), ["red", "red"]);
     let drift = resumed.all("trust_drift");
     assert!(drift[0]["what"][0].as_str().unwrap().ends_with("gate.sh"), "{drift:?}");
 }
 
 #[test]
 fn changed_scripts_are_run_after_resume_with_changed_hooks() {
-    let sandbox = sandbox();
-    let child = start(&sandbox);
-    write(&sandbox, "gate.sh", GREEN);
+    let project = project();
+    let child = start(&project);
+    project.write("gate.sh", GREEN);
     kill(child);
     // The new bytes have to be trusted, too.
-    let refused = resume(&sandbox, &["--with-changed-hooks"]);
+    let refused = resume(&project, &["--with-changed-hooks"]);
     assert_eq!(refused.code, 3, "{}", refused.stderr);
     assert!(refused.stderr.contains("not trusted"), "{}", refused.stderr);
-    trust(&sandbox);
-    write(&sandbox, "go", "");
-    let resumed = resume(&sandbox, &["--with-changed-hooks"]);
+    trust(&project);
+    project.write("go", "");
+    let resumed = resume(&project, &["--with-changed-hooks"]);
     assert_eq!((resumed.code, resumed.outcome()), (0, "complete"), "{}", resumed.stderr);
-    assert_eq!(runs(&sandbox), ["green"]);
+    assert_eq!(runs(&project), ["green"]);
     assert_eq!(resumed.all("session_resumed")[0]["scripts"][0]["path"], "gate.sh");
 }
 
 /// A session that was resumed with other scripts runs those to its end.
 #[test]
 fn scripts_that_a_resume_agreed_to_are_kept_in_turn() {
-    let sandbox = sandbox();
-    let child = start(&sandbox);
-    write(&sandbox, "gate.sh", &RED.replace("red", "second"));
-    trust(&sandbox);
+    let project = project();
+    let child = start(&project);
+    project.write("gate.sh", &RED.replace("red", "second"));
+    trust(&project);
     kill(child);
-    std::fs::remove_file(sandbox.project().join("begun")).unwrap();
+    std::fs::remove_file(project.root().join("begun")).unwrap();
     let args = ["resume", "--with-changed-hooks"];
-    let child = command(&sandbox, &args).stdin(Stdio::null()).spawn().unwrap();
-    eventually("the agent begins", SOON, || !read(&sandbox, "begun").is_empty());
-    write(&sandbox, "gate.sh", GREEN);
-    trust(&sandbox);
+    let child = project.json_command(&args).stdin(Stdio::null()).spawn().unwrap();
+    eventually("the agent begins", SOON, || !read(&project, "begun").is_empty());
+    project.write("gate.sh", GREEN);
+    trust(&project);
     kill(child);
-    write(&sandbox, "go", "");
-    let resumed = resume(&sandbox, &[]);
+    project.write("go", "");
+    let resumed = resume(&project, &[]);
     assert_eq!(resumed.code, 3, "{}", resumed.stderr);
-    assert_eq!(runs(&sandbox), ["second", "second"]);
+    assert_eq!(runs(&project), ["second", "second"]);
 }
 
 /// The session runs the bytes that it began with, however the agent changes the script.
@@ -121,16 +120,16 @@ fn a_script_that_changes_in_a_session_still_runs_as_it_was() {
         "chmod -x gate.sh; echo plain > gate.sh",
         "head -c 5000000 /dev/zero > gate.sh",
     ] {
-        let sandbox = sandbox();
+        let project = project();
         let agent =
             format!("#!/bin/sh\ncat >> prompts\n{change}\necho '<promise>COMPLETE</promise>'\n");
-        write(&sandbox, "agent.sh", &agent);
+        project.write("agent.sh", &agent);
         let args = ["x", "--agent", "command:./agent.sh", "--hook-retries", "1"];
-        let ran = super::run(&sandbox, &args);
+        let ran = super::run(&project, &args);
         assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{change}: {}", ran.stderr);
-        assert_eq!(runs(&sandbox), ["red", "red"], "{change}");
+        assert_eq!(runs(&project), ["red", "red"], "{change}");
         assert!(ran.count("trust_drift") >= 1, "{change}");
-        let prompts = read(&sandbox, "prompts");
+        let prompts = project.read("prompts");
         assert!(!prompts.contains("trust"), "{change}: {prompts}");
     }
 }
@@ -149,65 +148,65 @@ printf '#!/bin/sh\ntouch evil\n' > late.sh
 chmod +x late.sh
 echo '<promise>COMPLETE</promise>'
 ";
-    let sandbox = project(config, &[("agent.sh", agent)]);
+    let project = trusted_project(config, &[("agent.sh", agent)]);
     let args = ["x", "--agent", "command:./agent.sh", "--hook-retries", "0"];
-    let ran = super::run(&sandbox, &args);
+    let ran = super::run(&project, &args);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
-    assert!(sandbox.project().join("late.sh").exists());
-    assert!(!sandbox.project().join("evil").exists());
+    assert!(project.root().join("late.sh").exists());
+    assert!(!project.root().join("evil").exists());
 }
 
 /// Without the kept copies the session can't go on as it began, and says so.
 #[test]
 fn a_resume_without_the_kept_scripts_needs_agreement() {
-    let sandbox = sandbox();
-    let child = start(&sandbox);
-    write(&sandbox, "gate.sh", GREEN);
-    trust(&sandbox);
+    let project = project();
+    let child = start(&project);
+    project.write("gate.sh", GREEN);
+    trust(&project);
     kill(child);
-    write(&sandbox, "go", "");
-    let state = super::json(&sandbox, &["status"])["state"].clone();
+    project.write("go", "");
+    let state = project.json(&["status"])["state"].clone();
     let kept = std::path::Path::new(state.as_str().unwrap()).join("trusted");
     std::fs::remove_dir_all(kept).unwrap();
-    let refused = resume(&sandbox, &[]);
+    let refused = resume(&project, &[]);
     assert_eq!(refused.code, 3, "{}", refused.stderr);
     assert!(refused.stderr.contains("gate.sh"), "{}", refused.stderr);
     assert!(refused.stderr.contains("--with-changed-hooks"), "{}", refused.stderr);
-    let resumed = resume(&sandbox, &["--with-changed-hooks"]);
+    let resumed = resume(&project, &["--with-changed-hooks"]);
     assert_eq!(resumed.code, 0, "{}", resumed.stderr);
 }
 
 /// A kept copy that is not the bytes that its digest names is not run.
 #[test]
 fn a_kept_script_that_was_altered_is_not_run() {
-    let sandbox = sandbox();
-    let child = start(&sandbox);
-    write(&sandbox, "gate.sh", GREEN);
-    trust(&sandbox);
+    let project = project();
+    let child = start(&project);
+    project.write("gate.sh", GREEN);
+    trust(&project);
     kill(child);
-    write(&sandbox, "go", "");
-    let state = super::json(&sandbox, &["status"])["state"].clone();
+    project.write("go", "");
+    let state = project.json(&["status"])["state"].clone();
     let kept = std::path::Path::new(state.as_str().unwrap()).join("trusted");
     for entry in std::fs::read_dir(kept).unwrap().flatten() {
         std::fs::write(entry.path().join("gate.sh"), GREEN).unwrap();
     }
-    let refused = resume(&sandbox, &[]);
+    let refused = resume(&project, &[]);
     assert_eq!(refused.code, 3, "{}", refused.stderr);
-    assert_eq!(runs(&sandbox), [""; 0]);
+    assert_eq!(runs(&project), [""; 0]);
 }
 
 /// A session of nothing but unchanged scripts is resumed as before.
 #[test]
 fn an_unchanged_script_needs_no_agreement() {
-    let sandbox = sandbox();
-    kill(start(&sandbox));
-    write(&sandbox, "go", "");
-    let resumed = resume(&sandbox, &[]);
+    let project = project();
+    kill(start(&project));
+    project.write("go", "");
+    let resumed = resume(&project, &[]);
     assert_eq!((resumed.code, resumed.outcome()), (3, "needs_human"), "{}", resumed.stderr);
-    assert_eq!(runs(&sandbox), ["red", "red"]);
+    assert_eq!(runs(&project), ["red", "red"]);
     assert_eq!(resumed.count("trust_drift"), 0);
     let later =
-        scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &["--hook-retries", "0"]);
+        scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &["--hook-retries", "0"]);
     assert_eq!(later.code, 3, "{}", later.stderr);
 }
 
@@ -220,15 +219,15 @@ hooks:
     - {name: note, command: ./note.sh, pipe_output: true}
 ";
     let agent = "#!/bin/sh\ncat >> prompts\necho '<promise>COMPLETE</promise>'\n";
-    let sandbox = project(config, &[("note.sh", "#!/bin/sh\n"), ("agent.sh", agent)]);
+    let project = trusted_project(config, &[("note.sh", "#!/bin/sh\n"), ("agent.sh", agent)]);
     for id in ["a", "b"] {
-        super::json(&sandbox, &["task", "add", "Goal", "--id", id]);
+        project.json(&["task", "add", "Goal", "--id", id]);
     }
-    write(&sandbox, "note.sh", "#!/bin/sh\ntouch evil\n");
-    let ran = super::run(&sandbox, &["--tasks", "--agent", "command:./agent.sh"]);
+    project.write("note.sh", "#!/bin/sh\ntouch evil\n");
+    let ran = super::run(&project, &["--tasks", "--agent", "command:./agent.sh"]);
     assert_eq!(ran.code, 6, "there is no gate: {}", ran.stderr);
-    let prompts = read(&sandbox, "prompts");
+    let prompts = project.read("prompts");
     assert!(prompts.contains("it changed since it was trusted"), "{prompts}");
     assert!(!prompts.contains("hooks trust"), "{prompts}");
-    assert!(!sandbox.project().join("evil").exists());
+    assert!(!project.root().join("evil").exists());
 }

@@ -1,16 +1,16 @@
 //! What makes an iteration the last one: presets, rules, and commands that decide.
 
 use super::commands::plain;
-use super::{json, project, read, scripted, write};
+use super::{scripted, trusted_project};
 
 #[test]
 fn each_preset_stops_when_it_says() {
     let plain = "version: 1\n";
     let rules = "version: 1\nhooks:\n  validation:\n    - {name: there, file: done.txt}\n";
     let check = |config: &str, way: &str, turns: &str, code: i32, iterations: usize| {
-        let sandbox = project(config, &[]);
+        let project = trusted_project(config, &[]);
         let ran = scripted(
-            &sandbox,
+            &project,
             turns,
             &["--stop-when", way, "--max-iterations", "3", "--max-no-progress", "9"],
         );
@@ -41,14 +41,14 @@ fn each_preset_stops_when_it_says() {
 
 #[test]
 fn promises_in_prose_and_code_promise_nothing() {
-    let sandbox = project("version: 1\n", &[]);
+    let project = trusted_project("version: 1\n", &[]);
     let turns = r#"[
         {"say": "I will print <promise>COMPLETE</promise> when I am done"},
         {"say": "```\n<promise>COMPLETE</promise>\n```"},
         {"say": "> <promise>COMPLETE</promise>"},
         {"say": "COMPLETE"}
     ]"#;
-    let ran = scripted(&sandbox, turns, &["--max-iterations", "4", "--max-no-progress", "9"]);
+    let ran = scripted(&project, turns, &["--max-iterations", "4", "--max-no-progress", "9"]);
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
 }
 
@@ -61,7 +61,7 @@ fn a_promise_counts_on_a_line_of_its_own_anywhere_and_with_gates_at_the_end() {
     let check = |say: &str, gated: i32, ungated: i32| {
         for (config, code) in [(GATED, gated), (UNGATED, ungated)] {
             let turns = serde_json::json!([{ "say": say }]).to_string();
-            let ran = scripted(&project(config, &[]), &turns, &["--max-iterations", "1"]);
+            let ran = scripted(&trusted_project(config, &[]), &turns, &["--max-iterations", "1"]);
             assert_eq!(ran.code, code, "{config}{say}: {}", ran.stderr);
         }
     };
@@ -75,19 +75,19 @@ fn a_promise_counts_on_a_line_of_its_own_anywhere_and_with_gates_at_the_end() {
 #[test]
 fn promises_that_contradict_each_other_are_recorded_and_told() {
     let check = |config: &str, say: &str, code: i32, both: &str, promises: serde_json::Value| {
-        let sandbox = project(config, &[]);
+        let project = trusted_project(config, &[]);
         let turns = serde_json::json!([{ "say": say, "write": {"work": "1"} }]).to_string();
-        let ran = scripted(&sandbox, &turns, &[]);
+        let ran = scripted(&project, &turns, &[]);
         assert_eq!(ran.code, code, "{say}: {}", ran.stderr);
         let decided = ran.all("stop_decided");
         assert_eq!(decided[0]["contradicting"], promises, "{say}");
-        let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
-        let why = json(&sandbox, &["why", &id]);
+        let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+        let why = project.json(&["why", &id]);
         let reasons = why["reasons"].as_array().unwrap();
         let is_told = |reason: &serde_json::Value| reason.as_str().unwrap().contains(both);
         assert!(reasons.iter().any(is_told), "{say}: {why}");
         let args = ["run", "again", "--agent", "scripted:turns.json", "--plain"];
-        let (_, screen, _) = plain(&sandbox, &args);
+        let (_, screen, _) = plain(&project, &args);
         let told = screen.lines().find(|line| line.contains(both)).unwrap_or(&screen);
         assert!(told.trim_start().starts_with("warning: "), "{say}: {told}");
     };
@@ -102,7 +102,7 @@ fn promises_that_contradict_each_other_are_recorded_and_told() {
     check(GATED, last, 3, both, serde_json::json!(["BLOCKED", "ESCALATE"]));
     // The same promise twice contradicts nothing.
     let twice = r#"[{"say": "<promise>COMPLETE</promise>\nYes.\n<promise>COMPLETE</promise>"}]"#;
-    let ran = scripted(&project(UNGATED, &[]), twice, &[]);
+    let ran = scripted(&trusted_project(UNGATED, &[]), twice, &[]);
     assert_eq!((ran.code, ran.all("stop_decided")[0].get("contradicting")), (6, None));
 }
 
@@ -110,7 +110,7 @@ fn promises_that_contradict_each_other_are_recorded_and_told() {
 #[test]
 fn a_contradiction_that_no_gate_judges_goes_to_a_person() {
     let turns = r#"[{"say": "<promise>COMPLETE</promise>\n\nThe key is missing.\n<promise>ESCALATE</promise>"}]"#;
-    let ran = scripted(&project(UNGATED, &[]), turns, &[]);
+    let ran = scripted(&trusted_project(UNGATED, &[]), turns, &[]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     let reason = ran.all("session_ended")[0]["reason"].as_str().unwrap();
     let told = "the agent reported COMPLETE and ESCALATE in one turn, and there is no gate to judge the work: The key is missing.";
@@ -136,7 +136,7 @@ hooks:
   stop_when:
     - {name: tdd, command: './tdd.sh', answers: json}
 ";
-    let sandbox = project(
+    let project = trusted_project(
         config,
         &[
             ("tdd.sh", TDD),
@@ -145,14 +145,14 @@ hooks:
         ],
     );
     let turns = r#"[{"say": "thinking"}, {"write": {"answer": "42"}, "say": "wrote it"}]"#;
-    let ran = scripted(&sandbox, turns, &[]);
+    let ran = scripted(&project, turns, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     let decided = ran.all("stop_decided");
     assert_eq!(decided[0]["reason"], "Tests still failing");
     assert_eq!((&decided[1]["decision"], &decided[1]["by"]), (&"complete".into(), &"tdd".into()));
     let told: Vec<_> = ran.all("output_piped");
     assert!(told.iter().any(|item| item["text"] == "Fix failing tests and run again"), "{told:?}");
-    let context: serde_json::Value = serde_json::from_str(&read(&sandbox, "context.json")).unwrap();
+    let context: serde_json::Value = serde_json::from_str(&project.read("context.json")).unwrap();
     assert_eq!(context["hookloop"]["iteration"], 2);
     assert_eq!(context["hookloop"]["files_modified"][0], "answer");
     assert_eq!(context["last_assistant_message"], "wrote it");
@@ -179,15 +179,15 @@ hooks:
   stop_when:
     - {name: security, command: ./decide.sh}
 ";
-    let sandbox = project(config, &[("decide.sh", decide)]);
+    let project = trusted_project(config, &[("decide.sh", decide)]);
     let turns: Vec<String> =
         (0..12).map(|n| format!(r#"{{"write": {{"f": "{n}"}}, "say": "tried"}}"#)).collect();
-    let ran = scripted(&sandbox, &format!("[{}]", turns.join(",")), &[]);
+    let ran = scripted(&project, &format!("[{}]", turns.join(",")), &[]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert_eq!(ran.count("iteration_started"), 10);
-    let sandbox = project(config, &[("decide.sh", decide)]);
+    let project = trusted_project(config, &[("decide.sh", decide)]);
     let turns = r#"[{"write": {"fixed": ""}}, {"write": {"clean": ""}}]"#;
-    assert_eq!(scripted(&sandbox, turns, &[]).outcome(), "complete");
+    assert_eq!(scripted(&project, turns, &[]).outcome(), "complete");
 }
 
 #[test]
@@ -202,15 +202,15 @@ fi
 "#;
     let config = "version: 1\nhooks:\n  stop_when:\n    - {name: half, command: ./decide.sh, answers: json}\n";
     let agent = "#!/bin/sh\ncat > prompt-$HOOKLOOP_ITERATION\n";
-    let sandbox = project(config, &[("decide.sh", decide), ("agent.sh", agent)]);
+    let project = trusted_project(config, &[("decide.sh", decide), ("agent.sh", agent)]);
     let ran =
-        super::run(&sandbox, &["x", "--agent", "command:./agent.sh", "--max-iterations", "3"]);
+        super::run(&project, &["x", "--agent", "command:./agent.sh", "--max-iterations", "3"]);
     let made = ran.all("checkpoint_made");
     assert_eq!(made.len(), 1, "{}", ran.stderr);
     assert_eq!(made[0]["data"]["agentContext"]["milestone"], "halfway");
     assert_eq!(ran.count("output_piped"), 0, "a reason is not a prompt");
-    assert!(!read(&sandbox, "prompt-2").contains("halfway"));
-    assert!(read(&sandbox, "prompt-3").contains("halfway"));
+    assert!(!read(&project, "prompt-2").contains("halfway"));
+    assert!(project.read("prompt-3").contains("halfway"));
 }
 
 #[test]
@@ -224,8 +224,8 @@ hooks:
     - {{name: second, command: '{second}'}}
 "
         );
-        let sandbox = project(&config, &[]);
-        let ran = scripted(&sandbox, r#"[{"say": "x"}]"#, &["--max-iterations", "1"]);
+        let project = trusted_project(&config, &[]);
+        let ran = scripted(&project, r#"[{"say": "x"}]"#, &["--max-iterations", "1"]);
         assert_eq!(ran.code, code, "{first} {second}: {}", ran.stderr);
         assert_eq!(ran.all("stop_decided")[0]["by"], by, "{first} {second}");
     };
@@ -247,7 +247,7 @@ hooks:
     - {name: covered, coverage: {report: lcov.info, at_least: 80}}
     - {name: small, diff: {max_files: 9, max_lines: 50}}
 ";
-    let sandbox = project(
+    let project = trusted_project(
         config,
         &[("src/a.rs", "// TODO\n"), ("CHANGELOG.md", "old\n"), ("lcov.info", "LF:10\nLH:1\n")],
     );
@@ -257,7 +257,7 @@ hooks:
         {"write": {"src/a.rs": "done\n"}, "say": "3"},
         {"write": {"lcov.info": "LF:10\nLH:8\n"}, "say": "4"}
     ]"##;
-    let ran = scripted(&sandbox, turns, &[]);
+    let ran = scripted(&project, turns, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     let failing: Vec<usize> = ran
         .all("stop_decided")
@@ -268,9 +268,9 @@ hooks:
     // The rules that decided were green on this very tree: they were not run again.
     let runs = ran.all("hook_ran").iter().filter(|run| run["hookName"] == "covered").count();
     assert_eq!(runs, 4);
-    write(&sandbox, "big", &"x\n".repeat(60));
+    project.write("big", &"x\n".repeat(60));
     let ran = scripted(
-        &sandbox,
+        &project,
         r#"[{"write": {"big2": "x\nx\n"}, "say": "x"}]"#,
         &["--max-iterations", "1"],
     );

@@ -1,35 +1,37 @@
 //! Sessions that work on tasks of the graph.
 
-use super::{json, project, run, run_as_it_is, scripted, write};
+use hookloop_testkit::{SessionOutput, TestProject};
 
-fn add(sandbox: &crate::support::Sandbox, id: &str, rest: &[&str]) {
+use super::{run, run_as_it_is, scripted, trusted_project};
+
+fn add(project: &TestProject, id: &str, rest: &[&str]) {
     let args: Vec<&str> =
         ["task", "add", "Goal", "--id", id].into_iter().chain(rest.iter().copied()).collect();
-    json(sandbox, &args);
+    project.json(&args);
 }
 
-fn state(sandbox: &crate::support::Sandbox, id: &str) -> String {
-    json(sandbox, &["task", "show", id])["state"].as_str().unwrap().to_owned()
+fn state(project: &TestProject, id: &str) -> String {
+    project.json(&["task", "show", id])["state"].as_str().unwrap().to_owned()
 }
 
-fn tasks(sandbox: &crate::support::Sandbox, turns: &str, args: &[&str]) -> super::Ran {
-    write(sandbox, "turns.json", turns);
+fn tasks(project: &TestProject, turns: &str, args: &[&str]) -> SessionOutput {
+    project.write("turns.json", turns);
     let all: Vec<&str> = ["--tasks", "--agent", "scripted:turns.json"]
         .into_iter()
         .chain(args.iter().copied())
         .collect();
-    run(sandbox, &all)
+    run(project, &all)
 }
 
 const DONE: &str = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
 
 #[test]
 fn ready_tasks_are_done_by_priority_until_none_is_left() {
-    let sandbox = project("version: 1\n", &[]);
-    add(&sandbox, "low", &["--priority", "9"]);
-    add(&sandbox, "after", &["--priority", "0", "--depends-on", "low"]);
-    add(&sandbox, "top", &["--priority", "0"]);
-    let ran = tasks(&sandbox, DONE, &[]);
+    let project = trusted_project("version: 1\n", &[]);
+    add(&project, "low", &["--priority", "9"]);
+    add(&project, "after", &["--priority", "0", "--depends-on", "low"]);
+    add(&project, "top", &["--priority", "0"]);
+    let ran = tasks(&project, DONE, &[]);
     assert_eq!((ran.code, ran.outcome()), (6, "complete"), "{}", ran.stderr);
     let taken: Vec<_> = ran
         .all("task_taken")
@@ -38,71 +40,75 @@ fn ready_tasks_are_done_by_priority_until_none_is_left() {
         .collect();
     assert_eq!(taken, ["top", "low", "after"]);
     for id in ["top", "low", "after"] {
-        assert_eq!(state(&sandbox, id), "completed");
+        assert_eq!(state(&project, id), "completed");
     }
 }
 
 #[test]
 fn a_task_that_needs_a_human_is_left_and_the_others_go_on() {
     let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: '[ \"$HOOKLOOP_TASK_ID\" != bad ] || exit 2'}\n";
-    let sandbox = project(config, &[]);
-    add(&sandbox, "bad", &["--priority", "0"]);
-    add(&sandbox, "good", &["--priority", "1"]);
-    let ran = tasks(&sandbox, DONE, &["--hook-retries", "1", "--max-no-progress", "9"]);
+    let project = trusted_project(config, &[]);
+    add(&project, "bad", &["--priority", "0"]);
+    add(&project, "good", &["--priority", "1"]);
+    let ran = tasks(&project, DONE, &["--hook-retries", "1", "--max-no-progress", "9"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert_eq!(
-        (state(&sandbox, "bad"), state(&sandbox, "good")),
+        (state(&project, "bad"), state(&project, "good")),
         ("blocked".into(), "completed".into())
     );
-    let why = json(&sandbox, &["why", "bad"]);
+    let why = project.json(&["why", "bad"]);
     assert!(why["reasons"].to_string().contains("gates still fail"), "{why}");
 }
 
 #[test]
 fn a_task_goes_back_when_its_session_ends() {
-    let sandbox = project("version: 1\n", &[]);
-    add(&sandbox, "a", &[]);
-    let ran = tasks(&sandbox, r#"[{"say": "hm"}]"#, &["--max-iterations", "2"]);
+    let project = trusted_project("version: 1\n", &[]);
+    add(&project, "a", &[]);
+    let ran = tasks(&project, r#"[{"say": "hm"}]"#, &["--max-iterations", "2"]);
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
-    assert_eq!(state(&sandbox, "a"), "ready");
-    assert_eq!(tasks(&sandbox, DONE, &[]).code, 6);
+    assert_eq!(state(&project, "a"), "ready");
+    assert_eq!(tasks(&project, DONE, &[]).code, 6);
 }
 
 #[test]
 fn an_agent_does_not_complete_its_task_itself() {
-    let sandbox =
-        project("version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'exit 2'}\n", &[]);
-    add(&sandbox, "a", &[]);
+    let project = trusted_project(
+        "version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'exit 2'}\n",
+        &[],
+    );
+    add(&project, "a", &[]);
     let program = crate::support::PROGRAM;
     let turns = format!(
         r#"[{{"run": "{program} task complete a || true", "say": "<promise>COMPLETE</promise>"}}]"#
     );
-    let ran = tasks(&sandbox, &turns, &["--hook-retries", "0"]);
+    let ran = tasks(&project, &turns, &["--hook-retries", "0"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
-    assert_eq!(state(&sandbox, "a"), "blocked");
+    assert_eq!(state(&project, "a"), "blocked");
 }
 
 #[test]
 fn without_tasks_there_is_nothing_to_do() {
-    let sandbox = project("version: 1\n", &[]);
-    let ran = tasks(&sandbox, DONE, &[]);
+    let project = trusted_project("version: 1\n", &[]);
+    let ran = tasks(&project, DONE, &[]);
     assert_eq!((ran.code, ran.count("turn_ended")), (0, 0), "{}", ran.stderr);
-    let spec = scripted(&sandbox, DONE, &[]);
+    let spec = scripted(&project, DONE, &[]);
     assert_eq!(spec.code, 6);
-    write(&sandbox, "SPEC.md", "Build it\n");
+    project.write("SPEC.md", "Build it\n");
     let agent = "#!/bin/sh\ncat > prompt\necho '<promise>COMPLETE</promise>'\n";
-    write(&sandbox, "agent.sh", agent);
-    let ran = run(&sandbox, &["--spec", "SPEC.md", "--agent", "command:./agent.sh"]);
+    project.write("agent.sh", agent);
+    let ran = run(&project, &["--spec", "SPEC.md", "--agent", "command:./agent.sh"]);
     assert_eq!(ran.code, 6, "{}", ran.stderr);
-    assert!(super::read(&sandbox, "prompt").contains("Build it"));
+    assert!(project.read("prompt").contains("Build it"));
 }
 
 #[test]
 fn a_task_that_was_accepted_leaves_the_session_unproven() {
-    let sandbox =
-        project("version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'exit 2'}\n", &[]);
-    add(&sandbox, "a", &[]);
-    let ran = tasks(&sandbox, DONE, &["--hook-retries", "0", "--at-retry-limit", "accept"]);
+    let project = trusted_project(
+        "version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'exit 2'}\n",
+        &[],
+    );
+    add(&project, "a", &[]);
+    let ran = tasks(&project, DONE, &["--hook-retries", "0", "--at-retry-limit", "accept"]);
     assert_eq!((ran.code, ran.outcome()), (6, "complete"), "{}", ran.stderr);
     assert_eq!(ran.all("session_ended")[0]["unproven"], true);
 }
@@ -110,28 +116,28 @@ fn a_task_that_was_accepted_leaves_the_session_unproven() {
 /// While a session rests, others may have its task.
 #[test]
 fn a_pause_gives_the_task_back() {
-    let sandbox = project("version: 1\n", &[]);
-    add(&sandbox, "a", &[]);
+    let project = trusted_project("version: 1\n", &[]);
+    add(&project, "a", &[]);
     let waiting = "touch begun; while [ ! -f paused ]; do sleep 0.05; done";
     let turns = format!(
         r#"[{{"run": "{waiting}", "say": "resting"}}, {{"say": "<promise>COMPLETE</promise>"}}]"#
     );
     let ran = std::thread::scope(|scope| {
-        let ran = scope.spawn(|| tasks(&sandbox, &turns, &[]));
+        let ran = scope.spawn(|| tasks(&project, &turns, &[]));
         let began = std::time::Instant::now();
-        while !sandbox.project().join("begun").exists() {
+        while !project.root().join("begun").exists() {
             assert!(began.elapsed() < std::time::Duration::from_secs(60), "no turn begins");
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        json(&sandbox, &["pause"]);
-        std::fs::write(sandbox.project().join("paused"), "").unwrap();
+        project.json(&["pause"]);
+        std::fs::write(project.root().join("paused"), "").unwrap();
         ran.join().unwrap()
     });
     assert_eq!(ran.code, 5, "{}", ran.stderr);
-    assert_eq!(state(&sandbox, "a"), "ready");
-    let resumed = super::Ran::of(super::command(&sandbox, &["resume"]).output().unwrap());
+    assert_eq!(state(&project, "a"), "ready");
+    let resumed = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!(resumed.code, 6, "{}", resumed.stderr);
-    assert_eq!(state(&sandbox, "a"), "completed");
+    assert_eq!(state(&project, "a"), "completed");
 }
 
 #[test]
@@ -140,10 +146,10 @@ fn why_names_the_proof_of_each_task_of_a_session() {
     let agent = "#!/bin/sh\ncat > /dev/null\necho work >> work-$HOOKLOOP_TASK_ID\n\
                  [ $HOOKLOOP_TASK_ID = b ] || [ $(wc -l < work-a) -ge 2 ] || exit 0\n\
                  echo '<promise>COMPLETE</promise>'\n";
-    let sandbox = project(config, &[("agent.sh", agent)]);
-    json(&sandbox, &["task", "add", "First", "--id", "a", "--priority", "0"]);
-    json(&sandbox, &["task", "add", "Second", "--id", "b", "--priority", "1"]);
-    let ran = run_as_it_is(&sandbox, &["--tasks", "--agent", "command:./agent.sh"]);
+    let project = trusted_project(config, &[("agent.sh", agent)]);
+    project.json(&["task", "add", "First", "--id", "a", "--priority", "0"]);
+    project.json(&["task", "add", "Second", "--id", "b", "--priority", "1"]);
+    let ran = run_as_it_is(&project, &["--tasks", "--agent", "command:./agent.sh"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let receipts = ran.all("receipt_made");
     assert_eq!(receipts.len(), 2, "{receipts:?}");
@@ -151,7 +157,7 @@ fn why_names_the_proof_of_each_task_of_a_session() {
     for (task, receipt, iterations) in
         [("a", receipts[0], "in 2 iterations"), ("b", receipts[1], "in 1 iteration")]
     {
-        let why = json(&sandbox, &["why", task]);
+        let why = project.json(&["why", task]);
         let reasons: Vec<&str> = why["reasons"]
             .as_array()
             .unwrap()

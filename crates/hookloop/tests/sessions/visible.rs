@@ -1,28 +1,21 @@
 //! Failures that stop nothing are shown: in the output of `run`, by `sessions show`, and to the agent where the hook
 //! asks for it.
 
-use std::process::Command;
+use hookloop_testkit::TestProject;
 
-use super::{json, project, read, scripted, write};
-use crate::support::Sandbox;
+use super::{scripted, trusted_project};
 
 const DONE: &str = r#"{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}"#;
 
 /// The output of the program for people.
-pub(super) fn shown(sandbox: &Sandbox, args: &[&str]) -> String {
-    let with_json = super::command(sandbox, &[]);
-    let mut command = Command::new(with_json.get_program());
-    command.args(args).current_dir(sandbox.project()).env_clear();
-    for (name, value) in with_json.get_envs() {
-        command.env(name, value.unwrap_or_default());
-    }
-    let output = command.output().unwrap();
-    String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr)
+pub(super) fn shown(project: &TestProject, args: &[&str]) -> String {
+    let output = project.run(args);
+    output.stdout + &output.stderr
 }
 
-fn run_for_people(sandbox: &Sandbox, turns: &str) -> String {
-    write(sandbox, "turns.json", turns);
-    shown(sandbox, &["run", "work", "--agent", "scripted:turns.json", "--no-changes-ok"])
+fn run_for_people(project: &TestProject, turns: &str) -> String {
+    project.write("turns.json", turns);
+    shown(project, &["run", "work", "--agent", "scripted:turns.json", "--no-changes-ok"])
 }
 
 /// Exit code 1 of an open gate lets the work pass; its output is information.
@@ -34,14 +27,14 @@ hooks:
     - {name: tests, command: 'true'}
     - {name: advice, command: 'echo three warnings; echo look at them >&2; exit 1', on_failure: open}
 ";
-    let sandbox = project(config, &[]);
-    let output = run_for_people(&sandbox, &format!("[{DONE}]"));
+    let project = trusted_project(config, &[]);
+    let output = run_for_people(&project, &format!("[{DONE}]"));
     assert!(output.contains("complete after 1 iteration"), "{output}");
     for line in ["| three warnings", "| look at them", "advice"] {
         assert!(output.contains(line), "{line}: {output}");
     }
-    let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
-    let output = shown(&sandbox, &["sessions", "show", &id]);
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let output = shown(&project, &["sessions", "show", &id]);
     assert!(output.contains("| three warnings"), "{output}");
 }
 
@@ -54,12 +47,12 @@ printf '\\033[31mred\\033[0m\\tafter a tab\\007\\n' >&2
 exit 1
 ";
     let config = "version: 1\nhooks:\n  stop:\n    - {name: odd, command: ./gate.sh}\n";
-    let sandbox = project(config, &[("gate.sh", gate)]);
-    write(&sandbox, "turns.json", &format!("[{DONE}]"));
+    let project = trusted_project(config, &[("gate.sh", gate)]);
+    project.write("turns.json", &format!("[{DONE}]"));
     let run = ["run", "work", "--agent", "scripted:turns.json", "--hook-retries", "0"];
-    let output = shown(&sandbox, &run);
-    let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
-    let later = shown(&sandbox, &["sessions", "show", &id]);
+    let output = shown(&project, &run);
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let later = shown(&project, &["sessions", "show", &id]);
     for text in [output, later] {
         assert!(text.contains("sent back: gate odd failed"), "{text}");
         assert!(text.contains("| line 3.") && text.contains("| line 9."), "{text}");
@@ -79,10 +72,10 @@ echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered
 exit 101
 ";
     let config = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: ./gate.sh}\n";
-    let sandbox = project(config, &[("gate.sh", gate)]);
-    write(&sandbox, "turns.json", &format!("[{DONE}]"));
+    let project = trusted_project(config, &[("gate.sh", gate)]);
+    project.write("turns.json", &format!("[{DONE}]"));
     let run = ["run", "work", "--agent", "scripted:turns.json", "--hook-retries", "0"];
-    let output = shown(&sandbox, &run);
+    let output = shown(&project, &run);
     assert!(output.contains("sent back by tests: latin1 fails"), "{output}");
     assert!(!output.contains("| test"), "{output}");
 }
@@ -98,19 +91,19 @@ hooks:
     - {name: publish, command: 'echo no network; exit 3'}
     - {name: odd, command: 'echo \"[{\\\"type\\\": \\\"sudo\\\", \\\"payload\\\": {}}]\"'}
 ";
-    let sandbox = project(config, &[]);
-    json(&sandbox, &["task", "add", "Goal", "--id", "t1"]);
-    write(&sandbox, "turns.json", &format!("[{DONE}]"));
+    let project = trusted_project(config, &[]);
+    project.json(&["task", "add", "Goal", "--id", "t1"]);
+    project.write("turns.json", &format!("[{DONE}]"));
     let args = ["run", "--tasks", "--agent", "scripted:turns.json"];
-    let output = shown(&sandbox, &args);
-    let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
-    let later = shown(&sandbox, &["sessions", "show", &id]);
+    let output = shown(&project, &args);
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let later = shown(&project, &["sessions", "show", &id]);
     for text in [output, later] {
         assert!(text.contains("task_completed publish") && text.contains("exit code 3"), "{text}");
         assert!(text.contains("| no network"), "{text}");
         assert!(text.contains("could not sudo  there is no action `sudo`"), "{text}");
     }
-    let why = shown(&sandbox, &["why", &id]);
+    let why = shown(&project, &["why", &id]);
     assert!(why.contains("hook `publish` at task_completed failed: exit code 3"), "{why}");
 }
 
@@ -125,13 +118,13 @@ hooks:
     - {name: advice, command: 'echo one warning; exit 1', on_failure: open, pipe_output: on_failure}
     - {name: tests, command: 'grep -q 42 answer || { echo wrong answer; exit 2; }'}
 ";
-    let sandbox = project(config, &[("answer", "41\n")]);
+    let project = trusted_project(config, &[("answer", "41\n")]);
     let turns = r#"[
         {"say": "<promise>COMPLETE</promise>"},
         {"write": {"answer": "42\n"}, "say": "<promise>COMPLETE</promise>"},
         {"say": "Read it."}
     ]"#;
-    let ran = scripted(&sandbox, turns, &[]);
+    let ran = scripted(&project, turns, &[]);
     assert_eq!(ran.verdicts(), ["block", "pass"], "{}", ran.stderr);
     let piped: Vec<(&str, &str)> = ran
         .all("output_piped")
@@ -146,22 +139,22 @@ hooks:
     // What the gates of the last claim had to say is in a last turn, once.
     assert_eq!(ran.count("turn_started"), 1);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
-    assert_eq!(read(&sandbox, "answer"), "42\n");
+    assert_eq!(project.read("answer"), "42\n");
 }
 
 #[test]
 fn pipe_output_where_no_prompt_follows_is_refused() {
-    let sandbox = project("version: 1\n", &[]);
+    let project = trusted_project("version: 1\n", &[]);
     for point in ["before_merge", "after_merge", "stop_when"] {
         let hook = format!(
             "version: 1\nhooks:\n  {point}:\n    - {{command: 'true', pipe_output: true}}\n"
         );
-        write(&sandbox, "hookloop.yaml", &hook);
-        let output = shown(&sandbox, &["hooks", "list"]);
+        project.write("hookloop.yaml", &hook);
+        let output = shown(&project, &["hooks", "list"]);
         let expected = format!("`pipe_output` has no effect at `{point}`");
         assert!(output.contains(&expected), "{point}: {output}");
-        write(&sandbox, "hookloop.yaml", &hook.replace("true}", "false}"));
-        let output = shown(&sandbox, &["hooks", "list"]);
+        project.write("hookloop.yaml", &hook.replace("true}", "false}"));
+        let output = shown(&project, &["hooks", "list"]);
         assert!(!output.contains("pipe_output"), "{point}: {output}");
     }
 }

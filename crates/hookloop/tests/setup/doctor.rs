@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cli::{Project, Run, fields};
+use crate::cli::{ProgramOutput, Project, fields};
 
 fn doctor(project: &Project) -> Vec<Value> {
     let run = project.run(&["doctor", "--json"]);
@@ -174,7 +174,7 @@ fn a_git_that_is_missing_or_old_is_said() {
     let project = Project::new();
     let with_path = |path: &str| {
         let mut command = project.hookloop(&["doctor", "--json"]);
-        let run: Run = command.env("PATH", path).output().unwrap().into();
+        let run: ProgramOutput = command.env("PATH", path).output().unwrap().into();
         let findings: Vec<Value> = serde_json::from_str(&run.stdout).unwrap();
         about(&findings, "git", "git")
     };
@@ -288,7 +288,7 @@ fn agents_are_asked_for_versions_and_looked_at_for_logins() {
     let look = |extra: &[(&str, &str)]| {
         let mut command = project.hookloop(&["doctor", "--json"]);
         command.env("PATH", format!("{}:/usr/bin:/bin", project.home().join("bin").display()));
-        let run: Run = command.envs(extra.iter().copied()).output().unwrap().into();
+        let run: ProgramOutput = command.envs(extra.iter().copied()).output().unwrap().into();
         serde_json::from_str::<Vec<Value>>(&run.stdout).unwrap()
     };
     let none = about(&look(&[]), "agents", "agents");
@@ -324,7 +324,7 @@ fn an_agent_that_is_missing_is_named_with_its_package_and_those_that_are_install
     const INSTALL: &str = "npm install -g @anthropic-ai/claude-code@latest";
     let project = Project::new();
     project.configure("loop: {agent: claude}\n");
-    let with_path = |args: &[&str]| -> Run {
+    let with_path = |args: &[&str]| -> ProgramOutput {
         let mut command = project.hookloop(args);
         command.env("PATH", format!("{}:/usr/bin:/bin", project.home().join("bin").display()));
         command.output().unwrap().into()
@@ -360,7 +360,7 @@ fn init_proposes_an_agent_that_is_installed() {
     let next = |project: &Project| {
         let mut command = project.hookloop(&["init", "--yes", "--json"]);
         command.env("PATH", format!("{}:/usr/bin:/bin", project.home().join("bin").display()));
-        let run: Run = command.output().unwrap().into();
+        let run: ProgramOutput = command.output().unwrap().into();
         serde_json::from_str::<Value>(&run.stdout).unwrap()["next"].to_string()
     };
     let project = Project::bare();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::cli::{BINARY, Project, Run};
+use crate::cli::{BINARY, ProgramOutput, Project};
 
 const COMPLETE: &str = "<promise>COMPLETE</promise>";
 const SEED_ITERATR: &str = include_str!("seeds/iteratr.hooks.yml");
@@ -40,14 +40,14 @@ impl Project {
     }
 
     /// Runs an agent with these turns, with the programs of `HOME/bin` before all others.
-    fn run_turns(&self, args: &[&str], turns: &Value) -> Run {
+    fn run_turns(&self, args: &[&str], turns: &Value) -> ProgramOutput {
         let script = self.home().join("turns.json");
         fs::write(&script, turns.to_string()).unwrap();
         let agent = format!("scripted:{}", script.display());
         self.with_programs(&[&["run", "--agent", &agent], args].concat())
     }
 
-    fn with_programs(&self, args: &[&str]) -> Run {
+    fn with_programs(&self, args: &[&str]) -> ProgramOutput {
         let bin = Path::new(BINARY).parent().unwrap().display();
         let path = format!("{}/bin:{bin}:/usr/bin:/bin", self.home().display());
         self.hookloop(args).env("PATH", path).output().unwrap().into()
@@ -388,7 +388,7 @@ fn an_import_is_merged_into_the_file_that_init_wrote_and_runs() {
     assert!(before.lines().all(|line| lines.any(|other| other == line)), "{before}\n{after}");
     assert!(project.ok(&["import", "iteratr", "--write"]).contains("Nothing to write"));
     assert_eq!(project.config(), after);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let run = project.run_turns(&["X"], &json!([{"write": {"work": "1"}, "say": COMPLETE}]));
     assert_eq!(project.count("lint"), 1, "{run:?}");
 }
@@ -425,7 +425,7 @@ fn an_import_of_built_in_reactions_alone_asks_for_no_trust() {
         let project =
             Project::with_config("hooks:\n  stop:\n    - {name: tests, command: 'true'}\n");
         if is_trusted {
-            project.ok(&["hooks", "trust", "--yes"]);
+            project.trust();
         }
         project.files(&[("file", SEED_AUTOMATION)]);
         let printed = project.ok(&["import", "automation-hooks", "--write", "file"]);

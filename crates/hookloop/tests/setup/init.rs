@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{Project, Run};
+use crate::cli::{ProgramOutput, Project};
 
 /// A repository with a test that fails until `answer` is 42, whatever its language.
 struct Shape {
@@ -82,7 +82,7 @@ impl Shape {
 
 impl Project {
     /// A line typed at a terminal, with what is answered to its questions; what appeared, and how it ended.
-    pub(crate) fn on_terminal(&self, line: &str, answers: &str) -> Run {
+    pub(crate) fn on_terminal(&self, line: &str, answers: &str) -> ProgramOutput {
         let mut command = self.command("script");
         command.args(["-qec", line, "/dev/null"]);
         command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
@@ -90,8 +90,8 @@ impl Project {
         let mut stdin = child.stdin.take().unwrap();
         std::io::Write::write_all(&mut stdin, answers.as_bytes()).unwrap();
         drop(stdin);
-        let run: Run = child.wait_with_output().unwrap().into();
-        Run { stdout: run.stdout.replace("\r\n", "\n"), ..run }
+        let run: ProgramOutput = child.wait_with_output().unwrap().into();
+        ProgramOutput { stdout: run.stdout.replace("\r\n", "\n"), ..run }
     }
 
     /// Makes it a git repository.
@@ -108,7 +108,7 @@ impl Project {
     }
 }
 
-pub(crate) fn run(project: &Project, args: &[&str]) -> Run {
+pub(crate) fn run(project: &Project, args: &[&str]) -> ProgramOutput {
     let mut command = project.hookloop(args);
     command.env("PATH", project.path());
     // Where the toolchain of these tests is, which a user's own would be found without.
@@ -218,7 +218,7 @@ fn nothing_of_the_repository_runs_without_a_word() {
     let project = Project::bare();
     project.files(&files);
     let mut command = project.hookloop(&["init", "--yes"]);
-    let agent: Run = command.env("HOOKLOOP_SESSION", "s").output().unwrap().into();
+    let agent: ProgramOutput = command.env("HOOKLOOP_SESSION", "s").output().unwrap().into();
     assert_eq!(agent.code, 0, "{agent:?}");
     assert!(!project.root().join("ran").exists());
     assert_eq!(project.json(&["hooks", "show", "tests"])["trusted"], false);
@@ -440,7 +440,8 @@ fn a_pytest_project_without_pytest_gets_its_gate_and_the_command_that_installs_p
             let project = Project::bare();
             project.files(&[("tests/test_a.py", bare), (file, text)]);
             let path = without_pytest(&project);
-            let made: Run = project.hookloop(flags).env("PATH", path).output().unwrap().into();
+            let made: ProgramOutput =
+                project.hookloop(flags).env("PATH", path).output().unwrap().into();
             assert_eq!(made.code, 0, "{made:?}");
             let made: Value = serde_json::from_str(&made.stdout).unwrap();
             let gate = &made["gates"][0];

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use hookloop_testkit::TestProject;
 use serde_json::{Map, Value, json};
-
-use super::Sandbox;
 
 /// Differences that a failure tells.
 const SHOWN: usize = 5;
@@ -19,12 +18,12 @@ pub(crate) struct Account {
 type Counted = BTreeMap<String, usize>;
 
 impl Account {
-    pub(crate) fn of(sandbox: &Sandbox) -> Account {
-        let events = sandbox.events_from(1);
+    pub(crate) fn of(project: &TestProject) -> Account {
+        let events = project.events_from(1);
         let names = names(&events);
         let task =
             |task: &Value| without(task, &["id", "created_at", "started_at", "completed_at"]);
-        let tasks = sandbox.tasks().iter().map(|row| named(task(row), &names)).collect::<Vec<_>>();
+        let tasks = project.tasks().iter().map(|row| named(task(row), &names)).collect::<Vec<_>>();
         let events = events.iter().map(|event| named(lasting(event), &names)).collect::<Vec<_>>();
         Account { tasks: counted(&tasks), events: counted(&events) }
     }

@@ -2,18 +2,19 @@
 
 use std::fs;
 
+use hookloop_testkit::TestProject;
 use serde_json::{Value, json};
 
-use crate::support::Sandbox;
+use crate::support::project_with;
 use crate::usage::turn;
 
 /// The exit code of complete work that no gate has proven: there is none here.
 const UNPROVEN: Option<i32> = Some(6);
 
-fn run(sandbox: &Sandbox, turns: &Value, args: &[&str]) -> Option<i32> {
-    fs::write(sandbox.project().join("turns.json"), turns.to_string()).unwrap();
+fn run(project: &TestProject, turns: &Value, args: &[&str]) -> Option<i32> {
+    fs::write(project.root().join("turns.json"), turns.to_string()).unwrap();
     let all = [&["run", "--agent", "scripted:turns.json", "--no-changes-ok"], args].concat();
-    sandbox.run(&all).status.code()
+    project.json_command(&all).output().unwrap().status.code()
 }
 
 fn done(cost: u64) -> Value {
@@ -24,12 +25,12 @@ fn done(cost: u64) -> Value {
 
 #[test]
 fn what_turns_used_is_added_up_by_day_session_task_and_agent() {
-    let sandbox = Sandbox::new("version: 1\n");
-    sandbox.json(&["task", "add", "One", "--id", "one"]);
-    sandbox.json(&["task", "add", "Two", "--id", "two"]);
-    assert_eq!(run(&sandbox, &json!([turn(5, 0, 0), done(10), done(20)]), &["--tasks"]), UNPROVEN);
-    assert_eq!(run(&sandbox, &json!([done(100)]), &["prompt"]), UNPROVEN);
-    let rows = |by: &str| sandbox.json(&["usage", "--by", by])["rows"].clone();
+    let project = project_with("version: 1\n");
+    project.json(&["task", "add", "One", "--id", "one"]);
+    project.json(&["task", "add", "Two", "--id", "two"]);
+    assert_eq!(run(&project, &json!([turn(5, 0, 0), done(10), done(20)]), &["--tasks"]), UNPROVEN);
+    assert_eq!(run(&project, &json!([done(100)]), &["prompt"]), UNPROVEN);
+    let rows = |by: &str| project.json(&["usage", "--by", by])["rows"].clone();
     let costs = |by: &str| -> Vec<(String, u64, u64)> {
         let row = |row: &Value| {
             let key = row[by].as_str().unwrap_or("none").to_owned();
@@ -47,35 +48,35 @@ fn what_turns_used_is_added_up_by_day_session_task_and_agent() {
     assert_eq!(day.as_array().unwrap().len(), 1);
     let expected = json!({"turns": 4, "input_tokens": 4_000, "cached_tokens": 1_600,
         "output_tokens": 200, "cost_micros": 135, "unpriced_turns": 0});
-    let usage = sandbox.json(&["usage"]);
+    let usage = project.json(&["usage"]);
     assert_eq!(usage["total"], expected);
     assert_eq!(usage["purse"]["limits"], json!([]), "there is none by default");
-    let later = sandbox.json(&["usage", "--since", "2999-01-01"]);
+    let later = project.json(&["usage", "--since", "2999-01-01"]);
     assert_eq!((&later["rows"], &later["total"]["turns"]), (&json!([]), &json!(0)));
-    sandbox.rebuild();
-    assert_eq!(sandbox.json(&["usage"]), usage);
+    project.rebuild();
+    assert_eq!(project.json(&["usage"]), usage);
 }
 
 #[test]
 fn a_purse_of_tokens_for_ever() {
-    let sandbox =
-        Sandbox::new("version: 1\nlimits: {purse: {tokens: 2500, per: ever}, turn_tokens: 1050}\n");
+    let project =
+        project_with("version: 1\nlimits: {purse: {tokens: 2500, per: ever}, turn_tokens: 1050}\n");
     let turns = json!([turn(1, 0, 0), turn(1, 0, 0), turn(1, 0, 0)]);
-    assert_eq!(run(&sandbox, &turns, &["x"]), Some(4));
-    let usage = sandbox.json(&["usage"]);
+    assert_eq!(run(&project, &turns, &["x"]), Some(4));
+    let usage = project.json(&["usage"]);
     assert_eq!(usage["total"]["turns"], 2, "{usage}");
     let limit = &usage["purse"]["limits"][0];
     assert_eq!((&limit["per"], &limit["left"]["tokens"]), (&json!("ever"), &json!(400)));
-    let session = sandbox.json(&["sessions", "list"])[0].clone();
+    let session = project.json(&["sessions", "list"])[0].clone();
     assert_eq!((&session["state"], &session["reason"]), (&json!("limit"), &json!("purse")));
     assert_eq!(session["iteration"], 2, "no iteration began that can't be paid");
 }
 
 #[test]
 fn a_session_sets_no_more_aside_than_it_may_use_itself() {
-    let sandbox = Sandbox::new("version: 1\nlimits: {purse: {cost: 5}, turn_cost: 2}\n");
-    assert_eq!(run(&sandbox, &json!([done(10)]), &["x", "--max-cost", "0.5"]), UNPROVEN);
-    let events = sandbox.events_from(1);
+    let project = project_with("version: 1\nlimits: {purse: {cost: 5}, turn_cost: 2}\n");
+    assert_eq!(run(&project, &json!([done(10)]), &["x", "--max-cost", "0.5"]), UNPROVEN);
+    let events = project.events_from(1);
     let reserved = events.iter().find(|event| event["type"] == "turn_reserved").unwrap();
     assert_eq!(reserved["data"]["costMicros"], 500_000, "{reserved}");
 }
@@ -89,10 +90,10 @@ fn mistakes_have_a_place() {
         ("turn_cost: 0", "more than nothing"),
         ("turn_tokens: 0", "more than nothing"),
     ] {
-        let sandbox = Sandbox::new("version: 1\n");
+        let project = project_with("version: 1\n");
         let text = format!("version: 1\nlimits:\n  {limits}\n");
-        fs::write(sandbox.project().join("hookloop.yaml"), text).unwrap();
-        let output = sandbox.run(&["usage"]);
+        fs::write(project.root().join("hookloop.yaml"), text).unwrap();
+        let output = project.json_command(&["usage"]).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{limits}: {told}");
         assert!(told.contains(what) && told.contains("hookloop.yaml:3:"), "{limits}: {told}");

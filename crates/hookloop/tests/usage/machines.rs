@@ -1,35 +1,31 @@
 //! One purse for the sessions of two machines, whose log is on a server.
 
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::thread;
 use std::time::Duration;
 
 use hookloop_testbed::Server;
-use hookloop_testkit::SeededRandom;
+use hookloop_testkit::{SeededRandom, TestProject};
 use serde_json::Value;
 
-use crate::nats::{Machine, hookloop};
+use crate::nats::machine_on;
 use crate::usage::{account, turns};
 
 const SESSIONS: usize = 10;
 const PURSE: u64 = 1_000_000;
 const RESERVED: u64 = 100_000;
 
-fn start(machine: &Machine, args: &[&str]) -> Child {
-    let mut command = hookloop(&machine.root());
-    command.args(args).arg("--json").env("HOME", machine.home());
-    command.env("PATH", std::env::var_os("PATH").unwrap());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().unwrap()
+fn start(machine: &TestProject, args: &[&str]) -> Child {
+    machine.json_command(args).spawn().unwrap()
 }
 
 #[test]
 fn sessions_of_two_machines_share_a_purse() {
     let server = Server::single();
-    let machines = [Machine::on(&server, "shared"), Machine::on(&server, "shared")];
+    let machines = [machine_on(&server, "shared"), machine_on(&server, "shared")];
     let mut random = SeededRandom::new(u64::from(std::process::id()));
     for machine in &machines {
-        machine.append_own("limits: {purse: {cost: 1}, turn_cost: 0.1}\n");
+        machine.append_user_config("limits: {purse: {cost: 1}, turn_cost: 0.1}\n");
     }
     let run = |number: usize| {
         let (name, agent) = (format!("s{number}"), format!("scripted:{number}.json"));
@@ -60,7 +56,7 @@ fn sessions_of_two_machines_share_a_purse() {
     }
     let usages: Vec<Value> = machines.iter().map(|machine| machine.json(&["usage"])).collect();
     assert_eq!(usages[0], usages[1]);
-    let account = account(&machines[0].lines(&["log", "--all"]));
+    let account = account(&machines[0].json_lines(&["log", "--all"]));
     assert!(account.most <= PURSE + RESERVED && account.refusals > 0, "{account:?}");
     assert_eq!(usages[0]["total"]["cost_micros"], account.used, "{account:?}");
     for machine in &machines {

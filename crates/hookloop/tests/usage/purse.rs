@@ -4,10 +4,10 @@ use std::process::{Child, Output};
 use std::time::Duration;
 use std::{fs, thread};
 
-use hookloop_testkit::SeededRandom;
+use hookloop_testkit::{SeededRandom, TestProject};
 use serde_json::Value;
 
-use crate::support::{Sandbox, number_from_env};
+use crate::support::{number_from_env, project_with};
 use crate::usage::{account, turn, turns};
 
 const SESSIONS: usize = 50;
@@ -17,9 +17,9 @@ const RESERVED: u64 = 100_000;
 const KILLED_WITHIN: Duration = Duration::from_millis(1_500);
 const CONFIG: &str = "version: 1\nlimits: {purse: {cost: 5, per: ever}, turn_cost: 0.1}\n";
 
-fn start(sandbox: &Sandbox, number: usize) -> Child {
+fn start(project: &TestProject, number: usize) -> Child {
     let (name, agent) = (format!("s{number}"), format!("scripted:turns/{number}.json"));
-    let mut command = sandbox.command(&[
+    let mut command = project.json_command(&[
         "run",
         "work",
         "--name",
@@ -32,15 +32,15 @@ fn start(sandbox: &Sandbox, number: usize) -> Child {
     command.env("PATH", std::env::var_os("PATH").unwrap()).spawn().unwrap()
 }
 
-fn write_turns(sandbox: &Sandbox, number: usize, turns: &Value) {
-    let directory = sandbox.project().join("turns");
+fn write_turns(project: &TestProject, number: usize, turns: &Value) {
+    let directory = project.root().join("turns");
     fs::create_dir_all(&directory).unwrap();
     fs::write(directory.join(format!("{number}.json")), turns.to_string()).unwrap();
 }
 
 /// Performs one session, whose program may be killed and may be resumed then; answers how often it was killed.
-fn perform(sandbox: &Sandbox, number: usize, mut random: SeededRandom) -> u32 {
-    let mut process = start(sandbox, number);
+fn perform(project: &TestProject, number: usize, mut random: SeededRandom) -> u32 {
+    let mut process = start(project, number);
     let mut killed = 0;
     while random.below(2) == 0 {
         thread::sleep(random.moment_before(KILLED_WITHIN));
@@ -51,7 +51,7 @@ fn perform(sandbox: &Sandbox, number: usize, mut random: SeededRandom) -> u32 {
             return killed;
         }
         let name = format!("s{number}");
-        process = sandbox.command(&["resume", &name, "--share-checkout"]).spawn().unwrap();
+        process = project.json_command(&["resume", &name, "--share-checkout"]).spawn().unwrap();
     }
     let output = process.wait_with_output().unwrap();
     // One that is resumed may have been ended by another session that began.
@@ -69,51 +69,51 @@ fn sessions_at_once_do_not_spend_more_than_there_is_however_often_they_are_kille
     let seed = number_from_env("HOOKLOOP_PURSE_SEED", u64::from(std::process::id()));
     let told = format!("HOOKLOOP_PURSE_SEED={seed}");
     let mut random = SeededRandom::new(seed);
-    let sandbox = Sandbox::new(CONFIG);
+    let project = project_with(CONFIG);
     for number in 0..SESSIONS {
-        write_turns(&sandbox, number, &turns(&mut random, 4, RESERVED));
+        write_turns(&project, number, &turns(&mut random, 4, RESERVED));
     }
     // One at least is killed in a turn.
-    write_turns(&sandbox, SESSIONS, &Value::Array(vec![turn(10, 0, 20_000)]));
-    kill_in_turn(&sandbox, SESSIONS);
+    write_turns(&project, SESSIONS, &Value::Array(vec![turn(10, 0, 20_000)]));
+    kill_in_turn(&project, SESSIONS);
     let killed: u32 = thread::scope(|scope| {
         let one = |number: usize| {
-            let (sandbox, random) = (&sandbox, SeededRandom::new(random.next_u64()));
-            scope.spawn(move || perform(sandbox, number, random))
+            let (project, random) = (&project, SeededRandom::new(random.next_u64()));
+            scope.spawn(move || perform(project, number, random))
         };
         let all: Vec<_> = (0..SESSIONS).map(one).collect();
         all.into_iter().map(|one| one.join().unwrap()).sum()
     });
     // The next session gives those that died their end.
-    let last = start(&sandbox, 0).wait_with_output().unwrap();
+    let last = start(&project, 0).wait_with_output().unwrap();
     assert!(is_one_of(&last, &[0, 4]), "{told} {last:?}");
-    let sessions = sandbox.json(&["sessions", "list", "--limit", "1000"]);
+    let sessions = project.json(&["sessions", "list", "--limit", "1000"]);
     let is_over = |session: &Value| !session["ended_at"].is_null();
     assert!(sessions.as_array().unwrap().iter().all(is_over), "{told} {sessions}");
-    let account = account(&sandbox.events_from(1));
+    let account = account(&project.events_from(1));
     assert!(account.most <= PURSE + RESERVED, "{told} {account:?}");
     assert!(account.used + account.lost >= PURSE / 10 * 9, "{told} {account:?}");
     assert!(
         killed > 0 && account.lost > 0 && account.refusals > 0,
         "{told} {killed} killed, {account:?}"
     );
-    let usage = sandbox.json(&["usage"]);
+    let usage = project.json(&["usage"]);
     let purse = &usage["purse"];
     assert_eq!(usage["total"]["cost_micros"], account.used, "{told} {usage}");
     assert_eq!(usage["total"]["turns"], account.turns, "{told} {usage}");
     assert_eq!(purse["limits"][0]["used"]["cost_micros"], account.used, "{told} {usage}");
     assert_eq!(purse["limits"][0]["lost"]["cost_micros"], account.lost, "{told} {usage}");
     assert_eq!(purse["reservations"].as_array().unwrap().len(), 0, "{told} {usage}");
-    sandbox.assert_intact();
-    assert_eq!(sandbox.json(&["usage"]), usage, "{told}");
+    project.assert_intact();
+    assert_eq!(project.json(&["usage"]), usage, "{told}");
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{killed} killed, {account:?}");
 }
 
 /// A turn is under way that nobody hears of again.
-fn kill_in_turn(sandbox: &Sandbox, number: usize) {
-    let mut process = start(sandbox, number);
-    let holds = || sandbox.json(&["usage"])["purse"]["reserved"]["cost_micros"] == RESERVED;
+fn kill_in_turn(project: &TestProject, number: usize) {
+    let mut process = start(project, number);
+    let holds = || project.json(&["usage"])["purse"]["reserved"]["cost_micros"] == RESERVED;
     while !holds() {
         thread::sleep(Duration::from_millis(5));
     }
@@ -123,16 +123,16 @@ fn kill_in_turn(sandbox: &Sandbox, number: usize) {
 
 #[test]
 fn what_was_set_aside_for_a_turn_that_was_killed_counts_as_spent() {
-    let sandbox = Sandbox::new(CONFIG);
-    write_turns(&sandbox, 1, &Value::Array(vec![turn(10, 0, 20_000)]));
-    write_turns(&sandbox, 2, &turns(&mut SeededRandom::new(1), 1, 1_000));
-    kill_in_turn(&sandbox, 1);
-    let purse = sandbox.json(&["usage"])["purse"].clone();
+    let project = project_with(CONFIG);
+    write_turns(&project, 1, &Value::Array(vec![turn(10, 0, 20_000)]));
+    write_turns(&project, 2, &turns(&mut SeededRandom::new(1), 1, 1_000));
+    kill_in_turn(&project, 1);
+    let purse = project.json(&["usage"])["purse"].clone();
     assert_eq!(purse["reservations"][0]["running_here"], false, "{purse}");
     assert_eq!(purse["limits"][0]["lost"]["cost_micros"], 0, "it may be resumed: {purse}");
     // The next session ends it.
-    assert_eq!(start(&sandbox, 2).wait().unwrap().code(), Some(6), "there is no gate");
-    let purse = sandbox.json(&["usage"])["purse"].clone();
+    assert_eq!(start(&project, 2).wait().unwrap().code(), Some(6), "there is no gate");
+    let purse = project.json(&["usage"])["purse"].clone();
     assert_eq!(purse["limits"][0]["lost"]["cost_micros"], RESERVED, "{purse}");
     assert_eq!(purse["reserved"]["cost_micros"], 0, "{purse}");
 }
@@ -140,19 +140,19 @@ fn what_was_set_aside_for_a_turn_that_was_killed_counts_as_spent() {
 #[test]
 fn who_waits_for_the_dead_alone_does_not_wait() {
     let config = "version: 1\nlimits: {purse: {cost: 0.15}, turn_cost: 0.1}\n";
-    let sandbox = Sandbox::new(config);
-    write_turns(&sandbox, 1, &Value::Array(vec![turn(10, 0, 20_000)]));
-    write_turns(&sandbox, 2, &Value::Array(vec![turn(10, 0, 2_000), turn(10, 0, 20_000)]));
+    let project = project_with(config);
+    write_turns(&project, 1, &Value::Array(vec![turn(10, 0, 20_000)]));
+    write_turns(&project, 2, &Value::Array(vec![turn(10, 0, 2_000), turn(10, 0, 20_000)]));
     // It waits for the one that is alive, then finds what is left by the dead.
     let waiting = {
-        let mut first = start(&sandbox, 1);
-        let holds = || sandbox.json(&["usage"])["purse"]["reserved"]["cost_micros"] == RESERVED;
+        let mut first = start(&project, 1);
+        let holds = || project.json(&["usage"])["purse"]["reserved"]["cost_micros"] == RESERVED;
         while !holds() {
             thread::sleep(Duration::from_millis(5));
         }
-        let waiting = start(&sandbox, 2);
+        let waiting = start(&project, 2);
         // From then on it ends nobody's session any more.
-        let begins = || sandbox.json(&["sessions", "list"]).as_array().unwrap().len() == 2;
+        let begins = || project.json(&["sessions", "list"]).as_array().unwrap().len() == 2;
         while !begins() {
             thread::sleep(Duration::from_millis(5));
         }
@@ -161,7 +161,7 @@ fn who_waits_for_the_dead_alone_does_not_wait() {
         waiting.wait_with_output().unwrap()
     };
     assert_eq!(waiting.status.code(), Some(4), "{waiting:?}");
-    let why = sandbox.json(&["why", "s2"]);
+    let why = project.json(&["why", "s2"]);
     let reasons = why["reasons"].to_string();
     assert!(reasons.contains("purse") && reasons.contains("$0.15"), "{why}");
     assert_eq!(why["next"], "hookloop usage");
@@ -169,18 +169,22 @@ fn who_waits_for_the_dead_alone_does_not_wait() {
 
 #[test]
 fn a_turn_that_needs_more_gets_it_or_ends() {
-    let sandbox = Sandbox::new(CONFIG);
-    write_turns(&sandbox, 1, &Value::Array(vec![turn(1_000_000, 40, 400)]));
+    let project = project_with(CONFIG);
+    write_turns(&project, 1, &Value::Array(vec![turn(1_000_000, 40, 400)]));
     let agent = ["run", "x", "--agent", "scripted:turns/1.json"];
     let args = [&agent[..], &["--stop-when", "turn", "--no-changes-ok"]].concat();
-    assert_eq!(sandbox.run(&args).status.code(), Some(6), "there is no gate");
+    assert_eq!(
+        project.json_command(&args).output().unwrap().status.code(),
+        Some(6),
+        "there is no gate"
+    );
     let used =
-        |sandbox: &Sandbox| sandbox.json(&["usage"])["total"]["cost_micros"].as_u64().unwrap();
-    assert_eq!(used(&sandbox), 1_000_000, "ten times what was set aside at first");
-    write_turns(&sandbox, 2, &Value::Array(vec![turn(50_000_000, 1_000, 2_000)]));
-    let ended = start(&sandbox, 2).wait_with_output().unwrap();
+        |project: &TestProject| project.json(&["usage"])["total"]["cost_micros"].as_u64().unwrap();
+    assert_eq!(used(&project), 1_000_000, "ten times what was set aside at first");
+    write_turns(&project, 2, &Value::Array(vec![turn(50_000_000, 1_000, 2_000)]));
+    let ended = start(&project, 2).wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(4), "{ended:?}");
-    assert!((PURSE - RESERVED..=PURSE).contains(&used(&sandbox)), "{}", used(&sandbox));
-    let account = account(&sandbox.events_from(1));
+    assert!((PURSE - RESERVED..=PURSE).contains(&used(&project)), "{}", used(&project));
+    let account = account(&project.events_from(1));
     assert!(account.most <= PURSE && account.refusals == 1, "{account:?}");
 }

@@ -5,12 +5,12 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::Sandbox;
+use crate::delivery_project::DeliveryProject;
+use crate::support::project_with;
 use crate::web::PLAIN;
 use crate::web::browser::Browser;
 use crate::web::server::Server;
-use crate::web::stage::{Ordinary, Stage};
-use crate::yard::Yard;
+use crate::web::stage::{DashboardProject, Ordinary};
 
 const SAID: &str = "document.querySelector('#said').innerText";
 
@@ -20,46 +20,46 @@ fn await_said(browser: &mut Browser, text: &str) {
 }
 
 /// A task whose work was submitted, and refused by its reviewer.
-fn refused() -> Yard {
+fn refused() -> DeliveryProject {
     let config = "delivery: {}\nlimits: {continuations: 0}\nagents:\n  strict:\n    kind: command\n    command: >-\n      \
          cat > $HOME/prompt;\n      \
          id=$(sed -n 's/.*\"const\": *\"\\([0-9a-f]*\\)\".*/\\1/p' $HOME/prompt | head -1);\n      \
          sed \"s/ID/$id/\" $HOME/answer\n\
          gatekeepers:\n  qa: {agent: strict}\nhooks:\n  before_merge:\n    - gatekeeper: qa\n";
-    let yard = Yard::new(config, &[("a.txt", "a\n")]);
-    yard.ok(&["agents", "trust", "--yes"]);
+    let delivery_project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
+    delivery_project.json_values(&["agents", "trust", "--yes"]);
     let refusal = r#"{"review": "ID", "verdict": "reject", "summary": "no", "findings": [
         {"file": "work.txt", "line": 1, "message": "not like this", "severity": "blocker"}]}"#;
-    fs::write(yard.project().parent().unwrap().join("home/answer"), refusal).unwrap();
-    yard.add("t1", &[]);
-    yard.does("t1", 1, "echo fine > work.txt");
-    assert_eq!(yard.tasks().code, 6, "no gate has passed yet");
-    assert_eq!(yard.merge()["t1"].0, "blocked");
-    yard
+    fs::write(delivery_project.root().parent().unwrap().join("home/answer"), refusal).unwrap();
+    delivery_project.add("t1", &[]);
+    delivery_project.does("t1", 1, "echo fine > work.txt");
+    assert_eq!(delivery_project.run_tasks().code, 6, "no gate has passed yet");
+    assert_eq!(delivery_project.merge()["t1"].0, "blocked");
+    delivery_project
 }
 
 #[test]
 fn a_submission_is_approved_from_the_page() {
-    let yard = refused();
-    let server = Server::spawn(yard.command(&["serve", "--port", "0"]));
+    let delivery_project = refused();
+    let server = Server::spawn(delivery_project.json_command(&["serve", "--port", "0"]));
     let (mut browser, _) = server.visited();
     browser.click("form[data-post]:has(input[value=approve]) button");
     await_said(&mut browser, "Approved: task t1 is submitted");
     assert!(browser.questions[0].contains("as it is?"), "{:?}", browser.questions);
     browser
         .until("document.querySelector('#part-problems').innerText.includes('Nothing needs you')");
-    assert_eq!(yard.state("t1"), "submitted");
+    assert_eq!(delivery_project.state("t1"), "submitted");
     browser.assert_calm("an approval");
-    assert_eq!(yard.merge()["t1"].0, "merged");
+    assert_eq!(delivery_project.merge()["t1"].0, "merged");
 }
 
 /// By keys alone, as somebody works who has no mouse.
 #[test]
 fn a_question_is_answered_by_keys_alone() {
-    let sandbox = Sandbox::new(PLAIN);
-    sandbox.json(&["task", "add", "Ask", "--id", "ask"]);
-    sandbox.json(&["task", "block", "ask", "--reason", "Which one?"]);
-    let server = Server::start(&sandbox);
+    let test_project = project_with(PLAIN);
+    test_project.json(&["task", "add", "Ask", "--id", "ask"]);
+    test_project.json(&["task", "block", "ask", "--reason", "Which one?"]);
+    let server = Server::start(&test_project);
     let (mut browser, _) = server.visited();
     let mut reached = Vec::new();
     while browser.text("document.activeElement.name ?? ''") != "text" {
@@ -74,27 +74,27 @@ fn a_question_is_answered_by_keys_alone() {
     await_said(&mut browser, "Answered: task ask is ready");
     browser
         .until("document.querySelector('#part-problems').innerText.includes('Nothing needs you')");
-    let notes = sandbox.json(&["task", "show", "ask"])["notes"].clone();
+    let notes = test_project.json(&["task", "show", "ask"])["notes"].clone();
     assert_eq!(notes[0]["text"], "The <b>left</b> one");
     assert_eq!(notes[0]["by"], "tester");
 }
 
 #[test]
 fn what_was_decided_elsewhere_is_said_and_not_done_again() {
-    let sandbox = Sandbox::new(PLAIN);
-    sandbox.json(&["task", "add", "Ask", "--id", "ask"]);
-    sandbox.json(&["task", "block", "ask", "--reason", "Which one?"]);
-    let server = Server::start(&sandbox);
+    let test_project = project_with(PLAIN);
+    test_project.json(&["task", "add", "Ask", "--id", "ask"]);
+    test_project.json(&["task", "block", "ask", "--reason", "Which one?"]);
+    let server = Server::start(&test_project);
     let act = |body: Value| {
         let (status, told) =
             server.ask("POST", &format!("{}do", server.project()), &body.to_string());
         (status, serde_json::from_str::<Value>(&told).unwrap())
     };
-    let key = sandbox.json(&["inbox", "list"])[0]["key"].clone();
+    let key = test_project.json(&["inbox", "list"])[0]["key"].clone();
     let (status, told) = act(json!({ "do": "dismiss", "key": key }));
     assert_eq!((status, &told["said"]), (200, &"Dismissed".into()));
-    sandbox.json(&["task", "unblock", "ask"]);
-    let before = sandbox.count_events();
+    test_project.json(&["task", "unblock", "ask"]);
+    let before = test_project.count_events();
     for (body, expected) in [
         (json!({ "do": "answer", "key": key, "text": "The left one" }), 409),
         (json!({ "do": "approve", "key": key }), 409),
@@ -110,18 +110,18 @@ fn what_was_decided_elsewhere_is_said_and_not_done_again() {
         assert_eq!(status, expected, "{body} {told}");
         assert!(told["error"].as_str().is_some_and(|why| !why.is_empty()), "{body} {told}");
     }
-    assert_eq!(sandbox.count_events(), before);
+    assert_eq!(test_project.count_events(), before);
 }
 
 #[test]
 fn a_session_is_told_something_paused_and_resumed() {
-    let mut stage = Stage::new(&Ordinary);
+    let mut stage = DashboardProject::new(&Ordinary);
     let turns = json!([
         { "say": "A start.", "run": "while [ ! -e go ]; do sleep 0.05; done" },
         { "say": "Done.\n<promise>COMPLETE</promise>", "write": { "answer": "42\n" } },
     ]);
     let id = stage.start_turns("slow", &turns);
-    let server = Server::start(&stage.sandbox);
+    let server = Server::start(&stage.project);
     let (mut browser, project) = server.visited();
     browser.go(&format!("{project}sessions/{id}"));
     browser.type_into("#message", "Look at <i>src</i> first");
@@ -132,7 +132,7 @@ fn a_session_is_told_something_paused_and_resumed() {
     );
     browser.click("form:has(input[value=pause]) button");
     await_said(&mut browser, "pauses when its turn is over");
-    fs::write(stage.sandbox.project().join("go"), "").unwrap();
+    fs::write(stage.project.root().join("go"), "").unwrap();
     browser.until("document.querySelector('#part-facts .state').innerText == 'paused'");
     browser.click("form:has(input[value=resume]) button");
     await_said(&mut browser, "goes on");
@@ -142,9 +142,9 @@ fn a_session_is_told_something_paused_and_resumed() {
 
 #[test]
 fn a_session_is_stopped_by_the_button_after_a_question() {
-    let mut stage = Stage::new(&Ordinary);
+    let mut stage = DashboardProject::new(&Ordinary);
     let id = stage.start_session("slow");
-    let server = Server::start(&stage.sandbox);
+    let server = Server::start(&stage.project);
     let (mut browser, project) = server.visited();
     browser.go(&format!("{project}sessions/{id}"));
     browser.click("form:has(input[value=stop]) button");
@@ -167,8 +167,8 @@ fn a_session_is_stopped_by_the_button_after_a_question() {
 /// An agent that starts a server is not the person who is asked.
 #[test]
 fn an_agent_starts_no_server() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut command = sandbox.command(&["serve", "--port", "0"]);
+    let test_project = project_with(PLAIN);
+    let mut command = test_project.json_command(&["serve", "--port", "0"]);
     let output = command.env("HOOKLOOP_SESSION", "abc").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8(output.stderr).unwrap();
@@ -190,15 +190,15 @@ fn on_terminal(command: &Command, more: &str) -> Command {
 
 #[test]
 fn a_session_that_asks_on_a_terminal_is_answered_on_the_page() {
-    let sandbox =
-        Sandbox::new("version: 1\nhooks: {stop: [{name: tests, command: 'test -e fixed'}]}\n");
-    sandbox.json(&["hooks", "trust", "--yes"]);
+    let test_project =
+        project_with("version: 1\nhooks: {stop: [{name: tests, command: 'test -e fixed'}]}\n");
+    test_project.trust();
     let mends = r#"{"write": {"fixed": ""}, "say": "<promise>COMPLETE</promise>"}"#;
     let turns = format!(r#"[{{"say": "<promise>COMPLETE</promise>"}}, {mends}]"#);
-    fs::write(sandbox.project().join("turns.json"), turns).unwrap();
-    let server = Server::start(&sandbox);
+    fs::write(test_project.root().join("turns.json"), turns).unwrap();
+    let server = Server::start(&test_project);
     let (mut browser, _) = server.visited();
-    let run = sandbox.command(&["run", "--plain", "x", "--agent", "scripted:turns.json"]);
+    let run = test_project.json_command(&["run", "--plain", "x", "--agent", "scripted:turns.json"]);
     let mut asking = on_terminal(&run, " --hook-retries 0").spawn().unwrap();
     browser.until("document.querySelector('#part-problems').innerText.includes('asks what to do')");
     browser.click("form[data-post]:has(input[value=continue]) button");

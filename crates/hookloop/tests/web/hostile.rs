@@ -3,13 +3,14 @@
 use std::fs;
 use std::process::Command;
 
+use hookloop_testkit::TestProject;
 use rusqlite::params;
 use serde_json::json;
 
-use crate::support::Sandbox;
+use crate::support::empty_project;
 use crate::web::browser::Browser;
 use crate::web::server::Server;
-use crate::web::stage::{Stage, Words};
+use crate::web::stage::{DashboardProject, Words};
 
 /// What is put in to break out of where it is, as people have done it.
 const BREAKS: [&str; 16] = [
@@ -121,25 +122,25 @@ fn look(browser: &mut Browser, url: &str) {
 #[test]
 fn text_is_text_wherever_it_comes_from() {
     let all = hostile();
-    let stage = Stage::new(&Hostile(all.join(" ")));
-    let sandbox = &stage.sandbox;
+    let stage = DashboardProject::new(&Hostile(all.join(" ")));
+    let test_project = &stage.project;
     // Each by itself, where a field is shown by itself.
     let lines: Vec<_> = all.iter().enumerate().map(|(n, text)| {
         let text = text.trim();
         json!({ "id": format!("h{n}"), "goal": text, "description": text, "labels": [text], "deliverables": [text], "type": text })
     }).collect();
-    sandbox.import(&lines);
-    sandbox.json(&[
+    test_project.import_tasks(&lines);
+    test_project.json(&[
         "fleet",
         "pause",
         "--reason",
         &all.join(" ")[..1_000].chars().filter(|c| !c.is_control()).collect::<String>(),
     ]);
-    sandbox.json(&["task", "add", &all[4], "--id", "by-whom"]);
-    plant(sandbox, &all);
-    let server = Server::start(sandbox);
+    test_project.json(&["task", "add", &all[4], "--id", "by-whom"]);
+    plant(test_project, &all);
+    let server = Server::start(test_project);
     let (mut browser, project) = server.visited();
-    let sessions = sandbox.json(&["sessions", "list"]);
+    let sessions = test_project.json(&["sessions", "list"]);
     let sessions = sessions
         .as_array()
         .unwrap()
@@ -199,15 +200,15 @@ fn text_is_text_wherever_it_comes_from() {
             browser.assert_calm(path);
         }
     }
-    follow(sandbox, &mut browser, &project, &all);
+    follow(test_project, &mut browser, &project, &all);
 }
 
 /// What a page is given later is text too.
-fn follow(sandbox: &Sandbox, browser: &mut Browser, project: &str, all: &[String]) {
+fn follow(test_project: &TestProject, browser: &mut Browser, project: &str, all: &[String]) {
     browser.go(&format!("{project}tasks"));
     browser.until("document.querySelector('#live').textContent == 'live'");
     for (n, text) in all.iter().enumerate().step_by(97) {
-        sandbox.import(&[json!({ "id": format!("later{n}"), "goal": text.trim() })]);
+        test_project.import_tasks(&[json!({ "id": format!("later{n}"), "goal": text.trim() })]);
         browser.until(&format!("!!document.querySelector('[data-key=later{n}]')"));
         assert_eq!(browser.eval(&format!("JSON.stringify({ELEMENTS})")), "[]", "{text}");
     }
@@ -219,8 +220,8 @@ fn form_urlencoded(text: &str) -> String {
 }
 
 /// What no command of a person writes: names of machines, agents and workers, who said something, where a request is.
-fn plant(sandbox: &Sandbox, all: &[String]) {
-    let connection = rusqlite::Connection::open(sandbox.database()).unwrap();
+fn plant(test_project: &TestProject, all: &[String]) {
+    let connection = rusqlite::Connection::open(test_project.database_path()).unwrap();
     let sessions: Vec<String> = connection
         .prepare("SELECT id FROM session")
         .unwrap()
@@ -253,7 +254,7 @@ fn plant(sandbox: &Sandbox, all: &[String]) {
 /// A directory may be called anything; so may who uses it.
 #[test]
 fn the_name_of_a_project_is_text() {
-    let sandbox = Sandbox::empty();
+    let test_project = empty_project();
     for (n, name) in [
         "<img class=injected src=x onerror=alert(1)>",
         "\"><script class=injected>alert(1)<&>",
@@ -262,11 +263,11 @@ fn the_name_of_a_project_is_text() {
     .iter()
     .enumerate()
     {
-        let root = sandbox.project().join(name);
+        let root = test_project.root().join(name);
         fs::create_dir(&root).unwrap();
         fs::write(root.join("hookloop.yaml"), "version: 1\n").unwrap();
         let run = |args: &[&str]| -> Command {
-            let mut command = sandbox.command(args);
+            let mut command = test_project.json_command(args);
             command.current_dir(&root).env("USER", name);
             command
         };

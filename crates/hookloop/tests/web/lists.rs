@@ -5,10 +5,10 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::Sandbox;
+use crate::support::project_with;
 use crate::web::PLAIN;
 use crate::web::server::Server;
-use crate::web::stage::{Ordinary, Stage};
+use crate::web::stage::{DashboardProject, Ordinary};
 
 /// What the rows of a page are about, in their order.
 fn keys(page: &str) -> Vec<String> {
@@ -46,8 +46,8 @@ fn all(server: &Server, path: &str) -> Vec<String> {
 
 #[test]
 fn lists_are_of_what_is_asked_for() {
-    let stage = Stage::new(&Ordinary);
-    let server = Server::start(&stage.sandbox);
+    let stage = DashboardProject::new(&Ordinary);
+    let server = Server::start(&stage.project);
     let project = server.project();
     let check = |path: &str, expected: &[&str]| {
         assert_eq!(keys(&page(&server, &format!("{project}{path}"))), expected, "{path}");
@@ -60,7 +60,7 @@ fn lists_are_of_what_is_asked_for() {
     check("tasks?state=blocked", &["unicode", "errors"]);
     check("tasks?label=tests&q=input", &["fuzz"]);
     check("tasks?type=feature&label=release", &["release"]);
-    let sessions = stage.sandbox.json(&["sessions", "list"]);
+    let sessions = stage.project.json(&["sessions", "list"]);
     let id = |place: usize| sessions[place]["id"].as_str().unwrap();
     check("sessions", &[id(0), id(1)]);
     check("sessions?state=complete", &[id(1)]);
@@ -82,18 +82,18 @@ fn lists_are_of_what_is_asked_for() {
 
 #[test]
 fn pages_hold_everything_once() {
-    let sandbox = Sandbox::new(PLAIN);
+    let test_project = project_with(PLAIN);
     let lines: Vec<_> =
         (0..250).map(|n| json!({ "id": format!("t{n}"), "goal": "Much" })).collect();
-    sandbox.import(&lines);
-    let server = Server::start(&sandbox);
+    test_project.import_tasks(&lines);
+    let server = Server::start(&test_project);
     let project = server.project();
     let tasks = all(&server, &format!("{project}tasks"));
     let expected: Vec<String> = (0..250).rev().map(|n| format!("t{n}")).collect();
     assert_eq!(tasks, expected);
     assert_eq!(all(&server, &format!("{project}tasks?q=much")).len(), expected.len());
     let events: BTreeSet<String> = all(&server, &format!("{project}log")).into_iter().collect();
-    let wanted: Vec<_> = sandbox
+    let wanted: Vec<_> = test_project
         .events_from(1)
         .into_iter()
         .filter(|event| event["type"] != "cursor_moved")
@@ -104,11 +104,11 @@ fn pages_hold_everything_once() {
 /// A mistake in a file is no reason not to see what happened; nothing is decided by rules that can't be read.
 #[test]
 fn a_project_whose_file_is_wrong_can_be_looked_at() {
-    let sandbox = Sandbox::new(PLAIN);
-    sandbox.json(&["task", "add", "A", "--id", "a"]);
-    sandbox.json(&["task", "block", "a", "--reason", "Which one?"]);
-    let key = sandbox.json(&["inbox", "list"])[0]["key"].clone();
-    let server = Server::start(&sandbox);
+    let test_project = project_with(PLAIN);
+    test_project.json(&["task", "add", "A", "--id", "a"]);
+    test_project.json(&["task", "block", "a", "--reason", "Which one?"]);
+    let key = test_project.json(&["inbox", "list"])[0]["key"].clone();
+    let server = Server::start(&test_project);
     let project = server.project();
     let act = || {
         server.ask(
@@ -117,7 +117,7 @@ fn a_project_whose_file_is_wrong_can_be_looked_at() {
             &json!({ "do": "dismiss", "key": key }).to_string(),
         )
     };
-    let config = sandbox.project().join("hookloop.yaml");
+    let config = test_project.root().join("hookloop.yaml");
     let path = format!("{project}tasks/a");
     assert!(!page(&server, &path).contains("role=\"alert\""));
     fs::write(&config, "version: 1\nhoks: {}\n").unwrap();

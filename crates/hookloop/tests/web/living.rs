@@ -3,37 +3,37 @@
 use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
 
-use crate::support::Sandbox;
+use crate::support::project_with;
 use crate::web::PLAIN;
 use crate::web::browser::PATIENCE;
 use crate::web::server::Server;
 
 #[test]
 fn a_task_appears_without_a_reload_and_nothing_else_moves() {
-    let sandbox = Sandbox::new(PLAIN);
-    sandbox.json(&["task", "add", "The first", "--id", "first"]);
-    let server = Server::start(&sandbox);
+    let test_project = project_with(PLAIN);
+    test_project.json(&["task", "add", "The first", "--id", "first"]);
+    let server = Server::start(&test_project);
     let (mut browser, project) = server.visited();
     browser.go(&format!("{project}tasks"));
     browser.until("document.querySelector('#live').textContent == 'live'");
     browser.eval("window.isTheSame = true");
     browser.type_into("input[name=q]", "half a wo");
-    sandbox.json(&["task", "add", "Comes <b>later</b>", "--id", "later"]);
+    test_project.json(&["task", "add", "Comes <b>later</b>", "--id", "later"]);
     browser.until("document.querySelector('[data-key=later]')?.innerText.includes('Comes <b>later</b>') ?? false");
     assert_eq!(browser.eval("window.isTheSame"), true, "the page was loaded again");
     assert_eq!(browser.text("document.activeElement.name"), "q");
     assert_eq!(browser.text("document.activeElement.value"), "half a wo");
-    sandbox.json(&["task", "delete", "first"]);
+    test_project.json(&["task", "delete", "first"]);
     browser.until("document.querySelector('[data-key=first]') == null");
-    sandbox.json(&["task", "block", "later", "--reason", "Which one?"]);
+    test_project.json(&["task", "block", "later", "--reason", "Which one?"]);
     browser.until("document.querySelector('#problem-count').innerText.startsWith('1')");
     browser.assert_calm("a page that follows");
 }
 
 #[test]
 fn the_list_of_projects_follows_without_a_reload() {
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
+    let test_project = project_with(PLAIN);
+    let server = Server::start(&test_project);
     let (mut browser, _) = server.visited();
     browser.go(&server.url("/"));
     browser.eval("window.isTheSame = true");
@@ -41,7 +41,7 @@ fn the_list_of_projects_follows_without_a_reload() {
         format!("document.querySelectorAll('#part-list td')[2].innerText == '{count}'")
     };
     browser.until(&ready(0));
-    sandbox.json(&["task", "add", "Something to do"]);
+    test_project.json(&["task", "add", "Something to do"]);
     browser.until(&ready(1));
     assert_eq!(browser.eval("window.isTheSame"), true, "the page was loaded again");
     browser.assert_calm("the list of projects");
@@ -64,20 +64,20 @@ fn word(reads: &mut impl BufRead) -> String {
 
 #[test]
 fn a_page_hears_what_it_missed_and_is_not_told_more_than_it_can_use() {
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
+    let test_project = project_with(PLAIN);
+    let server = Server::start(&test_project);
     let project = server.project();
-    let before = sandbox.count_events();
-    sandbox.json(&["task", "add", "While nobody looked"]);
+    let before = test_project.count_events();
+    test_project.json(&["task", "add", "While nobody looked"]);
     let mut reads =
         BufReader::new(server.asking("GET", &format!("{project}live?since={before}"), ""));
     assert!(word(&mut reads).contains("tasks"));
     let lines: Vec<_> =
         (0..3_000).map(|n| serde_json::json!({ "goal": format!("Task {n}") })).collect();
     let began = Instant::now();
-    sandbox.import(&lines);
-    sandbox.json(&["task", "add", "The last", "--id", "last"]);
-    let last = sandbox.count_events();
+    test_project.import_tasks(&lines);
+    test_project.json(&["task", "add", "The last", "--id", "last"]);
+    let last = test_project.count_events();
     let mut words = 0;
     loop {
         let word = word(&mut reads);
@@ -92,8 +92,8 @@ fn a_page_hears_what_it_missed_and_is_not_told_more_than_it_can_use() {
 
 #[test]
 fn there_are_places_for_so_many_and_pages_and_agents_have_theirs() {
-    let sandbox = Sandbox::new(PLAIN);
-    let mut server = Server::start(&sandbox);
+    let test_project = project_with(PLAIN);
+    let mut server = Server::start(&test_project);
     let live = format!("{}live", server.project());
     let mut following: Vec<_> = (0..64)
         .map(|_| {
@@ -140,18 +140,17 @@ hooks:
 
 #[test]
 fn a_gate_that_runs_is_followed_with_its_output() {
-    let sandbox = Sandbox::new(SLOW);
+    let test_project = project_with(SLOW);
     let write = |name: &str, text: &str| {
-        std::fs::write(sandbox.project().join(name), text).unwrap();
+        std::fs::write(test_project.root().join(name), text).unwrap();
     };
     write("turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
-    sandbox.json(&["hooks", "trust", "--yes"]);
+    test_project.trust();
     let run = ["run", "work", "--agent", "scripted:turns.json", "--no-changes-ok"];
-    let mut command = sandbox.command(&run);
-    command.env("PATH", std::env::var_os("PATH").unwrap());
+    let mut command = test_project.json_command(&run);
     command.stdout(std::process::Stdio::null());
     let mut session = command.spawn().unwrap();
-    let server = Server::start(&sandbox);
+    let server = Server::start(&test_project);
     let (mut browser, project) = server.visited();
     browser.until("document.querySelector('#part-running')?.innerText.includes('stop slow (2 of 2) runs') ?? false");
     let link = browser.text("document.querySelector('#part-running tbody a').getAttribute('href')");

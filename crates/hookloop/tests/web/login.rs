@@ -1,14 +1,14 @@
 //! Who is let in, and how that ends.
 
-use crate::support::Sandbox;
+use crate::support::project_with;
 use crate::web::PLAIN;
 use crate::web::browser::Browser;
 use crate::web::server::Server;
 
 #[test]
 fn the_link_logs_in_once_and_the_logout_ends_it() {
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
+    let project = project_with(PLAIN);
+    let server = Server::start(&project);
     let mut browser = Browser::start();
     browser.go(&server.url("/"));
     assert_eq!(browser.text("location.pathname"), "/login");
@@ -39,8 +39,8 @@ fn the_link_logs_in_once_and_the_logout_ends_it() {
 
 #[test]
 fn the_token_logs_in_and_that_of_agents_does_not() {
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
+    let project = project_with(PLAIN);
+    let server = Server::start(&project);
     let agents =
         std::fs::read_to_string(server.serving.said["token_file"].as_str().unwrap()).unwrap();
     let mut browser = Browser::start();

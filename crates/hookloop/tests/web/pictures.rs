@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::web::server::Server;
-use crate::web::stage::{Stage, Words};
+use crate::web::stage::{DashboardProject, Words};
 
 /// An ordinary project, at a pace that can be seen.
 struct Seen;
@@ -25,12 +25,12 @@ const DAYS: i64 = 24;
 #[ignore = "docs/record-pages runs it"]
 fn pages_are_recorded() {
     let to = PathBuf::from(std::env::var_os("HOOKLOOP_PAGES").unwrap());
-    let mut stage = Stage::new(&Seen);
+    let mut stage = DashboardProject::new(&Seen);
     let long = stage.start_session("Bring the dependencies up to date, one at a time");
     stage.start_worker("build-1");
-    stage.sandbox.json(&["fleet", "budget", "--cost", "40"]);
+    stage.project.json(&["fleet", "budget", "--cost", "40"]);
     spread_usage(&stage);
-    let sessions = stage.sandbox.json(&["sessions", "list"]);
+    let sessions = stage.project.json(&["sessions", "list"]);
     let named = |name: &str| {
         sessions.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap()["id"]
             .as_str()
@@ -38,7 +38,7 @@ fn pages_are_recorded() {
             .to_owned()
     };
     let mended = named("mend-the-parser");
-    let server = Server::start(&stage.sandbox);
+    let server = Server::start(&stage.project);
     let (mut browser, project) = server.visited();
     let pages = [
         ("projects", server.url("/")),
@@ -80,8 +80,8 @@ fn pages_are_recorded() {
 }
 
 /// Puts into the view what agents would have used in the days before: a clock that is wrong for a program is wrong for all of it.
-fn spread_usage(stage: &Stage) {
-    let connection = rusqlite::Connection::open(stage.sandbox.database()).unwrap();
+fn spread_usage(stage: &DashboardProject) {
+    let connection = rusqlite::Connection::open(stage.project.database_path()).unwrap();
     let today =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
             / 86_400;

@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
-use crate::support::Sandbox;
+use hookloop_testkit::TestProject;
+
 use crate::support::serving::Serving;
 use crate::web::browser::{Browser, PATIENCE};
 
@@ -16,8 +17,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(sandbox: &Sandbox) -> Server {
-        Server::spawn(sandbox.command(&["serve", "--port", "0"]))
+    pub(crate) fn start(project: &TestProject) -> Server {
+        Server::spawn(project.json_command(&["serve", "--port", "0"]))
     }
 
     pub(crate) fn spawn(command: Command) -> Server {

@@ -4,10 +4,11 @@ use std::io::Read;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use hookloop_testkit::TestProject;
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use crate::support::Sandbox;
+use crate::support::project_with;
 use crate::web::PLAIN;
 use crate::web::browser::Browser;
 use crate::web::server::Server;
@@ -36,10 +37,10 @@ fn tasks(count: usize) -> Vec<Value> {
 }
 
 /// A project of 10,000 tasks and 1,000 sessions.
-fn large() -> Sandbox {
-    let sandbox = Sandbox::new(PLAIN);
-    sandbox.import(&tasks(TASKS));
-    let connection = rusqlite::Connection::open(sandbox.database()).unwrap();
+fn large() -> TestProject {
+    let test_project = project_with(PLAIN);
+    test_project.import_tasks(&tasks(TASKS));
+    let connection = rusqlite::Connection::open(test_project.database_path()).unwrap();
     connection.execute_batch("BEGIN").unwrap();
     for n in 0..1_000 {
         let add = "INSERT INTO session(id, name, state, work, agent, machine, iteration, asks, tokens, cost_micros, started_at, ended_at)
@@ -49,13 +50,13 @@ fn large() -> Sandbox {
         connection.execute(add, params![20_000 + n % 700, format!("s{n}")]).unwrap();
     }
     connection.execute_batch("COMMIT").unwrap();
-    sandbox
+    test_project
 }
 
 #[test]
 fn pages_of_a_large_project_are_there_at_once() {
-    let sandbox = large();
-    let server = Server::start(&sandbox);
+    let test_project = large();
+    let server = Server::start(&test_project);
     let (mut browser, project) = server.visited();
     let pages = [
         "",
@@ -92,35 +93,35 @@ fn pages_of_a_large_project_are_there_at_once() {
 }
 
 /// How long it takes to add a thousand tasks.
-fn import(sandbox: &Sandbox, round: usize) -> Duration {
+fn import(test_project: &TestProject, round: usize) -> Duration {
     let lines: Vec<Value> =
         (0..1_500).map(|n| json!({ "goal": format!("Round {round}, task {n}") })).collect();
     let began = Instant::now();
-    sandbox.import(&lines);
+    test_project.import_tasks(&lines);
     began.elapsed()
 }
 
 #[test]
 fn clients_that_stop_reading_slow_nobody_down() {
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
+    let test_project = project_with(PLAIN);
+    let server = Server::start(&test_project);
     let project = server.project();
     let memory = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
     };
-    import(&sandbox, 0);
+    import(&test_project, 0);
     let (mut alone, mut watched) = (Vec::new(), Vec::new());
     let before = memory();
     for round in 0..3 {
-        alone.push(import(&sandbox, round * 2 + 1));
+        alone.push(import(&test_project, round * 2 + 1));
         let asking: Vec<_> =
             (0..32).map(|_| server.asking("GET", &format!("{project}live"), "")).collect();
         // Pages that were asked for and are not taken.
         let pages: Vec<_> =
             (0..8).map(|_| server.asking("GET", &format!("{project}log"), "")).collect();
-        watched.push(import(&sandbox, round * 2 + 2));
+        watched.push(import(&test_project, round * 2 + 2));
         let (status, _) = server.ask("GET", &project, "");
         assert_eq!(status, 200);
         drop((asking, pages));
@@ -138,12 +139,13 @@ fn clients_that_stop_reading_slow_nobody_down() {
 /// A page is there in time while others write as much as they can.
 #[test]
 fn pages_stay_quick_while_much_happens() {
-    let sandbox = Sandbox::new(PLAIN);
-    let server = Server::start(&sandbox);
+    let test_project = project_with(PLAIN);
+    let server = Server::start(&test_project);
     let project = server.project();
     let lines: Vec<Value> = (0..6_000).map(|n| json!({ "goal": format!("Task {n}") })).collect();
-    let path = sandbox.write_lines("many.jsonl", &lines);
-    let mut writer = sandbox.command(&["task", "import", path.to_str().unwrap()]).spawn().unwrap();
+    let path = test_project.write_lines("many.jsonl", &lines);
+    let mut writer =
+        test_project.json_command(&["task", "import", path.to_str().unwrap()]).spawn().unwrap();
     let (mut slowest, mut asked) = (Duration::ZERO, 0);
     while writer.try_wait().unwrap().is_none() {
         let began = Instant::now();
@@ -161,12 +163,12 @@ fn pages_stay_quick_while_much_happens() {
 }
 
 /// Adds tasks at a steady rate; tells when how many were there.
-fn write(sandbox: &Sandbox, written: &Mutex<Vec<(Instant, usize)>>) {
+fn write(test_project: &TestProject, written: &Mutex<Vec<(Instant, usize)>>) {
     let lines: Vec<Value> = (0..AT_ONCE).map(|n| json!({ "goal": format!("Task {n}") })).collect();
-    let path = sandbox.write_lines("some.jsonl", &lines);
+    let path = test_project.write_lines("some.jsonl", &lines);
     let began = Instant::now();
     for batch in 1.. {
-        sandbox.json(&["task", "import", path.to_str().unwrap()]);
+        test_project.json(&["task", "import", path.to_str().unwrap()]);
         let mut written = written.lock().unwrap();
         let before = written.last().map_or(0, |(_, count)| *count);
         written.push((Instant::now(), before + AT_ONCE));
@@ -190,8 +192,8 @@ fn pages_follow_a_thousand_events_a_second() {
         ("log", "parseInt(document.querySelector('#part-list tr[data-key]').dataset.key)"),
     ];
     for (path, shown) in pages {
-        let sandbox = large();
-        let server = Server::start(&sandbox);
+        let test_project = large();
+        let server = Server::start(&test_project);
         let (mut browser, project) = server.visited();
         browser.go(&format!("{project}{path}"));
         browser.until("document.querySelector('#live').textContent == 'live'");
@@ -201,7 +203,7 @@ fn pages_follow_a_thousand_events_a_second() {
         let mut behind = Vec::new();
         let began = Instant::now();
         std::thread::scope(|scope| {
-            let writer = scope.spawn(|| write(&sandbox, &written));
+            let writer = scope.spawn(|| write(&test_project, &written));
             while !writer.is_finished() {
                 let seen = shown(&mut browser) - before;
                 let now = Instant::now();

@@ -1,12 +1,13 @@
 //! A project that has something of everything, with the texts that a test wants in it.
 
 use std::fs;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
+use hookloop_testkit::TestProject;
 use serde_json::{Value, json};
 
-use crate::support::Sandbox;
+use crate::support::project_with;
 use crate::web::browser::PATIENCE;
 
 /// Hooks at several points, one of which says no until the answer is right.
@@ -45,46 +46,32 @@ impl Words for Ordinary {
     }
 }
 
-pub(crate) struct Stage {
-    pub(crate) sandbox: Sandbox,
+pub(crate) struct DashboardProject {
+    pub(crate) project: TestProject,
     running: Vec<Child>,
 }
 
-impl Stage {
-    pub(crate) fn new(words: &dyn Words) -> Stage {
+impl DashboardProject {
+    pub(crate) fn new(words: &dyn Words) -> DashboardProject {
         let rest = if words.is_slow() { "sleep 0.15" } else { ":" };
-        let sandbox = Sandbox::new(&CONFIG.replace("REST", rest));
-        let mut stage = Stage { sandbox, running: Vec::new() };
+        let project = project_with(&CONFIG.replace("REST", rest));
+        let mut stage = DashboardProject { project, running: Vec::new() };
         stage.make_repository(words);
-        stage.sandbox.json(&["hooks", "trust", "--yes"]);
+        stage.project.trust();
         stage.add_tasks(words);
         stage.run_sessions(words);
         stage
     }
 
     fn make_repository(&self, words: &dyn Words) {
-        let root = self.sandbox.project();
         let failing = words.word("FAILED tests/test_answer.py::test_answer - assert 41 == 42");
-        fs::write(
-            root.join("notes.txt"),
-            words.word("The parser is in src/parse.rs; keep its errors as they are."),
-        )
-        .unwrap();
-        fs::write(root.join("failing.txt"), failing).unwrap();
-        fs::write(
-            root.join("test.sh"),
-            "grep -q 42 answer && exit 0\ncat failing.txt\ncat failing.txt >&2\nexit 2\n",
-        )
-        .unwrap();
-        fs::write(root.join("answer"), "0\n").unwrap();
-        for args in [
-            &["init", "-q", "-b", "main"][..],
-            &["add", "-A"],
-            &["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "first"],
-        ] {
-            let done = Command::new("git").args(args).current_dir(&root).status().unwrap();
-            assert!(done.success(), "{args:?}");
-        }
+        let notes = words.word("The parser is in src/parse.rs; keep its errors as they are.");
+        let test = "grep -q 42 answer && exit 0\ncat failing.txt\ncat failing.txt >&2\nexit 2\n";
+        self.project.write("notes.txt", &notes);
+        self.project.write("failing.txt", &failing);
+        self.project.write("test.sh", test);
+        self.project.write("answer", "0\n");
+        self.project.create_repository();
     }
 
     fn add_tasks(&self, words: &dyn Words) {
@@ -95,7 +82,7 @@ impl Stage {
                 "deliverables": [words.word("src/parse.rs")], "type": words.word("feature"), "depends_on": needs,
             })
         };
-        self.sandbox.import(&[
+        self.project.import_tasks(&[
             task("grammar", "Write the grammar down", &["parser"], &[]),
             task("lexer", "Split text into tokens", &["parser"], &["grammar"]),
             task("parser", "Build the tree", &["parser"], &["lexer"]),
@@ -114,30 +101,30 @@ impl Stage {
             task("unicode", "Names in any script", &["parser"], &["lexer"]),
             task("limits", "Bounds on depth and length", &["parser"], &["parser"]),
         ]);
-        let sandbox = &self.sandbox;
-        sandbox.json(&[
+        let project = &self.project;
+        project.json(&[
             "task",
             "note",
             "grammar",
             &words.word("See the second draft in the wiki."),
         ]);
-        sandbox.json(&[
+        project.json(&[
             "task",
             "complete",
             "grammar",
             "--result",
             &words.word("Nineteen rules, none of them left-recursive."),
         ]);
-        sandbox.json(&["task", "complete", "lexer", "--result", &words.word("Done.")]);
-        sandbox.json(&["task", "start", "parser"]);
-        sandbox.json(&[
+        project.json(&["task", "complete", "lexer", "--result", &words.word("Done.")]);
+        project.json(&["task", "start", "parser"]);
+        project.json(&[
             "task",
             "block",
             "unicode",
             "--reason",
             &words.word("Which version of the standard?"),
         ]);
-        sandbox.json(&[
+        project.json(&[
             "task",
             "block",
             "errors",
@@ -167,28 +154,21 @@ impl Stage {
             &words.word("Make the tests pass"),
         );
         let stuck = json!([turn("40\n", 200, 90_000), { "fail": words.word("the model is overloaded") }, turn("40\n", 100, 80_000)]);
-        fs::write(self.sandbox.project().join("answer"), "0\n").unwrap();
+        fs::write(self.project.root().join("answer"), "0\n").unwrap();
         self.run("stuck.json", &stuck, &[], &words.word("Find out why the build is slow"));
     }
 
     /// Runs a session to its end, whatever that is.
     fn run(&self, name: &str, turns: &Value, more: &[&str], prompt: &str) {
-        fs::write(self.sandbox.project().join(name), turns.to_string()).unwrap();
+        fs::write(self.project.root().join(name), turns.to_string()).unwrap();
         let agent = format!("scripted:{name}");
         let args = [
             &["run", prompt, "--share-checkout", "--agent", &agent, "--max-iterations", "6"],
             more,
         ]
         .concat();
-        let ran = self.command(&args).output().unwrap();
+        let ran = self.project.json_command(&args).output().unwrap();
         assert!(!ran.stdout.is_empty(), "{}", String::from_utf8_lossy(&ran.stderr));
-    }
-
-    /// The program, with git to ask for trees.
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.sandbox.command(args);
-        command.env("PATH", std::env::var_os("PATH").unwrap());
-        command
     }
 
     /// Starts a session whose turn takes as long as the test does.
@@ -221,8 +201,8 @@ impl Stage {
 
     /// The id of a session that has begun its first turn; its name is the last of `args`.
     fn start(&mut self, file: &str, turns: &Value, args: &[&str]) -> String {
-        fs::write(self.sandbox.project().join(file), turns.to_string()).unwrap();
-        self.running.push(self.command(args).spawn().unwrap());
+        fs::write(self.project.root().join(file), turns.to_string()).unwrap();
+        self.running.push(self.project.json_command(args).spawn().unwrap());
         let name = args.last().unwrap();
         self.await_json(&["sessions", "list"], |list| {
             let running = list
@@ -246,7 +226,7 @@ impl Stage {
             "--label",
             "none-has-it",
         ];
-        self.running.push(self.command(&args).spawn().unwrap());
+        self.running.push(self.project.json_command(&args).spawn().unwrap());
         self.await_json(&["fleet", "status"], |status| {
             status["workers"].as_array()?.iter().any(|worker| worker["name"] == name).then_some(())
         });
@@ -256,7 +236,7 @@ impl Stage {
     pub(crate) fn await_json<T>(&self, args: &[&str], find: impl Fn(&Value) -> Option<T>) -> T {
         let end = Instant::now() + PATIENCE;
         loop {
-            if let Some(found) = find(&self.sandbox.json(args)) {
+            if let Some(found) = find(&self.project.json(args)) {
                 return found;
             }
             assert!(Instant::now() < end, "{args:?} does not come to it");
@@ -265,7 +245,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for DashboardProject {
     fn drop(&mut self) {
         for child in &mut self.running {
             let _ = child.kill();

@@ -8,9 +8,9 @@ use hookloop_testkit::SeededRandom;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::delivery_project::DeliveryProject;
 use crate::support::number_from_env;
 use crate::worker::Working;
-use crate::yard::Yard;
 
 const WORKERS: usize = 5;
 const JOBS: usize = 10;
@@ -43,11 +43,11 @@ fn turns(random: &mut SeededRandom) -> Value {
     Value::Array(turns)
 }
 
-fn worker(yard: &Yard, number: usize) -> Command {
+fn worker(project: &DeliveryProject, number: usize) -> Command {
     let (name, agent) = (format!("w{number}"), format!("scripted:turns/{number}.json"));
     let jobs = JOBS.to_string();
     let args = ["worker", "--name", &name, "--agent", &agent, "--jobs", &jobs, "--no-merge"];
-    yard.command(&[&args[..], &["--lease", "10s"]].concat())
+    project.json_command(&[&args[..], &["--lease", "10s"]].concat())
 }
 
 /// What the fleet's log says was spent and set aside, after each of its events.
@@ -94,26 +94,27 @@ fn fifty_sessions_at_once_spend_no_more_than_the_fleet_may() {
     let seed = number_from_env("HOOKLOOP_PURSE_SEED", u64::from(std::process::id()));
     let told = format!("HOOKLOOP_PURSE_SEED={seed}");
     let mut random = SeededRandom::new(seed);
-    let yard = Yard::new("delivery: {}\nhooks: {before_submit: []}\n", &[("a.txt", "a\n")]);
-    let directory = yard.project().join("turns");
+    let project =
+        DeliveryProject::new("delivery: {}\nhooks: {before_submit: []}\n", &[("a.txt", "a\n")]);
+    let directory = project.root().join("turns");
     fs::create_dir_all(&directory).unwrap();
     for number in 0..WORKERS {
         fs::write(directory.join(format!("{number}.json")), turns(&mut random).to_string())
             .unwrap();
     }
     for number in 0..TASKS {
-        yard.add(&format!("t{number}"), &[]);
+        project.add(&format!("t{number}"), &[]);
     }
-    yard.ok(&["fleet", "budget", "--cost", "5", "--per", "ever", "--turn-cost", "0.1"]);
+    project.json_values(&["fleet", "budget", "--cost", "5", "--per", "ever", "--turn-cost", "0.1"]);
     let end = Instant::now() + LONGEST;
     let killed: u32 = thread::scope(|scope| {
         let all: Vec<_> = (0..WORKERS)
             .map(|number| {
-                let (yard, mut random) = (&yard, SeededRandom::new(random.next_u64()));
+                let (project, mut random) = (&project, SeededRandom::new(random.next_u64()));
                 scope.spawn(move || {
                     let mut killed = 0;
                     for _ in 0..3 {
-                        let mut working = Working::start(worker(yard, number));
+                        let mut working = Working::start(worker(project, number));
                         thread::sleep(
                             Duration::from_secs(2) + random.moment_before(Duration::from_secs(5)),
                         );
@@ -129,12 +130,12 @@ fn fifty_sessions_at_once_spend_no_more_than_the_fleet_may() {
     });
     // Then they are left alone, until nothing is under way and nothing can begin.
     let mut workers: Vec<Working> =
-        (0..WORKERS).map(|number| Working::start(worker(&yard, number))).collect();
+        (0..WORKERS).map(|number| Working::start(worker(&project, number))).collect();
     let is_over = || {
-        let usage = yard.ok(&["usage", "--fleet"]).remove(0);
+        let usage = project.json_values(&["usage", "--fleet"]).remove(0);
         let held = usage["purse"]["reservations"].as_array().unwrap().len();
         let left = usage["purse"]["limits"][0]["left"]["cost_micros"].as_u64().unwrap();
-        let open = yard.ok(&["task", "list", "--limit", "0"]).remove(0);
+        let open = project.json_values(&["task", "list", "--limit", "0"]).remove(0);
         let is_open = |task: &&Value| matches!(task["state"].as_str(), Some("ready" | "active"));
         let open = open.as_array().unwrap().iter().filter(is_open).count();
         held == 0 && (left < RESERVED || open == 0)
@@ -143,7 +144,7 @@ fn fifty_sessions_at_once_spend_no_more_than_the_fleet_may() {
         assert!(
             Instant::now() < end,
             "{told} it does not come to an end: {:?}",
-            yard.ok(&["usage", "--fleet"])
+            project.json_values(&["usage", "--fleet"])
         );
         thread::sleep(Duration::from_millis(200));
     }
@@ -153,15 +154,15 @@ fn fifty_sessions_at_once_spend_no_more_than_the_fleet_may() {
     for working in workers {
         working.end();
     }
-    let account = account(&yard.ok(&["log", "--fleet", "--all"]));
+    let account = account(&project.json_values(&["log", "--fleet", "--all"]));
     assert!(account.most <= BUDGET + RESERVED, "{told} {account:?}");
-    let usage = yard.ok(&["usage", "--fleet"]).remove(0);
+    let usage = project.json_values(&["usage", "--fleet"]).remove(0);
     let limit = &usage["purse"]["limits"][0];
     assert_eq!(limit["used"]["cost_micros"], account.used, "{told} {usage}");
     assert_eq!(limit["lost"]["cost_micros"], account.lost, "{told} {usage}");
     assert_eq!(usage["purse"]["reservations"].as_array().unwrap().len(), 0, "{told} {usage}");
     // What the project's own log says is the same.
-    let of_project = yard.ok(&["usage"]).remove(0);
+    let of_project = project.json_values(&["usage"]).remove(0);
     assert_eq!(of_project["total"]["cost_micros"], account.used, "{told} {of_project}");
     assert_eq!(of_project["total"]["turns"], account.turns, "{told} {of_project}");
     use std::io::Write;

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::Sandbox;
+use crate::support::project_with;
 use crate::worker::{Working, is};
 
 const AGENT: &str =
@@ -14,7 +14,7 @@ const SMALL: usize = 10;
 
 #[test]
 fn a_small_project_does_not_wait_for_a_large_one() {
-    let large = Sandbox::new("version: 1\n");
+    let large = project_with("version: 1\n");
     // Of the same user.
     let small = large.project().with_file_name("small");
     fs::create_dir(&small).unwrap();

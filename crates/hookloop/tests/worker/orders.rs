@@ -3,11 +3,11 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use hookloop_testkit::eventually;
+use hookloop_testkit::{TestProject, eventually};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::Sandbox;
+use crate::support::project_with;
 use crate::worker::{SOON, Working, is};
 
 /// Orders are in effect by then, whatever the machine is busy with.
@@ -15,44 +15,42 @@ const WITHIN: Duration = Duration::from_secs(2);
 const WORKS: &str =
     "command:cat > /dev/null; echo x >> turns; sleep 0.1; date +%N > changed; echo 'not yet'";
 
-fn start(sandbox: &Sandbox, args: &[&str]) -> Working {
-    let mut command = sandbox.command(&[&["worker", "--name", "w1"], args].concat());
-    command.env("PATH", std::env::var_os("PATH").unwrap());
-    Working::start(command)
+fn start(project: &TestProject, args: &[&str]) -> Working {
+    Working::start(project.json_command(&[&["worker", "--name", "w1"], args].concat()))
 }
 
-fn turns(sandbox: &Sandbox) -> usize {
-    fs::read_to_string(sandbox.project().join("turns")).unwrap_or_default().lines().count()
+fn turns(project: &TestProject) -> usize {
+    fs::read_to_string(project.root().join("turns")).unwrap_or_default().lines().count()
 }
 
-fn sandbox() -> Sandbox {
+fn project() -> TestProject {
     let config = "version: 1\nlimits: {iterations: 100000, no_progress: 100000}\n";
-    let sandbox = Sandbox::new(config);
-    sandbox.json(&["task", "add", "goal", "--id", "a"]);
-    sandbox
+    let project = project_with(config);
+    project.json(&["task", "add", "goal", "--id", "a"]);
+    project
 }
 
 #[test]
 fn a_fleet_that_is_paused_begins_nothing_and_goes_on_where_it_was() {
     for scope in ["all", "worker:w1"] {
-        let sandbox = sandbox();
-        let mut working = start(&sandbox, &["--agent", WORKS]);
+        let project = project();
+        let mut working = start(&project, &["--agent", WORKS]);
         let took = working.hear(|told| is(told, "took"));
-        eventually("turns are taken", SOON, || turns(&sandbox) > 2);
-        sandbox.json(&["fleet", "pause", scope, "--reason", "a look"]);
-        let status = || sandbox.json(&["fleet", "status"]);
+        eventually("turns are taken", SOON, || turns(&project) > 2);
+        project.json(&["fleet", "pause", scope, "--reason", "a look"]);
+        let status = || project.json(&["fleet", "status"]);
         eventually("the worker is paused", SOON, || status()["workers"][0]["state"] == "paused");
         // A turn that had begun ends.
         std::thread::sleep(WITHIN);
-        let (rested, status) = (turns(&sandbox), status());
+        let (rested, status) = (turns(&project), status());
         assert_eq!(status["orders"][0]["reason"], "a look", "{status}");
-        sandbox.json(&["task", "add", "goal", "--id", "b"]);
+        project.json(&["task", "add", "goal", "--id", "b"]);
         std::thread::sleep(Duration::from_secs(1));
-        assert_eq!(turns(&sandbox), rested, "{scope}");
-        sandbox.json(&["fleet", "resume", scope]);
-        eventually("turns are taken again", SOON, || turns(&sandbox) > rested + 2);
+        assert_eq!(turns(&project), rested, "{scope}");
+        project.json(&["fleet", "resume", scope]);
+        eventually("turns are taken again", SOON, || turns(&project) > rested + 2);
         assert_eq!(
-            sandbox.json(&["task", "show", "a"])["claim"]["agent"],
+            project.json(&["task", "show", "a"])["claim"]["agent"],
             format!("session:{}", took["session"].as_str().unwrap())
         );
         working.child.kill().unwrap();
@@ -62,20 +60,20 @@ fn a_fleet_that_is_paused_begins_nothing_and_goes_on_where_it_was() {
 
 #[test]
 fn a_fleet_that_is_stopped_has_nothing_running_and_can_go_on() {
-    let sandbox = sandbox();
+    let project = project();
     let agent = "command:cat > /dev/null; echo $$ > pid; setsid sleep 600 & sleep 600";
-    let mut working = start(&sandbox, &["--agent", agent]);
+    let mut working = start(&project, &["--agent", agent]);
     working.hear(|told| is(told, "took"));
-    eventually("the agent works", SOON, || sandbox.project().join("pid").exists());
-    let pid = fs::read_to_string(sandbox.project().join("pid")).unwrap();
+    eventually("the agent works", SOON, || project.root().join("pid").exists());
+    let pid = fs::read_to_string(project.root().join("pid")).unwrap();
     let began = Instant::now();
-    sandbox.json(&["fleet", "stop"]);
+    project.json(&["fleet", "stop"]);
     let is_there = || std::path::Path::new(&format!("/proc/{}", pid.trim())).exists();
     eventually("the agent is gone", SOON, || !is_there());
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     working.hear(|told| is(told, "ended") && told["outcome"] == "cancelled");
-    assert_eq!(sandbox.json(&["task", "show", "a"])["state"], "ready");
-    sandbox.json(&["fleet", "resume"]);
+    assert_eq!(project.json(&["task", "show", "a"])["state"], "ready");
+    project.json(&["fleet", "resume"]);
     working.hear(|told| is(told, "took"));
     working.signal(Signal::TERM);
     working.hear(|told| is(told, "state") && told["state"] == "draining");
@@ -86,24 +84,24 @@ fn a_fleet_that_is_stopped_has_nothing_running_and_can_go_on() {
 
 #[test]
 fn a_worker_can_be_told_to_end_from_elsewhere() {
-    let sandbox = Sandbox::new("version: 1\n");
-    let mut working = start(&sandbox, &["--agent", WORKS]);
+    let project = project_with("version: 1\n");
+    let mut working = start(&project, &["--agent", WORKS]);
     eventually("it is there", SOON, || {
-        let status = sandbox.json(&["fleet", "status"]);
+        let status = project.json(&["fleet", "status"]);
         status["workers"].as_array().is_some_and(|workers| workers.len() == 1)
     });
-    sandbox.json(&["fleet", "drain", "w1"]);
+    project.json(&["fleet", "drain", "w1"]);
     working.hear(|told| is(told, "state") && told["state"] == "draining");
     working.end();
-    let status = sandbox.json(&["fleet", "status"]);
+    let status = project.json(&["fleet", "status"]);
     assert_eq!(status["workers"].as_array().map(Vec::len), Some(0), "{status}");
 }
 
 #[test]
 fn a_drain_of_a_worker_that_nobody_knows_is_refused() {
-    let sandbox = Sandbox::new("version: 1\n");
+    let project = project_with("version: 1\n");
     let refused = |name: &str| {
-        let output = sandbox.command(&["fleet", "drain", name]).output().unwrap();
+        let output = project.json_command(&["fleet", "drain", name]).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         String::from_utf8(output.stderr).unwrap()
     };
@@ -113,35 +111,35 @@ fn a_drain_of_a_worker_that_nobody_knows_is_refused() {
     // One that took no task and ended.
     let until_idle = |name: &str| {
         let args = ["worker", "--name", name, "--agent", "command:true", "--until-idle"];
-        assert!(sandbox.command(&args).output().unwrap().status.success());
+        assert!(project.json_command(&args).output().unwrap().status.success());
     };
     until_idle("w0");
-    let mut working = start(&sandbox, &["--agent", WORKS]);
+    let mut working = start(&project, &["--agent", WORKS]);
     eventually("it is there", SOON, || {
-        let status = sandbox.json(&["fleet", "status"]);
+        let status = project.json(&["fleet", "status"]);
         status["workers"].as_array().is_some_and(|workers| workers.len() == 1)
     });
     let told = refused("w2");
     assert!(told.contains("no worker `w2`: known workers are w1, w0"), "{told}");
-    let orders = || sandbox.json(&["fleet", "status"])["orders"].as_array().map(Vec::len);
+    let orders = || project.json(&["fleet", "status"])["orders"].as_array().map(Vec::len);
     assert_eq!(orders(), Some(0));
-    sandbox.json(&["fleet", "drain", "w0"]);
+    project.json(&["fleet", "drain", "w0"]);
     assert_eq!(orders(), Some(1));
     // The next worker of that name ends at once and takes the order along.
     until_idle("w0");
     assert_eq!(orders(), Some(0));
-    sandbox.json(&["fleet", "drain", "w1"]);
+    project.json(&["fleet", "drain", "w1"]);
     working.hear(|told| is(told, "state") && told["state"] == "draining");
     working.end();
-    sandbox.json(&["fleet", "drain", "w1"]);
+    project.json(&["fleet", "drain", "w1"]);
 }
 
 #[test]
 fn an_order_for_a_worker_that_nobody_knows_is_refused() {
-    let sandbox = Sandbox::new("version: 1\n");
+    let project = project_with("version: 1\n");
     let refused = |order: &str, name: &str| {
         let scope = format!("worker:{name}");
-        let output = sandbox.command(&["fleet", order, &scope]).output().unwrap();
+        let output = project.json_command(&["fleet", order, &scope]).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{order}: {output:?}");
         String::from_utf8(output.stderr).unwrap()
     };
@@ -150,22 +148,22 @@ fn an_order_for_a_worker_that_nobody_knows_is_refused() {
         assert!(told.contains("no worker `w0`: the fleet has not seen any worker yet"), "{told}");
     }
     let args = ["worker", "--name", "w0", "--agent", "command:true", "--until-idle"];
-    assert!(sandbox.command(&args).output().unwrap().status.success());
+    assert!(project.json_command(&args).output().unwrap().status.success());
     for order in ["pause", "stop"] {
         let told = refused(order, "w2");
         assert!(told.contains("no worker `w2`: known workers are w0"), "{told}");
         assert!(told.contains("hookloop fleet status"), "{told}");
     }
-    let orders = || sandbox.json(&["fleet", "status"])["orders"].as_array().map(Vec::len);
+    let orders = || project.json(&["fleet", "status"])["orders"].as_array().map(Vec::len);
     assert_eq!(orders(), Some(0));
     // The next worker of that name is paused from its start.
-    sandbox.json(&["fleet", "pause", "worker:w0"]);
+    project.json(&["fleet", "pause", "worker:w0"]);
     assert_eq!(orders(), Some(1));
 }
 
 #[test]
 fn an_agent_gives_no_orders() {
-    let sandbox = Sandbox::new("version: 1\n");
+    let project = project_with("version: 1\n");
     for args in [
         &["fleet", "pause"][..],
         &["fleet", "stop"],
@@ -174,9 +172,9 @@ fn an_agent_gives_no_orders() {
         &["fleet", "budget", "--cost", "5"],
         &["fleet", "budget", "--none"],
     ] {
-        let output = sandbox.command(args).env("HOOKLOOP_SESSION", "abc").output().unwrap();
+        let output = project.json_command(args).env("HOOKLOOP_SESSION", "abc").output().unwrap();
         assert!(!output.status.success(), "{args:?}");
     }
-    let status: Value = sandbox.json(&["fleet", "status"]);
+    let status: Value = project.json(&["fleet", "status"]);
     assert_eq!(status["orders"].as_array().map(Vec::len), Some(0), "{status}");
 }

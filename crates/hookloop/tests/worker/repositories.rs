@@ -1,66 +1,55 @@
 //! Projects of which a worker has a copy of its own.
 
 use std::fs;
-use std::process::Command;
 
+use hookloop_testkit::{TestProject, run_git};
 use serde_json::Value;
 
-use crate::support::Sandbox;
+use crate::support::empty_project;
 use crate::worker::{Working, is};
-use crate::yard::git;
 
 const AGENT: &str = "command:cat > /dev/null; echo done > $HOOKLOOP_TASK_ID.txt; echo '<promise>COMPLETE</promise>'";
 
 /// A user who has nothing but a configuration that names a repository.
 struct Nobody {
-    sandbox: Sandbox,
+    project: TestProject,
 }
 
 impl Nobody {
     fn new(rest: &str) -> Nobody {
-        let nobody = Nobody { sandbox: Sandbox::empty() };
-        let (remote, somebody) = (nobody.remote(), nobody.root().join("somebody"));
-        git(&nobody.root(), &["init", "-q", "--bare", "-b", "trunk", remote.to_str().unwrap()]);
-        git(&nobody.root(), &["clone", "-q", remote.to_str().unwrap(), "somebody"]);
-        git(&somebody, &["checkout", "-qb", "trunk"]);
+        let nobody = Nobody { project: empty_project() };
+        let (remote, somebody) = (nobody.remote(), nobody.project.beside("somebody"));
+        let [from, to] = [&remote, &somebody].map(|path| path.to_str().unwrap());
+        nobody.project.git(&["init", "-q", "--bare", "-b", "trunk", from]);
+        nobody.project.git(&["clone", "-q", from, to]);
+        run_git(&somebody, &["checkout", "-qb", "trunk"]);
         for text in ["first", "second", "third"] {
             fs::write(somebody.join("a.txt"), text).unwrap();
             fs::write(somebody.join("hookloop.yaml"), "version: 1\ndelivery: {}\n").unwrap();
-            git(&somebody, &["add", "."]);
+            run_git(&somebody, &["add", "."]);
             let who = ["-c", "user.name=s", "-c", "user.email=s@example.invalid"];
-            git(&somebody, &[&who[..], &["commit", "-qm", text]].concat());
+            run_git(&somebody, &[&who[..], &["commit", "-qm", text]].concat());
         }
-        git(&somebody, &["push", "-q", "origin", "trunk"]);
-        let own = nobody.root().join("home/.config/hookloop");
-        fs::create_dir_all(&own).unwrap();
+        run_git(&somebody, &["push", "-q", "origin", "trunk"]);
         let url = format!("file://{}", remote.display());
         let config = format!(
             "version: 1\nprojects:\n  shop: {{repository: '{url}', depth: 1{rest}}}\ngates: none\n"
         );
-        fs::write(own.join("config.yaml"), config).unwrap();
+        nobody.project.write_user_config(&config);
         nobody
     }
 
-    fn root(&self) -> std::path::PathBuf {
-        self.sandbox.project().parent().unwrap().to_owned()
-    }
-
     fn remote(&self) -> std::path::PathBuf {
-        self.root().join("remote.git")
+        self.project.beside("remote.git")
     }
 
     fn copy(&self) -> std::path::PathBuf {
-        self.root().join("home/.local/state/hookloop/_copies/shop")
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.sandbox.command(args);
-        command.env("PATH", std::env::var_os("PATH").unwrap());
-        command
+        self.project.home().join(".local/state/hookloop/_copies/shop")
     }
 
     fn work(&self) -> Vec<Value> {
-        Working::start(self.command(&["worker", "--agent", AGENT, "--until-idle"])).end()
+        Working::start(self.project.json_command(&["worker", "--agent", AGENT, "--until-idle"]))
+            .end()
     }
 }
 
@@ -70,17 +59,17 @@ fn a_worker_clones_what_it_is_to_work_on_and_delivers_from_there() {
     assert_eq!(nobody.work(), Vec::<Value>::new(), "there is nothing to do");
     let copy = nobody.copy();
     assert_eq!(fs::read_to_string(copy.join("a.txt")).unwrap(), "third");
-    assert_eq!(git(&copy, &["rev-list", "--count", "HEAD"]), "1", "no more than was asked for");
-    assert_eq!(git(&copy, &["status", "--porcelain"]), "");
+    assert_eq!(run_git(&copy, &["rev-list", "--count", "HEAD"]), "1", "no more than was asked for");
+    assert_eq!(run_git(&copy, &["status", "--porcelain"]), "");
     for id in ["t1", "t2"] {
         let add = ["-C", copy.to_str().unwrap(), "task", "add", "goal", "--id", id];
-        assert!(nobody.command(&add).output().unwrap().status.success());
+        assert!(nobody.project.json_command(&add).output().unwrap().status.success());
     }
     let said = nobody.work();
     let merged = said.iter().filter(|told| is(told, "arrived") && told["fate"] == "merged");
     assert_eq!(merged.count(), 2, "{said:?}");
     for id in ["t1", "t2"] {
-        assert_eq!(git(&nobody.remote(), &["show", &format!("trunk:{id}.txt")]), "done");
+        assert_eq!(run_git(&nobody.remote(), &["show", &format!("trunk:{id}.txt")]), "done");
     }
     // The next one begins with what is there now.
     nobody.work();
@@ -95,7 +84,8 @@ fn mistakes_have_their_line() {
         (", speed: 3", "unknown key `speed`"),
     ] {
         let nobody = Nobody::new(rest);
-        let output = nobody.command(&["worker", "shop", "--agent", AGENT]).output().unwrap();
+        let output =
+            nobody.project.json_command(&["worker", "shop", "--agent", AGENT]).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && told.contains(why), "{rest}: {told}");
         assert!(told.contains("config.yaml:3"), "{told}");

@@ -3,11 +3,11 @@
 use std::fs;
 use std::process::Command;
 
-use hookloop_testkit::eventually;
+use hookloop_testkit::{TestProject, eventually};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::Sandbox;
+use crate::support::project_with;
 use crate::worker::{SOON, Working, is};
 
 /// Works until there is a file that says that it may end.
@@ -16,26 +16,24 @@ const WAITS: &str = "command:cat > /dev/null; echo $HOOKLOOP_SESSION >> started;
 const QUICK: &str =
     "command:cat > /dev/null; echo work >> work; echo '<promise>COMPLETE</promise>'";
 
-fn worker(sandbox: &Sandbox, args: &[&str]) -> Command {
-    let mut command = sandbox.command(&[&["worker"], args].concat());
-    command.env("PATH", std::env::var_os("PATH").unwrap());
-    command
+fn worker(project: &TestProject, args: &[&str]) -> Command {
+    project.json_command(&[&["worker"], args].concat())
 }
 
-fn add(sandbox: &Sandbox, id: &str) {
-    sandbox.json(&["task", "add", "goal", "--id", id]);
+fn add(project: &TestProject, id: &str) {
+    project.json(&["task", "add", "goal", "--id", id]);
 }
 
-fn task(sandbox: &Sandbox, id: &str) -> Value {
-    sandbox.json(&["task", "show", id])
+fn task(project: &TestProject, id: &str) -> Value {
+    project.json(&["task", "show", id])
 }
 
-fn state(sandbox: &Sandbox, id: &str) -> String {
-    task(sandbox, id)["state"].as_str().unwrap().to_owned()
+fn state(project: &TestProject, id: &str) -> String {
+    task(project, id)["state"].as_str().unwrap().to_owned()
 }
 
-fn kinds(sandbox: &Sandbox) -> Vec<String> {
-    let events = sandbox.events_from(1);
+fn kinds(project: &TestProject) -> Vec<String> {
+    let events = project.events_from(1);
     events.iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -45,34 +43,34 @@ fn count(kinds: &[String], kind: &str) -> usize {
 
 #[test]
 fn all_tasks_are_done_in_their_order_and_then_it_ends() {
-    let sandbox = Sandbox::new("version: 1\n");
+    let project = project_with("version: 1\n");
     for id in ["a", "b", "c"] {
-        add(&sandbox, id);
+        add(&project, id);
     }
-    sandbox.json(&["task", "add", "last", "--id", "d", "--depends-on", "a"]);
-    let said = Working::start(worker(&sandbox, &["--agent", QUICK, "--until-idle"])).end();
+    project.json(&["task", "add", "last", "--id", "d", "--depends-on", "a"]);
+    let said = Working::start(worker(&project, &["--agent", QUICK, "--until-idle"])).end();
     assert_eq!(said.iter().filter(|told| is(told, "took")).count(), 4, "{said:?}");
     for id in ["a", "b", "c", "d"] {
-        assert_eq!(state(&sandbox, id), "completed");
+        assert_eq!(state(&project, id), "completed");
     }
-    assert_eq!(count(&kinds(&sandbox), "task_completed"), 4);
-    sandbox.assert_intact();
+    assert_eq!(count(&kinds(&project), "task_completed"), 4);
+    project.assert_intact();
 }
 
 #[test]
 fn who_is_for_a_label_or_a_type_leaves_the_rest_to_others() {
-    let sandbox = Sandbox::new("version: 1\n");
+    let project = project_with("version: 1\n");
     for (id, more) in [
         ("a", &["--label", "gpu", "--type", "bugfix"][..]),
         ("b", &["--label", "gpu"]),
         ("c", &["--label", "docs", "--type", "bugfix"]),
         ("d", &[]),
     ] {
-        sandbox.json(&[&["task", "add", "goal", "--id", id], more].concat());
+        project.json(&[&["task", "add", "goal", "--id", id], more].concat());
     }
     let took = |more: &[&str]| -> Vec<Value> {
         let args = [&["--agent", QUICK, "--until-idle"], more].concat();
-        let said = Working::start(worker(&sandbox, &args)).end();
+        let said = Working::start(worker(&project, &args)).end();
         said.iter().filter(|told| is(told, "took")).map(|told| told["task"].clone()).collect()
     };
     assert_eq!(took(&["--label", "gpu", "--type", "bugfix"]), ["a"]);
@@ -84,100 +82,100 @@ fn who_is_for_a_label_or_a_type_leaves_the_rest_to_others() {
 /// Where there are no worktrees, two at once would be in each other's way.
 #[test]
 fn in_a_project_without_delivery_one_task_at_a_time_is_worked_on() {
-    let sandbox = Sandbox::new("version: 1\n");
+    let project = project_with("version: 1\n");
     let agent = "command:cat > /dev/null; mkdir alone && sleep 0.2 && rmdir alone && \
          echo work >> work && echo '<promise>COMPLETE</promise>'";
     for id in ["a", "b", "c"] {
-        add(&sandbox, id);
+        add(&project, id);
     }
     let args = ["--agent", agent, "--until-idle", "--jobs", "3"];
-    let workers = [(); 2].map(|()| Working::start(worker(&sandbox, &args)));
+    let workers = [(); 2].map(|()| Working::start(worker(&project, &args)));
     for worker in workers {
         worker.end();
     }
     let failed =
-        sandbox.events_from(1).into_iter().filter(|event| event["data"]["result"] == "failed");
+        project.events_from(1).into_iter().filter(|event| event["data"]["result"] == "failed");
     assert_eq!(failed.count(), 0);
     for id in ["a", "b", "c"] {
-        assert_eq!(state(&sandbox, id), "completed");
+        assert_eq!(state(&project, id), "completed");
     }
 }
 
 #[test]
 fn what_it_had_in_hands_when_it_was_killed_it_goes_on_with() {
-    let sandbox = Sandbox::new("version: 1\n");
-    add(&sandbox, "a");
-    let mut first = Working::start(worker(&sandbox, &["--agent", WAITS]));
+    let project = project_with("version: 1\n");
+    add(&project, "a");
+    let mut first = Working::start(worker(&project, &["--agent", WAITS]));
     let took = first.hear(|told| is(told, "took"));
-    eventually("the agent works", SOON, || sandbox.project().join("started").exists());
+    eventually("the agent works", SOON, || project.root().join("started").exists());
     first.child.kill().unwrap();
     first.child.wait().unwrap();
-    fs::write(sandbox.project().join("go"), "").unwrap();
-    let said = Working::start(worker(&sandbox, &["--agent", WAITS, "--until-idle"])).end();
+    fs::write(project.root().join("go"), "").unwrap();
+    let said = Working::start(worker(&project, &["--agent", WAITS, "--until-idle"])).end();
     let again = said.iter().find(|told| is(told, "took")).unwrap();
     assert_eq!((&again["session"], &again["resumed"]), (&took["session"], &Value::Bool(true)));
-    assert_eq!(state(&sandbox, "a"), "completed");
-    let kinds = kinds(&sandbox);
+    assert_eq!(state(&project, "a"), "completed");
+    let kinds = kinds(&project);
     assert_eq!((count(&kinds, "session_started"), count(&kinds, "session_ended")), (1, 1));
     assert_eq!((count(&kinds, "task_started"), count(&kinds, "task_completed")), (1, 1));
 }
 
 #[test]
 fn who_is_to_end_finishes_what_it_has_and_takes_nothing_more() {
-    let sandbox = Sandbox::new("version: 1\n");
-    add(&sandbox, "a");
-    let mut working = Working::start(worker(&sandbox, &["--agent", WAITS]));
+    let project = project_with("version: 1\n");
+    add(&project, "a");
+    let mut working = Working::start(worker(&project, &["--agent", WAITS]));
     working.hear(|told| is(told, "took"));
     working.signal(Signal::TERM);
     working.hear(|told| is(told, "state") && told["state"] == "draining");
-    add(&sandbox, "b");
-    fs::write(sandbox.project().join("go"), "").unwrap();
+    add(&project, "b");
+    fs::write(project.root().join("go"), "").unwrap();
     working.end();
-    assert_eq!((state(&sandbox, "a"), state(&sandbox, "b")), ("completed".into(), "ready".into()));
+    assert_eq!((state(&project, "a"), state(&project, "b")), ("completed".into(), "ready".into()));
 }
 
 #[test]
 fn what_is_not_finished_in_time_is_handed_back() {
-    let sandbox = Sandbox::new("version: 1\n");
-    add(&sandbox, "a");
-    let mut working = Working::start(worker(&sandbox, &["--agent", WAITS, "--drain", "1s"]));
+    let project = project_with("version: 1\n");
+    add(&project, "a");
+    let mut working = Working::start(worker(&project, &["--agent", WAITS, "--drain", "1s"]));
     working.hear(|told| is(told, "took"));
-    eventually("the agent works", SOON, || sandbox.project().join("started").exists());
+    eventually("the agent works", SOON, || project.root().join("started").exists());
     working.signal(Signal::TERM);
     let said = working.end();
     let ended = said.iter().find(|told| is(told, "ended")).unwrap();
     assert_eq!(ended["outcome"], "cancelled", "{said:?}");
-    assert_eq!(state(&sandbox, "a"), "ready");
-    let sessions = sandbox.json(&["sessions", "list"]);
+    assert_eq!(state(&project, "a"), "ready");
+    let sessions = project.json(&["sessions", "list"]);
     assert_eq!(sessions[0]["state"], "cancelled", "{sessions}");
 }
 
 /// A loop must not go on for ever because each session has its own limits.
 #[test]
 fn a_task_that_uses_up_its_limits_is_for_a_human() {
-    let sandbox = Sandbox::new("version: 1\nlimits: {iterations: 2}\n");
-    add(&sandbox, "a");
+    let project = project_with("version: 1\nlimits: {iterations: 2}\n");
+    add(&project, "a");
     let agent = "command:cat > /dev/null; date +%N > changed; echo 'not yet'";
-    let said = Working::start(worker(&sandbox, &["--agent", agent, "--until-idle"])).end();
+    let said = Working::start(worker(&project, &["--agent", agent, "--until-idle"])).end();
     assert_eq!(said.iter().filter(|told| is(told, "took")).count(), 1, "{said:?}");
-    let task = task(&sandbox, "a");
+    let task = task(&project, "a");
     assert_eq!(task["state"], "blocked", "{task}");
     assert!(task["blocked"]["reason"].as_str().unwrap().contains("iterations"), "{task}");
 }
 
 #[test]
 fn another_takes_over_from_one_that_is_gone_and_ends_its_session() {
-    let sandbox = Sandbox::new("version: 1\n");
-    add(&sandbox, "a");
+    let project = project_with("version: 1\n");
+    add(&project, "a");
     let args = ["--agent", WAITS, "--lease", "5s"];
-    let mut first = Working::start(worker(&sandbox, &[&args[..], &["--name", "first"]].concat()));
+    let mut first = Working::start(worker(&project, &[&args[..], &["--name", "first"]].concat()));
     let took = first.hear(|told| is(told, "took"));
-    eventually("the agent works", SOON, || sandbox.project().join("started").exists());
+    eventually("the agent works", SOON, || project.root().join("started").exists());
     first.signal(Signal::STOP);
-    fs::write(sandbox.project().join("go"), "").unwrap();
+    fs::write(project.root().join("go"), "").unwrap();
     // Somewhere else, with the same log and another directory of its own.
     let session = took["session"].as_str().unwrap().to_owned();
-    let mut second = Working::start(worker(&sandbox, &[&args[..], &["--name", "second"]].concat()));
+    let mut second = Working::start(worker(&project, &[&args[..], &["--name", "second"]].concat()));
     second.hear(|told| is(told, "expired"));
     first.signal(Signal::CONT);
     // The one that was stopped has lost it, and does nothing more with it.
@@ -185,24 +183,24 @@ fn another_takes_over_from_one_that_is_gone_and_ends_its_session() {
     assert_eq!(lost["session"], session.as_str());
     first.signal(Signal::TERM);
     first.end();
-    eventually("the task is done", SOON, || state(&sandbox, "a") == "completed");
+    eventually("the task is done", SOON, || state(&project, "a") == "completed");
     second.signal(Signal::TERM);
     second.end();
-    let kinds = kinds(&sandbox);
+    let kinds = kinds(&project);
     assert_eq!(count(&kinds, "task_completed"), 1, "{kinds:?}");
-    let sessions = sandbox.json(&["sessions", "list"]);
+    let sessions = project.json(&["sessions", "list"]);
     let open = sessions.as_array().unwrap().iter().filter(|row| row["ended_at"].is_null());
     assert_eq!(open.count(), 0, "{sessions}");
 }
 
 #[test]
 fn a_project_that_can_be_worked_on_again_is_said_and_worked_on() {
-    let sandbox = Sandbox::new("version: 1\nhooks: {stop: [{name: proven, command: 'true'}]}\n");
-    add(&sandbox, "a");
-    let mut working = Working::start(worker(&sandbox, &["--agent", QUICK]));
+    let project = project_with("version: 1\nhooks: {stop: [{name: proven, command: 'true'}]}\n");
+    add(&project, "a");
+    let mut working = Working::start(worker(&project, &["--agent", QUICK]));
     let unfit = working.hear(|told| is(told, "unfit"));
     assert!(unfit["reason"].as_str().unwrap().contains("proven"), "{unfit}");
-    sandbox.json(&["hooks", "trust", "--yes"]);
+    project.trust();
     let fit = working.hear(|told| is(told, "unfit") || is(told, "took"));
     assert_eq!((&fit["worker"], &fit["reason"]), (&Value::from("unfit"), &Value::Null));
     working.hear(|told| is(told, "ended") && told["outcome"] == "complete");
@@ -214,15 +212,15 @@ fn a_project_that_can_be_worked_on_again_is_said_and_worked_on() {
 #[test]
 fn a_worker_takes_no_task_of_a_project_with_weakened_gates() {
     let gated = "version: 1\nhooks: {stop: [{name: proven, command: 'true'}]}\n";
-    let sandbox = Sandbox::new(gated);
-    sandbox.json(&["hooks", "trust", "--yes"]);
-    add(&sandbox, "a");
-    fs::write(sandbox.project().join("hookloop.yaml"), "version: 1\n").unwrap();
-    let mut working = Working::start(worker(&sandbox, &["--agent", QUICK]));
+    let project = project_with(gated);
+    project.trust();
+    add(&project, "a");
+    fs::write(project.root().join("hookloop.yaml"), "version: 1\n").unwrap();
+    let mut working = Working::start(worker(&project, &["--agent", QUICK]));
     let unfit = working.hear(|told| is(told, "unfit") || is(told, "took"));
     assert!(unfit["reason"].as_str().unwrap().contains("`proven` is gone"), "{unfit}");
-    assert_eq!(state(&sandbox, "a"), "ready");
-    fs::write(sandbox.project().join("hookloop.yaml"), gated).unwrap();
+    assert_eq!(state(&project, "a"), "ready");
+    fs::write(project.root().join("hookloop.yaml"), gated).unwrap();
     working.hear(|told| is(told, "ended") && told["outcome"] == "complete");
     working.signal(Signal::TERM);
     working.end();

@@ -121,7 +121,7 @@ fn project(sandbox: &Value, outside: &Outside) -> Project {
         .collect();
     // JSON is YAML.
     project.configure(&format!("hooks: {}\n", json!({ "on_task_complete": hooks })));
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project
 }
 
@@ -178,7 +178,7 @@ fn run(project: &Project, sandbox: &str, script: &str) -> Value {
         "hooks:\n  on_task_complete:\n    - {{name: check, command: [sh, check.sh], sandbox: {sandbox}}}\n"
     ));
     project.write("check.sh", script);
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     project.try_hook(&["check"])
 }
 
@@ -274,7 +274,7 @@ fn what_does_not_start_in_a_sandbox_says_why() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, command: [/no/such/program], sandbox: {network: none}}\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let run = project.try_hook(&["check"]);
     assert_eq!(run["status"], "not_started", "{run}");
     assert!(run.to_string().contains("there is no such file"), "{run}");
@@ -287,7 +287,7 @@ fn it_is_told_what_is_enforced() {
     );
     let enforced = "enforced here by Landlock";
     assert!(project.ok(&["hooks", "trust", "--show"]).contains(enforced));
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let explained = project.ok(&["hooks", "explain", "task_completed"]);
     assert!(explained.contains("sandbox: no network; writes only to tmp; enforced"), "{explained}");
     assert!(project.ok(&["doctor"]).contains(enforced));
@@ -299,7 +299,7 @@ fn a_sandbox_that_can_not_be_enforced_is_no_permission() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, command: touch ran, sandbox: {network: none}}\n",
     );
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     let without_landlock = |args: &str| {
         // A filter whose three calls are refused with ENOSYS; perl can install one.
         let script = format!(
@@ -337,7 +337,7 @@ fn another_sandbox_or_other_limits_are_another_hook() {
         format!("hooks:\n  on_task_complete:\n    - {{name: check, command: 'true', {options}}}\n")
     };
     let project = Project::with_config(&config("sandbox: {network: none, write: [tmp]}"));
-    project.ok(&["hooks", "trust", "--yes"]);
+    project.trust();
     assert_eq!(project.try_hook(&["check"])["status"], "passed");
     for changed in [
         "sandbox: {network: none}",

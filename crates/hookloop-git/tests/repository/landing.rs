@@ -4,7 +4,7 @@ use std::fs;
 
 use hookloop_git::repo::{Commit, Landed, MergeHow, MergeMethod, MergedOnto, Repo, RepoError};
 
-use crate::delivery_git::bed::{Bed, task, write};
+use crate::fixture::{RepositoryFixture, task, write};
 
 fn how(method: MergeMethod) -> MergeHow {
     MergeHow { method, message: "land t1\n\nwith a body".to_owned() }
@@ -29,20 +29,20 @@ fn two_commits(repo: &Repo<'_>, id: &str) -> Commit {
 
 #[test]
 fn each_way_to_merge_makes_its_commits_and_always_the_same() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     two_commits(&repo, "t1");
     let w = repo.worktree(&task("t1")).unwrap();
-    let mut amend = bed.command(&w.path, &["commit", "--quiet", "--amend", "--no-edit"]);
+    let mut amend = fixture.command(&w.path, &["commit", "--quiet", "--amend", "--no-edit"]);
     let amended = amend.env("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z").status().unwrap();
     assert!(amended.success());
     let head = repo.head(&w).unwrap();
-    let tip = bed.others_change("theirs", "theirs\n");
+    let tip = fixture.others_change("theirs", "theirs\n");
     repo.newest_base().unwrap();
-    let depot = bed.state().join("depot.git");
+    let depot = fixture.state().join("depot.git");
     let subjects = |commit: &Commit| {
         let range = format!("{tip}..{commit}");
-        bed.git(&depot, &["log", "--format=%s", "--first-parent", &range])
+        fixture.git(&depot, &["log", "--format=%s", "--first-parent", &range])
     };
     for (method, expected) in [
         (MergeMethod::Squash, "land t1"),
@@ -52,13 +52,13 @@ fn each_way_to_merge_makes_its_commits_and_always_the_same() {
         let (commit, used) = done(repo.merge_onto(&tip, &head, &how(method)).unwrap());
         assert_eq!(used, method);
         assert_eq!(subjects(&commit), expected);
-        let files = bed.git(&depot, &["ls-tree", "--name-only", commit.as_str()]);
+        let files = fixture.git(&depot, &["ls-tree", "--name-only", commit.as_str()]);
         assert_eq!(files, ".gitignore\nfile\nt1-a\nt1-b\ntheirs");
         assert_eq!(repo.is_ancestor(&head, &commit).unwrap(), method == MergeMethod::Merge);
         // By another program, and not by the clock: the time is that of what is merged.
-        let time = bed.git(&depot, &["log", "-1", "--format=%ct", commit.as_str()]);
+        let time = fixture.git(&depot, &["log", "-1", "--format=%ct", commit.as_str()]);
         assert_eq!(time, "978307200");
-        assert_eq!(done(bed.repo().merge_onto(&tip, &head, &how(method)).unwrap()).0, commit);
+        assert_eq!(done(fixture.repo().merge_onto(&tip, &head, &how(method)).unwrap()).0, commit);
         let again = repo.merge_onto(&commit, &head, &how(method)).unwrap();
         assert_eq!(again, MergedOnto::AlreadyIn);
     }
@@ -66,14 +66,14 @@ fn each_way_to_merge_makes_its_commits_and_always_the_same() {
 
 #[test]
 fn merges_are_squashed_where_a_rebase_is_wished_for() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     two_commits(&repo, "t1");
     let w = repo.worktree(&task("t1")).unwrap();
-    let first = bed.others_change("x", "x\n");
-    bed.in_checkout(&["fetch", "--quiet", "origin"]);
-    bed.git(&w.path, &["merge", "--quiet", "-m", "merged", first.as_str()]);
-    let tip = bed.others_change("y", "y\n");
+    let first = fixture.others_change("x", "x\n");
+    fixture.in_checkout(&["fetch", "--quiet", "origin"]);
+    fixture.git(&w.path, &["merge", "--quiet", "-m", "merged", first.as_str()]);
+    let tip = fixture.others_change("y", "y\n");
     repo.newest_base().unwrap();
     let head = repo.head(&w).unwrap();
     let (_, used) = done(repo.merge_onto(&tip, &head, &how(MergeMethod::Rebase)).unwrap());
@@ -82,12 +82,12 @@ fn merges_are_squashed_where_a_rebase_is_wished_for() {
 
 #[test]
 fn a_conflict_names_its_files() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     write(&w, "file", "ours\n");
     let head = repo.commit_all(&w, "ours").unwrap().unwrap();
-    let tip = bed.others_change("file", "theirs\n");
+    let tip = fixture.others_change("file", "theirs\n");
     repo.newest_base().unwrap();
     for method in [MergeMethod::Squash, MergeMethod::Rebase, MergeMethod::Merge] {
         let merged = repo.merge_onto(&tip, &head, &how(method)).unwrap();
@@ -99,8 +99,8 @@ fn a_conflict_names_its_files() {
 
 #[test]
 fn a_scratch_checkout_is_a_repository_by_itself_and_goes() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let head = two_commits(&repo, "t1");
     let (commit, _) = done(
         repo.merge_onto(&repo.newest_base().unwrap(), &head, &how(MergeMethod::Squash)).unwrap(),
@@ -108,18 +108,18 @@ fn a_scratch_checkout_is_a_repository_by_itself_and_goes() {
     let scratch = repo.scratch(&commit, "try-1").unwrap();
     let path = scratch.path.clone();
     assert_eq!(fs::read_to_string(path.join("t1-a")).unwrap(), "a");
-    assert_eq!(bed.git(&path, &["status", "--porcelain"]), "");
-    assert_eq!(bed.git(&path, &["rev-parse", "HEAD"]), commit.as_str());
-    assert_eq!(bed.git(&path, &["log", "-1", "--format=%s"]), "land t1");
+    assert_eq!(fixture.git(&path, &["status", "--porcelain"]), "");
+    assert_eq!(fixture.git(&path, &["rev-parse", "HEAD"]), commit.as_str());
+    assert_eq!(fixture.git(&path, &["log", "-1", "--format=%s"]), "land t1");
     // What runs there changes its own configuration, and no other.
-    let before = fs::read(bed.state().join("depot.git/config")).unwrap();
-    bed.git(&path, &["config", "core.fsmonitor", "touch /tmp/never"]);
-    assert_eq!(fs::read(bed.state().join("depot.git/config")).unwrap(), before);
+    let before = fs::read(fixture.state().join("depot.git/config")).unwrap();
+    fixture.git(&path, &["config", "core.fsmonitor", "touch /tmp/never"]);
+    assert_eq!(fs::read(fixture.state().join("depot.git/config")).unwrap(), before);
     // While it is in use it stays; what a dead program left goes.
-    fs::create_dir_all(bed.state().join("scratch/left/behind")).unwrap();
-    let second = bed.repo();
+    fs::create_dir_all(fixture.state().join("scratch/left/behind")).unwrap();
+    let second = fixture.repo();
     assert!(path.exists());
-    assert!(!bed.state().join("scratch/left").exists());
+    assert!(!fixture.state().join("scratch/left").exists());
     drop(scratch);
     assert!(!path.exists());
     drop(second.scratch(&commit, "try-1").unwrap());
@@ -127,19 +127,19 @@ fn a_scratch_checkout_is_a_repository_by_itself_and_goes() {
 
 #[test]
 fn the_target_is_moved_if_it_is_where_it_is_expected() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let head = two_commits(&repo, "t1");
     let base = repo.newest_base().unwrap();
     let (commit, _) = done(repo.merge_onto(&base, &head, &how(MergeMethod::Squash)).unwrap());
     assert_eq!(repo.land(&commit, &base).unwrap(), Landed::Done);
-    assert_eq!(bed.at_remote("main").as_deref(), Some(commit.as_str()));
+    assert_eq!(fixture.at_remote("main").as_deref(), Some(commit.as_str()));
     assert_eq!(repo.land(&commit, &base).unwrap(), Landed::AlreadyThere);
     let other = two_commits(&repo, "t2");
     let (second, _) = done(repo.merge_onto(&commit, &other, &how(MergeMethod::Squash)).unwrap());
-    let now = bed.others_change("quicker", "q\n");
+    let now = fixture.others_change("quicker", "q\n");
     assert_eq!(repo.land(&second, &commit).unwrap(), Landed::Lost { now: now.clone() });
-    assert_eq!(bed.at_remote("main").as_deref(), Some(now.as_str()));
+    assert_eq!(fixture.at_remote("main").as_deref(), Some(now.as_str()));
     // Who was killed after landing finds others on top.
     assert_eq!(repo.land(&commit, &base).unwrap(), Landed::AlreadyThere);
     let refused = repo.land(&base, &now);
@@ -148,27 +148,27 @@ fn the_target_is_moved_if_it_is_where_it_is_expected() {
 
 #[test]
 fn a_branch_of_the_users_is_moved_only_where_nobody_stands_on_it() {
-    let bed = Bed::alone();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::alone();
+    let repo = fixture.repo();
     assert_eq!((repo.target().branch.as_str(), &repo.target().remote), ("main", &None));
     let head = two_commits(&repo, "t1");
     let base = repo.newest_base().unwrap();
     let (commit, _) = done(repo.merge_onto(&base, &head, &how(MergeMethod::Squash)).unwrap());
-    bed.in_checkout(&["switch", "--quiet", "main"]);
+    fixture.in_checkout(&["switch", "--quiet", "main"]);
     let Err(RepoError::CheckedOut { path, .. }) = repo.land(&commit, &base) else { panic!() };
-    assert_eq!(path, bed.checkout());
-    bed.in_checkout(&["switch", "--quiet", "mine"]);
+    assert_eq!(path, fixture.checkout());
+    fixture.in_checkout(&["switch", "--quiet", "mine"]);
     assert_eq!(repo.land(&commit, &base).unwrap(), Landed::Done);
-    assert_eq!(bed.in_checkout(&["rev-parse", "main"]), commit.as_str());
-    bed.in_checkout(&["fsck", "--strict"]);
+    assert_eq!(fixture.in_checkout(&["rev-parse", "main"]), commit.as_str());
+    fixture.in_checkout(&["fsck", "--strict"]);
     assert_eq!(repo.land(&commit, &base).unwrap(), Landed::AlreadyThere);
     assert!(matches!(repo.push("x", &commit), Err(RepoError::NeedsHuman { .. })));
 }
 
 #[test]
 fn a_difference_is_cut_where_it_is_too_long() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     write(&w, "long", &"line\n".repeat(50_000));
     write(&w, "file", "1\n2\n3\n4\n");

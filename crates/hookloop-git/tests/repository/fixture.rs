@@ -11,7 +11,7 @@ use hookloop_git::repo::{Commit, Grounds, Repo, RepoError, RepoWish, Worktree};
 use hookloop_process::{Cancel, KeeperPool};
 use tempfile::TempDir;
 
-pub(crate) struct Bed {
+pub(crate) struct RepositoryFixture {
     /// Gone with this.
     _dir: TempDir,
     keepers: KeeperPool,
@@ -23,30 +23,33 @@ pub(crate) struct Bed {
     pub(crate) wish: RepoWish,
 }
 
-impl Bed {
+impl RepositoryFixture {
     /// A bare remote with one commit on `main`, and a clone of it.
-    pub(crate) fn new() -> Bed {
-        let bed = Bed::empty();
-        bed.git(bed.path(), &["init", "--quiet", "--bare", "--initial-branch=main", "origin.git"]);
-        bed.git(bed.path(), &["clone", "--quiet", "origin.git", "other"]);
-        fs::write(bed.path().join("other/file"), "1\n2\n3\n4\n5\n").unwrap();
-        fs::write(bed.path().join("other/.gitignore"), ".env\n*.local\nbuilt/\n").unwrap();
-        bed.save("other", "first");
-        bed.git(&bed.path().join("other"), &["push", "--quiet", "origin", "main"]);
-        bed.git(bed.path(), &["clone", "--quiet", "origin.git", "checkout"]);
-        bed
+    pub(crate) fn new() -> RepositoryFixture {
+        let fixture = RepositoryFixture::empty();
+        fixture.git(
+            fixture.path(),
+            &["init", "--quiet", "--bare", "--initial-branch=main", "origin.git"],
+        );
+        fixture.git(fixture.path(), &["clone", "--quiet", "origin.git", "other"]);
+        fs::write(fixture.path().join("other/file"), "1\n2\n3\n4\n5\n").unwrap();
+        fs::write(fixture.path().join("other/.gitignore"), ".env\n*.local\nbuilt/\n").unwrap();
+        fixture.save("other", "first");
+        fixture.git(&fixture.path().join("other"), &["push", "--quiet", "origin", "main"]);
+        fixture.git(fixture.path(), &["clone", "--quiet", "origin.git", "checkout"]);
+        fixture
     }
 
     /// Without a remote; `main` is checked out nowhere.
-    pub(crate) fn alone() -> Bed {
-        let bed = Bed::new();
-        bed.in_checkout(&["remote", "remove", "origin"]);
-        bed.in_checkout(&["switch", "--quiet", "-c", "mine"]);
-        bed
+    pub(crate) fn alone() -> RepositoryFixture {
+        let fixture = RepositoryFixture::new();
+        fixture.in_checkout(&["remote", "remove", "origin"]);
+        fixture.in_checkout(&["switch", "--quiet", "-c", "mine"]);
+        fixture
     }
 
     /// Nothing but a home.
-    pub(crate) fn empty() -> Bed {
+    pub(crate) fn empty() -> RepositoryFixture {
         let dir = tempfile::tempdir().unwrap();
         let real = dir.path().canonicalize().unwrap();
         fs::create_dir(real.join("home")).unwrap();
@@ -61,8 +64,8 @@ impl Bed {
         ];
         let wish =
             RepoWish { base: None, remote: None, prefix: "hookloop/".to_owned(), copy: Vec::new() };
-        Bed {
-            keepers: KeeperPool::new(env!("CARGO_BIN_EXE_hookloop").into()),
+        RepositoryFixture {
+            keepers: KeeperPool::new(env!("CARGO_BIN_EXE_hookloop-git-keeper").into()),
             environment,
             state: real.join("state"),
             root: real.join("checkout"),

@@ -2,7 +2,7 @@
 
 use hookloop_git::repo::{Commit, Pushed, Repo, RepoError, Worktree};
 
-use crate::delivery_git::bed::{Bed, task, write};
+use crate::fixture::{RepositoryFixture, task, write};
 
 fn work(repo: &Repo<'_>, w: &Worktree, text: &str) -> Commit {
     write(w, "work", text);
@@ -11,8 +11,8 @@ fn work(repo: &Repo<'_>, w: &Worktree, text: &str) -> Commit {
 
 #[test]
 fn later_commits_are_pushed_again() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     let first = work(&repo, &w, "first");
     assert_eq!(repo.remote_head(&w.branch).unwrap(), None);
@@ -22,77 +22,77 @@ fn later_commits_are_pushed_again() {
     assert_eq!(repo.push(&w.branch, &second).unwrap(), Pushed::Done);
     assert_eq!(repo.remote_head(&w.branch).unwrap(), Some(second));
     // After a rebase it is another history, and still ours.
-    let onto = bed.others_change("new", "n\n");
+    let onto = fixture.others_change("new", "n\n");
     repo.newest_base().unwrap();
     repo.rebase(&w, &onto).unwrap();
     let third = repo.head(&w).unwrap();
     assert_eq!(repo.push(&w.branch, &third).unwrap(), Pushed::Done);
-    assert_eq!(bed.at_remote(&w.branch).as_deref(), Some(third.as_str()));
+    assert_eq!(fixture.at_remote(&w.branch).as_deref(), Some(third.as_str()));
     // Another program, later: what was pushed is known.
-    let repo = bed.repo();
-    bed.git(&w.path, &["commit", "--quiet", "--amend", "-m", "amended"]);
+    let repo = fixture.repo();
+    fixture.git(&w.path, &["commit", "--quiet", "--amend", "-m", "amended"]);
     let amended = repo.head(&w).unwrap();
     assert_eq!(repo.push(&w.branch, &amended).unwrap(), Pushed::Done);
-    assert_eq!(bed.at_remote(&w.branch).as_deref(), Some(amended.as_str()));
+    assert_eq!(fixture.at_remote(&w.branch).as_deref(), Some(amended.as_str()));
 }
 
 #[test]
 fn what_others_pushed_is_not_overwritten() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     let first = work(&repo, &w, "first");
     repo.push(&w.branch, &first).unwrap();
-    let other = bed.path().join("other");
-    bed.git(&other, &["fetch", "--quiet", "origin"]);
-    bed.git(&other, &["switch", "--quiet", "hookloop/t1"]);
+    let other = fixture.path().join("other");
+    fixture.git(&other, &["fetch", "--quiet", "origin"]);
+    fixture.git(&other, &["switch", "--quiet", "hookloop/t1"]);
     std::fs::write(other.join("theirs"), "theirs").unwrap();
-    let theirs = bed.save("other", "theirs");
-    bed.git(&other, &["push", "--quiet", "origin", "hookloop/t1"]);
+    let theirs = fixture.save("other", "theirs");
+    fixture.git(&other, &["push", "--quiet", "origin", "hookloop/t1"]);
     let second = work(&repo, &w, "second");
     let Err(RepoError::Foreign { branch, found }) = repo.push(&w.branch, &second) else { panic!() };
     assert_eq!((branch.as_str(), &found), ("hookloop/t1", &theirs));
     let refused = repo.delete_remote(&w.branch, &first);
     assert!(matches!(refused, Err(RepoError::Foreign { .. })), "{refused:?}");
-    assert_eq!(bed.at_remote("hookloop/t1").as_deref(), Some(theirs.as_str()));
+    assert_eq!(fixture.at_remote("hookloop/t1").as_deref(), Some(theirs.as_str()));
     // A branch of the same name that was there before.
-    bed.git(&other, &["push", "--quiet", "origin", "hookloop/t1:hookloop/t2"]);
+    fixture.git(&other, &["push", "--quiet", "origin", "hookloop/t1:hookloop/t2"]);
     let w = repo.worktree(&task("t2")).unwrap();
     let own = work(&repo, &w, "own");
     assert!(matches!(repo.push(&w.branch, &own), Err(RepoError::Foreign { .. })));
-    assert_eq!(bed.at_remote("hookloop/t2").as_deref(), Some(theirs.as_str()));
+    assert_eq!(fixture.at_remote("hookloop/t2").as_deref(), Some(theirs.as_str()));
 }
 
 #[test]
 fn what_is_below_is_pushed_over() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     // Somebody made the branch by hand, at the base.
-    bed.git(&bed.path().join("other"), &["push", "--quiet", "origin", "main:hookloop/t1"]);
+    fixture.git(&fixture.path().join("other"), &["push", "--quiet", "origin", "main:hookloop/t1"]);
     let commit = work(&repo, &w, "work");
     assert_eq!(repo.push(&w.branch, &commit).unwrap(), Pushed::Done);
 }
 
 #[test]
 fn who_was_killed_after_a_push_knows_that_it_was_ours() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     let first = work(&repo, &w, "first");
     // All that a killed program leaves: what it was about to push, and the push.
-    let note = bed.state().join("pushed/hookloop%2Ft1");
+    let note = fixture.state().join("pushed/hookloop%2Ft1");
     std::fs::create_dir_all(note.parent().unwrap()).unwrap();
     std::fs::write(note, format!("{first}\n")).unwrap();
-    bed.git(&w.path, &["push", "--quiet", "origin", "HEAD:hookloop/t1"]);
-    bed.git(&w.path, &["commit", "--quiet", "--amend", "-m", "another"]);
+    fixture.git(&w.path, &["push", "--quiet", "origin", "HEAD:hookloop/t1"]);
+    fixture.git(&w.path, &["commit", "--quiet", "--amend", "-m", "another"]);
     let another = repo.head(&w).unwrap();
     assert!(!repo.is_ancestor(&first, &another).unwrap());
-    assert_eq!(bed.repo().push(&w.branch, &another).unwrap(), Pushed::Done);
+    assert_eq!(fixture.repo().push(&w.branch, &another).unwrap(), Pushed::Done);
     // The note is there before the remote is written to.
     let third = work(&repo, &w, "third");
-    let hook = bed.path().join("origin.git/hooks/update");
-    let noted = bed.state().join("pushed/hookloop%2Ft1");
+    let hook = fixture.path().join("origin.git/hooks/update");
+    let noted = fixture.state().join("pushed/hookloop%2Ft1");
     let text = format!("#!/bin/sh\ngrep -q {third} '{}'\n", noted.display());
     std::fs::write(&hook, text).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -102,18 +102,18 @@ fn who_was_killed_after_a_push_knows_that_it_was_ours() {
 
 #[test]
 fn what_a_remote_refuses_or_cannot_do_is_told_apart() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     let commit = work(&repo, &w, "work");
-    let hook = bed.path().join("origin.git/hooks/pre-receive");
+    let hook = fixture.path().join("origin.git/hooks/pre-receive");
     std::fs::write(&hook, "#!/bin/sh\necho not today >&2\nexit 1\n").unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&hook, mode).unwrap();
     let Err(RepoError::NeedsHuman { why, .. }) = repo.push(&w.branch, &commit) else { panic!() };
     assert!(why.contains("not today"), "{why}");
     std::fs::remove_file(hook).unwrap();
-    let (here, away) = (bed.path().join("origin.git"), bed.path().join("away.git"));
+    let (here, away) = (fixture.path().join("origin.git"), fixture.path().join("away.git"));
     std::fs::rename(&here, &away).unwrap();
     let refused = repo.push(&w.branch, &commit);
     assert!(matches!(refused, Err(RepoError::NeedsHuman { .. })), "{refused:?}");
@@ -123,11 +123,16 @@ fn what_a_remote_refuses_or_cannot_do_is_told_apart() {
 
 #[test]
 fn a_remote_that_does_not_answer_is_tried_again() {
-    let bed = Bed::new();
+    let fixture = RepositoryFixture::new();
     // A port on which nobody listens.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    bed.in_checkout(&["remote", "set-url", "origin", &format!("http://127.0.0.1:{port}/a.git")]);
-    let repo = bed.repo();
+    fixture.in_checkout(&[
+        "remote",
+        "set-url",
+        "origin",
+        &format!("http://127.0.0.1:{port}/a.git"),
+    ]);
+    let repo = fixture.repo();
     let refused = repo.newest_base();
     assert!(matches!(refused, Err(RepoError::Retry { .. })), "{refused:?}");
     assert!(matches!(repo.remote_head("x"), Err(RepoError::Retry { .. })));
@@ -135,20 +140,20 @@ fn a_remote_that_does_not_answer_is_tried_again() {
 
 #[test]
 fn a_branch_is_deleted_if_it_is_what_is_expected() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     let commit = work(&repo, &w, "work");
     repo.push(&w.branch, &commit).unwrap();
     repo.delete_remote(&w.branch, &commit).unwrap();
-    assert_eq!(bed.at_remote(&w.branch), None);
+    assert_eq!(fixture.at_remote(&w.branch), None);
     repo.delete_remote(&w.branch, &commit).unwrap();
 }
 
 #[test]
 fn names_that_are_options_or_worse_do_not_reach_git() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let base = repo.newest_base().unwrap();
     for name in ["--all", "-x", "a..b", "a b", "", "refs/../x", "a\n"] {
         assert!(matches!(repo.push(name, &base), Err(RepoError::Permanent { .. })), "{name}");

@@ -1,6 +1,6 @@
 //! Programs that are killed, and those that come after them.
 //!
-//! The full size, every call: `HOOKLOOP_CALLS_APART=1 cargo nextest run -p hookloop --test delivery_flow delivery_git::crashes`.
+//! The full size, every call: `HOOKLOOP_CALLS_APART=1 cargo nextest run -p hookloop-git --test repository crashes::`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use hookloop_git::repo::{Rebased, Repo, RepoError, Settled, WorkState, Worktree};
 
-use crate::delivery_git::bed::{Bed, read, task, write};
+use crate::fixture::{RepositoryFixture, read, task, write};
 
 /// What is killed takes fewer calls of git.
 const CALLS_MAX: u32 = 200;
@@ -23,9 +23,9 @@ enum Moment {
 }
 
 /// A git that ends with an error at its `last` call, and at all that follow.
-fn mortal_git(bed: &mut Bed, last: u32, moment: Moment) {
-    let bin = bed.path().join("bin");
-    let count = bed.path().join("count");
+fn mortal_git(fixture: &mut RepositoryFixture, last: u32, moment: Moment) {
+    let bin = fixture.path().join("bin");
+    let count = fixture.path().join("count");
     fs::create_dir_all(&bin).unwrap();
     let _ = fs::remove_file(&count);
     let real = std::env::split_paths(&std::env::var_os("PATH").unwrap())
@@ -43,21 +43,25 @@ fn mortal_git(bed: &mut Bed, last: u32, moment: Moment) {
     fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = std::env::var_os("PATH").unwrap();
     let all = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)));
-    bed.replace("PATH", all.unwrap());
+    fixture.replace("PATH", all.unwrap());
 }
 
-fn immortal_git(bed: &mut Bed) {
-    bed.replace("PATH", std::env::var_os("PATH").unwrap());
+fn immortal_git(fixture: &mut RepositoryFixture) {
+    fixture.replace("PATH", std::env::var_os("PATH").unwrap());
 }
 
 /// What is done, and done again.
 type Act<'a> = &'a dyn Fn(&Repo<'_>) -> Result<(), RepoError>;
 
 /// Kills what `act` does at each of its calls of git, and has it done again by the next program.
-fn at_each_call(prepare: &dyn Fn(&Bed), act: Act<'_>, check: &dyn Fn(&Bed)) {
-    let mut bed = Bed::new();
-    prepare(&bed);
-    let prepared = bed.set_aside();
+fn at_each_call(
+    prepare: &dyn Fn(&RepositoryFixture),
+    act: Act<'_>,
+    check: &dyn Fn(&RepositoryFixture),
+) {
+    let mut fixture = RepositoryFixture::new();
+    prepare(&fixture);
+    let prepared = fixture.set_aside();
     let apart =
         std::env::var("HOOKLOOP_CALLS_APART").map_or(6, |text| text.parse::<u32>().unwrap());
     let mut calls: u32 = 0;
@@ -65,14 +69,14 @@ fn at_each_call(prepare: &dyn Fn(&Bed), act: Act<'_>, check: &dyn Fn(&Bed)) {
     for (moment, first) in [(Moment::Before, 1), (Moment::After, 1 + apart / 2)] {
         for last in (first..).step_by(apart as usize) {
             assert!(last < CALLS_MAX, "it does not come to an end");
-            bed.restore(&prepared);
-            mortal_git(&mut bed, last, moment);
-            let survived = bed.open().and_then(|repo| act(&repo)).is_ok();
-            immortal_git(&mut bed);
-            if let Err(error) = bed.open().and_then(|repo| act(&repo)) {
+            fixture.restore(&prepared);
+            mortal_git(&mut fixture, last, moment);
+            let survived = fixture.open().and_then(|repo| act(&repo)).is_ok();
+            immortal_git(&mut fixture);
+            if let Err(error) = fixture.open().and_then(|repo| act(&repo)) {
                 panic!("{moment:?} {last}: {error:?}");
             }
-            check(&bed);
+            check(&fixture);
             if survived {
                 break;
             }
@@ -89,26 +93,26 @@ fn found(repo: &Repo<'_>) -> Worktree {
 #[test]
 fn making_a_worktree() {
     let act = |repo: &Repo<'_>| repo.worktree(&task("t1")).map(|_| ());
-    let check = |bed: &Bed| {
-        let repo = bed.repo();
+    let check = |fixture: &RepositoryFixture| {
+        let repo = fixture.repo();
         let w = found(&repo);
         assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
         assert_eq!(read(&w, "file"), "1\n2\n3\n4\n5\n");
-        assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), "");
-        assert_eq!(bed.in_checkout(&["worktree", "list"]).lines().count(), 2);
+        assert_eq!(fixture.git(&w.path, &["status", "--porcelain"]), "");
+        assert_eq!(fixture.in_checkout(&["worktree", "list"]).lines().count(), 2);
     };
     at_each_call(&|_| {}, &act, &check);
 }
 
 #[test]
 fn a_rebase() {
-    let prepare = |bed: &Bed| {
-        let repo = bed.repo();
+    let prepare = |fixture: &RepositoryFixture| {
+        let repo = fixture.repo();
         let w = found(&repo);
         write(&w, "own", "own\n");
         repo.commit_all(&w, "own").unwrap();
-        bed.others_change("file", "theirs\n");
-        bed.others_change("new", "new\n");
+        fixture.others_change("file", "theirs\n");
+        fixture.others_change("new", "new\n");
     };
     let act = |repo: &Repo<'_>| {
         let w = repo.worktree(&task("t1"))?;
@@ -117,28 +121,28 @@ fn a_rebase() {
         assert!(matches!(rebased, Rebased::Done { .. } | Rebased::UpToDate), "{rebased:?}");
         Ok(())
     };
-    let check = |bed: &Bed| {
-        let repo = bed.repo();
+    let check = |fixture: &RepositoryFixture| {
+        let repo = fixture.repo();
         let w = found(&repo);
         assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
         let files = [read(&w, "own"), read(&w, "file"), read(&w, "new")];
         assert_eq!(files, ["own\n", "theirs\n", "new\n"]);
-        let subjects = bed.git(&w.path, &["log", "--format=%s", "-2"]);
+        let subjects = fixture.git(&w.path, &["log", "--format=%s", "-2"]);
         assert_eq!(subjects, "own\nchange new");
-        assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), "");
+        assert_eq!(fixture.git(&w.path, &["status", "--porcelain"]), "");
     };
     at_each_call(&prepare, &act, &check);
 }
 
 #[test]
 fn a_conflict() {
-    let prepare = |bed: &Bed| {
-        let repo = bed.repo();
+    let prepare = |fixture: &RepositoryFixture| {
+        let repo = fixture.repo();
         let w = found(&repo);
         write(&w, "file", "ours\n");
         repo.commit_all(&w, "ours").unwrap();
-        bed.others_change("file", "theirs\n");
-        bed.others_change("new", "new\n");
+        fixture.others_change("file", "theirs\n");
+        fixture.others_change("new", "new\n");
         repo.newest_base().unwrap();
     };
     let act = |repo: &Repo<'_>| {
@@ -152,8 +156,8 @@ fn a_conflict() {
         assert!(matches!(settled, Settled::Done { .. } | Settled::Nothing), "{settled:?}");
         Ok(())
     };
-    let check = |bed: &Bed| {
-        let repo = bed.repo();
+    let check = |fixture: &RepositoryFixture| {
+        let repo = fixture.repo();
         let w = found(&repo);
         assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
         assert_eq!([read(&w, "file"), read(&w, "new")], ["both\n", "new\n"]);
@@ -164,10 +168,10 @@ fn a_conflict() {
 
 #[test]
 fn a_half_made_worktree_is_made_again() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = found(&repo);
-    fs::remove_file(bed.state().join("worktrees/t1.notes/made")).unwrap();
+    fs::remove_file(fixture.state().join("worktrees/t1.notes/made")).unwrap();
     fs::remove_file(w.path.join("file")).unwrap();
     let w = found(&repo);
     assert!(w.is_new);
@@ -176,21 +180,21 @@ fn a_half_made_worktree_is_made_again() {
 
 #[test]
 fn a_worktree_that_git_has_forgotten_keeps_its_edits() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = found(&repo);
     write(&w, "own", "committed\n");
     let head = repo.commit_all(&w, "own").unwrap().unwrap();
     write(&w, "file", "edited\n");
-    bed.in_checkout(&["worktree", "unlock", w.path.to_str().unwrap()]);
-    fs::remove_dir_all(bed.checkout().join(".git/worktrees/t1")).unwrap();
+    fixture.in_checkout(&["worktree", "unlock", w.path.to_str().unwrap()]);
+    fs::remove_dir_all(fixture.checkout().join(".git/worktrees/t1")).unwrap();
     let again = found(&repo);
     assert!(!again.is_new);
     assert_eq!(repo.head(&again).unwrap(), head);
-    assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), " M file");
+    assert_eq!(fixture.git(&w.path, &["status", "--porcelain"]), " M file");
     // Killed in the middle of that, before and after git was told.
     for is_told in [false, true] {
-        let aside = bed.state().join("worktrees/t1.aside");
+        let aside = fixture.state().join("worktrees/t1.aside");
         fs::rename(&w.path, &aside).unwrap();
         if is_told {
             fs::create_dir(&w.path).unwrap();
@@ -204,13 +208,13 @@ fn a_worktree_that_git_has_forgotten_keeps_its_edits() {
 
 #[test]
 fn a_worktree_that_the_user_deleted_is_made_from_its_branch() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = found(&repo);
     write(&w, "own", "own\n");
     let head = repo.commit_all(&w, "own").unwrap().unwrap();
     fs::remove_dir_all(&w.path).unwrap();
-    bed.others_change("new", "new\n");
+    fixture.others_change("new", "new\n");
     let again = found(&repo);
     assert!(again.is_new);
     assert_eq!(repo.head(&again).unwrap(), head, "a branch with work in it stays");
@@ -219,45 +223,45 @@ fn a_worktree_that_the_user_deleted_is_made_from_its_branch() {
 
 #[test]
 fn locks_that_dead_programs_left_are_in_nobodys_way() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = found(&repo);
     let touch = |path: &Path| fs::write(path, "").unwrap();
-    touch(&bed.checkout().join(".git/worktrees/t1/index.lock"));
-    touch(&bed.state().join("worktrees/t1.notes/index.lock"));
+    touch(&fixture.checkout().join(".git/worktrees/t1/index.lock"));
+    touch(&fixture.state().join("worktrees/t1.notes/index.lock"));
     write(&w, "file", "work\n");
     repo.commit_all(&w, "work").unwrap().unwrap();
-    assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), "");
+    assert_eq!(fixture.git(&w.path, &["status", "--porcelain"]), "");
 }
 
 #[test]
 fn locks_that_were_left_while_a_worktree_was_made_are_in_nobodys_way() {
-    let bed = Bed::new();
-    let repo = bed.repo();
-    let notes = bed.state().join("worktrees/t1.notes");
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
+    let notes = fixture.state().join("worktrees/t1.notes");
     fs::create_dir_all(&notes).unwrap();
     fs::write(notes.join("index.lock"), "").unwrap();
     let w = found(&repo);
-    assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), "");
+    assert_eq!(fixture.git(&w.path, &["status", "--porcelain"]), "");
 }
 
 #[test]
 fn an_object_that_the_user_threw_away_is_fetched_again() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     repo.newest_base().unwrap();
-    let depot = bed.state().join("depot.git");
+    let depot = fixture.state().join("depot.git");
     let gone = "1".repeat(40);
     fs::write(depot.join("refs/hookloop/target/main"), format!("{gone}\n")).unwrap();
-    let commit = bed.others_change("new", "n\n");
+    let commit = fixture.others_change("new", "n\n");
     assert_eq!(repo.newest_base().unwrap(), commit);
 }
 
 #[test]
 fn what_is_cancelled_says_so() {
-    let bed = Bed::new();
-    let repo = bed.repo();
-    bed.cancel.trigger();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
+    fixture.cancel.trigger();
     let refused = repo.newest_base();
     assert!(matches!(refused, Err(RepoError::Cancelled)), "{refused:?}");
 }

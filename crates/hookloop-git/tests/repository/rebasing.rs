@@ -4,12 +4,12 @@ use std::fs;
 
 use hookloop_git::repo::{Rebased, RepoError, WorkState};
 
-use crate::delivery_git::bed::{Bed, read, snapshot, task, write};
+use crate::fixture::{RepositoryFixture, read, snapshot, task, write};
 
 #[test]
 fn commits_are_put_on_the_target_one_by_one() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     assert_eq!(repo.rebase(&w, &w.base).unwrap(), Rebased::UpToDate);
     for (name, text) in [("file", "1\n2\n3\n4\nfive\n"), ("second", "2\n")] {
@@ -22,14 +22,14 @@ fn commits_are_put_on_the_target_one_by_one() {
     std::fs::remove_file(w.path.join("file")).unwrap();
     write(&w, "file", &same);
     let before = repo.head(&w).unwrap();
-    bed.others_change("file", "one\n2\n3\n4\n5\n");
-    let onto = bed.others_change("dir/new", "new\n");
+    fixture.others_change("file", "one\n2\n3\n4\n5\n");
+    let onto = fixture.others_change("dir/new", "new\n");
     assert_eq!(repo.newest_base().unwrap(), onto);
     let Rebased::Done { from, to } = repo.rebase(&w, &onto).unwrap() else { panic!() };
     assert_eq!((&from, &to), (&before, &repo.head(&w).unwrap()));
     assert_eq!(read(&w, "file"), "one\n2\n3\n4\nfive\n");
     assert_eq!((read(&w, "dir/new"), read(&w, "second")), ("new\n".to_owned(), "2\n".to_owned()));
-    let git = |args: &[&str]| bed.git(&w.path, args);
+    let git = |args: &[&str]| fixture.git(&w.path, args);
     assert_eq!(git(&["log", "--format=%an %s", "-2"]), "User work on second\nUser work on file");
     assert_eq!(git(&["log", "--format=%b", "-1"]), "with a body");
     assert_eq!(git(&["rev-parse", "HEAD~2"]), onto.as_str());
@@ -41,14 +41,14 @@ fn commits_are_put_on_the_target_one_by_one() {
 
 #[test]
 fn what_the_target_has_already_is_not_committed_again() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     write(&w, "same", "same\n");
     repo.commit_all(&w, "same").unwrap();
     write(&w, "own", "own\n");
     repo.commit_all(&w, "own").unwrap();
-    let onto = bed.others_change("same", "same\n");
+    let onto = fixture.others_change("same", "same\n");
     repo.newest_base().unwrap();
     assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Done { .. }));
     assert_eq!(repo.ahead(&onto, &repo.head(&w).unwrap()).unwrap(), 1);
@@ -56,16 +56,16 @@ fn what_the_target_has_already_is_not_committed_again() {
 
 #[test]
 fn a_branch_with_merges_keeps_them() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     write(&w, "own", "own\n");
     let own = repo.commit_all(&w, "own").unwrap().unwrap();
-    let first = bed.others_change("a", "a\n");
+    let first = fixture.others_change("a", "a\n");
     repo.newest_base().unwrap();
-    bed.in_checkout(&["fetch", "--quiet", "origin"]);
-    bed.git(&w.path, &["merge", "--quiet", "--no-ff", "-m", "merged", first.as_str()]);
-    let onto = bed.others_change("b", "b\n");
+    fixture.in_checkout(&["fetch", "--quiet", "origin"]);
+    fixture.git(&w.path, &["merge", "--quiet", "--no-ff", "-m", "merged", first.as_str()]);
+    let onto = fixture.others_change("b", "b\n");
     repo.newest_base().unwrap();
     assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Done { .. }));
     let head = repo.head(&w).unwrap();
@@ -75,31 +75,31 @@ fn a_branch_with_merges_keeps_them() {
 
 #[test]
 fn a_conflict_leaves_every_byte_as_it_was() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     write(&w, "first", "fits\n");
     repo.commit_all(&w, "fits").unwrap();
     write(&w, "file", "1\n2\nours\n4\n5\n");
     let head = repo.commit_all(&w, "does not").unwrap().unwrap();
-    bed.others_change("file", "1\n2\ntheirs\n4\n5\n");
+    fixture.others_change("file", "1\n2\ntheirs\n4\n5\n");
     let onto = repo.newest_base().unwrap();
     // The last look at the files may note what it saw.
     repo.state(&w).unwrap();
-    let git_dir = bed.checkout().join(".git/worktrees/t1");
+    let git_dir = fixture.checkout().join(".git/worktrees/t1");
     let before = (snapshot(&w.path, &[]), snapshot(&git_dir, &[]));
     let Rebased::Conflict { files } = repo.rebase(&w, &onto).unwrap() else { panic!() };
     assert_eq!((snapshot(&w.path, &[]), snapshot(&git_dir, &[])), before);
     assert_eq!(repo.head(&w).unwrap(), head);
     assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
-    assert_eq!(bed.git(&w.path, &["status", "--porcelain=2", "--branch"]).lines().count(), 2);
+    assert_eq!(fixture.git(&w.path, &["status", "--porcelain=2", "--branch"]).lines().count(), 2);
     let [file] = &files[..] else { panic!("{files:?}") };
     assert_eq!(file.path, "file");
     for part in ["<<<<<<< ", "ours", "=======", "theirs", ">>>>>>> "] {
         assert!(file.excerpt.contains(part), "{}", file.excerpt);
     }
     assert_eq!(
-        bed.in_checkout(&["rev-parse", "refs/hookloop/kept/t1/1"]),
+        fixture.in_checkout(&["rev-parse", "refs/hookloop/kept/t1/1"]),
         head.as_str(),
         "kept, whatever comes next"
     );
@@ -107,24 +107,24 @@ fn a_conflict_leaves_every_byte_as_it_was() {
 
 #[test]
 fn nothing_that_is_not_committed_is_rebased_over() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     write(&w, "file", "work\n");
-    let onto = bed.others_change("new", "n\n");
+    let onto = fixture.others_change("new", "n\n");
     repo.newest_base().unwrap();
     assert!(matches!(repo.rebase(&w, &onto), Err(RepoError::Dirty(_))));
     assert_eq!(read(&w, "file"), "work\n");
     fs::write(w.path.join("file"), "1\n2\n3\n4\n5\n").unwrap();
     // An ignored file that a tracked one of the same name comes for.
     write(&w, "built/out", "mine\n");
-    let other = bed.path().join("other");
-    bed.git(&other, &["pull", "--quiet", "--rebase", "origin", "main"]);
+    let other = fixture.path().join("other");
+    fixture.git(&other, &["pull", "--quiet", "--rebase", "origin", "main"]);
     fs::create_dir_all(other.join("built")).unwrap();
     fs::write(other.join("built/out"), "theirs\n").unwrap();
-    bed.git(&other, &["add", "--force", "built/out"]);
-    let onto = bed.save("other", "built");
-    bed.git(&other, &["push", "--quiet", "origin", "main"]);
+    fixture.git(&other, &["add", "--force", "built/out"]);
+    let onto = fixture.save("other", "built");
+    fixture.git(&other, &["push", "--quiet", "origin", "main"]);
     repo.newest_base().unwrap();
     let refused = repo.rebase(&w, &onto).unwrap_err();
     assert!(matches!(refused, RepoError::NeedsHuman { .. }), "{refused}");

@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use crate::delivery_git::bed::{Bed, users_own};
-use crate::delivery_git::course::course;
+use crate::course::course;
+use crate::fixture::{RepositoryFixture, users_own};
 
 /// A checkout in which the user is in the middle of something.
-fn messy(bed: &Bed) {
-    let checkout = bed.checkout();
-    let git = |args: &[&str]| bed.in_checkout(args);
+fn messy(fixture: &RepositoryFixture) {
+    let checkout = fixture.checkout();
+    let git = |args: &[&str]| fixture.in_checkout(args);
     fs::write(checkout.join("file"), "stashed\n").unwrap();
     git(&["stash", "--quiet"]);
     git(&["tag", "mine-1"]);
@@ -24,42 +24,42 @@ fn messy(bed: &Bed) {
 
 #[test]
 fn with_a_remote() {
-    let bed = Bed::new();
-    messy(&bed);
-    let before = users_own(&bed.checkout());
+    let fixture = RepositoryFixture::new();
+    messy(&fixture);
+    let before = users_own(&fixture.checkout());
     assert!(before.len() > 20, "{:?}", before.keys());
-    course(&bed, &|_| {});
-    similar(&before, &users_own(&bed.checkout()));
-    bed.in_checkout(&["fsck", "--strict"]);
+    course(&fixture, &|_| {});
+    similar(&before, &users_own(&fixture.checkout()));
+    fixture.in_checkout(&["fsck", "--strict"]);
 }
 
 #[test]
 fn a_detached_head() {
-    let bed = Bed::new();
-    bed.in_checkout(&["switch", "--quiet", "--detach"]);
-    messy(&bed);
-    let before = users_own(&bed.checkout());
-    course(&bed, &|_| {});
-    similar(&before, &users_own(&bed.checkout()));
+    let fixture = RepositoryFixture::new();
+    fixture.in_checkout(&["switch", "--quiet", "--detach"]);
+    messy(&fixture);
+    let before = users_own(&fixture.checkout());
+    course(&fixture, &|_| {});
+    similar(&before, &users_own(&fixture.checkout()));
 }
 
 #[test]
 fn without_a_remote_only_the_target_moves() {
-    let bed = Bed::alone();
-    messy(&bed);
+    let fixture = RepositoryFixture::alone();
+    messy(&fixture);
     let name = std::path::Path::new(".git/refs/heads/main");
     let log = std::path::Path::new(".git/logs/refs/heads/main");
     // Somebody else changes it meanwhile, so it is left out of the comparison.
     let own = || {
-        let mut own = users_own(&bed.checkout());
+        let mut own = users_own(&fixture.checkout());
         own.remove(name);
         own.remove(log);
         own
     };
     let before = own();
-    course(&bed, &|_| {});
+    course(&fixture, &|_| {});
     similar(&before, &own());
-    bed.in_checkout(&["fsck", "--strict"]);
+    fixture.in_checkout(&["fsck", "--strict"]);
 }
 
 type Files = std::collections::BTreeMap<std::path::PathBuf, Vec<u8>>;

@@ -7,13 +7,13 @@ use hookloop_git::repo::{
     BranchFate, Operation, Removal, Removed, RepoError, Unfinished, Unsaved, WorkState,
 };
 
-use crate::delivery_git::bed::{Bed, read, task, write};
+use crate::fixture::{RepositoryFixture, read, task, write};
 
 #[test]
 fn a_worktree_is_made_from_the_newest_commit_and_found_again() {
-    let bed = Bed::new();
-    let newest = bed.others_change("new", "x\n");
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let newest = fixture.others_change("new", "x\n");
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     assert!(w.is_new);
     assert_eq!((w.branch.as_str(), &w.base), ("hookloop/t1", &newest));
@@ -21,10 +21,10 @@ fn a_worktree_is_made_from_the_newest_commit_and_found_again() {
     assert_eq!(repo.head(&w).unwrap(), newest);
     assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
     // As git sees it, too.
-    assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), "");
-    assert_eq!(bed.git(&w.path, &["branch", "--show-current"]), "hookloop/t1");
-    assert!(bed.in_checkout(&["worktree", "list"]).contains("hookloop/t1"));
-    bed.in_checkout(&["worktree", "prune"]);
+    assert_eq!(fixture.git(&w.path, &["status", "--porcelain"]), "");
+    assert_eq!(fixture.git(&w.path, &["branch", "--show-current"]), "hookloop/t1");
+    assert!(fixture.in_checkout(&["worktree", "list"]).contains("hookloop/t1"));
+    fixture.in_checkout(&["worktree", "prune"]);
     write(&w, "file", "changed\n");
     let again = repo.worktree(&task("t1")).unwrap();
     assert!(!again.is_new);
@@ -34,11 +34,11 @@ fn a_worktree_is_made_from_the_newest_commit_and_found_again() {
 
 #[test]
 fn all_that_is_not_ignored_is_committed_whatever_the_agent_told_its_index() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     assert_eq!(repo.commit_all(&w, "nothing").unwrap(), None);
-    let git = |args: &[&str]| bed.git(&w.path, args);
+    let git = |args: &[&str]| fixture.git(&w.path, args);
     git(&["update-index", "--assume-unchanged", "file"]);
     write(&w, "file", "overlooked\n");
     write(&w, "dir/new", "n\n");
@@ -73,8 +73,8 @@ fn all_that_is_not_ignored_is_committed_whatever_the_agent_told_its_index() {
 
 #[test]
 fn the_same_size_at_the_same_time_is_a_change() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     for round in 0..20 {
         write(&w, "file", &format!("{round:09}\n"));
@@ -84,10 +84,10 @@ fn the_same_size_at_the_same_time_is_a_change() {
 
 #[test]
 fn what_an_agent_began_is_told() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
-    let git = |args: &[&str]| bed.git(&w.path, args);
+    let git = |args: &[&str]| fixture.git(&w.path, args);
     let unfinished = || match repo.state(&w).unwrap() {
         WorkState::Unfinished(what) => what,
         state => panic!("{state:?}"),
@@ -110,7 +110,7 @@ fn what_an_agent_began_is_told() {
         (["rebase", "own"], Operation::Rebase),
         (["cherry-pick", "own"], Operation::CherryPick),
     ] {
-        assert!(!bed.command(&w.path, &args).output().unwrap().status.success());
+        assert!(!fixture.command(&w.path, &args).output().unwrap().status.success());
         assert_eq!(unfinished(), Unfinished::Underway(expected));
         git(&[args[0], "--abort"]);
     }
@@ -118,8 +118,8 @@ fn what_an_agent_began_is_told() {
 
 #[test]
 fn named_files_that_are_ignored_go_along() {
-    let mut bed = Bed::new();
-    let checkout = bed.checkout();
+    let mut fixture = RepositoryFixture::new();
+    let checkout = fixture.checkout();
     let write = |name: &str, text: &str| {
         fs::create_dir_all(checkout.join(name).parent().unwrap()).unwrap();
         fs::write(checkout.join(name), text).unwrap();
@@ -132,11 +132,11 @@ fn named_files_that_are_ignored_go_along() {
     symlink("/etc/passwd", checkout.join("config/link.local")).unwrap();
     symlink("config", checkout.join("linked")).unwrap();
     let names = [".env", "config/*.local", "missing", "file", "linked/a.local"];
-    bed.wish.copy = names.map(str::to_owned).to_vec();
-    let refused = bed.repo().worktree(&task("t0")).unwrap_err();
+    fixture.wish.copy = names.map(str::to_owned).to_vec();
+    let refused = fixture.repo().worktree(&task("t0")).unwrap_err();
     assert!(matches!(refused, RepoError::Io { .. }), "through a link: {refused}");
-    bed.wish.copy.pop();
-    let w = bed.repo().worktree(&task("t1")).unwrap();
+    fixture.wish.copy.pop();
+    let w = fixture.repo().worktree(&task("t1")).unwrap();
     let copied = |name: &str| fs::read_to_string(w.path.join(name)).ok();
     assert_eq!(copied(".env").as_deref(), Some("secret"));
     let mode = fs::metadata(w.path.join(".env")).unwrap().permissions().mode();
@@ -145,32 +145,32 @@ fn named_files_that_are_ignored_go_along() {
     assert_eq!(copied("config/deep/b.local"), None);
     assert_eq!(copied("config/link.local"), None);
     assert_eq!(copied("file").as_deref(), Some("1\n2\n3\n4\n5\n"), "never overwritten");
-    assert_eq!(bed.repo().state(&w).unwrap(), WorkState::Clean);
+    assert_eq!(fixture.repo().state(&w).unwrap(), WorkState::Clean);
 }
 
 #[test]
 fn a_named_file_that_would_be_committed_is_refused() {
-    let mut bed = Bed::new();
-    fs::write(bed.checkout().join("token"), "secret").unwrap();
-    bed.wish.copy = vec!["token".to_owned()];
-    let refused = bed.repo().worktree(&task("t1")).unwrap_err();
+    let mut fixture = RepositoryFixture::new();
+    fs::write(fixture.checkout().join("token"), "secret").unwrap();
+    fixture.wish.copy = vec!["token".to_owned()];
+    let refused = fixture.repo().worktree(&task("t1")).unwrap_err();
     assert!(refused.to_string().contains("does not ignore"), "{refused}");
     for outside in ["../other/file", "/etc/passwd", "a/../../x"] {
-        bed.wish.copy = vec![outside.to_owned()];
-        let refused = bed.repo().worktree(&task("t1")).unwrap_err();
+        fixture.wish.copy = vec![outside.to_owned()];
+        let refused = fixture.repo().worktree(&task("t1")).unwrap_err();
         assert!(refused.to_string().contains("not in the project"), "{refused}");
     }
     // And is made once that is put right.
-    bed.wish.copy = vec!["token".to_owned()];
-    fs::write(bed.checkout().join(".git/info/exclude"), "token\n").unwrap();
-    let w = bed.repo().worktree(&task("t1")).unwrap();
+    fixture.wish.copy = vec!["token".to_owned()];
+    fs::write(fixture.checkout().join(".git/info/exclude"), "token\n").unwrap();
+    let w = fixture.repo().worktree(&task("t1")).unwrap();
     assert_eq!(read(&w, "token"), "secret");
 }
 
 #[test]
 fn worktrees_are_listed_with_what_is_in_them() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let (a, b) = (repo.worktree(&task("a")).unwrap(), repo.worktree(&task("b")).unwrap());
     write(&a, "file", "a\n");
     let commit = repo.commit_all(&a, "a").unwrap().unwrap();
@@ -185,8 +185,8 @@ fn worktrees_are_listed_with_what_is_in_them() {
 
 #[test]
 fn what_is_nowhere_else_stays_unless_it_is_to_go() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     let safely =
         |delivered| Removal { branch: BranchFate::Deleted, unsaved: Unsaved::Stays { delivered } };
@@ -204,42 +204,42 @@ fn what_is_nowhere_else_stays_unless_it_is_to_go() {
     assert_eq!(read(&w, "file"), "work\n");
     let removed = repo.remove_worktree(&w.task, &safely(Some(commit.clone()))).unwrap();
     assert_eq!(removed, Removed::Done);
-    assert_eq!(bed.in_checkout(&["branch", "--list", "hookloop/*"]), "");
-    assert!(!bed.in_checkout(&["worktree", "list"]).contains("hookloop"));
+    assert_eq!(fixture.in_checkout(&["branch", "--list", "hookloop/*"]), "");
+    assert!(!fixture.in_checkout(&["worktree", "list"]).contains("hookloop"));
     let gone = Removal { branch: BranchFate::Deleted, unsaved: Unsaved::Goes };
     assert_eq!(repo.remove_worktree(&w.task, &gone).unwrap(), Removed::NotThere);
     // Even what is to go can be found again.
     let w = repo.worktree(&task("t2")).unwrap();
     write(&w, "file", "thrown away\n");
     assert_eq!(repo.remove_worktree(&w.task, &gone).unwrap(), Removed::Done);
-    assert_eq!(bed.in_checkout(&["show", "refs/hookloop/kept/t2/1:file"]), "thrown away");
+    assert_eq!(fixture.in_checkout(&["show", "refs/hookloop/kept/t2/1:file"]), "thrown away");
 }
 
 #[test]
 fn a_branch_that_the_user_works_on_is_left_alone() {
-    let bed = Bed::new();
-    bed.in_checkout(&["switch", "--quiet", "-c", "hookloop/t1"]);
-    let refused = bed.repo().worktree(&task("t1")).unwrap_err();
+    let fixture = RepositoryFixture::new();
+    fixture.in_checkout(&["switch", "--quiet", "-c", "hookloop/t1"]);
+    let refused = fixture.repo().worktree(&task("t1")).unwrap_err();
     assert!(matches!(refused, RepoError::NeedsHuman { .. }), "{refused}");
-    assert_eq!(bed.in_checkout(&["branch", "--show-current"]), "hookloop/t1");
+    assert_eq!(fixture.in_checkout(&["branch", "--show-current"]), "hookloop/t1");
 }
 
 #[test]
 fn a_worktree_is_checked_before_it_is_worked_in() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let id = task("t1");
     let w = repo.worktree(&id).unwrap();
     assert_eq!(repo.check_worktree(&w), Ok(()));
-    let git_dir = bed.checkout().join(".git/worktrees/t1");
-    let users_git = bed.checkout().join(".git");
-    let aside = bed.path().join("aside");
+    let git_dir = fixture.checkout().join(".git/worktrees/t1");
+    let users_git = fixture.checkout().join(".git");
+    let aside = fixture.path().join("aside");
     let link = w.path.join(".git");
     let damages: [(&str, &dyn Fn()); 8] = [
         ("gone", &|| fs::remove_dir_all(&w.path).unwrap()),
         ("a link", &|| {
             fs::remove_dir_all(&w.path).unwrap();
-            symlink(bed.checkout(), &w.path).unwrap();
+            symlink(fixture.checkout(), &w.path).unwrap();
         }),
         ("a file", &|| {
             fs::remove_dir_all(&w.path).unwrap();
@@ -270,18 +270,18 @@ fn a_worktree_is_checked_before_it_is_worked_in() {
         repo.forget_loss(&id).unwrap();
     }
     // The user's own repository is what it was.
-    assert_eq!(bed.in_checkout(&["branch", "--show-current"]), "main");
-    assert_eq!(bed.in_checkout(&["status", "--porcelain"]), "");
+    assert_eq!(fixture.in_checkout(&["branch", "--show-current"]), "main");
+    assert_eq!(fixture.in_checkout(&["status", "--porcelain"]), "");
 }
 
 /// `rm -rf "$PWD"` of an agent that works in a directory further down.
 #[test]
 fn the_rest_of_a_worktree_whose_project_is_gone_is_saved() {
-    let mut bed = Bed::new();
-    bed.others_change("deep/project/hookloop.yaml", "version: 1\n");
-    bed.in_checkout(&["pull", "--quiet"]);
-    bed.root = bed.checkout().join("deep/project");
-    let repo = bed.repo();
+    let mut fixture = RepositoryFixture::new();
+    fixture.others_change("deep/project/hookloop.yaml", "version: 1\n");
+    fixture.in_checkout(&["pull", "--quiet"]);
+    fixture.root = fixture.checkout().join("deep/project");
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     write(&w, "beside", "work\n");
     fs::remove_dir_all(&w.project).unwrap();
@@ -290,35 +290,35 @@ fn the_rest_of_a_worktree_whose_project_is_gone_is_saved() {
     assert_eq!(repo.check_worktree(&again), Ok(()));
     assert_eq!(read(&again, "deep/project/hookloop.yaml"), "version: 1\n");
     let loss = again.loss.unwrap();
-    assert_eq!(bed.in_checkout(&["show", &format!("{}:beside", loss.saved.unwrap())]), "work");
+    assert_eq!(fixture.in_checkout(&["show", &format!("{}:beside", loss.saved.unwrap())]), "work");
     // It is told until it is recorded, whoever asks.
-    assert!(bed.repo().worktree(&w.task).unwrap().loss.is_some());
+    assert!(fixture.repo().worktree(&w.task).unwrap().loss.is_some());
     repo.forget_loss(&w.task).unwrap();
     assert_eq!(repo.worktree(&w.task).unwrap().loss, None);
     // A project that leads elsewhere is none.
     fs::remove_dir_all(&w.project).unwrap();
-    symlink(bed.checkout().join("deep/project"), &w.project).unwrap();
+    symlink(fixture.checkout().join("deep/project"), &w.project).unwrap();
     assert!(repo.check_worktree(&w).is_err());
     let again = repo.worktree_again(&w.task, None).unwrap();
     assert_eq!(repo.check_worktree(&again), Ok(()));
-    assert!(bed.checkout().join("deep/project/hookloop.yaml").exists());
+    assert!(fixture.checkout().join("deep/project/hookloop.yaml").exists());
 }
 
 #[test]
 fn work_whose_branch_is_gone_is_not_thrown_away() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     write(&w, "own", "own\n");
-    bed.in_checkout(&["update-ref", "-d", "refs/heads/hookloop/t1"]);
+    fixture.in_checkout(&["update-ref", "-d", "refs/heads/hookloop/t1"]);
     for entered in [repo.worktree(&w.task), repo.worktree_again(&w.task, None)] {
         assert!(matches!(entered, Err(RepoError::NeedsHuman { .. })), "{entered:?}");
         assert_eq!(read(&w, "own"), "own\n");
     }
     // Nothing is left of one that the user removed with its branch: it begins anew.
     fs::remove_dir_all(&w.path).unwrap();
-    bed.in_checkout(&["worktree", "unlock", "t1"]);
-    bed.in_checkout(&["worktree", "prune"]);
+    fixture.in_checkout(&["worktree", "unlock", "t1"]);
+    fixture.in_checkout(&["worktree", "prune"]);
     assert!(repo.worktree_again(&w.task, None).is_err(), "not in the middle of a session");
     assert_eq!(repo.worktree(&w.task).unwrap().loss, None);
 }

@@ -27,7 +27,7 @@ impl User {
         let gh = home.path().join("gh");
         fs::write(&gh, GH).unwrap();
         fs::set_permissions(&gh, fs::Permissions::from_mode(0o755)).unwrap();
-        User { home, keepers: KeeperPool::new(env!("CARGO_BIN_EXE_hookloop").into()) }
+        User { home, keepers: KeeperPool::new(env!("CARGO_BIN_EXE_hookloop-git-keeper").into()) }
     }
 
     fn token(&self, host: &str, variables: &[(&str, &str)]) -> Result<Token, ForgeError> {

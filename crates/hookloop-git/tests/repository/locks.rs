@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hookloop_git::repo::{BranchFate, Removal, RepoError, Unsaved};
 
-use crate::delivery_git::bed::{Bed, task, users_own, write};
-use crate::delivery_git::course::course;
+use crate::course::course;
+use crate::fixture::{RepositoryFixture, task, users_own, write};
 
 /// Nothing in here takes longer.
 const SOON: Duration = Duration::from_secs(60);
@@ -23,9 +23,9 @@ fn plant(path: &Path) {
 
 #[test]
 fn locks_that_were_left_in_the_private_repository_are_cleared() {
-    let bed = Bed::new();
-    bed.repo().newest_base().unwrap();
-    let depot = bed.state().join("depot.git");
+    let fixture = RepositoryFixture::new();
+    fixture.repo().newest_base().unwrap();
+    let depot = fixture.state().join("depot.git");
     let names = [
         "HEAD.lock",
         "config.lock",
@@ -43,8 +43,8 @@ fn locks_that_were_left_in_the_private_repository_are_cleared() {
     for name in names {
         plant(&depot.join(name));
     }
-    bed.others_change("new", "new\n");
-    course(&bed, &|_| {});
+    fixture.others_change("new", "new\n");
+    course(&fixture, &|_| {});
     for name in names {
         assert!(!depot.join(name).exists(), "{name}");
     }
@@ -53,76 +53,76 @@ fn locks_that_were_left_in_the_private_repository_are_cleared() {
 /// Locks may come at any time, not only before the repository is opened.
 #[test]
 fn a_lock_that_was_left_since_the_repository_was_opened_is_cleared() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     repo.newest_base().unwrap();
-    let lock = bed.state().join("depot.git/refs/hookloop/target/main.lock");
+    let lock = fixture.state().join("depot.git/refs/hookloop/target/main.lock");
     plant(&lock);
-    let newest = bed.others_change("new", "new\n");
+    let newest = fixture.others_change("new", "new\n");
     assert_eq!(repo.newest_base().unwrap(), newest);
     assert!(!lock.exists());
 }
 
 #[test]
 fn locks_that_were_left_on_refs_and_worktrees_of_tasks_are_cleared() {
-    let bed = Bed::new();
-    let git = bed.checkout().join(".git");
+    let fixture = RepositoryFixture::new();
+    let git = fixture.checkout().join(".git");
     plant(&git.join("refs/hookloop/base/main.lock"));
     plant(&git.join("refs/heads/hookloop/t1.lock"));
-    plant(&bed.state().join("worktrees/t1.notes/index.lock"));
-    let repo = bed.repo();
-    bed.others_change("new", "new\n");
+    plant(&fixture.state().join("worktrees/t1.notes/index.lock"));
+    let repo = fixture.repo();
+    fixture.others_change("new", "new\n");
     let w = repo.worktree(&task("t1")).unwrap();
     plant(&git.join("worktrees/t1/index.lock"));
     plant(&git.join("worktrees/t1/HEAD.lock"));
     plant(&git.join("refs/heads/hookloop/t1.lock"));
-    plant(&bed.state().join("worktrees/t1.notes/index.lock"));
+    plant(&fixture.state().join("worktrees/t1.notes/index.lock"));
     let w = repo.worktree(&w.task).unwrap();
     // The agent's own git finds none of them.
-    bed.git(&w.path, &["commit", "--quiet", "--allow-empty", "-m", "own"]);
+    fixture.git(&w.path, &["commit", "--quiet", "--allow-empty", "-m", "own"]);
     plant(&git.join("refs/heads/hookloop/t1.lock"));
     plant(&git.join("refs/hookloop/kept/t1/1.lock"));
     write(&w, "file", "work\n");
     repo.commit_all(&w, "work").unwrap().unwrap();
     let gone = Removal { branch: BranchFate::Deleted, unsaved: Unsaved::Goes };
     repo.remove_worktree(&w.task, &gone).unwrap();
-    assert_eq!(bed.in_checkout(&["branch", "--list", "hookloop/*"]), "");
+    assert_eq!(fixture.in_checkout(&["branch", "--list", "hookloop/*"]), "");
 }
 
 /// A lock that was made just now may be held by a git that can't be seen from here: it is waited for.
 #[test]
 fn a_lock_of_a_task_branch_that_stays_is_cleared_after_a_while() {
-    let bed = Bed::new();
-    let lock = bed.checkout().join(".git/refs/heads/hookloop/t1.lock");
+    let fixture = RepositoryFixture::new();
+    let lock = fixture.checkout().join(".git/refs/heads/hookloop/t1.lock");
     fs::create_dir_all(lock.parent().unwrap()).unwrap();
     fs::write(&lock, "").unwrap();
     let began = Instant::now();
-    bed.repo().worktree(&task("t1")).unwrap();
+    fixture.repo().worktree(&task("t1")).unwrap();
     assert!(began.elapsed() > Duration::from_secs(2), "{:?}", began.elapsed());
     assert!(!lock.exists());
 }
 
 #[test]
 fn locks_of_the_user_stay_and_are_in_the_way_of_nothing_else() {
-    let bed = Bed::new();
-    let git = bed.checkout().join(".git");
+    let fixture = RepositoryFixture::new();
+    let git = fixture.checkout().join(".git");
     let locks = ["index.lock", "HEAD.lock", "config.lock", "refs/heads/main.lock"];
     let locks = locks.map(|name| git.join(name));
     for lock in &locks {
         plant(lock);
     }
-    let before = users_own(&bed.checkout());
-    course(&bed, &|_| {});
+    let before = users_own(&fixture.checkout());
+    course(&fixture, &|_| {});
     assert!(locks.iter().all(|lock| lock.exists()));
-    assert_eq!(users_own(&bed.checkout()), before);
+    assert_eq!(users_own(&fixture.checkout()), before);
 }
 
 #[test]
 fn a_lock_of_the_user_that_is_in_the_way_is_named_with_what_to_type() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
-    let lock = bed.checkout().join(".git/packed-refs.lock");
+    let lock = fixture.checkout().join(".git/packed-refs.lock");
     plant(&lock);
     let gone = Removal { branch: BranchFate::Deleted, unsaved: Unsaved::Goes };
     let refused = repo.remove_worktree(&w.task, &gone).unwrap_err();
@@ -132,16 +132,16 @@ fn a_lock_of_the_user_that_is_in_the_way_is_named_with_what_to_type() {
     assert!(lock.exists());
     fs::remove_file(&lock).unwrap();
     repo.remove_worktree(&w.task, &gone).unwrap();
-    assert_eq!(bed.in_checkout(&["branch", "--list", "hookloop/*"]), "");
+    assert_eq!(fixture.in_checkout(&["branch", "--list", "hookloop/*"]), "");
 }
 
 /// A lock of the user's that is gone in a moment is waited for.
 #[test]
 fn a_lock_of_the_user_that_goes_is_waited_for() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
-    let lock = bed.checkout().join(".git/packed-refs.lock");
+    let lock = fixture.checkout().join(".git/packed-refs.lock");
     plant(&lock);
     let held = std::thread::spawn({
         let lock = lock.clone();
@@ -153,7 +153,7 @@ fn a_lock_of_the_user_that_goes_is_waited_for() {
     let gone = Removal { branch: BranchFate::Deleted, unsaved: Unsaved::Goes };
     repo.remove_worktree(&w.task, &gone).unwrap();
     held.join().unwrap();
-    assert_eq!(bed.in_checkout(&["branch", "--list", "hookloop/*"]), "");
+    assert_eq!(fixture.in_checkout(&["branch", "--list", "hookloop/*"]), "");
 }
 
 /// A program by the name of git that makes a lock, holds it until it may go on, and says whether it still had it.
@@ -164,8 +164,8 @@ struct Holder {
 }
 
 impl Holder {
-    fn start(bed: &Bed, lock: PathBuf, set: impl FnOnce(&mut Command)) -> Holder {
-        let bin = bed.path().join("holder");
+    fn start(fixture: &RepositoryFixture, lock: PathBuf, set: impl FnOnce(&mut Command)) -> Holder {
+        let bin = fixture.path().join("holder");
         fs::create_dir_all(&bin).unwrap();
         fs::create_dir_all(lock.parent().unwrap()).unwrap();
         let (program, go) = (bin.join("git"), bin.join("go"));
@@ -178,7 +178,7 @@ impl Holder {
         fs::write(&program, text).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = Command::new(&program);
-        command.arg("fetch").current_dir(bed.path());
+        command.arg("fetch").current_dir(fixture.path());
         set(&mut command);
         let child = command.spawn().unwrap();
         let began = Instant::now();
@@ -204,15 +204,15 @@ impl Holder {
 /// The program of this git may be dead, and the git alive for a moment.
 #[test]
 fn a_lock_that_a_live_git_holds_in_the_private_repository_stays() {
-    let bed = Bed::new();
-    bed.repo().newest_base().unwrap();
-    let depot = bed.state().join("depot.git");
-    let holder = Holder::start(&bed, depot.join("refs/hookloop/target/main.lock"), |command| {
+    let fixture = RepositoryFixture::new();
+    fixture.repo().newest_base().unwrap();
+    let depot = fixture.state().join("depot.git");
+    let holder = Holder::start(&fixture, depot.join("refs/hookloop/target/main.lock"), |command| {
         command.env("GIT_DIR", &depot);
     });
-    let newest = bed.others_change("new", "new\n");
+    let newest = fixture.others_change("new", "new\n");
     std::thread::scope(|scope| {
-        let opened = scope.spawn(|| bed.repo().newest_base().unwrap());
+        let opened = scope.spawn(|| fixture.repo().newest_base().unwrap());
         holder.end(Duration::from_millis(1500));
         assert_eq!(opened.join().unwrap(), newest);
     });
@@ -220,14 +220,14 @@ fn a_lock_that_a_live_git_holds_in_the_private_repository_stays() {
 
 #[test]
 fn a_lock_that_a_live_git_of_the_user_holds_on_a_task_branch_stays() {
-    let bed = Bed::new();
-    let checkout = bed.checkout();
+    let fixture = RepositoryFixture::new();
+    let checkout = fixture.checkout();
     let lock = checkout.join(".git/refs/heads/hookloop/t1.lock");
-    let holder = Holder::start(&bed, lock, |command| {
+    let holder = Holder::start(&fixture, lock, |command| {
         command.current_dir(&checkout);
     });
     std::thread::scope(|scope| {
-        let made = scope.spawn(|| bed.repo().worktree(&task("t1")).map(drop));
+        let made = scope.spawn(|| fixture.repo().worktree(&task("t1")).map(drop));
         holder.end(Duration::from_millis(1500));
         made.join().unwrap().unwrap();
     });
@@ -236,15 +236,15 @@ fn a_lock_that_a_live_git_of_the_user_holds_on_a_task_branch_stays() {
 /// A git of another process that uses the same index of hookloop's, as a list of worktrees does.
 #[test]
 fn a_lock_that_a_live_git_holds_on_an_index_stays() {
-    let bed = Bed::new();
-    let w = bed.repo().worktree(&task("t1")).unwrap();
+    let fixture = RepositoryFixture::new();
+    let w = fixture.repo().worktree(&task("t1")).unwrap();
     write(&w, "file", "work\n");
-    let notes = bed.state().join("worktrees/t1.notes");
-    let holder = Holder::start(&bed, notes.join("index.lock"), |command| {
+    let notes = fixture.state().join("worktrees/t1.notes");
+    let holder = Holder::start(&fixture, notes.join("index.lock"), |command| {
         command.env("GIT_INDEX_FILE", notes.join("index"));
     });
     std::thread::scope(|scope| {
-        let listed = scope.spawn(|| bed.repo().worktrees().unwrap());
+        let listed = scope.spawn(|| fixture.repo().worktrees().unwrap());
         holder.end(Duration::from_millis(1500));
         assert!(listed.join().unwrap()[0].is_dirty);
     });
@@ -253,18 +253,18 @@ fn a_lock_that_a_live_git_holds_on_an_index_stays() {
 /// Several programs at once, and leftovers at each turn: all arrive, and nobody loses a lock that it holds.
 #[test]
 fn programs_that_clear_leftovers_at_the_same_time_all_arrive() {
-    let bed = Bed::new();
-    let depot = bed.state().join("depot.git");
-    bed.repo().newest_base().unwrap();
+    let fixture = RepositoryFixture::new();
+    let depot = fixture.state().join("depot.git");
+    fixture.repo().newest_base().unwrap();
     std::thread::scope(|scope| {
         for number in 0..4 {
-            let (bed, depot) = (&bed, &depot);
+            let (fixture, depot) = (&fixture, &depot);
             scope.spawn(move || {
                 let id = task(&format!("t{number}"));
                 for round in 0..3 {
-                    plant(&bed.checkout().join(format!(".git/refs/heads/hookloop/{id}.lock")));
+                    plant(&fixture.checkout().join(format!(".git/refs/heads/hookloop/{id}.lock")));
                     plant(&depot.join(format!("refs/hookloop/target/left-{number}-{round}.lock")));
-                    let repo = bed.repo();
+                    let repo = fixture.repo();
                     let w = repo.worktree(&id).unwrap();
                     write(&w, "own", &format!("{number} {round}\n"));
                     repo.commit_all(&w, "own").unwrap().unwrap();
@@ -274,7 +274,7 @@ fn programs_that_clear_leftovers_at_the_same_time_all_arrive() {
         }
     });
     for number in 0..4 {
-        assert!(bed.at_remote(&format!("hookloop/t{number}")).is_some(), "{number}");
+        assert!(fixture.at_remote(&format!("hookloop/t{number}")).is_some(), "{number}");
     }
-    bed.in_checkout(&["fsck", "--strict"]);
+    fixture.in_checkout(&["fsck", "--strict"]);
 }

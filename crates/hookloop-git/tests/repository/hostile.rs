@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use hookloop_git::repo::Worktree;
 
-use crate::delivery_git::bed::{Bed, users_own, write};
-use crate::delivery_git::course::course;
+use crate::course::course;
+use crate::fixture::{RepositoryFixture, users_own, write};
 
 /// The command of a trap, as it is written in a configuration.
 const TRAP: &str = "{trap}";
@@ -107,36 +107,36 @@ const OTHER: [Trap; 9] = [
 ];
 
 /// A repository with a command that writes a canary.
-struct Ground {
-    bed: Bed,
+struct TrappedRepository {
+    fixture: RepositoryFixture,
     canary: PathBuf,
     trap: PathBuf,
 }
 
-impl Ground {
-    fn new() -> Ground {
-        let bed = Bed::new();
+impl TrappedRepository {
+    fn new() -> TrappedRepository {
+        let fixture = RepositoryFixture::new();
         // Every driver that a trap defines has files to work on.
-        bed.others_change(".gitattributes", "* filter=evil diff=evil merge=evil\n");
-        bed.in_checkout(&["pull", "--quiet"]);
-        bed.in_checkout(&["switch", "--quiet", "-c", "clashing"]);
-        fs::write(bed.checkout().join("file"), "clash\n").unwrap();
-        bed.save("checkout", "clash");
-        bed.in_checkout(&["switch", "--quiet", "-c", "mine", "main"]);
-        fs::write(bed.checkout().join("file"), "mine\n").unwrap();
-        bed.save("checkout", "mine");
-        let (canary, trap) = (bed.path().join("canary"), bed.path().join("trap"));
+        fixture.others_change(".gitattributes", "* filter=evil diff=evil merge=evil\n");
+        fixture.in_checkout(&["pull", "--quiet"]);
+        fixture.in_checkout(&["switch", "--quiet", "-c", "clashing"]);
+        fs::write(fixture.checkout().join("file"), "clash\n").unwrap();
+        fixture.save("checkout", "clash");
+        fixture.in_checkout(&["switch", "--quiet", "-c", "mine", "main"]);
+        fs::write(fixture.checkout().join("file"), "mine\n").unwrap();
+        fixture.save("checkout", "mine");
+        let (canary, trap) = (fixture.path().join("canary"), fixture.path().join("trap"));
         script(&trap, &canary);
-        fs::create_dir(bed.path().join("hooks")).unwrap();
-        fs::create_dir(bed.path().join("elsewhere")).unwrap();
+        fs::create_dir(fixture.path().join("hooks")).unwrap();
+        fs::create_dir(fixture.path().join("elsewhere")).unwrap();
         for name in HOOKS {
-            script(&bed.path().join("hooks").join(name), &canary);
+            script(&fixture.path().join("hooks").join(name), &canary);
         }
-        Ground { bed, canary, trap }
+        TrappedRepository { fixture, canary, trap }
     }
 
     fn filled(&self, text: &str) -> String {
-        let path = |name: &str| self.bed.path().join(name).display().to_string();
+        let path = |name: &str| self.fixture.path().join(name).display().to_string();
         text.replace(TRAP, &self.trap.display().to_string())
             .replace("{hooks}", &path("hooks"))
             .replace("{origin}", &path("origin.git"))
@@ -148,20 +148,20 @@ impl Ground {
         for (name, value) in settings {
             let (name, value) = (self.filled(name), self.filled(value));
             let file = file.to_str().unwrap();
-            self.bed.git(self.bed.path(), &["config", "--file", file, &name, &value]);
+            self.fixture.git(self.fixture.path(), &["config", "--file", file, &name, &value]);
         }
     }
 
     fn config(&self) -> PathBuf {
-        self.bed.checkout().join(".git/config")
+        self.fixture.checkout().join(".git/config")
     }
 
     /// Everything is done, and nobody ran into it; then plain git does.
     fn check(self, what: &str, plant: &dyn Fn(&Worktree), control: &[&str]) {
-        let before = users_own(&self.bed.checkout());
-        course(&self.bed, plant);
+        let before = users_own(&self.fixture.checkout());
+        course(&self.fixture, plant);
         assert!(!self.canary.exists(), "{what}: {}", fs::read_to_string(&self.canary).unwrap());
-        let after = users_own(&self.bed.checkout());
+        let after = users_own(&self.fixture.checkout());
         let planted = Path::new(".git/config");
         let names = before.keys().chain(after.keys()).filter(|name| *name != planted);
         let other: Vec<_> = names.filter(|name| before.get(*name) != after.get(*name)).collect();
@@ -171,7 +171,7 @@ impl Ground {
         }
         let control: Vec<String> = control.iter().map(|word| self.filled(word)).collect();
         let control: Vec<&str> = control.iter().map(String::as_str).collect();
-        let mut command = self.bed.command(&self.bed.checkout(), &control);
+        let mut command = self.fixture.command(&self.fixture.checkout(), &control);
         command.env("TERM", "dumb").stdin(std::process::Stdio::null());
         if control[0] == "credential" {
             command.stdin(fs::File::open(self.question()).unwrap());
@@ -181,7 +181,7 @@ impl Ground {
     }
 
     fn question(&self) -> PathBuf {
-        let path = self.bed.path().join("question");
+        let path = self.fixture.path().join("question");
         fs::write(&path, "protocol=https\nhost=localhost\n\n").unwrap();
         path
     }
@@ -218,9 +218,9 @@ fn script(path: &Path, canary: &Path) {
 
 fn check_all(traps: &[Trap]) {
     for trap in traps {
-        let ground = Ground::new();
-        ground.set(&ground.config(), trap.settings);
-        ground.check(&format!("{:?}", trap.settings), &|_| {}, trap.control);
+        let trapped = TrappedRepository::new();
+        trapped.set(&trapped.config(), trap.settings);
+        trapped.check(&format!("{:?}", trap.settings), &|_| {}, trap.control);
     }
 }
 
@@ -241,33 +241,33 @@ fn commands_about_other_things() {
 
 #[test]
 fn every_hook_in_its_usual_place() {
-    let ground = Ground::new();
-    let hooks = ground.bed.checkout().join(".git/hooks");
+    let trapped = TrappedRepository::new();
+    let hooks = trapped.fixture.checkout().join(".git/hooks");
     fs::create_dir_all(&hooks).unwrap();
     for name in HOOKS {
-        script(&hooks.join(name), &ground.canary);
+        script(&hooks.join(name), &trapped.canary);
     }
-    ground.check("hooks", &|_| {}, &["commit", "--allow-empty", "-m", "x"]);
+    trapped.check("hooks", &|_| {}, &["commit", "--allow-empty", "-m", "x"]);
 }
 
 #[test]
 fn a_file_that_the_configuration_includes() {
-    let ground = Ground::new();
-    let included = ground.bed.path().join("included");
-    ground.set(&included, &[("core.fsmonitor", TRAP), ("core.hooksPath", "{hooks}")]);
+    let trapped = TrappedRepository::new();
+    let included = trapped.fixture.path().join("included");
+    trapped.set(&included, &[("core.fsmonitor", TRAP), ("core.hooksPath", "{hooks}")]);
     let path = included.to_str().unwrap().to_owned();
-    ground.bed.git(
-        ground.bed.path(),
-        &["config", "--file", ground.config().to_str().unwrap(), "include.path", &path],
+    trapped.fixture.git(
+        trapped.fixture.path(),
+        &["config", "--file", trapped.config().to_str().unwrap(), "include.path", &path],
     );
-    ground.check("include.path", &|_| {}, &["status"]);
+    trapped.check("include.path", &|_| {}, &["status"]);
 }
 
 #[test]
 fn a_configuration_of_the_worktree_alone() {
-    let ground = Ground::new();
-    ground.set(&ground.config(), &[("extensions.worktreeConfig", "true")]);
-    let git_dir = ground.bed.checkout().join(".git");
+    let trapped = TrappedRepository::new();
+    trapped.set(&trapped.config(), &[("extensions.worktreeConfig", "true")]);
+    let git_dir = trapped.fixture.checkout().join(".git");
     let traps = [
         ("core.fsmonitor", TRAP),
         ("core.hooksPath", "{hooks}"),
@@ -277,13 +277,13 @@ fn a_configuration_of_the_worktree_alone() {
     ];
     let plant = |w: &Worktree| {
         let of_task = git_dir.join("worktrees").join(w.task.as_str()).join("config.worktree");
-        ground.set(&of_task, &traps);
-        ground.set(&git_dir.join("config.worktree"), &traps[..2]);
+        trapped.set(&of_task, &traps);
+        trapped.set(&git_dir.join("config.worktree"), &traps[..2]);
     };
-    let canary = ground.canary.clone();
-    course(&ground.bed, &plant);
+    let canary = trapped.canary.clone();
+    course(&trapped.fixture, &plant);
     assert!(!canary.exists(), "{}", fs::read_to_string(&canary).unwrap());
-    let _ = ground.bed.command(&ground.bed.checkout(), &["status"]).output().unwrap();
+    let _ = trapped.fixture.command(&trapped.fixture.checkout(), &["status"]).output().unwrap();
     assert!(canary.exists(), "catches nobody");
 }
 
@@ -291,11 +291,11 @@ fn a_configuration_of_the_worktree_alone() {
 #[test]
 fn a_worktree_that_is_led_elsewhere() {
     for what in ["link", "common directory", "both"] {
-        let ground = Ground::new();
-        let evil = ground.bed.path().join("evil");
-        ground.bed.git(ground.bed.path(), &["clone", "--quiet", "origin.git", "evil"]);
+        let trapped = TrappedRepository::new();
+        let evil = trapped.fixture.path().join("evil");
+        trapped.fixture.git(trapped.fixture.path(), &["clone", "--quiet", "origin.git", "evil"]);
         for trap in LOCAL.iter().chain(&REMOTE) {
-            ground.set(&evil.join(".git/config"), trap.settings);
+            trapped.set(&evil.join(".git/config"), trap.settings);
         }
         let plant = |w: &Worktree| {
             if what != "common directory" {
@@ -306,62 +306,67 @@ fn a_worktree_that_is_led_elsewhere() {
                 .unwrap();
             }
             if what != "link" {
-                let git_dir = ground.bed.checkout().join(".git/worktrees").join(w.task.as_str());
+                let git_dir =
+                    trapped.fixture.checkout().join(".git/worktrees").join(w.task.as_str());
                 fs::write(git_dir.join("commondir"), evil.join(".git").to_str().unwrap()).unwrap();
             }
         };
-        course(&ground.bed, &plant);
-        assert!(!ground.canary.exists(), "{what}: {}", fs::read_to_string(&ground.canary).unwrap());
-        let _ = ground.bed.command(&evil, &["status"]).output().unwrap();
-        assert!(ground.canary.exists(), "{what} catches nobody");
+        course(&trapped.fixture, &plant);
+        assert!(
+            !trapped.canary.exists(),
+            "{what}: {}",
+            fs::read_to_string(&trapped.canary).unwrap()
+        );
+        let _ = trapped.fixture.command(&evil, &["status"]).output().unwrap();
+        assert!(trapped.canary.exists(), "{what} catches nobody");
     }
 }
 
 #[test]
 fn repositories_inside_of_it() {
-    let ground = Ground::new();
-    let bed = &ground.bed;
+    let trapped = TrappedRepository::new();
+    let fixture = &trapped.fixture;
     let traps =
         [("core.fsmonitor", TRAP), ("core.hooksPath", "{hooks}"), ("filter.evil.clean", TRAP)];
     let plant = |w: &Worktree| {
         // A bare one among the files, one beside them, and one that the index has a link to.
-        bed.git(&w.path, &["init", "--quiet", "--bare", "bare"]);
-        ground.set(&w.path.join("bare/config"), &traps);
+        fixture.git(&w.path, &["init", "--quiet", "--bare", "bare"]);
+        trapped.set(&w.path.join("bare/config"), &traps);
         for name in ["beside", "linked"] {
-            bed.git(&w.path, &["init", "--quiet", name]);
+            fixture.git(&w.path, &["init", "--quiet", name]);
             write(w, &format!("{name}/file"), "x\n");
-            bed.git(&w.path.join(name), &["add", "file"]);
-            bed.git(&w.path.join(name), &["commit", "--quiet", "-m", "x"]);
+            fixture.git(&w.path.join(name), &["add", "file"]);
+            fixture.git(&w.path.join(name), &["commit", "--quiet", "-m", "x"]);
         }
-        bed.git(&w.path, &["-c", "advice.addEmbeddedRepo=false", "add", "linked"]);
-        bed.git(&w.path, &["commit", "--quiet", "-m", "linked"]);
+        fixture.git(&w.path, &["-c", "advice.addEmbeddedRepo=false", "add", "linked"]);
+        fixture.git(&w.path, &["commit", "--quiet", "-m", "linked"]);
         for name in ["beside", "linked"] {
-            ground.set(&w.path.join(name).join(".git/config"), &traps);
+            trapped.set(&w.path.join(name).join(".git/config"), &traps);
             write(w, &format!("{name}/file"), "changed\n");
         }
     };
-    course(bed, &plant);
-    assert!(!ground.canary.exists(), "{}", fs::read_to_string(&ground.canary).unwrap());
+    course(fixture, &plant);
+    assert!(!trapped.canary.exists(), "{}", fs::read_to_string(&trapped.canary).unwrap());
 }
 
 /// The control of the one above: what the repositories inside hold is run when git looks into them.
 #[test]
 fn repositories_inside_of_it_catch_plain_git() {
-    let ground = Ground::new();
-    let checkout = ground.bed.checkout();
-    ground.bed.git(&checkout, &["clone", "--quiet", "../origin.git", "linked"]);
-    ground.bed.git(&checkout, &["-c", "advice.addEmbeddedRepo=false", "add", "linked"]);
-    ground.set(&checkout.join("linked/.git/config"), &[("core.fsmonitor", TRAP)]);
-    let _ = ground.bed.command(&checkout, &["status"]).output().unwrap();
-    assert!(ground.canary.exists());
+    let trapped = TrappedRepository::new();
+    let checkout = trapped.fixture.checkout();
+    trapped.fixture.git(&checkout, &["clone", "--quiet", "../origin.git", "linked"]);
+    trapped.fixture.git(&checkout, &["-c", "advice.addEmbeddedRepo=false", "add", "linked"]);
+    trapped.set(&checkout.join("linked/.git/config"), &[("core.fsmonitor", TRAP)]);
+    let _ = trapped.fixture.command(&checkout, &["status"]).output().unwrap();
+    assert!(trapped.canary.exists());
 }
 
 #[test]
 fn a_missing_object_is_not_fetched_by_the_repositorys_word() {
-    let ground = Ground::new();
+    let trapped = TrappedRepository::new();
     let missing = "2".repeat(40);
-    ground.set(
-        &ground.config(),
+    trapped.set(
+        &trapped.config(),
         &[
             ("core.repositoryFormatVersion", "1"),
             ("extensions.partialClone", "evil"),
@@ -370,17 +375,20 @@ fn a_missing_object_is_not_fetched_by_the_repositorys_word() {
             ("remote.evil.uploadpack", TRAP),
         ],
     );
-    let refused = ground.bed.open();
+    let refused = trapped.fixture.open();
     assert!(refused.is_err(), "{refused:?}");
-    assert!(!ground.canary.exists());
-    let _ =
-        ground.bed.command(&ground.bed.checkout(), &["cat-file", "-p", &missing]).output().unwrap();
-    assert!(ground.canary.exists(), "catches nobody");
+    assert!(!trapped.canary.exists());
+    let _ = trapped
+        .fixture
+        .command(&trapped.fixture.checkout(), &["cat-file", "-p", &missing])
+        .output()
+        .unwrap();
+    assert!(trapped.canary.exists(), "catches nobody");
     // Set while it is open: nothing that is asked there needs an object.
-    let ground = Ground::new();
+    let trapped = TrappedRepository::new();
     let plant = |_: &Worktree| {
-        ground.set(
-            &ground.config(),
+        trapped.set(
+            &trapped.config(),
             &[
                 ("remote.evil.promisor", "true"),
                 ("remote.evil.url", "{origin}"),
@@ -388,15 +396,15 @@ fn a_missing_object_is_not_fetched_by_the_repositorys_word() {
             ],
         );
     };
-    course(&ground.bed, &plant);
-    assert!(!ground.canary.exists());
+    course(&trapped.fixture, &plant);
+    assert!(!trapped.canary.exists());
 }
 
 #[test]
 fn a_remote_with_commands_of_its_own() {
-    let ground = Ground::new();
-    let origin = ground.bed.path().join("origin.git/config");
-    ground.set(
+    let trapped = TrappedRepository::new();
+    let origin = trapped.fixture.path().join("origin.git/config");
+    trapped.set(
         &origin,
         &[
             ("uploadpack.packObjectsHook", TRAP),
@@ -406,17 +414,17 @@ fn a_remote_with_commands_of_its_own() {
             ("core.editor", TRAP),
         ],
     );
-    ground.check("the remote's own", &|_| {}, &[]);
+    trapped.check("the remote's own", &|_| {}, &[]);
 }
 
 #[test]
 fn links_that_an_agent_puts_in_the_way() {
-    let ground = Ground::new();
-    let precious = ground.bed.path().join("precious");
+    let trapped = TrappedRepository::new();
+    let precious = trapped.fixture.path().join("precious");
     fs::create_dir(&precious).unwrap();
     fs::write(precious.join("later"), "precious\n").unwrap();
     fs::write(precious.join("index"), "precious\n").unwrap();
-    let git_dir = ground.bed.checkout().join(".git/worktrees/c1");
+    let git_dir = trapped.fixture.checkout().join(".git/worktrees/c1");
     let plant = |w: &Worktree| {
         use std::os::unix::fs::symlink;
         for name in ["index", "index.new"] {
@@ -425,7 +433,7 @@ fn links_that_an_agent_puts_in_the_way() {
         }
         symlink(&precious, w.path.join("dir")).unwrap();
     };
-    course(&ground.bed, &plant);
+    course(&trapped.fixture, &plant);
     assert_eq!(fs::read_to_string(precious.join("index")).unwrap(), "precious\n");
     assert_eq!(fs::read_to_string(precious.join("later")).unwrap(), "precious\n");
 }

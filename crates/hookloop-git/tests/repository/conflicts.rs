@@ -6,20 +6,20 @@ use hookloop_git::repo::{
     Commit, Rebased, Repo, RepoError, Settled, Unfinished, WorkState, Worktree,
 };
 
-use crate::delivery_git::bed::{Bed, read, task, write};
+use crate::fixture::{RepositoryFixture, read, task, write};
 
 /// A worktree whose work does not go with what the target has since: in `file`; the target also has `new`, and
 /// has changed `also`.
-fn conflict<'b>(bed: &'b Bed) -> (Repo<'b>, Worktree, Commit) {
-    bed.others_change("also", "also\n");
-    let repo = bed.repo();
+fn conflict<'b>(fixture: &'b RepositoryFixture) -> (Repo<'b>, Worktree, Commit) {
+    fixture.others_change("also", "also\n");
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     write(&w, "file", "1\n2\nours\n4\n5\n");
     write(&w, "own", "own\n");
     repo.commit_all(&w, "ours").unwrap().unwrap();
-    bed.others_change("also", "also theirs\n");
-    bed.others_change("new", "new\n");
-    bed.others_change("file", "1\n2\ntheirs\n4\n5\n");
+    fixture.others_change("also", "also theirs\n");
+    fixture.others_change("new", "new\n");
+    fixture.others_change("file", "1\n2\ntheirs\n4\n5\n");
     let onto = repo.newest_base().unwrap();
     assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Conflict { .. }));
     (repo, w, onto)
@@ -34,11 +34,11 @@ fn unresolved(settled: Settled) -> (Vec<String>, String) {
 
 #[test]
 fn files_without_markers_are_the_resolution() {
-    let bed = Bed::new();
-    let (repo, w, onto) = conflict(&bed);
+    let fixture = RepositoryFixture::new();
+    let (repo, w, onto) = conflict(&fixture);
     let head = repo.head(&w).unwrap();
     assert_eq!(repo.settle_conflict(&w).unwrap(), Settled::Nothing);
-    let index = bed.checkout().join(".git/worktrees/t1/index");
+    let index = fixture.checkout().join(".git/worktrees/t1/index");
     let index_before = fs::read(&index).unwrap();
     let laid_out = repo.lay_out_conflict(&w, &onto).unwrap();
     assert_eq!(laid_out.onto, onto);
@@ -61,15 +61,15 @@ fn files_without_markers_are_the_resolution() {
     assert_eq!(repo.lay_out_conflict(&w, &onto).unwrap(), laid_out);
     let Settled::Done { commit } = repo.settle_conflict(&w).unwrap() else { panic!() };
     assert_eq!(repo.head(&w).unwrap(), commit);
-    let parents = bed.git(&w.path, &["log", "-1", "--format=%P"]);
+    let parents = fixture.git(&w.path, &["log", "-1", "--format=%P"]);
     assert_eq!(parents, format!("{head} {onto}"));
-    assert_eq!(bed.git(&w.path, &["show", "HEAD:file"]), "1\n2\nours and theirs\n4\n5");
-    assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), "");
+    assert_eq!(fixture.git(&w.path, &["show", "HEAD:file"]), "1\n2\nours and theirs\n4\n5");
+    assert_eq!(fixture.git(&w.path, &["status", "--porcelain"]), "");
     assert_eq!(repo.settle_conflict(&w).unwrap(), Settled::Nothing);
     assert_eq!(repo.rebase(&w, &onto).unwrap(), Rebased::UpToDate);
     assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
     // And the next change of the target goes on top of that, without the conflict again.
-    bed.others_change("later", "later\n");
+    fixture.others_change("later", "later\n");
     let onto = repo.newest_base().unwrap();
     assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Done { .. }));
     assert_eq!(read(&w, "file"), "1\n2\nours and theirs\n4\n5\n");
@@ -77,8 +77,8 @@ fn files_without_markers_are_the_resolution() {
 
 #[test]
 fn nothing_of_the_target_is_lost_in_a_resolution() {
-    let bed = Bed::new();
-    let (repo, w, onto) = conflict(&bed);
+    let fixture = RepositoryFixture::new();
+    let (repo, w, onto) = conflict(&fixture);
     repo.lay_out_conflict(&w, &onto).unwrap();
     let both = "1\n2\nboth\n4\n5\n";
     let check = |what: &str, expected: &[&str]| {
@@ -96,7 +96,7 @@ fn nothing_of_the_target_is_lost_in_a_resolution() {
     write(&w, "new", "new\n");
     fs::remove_file(w.path.join("also")).unwrap();
     check("a file that the target changed, removed", &["also"]);
-    bed.git(&w.path, &["checkout", "--quiet", "--", "."]);
+    fixture.git(&w.path, &["checkout", "--quiet", "--", "."]);
     fs::remove_file(w.path.join("new")).unwrap();
     check("all of it thrown away", &["also", "file", "new"]);
     write(&w, "also", "also theirs, and more\n");
@@ -105,20 +105,22 @@ fn nothing_of_the_target_is_lost_in_a_resolution() {
     // Their side is a resolution, and so is a file of one's own that is gone.
     fs::remove_file(w.path.join("own")).unwrap();
     let Settled::Done { commit } = repo.settle_conflict(&w).unwrap() else { panic!() };
-    let files = bed.git(&w.path, &["ls-tree", "--name-only", commit.as_str()]);
+    let files = fixture.git(&w.path, &["ls-tree", "--name-only", commit.as_str()]);
     assert_eq!(files, ".gitignore\nalso\nfile\nnew");
 }
 
 #[test]
 fn an_agent_with_git_may_do_it_itself() {
-    let bed = Bed::new();
-    let (repo, w, onto) = conflict(&bed);
+    let fixture = RepositoryFixture::new();
+    let (repo, w, onto) = conflict(&fixture);
     repo.lay_out_conflict(&w, &onto).unwrap();
-    let git = |args: &[&str]| bed.git(&w.path, args);
+    let git = |args: &[&str]| fixture.git(&w.path, args);
     // It throws away what is laid out, and merges.
     git(&["reset", "--quiet", "--hard"]);
     git(&["clean", "--quiet", "-fd"]);
-    assert!(!bed.command(&w.path, &["merge", onto.as_str()]).output().unwrap().status.success());
+    assert!(
+        !fixture.command(&w.path, &["merge", onto.as_str()]).output().unwrap().status.success()
+    );
     let (_, why) = unresolved(repo.settle_conflict(&w).unwrap());
     assert!(why.contains("in the middle of a merge"), "{why}");
     git(&["add", "--all"]);
@@ -133,10 +135,10 @@ fn an_agent_with_git_may_do_it_itself() {
 
 #[test]
 fn a_merge_that_keeps_only_ones_own_side_is_none() {
-    let bed = Bed::new();
-    let (repo, w, onto) = conflict(&bed);
+    let fixture = RepositoryFixture::new();
+    let (repo, w, onto) = conflict(&fixture);
     repo.lay_out_conflict(&w, &onto).unwrap();
-    let git = |args: &[&str]| bed.git(&w.path, args);
+    let git = |args: &[&str]| fixture.git(&w.path, args);
     git(&["reset", "--quiet", "--hard"]);
     git(&["clean", "--quiet", "-fd"]);
     git(&["merge", "--quiet", "-s", "ours", "-m", "ours", onto.as_str()]);
@@ -146,12 +148,12 @@ fn a_merge_that_keeps_only_ones_own_side_is_none() {
 
 #[test]
 fn a_file_that_one_side_deleted_is_a_conflict_too() {
-    let bed = Bed::new();
-    let repo = bed.repo();
+    let fixture = RepositoryFixture::new();
+    let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     fs::remove_file(w.path.join("file")).unwrap();
     repo.commit_all(&w, "gone").unwrap();
-    bed.others_change("file", "1\n2\n3\n4\n5\n6\n");
+    fixture.others_change("file", "1\n2\n3\n4\n5\n6\n");
     let onto = repo.newest_base().unwrap();
     let Rebased::Conflict { files } = repo.rebase(&w, &onto).unwrap() else { panic!() };
     assert!(files[0].excerpt.contains("deleted"), "{files:?}");
@@ -166,8 +168,8 @@ fn a_file_that_one_side_deleted_is_a_conflict_too() {
 
 #[test]
 fn a_conflict_is_not_laid_out_over_work() {
-    let bed = Bed::new();
-    let (repo, w, onto) = conflict(&bed);
+    let fixture = RepositoryFixture::new();
+    let (repo, w, onto) = conflict(&fixture);
     write(&w, "unsaved", "work\n");
     assert!(matches!(repo.lay_out_conflict(&w, &onto), Err(RepoError::Dirty(_))));
     assert_eq!(read(&w, "file"), "1\n2\nours\n4\n5\n");

@@ -5,24 +5,24 @@ use hookloop_git::repo::{
     Removed, Repo, Settled, Unsaved, WorkState, Worktree,
 };
 
-use crate::delivery_git::bed::{Bed, task, write};
+use crate::fixture::{RepositoryFixture, task, write};
 
 /// Somebody else changes the target; where there is no remote, it comes to the user's own branch.
-fn others_change(bed: &Bed, repo: &Repo<'_>, file: &str, text: &str) -> Commit {
-    let commit = bed.others_change(file, text);
+fn others_change(fixture: &RepositoryFixture, repo: &Repo<'_>, file: &str, text: &str) -> Commit {
+    let commit = fixture.others_change(file, text);
     if repo.target().remote.is_none() {
-        let other = bed.path().join("other");
+        let other = fixture.path().join("other");
         let args =
             ["fetch", "--quiet", "--no-write-fetch-head", other.to_str().unwrap(), "main:main"];
-        bed.in_checkout_unhindered(&args);
+        fixture.in_checkout_unhindered(&args);
     }
     assert_eq!(repo.newest_base().unwrap(), commit);
     commit
 }
 
 /// Does everything; `plant` is what an agent does once it has its worktree.
-pub(crate) fn course(bed: &Bed, plant: &dyn Fn(&Worktree)) {
-    let repo = bed.repo();
+pub(crate) fn course(fixture: &RepositoryFixture, plant: &dyn Fn(&Worktree)) {
+    let repo = fixture.repo();
     let has_remote = repo.target().remote.is_some();
     let w = repo.worktree(&task("c1")).unwrap();
     plant(&w);
@@ -38,11 +38,11 @@ pub(crate) fn course(bed: &Bed, plant: &dyn Fn(&Worktree)) {
         }
     };
     push(Pushed::Done);
-    let onto = others_change(bed, &repo, "theirs", "theirs\n");
+    let onto = others_change(fixture, &repo, "theirs", "theirs\n");
     assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Done { .. }));
     push(Pushed::Done);
     push(Pushed::AlreadyThere);
-    let onto = others_change(bed, &repo, "file", "1\n2\ntheirs\n4\n5\n");
+    let onto = others_change(fixture, &repo, "file", "1\n2\ntheirs\n4\n5\n");
     assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Conflict { .. }));
     repo.lay_out_conflict(&w, &onto).unwrap();
     assert!(matches!(repo.settle_conflict(&w).unwrap(), Settled::Unresolved { .. }));
@@ -53,7 +53,7 @@ pub(crate) fn course(bed: &Bed, plant: &dyn Fn(&Worktree)) {
     let diff = repo.diff(&onto, &head, 100_000).unwrap();
     assert!(diff.text.contains("+both") && diff.files.len() >= 2, "{diff:?}");
     assert_eq!(repo.worktrees().unwrap().len(), 1);
-    let tip = others_change(bed, &repo, "later", "later\n");
+    let tip = others_change(fixture, &repo, "later", "later\n");
     let mut landing = None;
     for method in [MergeMethod::Rebase, MergeMethod::Merge, MergeMethod::Squash] {
         let how = MergeHow { method, message: "landed".to_owned() };

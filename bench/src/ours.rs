@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::event::{Event, EventBody, TaskStarted};
 use hookloop_core::id::{EventId, Subject, TaskId};
 use hookloop_core::task::{TaskOutcome, TaskSpec};
 use hookloop_core::time::Timestamp;
-use hookloop_engine::claim::{ClaimRequest, Wanted};
+use hookloop_engine::claim::{ClaimRequest, WantedTask};
 use hookloop_engine::project::Project;
 use hookloop_store::jetstream::{self, JetStreamLog, NatsOptions, ServerSafety};
 use hookloop_store::log::{EventLog, NewEvent, Seq};
@@ -116,7 +116,7 @@ impl Ours {
             log: log(NAMES[1]),
             replay: log(NAMES[2]),
             replayed,
-            project: Project::new(store, Rules::default(), "bench"),
+            project: Project::new(store, EffectiveConfig::default(), "bench"),
             feed: Feed::default(),
         };
         let mut created = Vec::new();
@@ -150,7 +150,7 @@ impl Ours {
             agent: format!("worker-{worker}"),
             worker: String::new(),
             lease: LEASE,
-            wanted: Wanted::Any,
+            wanted: WantedTask::Any,
             labels: Vec::new(),
         };
         let claimed = self.project.claim(&request).unwrap().expect("READY_PER_SECOND is too low");

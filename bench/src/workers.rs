@@ -10,18 +10,18 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::event::FORMAT;
 use hookloop_core::id::{ProjectName, Subject, TaskId};
 use hookloop_core::task::{TaskOutcome, TaskState};
 use hookloop_core::time::Timestamp;
-use hookloop_engine::claim::{ClaimRequest, Wanted};
-use hookloop_engine::dispatcher::{Dispatcher, Round};
+use hookloop_engine::claim::{ClaimRequest, WantedTask};
+use hookloop_engine::dispatcher::{DispatchRound, Dispatcher};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
-use hookloop_fleet::fleet::{Fleet, Presence, Running, Served, WorkerState};
+use hookloop_fleet::fleet::{Fleet, ServedProject, ServedSession, WorkerPresence, WorkerState};
 use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 use hookloop_store::jetstream::{JetStreamLog, NatsLinks, NatsOptions};
 use hookloop_store::log::{
@@ -344,11 +344,11 @@ impl Light {
         let store = Counted::open(access, project, floor);
         store.go_live().unwrap();
         let fleet = Counted::open(access, &ProjectName::of_fleet(), floor);
-        let fleet = Fleet::over(Project::new(fleet, Rules::default(), name.as_str()));
+        let fleet = Fleet::over(Project::new(fleet, EffectiveConfig::default(), name.as_str()));
         fleet.go_live().unwrap();
         Light {
             served: project.to_string(),
-            project: Project::new(store, Rules::default(), name.as_str()),
+            project: Project::new(store, EffectiveConfig::default(), name.as_str()),
             fleet,
             name,
             floor: floor.clone(),
@@ -405,7 +405,7 @@ impl Light {
             agent: self.name.to_string(),
             worker: String::new(),
             lease: LEASE,
-            wanted: Wanted::Any,
+            wanted: WantedTask::Any,
             labels: Vec::new(),
         };
         let asked = Instant::now();
@@ -451,13 +451,13 @@ impl Light {
             return Ok(());
         }
         self.shown = Some(Instant::now());
-        let running = self.held.iter().map(|held| Running {
+        let running = self.held.iter().map(|held| ServedSession {
             project: self.served.clone(),
             task: held.task.to_string(),
             session: format!("session-of-{}", held.task),
             since: held.since,
         });
-        let presence = Presence {
+        let presence = WorkerPresence {
             name: self.name.clone(),
             machine: "bench".to_owned(),
             pid: std::process::id(),
@@ -466,7 +466,7 @@ impl Light {
             state: WorkerState::Working,
             slots: 1,
             agent: "scripted".to_owned(),
-            projects: vec![Served { project: self.served.clone(), unfit: None }],
+            projects: vec![ServedProject { project: self.served.clone(), unfit: None }],
             running: running.collect(),
             started: self.started,
             seen: now(),
@@ -478,8 +478,8 @@ impl Light {
 /// What is due in a project beside its tasks.
 fn attend(project: &Project, dispatcher: &mut Dispatcher) -> Result<(), EngineError> {
     match dispatcher.stand_by()? {
-        Round::Leading => project.dispatch(),
-        Round::Standby => Ok(()),
+        DispatchRound::Leading => project.dispatch(),
+        DispatchRound::Standby => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_engine::project::Project;
 use hookloop_store::jetstream::{self, NatsOptions};
 use hookloop_store::store::Store;
@@ -312,7 +312,8 @@ impl<'c> Verdict<'c> {
         let views = fresh.into_iter().chain(workers.iter().map(|worker| worker.args.view()));
         let hashes: Vec<(PathBuf, String)> = views
             .map(|view| {
-                let project = Project::new(open(self.site, &view), Rules::default(), "checker");
+                let project =
+                    Project::new(open(self.site, &view), EffectiveConfig::default(), "checker");
                 let hash = project.read(|view| view.state_hash());
                 (view, hash.unwrap_or_else(|error| error.to_string()))
             })

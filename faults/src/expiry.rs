@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::command::Command;
 use hookloop_core::task::TaskSpec;
 use hookloop_engine::project::Project;
@@ -48,7 +48,7 @@ pub(crate) fn round(round: &Round) -> Row {
 
 fn add(site: &Site, round: &Round) {
     let store = open(site, &round.home.join("first.db"));
-    let project = Project::new(store, Rules::default(), "campaign");
+    let project = Project::new(store, EffectiveConfig::default(), "campaign");
     for n in 0..TASKS {
         let id = format!("t-{n}").parse().unwrap();
         let spec = TaskSpec { goal: "hold me".to_owned(), ..TaskSpec::default() };

@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
 use hookloop_core::task::TaskOutcome;
-use hookloop_engine::claim::{ClaimRequest, Wanted};
+use hookloop_engine::claim::{ClaimRequest, WantedTask};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 use hookloop_store::jetstream;
@@ -85,7 +85,7 @@ impl Args {
         if self.live {
             opened.store.go_live()?;
         }
-        Ok(Project::new(opened.store, Rules::default(), &self.name))
+        Ok(Project::new(opened.store, EffectiveConfig::default(), &self.name))
     }
 
     /// Opens the project, however long that takes.
@@ -156,9 +156,15 @@ impl Claim {
 }
 
 impl Worker {
-    fn claim(&self, project: &Project, agent: String, wanted: Wanted, lease: Duration) -> Outcome {
+    fn claim(
+        &self,
+        project: &Project,
+        agent: String,
+        wanted: WantedTask,
+        lease: Duration,
+    ) -> Outcome {
         let types = match &wanted {
-            Wanted::Types(types) => types.clone(),
+            WantedTask::Types(types) => types.clone(),
             _ => vec![],
         };
         let op = Op::Claim { agent: agent.clone(), types };

@@ -7,11 +7,11 @@ use std::path::{Component, Path};
 
 use hookloop_config::ConfigError;
 use hookloop_config::condition::Condition;
-use hookloop_config::project_file::{Settings, settings_from};
+use hookloop_config::project_file::{ProjectSettings, settings_from};
 use hookloop_core::hook::{Hook, HookHandler, HookSource};
 use hookloop_core::options::{ATTEMPTS_MAX, EnvEntry, TIMEOUT_MAX_MS, is_dangerous_variable};
 use hookloop_core::point::PointKind;
-use hookloop_hooks::trust::{Seen, needs_trust};
+use hookloop_hooks::trust::{SeenHook, needs_trust};
 use libfuzzer_sys::fuzz_target;
 
 #[path = "../time.rs"]
@@ -40,7 +40,7 @@ fn check_error(error: &ConfigError, data: &[u8]) {
     assert!((1..=data.len() as u64 + 2).contains(&column), "column {column}: {error}");
 }
 
-fn check_settings(settings: &Settings) {
+fn check_settings(settings: &ProjectSettings) {
     let hooks = settings.rules.hooks.list();
     assert!(hooks.len() <= 256 + 16);
     for hook in hooks {
@@ -95,6 +95,6 @@ fn check_hook(hook: &Hook) {
 
 /// Whether a hook waits for the user's word, in a project without files.
 fn asked(hook: &Hook) -> bool {
-    let seen = Seen::look(Path::new("/nowhere"), hook).expect("there are no files to read");
+    let seen = SeenHook::look(Path::new("/nowhere"), hook).expect("there are no files to read");
     needs_trust(hook, &seen)
 }

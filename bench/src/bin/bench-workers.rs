@@ -9,7 +9,7 @@ use hookloop_bench::figures::{Sample, ms, table};
 use hookloop_bench::ours::Feed;
 use hookloop_bench::servers::{Gauge, Used};
 use hookloop_bench::workers::Workers;
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::id::{ProjectName, TaskId};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::project::Project;
@@ -158,7 +158,7 @@ impl Yard {
         };
         let fleet = prepared(&ProjectName::of_fleet());
         let fleet = Store::over(std::sync::Arc::new(fleet)).unwrap();
-        let fleet = Fleet::over(Project::new(fleet, Rules::default(), "yard"));
+        let fleet = Fleet::over(Project::new(fleet, EffectiveConfig::default(), "yard"));
         Yard { logs: names.iter().map(prepared).collect(), names, fleet, feed: Feed::default() }
     }
 

@@ -13,7 +13,7 @@ use hookloop_bench::bare::Bare;
 use hookloop_bench::figures::{Sample, ms, table, times};
 use hookloop_bench::processes::{Runner, round_robin};
 use hookloop_bench::{hooks, loops, mcp};
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::task::{TaskOutcome, TaskSpec};
@@ -61,7 +61,7 @@ fn main() {
 
 /// A project over `store`, with `tasks` as JSON lines already in it.
 fn project(store: Store, tasks: &str) -> Project {
-    let project = Project::new(store, Rules::default(), "bench");
+    let project = Project::new(store, EffectiveConfig::default(), "bench");
     let input = std::io::Cursor::new(tasks.as_bytes());
     bulk::import(&project, input, &mut |_, _| ()).unwrap();
     project
@@ -152,7 +152,7 @@ fn group_commit(per_thread: usize) {
     for threads in [1, 4, 16] {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("log.db")).unwrap();
-        let project = Project::new(store, Rules::default(), "bench");
+        let project = Project::new(store, EffectiveConfig::default(), "bench");
         let next = Arc::new(AtomicUsize::new(0));
         let start = Instant::now();
         std::thread::scope(|scope| {

@@ -26,7 +26,7 @@ use std::{io, thread};
 use agent_client_protocol::v1::schema::{
     PromptResponse, RequestPermissionResponse, SessionId, StopReason,
 };
-use hookloop_config::agents::{Permissions, Settings};
+use hookloop_config::agents::{AgentPermissions, AgentSettings};
 use hookloop_core::redact::Redactor;
 use hookloop_core::session::{AgentConversation, AgentFault, TurnResult};
 use hookloop_git::excerpt;
@@ -42,13 +42,15 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
-use self::account::{Account, Said};
-use self::client::{EVENTS_WAITING, Event, Outcome, Wanted};
-use self::permission::Guard;
-use self::wire::{Cutter, LINES_WAITING, Line};
+use self::account::{AcpTurnResult, TurnAccount};
+use self::client::{ConversationEnd, ConversationEvent, EVENTS_WAITING, TurnParameters};
+use self::permission::PermissionRules;
+use self::wire::{AgentLine, LINES_WAITING, LineSplitter};
 use super::faults::{FailedTurn, error_line, telling_line};
 use super::limits::rate_limit;
-use super::{Agent, ERROR_MAX, Order, Report, Update, clipped, environment, run_process};
+use super::{
+    Agent, ERROR_MAX, TurnReport, TurnRequest, TurnUpdate, clipped, environment, run_process,
+};
 
 /// How long an agent may take to exit after its answer, when its input is closed.
 const END_GRACE: Duration = Duration::from_secs(1);
@@ -69,7 +71,7 @@ pub(crate) struct AcpSettings {
     pub env: Vec<(String, String)>,
     /// Secrets in its environment.
     pub named: Vec<String>,
-    pub permissions: Permissions,
+    pub permissions: AgentPermissions,
     /// Kinds of tools that are allowed beside the permissions, such as `execute`.
     pub allow: Vec<String>,
     /// The agent's mode, by its id.
@@ -82,14 +84,14 @@ pub(crate) struct AcpSettings {
     pub gemini_minute: bool,
 }
 
-impl From<&Settings> for AcpSettings {
-    fn from(settings: &Settings) -> AcpSettings {
+impl From<&AgentSettings> for AcpSettings {
+    fn from(settings: &AgentSettings) -> AcpSettings {
         let known = settings.known();
         let mode = known.and_then(|known| known.modes).map(|[read, edit, full]| {
             match settings.permissions {
-                Permissions::Read => read,
-                Permissions::Edit => edit,
-                Permissions::Full => full,
+                AgentPermissions::Read => read,
+                AgentPermissions::Edit => edit,
+                AgentPermissions::Full => full,
             }
         });
         let asking = known.into_iter().flat_map(|known| known.env);
@@ -110,34 +112,34 @@ impl From<&Settings> for AcpSettings {
 
 /// An agent that speaks the protocol.
 #[derive(Debug)]
-pub(crate) struct Acp {
+pub(crate) struct AcpAgent {
     settings: AcpSettings,
     /// The last conversation that began here, and when its first turn ended.
     begun: Option<(String, SystemTime)>,
 }
 
-impl Acp {
-    pub(crate) fn new(settings: AcpSettings) -> Acp {
-        Acp { settings, begun: None }
+impl AcpAgent {
+    pub(crate) fn new(settings: AcpSettings) -> AcpAgent {
+        AcpAgent { settings, begun: None }
     }
 }
 
-impl Agent for Acp {
+impl Agent for AcpAgent {
     fn turn(
         &mut self,
         runner: &ExecContext,
-        order: &Order<'_>,
-        updates: &mut dyn FnMut(Update<'_>),
-    ) -> Report {
+        order: &TurnRequest<'_>,
+        updates: &mut dyn FnMut(TurnUpdate<'_>),
+    ) -> TurnReport {
         let Some(redactor) = runner.redactor() else {
-            return Report::failed("the secrets of the environment are too many to look for");
+            return TurnReport::failed("the secrets of the environment are too many to look for");
         };
         if order.cancel.wait(self.wait_before(order.conversation)) {
-            return Report { result: TurnResult::Cancelled, ..Report::failed("") };
+            return TurnReport { result: TurnResult::Cancelled, ..TurnReport::failed("") };
         }
-        let turn = Turn { settings: &self.settings, runner, order, redactor };
+        let turn = AcpTurn { settings: &self.settings, runner, order, redactor };
         let mut report = turn.take(updates).unwrap_or_else(|error| {
-            Report::failed(format!("can't get ready for the agent: {error}"))
+            TurnReport::failed(format!("can't get ready for the agent: {error}"))
         });
         turn.count_requests(&mut report);
         if let (None, Some(id)) = (order.conversation, &report.conversation) {
@@ -151,7 +153,7 @@ impl Agent for Acp {
     }
 }
 
-impl Acp {
+impl AcpAgent {
     /// Returns the time to wait until the agent can resume the conversation.
     fn wait_before(&self, talk: Option<&AgentConversation>) -> Duration {
         match (&self.begun, talk) {
@@ -173,47 +175,47 @@ fn left_of_minute(then: SystemTime, now: SystemTime) -> Duration {
     next.saturating_sub(since_1970(now)).min(longest)
 }
 
-struct Turn<'a> {
+struct AcpTurn<'a> {
     settings: &'a AcpSettings,
     runner: &'a ExecContext,
-    order: &'a Order<'a>,
+    order: &'a TurnRequest<'a>,
     redactor: &'a Redactor,
 }
 
 /// The agent's side: the parts with which its process runs.
-struct Theirs<'a> {
+struct AgentSide<'a> {
     stdin: OwnedFd,
-    lines: mpsc::Sender<Line>,
+    lines: mpsc::Sender<AgentLine>,
     cancel: &'a Cancel,
     artifacts: &'a Path,
 }
 
 /// hookloop's side of the conversation.
-struct Ours {
+struct ClientSide {
     pipe: OwnedFd,
-    lines: mpsc::Receiver<Line>,
+    lines: mpsc::Receiver<AgentLine>,
     /// Notified when the user cancels the turn.
     cancelled: Arc<Notify>,
 }
 
 /// Ends the process, and the thread that waits for a cancellation, when it is dropped.
-struct Over<'a>(&'a Cancel);
+struct ProcessEnd<'a>(&'a Cancel);
 
-impl Drop for Over<'_> {
+impl Drop for ProcessEnd<'_> {
     fn drop(&mut self) {
         self.0.trigger();
     }
 }
 
 /// A turn before its result is decided.
-struct Course<'a> {
-    account: Account<'a>,
-    outcome: Outcome,
+struct TurnCourse<'a> {
+    account: TurnAccount<'a>,
+    outcome: ConversationEnd,
     ran: Result<JobResult, ProcessError>,
 }
 
-impl Turn<'_> {
-    fn take(&self, updates: &mut dyn FnMut(Update<'_>)) -> io::Result<Report> {
+impl AcpTurn<'_> {
+    fn take(&self, updates: &mut dyn FnMut(TurnUpdate<'_>)) -> io::Result<TurnReport> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let artifacts = self.runner.fresh_artifacts();
         let (stdin, pipe) = io::pipe()?;
@@ -221,8 +223,8 @@ impl Turn<'_> {
         let (sender, lines) = mpsc::channel(LINES_WAITING);
         let (ending, ended) = oneshot::channel();
         let (cancel, cancelled) = (Cancel::new()?, Arc::new(Notify::new()));
-        let theirs = Theirs { stdin, lines: sender, cancel: &cancel, artifacts: &artifacts };
-        let ours = Ours { pipe, lines, cancelled: cancelled.clone() };
+        let theirs = AgentSide { stdin, lines: sender, cancel: &cancel, artifacts: &artifacts };
+        let ours = ClientSide { pipe, lines, cancelled: cancelled.clone() };
         let course = thread::scope(|scope| {
             let process = thread::Builder::new().spawn_scoped(scope, || {
                 let ran = self.run(theirs);
@@ -231,7 +233,7 @@ impl Turn<'_> {
                 ran
             })?;
             // Dropped on a panic too: the scope waits for the threads.
-            let over = Over(&cancel);
+            let over = ProcessEnd(&cancel);
             let watch = || {
                 if self.order.cancel.wait_unless(&cancel) {
                     cancelled.notify_one();
@@ -239,32 +241,32 @@ impl Turn<'_> {
             };
             thread::Builder::new().spawn_scoped(scope, watch)?;
             let before = self.order.conversation.map(|talk| talk.usage);
-            let mut account = Account::new(self.redactor, before);
+            let mut account = TurnAccount::new(self.redactor, before);
             let outcome = self.talk(&runtime, ours, &mut account, updates)?;
             // The agent's input is closed by now.
             let grace = match outcome {
-                Outcome::Cancelled => CANCEL_GRACE,
+                ConversationEnd::Cancelled => CANCEL_GRACE,
                 _ => END_GRACE,
             };
             // A process that does not end by then is ended when `over` is dropped.
             let _ = runtime.block_on(async { timeout(grace, ended).await });
             drop(over);
             let ran = process.join().map_err(|_| io::Error::other("its thread panicked"))?;
-            Ok::<_, io::Error>(Course { account, outcome, ran })
+            Ok::<_, io::Error>(TurnCourse { account, outcome, ran })
         })?;
         Ok(self.report(course, &artifacts, updates))
     }
 
     /// Runs the agent's process to its end.
-    fn run(&self, theirs: Theirs<'_>) -> Result<JobResult, ProcessError> {
-        let Theirs { stdin, lines, cancel, artifacts } = theirs;
+    fn run(&self, theirs: AgentSide<'_>) -> Result<JobResult, ProcessError> {
+        let AgentSide { stdin, lines, cancel, artifacts } = theirs;
         let filter = |stream: OutputStream| -> OutputFilter<'_> {
             let mut redact = redacting(self.runner);
             if stream == OutputStream::Stderr {
                 return redact;
             }
             // The stored output has no secrets. The protocol reads the original output.
-            let mut cutter = Cutter::new(lines.clone());
+            let mut cutter = LineSplitter::new(lines.clone());
             Box::new(move |piece, out| {
                 redact(piece, out);
                 cutter.push(piece);
@@ -286,11 +288,11 @@ impl Turn<'_> {
     fn talk(
         &self,
         runtime: &Runtime,
-        ours: Ours,
-        account: &mut Account<'_>,
-        updates: &mut dyn FnMut(Update<'_>),
-    ) -> io::Result<Outcome> {
-        let wanted = Wanted {
+        ours: ClientSide,
+        account: &mut TurnAccount<'_>,
+        updates: &mut dyn FnMut(TurnUpdate<'_>),
+    ) -> io::Result<ConversationEnd> {
+        let wanted = TurnParameters {
             root: self.runner.root().to_owned(),
             prompt: self.order.prompt.to_owned(),
             conversation: self.order.conversation.map(|talk| SessionId::new(talk.id.clone())),
@@ -308,7 +310,7 @@ impl Turn<'_> {
                 let event = tokio::select! {
                     biased;
                     Some(event) = events.recv() => event,
-                    outcome = &mut turn => Event::Over(outcome),
+                    outcome = &mut turn => ConversationEvent::Over(outcome),
                 };
                 if let Some(outcome) = self.happen(event, account, updates) {
                     break outcome;
@@ -320,15 +322,15 @@ impl Turn<'_> {
 
     fn happen(
         &self,
-        event: Event,
-        account: &mut Account<'_>,
-        updates: &mut dyn FnMut(Update<'_>),
-    ) -> Option<Outcome> {
+        event: ConversationEvent,
+        account: &mut TurnAccount<'_>,
+        updates: &mut dyn FnMut(TurnUpdate<'_>),
+    ) -> Option<ConversationEnd> {
         match event {
-            Event::Begun(session) => account.begin(session),
-            Event::Told(told) => account.take(*told, updates),
-            Event::Asked(asked, responder) => {
-                let guard = Guard {
+            ConversationEvent::Begun(session) => account.begin(session),
+            ConversationEvent::Told(told) => account.take(*told, updates),
+            ConversationEvent::Asked(asked, responder) => {
+                let guard = PermissionRules {
                     permissions: self.settings.permissions,
                     allow: &self.settings.allow,
                     root: self.runner.root(),
@@ -339,8 +341,8 @@ impl Turn<'_> {
                     tracing::debug!(%error, "an agent does not read the answer to its question");
                 }
             }
-            Event::Over(outcome) => {
-                if let Outcome::Answered(answer) = &outcome {
+            ConversationEvent::Over(outcome) => {
+                if let ConversationEnd::Answered(answer) = &outcome {
                     account.answered(answer, updates);
                 }
                 return Some(outcome);
@@ -351,19 +353,19 @@ impl Turn<'_> {
 
     fn report(
         &self,
-        course: Course<'_>,
+        course: TurnCourse<'_>,
         artifacts: &Path,
-        updates: &mut dyn FnMut(Update<'_>),
-    ) -> Report {
-        let Course { account, outcome, ran } = course;
+        updates: &mut dyn FnMut(TurnUpdate<'_>),
+    ) -> TurnReport {
+        let TurnCourse { account, outcome, ran } = course;
         let conversation = account.session().map(ToString::to_string);
         let said = account.finish(updates);
         let artifact = ran.as_ref().ok().and_then(|ran| kept(ran, artifacts));
-        let is_partial = !matches!(outcome, Outcome::Answered(_));
+        let is_partial = !matches!(outcome, ConversationEnd::Answered(_));
         let stderr = stderr_of(&outcome, ran.as_ref().ok());
         let (result, fault) = self.result(outcome, ran, &said);
-        let Said { message, promises, usage, refused, has_cost, .. } = said;
-        Report {
+        let AcpTurnResult { message, promises, usage, refused, has_cost, .. } = said;
+        TurnReport {
             stderr: stderr.filter(|_| result != TurnResult::Finished),
             result,
             message,
@@ -380,20 +382,20 @@ impl Turn<'_> {
 
     fn result(
         &self,
-        outcome: Outcome,
+        outcome: ConversationEnd,
         ran: Result<JobResult, ProcessError>,
-        said: &Said,
+        said: &AcpTurnResult,
     ) -> (TurnResult, Option<AgentFault>) {
         // hookloop's own texts about an answer are not searched for a provider's words.
-        let is_of_provider = said.is_broken || !matches!(outcome, Outcome::Answered(_));
+        let is_of_provider = said.is_broken || !matches!(outcome, ConversationEnd::Answered(_));
         let told = match outcome {
-            Outcome::Answered(answer) => match stopped(&answer, said) {
+            ConversationEnd::Answered(answer) => match stopped(&answer, said) {
                 Ok(()) => return (TurnResult::Finished, None),
                 Err(why) => Ok(why),
             },
-            Outcome::Failed(why) => Ok(why),
-            Outcome::Ended(why) => Err(why),
-            Outcome::Cancelled => return (TurnResult::Cancelled, None),
+            ConversationEnd::Failed(why) => Ok(why),
+            ConversationEnd::Ended(why) => Err(why),
+            ConversationEnd::Cancelled => return (TurnResult::Cancelled, None),
         };
         if self.order.cancel.is_triggered() {
             return (TurnResult::Cancelled, None);
@@ -452,12 +454,12 @@ impl Turn<'_> {
 
 /// Returns the line of stderr that says most about a failure. Agents log a lot there. So if the agent reports an
 /// error by the protocol, only a line that states an error counts.
-fn stderr_of(outcome: &Outcome, ran: Option<&JobResult>) -> Option<String> {
+fn stderr_of(outcome: &ConversationEnd, ran: Option<&JobResult>) -> Option<String> {
     let stderr = excerpt::of_output(&ran?.output.stderr);
     match outcome {
-        Outcome::Ended(_) => telling_line(&stderr),
-        Outcome::Answered(_) | Outcome::Failed(_) => error_line(&stderr),
-        Outcome::Cancelled => None,
+        ConversationEnd::Ended(_) => telling_line(&stderr),
+        ConversationEnd::Answered(_) | ConversationEnd::Failed(_) => error_line(&stderr),
+        ConversationEnd::Cancelled => None,
     }
 }
 
@@ -466,7 +468,7 @@ fn failed(error: String) -> TurnResult {
 }
 
 /// Returns whether an answer means that the agent finished its work, or the reason why not.
-fn stopped(answer: &Value, said: &Said) -> Result<(), String> {
+fn stopped(answer: &Value, said: &AcpTurnResult) -> Result<(), String> {
     let why = match PromptResponse::deserialize(answer).map(|answer| answer.stop_reason) {
         Ok(StopReason::EndTurn) if said.is_broken => {
             return Err(format!("the agent could not go on: {}", said.message));
@@ -496,7 +498,7 @@ mod tests {
     use hookloop_core::session::Usage;
     use serde_json::json;
 
-    use super::account::Said;
+    use super::account::AcpTurnResult;
     use super::{left_of_minute, stopped};
 
     #[test]
@@ -517,7 +519,7 @@ mod tests {
 
     #[test]
     fn only_the_end_of_a_turn_is_one() {
-        let said = || Said {
+        let said = || AcpTurnResult {
             message: "429".to_owned(),
             promises: Vec::new(),
             usage: Usage::default(),
@@ -525,16 +527,17 @@ mod tests {
             is_broken: false,
             has_cost: false,
         };
-        let why = |reason: &str, said: &Said| stopped(&json!({ "stopReason": reason }), said);
+        let why =
+            |reason: &str, said: &AcpTurnResult| stopped(&json!({ "stopReason": reason }), said);
         assert_eq!(why("end_turn", &said()), Ok(()));
         for reason in ["max_tokens", "max_turn_requests", "refusal", "cancelled", "tired"] {
             assert!(why(reason, &said()).is_err(), "{reason}");
         }
         assert!(stopped(&json!({}), &said()).is_err());
-        let broken = why("end_turn", &Said { is_broken: true, ..said() });
+        let broken = why("end_turn", &AcpTurnResult { is_broken: true, ..said() });
         assert_eq!(broken, Err("the agent could not go on: 429".to_owned()));
         let refused = vec!["edit: a.txt".to_owned()];
-        let refused = why("cancelled", &Said { refused, ..said() });
+        let refused = why("cancelled", &AcpTurnResult { refused, ..said() });
         assert_eq!(refused, Err("the agent stopped when it was refused edit: a.txt".to_owned()));
     }
 }

@@ -8,16 +8,16 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::Path;
 
-use hookloop_config::agents::{Permissions, Settings};
+use hookloop_config::agents::{AgentPermissions, AgentSettings};
 use hookloop_config::clock::now;
 use hookloop_core::session::Usage;
 use hookloop_hooks::exec_context::ExecContext;
 use serde_json::Value;
 
+use super::jsonl_agent::{self, JsonlCommand, JsonlReader, JsonlReports, ReportedEnd, text};
 use super::limits::is_believed;
-use super::lines::{self, Ear, End, Start, Told, text};
 use super::tools::SERVER;
-use super::{Agent, Order, Report, Update, environment};
+use super::{Agent, TurnReport, TurnRequest, TurnUpdate, environment};
 
 /// The project's instructions for agents, beside its settings.
 const MEMORY: &str = "CLAUDE.md";
@@ -28,34 +28,36 @@ const MEMORY_MAX: u64 = 256 * 1024;
 const BUDGET_EXHAUSTED: &str = "budget_exhausted";
 
 #[derive(Debug)]
-pub(crate) struct Claude {
-    settings: Settings,
+pub(crate) struct ClaudeAgent {
+    settings: AgentSettings,
 }
 
-impl Claude {
-    pub(crate) fn new(settings: Settings) -> Claude {
-        Claude { settings }
+impl ClaudeAgent {
+    pub(crate) fn new(settings: AgentSettings) -> ClaudeAgent {
+        ClaudeAgent { settings }
     }
 
     fn argv(
         &self,
         root: &Path,
-        conversation: &Conversation<'_>,
-        order: &Order<'_>,
+        conversation: &ClaudeConversation<'_>,
+        order: &TurnRequest<'_>,
     ) -> Vec<OsString> {
         let mut ours: Vec<OsString> = Vec::new();
         let mut add = |words: &[&str]| ours.extend(words.iter().map(OsString::from));
         add(&["-p", "--output-format", "stream-json", "--verbose"]);
         match conversation {
-            Conversation::New(id) => add(&["--session-id", id]),
-            Conversation::Old(id) => add(&["--resume", id]),
+            ClaudeConversation::New(id) => add(&["--session-id", id]),
+            ClaudeConversation::Old(id) => add(&["--resume", id]),
         }
         add(match self.settings.permissions {
-            Permissions::Read => &["--permission-mode", "manual", "--permission-prompts", "none"],
-            Permissions::Edit => {
+            AgentPermissions::Read => {
+                &["--permission-mode", "manual", "--permission-prompts", "none"]
+            }
+            AgentPermissions::Edit => {
                 &["--permission-mode", "acceptEdits", "--permission-prompts", "none"]
             }
-            Permissions::Full => &["--permission-mode", "bypassPermissions"],
+            AgentPermissions::Full => &["--permission-mode", "bypassPermissions"],
         });
         add(&["--max-budget-usd", &format!("{:.6}", order.budget_micros as f64 / 1_000_000.0)]);
         if !self.settings.takes_repository {
@@ -83,36 +85,36 @@ impl Claude {
     }
 }
 
-enum Conversation<'a> {
+enum ClaudeConversation<'a> {
     /// With an id that hookloop makes, so that it is known even if the turn does not end.
     New(String),
     Old(&'a str),
 }
 
-impl Agent for Claude {
+impl Agent for ClaudeAgent {
     fn turn(
         &mut self,
         runner: &ExecContext,
-        order: &Order<'_>,
-        updates: &mut dyn FnMut(Update<'_>),
-    ) -> Report {
+        order: &TurnRequest<'_>,
+        updates: &mut dyn FnMut(TurnUpdate<'_>),
+    ) -> TurnReport {
         let conversation = match order.conversation {
-            Some(talk) => Conversation::Old(&talk.id),
-            None => Conversation::New(uuid::Uuid::new_v4().to_string()),
+            Some(talk) => ClaudeConversation::Old(&talk.id),
+            None => ClaudeConversation::New(uuid::Uuid::new_v4().to_string()),
         };
         let argv = self.argv(runner.root(), &conversation, order);
         let mut env = environment(runner, order, &self.settings.env, &self.settings.named);
         // An automatic update would replace the tested version during a night.
         env.push(("DISABLE_AUTOUPDATER".into(), "1".into()));
         let before = order.conversation.map_or_else(Usage::default, |talk| talk.usage);
-        let mut hearing = Hearing { before, ..Hearing::default() };
-        let start = Start { base: self.settings.base, argv, env };
-        lines::turn(start, runner, order, updates, &mut hearing)
+        let mut hearing = ClaudeReader { before, ..ClaudeReader::default() };
+        let start = JsonlCommand { base: self.settings.base, argv, env };
+        jsonl_agent::turn(start, runner, order, updates, &mut hearing)
     }
 }
 
 #[derive(Default)]
-struct Hearing {
+struct ClaudeReader {
     /// Messages that were counted. Each comes in several events, between those of other messages.
     counted: HashSet<String>,
     /// The usage of the conversation before this turn.
@@ -122,8 +124,13 @@ struct Hearing {
     rejected_until_ms: Option<u64>,
 }
 
-impl Ear for Hearing {
-    fn event(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
+impl JsonlReader for ClaudeReader {
+    fn event(
+        &mut self,
+        event: &Value,
+        told: &mut JsonlReports,
+        updates: &mut dyn FnMut(TurnUpdate<'_>),
+    ) {
         match (text(event, "type"), text(event, "subtype")) {
             ("system", "init") => told.conversation = Some(text(event, "session_id").to_owned()),
             ("system", "permission_denied") => {
@@ -143,12 +150,17 @@ impl Ear for Hearing {
     }
 }
 
-impl Hearing {
-    fn assistant(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
+impl ClaudeReader {
+    fn assistant(
+        &mut self,
+        event: &Value,
+        told: &mut JsonlReports,
+        updates: &mut dyn FnMut(TurnUpdate<'_>),
+    ) {
         let message = &event["message"];
         if self.counted.insert(text(message, "id").to_owned()) {
             self.so_far.add(tokens(&message["usage"]));
-            updates(Update::Usage(self.so_far));
+            updates(TurnUpdate::Usage(self.so_far));
         }
         // Texts of subagents are for the agent, not for the user.
         if !event["parent_tool_use_id"].is_null() {
@@ -158,9 +170,11 @@ impl Hearing {
             match text(block, "type") {
                 "text" => {
                     text(block, "text").clone_into(&mut told.message);
-                    updates(Update::Text(text(block, "text")));
+                    updates(TurnUpdate::Text(text(block, "text")));
                 }
-                "tool_use" => updates(Update::Tool(&tool(text(block, "name"), &block["input"]))),
+                "tool_use" => {
+                    updates(TurnUpdate::Tool(&tool(text(block, "name"), &block["input"])))
+                }
                 _ => {}
             }
         }
@@ -168,7 +182,7 @@ impl Hearing {
 
     /// Reads the usage of a result. `model_usage_since_last_result` covers the time since the result before; all
     /// other counts begin with the conversation.
-    fn count(&self, event: &Value, told: &mut Told) {
+    fn count(&self, event: &Value, told: &mut JsonlReports) {
         told.has_cost = event["total_cost_usd"].is_number();
         if event["model_usage_since_last_result"].is_object() {
             told.usage.add(of_models(&event["model_usage_since_last_result"]));
@@ -180,7 +194,7 @@ impl Hearing {
         }
     }
 
-    fn result(&mut self, event: &Value, told: &mut Told) {
+    fn result(&mut self, event: &Value, told: &mut JsonlReports) {
         self.count(event, told);
         if told.refused.is_empty() {
             for denied in event["permission_denials"].as_array().into_iter().flatten() {
@@ -192,14 +206,14 @@ impl Hearing {
             && matches!(event["terminal_reason"].as_str(), Some("completed") | None);
         if is_good {
             text(event, "result").clone_into(&mut told.message);
-            told.end = Some(End::Finished);
+            told.end = Some(ReportedEnd::Finished);
             return;
         }
         let why = event["terminal_reason"].as_str().unwrap_or(text(event, "subtype"));
         // The agent kept to its budget. The session decides whether there is more.
         if why == BUDGET_EXHAUSTED {
             told.message = format!("{}\n\n[{why}]", told.message).trim().to_owned();
-            told.end = Some(End::Spent);
+            told.end = Some(ReportedEnd::Spent);
             return;
         }
         let status = event["api_error_status"].as_u64();
@@ -211,7 +225,7 @@ impl Hearing {
             Some(until_ms) => {
                 let now_ms = now().0.cast_unsigned();
                 let until_ms = Some(until_ms).filter(|until| is_believed(*until, now_ms));
-                told.end = Some(End::RateLimited { error, until_ms });
+                told.end = Some(ReportedEnd::RateLimited { error, until_ms });
             }
             None => told.fail(error),
         }

@@ -5,35 +5,35 @@
 
 use std::ffi::OsString;
 
-use hookloop_config::agents::{Permissions, Settings};
+use hookloop_config::agents::{AgentPermissions, AgentSettings};
 use hookloop_core::session::Usage;
 use hookloop_hooks::exec_context::ExecContext;
 use serde_json::Value;
 
-use super::lines::{self, Ear, End, Start, Told, text};
-use super::tools::{SERVER, Tools};
-use super::{Agent, Order, Report, Update, environment};
+use super::jsonl_agent::{self, JsonlCommand, JsonlReader, JsonlReports, ReportedEnd, text};
+use super::tools::{McpServerCommand, SERVER};
+use super::{Agent, TurnReport, TurnRequest, TurnUpdate, environment};
 
 #[derive(Debug)]
-pub(crate) struct Codex {
-    settings: Settings,
+pub(crate) struct CodexAgent {
+    settings: AgentSettings,
 }
 
-impl Codex {
-    pub(crate) fn new(settings: Settings) -> Codex {
-        Codex { settings }
+impl CodexAgent {
+    pub(crate) fn new(settings: AgentSettings) -> CodexAgent {
+        CodexAgent { settings }
     }
 
-    fn argv(&self, conversation: Option<&str>, tools: Option<&Tools>) -> Vec<OsString> {
+    fn argv(&self, conversation: Option<&str>, tools: Option<&McpServerCommand>) -> Vec<OsString> {
         let mut ours: Vec<OsString> = Vec::new();
         let mut add = |words: &[&str]| ours.extend(words.iter().map(OsString::from));
         add(&["exec", "--json", "--skip-git-repo-check"]);
         add(match self.settings.permissions {
-            Permissions::Read => &["-c", "sandbox_mode=\"read-only\""],
-            Permissions::Edit => &["-c", "sandbox_mode=\"workspace-write\""],
-            Permissions::Full => &["--dangerously-bypass-approvals-and-sandbox"],
+            AgentPermissions::Read => &["-c", "sandbox_mode=\"read-only\""],
+            AgentPermissions::Edit => &["-c", "sandbox_mode=\"workspace-write\""],
+            AgentPermissions::Full => &["--dangerously-bypass-approvals-and-sandbox"],
         });
-        if self.settings.permissions != Permissions::Full {
+        if self.settings.permissions != AgentPermissions::Full {
             // No person is there to answer.
             add(&["-c", "approval_policy=\"never\""]);
         }
@@ -53,25 +53,25 @@ impl Codex {
     }
 }
 
-impl Agent for Codex {
+impl Agent for CodexAgent {
     fn turn(
         &mut self,
         runner: &ExecContext,
-        order: &Order<'_>,
-        updates: &mut dyn FnMut(Update<'_>),
-    ) -> Report {
+        order: &TurnRequest<'_>,
+        updates: &mut dyn FnMut(TurnUpdate<'_>),
+    ) -> TurnReport {
         let talk = order.conversation;
         let argv = self.argv(talk.map(|talk| talk.id.as_str()), order.tools);
         let env = environment(runner, order, &self.settings.env, &self.settings.named);
         // Codex counts from the beginning of the conversation.
         let before = talk.map_or_else(Usage::default, |talk| talk.usage);
-        let start = Start { base: self.settings.base, argv, env };
-        lines::turn(start, runner, order, updates, &mut Hearing { before })
+        let start = JsonlCommand { base: self.settings.base, argv, env };
+        jsonl_agent::turn(start, runner, order, updates, &mut CodexReader { before })
     }
 }
 
 /// Returns the server in the form of Codex's settings. Strings and lists of JSON are valid in TOML.
-fn settings(tools: &Tools) -> Vec<String> {
+fn settings(tools: &McpServerCommand) -> Vec<String> {
     let text = |value: &str| Value::from(value).to_string();
     let env: Vec<String> =
         tools.env.iter().map(|(name, value)| format!("{name}={}", text(value))).collect();
@@ -85,25 +85,30 @@ fn settings(tools: &Tools) -> Vec<String> {
     ]
 }
 
-struct Hearing {
+struct CodexReader {
     /// The usage of the conversation before this turn.
     before: Usage,
 }
 
-impl Ear for Hearing {
-    fn event(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
+impl JsonlReader for CodexReader {
+    fn event(
+        &mut self,
+        event: &Value,
+        told: &mut JsonlReports,
+        updates: &mut dyn FnMut(TurnUpdate<'_>),
+    ) {
         match text(event, "type") {
             "thread.started" => told.conversation = Some(text(event, "thread_id").to_owned()),
             "item.started" => {
                 if let Some(what) = tool(&event["item"]) {
-                    updates(Update::Tool(&what));
+                    updates(TurnUpdate::Tool(&what));
                 }
             }
             "item.completed" => completed(&event["item"], told, updates),
             "turn.completed" => {
                 told.usage = tokens(&event["usage"]).since(self.before);
-                told.end = Some(End::Finished);
-                updates(Update::Usage(told.usage));
+                told.end = Some(ReportedEnd::Finished);
+                updates(TurnUpdate::Usage(told.usage));
             }
             "turn.failed" => told.fail(text(&event["error"], "message").to_owned()),
             // A warning, or the cause of the failure that follows.
@@ -112,7 +117,7 @@ impl Ear for Hearing {
     }
 
     /// Reads a refused request. Codex reports refusals to the model, and otherwise only on standard error.
-    fn aside(&mut self, line: &str, told: &mut Told) {
+    fn aside(&mut self, line: &str, told: &mut JsonlReports) {
         if let Some((_, why)) = line.split_once("tools::router: error=")
             && why.contains("reject")
         {
@@ -121,10 +126,10 @@ impl Ear for Hearing {
     }
 }
 
-fn completed(item: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
+fn completed(item: &Value, told: &mut JsonlReports, updates: &mut dyn FnMut(TurnUpdate<'_>)) {
     if text(item, "type") == "agent_message" {
         text(item, "text").clone_into(&mut told.message);
-        updates(Update::Text(text(item, "text")));
+        updates(TurnUpdate::Text(text(item, "text")));
         return;
     }
     let Some(what) = tool(item) else { return };
@@ -133,7 +138,7 @@ fn completed(item: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>))
     }
     // Codex reports a tool when it begins, except for a change of files, which is done at once.
     if text(item, "type") == "file_change" {
-        updates(Update::Tool(&what));
+        updates(TurnUpdate::Tool(&what));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use hookloop_config::agents::Settings;
+use hookloop_config::agents::AgentSettings;
 use hookloop_core::promise::Scanner;
 use hookloop_core::session::{TurnResult, Usage};
 use hookloop_git::excerpt;
@@ -10,30 +10,31 @@ use hookloop_hooks::exec_context::{ExecContext, kept, redacting};
 use hookloop_process::{ExitReason, Job, JobResult, OutputStream};
 
 use super::{
-    Agent, MESSAGE_MAX, Order, Report, Update, environment, failure, run_process, stderr_line, why,
+    Agent, MESSAGE_MAX, TurnReport, TurnRequest, TurnUpdate, environment, failure, run_process,
+    stderr_line, why,
 };
 
 /// A program that does not know hookloop.
 #[derive(Debug)]
-pub(crate) struct Command {
-    settings: Settings,
+pub(crate) struct CommandAgent {
+    settings: AgentSettings,
 }
 
-impl Command {
-    pub(crate) fn new(settings: Settings) -> Command {
-        Command { settings }
+impl CommandAgent {
+    pub(crate) fn new(settings: AgentSettings) -> CommandAgent {
+        CommandAgent { settings }
     }
 }
 
-impl Agent for Command {
+impl Agent for CommandAgent {
     fn turn(
         &mut self,
         runner: &ExecContext,
-        order: &Order<'_>,
-        updates: &mut dyn FnMut(Update<'_>),
-    ) -> Report {
+        order: &TurnRequest<'_>,
+        updates: &mut dyn FnMut(TurnUpdate<'_>),
+    ) -> TurnReport {
         if runner.redactor().is_none() {
-            return Report::failed("the secrets of the environment are too many to look for");
+            return TurnReport::failed("the secrets of the environment are too many to look for");
         }
         let (scanner, updates) = (RefCell::new(Scanner::default()), RefCell::new(updates));
         let filter = |stream: OutputStream| {
@@ -46,7 +47,7 @@ impl Agent for Command {
                 if stream == OutputStream::Stdout {
                     scanner.borrow_mut().push(passed);
                 }
-                (updates.borrow_mut())(Update::Output(passed));
+                (updates.borrow_mut())(TurnUpdate::Output(passed));
             });
             filter
         };
@@ -62,9 +63,9 @@ impl Agent for Command {
         };
         let ran = match run_process(runner, job) {
             Ok(ran) => ran,
-            Err(error) => return Report::failed(error.to_string()),
+            Err(error) => return TurnReport::failed(error.to_string()),
         };
-        Report {
+        TurnReport {
             result: result(&ran, order),
             message: excerpt::of_output_within(&ran.output.stdout, MESSAGE_MAX).trim().to_owned(),
             promises: scanner.into_inner().finish(),
@@ -80,7 +81,7 @@ impl Agent for Command {
     }
 }
 
-fn result(ran: &JobResult, order: &Order<'_>) -> TurnResult {
+fn result(ran: &JobResult, order: &TurnRequest<'_>) -> TurnResult {
     match ran.exit {
         ExitReason::Exited(0) => TurnResult::Finished,
         ExitReason::Cancelled => TurnResult::Cancelled,

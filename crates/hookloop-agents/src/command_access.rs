@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hookloop_config::agents::{Dialect, Permissions, Settings};
+use hookloop_config::agents::{AgentDialect, AgentPermissions, AgentSettings};
 use hookloop_core::excerpt::first_names;
 
 /// The kind of tools of the Agent Client Protocol that run commands.
@@ -27,17 +27,19 @@ pub enum CommandAccess {
 
 impl CommandAccess {
     /// Returns the commands that an agent may run; `None` for a program whose rules hookloop does not know.
-    pub fn of(settings: &Settings) -> Option<CommandAccess> {
-        let Settings { dialect, permissions, allow, .. } = settings;
+    pub fn of(settings: &AgentSettings) -> Option<CommandAccess> {
+        let AgentSettings { dialect, permissions, allow, .. } = settings;
         let access = match (dialect, permissions) {
-            (Dialect::Command | Dialect::Scripted, _) => return None,
-            (_, Permissions::Full) => CommandAccess::All,
-            (Dialect::Codex, permissions) => {
-                CommandAccess::Sandboxed { may_write: *permissions == Permissions::Edit }
+            (AgentDialect::Command | AgentDialect::Scripted, _) => return None,
+            (_, AgentPermissions::Full) => CommandAccess::All,
+            (AgentDialect::Codex, permissions) => {
+                CommandAccess::Sandboxed { may_write: *permissions == AgentPermissions::Edit }
             }
-            (Dialect::Claude, _) => of_rules(allow),
-            (Dialect::Acp, _) if allow.iter().any(|kind| kind == ACP_EXECUTE) => CommandAccess::All,
-            (Dialect::Acp, _) => CommandAccess::None,
+            (AgentDialect::Claude, _) => of_rules(allow),
+            (AgentDialect::Acp, _) if allow.iter().any(|kind| kind == ACP_EXECUTE) => {
+                CommandAccess::All
+            }
+            (AgentDialect::Acp, _) => CommandAccess::None,
         };
         Some(access)
     }
@@ -122,10 +124,10 @@ impl fmt::Display for CommandAccess {
 mod tests {
     use super::*;
 
-    fn access(name: &str, permissions: Permissions, allow: &[&str]) -> Option<CommandAccess> {
+    fn access(name: &str, permissions: AgentPermissions, allow: &[&str]) -> Option<CommandAccess> {
         let allow = allow.iter().map(ToString::to_string).collect();
-        let settings = Settings::of_name(name).unwrap();
-        CommandAccess::of(&Settings { permissions, allow, ..settings })
+        let settings = AgentSettings::of_name(name).unwrap();
+        CommandAccess::of(&AgentSettings { permissions, allow, ..settings })
     }
 
     #[test]
@@ -142,7 +144,7 @@ mod tests {
 
     #[test]
     fn each_agent_may_run_the_commands_that_its_permissions_allow() {
-        use Permissions::{Edit, Full, Read};
+        use AgentPermissions::{Edit, Full, Read};
         let some = |commands: &[&str]| {
             Some(CommandAccess::Some(commands.iter().map(ToString::to_string).collect()))
         };

@@ -6,25 +6,25 @@
 //!
 //! - [`claude`], [`codex`], [`acp`]: Claude Code, Codex, and agents that speak the Agent Client Protocol
 //! - [`command`], [`scripted`]: any program, and turns from a file for tests and the demo
-//! - [`crew`]: the agents of a session
-//! - [`repository`]: settings for agents in a repository, and whether the user trusts them
+//! - [`agent_chain`]: the agents of a session
+//! - [`repo_consent`]: settings for agents in a repository, and whether the user trusts them
 //! - [`command_access`], [`tools`]: the commands that an agent may run, and the tools of its session
 //! - [`readiness`], [`version`], [`login`]: whether an agent is new enough and logged in
 //! - [`faults`]: failures that no further turn removes; `limits`: rate limits of providers
 //! - `lines`: turns of agents that report in lines of JSON
 
 pub mod acp;
+pub mod agent_chain;
 pub mod claude;
 pub mod codex;
 pub mod command;
 pub mod command_access;
-pub mod crew;
 pub mod faults;
+mod jsonl_agent;
 mod limits;
-mod lines;
 pub mod login;
 pub mod readiness;
-pub mod repository;
+pub mod repo_consent;
 pub mod scripted;
 pub mod tools;
 pub mod version;
@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use command_access::CommandAccess;
-use hookloop_config::agents::{Dialect, NoSuchAgent, Program, Settings};
+use hookloop_config::agents::{AgentDialect, AgentProgram, AgentSettings, NoSuchAgent};
 use hookloop_config::variables::DIAGNOSTICS_VARIABLE;
 use hookloop_core::excerpt::{ExcerptRules, head_and_tail};
 use hookloop_core::promise::Promise;
@@ -44,7 +44,7 @@ use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::hook_context::CAUSE_VARIABLE;
 use hookloop_hooks::resource_limits;
 use hookloop_process::{Cancel, ExitReason, Job, JobResult, ProcessError};
-pub use tools::Tools;
+pub use tools::McpServerCommand;
 
 /// The most of a final message that is kept, half of it from its end.
 pub const MESSAGE_MAX: usize = 16 * 1024;
@@ -55,7 +55,7 @@ const ERROR_MAX: usize = 2_000;
 
 /// A request to an agent: one turn.
 #[derive(Clone, Copy, Debug)]
-pub struct Order<'a> {
+pub struct TurnRequest<'a> {
     pub prompt: &'a str,
     /// Turns that ended before this one.
     pub before: u32,
@@ -68,12 +68,12 @@ pub struct Order<'a> {
     /// The most that the turn may cost, in millionths of a dollar, for agents that keep to such a limit.
     pub budget_micros: u64,
     /// The tools of the session.
-    pub tools: Option<&'a Tools>,
+    pub tools: Option<&'a McpServerCommand>,
 }
 
 /// Progress of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Update<'a> {
+pub enum TurnUpdate<'a> {
     /// Raw output. A character may be split between two updates.
     Output(&'a [u8]),
     /// A whole text of the agent.
@@ -86,7 +86,7 @@ pub enum Update<'a> {
 
 /// The result of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct TurnReport {
     pub result: TurnResult,
     /// The final message, shortened to [`MESSAGE_MAX`].
     pub message: String,
@@ -107,9 +107,9 @@ pub struct Report {
     pub conversation: Option<String>,
 }
 
-impl Report {
-    pub fn failed(error: impl Into<String>) -> Report {
-        Report {
+impl TurnReport {
+    pub fn failed(error: impl Into<String>) -> TurnReport {
+        TurnReport {
             result: TurnResult::Failed { error: error.into() },
             message: String::new(),
             promises: Vec::new(),
@@ -125,13 +125,13 @@ impl Report {
     }
 
     /// The report of a turn that no agent could begin.
-    pub fn not_begun(error: &crew::CrewError) -> Report {
-        Report { fault: error.fault(), ..Report::failed(error.to_string()) }
+    pub fn not_begun(error: &agent_chain::CrewError) -> TurnReport {
+        TurnReport { fault: error.fault(), ..TurnReport::failed(error.to_string()) }
     }
 
     /// The report of a turn that was cancelled before it began.
-    pub fn cancelled() -> Report {
-        Report { result: TurnResult::Cancelled, ..Report::failed("") }
+    pub fn cancelled() -> TurnReport {
+        TurnReport { result: TurnResult::Cancelled, ..TurnReport::failed("") }
     }
 }
 
@@ -141,9 +141,9 @@ pub trait Agent: Send {
     fn turn(
         &mut self,
         runner: &ExecContext,
-        order: &Order<'_>,
-        updates: &mut dyn FnMut(Update<'_>),
-    ) -> Report;
+        order: &TurnRequest<'_>,
+        updates: &mut dyn FnMut(TurnUpdate<'_>),
+    ) -> TurnReport;
 
     /// Returns whether a conversation can be continued at any time and any number of times.
     ///
@@ -163,24 +163,31 @@ pub enum BadAgent {
 
 /// The agent of a session that takes no more turns.
 #[derive(Debug)]
-pub(crate) struct Nobody;
+pub(crate) struct NoAgent;
 
-impl Agent for Nobody {
-    fn turn(&mut self, _: &ExecContext, _: &Order<'_>, _: &mut dyn FnMut(Update<'_>)) -> Report {
-        Report::failed("there is nobody to take a turn")
+impl Agent for NoAgent {
+    fn turn(
+        &mut self,
+        _: &ExecContext,
+        _: &TurnRequest<'_>,
+        _: &mut dyn FnMut(TurnUpdate<'_>),
+    ) -> TurnReport {
+        TurnReport::failed("there is nobody to take a turn")
     }
 }
 
 /// Opens an agent for the project in `directory`.
-pub fn open(settings: Settings, directory: &Path) -> Result<Box<dyn Agent>, BadAgent> {
+pub fn open(settings: AgentSettings, directory: &Path) -> Result<Box<dyn Agent>, BadAgent> {
     Ok(match (settings.dialect, &settings.program) {
-        (Dialect::Claude, _) => Box::new(claude::Claude::new(settings)),
-        (Dialect::Codex, _) => Box::new(codex::Codex::new(settings)),
-        (Dialect::Acp, _) => Box::new(acp::Acp::new(acp::AcpSettings::from(&settings))),
-        (Dialect::Scripted, Program::Line(file)) => {
-            Box::new(scripted::Scripted::load(&directory.join(file))?)
+        (AgentDialect::Claude, _) => Box::new(claude::ClaudeAgent::new(settings)),
+        (AgentDialect::Codex, _) => Box::new(codex::CodexAgent::new(settings)),
+        (AgentDialect::Acp, _) => Box::new(acp::AcpAgent::new(acp::AcpSettings::from(&settings))),
+        (AgentDialect::Scripted, AgentProgram::Line(file)) => {
+            Box::new(scripted::ScriptedAgent::load(&directory.join(file))?)
         }
-        (Dialect::Scripted | Dialect::Command, _) => Box::new(command::Command::new(settings)),
+        (AgentDialect::Scripted | AgentDialect::Command, _) => {
+            Box::new(command::CommandAgent::new(settings))
+        }
     })
 }
 
@@ -201,7 +208,7 @@ fn run_process(runner: &ExecContext, job: Job<'_>) -> Result<JobResult, ProcessE
 }
 
 /// Returns a turn that runs a shell command with the prompt on its standard input.
-fn shell<'a>(line: &str, runner: &ExecContext, order: &Order<'a>) -> Job<'a> {
+fn shell<'a>(line: &str, runner: &ExecContext, order: &TurnRequest<'a>) -> Job<'a> {
     Job {
         env: environment(runner, order, &[], &[]),
         stdin: order.prompt.as_bytes().to_vec(),
@@ -218,7 +225,7 @@ fn shell<'a>(line: &str, runner: &ExecContext, order: &Order<'a>) -> Job<'a> {
 /// secrets.
 fn environment(
     runner: &ExecContext,
-    order: &Order<'_>,
+    order: &TurnRequest<'_>,
     configured: &[(String, String)],
     named: &[String],
 ) -> Vec<(OsString, OsString)> {
@@ -241,7 +248,7 @@ fn environment(
 }
 
 /// Returns the reason why a turn did not finish.
-fn why(how: ExitReason, order: &Order<'_>) -> String {
+fn why(how: ExitReason, order: &TurnRequest<'_>) -> String {
     match how {
         ExitReason::Exited(code) => format!("the agent ended with exit code {code}"),
         ExitReason::Signalled(signal) => format!("the agent was killed by signal {signal}"),

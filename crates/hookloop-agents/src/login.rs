@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hookloop_config::agents::Settings;
-use hookloop_config::agents::profile::Known;
+use hookloop_config::agents::AgentSettings;
+use hookloop_config::agents::profile::AgentProfile;
 use hookloop_git::excerpt;
 use hookloop_hooks::exec_context::ExecContext;
 use hookloop_process::{ExitReason, Job};
@@ -85,7 +85,7 @@ pub enum LoginState {
 }
 
 /// Looks for a login of the agent. If nothing shows one, asks the agent.
-pub fn login_state(settings: &Settings, runner: &ExecContext) -> LoginState {
+pub fn login_state(settings: &AgentSettings, runner: &ExecContext) -> LoginState {
     let Some(signs) = settings.known().and_then(signs_of) else { return LoginState::Shown };
     let command = signs.command;
     let is_configured = |name: &&str| {
@@ -102,7 +102,7 @@ pub fn login_state(settings: &Settings, runner: &ExecContext) -> LoginState {
 }
 
 /// Returns how a person logs a known agent in.
-pub(super) fn remedy(known: &Known) -> String {
+pub(super) fn remedy(known: &AgentProfile) -> String {
     match signs_of(known) {
         Some(LoginSigns { command, variables: [variable, ..], .. }) => {
             format!("Run `{command}`, or set a valid {variable}")
@@ -111,7 +111,7 @@ pub(super) fn remedy(known: &Known) -> String {
     }
 }
 
-fn signs_of(known: &Known) -> Option<&'static LoginSigns> {
+fn signs_of(known: &AgentProfile) -> Option<&'static LoginSigns> {
     // The adapters for ACP use the login of the agent that they adapt.
     let name = match known.name {
         "codex-acp" => "codex",
@@ -137,10 +137,10 @@ fn is_shown(signs: &LoginSigns, environment: &[(OsString, OsString)]) -> bool {
 }
 
 /// Returns whether the agent reports that it is logged out and needs a login.
-fn says_logged_out(signs: &LoginSigns, settings: &Settings, runner: &ExecContext) -> bool {
+fn says_logged_out(signs: &LoginSigns, settings: &AgentSettings, runner: &ExecContext) -> bool {
     let Some((arguments, answer)) = signs.status else { return false };
     // Another program may not understand the question.
-    let is_itself = |known: &&'static Known| {
+    let is_itself = |known: &&'static AgentProfile| {
         known.name == signs.agent && settings.word() == Some(known.program[0])
     };
     let Some(known) = settings.known().filter(is_itself) else { return false };
@@ -166,7 +166,7 @@ fn says_logged_out(signs: &LoginSigns, settings: &Settings, runner: &ExecContext
 }
 
 /// Returns whether Codex is configured for a provider of the user's own, which needs no login at OpenAI.
-fn has_own_provider(settings: &Settings, environment: &[(OsString, OsString)]) -> bool {
+fn has_own_provider(settings: &AgentSettings, environment: &[(OsString, OsString)]) -> bool {
     let names_one = |text: &str| text.contains("model_provider") || text.contains("--oss");
     if settings.args.iter().any(|argument| names_one(argument)) {
         return true;

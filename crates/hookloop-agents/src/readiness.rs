@@ -1,6 +1,6 @@
 //! Checks that an agent is new enough and logged in.
 
-use hookloop_config::agents::Settings;
+use hookloop_config::agents::AgentSettings;
 use hookloop_core::session::{AgentFault, FaultCause};
 use hookloop_hooks::exec_context::ExecContext;
 
@@ -25,7 +25,7 @@ impl NotReady {
         }
     }
 
-    pub fn too_old(settings: &Settings, old: VersionTooOld) -> NotReady {
+    pub fn too_old(settings: &AgentSettings, old: VersionTooOld) -> NotReady {
         NotReady::TooOld {
             agent: settings.name.clone(),
             found: old.found.to_string(),
@@ -45,17 +45,20 @@ impl NotReady {
 
 /// An agent that can take turns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Readiness {
+pub struct AgentReadiness {
     /// The command that logs the agent in, if nothing shows a login.
     pub unsure_login: Option<&'static str>,
 }
 
 /// Checks the version and the login of an agent before its first turn.
-pub fn check_ready(settings: &Settings, runner: &ExecContext) -> Result<Readiness, NotReady> {
+pub fn check_ready(
+    settings: &AgentSettings,
+    runner: &ExecContext,
+) -> Result<AgentReadiness, NotReady> {
     check_version(settings, runner).map_err(|old| NotReady::too_old(settings, old))?;
     match login_state(settings, runner) {
-        LoginState::Shown => Ok(Readiness::default()),
-        LoginState::Unknown { command } => Ok(Readiness { unsure_login: Some(command) }),
+        LoginState::Shown => Ok(AgentReadiness::default()),
+        LoginState::Unknown { command } => Ok(AgentReadiness { unsure_login: Some(command) }),
         LoginState::LoggedOut { command } => {
             Err(NotReady::LoggedOut { agent: settings.name.clone(), command: command.to_owned() })
         }

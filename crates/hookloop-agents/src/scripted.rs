@@ -23,13 +23,13 @@ use hookloop_hooks::exec_context::ExecContext;
 use hookloop_process::ExitReason;
 use serde::Deserialize;
 
-use super::{Agent, BadAgent, MESSAGE_MAX, Order, Report, Update, clipped, shell};
+use super::{Agent, BadAgent, MESSAGE_MAX, TurnReport, TurnRequest, TurnUpdate, clipped, shell};
 
 const FILE_MAX: u64 = 4 * 1024 * 1024;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Turn {
+struct ScriptedTurn {
     /// The final message.
     say: String,
     /// Files of the project, with their new content.
@@ -47,49 +47,50 @@ struct Turn {
 
 /// An agent whose turns come from a file.
 #[derive(Debug)]
-pub(crate) struct Scripted {
-    turns: Vec<Turn>,
+pub(crate) struct ScriptedAgent {
+    turns: Vec<ScriptedTurn>,
 }
 
-impl Scripted {
-    pub(crate) fn load(path: &Path) -> Result<Scripted, BadAgent> {
+impl ScriptedAgent {
+    pub(crate) fn load(path: &Path) -> Result<ScriptedAgent, BadAgent> {
         let wrong = |why: String| BadAgent::Script { path: path.to_owned(), why };
         let text = read_text(path, FILE_MAX).map_err(wrong)?;
-        Scripted::parse(&text).map_err(wrong)
+        ScriptedAgent::parse(&text).map_err(wrong)
     }
 
-    pub(crate) fn parse(text: &str) -> Result<Scripted, String> {
-        let turns: Vec<Turn> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    pub(crate) fn parse(text: &str) -> Result<ScriptedAgent, String> {
+        let turns: Vec<ScriptedTurn> =
+            serde_json::from_str(text).map_err(|error| error.to_string())?;
         match turns.is_empty() {
             true => Err("it has no turns".to_owned()),
-            false => Ok(Scripted { turns }),
+            false => Ok(ScriptedAgent { turns }),
         }
     }
 
-    fn number(&self, before: u32) -> Turn {
-        let last = Turn {
+    fn number(&self, before: u32) -> ScriptedTurn {
+        let last = ScriptedTurn {
             say: self.turns.last().map_or_else(String::new, |turn| turn.say.clone()),
-            ..Turn::default()
+            ..ScriptedTurn::default()
         };
         self.turns.get(before as usize).cloned().unwrap_or(last)
     }
 }
 
-impl Agent for Scripted {
+impl Agent for ScriptedAgent {
     fn turn(
         &mut self,
         runner: &ExecContext,
-        order: &Order<'_>,
-        updates: &mut dyn FnMut(Update<'_>),
-    ) -> Report {
+        order: &TurnRequest<'_>,
+        updates: &mut dyn FnMut(TurnUpdate<'_>),
+    ) -> TurnReport {
         let turn = self.number(order.before);
         let done = turn.perform(runner, order, updates);
         let (result, usage) = match done {
             Ok(done) => done,
-            Err(error) => return Report::failed(error),
+            Err(error) => return TurnReport::failed(error),
         };
-        updates(Update::Output(turn.say.as_bytes()));
-        Report {
+        updates(TurnUpdate::Output(turn.say.as_bytes()));
+        TurnReport {
             result,
             promises: promises(&turn.say),
             message: clipped(turn.say.trim(), MESSAGE_MAX),
@@ -105,13 +106,13 @@ impl Agent for Scripted {
     }
 }
 
-impl Turn {
+impl ScriptedTurn {
     /// Performs the turn. Returns its result, and the usage up to then.
     fn perform(
         &self,
         runner: &ExecContext,
-        order: &Order<'_>,
-        updates: &mut dyn FnMut(Update<'_>),
+        order: &TurnRequest<'_>,
+        updates: &mut dyn FnMut(TurnUpdate<'_>),
     ) -> Result<(TurnResult, Usage), String> {
         for (name, text) in &self.write {
             let path = inside(runner.root(), name)?;
@@ -148,8 +149,8 @@ impl Turn {
     fn sleep(
         &self,
         length: Duration,
-        order: &Order<'_>,
-        updates: &mut dyn FnMut(Update<'_>),
+        order: &TurnRequest<'_>,
+        updates: &mut dyn FnMut(TurnUpdate<'_>),
     ) -> Usage {
         if self.usage_steps == 0 {
             order.cancel.wait(length);
@@ -170,7 +171,7 @@ impl Turn {
                 output_tokens: of(self.usage.output_tokens),
                 cost_micros: of(self.usage.cost_micros),
             };
-            updates(Update::Usage(used));
+            updates(TurnUpdate::Usage(used));
         }
         used
     }
@@ -179,7 +180,7 @@ impl Turn {
         &self,
         line: &str,
         runner: &ExecContext,
-        order: &Order<'_>,
+        order: &TurnRequest<'_>,
     ) -> Result<TurnResult, String> {
         let ran =
             runner.keepers().run(shell(line, runner, order)).map_err(|error| error.to_string())?;

@@ -32,15 +32,15 @@ const ENVIRONMENT: [&str; 3] = ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOOKLOOP_S
 
 /// The command that starts the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tools {
+pub struct McpServerCommand {
     pub program: PathBuf,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
 }
 
-impl Tools {
+impl McpServerCommand {
     /// Returns the tools of a session; `None` if the path of this program is unknown or not valid UTF-8.
-    pub fn of(runner: &ExecContext, session: &SessionId, run: u32) -> Option<Tools> {
+    pub fn of(runner: &ExecContext, session: &SessionId, run: u32) -> Option<McpServerCommand> {
         let unnamed = |error: &std::io::Error| {
             tracing::warn!(%error, "agents have no tools: the program's file is unknown");
         };
@@ -54,7 +54,11 @@ impl Tools {
             let name = name.to_str().filter(|name| ENVIRONMENT.contains(name))?;
             Some((name.to_owned(), value.to_str()?.to_owned()))
         });
-        Some(Tools { program, args: args.map(str::to_owned).to_vec(), env: env.collect() })
+        Some(McpServerCommand {
+            program,
+            args: args.map(str::to_owned).to_vec(),
+            env: env.collect(),
+        })
     }
 
     /// Returns the server in the JSON that most agents use.

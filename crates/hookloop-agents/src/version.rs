@@ -11,8 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hookloop_config::agents::Settings;
-use hookloop_config::agents::profile::{AgentVersion, Known};
+use hookloop_config::agents::AgentSettings;
+use hookloop_config::agents::profile::{AgentProfile, AgentVersion};
 use hookloop_config::clock::now;
 use hookloop_git::excerpt;
 use hookloop_git::files::read_text;
@@ -34,11 +34,11 @@ const KEPT_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
 pub struct VersionTooOld {
     pub found: AgentVersion,
     pub needed: AgentVersion,
-    pub known: &'static Known,
+    pub known: &'static AgentProfile,
 }
 
 /// Returns the first line that an agent prints for `--version`; `None` if it prints none in time.
-pub fn version_line(settings: &Settings, runner: &ExecContext) -> Option<String> {
+pub fn version_line(settings: &AgentSettings, runner: &ExecContext) -> Option<String> {
     let known = settings.known()?;
     // Another program may not understand the question.
     let word = settings.word().filter(|word| *word == known.program[0])?;
@@ -54,7 +54,7 @@ pub fn version_line(settings: &Settings, runner: &ExecContext) -> Option<String>
 
 /// Fails if a printed version is older than the oldest that hookloop can drive. An unknown version is accepted: an
 /// agent that rejects its command line ends the session at its first turn.
-pub fn check_line(settings: &Settings, line: Option<&str>) -> Result<(), VersionTooOld> {
+pub fn check_line(settings: &AgentSettings, line: Option<&str>) -> Result<(), VersionTooOld> {
     let Some(known) = settings.known() else { return Ok(()) };
     match (line.and_then(AgentVersion::find), known.minimum) {
         (Some(found), Some(needed)) if found < needed => {
@@ -66,7 +66,7 @@ pub fn check_line(settings: &Settings, line: Option<&str>) -> Result<(), Version
 
 /// Fails if the installed agent is too old.
 pub(crate) fn check_version(
-    settings: &Settings,
+    settings: &AgentSettings,
     runner: &ExecContext,
 ) -> Result<(), VersionTooOld> {
     let Some(known) = settings.known().filter(|known| known.minimum.is_some()) else {

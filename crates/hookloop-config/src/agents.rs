@@ -6,5 +6,5 @@
 pub mod profile;
 pub mod settings;
 
-pub use profile::Dialect;
-pub use settings::{NoSuchAgent, Permissions, Program, Settings};
+pub use profile::AgentDialect;
+pub use settings::{AgentPermissions, AgentProgram, AgentSettings, NoSuchAgent};

@@ -5,14 +5,14 @@ use std::time::Duration;
 use hookloop_core::inbox::ProblemKind;
 use lettre::message::Mailbox;
 
-use crate::secret_text::Given;
+use crate::secret_text::SecretSource;
 
 /// A channel for notifications.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Channel {
+pub struct NotificationChannel {
     pub name: String,
-    pub way: Way,
-    pub mode: Mode,
+    pub way: ChannelKind,
+    pub mode: SendMode,
     /// Names or directories of projects; empty for all.
     pub projects: Vec<String>,
     /// Kinds of problems; empty for all.
@@ -20,26 +20,26 @@ pub struct Channel {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Way {
-    Webhook(Given),
-    Slack(Given),
+pub enum ChannelKind {
+    Webhook(SecretSource),
+    Slack(SecretSource),
     Desktop,
-    Mail(Box<Mail>),
+    Mail(Box<MailSettings>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mail {
+pub struct MailSettings {
     pub host: String,
     pub port: u16,
-    pub security: Security,
+    pub security: MailSecurity,
     /// A name and a password.
-    pub login: Option<(String, Given)>,
+    pub login: Option<(String, SecretSource)>,
     pub from: Mailbox,
     pub to: Vec<Mailbox>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Security {
+pub enum MailSecurity {
     StartTls,
     Tls,
     /// Only on this machine.
@@ -48,7 +48,7 @@ pub enum Security {
 
 /// Whether problems are sent one by one, or collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum SendMode {
     Each,
     Digest { every: Duration },
 }

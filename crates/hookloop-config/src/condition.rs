@@ -25,10 +25,10 @@ const KEPT_MAX: usize = 2_048;
 /// The functions of the language. Collecting them takes longer than evaluating most conditions.
 static FUNCTIONS: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 /// Compiled conditions. Compiling takes a hundred times as long as evaluating.
-static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+static KEPT: LazyLock<Mutex<ConditionCache>> = LazyLock::new(Mutex::default);
 
 /// Conditions by the name of their point and their text.
-type Kept = HashMap<(String, String), Arc<Condition>>;
+type ConditionCache = HashMap<(String, String), Arc<Condition>>;
 
 /// A compiled condition.
 pub struct Condition {
@@ -90,7 +90,8 @@ impl Condition {
         let syntax =
             |error: cel::ParseErrors| ConditionError::Syntax(in_a_line(&error.to_string()));
         let program = Program::compile(text).map_err(syntax)?;
-        let Costs { loops, patterns, patterns_in_loops } = Costs::of(program.expression());
+        let ExpressionCosts { loops, patterns, patterns_in_loops } =
+            ExpressionCosts::of(program.expression());
         if loops.len() > LOOPS_MAX {
             return Err(ConditionError::TooManyLoops);
         }
@@ -151,15 +152,15 @@ impl Condition {
 
 /// The expensive parts of an expression.
 #[derive(Default)]
-struct Costs<'a> {
+struct ExpressionCosts<'a> {
     loops: Vec<&'a ComprehensionExpr>,
     patterns: usize,
     patterns_in_loops: usize,
 }
 
-impl Costs<'_> {
-    fn of(expression: &IdedExpr) -> Costs<'_> {
-        let mut costs = Costs::default();
+impl ExpressionCosts<'_> {
+    fn of(expression: &IdedExpr) -> ExpressionCosts<'_> {
+        let mut costs = ExpressionCosts::default();
         let mut left = vec![(expression, false)];
         while let Some((expression, in_loop)) = left.pop() {
             if let Expr::Comprehension(each) = &expression.expr {

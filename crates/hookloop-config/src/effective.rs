@@ -10,29 +10,29 @@ use hookloop_core::session::{AgentFallback, AtRetryLimit, ConversationPolicy, St
 use hookloop_core::slots::WipLimits;
 use hookloop_core::urgency::PriorityAging;
 
-use crate::agents::{NoSuchAgent, Settings};
-use crate::limits::Limits;
-use crate::policy::Policies;
+use crate::agents::{AgentSettings, NoSuchAgent};
+use crate::limits::LimitSettings;
+use crate::policy::PolicySet;
 
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct EffectiveConfig {
     pub hooks: HookRegistry,
     pub workflows: BTreeMap<String, Vec<DeclaredAction>>,
-    pub limits: Limits,
+    pub limits: LimitSettings,
     /// The session limits that the project's file sets, by name.
     pub set_limits: BTreeMap<String, u64>,
     /// The project's file has wider limits than the user allows.
     pub is_limited: bool,
     pub types: BTreeMap<String, TypeRules>,
-    pub session: Loop,
+    pub session: SessionRules,
     /// The agents with settings of the user or the project.
-    pub agents: Vec<Settings>,
+    pub agents: Vec<AgentSettings>,
     /// `None` in a project whose tasks are done in the user's checkout.
     pub delivery: Option<DeliveryRules>,
-    pub gatekeepers: Vec<Gatekeeper>,
+    pub gatekeepers: Vec<GatekeeperRules>,
     /// The policies, which override everything else.
-    pub policy: Policies,
-    pub scheduling: Scheduling,
+    pub policy: PolicySet,
+    pub scheduling: SchedulingRules,
     /// Hooks whose declared actions need a person's trust and do not have it.
     pub untrusted_actions: BTreeSet<String>,
     /// The user's own file turns gates off.
@@ -41,7 +41,7 @@ pub struct Rules {
     pub prices: BTreeMap<String, TokenPrice>,
 }
 
-impl Rules {
+impl EffectiveConfig {
     /// Returns the token price of an agent: of its model, else of its name.
     pub fn price(&self, agent: &str, model: Option<&str>) -> Option<TokenPrice> {
         let of_model = model.and_then(|model| self.prices.get(model));
@@ -51,14 +51,14 @@ impl Rules {
 
 /// Priority aging, and limits of work in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scheduling {
+pub struct SchedulingRules {
     pub ageing: PriorityAging,
     pub slots: WipLimits,
 }
 
 /// The settings of sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loop {
+pub struct SessionRules {
     pub stop_when: Vec<StopWhen>,
     pub at_retry_limit: AtRetryLimit,
     /// A file with the template for prompts.
@@ -69,9 +69,9 @@ pub struct Loop {
     pub conversation: ConversationPolicy,
 }
 
-impl Default for Loop {
+impl Default for SessionRules {
     fn default() -> Self {
-        Loop {
+        SessionRules {
             stop_when: vec![StopWhen::Default],
             at_retry_limit: AtRetryLimit::default(),
             prompt: None,
@@ -136,7 +136,7 @@ pub enum ForgeName {
 
 /// An agent that reviews.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gatekeeper {
+pub struct GatekeeperRules {
     pub name: String,
     /// The agent, if it is named.
     pub agent: Option<String>,
@@ -178,21 +178,21 @@ impl MissingAgent {
     }
 }
 
-impl Default for Rules {
+impl Default for EffectiveConfig {
     fn default() -> Self {
-        Rules {
+        EffectiveConfig {
             hooks: HookRegistry::builtin(),
             workflows: BTreeMap::new(),
-            limits: Limits::default(),
+            limits: LimitSettings::default(),
             set_limits: BTreeMap::new(),
             is_limited: false,
             types: BTreeMap::new(),
-            session: Loop::default(),
+            session: SessionRules::default(),
             agents: Vec::new(),
             delivery: None,
             gatekeepers: Vec::new(),
-            policy: Policies::default(),
-            scheduling: Scheduling::default(),
+            policy: PolicySet::default(),
+            scheduling: SchedulingRules::default(),
             untrusted_actions: BTreeSet::new(),
             wants_no_gates: false,
             prices: BTreeMap::new(),
@@ -200,7 +200,7 @@ impl Default for Rules {
     }
 }
 
-impl Rules {
+impl EffectiveConfig {
     /// Returns the agents that may work on tasks of a type; `None` if any may.
     pub fn implementers(&self, kind: &str) -> Option<&[String]> {
         self.types.get(kind)?.agents.get(IMPLEMENTER).map(Vec::as_slice)
@@ -260,9 +260,9 @@ impl Rules {
     }
 
     /// Returns the gatekeeper of that name. An undefined one has only a name.
-    pub fn gatekeeper(&self, name: &str) -> Gatekeeper {
+    pub fn gatekeeper(&self, name: &str) -> GatekeeperRules {
         let defined = self.gatekeepers.iter().find(|gatekeeper| gatekeeper.name == name);
-        defined.cloned().unwrap_or_else(|| Gatekeeper {
+        defined.cloned().unwrap_or_else(|| GatekeeperRules {
             name: name.to_owned(),
             agent: None,
             prompt: String::new(),
@@ -276,10 +276,10 @@ impl Rules {
     }
 
     /// Returns the agent of that name, with at most the permissions that the policy allows.
-    pub fn agent(&self, name: &str) -> Result<Settings, NoSuchAgent> {
+    pub fn agent(&self, name: &str) -> Result<AgentSettings, NoSuchAgent> {
         let mut settings = match self.agents.iter().find(|settings| settings.name == name) {
             Some(settings) => settings.clone(),
-            None => Settings::of_name(name)?,
+            None => AgentSettings::of_name(name)?,
         };
         if let Some(most) = self.policy.permissions() {
             settings.permissions = settings.permissions.min(most.value);

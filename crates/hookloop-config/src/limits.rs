@@ -8,16 +8,16 @@ use hookloop_core::session;
 
 /// The limits of sessions. The user's limits are the upper bound for a project.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct LimitSettings {
     pub cascade: CascadeLimits,
     pub session: session::SessionLimits,
     /// The budget of all sessions together.
     pub purse: Purse,
 }
 
-impl Limits {
+impl LimitSettings {
     /// Returns limits without any bound.
-    pub fn boundless() -> Limits {
+    pub fn boundless() -> LimitSettings {
         let cascade = CascadeLimits { depth: u32::MAX, fan_out: u32::MAX, total: u32::MAX };
         let session = session::SessionLimits {
             iterations: u32::MAX,
@@ -32,12 +32,12 @@ impl Limits {
             cost_micros: u64::MAX,
             unpriced_turns: u32::MAX,
         };
-        Limits { cascade, session, purse: Purse::default() }
+        LimitSettings { cascade, session, purse: Purse::default() }
     }
 
     /// Returns these limits, each at most that of `ceiling`.
-    pub fn within(self, ceiling: Limits) -> Limits {
-        Limits {
+    pub fn within(self, ceiling: LimitSettings) -> LimitSettings {
+        LimitSettings {
             cascade: self.cascade.within(ceiling.cascade),
             session: self.session.within(ceiling.session),
             purse: self.purse.within(ceiling.purse),
@@ -45,7 +45,7 @@ impl Limits {
     }
 }
 
-impl fmt::Display for Limits {
+impl fmt::Display for LimitSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, cascade {}", self.session, self.cascade)?;
         match self.purse.is_none() {

@@ -31,47 +31,47 @@ pub enum PlaceError {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ProjectPaths {
     /// The directory with `hookloop.yaml`, without symbolic links.
     pub root: PathBuf,
     /// The directory of the project's state.
     pub state: PathBuf,
 }
 
-impl Place {
+impl ProjectPaths {
     /// Returns the project that contains `start`.
-    pub fn find(start: &Path, state_home: &Path) -> Result<Place, PlaceError> {
+    pub fn find(start: &Path, state_home: &Path) -> Result<ProjectPaths, PlaceError> {
         let real = start.canonicalize().map_err(|source| io(start, source))?;
         check_text(&real)?;
         check_text(state_home)?;
         if let Some(root) = home_of_worktree(&real, state_home) {
-            return Ok(Place::at(&root, state_home));
+            return Ok(ProjectPaths::at(&root, state_home));
         }
         match real.ancestors().find(|dir| dir.join(FILE_NAME).is_file()) {
-            Some(root) => Ok(Place::at(root, state_home)),
+            Some(root) => Ok(ProjectPaths::at(root, state_home)),
             None => Err(PlaceError::NoProject(real)),
         }
     }
 
     /// Returns the paths of a new project in `root`, a real path.
-    pub fn of_new(root: &Path, state_home: &Path) -> Result<Place, PlaceError> {
+    pub fn of_new(root: &Path, state_home: &Path) -> Result<ProjectPaths, PlaceError> {
         check_text(root)?;
         check_text(state_home)?;
-        Ok(Place::at(root, state_home))
+        Ok(ProjectPaths::at(root, state_home))
     }
 
     /// Returns the paths of a project in `root`, a real path.
-    pub fn at(root: &Path, state_home: &Path) -> Place {
+    pub fn at(root: &Path, state_home: &Path) -> ProjectPaths {
         let key = short_sha256_hex(root.as_os_str().as_encoded_bytes(), KEY_BYTES);
         let fits = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let name = root.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().filter(fits).take(40).collect();
-        Place { root: root.to_owned(), state: state_home.join(format!("{name}-{key}")) }
+        ProjectPaths { root: root.to_owned(), state: state_home.join(format!("{name}-{key}")) }
     }
 
     /// Returns the paths of a project that workers of this machine cloned.
-    pub fn of_copy(state_home: &Path, name: &str) -> Place {
-        Place::at(&state_home.join(COPIES).join(name), state_home)
+    pub fn of_copy(state_home: &Path, name: &str) -> ProjectPaths {
+        ProjectPaths::at(&state_home.join(COPIES).join(name), state_home)
     }
 
     /// Returns the name of the project that workers cloned here, if this is such a clone.
@@ -81,20 +81,20 @@ impl Place {
     }
 
     /// Returns the paths of a fleet, which has only a state. Each store has its own fleet.
-    pub fn of_fleet(state_home: &Path, store: &str) -> Place {
+    pub fn of_fleet(state_home: &Path, store: &str) -> ProjectPaths {
         let key = short_sha256_hex(store, KEY_BYTES);
         let state = state_home.join(format!("_fleet-{key}"));
-        Place { root: state.clone(), state }
+        ProjectPaths { root: state.clone(), state }
     }
 
     /// Returns the paths of this user's projects that still have a configuration, the most recently used first, at
     /// most `max`.
-    pub fn all(state_home: &Path, max: usize) -> Vec<Place> {
+    pub fn all(state_home: &Path, max: usize) -> Vec<ProjectPaths> {
         let entries = std::fs::read_dir(state_home).into_iter().flatten().flatten();
         let mut found: Vec<_> = entries
             .take(STATES_MAX)
             .filter_map(|entry| {
-                let place = Place::at(&root_of(&entry.path())?, state_home);
+                let place = ProjectPaths::at(&root_of(&entry.path())?, state_home);
                 // A state that names another directory was copied here.
                 let is_it = place.state == entry.path() && place.config().is_file();
                 is_it.then(|| (used(&place.state), place))

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use hookloop_core::hook::Hook;
 use hookloop_core::session;
 
-use crate::agents::{Dialect, Permissions, Program, Settings};
-use crate::limits::Limits;
-use crate::located::{At, Line, Said};
+use crate::agents::{AgentDialect, AgentPermissions, AgentProgram, AgentSettings};
+use crate::limits::LimitSettings;
+use crate::located::{FileLine, PolicyLine, PolicyValue};
 use crate::patterns::is_project;
-use crate::secret_references::Book;
-use crate::telemetry::Order;
+use crate::secret_references::SecretBook;
+use crate::telemetry::TelemetryPolicy;
 use crate::yaml::ConfigError;
 
 /// The policy of a machine. It applies if the file exists.
@@ -29,41 +29,41 @@ pub(crate) const KINDS: [&str; 3] = ["acp", "command", "scripted"];
 /// The refusal of an action by a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the policy at {at} does not allow it: {what}")]
-pub struct Forbidden {
-    pub at: At,
+pub struct PolicyRefusal {
+    pub at: FileLine,
     pub what: String,
 }
 
 /// The content of one policy file.
 #[derive(Clone, Debug, Default)]
-pub struct Policy {
+pub struct PolicyContent {
     pub path: PathBuf,
     /// Patterns of the only projects that are allowed; all if empty.
-    pub repositories: Vec<Said<String>>,
+    pub repositories: Vec<PolicyValue<String>>,
     /// Set if hooks of repositories never run.
-    pub no_repository_hooks: Option<At>,
+    pub no_repository_hooks: Option<FileLine>,
     /// Trusted digests of repositories' hooks.
-    pub trust: Vec<Said<String>>,
+    pub trust: Vec<PolicyValue<String>>,
     /// Users whose trust decisions in a project's log count.
-    pub trust_from: Vec<Said<String>>,
-    pub gates: Vec<Said<Hook>>,
+    pub trust_from: Vec<PolicyValue<String>>,
+    pub gates: Vec<PolicyValue<Hook>>,
     /// The upper bounds of all limits. A limit that is not set has no bound.
-    pub limits: Limits,
+    pub limits: LimitSettings,
     /// The limits in their written form.
-    pub limit_lines: Vec<Said<(String, String)>>,
+    pub limit_lines: Vec<PolicyValue<(String, String)>>,
     /// The only agents that may be started; all if empty.
-    pub agents: Vec<Said<String>>,
-    pub permissions: Option<Said<Permissions>>,
+    pub agents: Vec<PolicyValue<String>>,
+    pub permissions: Option<PolicyValue<AgentPermissions>>,
     /// Set if work is never accepted without passing gates unless a person decides it.
-    pub no_accepting: Option<At>,
-    pub secrets: Book,
+    pub no_accepting: Option<FileLine>,
+    pub secrets: SecretBook,
     /// The destination of traces, if it is set.
-    pub telemetry: Option<Said<Order>>,
+    pub telemetry: Option<PolicyValue<TelemetryPolicy>>,
 }
 
 /// All policies in effect.
 #[derive(Clone, Debug, Default)]
-pub struct Policies(Arc<[Policy]>);
+pub struct PolicySet(Arc<[PolicyContent]>);
 
 /// A file that may hold a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,13 +74,13 @@ pub enum PolicyFile {
     Named(PathBuf),
 }
 
-impl Policies {
+impl PolicySet {
     /// Combines policies. All of them apply.
-    pub fn new(policies: Vec<Policy>) -> Policies {
-        Policies(policies.into())
+    pub fn new(policies: Vec<PolicyContent>) -> PolicySet {
+        PolicySet(policies.into())
     }
 
-    pub fn list(&self) -> &[Policy] {
+    pub fn list(&self) -> &[PolicyContent] {
         &self.0
     }
 
@@ -89,13 +89,17 @@ impl Policies {
     }
 
     /// Checks whether the project at `root`, a real path, is allowed. A worker also knows the URL of its clone.
-    pub fn check_project(&self, root: &Path, cloned_from: Option<&str>) -> Result<(), Forbidden> {
+    pub fn check_project(
+        &self,
+        root: &Path,
+        cloned_from: Option<&str>,
+    ) -> Result<(), PolicyRefusal> {
         for policy in self.list() {
-            let matches = |said: &Said<String>| is_project(&said.value, root, cloned_from);
+            let matches = |said: &PolicyValue<String>| is_project(&said.value, root, cloned_from);
             match policy.repositories.first() {
                 Some(first) if !policy.repositories.iter().any(matches) => {
                     let what = format!("{} is not among `repositories`", root.display());
-                    return Err(Forbidden { at: first.at.clone(), what });
+                    return Err(PolicyRefusal { at: first.at.clone(), what });
                 }
                 _ => {}
             }
@@ -104,12 +108,12 @@ impl Policies {
     }
 
     /// Returns the place that forbids hooks of repositories, if there is one.
-    pub fn no_repository_hooks(&self) -> Option<&At> {
+    pub fn no_repository_hooks(&self) -> Option<&FileLine> {
         self.list().iter().find_map(|policy| policy.no_repository_hooks.as_ref())
     }
 
     /// Returns the place that trusts these hooks of a repository, if there is one.
-    pub fn trusts(&self, digest: &str) -> Option<&At> {
+    pub fn trusts(&self, digest: &str) -> Option<&FileLine> {
         let said = self.list().iter().flat_map(|policy| &policy.trust);
         said.into_iter().find(|said| said.value == digest).map(|said| &said.at)
     }
@@ -130,71 +134,71 @@ impl Policies {
     }
 
     /// Returns the required gates, which cannot be disabled.
-    pub fn gates(&self) -> impl Iterator<Item = &Said<Hook>> {
+    pub fn gates(&self) -> impl Iterator<Item = &PolicyValue<Hook>> {
         self.list().iter().flat_map(|policy| &policy.gates)
     }
 
     /// Refuses to enable or disable a hook that a policy requires.
-    pub fn check_switch(&self, name: &str) -> Result<(), Forbidden> {
+    pub fn check_switch(&self, name: &str) -> Result<(), PolicyRefusal> {
         match self.gates().find(|gate| gate.value.name == name) {
             Some(gate) => {
                 let what = format!("`{name}` is required, and nobody switches it");
-                Err(Forbidden { at: gate.at.clone(), what })
+                Err(PolicyRefusal { at: gate.at.clone(), what })
             }
             None => Ok(()),
         }
     }
 
     /// Returns the upper bounds of all policies together.
-    pub fn limits(&self) -> Limits {
-        let narrower = |limits: Limits, policy: &Policy| limits.within(policy.limits);
-        self.list().iter().fold(Limits::boundless(), narrower)
+    pub fn limits(&self) -> LimitSettings {
+        let narrower = |limits: LimitSettings, policy: &PolicyContent| limits.within(policy.limits);
+        self.list().iter().fold(LimitSettings::boundless(), narrower)
     }
 
     /// Checks the limits of a session, which may have begun before the policy changed.
-    pub fn check_limits(&self, limits: session::SessionLimits) -> Result<(), Forbidden> {
-        let is_wider = |policy: &&Policy| limits.within(policy.limits.session) != limits;
+    pub fn check_limits(&self, limits: session::SessionLimits) -> Result<(), PolicyRefusal> {
+        let is_wider = |policy: &&PolicyContent| limits.within(policy.limits.session) != limits;
         match self.list().iter().find(is_wider) {
             Some(policy) => {
                 let line = policy.limit_lines.first().map_or(1, |said| said.at.line);
-                let at = At { path: policy.path.clone(), line };
-                Err(Forbidden { at, what: format!("the session began with {limits}") })
+                let at = FileLine { path: policy.path.clone(), line };
+                Err(PolicyRefusal { at, what: format!("the session began with {limits}") })
             }
             None => Ok(()),
         }
     }
 
     /// Returns the most permissions that an agent may have.
-    pub fn permissions(&self) -> Option<&Said<Permissions>> {
+    pub fn permissions(&self) -> Option<&PolicyValue<AgentPermissions>> {
         let said = self.list().iter().filter_map(|policy| policy.permissions.as_ref());
         said.min_by_key(|said| said.value)
     }
 
     /// Returns the place that forbids `at_retry_limit: accept`, if there is one.
-    pub fn no_accepting(&self) -> Option<&At> {
+    pub fn no_accepting(&self) -> Option<&FileLine> {
         self.list().iter().find_map(|policy| policy.no_accepting.as_ref())
     }
 
     /// Checks whether an agent may be started with its settings.
-    pub fn check_agent(&self, settings: &Settings) -> Result<(), Forbidden> {
+    pub fn check_agent(&self, settings: &AgentSettings) -> Result<(), PolicyRefusal> {
         self.list().iter().try_for_each(|policy| policy.check_agent(settings))
     }
 
     /// Checks whether these permissions are allowed.
-    pub fn check_permissions(&self, wanted: Permissions) -> Result<(), Forbidden> {
+    pub fn check_permissions(&self, wanted: AgentPermissions) -> Result<(), PolicyRefusal> {
         match self.permissions() {
             Some(most) if wanted > most.value => {
                 let (wanted, most_name) = (wanted.name(), most.value.name());
                 let what = format!("`permissions` is `{most_name}` at most, not `{wanted}`");
-                Err(Forbidden { at: most.at.clone(), what })
+                Err(PolicyRefusal { at: most.at.clone(), what })
             }
             _ => Ok(()),
         }
     }
 
     /// Returns all rules in effect, in the order of the files.
-    pub fn lines(&self) -> Vec<Line> {
-        self.list().iter().flat_map(Policy::lines).collect()
+    pub fn lines(&self) -> Vec<PolicyLine> {
+        self.list().iter().flat_map(PolicyContent::lines).collect()
     }
 }
 
@@ -228,19 +232,20 @@ impl PolicyFile {
     }
 }
 
-impl Policy {
-    fn check_agent(&self, settings: &Settings) -> Result<(), Forbidden> {
+impl PolicyContent {
+    fn check_agent(&self, settings: &AgentSettings) -> Result<(), PolicyRefusal> {
         let (name, kind) = (&settings.name, kind(settings));
         let is_named = self.agents.iter().any(|said| said.value == kind);
         if let (Some(first), false) = (self.agents.first(), is_named) {
             let what = format!("the agent `{name}` ({kind}) is not among `agents`");
-            return Err(Forbidden { at: first.at.clone(), what });
+            return Err(PolicyRefusal { at: first.at.clone(), what });
         }
-        let Some(most) = self.permissions.as_ref().filter(|said| said.value < Permissions::Full)
+        let Some(most) =
+            self.permissions.as_ref().filter(|said| said.value < AgentPermissions::Full)
         else {
             return Ok(());
         };
-        let forbidden = |what: String| Err(Forbidden { at: most.at.clone(), what });
+        let forbidden = |what: String| Err(PolicyRefusal { at: most.at.clone(), what });
         let permissions = most.value.name();
         // An unknown program decides its own actions, so the administrator has to name its kind.
         if KINDS.contains(&kind) && !is_named {
@@ -256,10 +261,10 @@ impl Policy {
         Ok(())
     }
 
-    fn lines(&self) -> Vec<Line> {
+    fn lines(&self) -> Vec<PolicyLine> {
         let mut lines = Vec::new();
-        let mut add = |rule: &str, value: String, at: &At| {
-            lines.push(Line { rule: rule.to_owned(), value, at: at.clone() });
+        let mut add = |rule: &str, value: String, at: &FileLine| {
+            lines.push(PolicyLine { rule: rule.to_owned(), value, at: at.clone() });
         };
         for said in &self.repositories {
             add("repositories", said.value.clone(), &said.at);
@@ -278,7 +283,7 @@ impl Policy {
             let points = points.join(", ");
             add(&format!("gates.{points}"), gate.value.name.clone(), &gate.at);
         }
-        for Said { value: (name, value), at } in &self.limit_lines {
+        for PolicyValue { value: (name, value), at } in &self.limit_lines {
             add(&format!("limits.{name}"), value.clone(), at);
         }
         for said in &self.agents {
@@ -299,14 +304,14 @@ impl Policy {
 }
 
 /// Returns the kind of an agent: the known agent if it is started by its own command, else its protocol.
-fn kind(settings: &Settings) -> &'static str {
+fn kind(settings: &AgentSettings) -> &'static str {
     let known = settings.known().filter(
-        |known| matches!(&settings.program, Program::Words(words) if words == known.program),
+        |known| matches!(&settings.program, AgentProgram::Words(words) if words == known.program),
     );
     match (known, settings.dialect) {
         (Some(known), _) => known.name,
-        (None, Dialect::Acp) => "acp",
-        (None, Dialect::Scripted) => "scripted",
-        (None, Dialect::Command | Dialect::Claude | Dialect::Codex) => "command",
+        (None, AgentDialect::Acp) => "acp",
+        (None, AgentDialect::Scripted) => "scripted",
+        (None, AgentDialect::Command | AgentDialect::Claude | AgentDialect::Codex) => "command",
     }
 }

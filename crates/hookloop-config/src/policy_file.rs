@@ -10,19 +10,19 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
-use crate::agents::profile::KNOWN;
+use crate::agents::profile::AGENT_PROFILES;
 use crate::entries::agents::PermissionsEntry;
-use crate::entries::hook_entry::{Entry, Points};
-use crate::entries::hooks::{Reader, Workflows};
-use crate::entries::limits::Limits;
+use crate::entries::hook_entry::{HookForm, HooksByPoint};
+use crate::entries::hooks::{HookReader, WorkflowActions};
+use crate::entries::limits::LimitEntries;
 use crate::entries::secrets::{SecretEntries, SecretEntry, book};
 use crate::entries::telemetry::TelemetryOrder;
 use crate::entries::values::Located;
-use crate::limits::Limits as EffectiveLimits;
-use crate::located::{At, Said};
+use crate::limits::LimitSettings as EffectiveLimits;
+use crate::located::{FileLine, PolicyValue};
 use crate::patterns::glob;
-use crate::policy::{KINDS, PREFIX, Policies, Policy, PolicyFile};
-use crate::yaml::{Complaint, ConfigError, check_version, from_yaml, read};
+use crate::policy::{KINDS, PREFIX, PolicyContent, PolicyFile, PolicySet};
+use crate::yaml::{ConfigComplaint, ConfigError, check_version, from_yaml, read};
 
 /// The most entries of a list.
 const LIST_MAX: usize = 1_024;
@@ -31,7 +31,7 @@ const LIST_MAX: usize = 1_024;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "policy.yaml", inline)]
-pub(crate) struct File {
+pub(crate) struct PolicyDocument {
     /// The version of this format: 1.
     #[schemars(with = "u64", range(min = 1, max = 1))]
     version: Spanned<u64>,
@@ -52,11 +52,11 @@ pub(crate) struct File {
     trust_from: Vec<Spanned<String>>,
     /// Gates that run for every task and agent, and that nobody switches off.
     #[serde(default)]
-    #[schemars(with = "Gates")]
-    gates: Points,
+    #[schemars(with = "PolicyGates")]
+    gates: HooksByPoint,
     /// The widest that users and projects may have.
     #[serde(default)]
-    limits: Limits,
+    limits: LimitEntries,
     /// The only agents that may be started. All, if none is given.
     #[serde(default)]
     #[schemars(with = "Option<Vec<String>>")]
@@ -84,21 +84,21 @@ enum RepositoryHooks {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the schema")]
-struct Gates {
-    stop: Option<Vec<Entry>>,
-    before_submit: Option<Vec<Entry>>,
-    before_merge: Option<Vec<Entry>>,
+struct PolicyGates {
+    stop: Option<Vec<HookForm>>,
+    before_submit: Option<Vec<HookForm>>,
+    before_merge: Option<Vec<HookForm>>,
 }
 
 /// The places of limits, which the values do not have.
 #[derive(Default, Deserialize)]
-struct Places {
+struct LimitPlaces {
     #[serde(default)]
     limits: BTreeMap<String, Spanned<Value>>,
 }
 
 /// Reads all policies. A file that cannot be read is an error: no session may run without it.
-pub fn load(files: &[PolicyFile]) -> Result<Policies, ConfigError> {
+pub fn load(files: &[PolicyFile]) -> Result<PolicySet, ConfigError> {
     let mut policies = Vec::new();
     for file in files {
         if let Some(path) = file.present()? {
@@ -106,24 +106,24 @@ pub fn load(files: &[PolicyFile]) -> Result<Policies, ConfigError> {
             policies.push(read(&path, |text| parse(text, &path, number))?);
         }
     }
-    Ok(Policies::new(policies))
+    Ok(PolicySet::new(policies))
 }
 
 /// Returns the JSON Schema of a policy, for editors.
 pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(File).to_value()
+    schemars::schema_for!(PolicyDocument).to_value()
 }
 
 /// Reads a policy. `number` is its position among several.
-fn parse(text: &str, path: &Path, number: usize) -> Result<Policy, Complaint> {
-    let file: File = from_yaml(text)?;
+fn parse(text: &str, path: &Path, number: usize) -> Result<PolicyContent, ConfigComplaint> {
+    let file: PolicyDocument = from_yaml(text)?;
     check_version(&file.version)?;
-    let at = |location: Location| At { path: path.to_owned(), line: location.line() };
-    let said = |word: Spanned<String>| Said { value: word.value, at: at(word.referenced) };
+    let at = |location: Location| FileLine { path: path.to_owned(), line: location.line() };
+    let said = |word: Spanned<String>| PolicyValue { value: word.value, at: at(word.referenced) };
     let list = |words: Option<Spanned<Vec<Spanned<String>>>>, key: &str| match words {
         Some(words) if words.value.is_empty() || words.value.len() > LIST_MAX => {
             let message = format!("`{key}` names 1 to {LIST_MAX}; leave it out for all");
-            Err(Complaint::new(words.referenced, message))
+            Err(ConfigComplaint::new(words.referenced, message))
         }
         words => Ok(words.map(|words| words.value).unwrap_or_default()),
     };
@@ -133,13 +133,13 @@ fn parse(text: &str, path: &Path, number: usize) -> Result<Policy, Complaint> {
     agents.iter().try_for_each(check_agent)?;
     file.trust.iter().try_for_each(check_digest)?;
     let limits = file.limits.over(EffectiveLimits::boundless())?;
-    let places: Places = from_yaml(text)?;
+    let places: LimitPlaces = from_yaml(text)?;
     let limit_line = |(name, limit): (String, Spanned<Value>)| {
         let value = limit.value.as_str().map_or_else(|| limit.value.to_string(), str::to_owned);
-        Said { value: (name, value), at: at(limit.referenced) }
+        PolicyValue { value: (name, value), at: at(limit.referenced) }
     };
     let base = path.parent().unwrap_or(Path::new("/"));
-    Ok(Policy {
+    Ok(PolicyContent {
         path: path.to_owned(),
         repositories: repositories.into_iter().map(said).collect(),
         no_repository_hooks: file
@@ -150,47 +150,47 @@ fn parse(text: &str, path: &Path, number: usize) -> Result<Policy, Complaint> {
         trust_from: file.trust_from.into_iter().map(said).collect(),
         gates: gates(file.gates, number)?
             .into_iter()
-            .map(|(hook, location)| Said { value: hook, at: at(location) })
+            .map(|(hook, location)| PolicyValue { value: hook, at: at(location) })
             .collect(),
         limits,
         limit_lines: places.limits.into_iter().map(limit_line).collect(),
         agents: agents.into_iter().map(said).collect(),
         permissions: file
             .permissions
-            .map(|word| Said { value: word.value.into(), at: at(word.at) }),
+            .map(|word| PolicyValue { value: word.value.into(), at: at(word.at) }),
         no_accepting: file.accept_at_retry_limit.filter(|word| !word.value).map(|word| at(word.at)),
         secrets: book(file.secrets, path, base)?,
         telemetry: match file.telemetry {
-            Some(order) => Some(Said { value: order.value.read()?, at: at(order.at) }),
+            Some(order) => Some(PolicyValue { value: order.value.read()?, at: at(order.at) }),
             None => None,
         },
     })
 }
 
-fn check_pattern(pattern: &Spanned<String>) -> Result<(), Complaint> {
+fn check_pattern(pattern: &Spanned<String>) -> Result<(), ConfigComplaint> {
     let is_place = pattern.value.starts_with('/') || pattern.value.contains("://");
     match glob(&pattern.value) {
-        Err(error) => Err(Complaint::new(pattern.referenced, error)),
+        Err(error) => Err(ConfigComplaint::new(pattern.referenced, error)),
         Ok(_) if !is_place => {
             let message = format!("`{}` is neither an absolute path nor a URL", pattern.value);
-            Err(Complaint::new(pattern.referenced, message))
+            Err(ConfigComplaint::new(pattern.referenced, message))
         }
         Ok(_) => Ok(()),
     }
 }
 
-fn check_agent(name: &Spanned<String>) -> Result<(), Complaint> {
-    let known: Vec<&str> = KNOWN.iter().map(|known| known.name).chain(KINDS).collect();
+fn check_agent(name: &Spanned<String>) -> Result<(), ConfigComplaint> {
+    let known: Vec<&str> = AGENT_PROFILES.iter().map(|known| known.name).chain(KINDS).collect();
     match known.contains(&name.value.as_str()) {
         true => Ok(()),
         false => {
             let message = format!("`{}` is not one of `{}`", name.value, known.join("`, `"));
-            Err(Complaint::new(name.referenced, message))
+            Err(ConfigComplaint::new(name.referenced, message))
         }
     }
 }
 
-fn check_digest(digest: &Spanned<String>) -> Result<(), Complaint> {
+fn check_digest(digest: &Spanned<String>) -> Result<(), ConfigComplaint> {
     let hex = digest.value.strip_prefix("sha256:");
     let is_hex = |hex: &str| {
         hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -199,7 +199,7 @@ fn check_digest(digest: &Spanned<String>) -> Result<(), Complaint> {
         true => Ok(()),
         false => {
             let message = "a digest is what `hookloop hooks trust --show` prints: `sha256:…`";
-            Err(Complaint::new(digest.referenced, message))
+            Err(ConfigComplaint::new(digest.referenced, message))
         }
     }
 }
@@ -215,15 +215,15 @@ fn required_points() -> String {
 }
 
 /// Returns the gates of a policy, under names that no other file can use, with their places.
-fn gates(points: Points, number: usize) -> Result<Vec<(Hook, Location)>, Complaint> {
+fn gates(points: HooksByPoint, number: usize) -> Result<Vec<(Hook, Location)>, ConfigComplaint> {
     for (Spanned { value: name, referenced: at, .. }, _) in &points.0 {
         if !name.parse().is_ok_and(|point: Point| point.can_be_required()) {
             let message = format!("a policy has gates at {}, not at `{name}`", required_points());
-            return Err(Complaint::new(*at, message));
+            return Err(ConfigComplaint::new(*at, message));
         }
     }
-    let (mut hooks, workflows) = (HookRegistry::default(), Workflows::new());
-    let mut reader = Reader::new(&mut hooks, &workflows, &[], HookSource::Operator);
+    let (mut hooks, workflows) = (HookRegistry::default(), WorkflowActions::new());
+    let mut reader = HookReader::new(&mut hooks, &workflows, &[], HookSource::Operator);
     reader.read(points, None)?;
     reader.check_needs()?;
     let places = reader.places();
@@ -239,7 +239,7 @@ fn gates(points: Points, number: usize) -> Result<Vec<(Hook, Location)>, Complai
         // Projects define their reviewers and the instructions for them.
         if matches!(hook.handler, HookHandler::Gatekeepers { .. }) {
             let message = "a policy's gate is no review by gatekeepers: projects define those";
-            return Err(Complaint::new(at, message));
+            return Err(ConfigComplaint::new(at, message));
         }
         let mut hook = Hook { name: own(&hook.name), ..hook.clone() };
         hook.options.needs = hook.options.needs.iter().map(own).collect();

@@ -12,36 +12,38 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use crate::effective::{DeliveryRules, Loop, Rules, TypeRules};
-use crate::entries::hook_entry::{ActionEntry, Points};
-use crate::entries::hooks::{Reader, Workflows, read_workflows};
-use crate::entries::limits::Limits;
+use crate::effective::{DeliveryRules, EffectiveConfig, SessionRules, TypeRules};
+use crate::entries::hook_entry::{ActionEntry, HooksByPoint};
+use crate::entries::hooks::{HookReader, WorkflowActions, read_workflows};
+use crate::entries::limits::LimitEntries;
 use crate::entries::looping::LoopEntry;
 use crate::entries::{agents, delivery, scheduling};
-use crate::user::{StoreName, User};
-use crate::yaml::{Complaint, ConfigError, check_version, from_yaml, read, read_bytes, read_word};
+use crate::user::{StoreName, UserConfig};
+use crate::yaml::{
+    ConfigComplaint, ConfigError, check_version, from_yaml, read, read_bytes, read_word,
+};
 
 /// The content of a project's file.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
-    pub rules: Rules,
+pub struct ProjectSettings {
+    pub rules: EffectiveConfig,
     /// The project's name in a shared store.
     pub project: Option<ProjectName>,
     pub store: StoreName,
 }
 
 /// Reads a project's file, within the hooks and limits of the user.
-pub fn settings(path: &Path, user: &User) -> Result<Settings, ConfigError> {
+pub fn settings(path: &Path, user: &UserConfig) -> Result<ProjectSettings, ConfigError> {
     read(path, |text| parse(text, user))
 }
 
 /// Reads a project's file from its bytes. Errors name `path`.
-pub fn settings_from(path: &Path, bytes: &[u8]) -> Result<Settings, ConfigError> {
-    read_bytes(path, bytes, |text| parse(text, &User::default()))
+pub fn settings_from(path: &Path, bytes: &[u8]) -> Result<ProjectSettings, ConfigError> {
+    read_bytes(path, bytes, |text| parse(text, &UserConfig::default()))
 }
 
-fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
-    let mut file: File = from_yaml(text)?;
+fn parse(text: &str, user: &UserConfig) -> Result<ProjectSettings, ConfigComplaint> {
+    let mut file: ProjectFile = from_yaml(text)?;
     check_version(&file.version)?;
     let set_limits = file.limits.set()?;
     let wanted = file.limits.over(user.limits)?;
@@ -50,7 +52,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     let mut hooks = hooks_of_user(user)?;
     let without_project = hooks.clone();
     let gatekeepers = delivery::gatekeepers(file.gatekeepers)?;
-    let mut reader = Reader::new(&mut hooks, &workflows, &gatekeepers, HookSource::Project);
+    let mut reader = HookReader::new(&mut hooks, &workflows, &gatekeepers, HookSource::Project);
     reader.read(file.hooks, None)?;
     let mut types = BTreeMap::new();
     for (name, task_type) in file.task_types {
@@ -78,7 +80,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     let (workflows, gatekeepers, of_project, is_listed) = if is_ignored {
         hooks = without_project;
         leave_out_project_hooks(&mut session, &hooks);
-        (Workflows::new(), Vec::new(), Vec::new(), false)
+        (WorkflowActions::new(), Vec::new(), Vec::new(), false)
     } else {
         (workflows, gatekeepers, of_project, is_listed)
     };
@@ -91,11 +93,11 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     }
     // A project cannot redefine an agent of the user.
     let is_theirs =
-        |agent: &crate::agents::Settings| user.agents.iter().all(|own| own.name != agent.name);
+        |agent: &crate::agents::AgentSettings| user.agents.iter().all(|own| own.name != agent.name);
     let agents = user.agents.iter().cloned().chain(of_project.into_iter().filter(is_theirs));
     let (is_limited, agents) = (wanted != limits, agents.collect());
-    Ok(Settings {
-        rules: Rules {
+    Ok(ProjectSettings {
+        rules: EffectiveConfig {
             hooks,
             workflows,
             limits,
@@ -118,11 +120,11 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
 }
 
 /// Returns the built-in hooks, those that the policy requires, and the user's.
-fn hooks_of_user(user: &User) -> Result<HookRegistry, Complaint> {
+fn hooks_of_user(user: &UserConfig) -> Result<HookRegistry, ConfigComplaint> {
     let mut hooks = HookRegistry::builtin();
     let required = user.policy.gates().map(|gate| &gate.value);
     for hook in required.chain(&user.hooks) {
-        hooks.register(hook.clone()).map_err(|error| Complaint {
+        hooks.register(hook.clone()).map_err(|error| ConfigComplaint {
             at: None,
             message: format!("with {}: {error}", user.path.display()),
         })?;
@@ -131,7 +133,7 @@ fn hooks_of_user(user: &User) -> Result<HookRegistry, Complaint> {
 }
 
 /// Removes the parts of the session's settings that come from hooks which the policy ignores.
-fn leave_out_project_hooks(session: &mut Loop, hooks: &HookRegistry) {
+fn leave_out_project_hooks(session: &mut SessionRules, hooks: &HookRegistry) {
     session.prompt = None;
     session.stop_when.retain(|way| match way {
         StopWhen::Hook(name) => hooks.get(name).is_some(),
@@ -143,24 +145,26 @@ fn leave_out_project_hooks(session: &mut Loop, hooks: &HookRegistry) {
 }
 
 /// Adds the default steps of a submission, for a project that lists none.
-fn add_default_submission(hooks: &mut HookRegistry) -> Result<(), Complaint> {
+fn add_default_submission(hooks: &mut HookRegistry) -> Result<(), ConfigComplaint> {
     for step in Builtin::SUBMISSION {
         let step = Hook { points: vec![Point::BeforeSubmit], ..step.hook() };
-        hooks.register(step).map_err(|error| Complaint { at: None, message: error.to_string() })?;
+        hooks
+            .register(step)
+            .map_err(|error| ConfigComplaint { at: None, message: error.to_string() })?;
     }
     Ok(())
 }
 
 /// Returns the JSON Schema of a project's file, for editors.
 pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(File).to_value()
+    schemars::schema_for!(ProjectFile).to_value()
 }
 
 /// `hookloop.yaml`: what hookloop does in this project.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "hookloop.yaml", inline)]
-pub(crate) struct File {
+pub(crate) struct ProjectFile {
     /// The version of this format: 1.
     #[schemars(with = "u64", range(min = 1, max = 1))]
     pub(crate) version: Spanned<u64>,
@@ -172,7 +176,7 @@ pub(crate) struct File {
     pub(crate) store: Option<Spanned<String>>,
     /// Hooks under the points where they run.
     #[serde(default)]
-    pub(crate) hooks: Points,
+    pub(crate) hooks: HooksByPoint,
     /// What is different for tasks of a type.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, TaskType>")]
@@ -182,11 +186,11 @@ pub(crate) struct File {
     #[schemars(with = "BTreeMap<String, Vec<ActionEntry>>")]
     pub(crate) workflows: BTreeMap<String, Spanned<Vec<Spanned<ActionEntry>>>>,
     #[serde(default)]
-    pub(crate) limits: Limits,
+    pub(crate) limits: LimitEntries,
     /// Agents by name, with their settings.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, agents::AgentEntry>")]
-    pub(crate) agents: agents::Entries,
+    pub(crate) agents: agents::AgentEntries,
     /// Agents that review, by name, with what they look for.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, delivery::GatekeeperEntry>")]
@@ -207,7 +211,7 @@ pub(crate) struct File {
 pub(crate) struct TaskType {
     /// A point that is listed here has these hooks alone.
     #[serde(default)]
-    pub(crate) hooks: Points,
+    pub(crate) hooks: HooksByPoint,
     /// Which agents may work on tasks of this type, by role.
     #[serde(default)]
     pub(crate) agents: BTreeMap<String, Vec<String>>,
@@ -222,14 +226,14 @@ mod tests {
     use hookloop_core::urgency::PriorityAging;
 
     use super::*;
-    use crate::effective::Scheduling;
+    use crate::effective::SchedulingRules;
 
     fn names(hook: &hookloop_core::hook::Hook) -> Vec<&str> {
         hook.points.iter().map(hookloop_core::point::Point::name).collect()
     }
 
     fn complaint(text: &str) -> (u64, String) {
-        match parse(text, &User::default()) {
+        match parse(text, &UserConfig::default()) {
             Ok(_) => panic!("accepted: {text}"),
             Err(complaint) => (complaint.at.map_or(0, |at| at.line()), complaint.message),
         }
@@ -247,7 +251,7 @@ hooks:
       priority: 0
     - {use: track-agent-task-lifecycle, enabled: false}
 ",
-            &User::default(),
+            &UserConfig::default(),
         );
         let hooks = rules.map_err(|c| c.message).unwrap().rules.hooks;
         let review = hooks.get("auto-create-review-task").unwrap();
@@ -267,7 +271,8 @@ hooks:
                 log(second)
             )
         };
-        let hooks = parse(&file("x"), &User::default()).map_err(|c| c.message).unwrap().rules.hooks;
+        let hooks =
+            parse(&file("x"), &UserConfig::default()).map_err(|c| c.message).unwrap().rules.hooks;
         assert_eq!(names(hooks.get("a").unwrap()), ["task_created", "task_started"]);
         assert!(complaint(&file("y")).1.contains("two hooks named `a`"));
     }
@@ -367,7 +372,7 @@ hooks:
             assert!(message.contains("is not an amount of dollars"), "{message}");
         }
         let text = "version: 1\nlimits: {cost: 2.5, purse: {cost: 10}}\n";
-        let limits = parse(text, &User::default()).map_err(|wrong| wrong.message).unwrap();
+        let limits = parse(text, &UserConfig::default()).map_err(|wrong| wrong.message).unwrap();
         assert_eq!(limits.rules.limits.session.cost_micros, 2_500_000);
         assert_eq!(limits.rules.limits.purse.day.cost_micros, Some(10_000_000));
     }
@@ -376,7 +381,8 @@ hooks:
     fn a_length_without_a_unit_is_in_seconds() {
         for length in ["45", "'45'", "45s", "'45 s'"] {
             let text = format!("version: 1\nlimits: {{duration: {length}, turn: {length}}}\n");
-            let limits = parse(&text, &User::default()).map_err(|wrong| wrong.message).unwrap();
+            let limits =
+                parse(&text, &UserConfig::default()).map_err(|wrong| wrong.message).unwrap();
             let session = limits.rules.limits.session;
             assert_eq!((session.duration_ms, session.turn_ms), (45_000, 45_000), "{length}");
         }
@@ -386,8 +392,8 @@ hooks:
     fn scheduling_is_read() {
         let check = |yaml: &str, ageing: PriorityAging, wip: Option<u32>, of_bug: Option<u32>| {
             let text = format!("version: 1\nscheduling: {yaml}\n");
-            let rules = parse(&text, &User::default()).map_err(|c| c.message).unwrap().rules;
-            let Scheduling { ageing: real, slots } = rules.scheduling;
+            let rules = parse(&text, &UserConfig::default()).map_err(|c| c.message).unwrap().rules;
+            let SchedulingRules { ageing: real, slots } = rules.scheduling;
             let bugs = slots.of_type.get("bug").copied();
             assert_eq!((real, slots.all, bugs), (ageing, wip, of_bug), "{yaml}");
         };
@@ -424,7 +430,7 @@ hooks:
             // Measures the CPU time of this thread, so that a busy machine is no failure.
             let now = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
             let begun = now();
-            assert!(parse(&text, &User::default()).is_err());
+            assert!(parse(&text, &UserConfig::default()).is_err());
             let took = std::time::Duration::try_from(now() - begun).unwrap();
             assert!(took.as_millis() < 500, "{took:?}");
         }

@@ -2,7 +2,7 @@
 
 /// The repository of a project, and the part of it that is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct RepositorySource {
     pub url: String,
     /// The branch [default: the remote's default branch].
     pub branch: Option<String>,

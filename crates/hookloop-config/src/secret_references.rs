@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hookloop_core::id::ProjectName;
 
-use crate::located::{At, Line};
+use crate::located::{FileLine, PolicyLine};
 use crate::patterns::is_project;
 
 /// The most secrets that one file may name.
@@ -16,7 +16,7 @@ pub(crate) const EVERY: &str = "*";
 
 /// The source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reference {
+pub enum SecretReference {
     /// A variable of the environment in which the program was started.
     Env(String),
     File(PathBuf),
@@ -24,34 +24,36 @@ pub enum Reference {
     Command(Vec<String>),
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for SecretReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reference::Env(name) => write!(f, "variable {name}"),
-            Reference::File(path) => write!(f, "file {}", path.display()),
+            SecretReference::Env(name) => write!(f, "variable {name}"),
+            SecretReference::File(path) => write!(f, "file {}", path.display()),
             // Arguments may be confidential, so they are not shown.
-            Reference::Command(argv) => write!(f, "command {}", argv.first().map_or("", |a| a)),
+            SecretReference::Command(argv) => {
+                write!(f, "command {}", argv.first().map_or("", |a| a))
+            }
         }
     }
 }
 
 /// A secret of one project, or of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct SecretBinding {
     /// A project's name, a pattern of paths or URLs, or `*`.
     pub project: String,
     pub name: String,
-    pub reference: Reference,
-    pub at: At,
+    pub reference: SecretReference,
+    pub at: FileLine,
 }
 
 /// The secrets of one file.
 #[derive(Clone, Debug, Default)]
-pub struct Book(pub Vec<Entry>);
+pub struct SecretBook(pub Vec<SecretBinding>);
 
-impl Book {
-    pub fn lines(&self) -> Vec<Line> {
-        let line = |entry: &Entry| Line {
+impl SecretBook {
+    pub fn lines(&self) -> Vec<PolicyLine> {
+        let line = |entry: &SecretBinding| PolicyLine {
             rule: format!("secrets.{}", entry.name),
             value: format!("from {}, for {}", entry.reference, entry.project),
             at: entry.at.clone(),
@@ -60,8 +62,11 @@ impl Book {
     }
 
     /// Returns the secrets of a project, the most specific first.
-    pub fn of_project<'a>(&'a self, whose: &Whose<'a>) -> impl Iterator<Item = &'a Entry> {
-        let is_close = |entry: &&Entry| entry.project != EVERY && whose.is(&entry.project);
+    pub fn of_project<'a>(
+        &'a self,
+        whose: &SecretOwner<'a>,
+    ) -> impl Iterator<Item = &'a SecretBinding> {
+        let is_close = |entry: &&SecretBinding| entry.project != EVERY && whose.is(&entry.project);
         let close = self.0.iter().filter(is_close).collect::<Vec<_>>();
         close.into_iter().chain(self.0.iter().filter(|entry| entry.project == EVERY))
     }
@@ -69,13 +74,13 @@ impl Book {
 
 /// The project whose secrets are looked up.
 #[derive(Clone, Copy, Debug)]
-pub struct Whose<'a> {
+pub struct SecretOwner<'a> {
     pub name: Option<&'a ProjectName>,
     pub root: &'a Path,
     pub cloned_from: Option<&'a str>,
 }
 
-impl Whose<'_> {
+impl SecretOwner<'_> {
     fn is(&self, project: &str) -> bool {
         match project.contains('/') {
             true => is_project(project, self.root, self.cloned_from),

@@ -15,9 +15,9 @@ const LENGTH_MAX: usize = 4096;
 
 /// A text that grants access.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct SecretText(String);
 
-impl Secret {
+impl SecretText {
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -29,13 +29,13 @@ impl Secret {
     }
 }
 
-impl From<String> for Secret {
-    fn from(text: String) -> Secret {
-        Secret(text)
+impl From<String> for SecretText {
+    fn from(text: String) -> SecretText {
+        SecretText(text)
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }
@@ -43,26 +43,26 @@ impl fmt::Debug for Secret {
 
 /// The source of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Given {
-    Text(Secret),
+pub enum SecretSource {
+    Text(SecretText),
     Variable(String),
     File(PathBuf),
 }
 
-impl Given {
+impl SecretSource {
     /// Returns the text, or the reason why there is none.
-    pub fn find(&self, environment: &[(OsString, OsString)]) -> Result<Secret, String> {
+    pub fn find(&self, environment: &[(OsString, OsString)]) -> Result<SecretText, String> {
         let (text, place) = match self {
-            Given::Text(text) => {
+            SecretSource::Text(text) => {
                 known_secrets::remember([("secret", OsStr::new(text.reveal()))]);
                 return Ok(text.clone());
             }
-            Given::Variable(name) => {
+            SecretSource::Variable(name) => {
                 let found = environment.iter().find(|(known, _)| known == name.as_str());
                 let text = found.map(|(_, value)| value.to_string_lossy().into_owned());
                 (text.ok_or_else(|| format!("{name} is not set"))?, name.clone())
             }
-            Given::File(path) => {
+            SecretSource::File(path) => {
                 let failed = |error: std::io::Error| format!("{}: {error}", path.display());
                 let mut bytes = Vec::new();
                 let file = File::open(path).map_err(failed)?;
@@ -75,7 +75,7 @@ impl Given {
         match (SHORTEST_SECRET..=LENGTH_MAX).contains(&text.len()) {
             true => {
                 known_secrets::remember([(place.as_str(), OsStr::new(text))]);
-                Ok(Secret(text.to_owned()))
+                Ok(SecretText(text.to_owned()))
             }
             false => Err(format!("{place} has none of {SHORTEST_SECRET} to {LENGTH_MAX} bytes")),
         }
@@ -89,16 +89,18 @@ mod tests {
     #[test]
     fn a_text_is_found_and_not_shown() {
         let environment = [("A".into(), " hunter2-long \n".into()), ("B".into(), "abc".into())];
-        let find = |given: Given| given.find(&environment);
-        let found = find(Given::Variable("A".into())).unwrap();
+        let find = |given: SecretSource| given.find(&environment);
+        let found = find(SecretSource::Variable("A".into())).unwrap();
         assert_eq!(
             (found.reveal(), format!("{found:?}")),
             ("hunter2-long", "Secret(…)".to_owned())
         );
-        assert!(find(Given::Variable("B".into())).unwrap_err().starts_with("B has none of"));
-        assert_eq!(find(Given::Variable("C".into())).unwrap_err(), "C is not set");
+        assert!(find(SecretSource::Variable("B".into())).unwrap_err().starts_with("B has none of"));
+        assert_eq!(find(SecretSource::Variable("C".into())).unwrap_err(), "C is not set");
         assert!(
-            find(Given::File("/nowhere/at-all".into())).unwrap_err().contains("/nowhere/at-all")
+            find(SecretSource::File("/nowhere/at-all".into()))
+                .unwrap_err()
+                .contains("/nowhere/at-all")
         );
     }
 }

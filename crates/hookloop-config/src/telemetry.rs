@@ -3,14 +3,14 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::secret_text::Given;
+use crate::secret_text::SecretSource;
 
 /// The settings of the user's own file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct TelemetryWish {
     pub is_off: bool,
     pub endpoint: Option<String>,
-    pub headers: Vec<(String, Given)>,
+    pub headers: Vec<(String, SecretSource)>,
     pub service_name: Option<String>,
     /// Certificates to trust instead of the default ones.
     pub ca: Option<PathBuf>,
@@ -19,14 +19,14 @@ pub struct Wish {
 
 /// The settings of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Order {
+pub struct TelemetryPolicy {
     pub is_off: bool,
     /// The only allowed endpoint.
     pub endpoint: Option<String>,
     pub no_content: bool,
 }
 
-impl fmt::Display for Order {
+impl fmt::Display for TelemetryPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let to = self.endpoint.as_ref().map(|endpoint| format!("to {endpoint}"));
         let to = if self.is_off { Some("off".to_owned()) } else { to };

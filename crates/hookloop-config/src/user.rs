@@ -15,14 +15,14 @@ use hookloop_core::session::AtRetryLimit;
 use hookloop_core::store_config::{NatsAccess, NatsDurability};
 use hookloop_http::settings::UserNetwork;
 
-use crate::agents::Settings;
-use crate::channels::Channel;
-use crate::limits::Limits;
-use crate::paths::Place;
-use crate::policy::Policies;
-use crate::repository::Source;
-use crate::secret_references::Book;
-use crate::telemetry::Wish;
+use crate::agents::AgentSettings;
+use crate::channels::NotificationChannel;
+use crate::limits::LimitSettings;
+use crate::paths::ProjectPaths;
+use crate::policy::PolicySet;
+use crate::repository::RepositorySource;
+use crate::secret_references::SecretBook;
+use crate::telemetry::TelemetryWish;
 
 /// The location of a project's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,13 +74,13 @@ pub enum NamedBy {
 
 /// The user's configuration; empty without a file.
 #[derive(Clone, Debug, Default)]
-pub struct User {
+pub struct UserConfig {
     pub path: PathBuf,
     /// Hooks that run in every project.
     pub hooks: Vec<Hook>,
     /// The upper bound for a project's limits.
-    pub limits: Limits,
-    pub agents: Vec<Settings>,
+    pub limits: LimitSettings,
+    pub agents: Vec<AgentSettings>,
     /// The default agent, if neither the command line nor the project names one.
     pub agent: Option<String>,
     /// The action at the retry limit of gates.
@@ -90,15 +90,15 @@ pub struct User {
     /// Prices of tokens, by model or agent.
     pub prices: BTreeMap<String, TokenPrice>,
     /// References to secrets.
-    pub secrets: Book,
+    pub secrets: SecretBook,
     /// The policies above the user.
-    pub policy: Policies,
+    pub policy: PolicySet,
     /// The channels for notifications.
-    pub channels: Vec<Channel>,
+    pub channels: Vec<NotificationChannel>,
     /// The projects that workers on this machine serve, by name.
     pub projects: BTreeMap<String, ProjectRules>,
     /// The destination of traces.
-    pub telemetry: Wish,
+    pub telemetry: TelemetryWish,
     /// The proxy and certificates of requests.
     pub network: UserNetwork,
     pub(crate) durability: NatsDurability,
@@ -119,29 +119,29 @@ pub enum ProjectHome {
     /// A directory of the user.
     Here(PathBuf),
     /// A repository that workers clone.
-    Repository(Source),
+    Repository(RepositorySource),
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error(
     "this repository wants to keep its log at {urls}, which your own configuration does not list"
 )]
-pub struct Unlisted {
+pub struct UnlistedStore {
     pub urls: String,
     /// The user's file.
     pub path: PathBuf,
 }
 
-impl User {
+impl UserConfig {
     /// Returns the configuration within the limits of the policies.
     #[must_use]
-    pub fn under(self, policy: Policies) -> User {
-        User { limits: self.limits.within(policy.limits()), policy, ..self }
+    pub fn under(self, policy: PolicySet) -> UserConfig {
+        UserConfig { limits: self.limits.within(policy.limits()), policy, ..self }
     }
 
     /// Returns the URL that workers of this machine cloned the project from, by the user's configuration. A clone's
     /// own statement does not count.
-    pub fn cloned_from(&self, place: &Place) -> Option<&str> {
+    pub fn cloned_from(&self, place: &ProjectPaths) -> Option<&str> {
         match &self.projects.get(place.copy_of()?)?.home {
             ProjectHome::Repository(source) => Some(&source.url),
             ProjectHome::Here(_) => None,
@@ -150,7 +150,7 @@ impl User {
 
     /// Returns how to reach `urls`. A repository cannot lead to a server that the user has not listed, unless it is
     /// on this machine.
-    pub fn access(&self, urls: &str, named_by: NamedBy) -> Result<NatsAccess, Unlisted> {
+    pub fn access(&self, urls: &str, named_by: NamedBy) -> Result<NatsAccess, UnlistedStore> {
         let urls_set = |urls: &str| {
             urls.split(',').map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
         };
@@ -159,7 +159,7 @@ impl User {
         match listed {
             Some((_, access)) => Ok(NatsAccess { urls: urls.to_owned(), ..access.clone() }),
             None if named_by == NamedBy::Repository && !urls.split(',').all(is_loopback) => {
-                Err(Unlisted { urls: urls.to_owned(), path: self.path.clone() })
+                Err(UnlistedStore { urls: urls.to_owned(), path: self.path.clone() })
             }
             None => Ok(NatsAccess {
                 urls: urls.to_owned(),

@@ -12,28 +12,28 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use crate::entries::hook_entry::Points;
+use crate::entries::hook_entry::HooksByPoint;
 use crate::entries::hooks::own_hooks;
-use crate::entries::limits::Limits;
+use crate::entries::limits::LimitEntries;
 use crate::entries::looping::OwnLoop;
 use crate::entries::network::NetworkEntry;
 use crate::entries::secrets::{SecretEntries, SecretEntry, book};
 use crate::entries::telemetry::TelemetryEntry;
 use crate::entries::{agents, notify};
-use crate::limits::Limits as EffectiveLimits;
-use crate::policy::Policies;
-use crate::repository::Source;
-use crate::user::{BadStoreName, ProjectHome, ProjectRules, StoreName, User};
-use crate::yaml::{Complaint, ConfigError, check_version, from_yaml, read, read_word};
+use crate::limits::LimitSettings as EffectiveLimits;
+use crate::policy::PolicySet;
+use crate::repository::RepositorySource;
+use crate::user::{BadStoreName, ProjectHome, ProjectRules, StoreName, UserConfig};
+use crate::yaml::{ConfigComplaint, ConfigError, check_version, from_yaml, read, read_word};
 
 /// Reads the user's file at `path`; a missing file is an empty configuration.
-pub fn load(path: &Path) -> Result<User, ConfigError> {
-    let none = User { path: path.to_owned(), ..User::default() };
+pub fn load(path: &Path) -> Result<UserConfig, ConfigError> {
+    let none = UserConfig { path: path.to_owned(), ..UserConfig::default() };
     if !path.exists() {
         return Ok(none);
     }
     let user = read(path, |text| parse(text, path))?;
-    Ok(User { path: path.to_owned(), ..user })
+    Ok(UserConfig { path: path.to_owned(), ..user })
 }
 
 /// The highest price of a million tokens, in dollars.
@@ -46,7 +46,7 @@ const WEIGHT_MAX: u32 = 100;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "config.yaml", inline)]
-struct File {
+struct UserFile {
     /// The version of this format: 1.
     #[schemars(with = "u64", range(min = 1, max = 1))]
     version: Spanned<u64>,
@@ -55,18 +55,18 @@ struct File {
     durability: Option<Spanned<String>>,
     /// Shared stores by their URLs, and who you are to them.
     #[serde(default)]
-    #[schemars(with = "BTreeMap<String, Entry>")]
-    stores: BTreeMap<String, Spanned<Entry>>,
+    #[schemars(with = "BTreeMap<String, StoreEntry>")]
+    stores: BTreeMap<String, Spanned<StoreEntry>>,
     /// Hooks under the points where they run.
     #[serde(default)]
-    hooks: Points,
+    hooks: HooksByPoint,
     /// The widest that a project may have.
     #[serde(default)]
-    limits: Limits,
+    limits: LimitEntries,
     /// Agents by name, with their settings.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, agents::AgentEntry>")]
-    agents: agents::Entries,
+    agents: agents::AgentEntries,
     /// Who does the work where nobody else is named.
     agent: Option<String>,
     /// How your sessions go.
@@ -86,7 +86,7 @@ struct File {
     /// How you are told of what needs a human.
     #[serde(default)]
     #[schemars(with = "Vec<notify::ChannelEntry>")]
-    notify: notify::Entries,
+    notify: notify::ChannelEntries,
     /// What workers on this machine work on, by name.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ProjectEntry>")]
@@ -127,9 +127,9 @@ impl PriceEntry {
 
 fn read_prices(
     entries: BTreeMap<String, Spanned<PriceEntry>>,
-) -> Result<BTreeMap<String, TokenPrice>, Complaint> {
+) -> Result<BTreeMap<String, TokenPrice>, ConfigComplaint> {
     let price = |(name, Spanned { value, referenced, .. }): (String, Spanned<PriceEntry>)| {
-        let price = value.read().map_err(|why| Complaint::new(referenced, why))?;
+        let price = value.read().map_err(|why| ConfigComplaint::new(referenced, why))?;
         Ok((name, price))
     };
     entries.into_iter().map(price).collect()
@@ -160,7 +160,7 @@ impl ProjectEntry {
                 return Err("`branch` and `depth` are of a `repository`");
             }
             (Some(path), None) => ProjectHome::Here(base.join(path)),
-            (None, Some(url)) => ProjectHome::Repository(Source { url, branch, depth }),
+            (None, Some(url)) => ProjectHome::Repository(RepositorySource { url, branch, depth }),
             _ => return Err("a project has either `path` or `repository`"),
         };
         match (depth, weight.unwrap_or(1)) {
@@ -174,7 +174,7 @@ impl ProjectEntry {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "StoreEntry")]
-struct Entry {
+struct StoreEntry {
     /// A file of credentials, as `nsc` makes them.
     credentials: Option<PathBuf>,
     /// A file with the seed of a key.
@@ -211,35 +211,35 @@ impl FromStr for NoGates {
     }
 }
 
-struct Word(NatsDurability);
+struct StoreWord(NatsDurability);
 
-impl FromStr for Word {
+impl FromStr for StoreWord {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
-            "safe" => Ok(Word(NatsDurability::Safe)),
-            "unsafe" => Ok(Word(NatsDurability::Unsafe)),
+            "safe" => Ok(StoreWord(NatsDurability::Safe)),
+            "unsafe" => Ok(StoreWord(NatsDurability::Unsafe)),
             _ => Err(format!("`{text}` is not a durability: `safe` or `unsafe`")),
         }
     }
 }
 
-fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
+fn parse(text: &str, path: &Path) -> Result<UserConfig, ConfigComplaint> {
     let base = path.parent().unwrap_or(Path::new("/"));
-    let file: File = from_yaml(text)?;
+    let file: UserFile = from_yaml(text)?;
     check_version(&file.version)?;
     let durability = match file.durability {
-        Some(word) => read_word::<Word>(word)?.0,
+        Some(word) => read_word::<StoreWord>(word)?.0,
         None => NatsDurability::default(),
     };
     let mut stores = BTreeMap::new();
     for (urls, Spanned { value: entry, referenced, .. }) in file.stores {
         if !matches!(urls.parse(), Ok(StoreName::Nats(_))) {
             let message = BadStoreName(urls).to_string();
-            return Err(Complaint::new(referenced, message));
+            return Err(ConfigComplaint::new(referenced, message));
         }
-        let complain = |message: &str| Err(Complaint::new(referenced, message));
+        let complain = |message: &str| Err(ConfigComplaint::new(referenced, message));
         let at = |path: PathBuf| base.join(path);
         let credentials = match (entry.credentials, entry.nkey, entry.token) {
             (Some(file), None, None) => Some(NatsCredentials::File(at(file))),
@@ -261,13 +261,13 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
             monitors: entry.monitors,
             inbox: entry.inbox,
             durability: match entry.durability {
-                Some(word) => read_word::<Word>(word)?.0,
+                Some(word) => read_word::<StoreWord>(word)?.0,
                 None => durability,
             },
         };
         stores.insert(urls, access);
     }
-    Ok(User {
+    Ok(UserConfig {
         path: PathBuf::new(),
         hooks: own_hooks(file.hooks)?,
         limits: file.limits.over(EffectiveLimits::default())?,
@@ -277,7 +277,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
         wants_no_gates: file.gates.map(read_word::<NoGates>).transpose()?.is_some(),
         prices: read_prices(file.prices)?,
         secrets: book(file.secrets, path, base)?,
-        policy: Policies::default(),
+        policy: PolicySet::default(),
         channels: notify::read(file.notify, base)?,
         projects: read_projects(file.projects, base)?,
         telemetry: file.telemetry.read(base)?,
@@ -289,20 +289,20 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
 
 /// Returns the JSON Schema of the user's file, for editors.
 pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(File).to_value()
+    schemars::schema_for!(UserFile).to_value()
 }
 
 fn read_projects(
     entries: BTreeMap<String, Spanned<ProjectEntry>>,
     base: &Path,
-) -> Result<BTreeMap<String, ProjectRules>, Complaint> {
+) -> Result<BTreeMap<String, ProjectRules>, ConfigComplaint> {
     let mut projects = BTreeMap::new();
     for (name, Spanned { value, referenced, .. }) in entries {
         if name.parse::<ProjectName>().is_err() {
             let message = format!("`{name}` is not a project's name: letters, digits, `_` and `-`");
-            return Err(Complaint::new(referenced, message));
+            return Err(ConfigComplaint::new(referenced, message));
         }
-        let rules = value.read(base).map_err(|why| Complaint::new(referenced, why))?;
+        let rules = value.read(base).map_err(|why| ConfigComplaint::new(referenced, why))?;
         projects.insert(name, rules);
     }
     Ok(projects)
@@ -322,7 +322,7 @@ mod tests {
     use super::*;
     use crate::user::NamedBy;
 
-    fn user(text: &str) -> User {
+    fn user(text: &str) -> UserConfig {
         parse(text, Path::new("/home/u/.config/hookloop/config.yaml"))
             .map_err(|c| c.message)
             .unwrap()

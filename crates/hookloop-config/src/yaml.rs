@@ -37,21 +37,21 @@ impl fmt::Display for ConfigError {
 }
 
 /// A complaint about one place in the file.
-pub(crate) struct Complaint {
+pub(crate) struct ConfigComplaint {
     pub(crate) at: Option<Location>,
     pub(crate) message: String,
 }
 
-impl Complaint {
-    pub(crate) fn new(at: Location, message: impl ToString) -> Complaint {
-        Complaint { at: Some(at), message: message.to_string() }
+impl ConfigComplaint {
+    pub(crate) fn new(at: Location, message: impl ToString) -> ConfigComplaint {
+        ConfigComplaint { at: Some(at), message: message.to_string() }
     }
 }
 
 /// Reads `path` within the limits of all configuration files.
 pub(crate) fn read<T>(
     path: &Path,
-    parse: impl FnOnce(&str) -> Result<T, Complaint>,
+    parse: impl FnOnce(&str) -> Result<T, ConfigComplaint>,
 ) -> Result<T, ConfigError> {
     let failed = |error: std::io::Error| ConfigError {
         path: path.to_owned(),
@@ -69,7 +69,7 @@ pub(crate) fn read<T>(
 pub(crate) fn read_bytes<T>(
     path: &Path,
     bytes: &[u8],
-    parse: impl FnOnce(&str) -> Result<T, Complaint>,
+    parse: impl FnOnce(&str) -> Result<T, ConfigComplaint>,
 ) -> Result<T, ConfigError> {
     let error = |(line, column): (u64, u64), message: String| ConfigError {
         path: path.to_owned(),
@@ -146,7 +146,7 @@ fn unknown_key(key: &str, allowed: &[&str]) -> String {
 }
 
 /// Reads YAML strictly: without anchors, unknown keys and deep nesting.
-pub(crate) fn from_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Complaint> {
+pub(crate) fn from_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ConfigComplaint> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_aliases: 0,
@@ -162,7 +162,7 @@ pub(crate) fn from_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T,
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let at = error.location();
         if let serde_saphyr::Error::SerdeUnknownField { field, expected, .. } = &error {
-            return Complaint { at, message: unknown_key(field, expected) };
+            return ConfigComplaint { at, message: unknown_key(field, expected) };
         }
         let message = error.to_string();
         let message = match message.strip_prefix("budget breached: ") {
@@ -171,26 +171,26 @@ pub(crate) fn from_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T,
             }
             None => in_plain_words(message.split(" at line ").next().unwrap_or(&message)),
         };
-        Complaint { at, message }
+        ConfigComplaint { at, message }
     })
 }
 
-pub(crate) fn check_version(version: &Spanned<u64>) -> Result<(), Complaint> {
+pub(crate) fn check_version(version: &Spanned<u64>) -> Result<(), ConfigComplaint> {
     match version.value {
         VERSION => Ok(()),
         other => {
             let message = format!("version {other} is not known; write `version: {VERSION}`");
-            Err(Complaint::new(version.referenced, message))
+            Err(ConfigComplaint::new(version.referenced, message))
         }
     }
 }
 
 /// Parses one word of the file.
-pub(crate) fn read_word<T>(word: Spanned<String>) -> Result<T, Complaint>
+pub(crate) fn read_word<T>(word: Spanned<String>) -> Result<T, ConfigComplaint>
 where
     T: std::str::FromStr<Err: fmt::Display>,
 {
-    word.value.parse().map_err(|error| Complaint::new(word.referenced, error))
+    word.value.parse().map_err(|error| ConfigComplaint::new(word.referenced, error))
 }
 
 /// Returns a parser's complaint in the words of a YAML author.
@@ -213,11 +213,11 @@ fn in_plain_words(message: &str) -> String {
     found.map_or(message, |(_, ours)| ours).to_owned()
 }
 
-pub(crate) fn check_name(name: &str, at: Location) -> Result<(), Complaint> {
+pub(crate) fn check_name(name: &str, at: Location) -> Result<(), ConfigComplaint> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if (1..=NAME_MAX).contains(&name.len()) && name.chars().all(fits) {
         return Ok(());
     }
     let message = format!("`{name}` is not a name: 1 to {NAME_MAX} letters, digits, `_` or `-`");
-    Err(Complaint::new(at, message))
+    Err(ConfigComplaint::new(at, message))
 }

@@ -14,13 +14,13 @@ use hookloop_config::ids::fresh_id;
 use hookloop_core::command::Command;
 use hookloop_core::id::{Subject, TaskId};
 use hookloop_store::view::View;
-pub use line::Line;
+pub use line::ImportLine;
 use line::past;
-use outline::{LinesInOrder, Outline};
+use outline::{ImportOutline, LinesInOrder};
 
+use crate::batch::{Batch, EventOrigin};
 use crate::error::EngineError;
 use crate::project::Project;
-use crate::work::{Origin, Work};
 
 /// The longest line of an import.
 pub(crate) const LINE_MAX: u64 = 1024 * 1024;
@@ -48,7 +48,7 @@ pub enum ImportError {
 /// A task comes after its dependencies if they were added before it.
 pub fn export<E: From<EngineError>>(
     project: &Project,
-    mut write: impl FnMut(&Line) -> Result<(), E>,
+    mut write: impl FnMut(&ImportLine) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut failed = None;
     project.read(|view: View<'_>| {
@@ -57,7 +57,7 @@ pub fn export<E: From<EngineError>>(
                 nums.into_iter().map(|num| view.id_of(num)).collect::<Result<_, _>>()
             });
             let written = match needs {
-                Ok(needs) => write(&Line::of(row.task, needs)),
+                Ok(needs) => write(&ImportLine::of(row.task, needs)),
                 Err(error) => Err(EngineError::from(error).into()),
             };
             failed = written.err();
@@ -68,7 +68,7 @@ pub fn export<E: From<EngineError>>(
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportedTasks {
     pub added: u64,
     /// Tasks that the project already had.
     pub present: u64,
@@ -79,9 +79,9 @@ pub fn import(
     project: &Project,
     input: impl Read + Seek,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Imported, ImportError> {
+) -> Result<ImportedTasks, ImportError> {
     let mut input = BufReader::with_capacity(1 << 18, input);
-    let outline = Outline::read(&mut input)?;
+    let outline = ImportOutline::read(&mut input)?;
     outline.check_missing(project)?;
     let lines = LinesInOrder::new(input, outline)?;
     project.store.begin_bulk().map_err(EngineError::from)?;
@@ -94,8 +94,8 @@ fn import_all(
     project: &Project,
     mut lines: LinesInOrder<impl Read + Seek>,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Imported, ImportError> {
-    let mut imported = Imported::default();
+) -> Result<ImportedTasks, ImportError> {
+    let mut imported = ImportedTasks::default();
     let all = lines.len() as u64;
     let mut held = lines.next()?;
     while held.is_some() {
@@ -108,14 +108,14 @@ fn import_all(
     Ok(imported)
 }
 
-type Numbered = (usize, Line);
+type NumberedLine = (usize, ImportLine);
 
 /// Imports as many tasks as fit into one batch, and returns the line that did not fit.
 fn import_batch(
     project: &Project,
-    mut held: Option<Numbered>,
+    mut held: Option<NumberedLine>,
     lines: &mut LinesInOrder<impl Read + Seek>,
-) -> Result<(Imported, Option<Numbered>), ImportError> {
+) -> Result<(ImportedTasks, Option<NumberedLine>), ImportError> {
     let mut batch = Vec::new();
     let mut events = 0;
     while let Some((number, line)) = held.take() {
@@ -129,10 +129,10 @@ fn import_batch(
     }
     let cause = project.origin()?.cause;
     let imported = project.store.transact(|unit| {
-        let mut work = Work::new(unit, &project.rules, now())?;
-        let mut imported = Imported::default();
+        let mut work = Batch::new(unit, &project.rules, now())?;
+        let mut imported = ImportedTasks::default();
         for (number, line, id) in &batch {
-            let mut origin = Origin::command(*id, project.actor());
+            let mut origin = EventOrigin::command(*id, project.actor());
             origin.cause.clone_from(&cause);
             origin.at = line.created_at;
             match work.import(line, &origin).map_err(ImportError::from)? {
@@ -153,15 +153,15 @@ impl From<hookloop_store::store::StoreError> for ImportError {
     }
 }
 
-impl Work<'_, '_, '_> {
+impl Batch<'_, '_, '_> {
     /// Adds one task, and returns false if it already exists with the same goal.
     ///
     /// The events that lead to its imported state run no hooks, because those hooks ran where the
     /// task came from.
     fn import(
         &mut self,
-        line: &Line,
-        origin: &Origin,
+        line: &ImportLine,
+        origin: &EventOrigin,
     ) -> Result<Result<bool, String>, EngineError> {
         let id = line.id.clone().unwrap_or_else(|| TaskId::generate(origin.id));
         if let Some(there) = self.unit.view()?.task(&id)? {
@@ -179,7 +179,7 @@ impl Work<'_, '_, '_> {
             return Ok(Err(refusal.to_string()));
         }
         for (i, (at, body)) in past(line).into_iter().enumerate() {
-            let origin = Origin { id: origin.id.derive("past", i), at, ..origin.clone() };
+            let origin = EventOrigin { id: origin.id.derive("past", i), at, ..origin.clone() };
             self.stage_quietly(origin, Subject::Task(id.clone()), body)?;
         }
         Ok(Ok(true))

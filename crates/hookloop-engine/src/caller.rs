@@ -21,7 +21,7 @@ use hookloop_core::id::SessionId;
 use hookloop_hooks::ancestry::{CallerAncestry, KeeperOwner, agent_above, ancestry};
 use hookloop_process::ProcessIdentity;
 
-use crate::error::{NotPerson, Unauthorized};
+use crate::error::{NotPerson, UnauthorizedAction};
 
 /// The prefix, before the user's name, of an agent without a known session in the log.
 const AGENT: &str = "agent:";
@@ -57,12 +57,12 @@ impl CallerIdentity {
     }
 
     /// Returns an error if this actor may not take the action.
-    pub fn check(&self, action: ControlledAction) -> Result<(), Unauthorized> {
+    pub fn check(&self, action: ControlledAction) -> Result<(), UnauthorizedAction> {
         if action.is_allowed_to(self.kind) {
             return Ok(());
         }
         let why = self.why.clone().unwrap_or(NotPerson::Agent);
-        Err(Unauthorized { action, why })
+        Err(UnauthorizedAction { action, why })
     }
 }
 
@@ -209,12 +209,12 @@ pub struct Caller {
     /// The name of the user, or the name that the caller passed.
     user: String,
     scope: Arc<CallerScope>,
-    found: Arc<OnceLock<Found>>,
+    found: Arc<OnceLock<FoundActor>>,
 }
 
 /// The name and kind of an actor, detected at first use.
 #[derive(Debug)]
-struct Found {
+struct FoundActor {
     name: String,
     identity: CallerIdentity,
 }
@@ -222,7 +222,7 @@ struct Found {
 impl Caller {
     /// Returns an actor whose kind is known.
     pub fn known(name: &str, identity: CallerIdentity) -> Caller {
-        let found = Arc::new(OnceLock::from(Found { name: name.to_owned(), identity }));
+        let found = Arc::new(OnceLock::from(FoundActor { name: name.to_owned(), identity }));
         Caller { user: name.to_owned(), scope: Arc::default(), found }
     }
 
@@ -242,7 +242,7 @@ impl Caller {
         &self.found().identity
     }
 
-    fn found(&self) -> &Found {
+    fn found(&self) -> &FoundActor {
         self.found.get_or_init(|| {
             let identity = self.scope.identify();
             let session: Option<SessionId> =
@@ -252,7 +252,7 @@ impl Caller {
                 (None, false) => format!("{AGENT}{}", self.user),
                 (_, true) => self.user.clone(),
             };
-            Found { name, identity }
+            FoundActor { name, identity }
         })
     }
 

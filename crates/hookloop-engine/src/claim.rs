@@ -11,7 +11,7 @@ use std::fmt;
 use std::time::Duration;
 
 use hookloop_config::clock::now;
-use hookloop_config::effective::Scheduling;
+use hookloop_config::effective::SchedulingRules;
 use hookloop_config::ids::fresh_id;
 use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
@@ -22,12 +22,12 @@ use hookloop_core::time::Timestamp;
 use hookloop_store::store::WorkUnit;
 use hookloop_store::view::{TypeFilter, View};
 
-use crate::command_outcome::Done;
+use crate::batch::Batch;
+use crate::claim_backoff::LEVEL_MAX;
+use crate::command_outcome::CommandOutcome;
 use crate::error::EngineError;
+use crate::in_flight_claims::ClaimGuard;
 use crate::project::Project;
-use crate::sought::Hold;
-use crate::spread::LEVEL_MAX;
-use crate::work::Work;
 
 /// Number of equally urgent tasks among which a claimant picks, by contention level.
 ///
@@ -46,13 +46,13 @@ pub struct ClaimRequest {
     pub worker: String,
     /// The time without a heartbeat after which the claim expires.
     pub lease: Duration,
-    pub wanted: Wanted,
+    pub wanted: WantedTask,
     /// Only tasks with one of these labels. An empty list allows any task.
     pub labels: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedTask {
     /// The first ready task, with or without a type.
     Any,
     /// The first ready task that has one of these types. A task without a type does not match.
@@ -85,7 +85,7 @@ impl fmt::Display for WhyNone {
 }
 
 /// The task types that a claim may pick from.
-enum Takable {
+enum ClaimableTypes {
     Nothing,
     Only(Vec<String>),
     Except(Vec<String>),
@@ -93,13 +93,13 @@ enum Takable {
 
 /// A successful claim.
 #[derive(Clone, Debug)]
-pub struct Claimed {
+pub struct ClaimedTask {
     /// The task, after the hooks that reacted to the claim.
     pub task: Task,
     /// The fencing token with which the claimant changes the task.
     pub epoch: u64,
     /// The outcome of the claim command.
-    pub done: Done,
+    pub done: CommandOutcome,
 }
 
 impl Project {
@@ -112,8 +112,8 @@ impl Project {
     /// 3. the oldest among equally urgent tasks
     ///
     /// If other agents claim at the same time, the choice is random among up to 512 of the oldest.
-    pub fn claim(&self, request: &ClaimRequest) -> Result<Option<Claimed>, EngineError> {
-        if let Wanted::Types(types) = &request.wanted
+    pub fn claim(&self, request: &ClaimRequest) -> Result<Option<ClaimedTask>, EngineError> {
+        if let WantedTask::Types(types) = &request.wanted
             && types.len() > TYPES_MAX
         {
             let len = types.len();
@@ -133,16 +133,16 @@ impl Project {
             tries += 1;
             held.take();
             let picked = match &request.wanted {
-                Wanted::Task(id) => {
+                WantedTask::Task(id) => {
                     self.check_type(unit, id, &request.worker)?;
                     Some((id.clone(), None))
                 }
                 wanted => match self.takable(&unit.view()?, wanted, &closed)? {
-                    Takable::Nothing => None,
-                    Takable::Only(types) => {
+                    ClaimableTypes::Nothing => None,
+                    ClaimableTypes::Only(types) => {
                         self.pick(unit, &TypeFilter::Only(&types), &request.labels, width)?
                     }
-                    Takable::Except(types) => {
+                    ClaimableTypes::Except(types) => {
                         self.pick(unit, &TypeFilter::Except(&types), &request.labels, width)?
                     }
                 },
@@ -150,15 +150,15 @@ impl Project {
             let Some((id, hold)) = picked else { return Ok(None) };
             held = hold;
             let command = Command::ClaimTask { id, agent: request.agent.clone(), lease_ms };
-            let mut work = Work::new(unit, &self.rules, now())?;
+            let mut work = Batch::new(unit, &self.rules, now())?;
             work.perform(&command, &origin)??;
             work.react()?;
             Ok(Some(work.summary(&command)?.0))
         })?;
         self.spread.learn(start, tries);
-        let claimed = claimed.and_then(Claimed::of);
+        let claimed = claimed.and_then(ClaimedTask::of);
         match &claimed {
-            Some(Claimed { task, .. }) => {
+            Some(ClaimedTask { task, .. }) => {
                 tracing::debug!(agent = %request.agent, task = %task.id, tries, "a task is claimed");
             }
             None => tracing::debug!(agent = %request.agent, tries, "no task is claimed"),
@@ -170,34 +170,34 @@ impl Project {
     fn takable(
         &self,
         view: &View<'_>,
-        wanted: &Wanted,
+        wanted: &WantedTask,
         closed: &[String],
-    ) -> Result<Takable, EngineError> {
+    ) -> Result<ClaimableTypes, EngineError> {
         let slots = &self.rules.scheduling.slots;
         let mut out = closed.to_vec();
         if !slots.is_none() {
             let held = view.in_hands()?;
             if slots.full(&held).is_some() {
-                return Ok(Takable::Nothing);
+                return Ok(ClaimableTypes::Nothing);
             }
             out.extend(slots.full_types(&held).into_iter().filter_map(|full| full.kind));
         }
         Ok(match wanted {
-            Wanted::Types(types) => {
+            WantedTask::Types(types) => {
                 let mut types = types.clone();
                 types.retain(|kind| !out.contains(kind));
-                if types.is_empty() { Takable::Nothing } else { Takable::Only(types) }
+                if types.is_empty() { ClaimableTypes::Nothing } else { ClaimableTypes::Only(types) }
             }
-            Wanted::Any | Wanted::Task(_) => Takable::Except(out),
+            WantedTask::Any | WantedTask::Task(_) => ClaimableTypes::Except(out),
         })
     }
 
     /// Returns why a claim found no task, judged by the current view.
-    pub fn why_none(&self, wanted: &Wanted) -> Result<WhyNone, EngineError> {
-        let Scheduling { ageing, slots } = &self.rules.scheduling;
+    pub fn why_none(&self, wanted: &WantedTask) -> Result<WhyNone, EngineError> {
+        let SchedulingRules { ageing, slots } = &self.rules.scheduling;
         let types: &[String] = match wanted {
-            Wanted::Types(types) => types,
-            Wanted::Any | Wanted::Task(_) => &[],
+            WantedTask::Types(types) => types,
+            WantedTask::Any | WantedTask::Task(_) => &[],
         };
         self.read(|view| {
             let ready = match types {
@@ -242,7 +242,7 @@ impl Project {
         kinds: &TypeFilter<'_>,
         labels: &[String],
         width: usize,
-    ) -> Result<Option<(TaskId, Option<Hold>)>, EngineError> {
+    ) -> Result<Option<(TaskId, Option<ClaimGuard>)>, EngineError> {
         let view = unit.view()?.at(now());
         let ageing = self.rules.scheduling.ageing;
         let front = match labels {
@@ -291,22 +291,22 @@ impl Project {
         silent_epoch: u64,
         agent: &str,
         lease: Duration,
-    ) -> Result<Claimed, EngineError> {
+    ) -> Result<ClaimedTask, EngineError> {
         let done = self.carry_out(&Command::TakeOverTask {
             id: id.clone(),
             agent: agent.to_owned(),
             lease_ms: lease_ms(lease),
             silent_epoch,
         })?;
-        Claimed::of(done).ok_or_else(|| Refusal::NoSuchTask(id.clone()).into())
+        ClaimedTask::of(done).ok_or_else(|| Refusal::NoSuchTask(id.clone()).into())
     }
 }
 
-impl Claimed {
+impl ClaimedTask {
     /// Returns the claimed task. The batch of a claim never deletes the task, so it is present.
-    fn of(done: Done) -> Option<Claimed> {
+    fn of(done: CommandOutcome) -> Option<ClaimedTask> {
         let task = done.task.clone()?;
-        Some(Claimed { epoch: task.epoch, task, done })
+        Some(ClaimedTask { epoch: task.epoch, task, done })
     }
 }
 

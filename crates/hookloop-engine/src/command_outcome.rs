@@ -8,7 +8,7 @@ use hookloop_process::HiddenAncestry;
 
 /// The outcome of a command.
 #[derive(Clone, Debug, Default)]
-pub struct Done {
+pub struct CommandOutcome {
     /// The task of the command, after the command.
     pub task: Option<Task>,
     /// Tasks that became ready.
@@ -27,7 +27,7 @@ pub struct Done {
     pub(crate) roots: Vec<EventId>,
 }
 
-impl Done {
+impl CommandOutcome {
     pub(crate) fn note_failure(&mut self, event: &Event) {
         let hook = event.cause.as_ref().map_or("", |cause| cause.hook.as_str());
         match &event.body {

@@ -8,18 +8,21 @@ use hookloop_core::purse::Amount;
 use hookloop_core::task::Task;
 use hookloop_git::excerpt::plain_line;
 use hookloop_git::forge::Forge;
-use hookloop_git::forge::branches::Branches;
-use hookloop_git::forge::github::{Api, Asked, BadApi, GitHub, GitHubSettings, Token};
-use hookloop_git::forge::remote::{Repository, repository_of};
+use hookloop_git::forge::branches::BranchesOnly;
+use hookloop_git::forge::github::{
+    ApiAddress, BadApi, ForgeToken, GitHub, GitHubSettings, TokenSearch,
+};
+use hookloop_git::forge::remote::{ForgeRepository, repository_of};
 use hookloop_git::repo::names::without_user;
 use hookloop_git::repo::{
-    Commit, Grounds, Repo, RepoWish, Settled, Unfinished, WorkState, Worktree,
+    CommitId, Repo, RepoDirectories, RepoWish, SettledRequest, UnfinishedOperation, WorkState,
+    Worktree,
 };
-use hookloop_git::step_error::{Trouble, Wrapped};
+use hookloop_git::step_error::{CommittedWork, StepError};
 use hookloop_hooks::exec_context::ExecContext;
-use hookloop_hooks::hook_context::{BuiltinHooks, Occasion};
+use hookloop_hooks::hook_context::{BuiltinHooks, HookContext};
 use hookloop_hooks::hook_run::HookRun;
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_process::Cancel;
 use hookloop_store::crash;
 
@@ -33,7 +36,7 @@ const TITLE_MAX: usize = 120;
 
 /// The repository, forge and rules of a delivery.
 #[derive(Debug)]
-pub(crate) struct Workshop<'r> {
+pub(crate) struct DeliveryTools<'r> {
     pub(crate) repo: Repo<'r>,
     pub(crate) forge: Box<dyn Forge + Send + Sync>,
     pub(crate) requests: RequestSupport,
@@ -60,7 +63,7 @@ pub(crate) enum RequestSupport {
 impl RequestSupport {
     fn of(wanted: ForgeName, forge: &dyn Forge, url: Option<&str>) -> RequestSupport {
         match (wanted, url) {
-            _ if forge.name() != Branches.name() => RequestSupport::Forge,
+            _ if forge.name() != BranchesOnly.name() => RequestSupport::Forge,
             (_, None) => RequestSupport::Local,
             (_, Some(url)) if is_local(url) => RequestSupport::Local,
             (ForgeName::None, _) => RequestSupport::Declined,
@@ -69,9 +72,9 @@ impl RequestSupport {
     }
 
     /// Returns an error that starts with `what` if the forge is unknown.
-    pub(crate) fn check(&self, what: &str) -> Result<(), Trouble> {
+    pub(crate) fn check(&self, what: &str) -> Result<(), StepError> {
         let RequestSupport::Unknown { remote } = self else { return Ok(()) };
-        Err(Trouble::NeedsHuman {
+        Err(StepError::NeedsHuman {
             why: format!(
                 "{what}: {remote} is on no forge that hookloop knows; if it is GitHub Enterprise, write \
                  `delivery: {{forge: github}}` to hookloop.yaml, and to work with branches alone, without \
@@ -93,9 +96,9 @@ fn is_local(url: &str) -> bool {
 
 /// The delivery context of one task.
 #[derive(Clone, Copy, Debug)]
-pub struct Bench<'a> {
+pub struct DeliveryContext<'a> {
     pub(crate) project: &'a Project,
-    pub(crate) shop: &'a Workshop<'a>,
+    pub(crate) shop: &'a DeliveryTools<'a>,
     /// The worktree of the task, if there is one on this machine.
     pub(crate) worktree: Option<&'a Worktree>,
     /// The branch of the work, or its last commit if there is no worktree.
@@ -108,10 +111,10 @@ pub struct Bench<'a> {
 pub trait DeliverySteps: std::fmt::Debug + Sync {
     fn run(
         &self,
-        bench: Option<Bench<'_>>,
-        runner: &Runner,
+        bench: Option<DeliveryContext<'_>>,
+        runner: &HookRunner,
         hook: &Hook,
-        occasion: &Occasion<'_>,
+        occasion: &HookContext<'_>,
     ) -> HookRun;
 }
 
@@ -119,22 +122,22 @@ pub trait DeliverySteps: std::fmt::Debug + Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct StepsInContext<'a> {
     pub steps: &'a dyn DeliverySteps,
-    pub runner: &'a Runner,
-    pub bench: Option<Bench<'a>>,
+    pub runner: &'a HookRunner,
+    pub bench: Option<DeliveryContext<'a>>,
 }
 
 impl BuiltinHooks for StepsInContext<'_> {
-    fn run(&self, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
+    fn run(&self, hook: &Hook, occasion: &HookContext<'_>) -> HookRun {
         self.steps.run(self.bench, self.runner, hook, occasion)
     }
 }
 
-impl<'r> Workshop<'r> {
+impl<'r> DeliveryTools<'r> {
     pub(crate) fn open(
-        runner: &'r Runner,
+        runner: &'r HookRunner,
         rules: &DeliveryRules,
         cancel: &Cancel,
-    ) -> Result<Workshop<'r>, Trouble> {
+    ) -> Result<DeliveryTools<'r>, StepError> {
         let wish = RepoWish {
             base: rules.base.clone(),
             remote: rules.remote.clone(),
@@ -145,7 +148,7 @@ impl<'r> Workshop<'r> {
         let url = repo.target().remote.as_ref().map(|remote| remote.push_url.as_str());
         let forge = open_forge(runner, rules.forge, url)?;
         let requests = RequestSupport::of(rules.forge, &*forge, url);
-        Ok(Workshop { repo, forge, requests, rules: rules.clone() })
+        Ok(DeliveryTools { repo, forge, requests, rules: rules.clone() })
     }
 
     pub(crate) fn base(&self) -> &str {
@@ -155,19 +158,23 @@ impl<'r> Workshop<'r> {
     /// Commits everything in the worktree to the task's branch.
     ///
     /// Returns an error with a prompt if a rebase, merge or conflict is unfinished.
-    pub(crate) fn wrap_up(&self, worktree: &Worktree, task: &Task) -> Result<Wrapped, Trouble> {
+    pub(crate) fn wrap_up(
+        &self,
+        worktree: &Worktree,
+        task: &Task,
+    ) -> Result<CommittedWork, StepError> {
         if let WorkState::Unfinished(what) = self.repo.state(worktree)?
-            && what != Unfinished::LaidOut
+            && what != UnfinishedOperation::LaidOut
         {
             let prompt = format!("This directory is {what}. What is submitted is your branch.");
-            return Err(Trouble::block(prompt));
+            return Err(StepError::block(prompt));
         }
         // The reasons name the files.
-        if let Settled::Unresolved { why, .. } = self.repo.settle_conflict(worktree)? {
+        if let SettledRequest::Unresolved { why, .. } = self.repo.settle_conflict(worktree)? {
             let why: Vec<String> = why.lines().map(plain_line).collect();
             let (base, why) = (self.base(), why.join("; "));
             let prompt = format!("The conflict with `{base}` is not resolved: {why}");
-            return Err(Trouble::block(prompt));
+            return Err(StepError::block(prompt));
         }
         crash::point("wrap up");
         self.repo.commit_all(worktree, &message(task))?;
@@ -175,13 +182,13 @@ impl<'r> Workshop<'r> {
         let head = self.repo.head(worktree)?;
         let commits = self.repo.ahead(&worktree.base, &head)?;
         let (branch, base) = (worktree.branch.clone(), self.base().to_owned());
-        Ok(Wrapped { branch, head: head.to_string(), base, commits })
+        Ok(CommittedWork { branch, head: head.to_string(), base, commits })
     }
 }
 
 /// Returns the repository's directories and the means to run git there.
-pub(crate) fn repo_place(exec: &ExecContext) -> Grounds<'_> {
-    Grounds {
+pub(crate) fn repo_place(exec: &ExecContext) -> RepoDirectories<'_> {
+    RepoDirectories {
         root: exec.root(),
         state: exec.state(),
         environment: exec.environment(),
@@ -190,15 +197,16 @@ pub(crate) fn repo_place(exec: &ExecContext) -> Grounds<'_> {
 }
 
 fn open_forge(
-    runner: &Runner,
+    runner: &HookRunner,
     wanted: ForgeName,
     url: Option<&str>,
-) -> Result<Box<dyn Forge + Send + Sync>, Trouble> {
-    let Some((api, Repository { owner, name, .. })) = find_api(runner.environment(), wanted, url)?
+) -> Result<Box<dyn Forge + Send + Sync>, StepError> {
+    let Some((api, ForgeRepository { owner, name, .. })) =
+        find_api(runner.environment(), wanted, url)?
     else {
-        return Ok(Box::new(Branches));
+        return Ok(Box::new(BranchesOnly));
     };
-    let token = Token::of_user(&Asked {
+    let token = ForgeToken::of_user(&TokenSearch {
         environment: runner.environment(),
         cwd: runner.root(),
         keepers: runner.keepers(),
@@ -213,7 +221,7 @@ pub fn find_api(
     environment: &[(OsString, OsString)],
     wanted: ForgeName,
     url: Option<&str>,
-) -> Result<Option<(Api, Repository)>, Trouble> {
+) -> Result<Option<(ApiAddress, ForgeRepository)>, StepError> {
     let found = url.and_then(repository_of);
     let repository = match (wanted, found) {
         (ForgeName::None, _) => return Ok(None),
@@ -227,15 +235,15 @@ pub fn find_api(
                 "`forge: github` needs a remote on GitHub, not {}; git remote add origin URL",
                 url.map_or_else(|| "none".to_owned(), without_user)
             );
-            return Err(Trouble::NeedsHuman { why });
+            return Err(StepError::NeedsHuman { why });
         }
     };
     let host = &repository.host;
     let given = environment.iter().find(|(name, _)| name == API_VARIABLE);
-    let bad = |error: String| Trouble::NeedsHuman { why: format!("{API_VARIABLE}: {error}") };
-    let api: Api = match given.map(|(_, value)| value.to_string_lossy()) {
+    let bad = |error: String| StepError::NeedsHuman { why: format!("{API_VARIABLE}: {error}") };
+    let api: ApiAddress = match given.map(|(_, value)| value.to_string_lossy()) {
         Some(text) => text.parse().map_err(|error: BadApi| bad(error.to_string()))?,
-        None => Api::of_host(host).ok_or_else(|| bad(format!("`{host}` has none")))?,
+        None => ApiAddress::of_host(host).ok_or_else(|| bad(format!("`{host}` has none")))?,
     };
     Ok(Some((api, repository)))
 }
@@ -255,8 +263,8 @@ pub(crate) fn title(task: &Task) -> String {
 }
 
 /// Parses a commit id from the log.
-pub(crate) fn commit(text: &str) -> Result<Commit, Trouble> {
-    text.parse().map_err(|error: hookloop_git::repo::commit_id::NotACommit| Trouble::NeedsHuman {
+pub(crate) fn commit(text: &str) -> Result<CommitId, StepError> {
+    text.parse().map_err(|error: hookloop_git::repo::commit_id::NotACommit| StepError::NeedsHuman {
         why: error.to_string(),
     })
 }
@@ -268,7 +276,7 @@ mod tests {
     #[test]
     fn requests_need_a_forge_that_is_known_or_declined() {
         let check = |wanted, url: Option<&str>, expected: RequestSupport| {
-            assert_eq!(RequestSupport::of(wanted, &Branches, url), expected, "{url:?}");
+            assert_eq!(RequestSupport::of(wanted, &BranchesOnly, url), expected, "{url:?}");
         };
         let unknown = |remote: &str| RequestSupport::Unknown { remote: remote.to_owned() };
         check(ForgeName::Auto, None, RequestSupport::Local);

@@ -15,19 +15,19 @@ use hookloop_core::id::{EventId, Subject};
 use hookloop_core::point::Point;
 use hookloop_core::task::Task;
 use hookloop_core::workflow::WorkflowRun;
-use hookloop_hooks::hook_context::{Occasion, ReactionRun};
+use hookloop_hooks::hook_context::{HookContext, ReactionRun};
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_store::log::{Seq, StoredEvent};
 
-use crate::command_outcome::{Done, ReactionsLeft};
+use crate::batch::{Batch, EventHookRuns, EventOrigin};
+use crate::command_outcome::{CommandOutcome, ReactionsLeft};
 use crate::delivery::step_outcome::DeliveryHooks;
 use crate::delivery_context::StepsInContext;
 use crate::error::EngineError;
-use crate::kept::Kept;
+use crate::log_location::LogLocation;
 use crate::project::Project;
 use crate::react::{satisfactions, starts_process, weight};
 use crate::reactions::{DispatchRole, EventClaim, ReactionHold};
-use crate::work::{Origin, RanFor, Work};
 
 /// Dependents that one batch of the dispatcher processes.
 const CHUNK: usize = 400;
@@ -40,7 +40,7 @@ const RESERVE: usize = 64;
 
 /// Whether a step of the dispatcher found work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
+enum DispatchProgress {
     Nothing,
     Some,
 }
@@ -55,12 +55,12 @@ impl Project {
     ///
     /// That includes reactions of crashed processes. Cascade limits bound the work.
     pub fn dispatch(&self) -> Result<(), EngineError> {
-        self.dispatch_as(DispatchRole::Command, &mut Done::default()).map(drop)
+        self.dispatch_as(DispatchRole::Command, &mut CommandOutcome::default()).map(drop)
     }
 
     /// Runs due reactions and workflows as the leader of dispatching.
     pub fn lead_reactions(&self) -> Result<(), EngineError> {
-        self.dispatch_as(DispatchRole::Leader, &mut Done::default())?;
+        self.dispatch_as(DispatchRole::Leader, &mut CommandOutcome::default())?;
         self.run_workflows_as(DispatchRole::Leader)
     }
 
@@ -71,7 +71,7 @@ impl Project {
     pub(crate) fn dispatch_as(
         &self,
         role: DispatchRole,
-        done: &mut Done,
+        done: &mut CommandOutcome,
     ) -> Result<Option<ReactionsLeft>, EngineError> {
         for _ in 0..ROUNDS_MAX {
             if self.read(|view| view.next_due())?.is_none() {
@@ -81,7 +81,7 @@ impl Project {
                 return Ok(Some(left));
             }
             let Some(mut hold) = self.hold_reactions(role)? else { break };
-            if self.dispatch_held(&mut hold, done)? == Progress::Nothing {
+            if self.dispatch_held(&mut hold, done)? == DispatchProgress::Nothing {
                 break;
             }
             // A process that found the lock taken left its events to this one. Look again after the
@@ -97,11 +97,11 @@ impl Project {
     fn dispatch_held(
         &self,
         hold: &mut ReactionHold,
-        done: &mut Done,
-    ) -> Result<Progress, EngineError> {
+        done: &mut CommandOutcome,
+    ) -> Result<DispatchProgress, EngineError> {
         while let Some(seq) = self.read(|view| view.next_due())? {
             let ran = match self.run_processes(seq, hold)? {
-                EventProcesses::Others => return Ok(Progress::Nothing),
+                EventProcesses::Others => return Ok(DispatchProgress::Nothing),
                 EventProcesses::LookAgain => continue,
                 EventProcesses::None => None,
                 EventProcesses::Ran(ran) => Some(ran),
@@ -109,11 +109,11 @@ impl Project {
             let (progress, noted) = self.dispatch_some(ran)?;
             done.added.extend(noted.added);
             done.failures.extend(noted.failures);
-            if progress == Progress::Nothing {
+            if progress == DispatchProgress::Nothing {
                 break;
             }
         }
-        Ok(Progress::Some)
+        Ok(DispatchProgress::Some)
     }
 
     /// Runs requested workflows step by step, with the reactions that they cause.
@@ -123,14 +123,14 @@ impl Project {
 
     fn run_workflows_as(&self, role: DispatchRole) -> Result<(), EngineError> {
         while self.read(|view| view.next_run())?.is_some() {
-            if self.run_step()? == Progress::Nothing {
+            if self.run_step()? == DispatchProgress::Nothing {
                 break;
             }
             match role {
                 DispatchRole::Leader => {
-                    self.dispatch_as(role, &mut Done::default())?;
+                    self.dispatch_as(role, &mut CommandOutcome::default())?;
                 }
-                DispatchRole::Command => self.settle_reactions(&mut Done::default())?,
+                DispatchRole::Command => self.settle_reactions(&mut CommandOutcome::default())?,
             }
         }
         Ok(())
@@ -140,19 +140,22 @@ impl Project {
     ///
     /// An event whose hooks start processes needs their results first. It comes first in a batch,
     /// with `ran`.
-    fn dispatch_some(&self, ran: Option<RanFor>) -> Result<(Progress, Done), EngineError> {
-        let nothing = || Ok((Progress::Nothing, Done::default()));
+    fn dispatch_some(
+        &self,
+        ran: Option<EventHookRuns>,
+    ) -> Result<(DispatchProgress, CommandOutcome), EngineError> {
+        let nothing = || Ok((DispatchProgress::Nothing, CommandOutcome::default()));
         self.store.transact(|unit| {
             let Some(mut seq) = unit.view()?.next_due()? else { return nothing() };
             let cursor = unit.totals().cursor.clone();
             let mut part = cursor.part.filter(|_| cursor.seq == seq);
-            let mut work = Work::new(unit, &self.rules, now())?;
+            let mut work = Batch::new(unit, &self.rules, now())?;
             work.ran = ran.clone();
             for left in (0..DUE_AT_ONCE).rev() {
                 let Some(stored) = work.unit.due_event(seq)? else { return nothing() };
                 if work.lacks_process(&stored.event)? {
                     // Another dispatcher already handled the previous event.
-                    return Ok((Progress::Some, Done::default()));
+                    return Ok((DispatchProgress::Some, CommandOutcome::default()));
                 }
                 let next = work.dispatch(&stored, part.take())?;
                 work.react()?;
@@ -160,7 +163,7 @@ impl Project {
                     Some(further) if left > 0 => seq = further,
                     _ => {
                         work.move_cursor(&stored.event, seq, next)?;
-                        return Ok((Progress::Some, work.noted(None)));
+                        return Ok((DispatchProgress::Some, work.noted(None)));
                     }
                 }
             }
@@ -168,18 +171,18 @@ impl Project {
         })
     }
 
-    fn run_step(&self) -> Result<Progress, EngineError> {
+    fn run_step(&self) -> Result<DispatchProgress, EngineError> {
         self.store.transact(|unit| {
-            let Some(run) = unit.view()?.next_run()? else { return Ok(Progress::Nothing) };
-            let mut work = Work::new(unit, &self.rules, now())?;
+            let Some(run) = unit.view()?.next_run()? else { return Ok(DispatchProgress::Nothing) };
+            let mut work = Batch::new(unit, &self.rules, now())?;
             work.run_step(&run)?;
             work.react()?;
-            Ok(Progress::Some)
+            Ok(DispatchProgress::Some)
         })
     }
 }
 
-impl Work<'_, '_, '_> {
+impl Batch<'_, '_, '_> {
     /// Returns the next due event that surely fits into this batch after the one at `seq`.
     ///
     /// None if the event at `seq` is unfinished, if room is short, or if the next event needs
@@ -308,7 +311,7 @@ impl Work<'_, '_, '_> {
     ) -> Result<(), EngineError> {
         let step =
             part.as_ref().map_or(usize::MAX, |p| p.hooks_done.len() << 40 | p.after as usize);
-        let origin = Origin::command(event.id.derive("_cursor", step), "hookloop");
+        let origin = EventOrigin::command(event.id.derive("_cursor", step), "hookloop");
         let moved = EventBody::CursorMoved(CursorMoved { seq, part });
         self.stage(origin, Subject::Cursor, moved)?;
         Ok(())
@@ -329,7 +332,7 @@ impl Work<'_, '_, '_> {
         let (_, cut) = self.rules.limits.cascade.allow(asked.depth + 1, count, 1);
         *self.count(asked.root)? += 1;
         let cause = EventCause { count: count + 1, depth: asked.depth + 1, ..asked.clone() };
-        let origin = Origin::hook(asked.event.derive(&label, step * 2), cause);
+        let origin = EventOrigin::hook(asked.event.derive(&label, step * 2), cause);
         let about = Event {
             id: origin.id,
             at: now(),
@@ -346,7 +349,7 @@ impl Work<'_, '_, '_> {
             },
             None => Ok(()),
         };
-        let record = Origin { id: asked.event.derive(&label, step * 2 + 1), ..origin };
+        let record = EventOrigin { id: asked.event.derive(&label, step * 2 + 1), ..origin };
         let subject = about.subject;
         match outcome {
             Err(error) => {
@@ -356,7 +359,7 @@ impl Work<'_, '_, '_> {
             Ok(()) => {
                 self.stage(record.clone(), subject.clone(), about.body)?;
                 if step + 1 >= run.steps.len() {
-                    let last = Origin { id: record.id.derive("completed", 0), ..record };
+                    let last = EventOrigin { id: record.id.derive("completed", 0), ..record };
                     self.stage(last, subject, EventBody::WorkflowCompleted(NoData {}))?;
                 }
             }
@@ -370,7 +373,7 @@ impl Work<'_, '_, '_> {
 pub(crate) enum EventProcesses {
     /// The event has no hooks that start processes.
     None,
-    Ran(RanFor),
+    Ran(EventHookRuns),
     /// The view changed, so another event may be next.
     LookAgain,
     /// Another machine runs hooks.
@@ -380,8 +383,8 @@ pub(crate) enum EventProcesses {
 impl Project {
     /// Starts a keeper in advance if the batch has hooks that run here, while the disk writes the
     /// batch.
-    pub(crate) fn expect_processes(&self, work: &Work<'_, '_, '_>) -> Result<(), EngineError> {
-        let (Some(runner), Kept::Here) = (&self.runner, &self.kept) else { return Ok(()) };
+    pub(crate) fn expect_processes(&self, work: &Batch<'_, '_, '_>) -> Result<(), EngineError> {
+        let (Some(runner), LogLocation::Here) = (&self.runner, &self.kept) else { return Ok(()) };
         let may_run = |hook: &&Hook| {
             matches!(hook.handler, HookHandler::Command(_)) && runner.standing(hook).may_run()
         };
@@ -405,7 +408,7 @@ impl Project {
             let Some(stored) = unit.due_event(seq)? else { return Ok(None) };
             let done = unit.totals().cursor.clone();
             let done = done.part.filter(|_| done.seq == seq).map(|part| part.hooks_done);
-            let work = Work::new(unit, &self.rules, now())?;
+            let work = Batch::new(unit, &self.rules, now())?;
             let mut hooks: Vec<Hook> =
                 work.process_hooks(&stored.event)?.into_iter().cloned().collect();
             hooks.retain(|hook| done.as_ref().is_none_or(|done| !done.contains(&hook.name)));
@@ -426,18 +429,18 @@ impl Project {
         };
         let reaction = ReactionRun { lock: hold.lock(), event: event.id, root, depth };
         let point = Point::Event(event.body.kind().to_owned());
-        let occasion = Occasion {
+        let occasion = HookContext {
             event: Some(&event),
             task: task.as_ref(),
             reaction: Some(reaction),
-            ..Occasion::at(&point)
+            ..HookContext::at(&point)
         };
         let runs = self.run_hooks(&hooks, &occasion);
-        Ok(EventProcesses::Ran(RanFor { event: event.id, runs }))
+        Ok(EventProcesses::Ran(EventHookRuns { event: event.id, runs }))
     }
 
     /// Runs the hooks of a point, and returns the result of each.
-    pub(crate) fn run_hooks(&self, hooks: &[Hook], occasion: &Occasion<'_>) -> Vec<HookRun> {
+    pub(crate) fn run_hooks(&self, hooks: &[Hook], occasion: &HookContext<'_>) -> Vec<HookRun> {
         let homeless = |hook: &Hook| {
             let reason = "there is no project directory to run it in".to_owned();
             HookRun::unable(hook, occasion.point, HookStatus::NotStarted, reason)
@@ -445,8 +448,8 @@ impl Project {
         match &self.runner {
             Some(runner) => {
                 let builtins = StepsInContext { steps: &DeliveryHooks, runner, bench: None };
-                let occasion = Occasion { builtins: Some(&builtins), ..*occasion };
-                hookloop_hooks::turns::run_all(runner, hooks, &occasion, &mut |_| {})
+                let occasion = HookContext { builtins: Some(&builtins), ..*occasion };
+                hookloop_hooks::hook_sequence::run_all(runner, hooks, &occasion, &mut |_| {})
             }
             None => hooks.iter().map(homeless).collect(),
         }
@@ -460,7 +463,7 @@ impl Project {
         event: Option<&Event>,
         task: Option<&Task>,
     ) -> HookRun {
-        let occasion = Occasion { event, task, ..Occasion::at(point) };
+        let occasion = HookContext { event, task, ..HookContext::at(point) };
         let runs = self.run_hooks(std::slice::from_ref(hook), &occasion);
         let nothing = || HookRun::skipped(hook, "it was not run".to_owned());
         runs.into_iter().next().unwrap_or_else(nothing)

@@ -13,12 +13,12 @@ use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
 use hookloop_store::log::Seq;
 use rustix::time::ClockId;
 
-use crate::command_outcome::Done;
+use crate::command_outcome::CommandOutcome;
 use crate::error::EngineError;
-use crate::kept;
-use crate::lease::{Expired, Watch};
+use crate::leader_lease::{BEAT, LeaderLease, LeaseStanding, SEAT_LEASE, SeatHold};
+use crate::lease::{ExpiredClaim, SilenceDetector};
+use crate::log_location;
 use crate::project::Project;
-use crate::seat::{BEAT, Kept, SEAT_LEASE, Seat, SeatHold};
 
 /// Events between two snapshots.
 const SNAPSHOT_EVERY: Seq = 50_000;
@@ -29,7 +29,7 @@ const COMMAND: &str = "_command";
 
 /// The role of a dispatcher in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Round {
+pub enum DispatchRound {
     /// The process is the leader, and has run everything that was due.
     Leading,
     /// Another process is the leader.
@@ -41,9 +41,9 @@ pub enum Round {
 pub struct Dispatcher {
     project: Project,
     /// The leader leases, from that of the dispatcher to the last one in reserve.
-    seats: [Seat; 3],
-    watch: Watch,
-    expired: Vec<Expired>,
+    seats: [LeaderLease; 3],
+    watch: SilenceDetector,
+    expired: Vec<ExpiredClaim>,
     known: Seq,
     snapshot: Option<Seq>,
 }
@@ -55,24 +55,24 @@ impl Dispatcher {
         project.store.go_live()?;
         let name = format!("{machine} {}", fresh_id());
         let seats = [
-            Seat::new(HeldResource::Dispatcher, name.clone()),
-            Seat::new(HeldResource::Second, name.clone()),
-            Seat::new(HeldResource::Third, name).in_reserve(),
+            LeaderLease::new(HeldResource::Dispatcher, name.clone()),
+            LeaderLease::new(HeldResource::Second, name.clone()),
+            LeaderLease::new(HeldResource::Third, name).in_reserve(),
         ];
-        let (watch, expired) = (Watch::default(), Vec::new());
+        let (watch, expired) = (SilenceDetector::default(), Vec::new());
         Ok(Dispatcher { project, seats, watch, expired, known: 0, snapshot: None })
     }
 
     /// Runs due work if this process is the leader, then waits briefly for events.
-    pub fn round(&mut self) -> Result<Round, EngineError> {
+    pub fn round(&mut self) -> Result<DispatchRound, EngineError> {
         let round = self.look()?;
         self.known = self.project.store.wait_for_news(self.known, BEAT)?;
         Ok(round)
     }
 
-    fn look(&mut self) -> Result<Round, EngineError> {
+    fn look(&mut self) -> Result<DispatchRound, EngineError> {
         let round = self.keep_place()?;
-        if round == Round::Leading {
+        if round == DispatchRound::Leading {
             self.project.fire_schedules(now())?;
             if self.project.has_pending()? {
                 let project = &self.project;
@@ -96,13 +96,13 @@ impl Dispatcher {
     /// Keeps the leader leases while the project has claims, open sessions or pending work.
     ///
     /// Otherwise it releases them, so that an idle project causes no traffic.
-    pub fn stand_by(&mut self) -> Result<Round, EngineError> {
+    pub fn stand_by(&mut self) -> Result<DispatchRound, EngineError> {
         let is_quiet = self
             .project
             .read(|view| Ok(view.count_claimed()? == 0 && view.open_sessions(1)?.is_empty()))?
             && !self.project.has_pending()?;
         match is_quiet {
-            true => self.leave().map(|()| Round::Standby),
+            true => self.leave().map(|()| DispatchRound::Standby),
             false => self.keep_place(),
         }
     }
@@ -112,19 +112,19 @@ impl Dispatcher {
     /// The two processes in reserve expire silent claims too. Only a process that watched a holder
     /// knows how long it was silent, so a successor must already be watching. There are two,
     /// because the first may fail, too, before it has taken over.
-    fn keep_place(&mut self) -> Result<Round, EngineError> {
+    fn keep_place(&mut self) -> Result<DispatchRound, EngineError> {
         let is_beaten = self.keep_seat()?;
         if is_beaten {
             let expired = self.project.expire_silent(&mut self.watch)?;
             self.expired.extend(expired);
         }
         if !self.seats[0].is_had() {
-            return Ok(Round::Standby);
+            return Ok(DispatchRound::Standby);
         }
         if is_beaten {
             self.save_snapshot()?;
         }
-        Ok(Round::Leading)
+        Ok(DispatchRound::Leading)
     }
 
     /// Renews the leader lease of this process, or takes a better one that is free.
@@ -135,16 +135,16 @@ impl Dispatcher {
     fn keep_seat(&mut self) -> Result<bool, EngineError> {
         let store = &self.project.store;
         let last = self.seats.len() - 1;
-        let from = self.seats.iter().position(Seat::is_had).unwrap_or(last);
+        let from = self.seats.iter().position(LeaderLease::is_had).unwrap_or(last);
         let (mut had, mut is_beaten) = (None, false);
         for place in (0..=from).rev() {
             let seat = &mut self.seats[place];
             match seat.keep(store)? {
-                Kept::Not if had.is_some() || place == last && seat.is_taken() => break,
+                LeaseStanding::Not if had.is_some() || place == last && seat.is_taken() => break,
                 // It is not known yet whether the lease has a holder, or this process lost it.
-                Kept::Not => {}
+                LeaseStanding::Not => {}
                 kept => {
-                    is_beaten = kept == Kept::Beaten;
+                    is_beaten = kept == LeaseStanding::Beaten;
                     if let Some(after) = had.replace(place) {
                         self.seats[after].leave(store)?;
                     }
@@ -155,13 +155,13 @@ impl Dispatcher {
     }
 
     /// Returns the claims that expired since the last call.
-    pub fn take_expired(&mut self) -> Vec<Expired> {
+    pub fn take_expired(&mut self) -> Vec<ExpiredClaim> {
         std::mem::take(&mut self.expired)
     }
 
     /// Saves a snapshot when the log has grown enough since the last known one.
     fn save_snapshot(&mut self) -> Result<(), EngineError> {
-        if matches!(self.project.kept, kept::Kept::Here) {
+        if matches!(self.project.kept, log_location::LogLocation::Here) {
             return Ok(());
         }
         let before = match self.snapshot {
@@ -197,7 +197,7 @@ impl Project {
     /// Runs pending reactions, unless a dispatcher does, and adds their results to `done`.
     ///
     /// If another command runs them, it waits for that command.
-    pub fn react_here(&self, done: &mut Done) -> Result<(), EngineError> {
+    pub fn react_here(&self, done: &mut CommandOutcome) -> Result<(), EngineError> {
         if self.reactions_left().is_none() && self.has_dispatcher()? {
             return Ok(());
         }
@@ -215,7 +215,8 @@ impl Project {
     /// it.
     pub(crate) fn take_seat(&self) -> Result<Option<SeatHold>, EngineError> {
         let SeatHolder::Nobody(last) = self.seat_holder()? else { return Ok(None) };
-        let mut seat = Seat::new(HeldResource::Dispatcher, format!("{COMMAND} {}", fresh_id()));
+        let mut seat =
+            LeaderLease::new(HeldResource::Dispatcher, format!("{COMMAND} {}", fresh_id()));
         match seat.take(&self.store, last.as_ref())? {
             true => Ok(Some(SeatHold::new(seat, self.store.clone())?)),
             false => Ok(None),
@@ -224,7 +225,7 @@ impl Project {
 
     /// Returns the holder of the dispatcher's leader lease, as far as this machine has seen.
     fn seat_holder(&self) -> Result<SeatHolder, EngineError> {
-        if matches!(self.kept, kept::Kept::Here) {
+        if matches!(self.kept, log_location::LogLocation::Here) {
             return Ok(SeatHolder::Nobody(None));
         }
         let now = uptime_ms();

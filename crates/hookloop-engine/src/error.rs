@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use hookloop_config::ConfigError;
 use hookloop_config::paths::PlaceError;
-use hookloop_config::policy::Forbidden;
-use hookloop_config::user::Unlisted;
+use hookloop_config::policy::PolicyRefusal;
+use hookloop_config::user::UnlistedStore;
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::cascade::CascadeLimit;
 use hookloop_core::refusal::Refusal;
@@ -25,7 +25,7 @@ pub enum EngineError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    SessionTaken(#[from] Taken),
+    SessionTaken(#[from] SessionTakenOver),
     #[error("there is no hook `{0}`")]
     NoSuchHook(String),
     #[error(transparent)]
@@ -33,11 +33,11 @@ pub enum EngineError {
     #[error(transparent)]
     Trust(#[from] TrustError),
     #[error(transparent)]
-    Forbidden(#[from] Forbidden),
+    Forbidden(#[from] PolicyRefusal),
     #[error(transparent)]
-    Unauthorized(#[from] Unauthorized),
+    Unauthorized(#[from] UnauthorizedAction),
     #[error(transparent)]
-    Unlisted(#[from] Unlisted),
+    Unlisted(#[from] UnlistedStore),
     #[error("hook `{hook}` reached the cascade limit `{limit}`: its command was refused")]
     CascadeLimit { hook: String, limit: CascadeLimit },
     #[error("HOOKLOOP_CAUSE: `{0}` is not the cause of a hook's command")]
@@ -57,7 +57,7 @@ impl From<LogError> for EngineError {
 /// The error that another process continues the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("another program has taken the session on")]
-pub struct Taken;
+pub struct SessionTakenOver;
 
 /// The error for a worker name that is unknown in the fleet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,7 +95,7 @@ pub enum NotPerson {
 /// The error for a decision that this actor may not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("only a person can {action}: {why}")]
-pub struct Unauthorized {
+pub struct UnauthorizedAction {
     pub action: ControlledAction,
     pub why: NotPerson,
 }

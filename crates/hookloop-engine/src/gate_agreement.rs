@@ -21,7 +21,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use hookloop_config::clock::now;
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::digest::{sha256_hex, short_sha256_hex};
 use hookloop_core::event::{AgentsTrusted, EventBody, HooksTrusted};
@@ -32,11 +32,11 @@ use hookloop_core::id::Subject;
 use hookloop_core::options::{HookOptions, Length};
 use hookloop_core::point::{Point, PointKind};
 use hookloop_core::time::Timestamp;
-use hookloop_git::repo::found::Found;
-use hookloop_hooks::runner::Runner;
+use hookloop_git::repo::discover::FoundRepository;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_hooks::trust::gates_now::gates;
 use hookloop_hooks::trust::{
-    Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, write,
+    DigestConsent, HookDefinition, HookOffer, HookStanding, SeenHook, Trust, TrustError, write,
 };
 use hookloop_process::lock_file;
 use serde::de::DeserializeOwned;
@@ -111,7 +111,11 @@ pub struct HookConsent {
 
 impl HookConsent {
     /// Reads the hooks, trust and agreement of the project at `root`, whose state is at `state`.
-    pub fn look(root: &Path, state: &Path, rules: &Rules) -> Result<HookConsent, TrustError> {
+    pub fn look(
+        root: &Path,
+        state: &Path,
+        rules: &EffectiveConfig,
+    ) -> Result<HookConsent, TrustError> {
         let offer = HookOffer::look(root, rules)?;
         let trust = Trust::load(state)?;
         let agreement = GateAgreement::find(root, state);
@@ -138,7 +142,7 @@ impl HookConsent {
 
     /// Whether [`HookConsent::agree`] would change anything.
     pub fn is_news(&self) -> bool {
-        let is_new = |seen: &Seen| self.trust.standing(seen) != Standing::Trusted;
+        let is_new = |seen: &SeenHook| self.trust.standing(seen) != HookStanding::Trusted;
         self.offer.seen.iter().any(is_new)
             || self.trust.agreed().len() != self.offer.seen.len()
             || self.changes.iter().any(GateChange::needs_consent)
@@ -149,7 +153,7 @@ impl HookConsent {
 pub fn agree_to_agents(
     log: &Project,
     trust: &mut Trust,
-    definitions: Vec<Definition>,
+    definitions: Vec<HookDefinition>,
 ) -> Result<(), EngineError> {
     log.authorize(ControlledAction::TrustAgents)?;
     let text = serde_json::to_vec(&definitions).unwrap_or_default();
@@ -209,7 +213,7 @@ impl RepositoryEntry {
     /// Returns none outside of git and if git's files are unreadable. The project's copy counts
     /// then.
     fn find(root: &Path, state: &Path) -> Option<RepositoryEntry> {
-        let found = Found::look(root);
+        let found = FoundRepository::look(root);
         let found =
             found.inspect_err(|error| tracing::debug!(%error, "no repository of git")).ok()?;
         let mut key = found.common.as_os_str().as_encoded_bytes().to_vec();
@@ -276,8 +280,8 @@ impl RepositoryEntry {
 ///
 /// A gate that a person disabled does not count. A changed command of a trusted gate does not count
 /// either: [`Trust`] has agreed to its content.
-pub fn weakened(project: &Project, runner: &Runner) -> Result<Vec<GateChange>, EngineError> {
-    Ok(Examined::look(project, runner)?.map(|found| found.weakened).unwrap_or_default())
+pub fn weakened(project: &Project, runner: &HookRunner) -> Result<Vec<GateChange>, EngineError> {
+    Ok(ExaminedGates::look(project, runner)?.map(|found| found.weakened).unwrap_or_default())
 }
 
 /// Returns the lines of [`weakened`] for people. An error is one of the lines.
@@ -290,25 +294,28 @@ pub fn weakened_lines(project: &Project) -> Vec<String> {
 }
 
 /// Returns the result of [`weakened`], and stores the current gates if it is empty.
-pub(crate) fn check(project: &Project, runner: &Runner) -> Result<Vec<GateChange>, EngineError> {
-    let Some(found) = Examined::look(project, runner)? else { return Ok(Vec::new()) };
+pub(crate) fn check(
+    project: &Project,
+    runner: &HookRunner,
+) -> Result<Vec<GateChange>, EngineError> {
+    let Some(found) = ExaminedGates::look(project, runner)? else { return Ok(Vec::new()) };
     if found.weakened.is_empty() && found.is_to_be_written {
         found.agreement.write(&found.now)?;
     }
     Ok(found.weakened)
 }
 
-struct Examined {
+struct ExaminedGates {
     agreement: GateAgreement,
     now: GateLedger,
     weakened: Vec<GateChange>,
     is_to_be_written: bool,
 }
 
-impl Examined {
+impl ExaminedGates {
     /// Compares the gates. Returns none if policy ignores repository gates, or if this run has a
     /// one-time consent.
-    fn look(project: &Project, runner: &Runner) -> Result<Option<Examined>, EngineError> {
+    fn look(project: &Project, runner: &HookRunner) -> Result<Option<ExaminedGates>, EngineError> {
         let rules = project.rules();
         let by_digest = runner.trust().by_digest();
         let counts_for_nothing = rules.policy.no_repository_hooks().is_some();
@@ -333,20 +340,21 @@ impl Examined {
         let has_switched_off = weakened.len() < missed;
         let is_trusted = |name: &str| {
             let mut hooks = rules.hooks.list().iter().filter(|hook| hook.name == name).peekable();
-            hooks.peek().is_some() && hooks.all(|hook| runner.standing(hook) == Standing::Trusted)
+            hooks.peek().is_some()
+                && hooks.all(|hook| runner.standing(hook) == HookStanding::Trusted)
         };
         weakened.retain(|change| {
             !matches!(change.kind, GateChangeKind::Changed(_)) || !is_trusted(&change.gate)
         });
         let is_to_be_written = agreement.stored()?.as_ref() != Some(&now) && !has_switched_off;
-        Ok(Some(Examined { agreement, now, weakened, is_to_be_written }))
+        Ok(Some(ExaminedGates { agreement, now, weakened, is_to_be_written }))
     }
 }
 
 /// Derives the agreed gates from trusted definitions, for projects without a ledger.
 ///
 /// Properties that a definition does not have are taken from the current gates.
-fn from_definitions(agreed: &[Definition], now: &GateLedger) -> Option<GateLedger> {
+fn from_definitions(agreed: &[HookDefinition], now: &GateLedger) -> Option<GateLedger> {
     let gates: Vec<GateRecord> =
         agreed.iter().filter_map(|definition| gate_of(definition, now)).collect();
     if gates.is_empty() {
@@ -361,7 +369,7 @@ fn from_definitions(agreed: &[Definition], now: &GateLedger) -> Option<GateLedge
     Some(GateLedger { lists, gates, ..now.clone() })
 }
 
-fn gate_of(definition: &Definition, now: &GateLedger) -> Option<GateRecord> {
+fn gate_of(definition: &HookDefinition, now: &GateLedger) -> Option<GateRecord> {
     let is_gate =
         |name: &&String| name.parse::<Point>().is_ok_and(|point| point.kind() == PointKind::Gate);
     let points: Vec<String> = definition.points.iter().filter(is_gate).cloned().collect();

@@ -21,12 +21,12 @@ use hookloop_core::remark::TaskRemark;
 use hookloop_core::session::facts::RetryLimitAnswered;
 use hookloop_core::session::{LimitDecision, SessionOutcome, stop};
 
-use crate::command_outcome::Done;
+use crate::batch::{Batch, EventOrigin};
+use crate::command_outcome::CommandOutcome;
 use crate::error::EngineError;
 use crate::project::Project;
 use crate::session::resume::{self, LimitChanges, ReopenAnswer};
 use crate::session::{StartError, control, lookup};
-use crate::work::{Origin, Work};
 
 /// Problems that are searched for a key.
 const LOOKED_AT_MAX: usize = 10_000;
@@ -58,7 +58,7 @@ pub enum InboxError {
 
 /// The facts about a problem, and the commands that decide it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Evidence {
+pub struct ItemEvidence {
     pub title: String,
     pub details: Vec<String>,
     /// The session that reported the problem.
@@ -72,7 +72,7 @@ pub struct Evidence {
 }
 
 /// A command that decides an item, and its effect.
-type Choice = (String, &'static str);
+type ItemChoice = (String, &'static str);
 
 const ANSWER_EFFECT: &str = "the task is ready again, and the next prompt has your answer";
 const RETURN_EFFECT: &str = "the work goes back to an agent with your words";
@@ -152,7 +152,7 @@ pub fn title(project: &Project, problem: &Problem) -> Result<String, EngineError
 }
 
 /// Returns the facts when the problem was raised, and the commands that decide it.
-pub fn evidence(project: &Project, problem: &Problem) -> Result<Evidence, InboxError> {
+pub fn evidence(project: &Project, problem: &Problem) -> Result<ItemEvidence, InboxError> {
     let key = &problem.key;
     let record = decision_record::read(project, problem)?;
     let mut details = Vec::new();
@@ -188,7 +188,7 @@ pub fn evidence(project: &Project, problem: &Problem) -> Result<Evidence, InboxE
     details.splice(0..0, record.lines());
     let (next, effects) = choices.into_iter().unzip();
     let title = title(project, problem)?;
-    Ok(Evidence { title, details, session, next, effects, record })
+    Ok(ItemEvidence { title, details, session, next, effects, record })
 }
 
 /// Returns the commands that decide about a session.
@@ -196,8 +196,8 @@ fn session_choices(
     problem: &Problem,
     id: &SessionId,
     record: &DecisionRecord,
-    dismiss: Choice,
-) -> Vec<Choice> {
+    dismiss: ItemChoice,
+) -> Vec<ItemChoice> {
     let key = &problem.key;
     let answer = format!("hookloop inbox answer {key} \"…\"");
     let resume = format!("hookloop resume {id}");
@@ -246,7 +246,11 @@ fn task_details(
 }
 
 /// Passes an answer to the next agent, unblocks the work, and returns the next command to type.
-pub fn answer(project: &Project, key: &ProblemKey, text: &str) -> Result<Settled, InboxError> {
+pub fn answer(
+    project: &Project,
+    key: &ProblemKey,
+    text: &str,
+) -> Result<DecisionResult, InboxError> {
     project.authorize(ControlledAction::AnswerQuestion)?;
     if text.trim().is_empty() || text.len() > ANSWER_MAX_BYTES {
         return Err(InboxError::Length(text.len()));
@@ -260,7 +264,7 @@ pub fn answer(project: &Project, key: &ProblemKey, text: &str) -> Result<Settled
             let returned = TaskReturned { head, by, reason, is_by_person: true };
             let command = Command::ReturnTask { id: id.clone(), returned };
             let done = decide(project, key, &[command])?;
-            Ok(Settled { done, next: None })
+            Ok(DecisionResult { done, next: None })
         }
         (ProblemSubject::Task(id), _) => {
             let question = stop::question_in(&problem.reason).to_owned();
@@ -274,12 +278,12 @@ pub fn answer(project: &Project, key: &ProblemKey, text: &str) -> Result<Settled
             let note = Command::RemarkTask { id: id.clone(), remark, fence };
             let done = decide(project, key, &[note, Command::UnblockTask { id }])?;
             let next = next_for_task(project, &problem)?;
-            Ok(Settled { done, next })
+            Ok(DecisionResult { done, next })
         }
         (ProblemSubject::Session(id), ProblemKind::SessionPaused) => {
             tell_paused(project, key, id, text)?;
             let next = Some(format!("hookloop resume {id}"));
-            Ok(Settled { done: Done::default(), next })
+            Ok(DecisionResult { done: CommandOutcome::default(), next })
         }
         (ProblemSubject::Session(_), ProblemKind::SessionAsks) => {
             store_answer(project, key, (LimitDecision::Continue, Some(text)))
@@ -289,7 +293,7 @@ pub fn answer(project: &Project, key: &ProblemKey, text: &str) -> Result<Settled
             let answer = ReopenAnswer { question: Some(question), text };
             resume::reopen(project, id, &LimitChanges::default(), Some(&answer))?;
             let next = Some(format!("hookloop resume {id}"));
-            Ok(Settled { done: Done::default(), next })
+            Ok(DecisionResult { done: CommandOutcome::default(), next })
         }
         (ProblemSubject::Purse, _) => Err(InboxError::Unfit {
             why: "a purse takes no answer: it takes tomorrow, or a larger `limits: {purse: …}`"
@@ -346,7 +350,7 @@ pub fn question_of_session(
 /// Approves the submission of a task: reviewers are not asked again, but tests run.
 ///
 /// If a session asked about failing gates, its work is accepted without proof.
-pub fn approve(project: &Project, key: &ProblemKey) -> Result<Settled, InboxError> {
+pub fn approve(project: &Project, key: &ProblemKey) -> Result<DecisionResult, InboxError> {
     project.authorize(ControlledAction::ApproveWork)?;
     if of_key(project, key)?.kind == ProblemKind::SessionAsks {
         return store_answer(project, key, (LimitDecision::Accept, None));
@@ -367,7 +371,7 @@ pub fn approve(project: &Project, key: &ProblemKey) -> Result<Settled, InboxErro
     };
     let command = Command::ApproveTask { id: id.clone(), head: submission.head.clone() };
     let done = decide(project, key, &[command])?;
-    Ok(Settled { done, next: Some("hookloop merge".to_owned()) })
+    Ok(DecisionResult { done, next: Some("hookloop merge".to_owned()) })
 }
 
 /// Passes a decision to a session that is waiting for one.
@@ -375,7 +379,7 @@ pub fn settle(
     project: &Project,
     key: &ProblemKey,
     answer: LimitDecision,
-) -> Result<Settled, InboxError> {
+) -> Result<DecisionResult, InboxError> {
     project.authorize(ControlledAction::AnswerQuestion)?;
     match of_key(project, key)?.kind {
         ProblemKind::SessionAsks => store_answer(project, key, (answer, None)),
@@ -392,17 +396,17 @@ pub fn dismiss(project: &Project, key: &ProblemKey) -> Result<(), InboxError> {
     of_key(project, key)?;
     let id = fresh_id();
     project.store.transact(|unit| -> Result<_, EngineError> {
-        let mut work = Work::new(unit, &project.rules, now())?;
+        let mut work = Batch::new(unit, &project.rules, now())?;
         check_standing(&work, key)?;
-        stage_dismissal(&mut work, Origin::command(id, project.actor()), key)
+        stage_dismissal(&mut work, EventOrigin::command(id, project.actor()), key)
     })?;
     Ok(())
 }
 
 /// The result of a decision.
 #[derive(Clone, Debug)]
-pub struct Settled {
-    pub done: Done,
+pub struct DecisionResult {
+    pub done: CommandOutcome,
     /// The next command to type.
     pub next: Option<String>,
 }
@@ -413,7 +417,7 @@ fn of_key(project: &Project, key: &ProblemKey) -> Result<Problem, InboxError> {
     Ok(found.filter(|problem| problem.key == *key).ok_or_else(gone)?)
 }
 
-fn check_standing(work: &Work<'_, '_, '_>, key: &ProblemKey) -> Result<(), EngineError> {
+fn check_standing(work: &Batch<'_, '_, '_>, key: &ProblemKey) -> Result<(), EngineError> {
     let found = work.unit.view()?.problem_of(&key.about)?;
     match found.is_some_and(|problem| problem.key == *key) {
         true => Ok(()),
@@ -422,10 +426,14 @@ fn check_standing(work: &Work<'_, '_, '_>, key: &ProblemKey) -> Result<(), Engin
 }
 
 /// Performs commands about one task, all or none, if the problem still exists.
-fn decide(project: &Project, key: &ProblemKey, commands: &[Command]) -> Result<Done, EngineError> {
-    let origin = Origin::command(fresh_id(), project.actor());
+fn decide(
+    project: &Project,
+    key: &ProblemKey,
+    commands: &[Command],
+) -> Result<CommandOutcome, EngineError> {
+    let origin = EventOrigin::command(fresh_id(), project.actor());
     project.store.transact(|unit| -> Result<_, EngineError> {
-        let mut work = Work::new(unit, &project.rules, now())?;
+        let mut work = Batch::new(unit, &project.rules, now())?;
         check_standing(&work, key)?;
         for (i, command) in commands.iter().enumerate() {
             work.perform(command, &origin.part(i))??;
@@ -441,20 +449,20 @@ fn store_answer(
     project: &Project,
     key: &ProblemKey,
     (answer, text): (LimitDecision, Option<&str>),
-) -> Result<Settled, InboxError> {
+) -> Result<DecisionResult, InboxError> {
     let by = project.actor().to_owned();
     let answered = EventBody::RetryLimitAnswered(RetryLimitAnswered { answer, by });
     let said = text.map(|text| control::said(project, text));
-    let origin = Origin::command(fresh_id(), project.actor());
+    let origin = EventOrigin::command(fresh_id(), project.actor());
     project.store.transact(|unit| -> Result<_, EngineError> {
-        let mut work = Work::new(unit, &project.rules, now())?;
+        let mut work = Batch::new(unit, &project.rules, now())?;
         check_standing(&work, key)?;
         for (place, body) in said.iter().chain([&answered]).enumerate() {
             work.stage_quietly(origin.part(place), key.about.subject(), body.clone())?;
         }
         Ok(())
     })?;
-    Ok(Settled { done: Done::default(), next: None })
+    Ok(DecisionResult { done: CommandOutcome::default(), next: None })
 }
 
 /// Stores a message for the next prompt of a paused session, and dismisses the problem.
@@ -467,9 +475,9 @@ fn tell_paused(
     text: &str,
 ) -> Result<(), EngineError> {
     let said = control::said(project, text);
-    let origin = Origin::command(fresh_id(), project.actor());
+    let origin = EventOrigin::command(fresh_id(), project.actor());
     project.store.transact(|unit| -> Result<_, EngineError> {
-        let mut work = Work::new(unit, &project.rules, now())?;
+        let mut work = Batch::new(unit, &project.rules, now())?;
         check_standing(&work, key)?;
         let subject = Subject::Session(session.clone());
         work.stage_quietly(origin.clone(), subject, said.clone())?;
@@ -481,8 +489,8 @@ fn tell_paused(
 ///
 /// A session with the problem may be running, and need not see this event.
 fn stage_dismissal(
-    work: &mut Work<'_, '_, '_>,
-    origin: Origin,
+    work: &mut Batch<'_, '_, '_>,
+    origin: EventOrigin,
     key: &ProblemKey,
 ) -> Result<(), EngineError> {
     let problem = key.to_string();

@@ -3,23 +3,23 @@
 
 use std::path::{Path, PathBuf};
 
-use hookloop_agents::crew::Crew;
+use hookloop_agents::agent_chain::AgentChain;
 use hookloop_core::hook::HookRegistry;
 use hookloop_core::session::{Session, SessionWork};
 use hookloop_git::files::read_text;
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 
 use crate::delivery::step_outcome::DeliveryHooks;
 use crate::error::EngineError;
 use crate::project::{Project, SessionTraces};
-use crate::session::drive::Driver;
-use crate::session::hook_drift::Drift;
+use crate::session::drive::SessionDriver;
+use crate::session::hook_drift::HookDrift;
+use crate::session::live_world::{LiveWorld, WorldParts};
 use crate::session::now::NowWriter;
-use crate::session::observer::Onlooker;
-use crate::session::open::Opened;
+use crate::session::observer::SessionObserver;
+use crate::session::open::SessionHandle;
 use crate::session::prompt;
-use crate::session::real::{Real, Surroundings};
-use crate::session::stop_switch::{Rest, Stop, StopWatch};
+use crate::session::stop_switch::{RestSwitch, StopSwitch, StopWatch};
 
 /// The reason why a session could not be performed to its end.
 #[derive(Debug, thiserror::Error)]
@@ -38,19 +38,19 @@ pub enum PerformError {
 
 /// The observer of a session, and the signals that stop or pause it.
 #[derive(Debug)]
-pub struct Attendance<'a, O> {
+pub struct SessionAttendance<'a, O> {
     pub onlooker: O,
-    pub stop: Stop,
-    pub rest: Rest,
+    pub stop: StopSwitch,
+    pub rest: RestSwitch,
     /// The project's configuration file, which is watched for changes.
     pub config: &'a Path,
 }
 
 /// Performs a session until it ends or pauses.
-pub fn perform<O: Onlooker>(
+pub fn perform<O: SessionObserver>(
     project: &Project,
-    opened: &Opened,
-    around: Attendance<'_, O>,
+    opened: &SessionHandle,
+    around: SessionAttendance<'_, O>,
 ) -> Result<Session, PerformError> {
     // Messages to the session are seen when they are sent.
     project.store().go_live().map_err(EngineError::from)?;
@@ -59,16 +59,16 @@ pub fn perform<O: Onlooker>(
     let rules = project.rules();
     let crew = match opened.is_ending {
         // An ending session runs no agent, so the agent need not be installed.
-        true => Crew::nobody(rules, &opened.plan),
-        false => Crew::new(rules, &opened.plan),
+        true => AgentChain::nobody(rules, &opened.plan),
+        false => AgentChain::new(rules, &opened.plan),
     };
     let hooks = match opened.plan.work {
         // Reviews run no hooks of the project, not even when they are resumed after a crash.
         SessionWork::Review(_) => HookRegistry::default(),
         _ => project.hooks()?,
     };
-    let Attendance { onlooker, stop, rest, config } = around;
-    let surroundings = Surroundings {
+    let SessionAttendance { onlooker, stop, rest, config } = around;
+    let surroundings = WorldParts {
         project,
         steps: &DeliveryHooks,
         runner,
@@ -80,7 +80,7 @@ pub fn perform<O: Onlooker>(
         },
         onlooker,
         stop,
-        drift: Drift::new(runner, config, &hooks, opened.frozen.as_deref()),
+        drift: HookDrift::new(runner, config, &hooks, opened.frozen.as_deref()),
         active_ms: opened.active_ms,
         duration_ms: opened.plan.limits.duration_ms,
         rest,
@@ -91,10 +91,10 @@ pub fn perform<O: Onlooker>(
     let traces = project.traces.as_ref().filter(is_shown);
     let _watch = traces.map(|traces| traces.exporter.watch(project, &opened.id));
     let _stop_watch = StopWatch::new(&opened.directory, surroundings.stop.clone())?;
-    let mut world = Real::new(surroundings, crew)?;
+    let mut world = LiveWorld::new(surroundings, crew)?;
     let _now = NowWriter::start(&opened.directory, world.board());
     world.remember_base_for(&hooks);
-    let driver = Driver::of(project, opened, world, hooks)?;
+    let driver = SessionDriver::of(project, opened, world, hooks)?;
     let no_session = || PerformError::NoSession(opened.id.to_string());
     let mut driver = driver.ok_or_else(no_session)?.after(opened.active_ms);
     driver.run()?;
@@ -108,7 +108,7 @@ pub fn perform<O: Onlooker>(
 }
 
 /// Returns the project's prompt template, or the built-in one.
-pub fn template(project: &Project, runner: &Runner) -> Result<String, PerformError> {
+pub fn template(project: &Project, runner: &HookRunner) -> Result<String, PerformError> {
     let Some(path) = &project.rules().session.prompt else {
         return Ok(prompt::TEMPLATE.to_owned());
     };

@@ -36,14 +36,14 @@ const LOOKS_PER_LEASE: u32 = 10;
 
 /// The epoch and last heartbeat of a holder. Any difference shows that the holder is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sign {
+pub struct Observation {
     pub epoch: u64,
     pub beat: Option<HeartbeatRecord>,
 }
 
 /// The result of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum Liveness {
     /// The holder was not observed before.
     First,
     /// A heartbeat arrived since the last observation.
@@ -52,17 +52,17 @@ pub enum Sight {
     Silent(Duration),
 }
 
-impl Sight {
+impl Liveness {
     /// Whether the holder was silent for a whole lease.
     pub fn is_over(self, lease: Duration) -> bool {
-        matches!(self, Sight::Silent(silence) if silence >= lease)
+        matches!(self, Liveness::Silent(silence) if silence >= lease)
     }
 }
 
 /// The observations of one holder.
 #[derive(Debug)]
-struct Seen {
-    sign: Sign,
+struct LastObservation {
+    sign: Observation,
     /// The end of the first observation of this sign.
     since: Instant,
     /// The start of the last observation.
@@ -71,34 +71,34 @@ struct Seen {
 
 /// The observations that this process made of holders of claims and leases.
 #[derive(Debug, Default)]
-pub struct Watch {
-    seen: HashMap<HeldResource, Seen>,
+pub struct SilenceDetector {
+    seen: HashMap<HeldResource, LastObservation>,
     /// The time of this process's last sweep.
     swept: Option<Instant>,
 }
 
-impl Watch {
+impl SilenceDetector {
     /// Compares `sign` with the last observation. The request for `sign` started at `asked`.
-    pub fn look(&mut self, held: &HeldResource, sign: Sign, asked: Instant) -> Sight {
+    pub fn look(&mut self, held: &HeldResource, sign: Observation, asked: Instant) -> Liveness {
         self.look_until(held, sign, asked, Instant::now())
     }
 
     fn look_until(
         &mut self,
         held: &HeldResource,
-        sign: Sign,
+        sign: Observation,
         asked: Instant,
         ended: Instant,
-    ) -> Sight {
+    ) -> Liveness {
         let sight = match self.seen.get_mut(held) {
             Some(seen) if seen.sign == sign => {
                 seen.looked = asked;
-                return Sight::Silent(asked.saturating_duration_since(seen.since));
+                return Liveness::Silent(asked.saturating_duration_since(seen.since));
             }
-            Some(_) => Sight::Alive,
-            None => Sight::First,
+            Some(_) => Liveness::Alive,
+            None => Liveness::First,
         };
-        self.seen.insert(held.clone(), Seen { sign, since: ended, looked: asked });
+        self.seen.insert(held.clone(), LastObservation { sign, since: ended, looked: asked });
         sight
     }
 
@@ -132,12 +132,12 @@ impl Watch {
 
 /// A claim, and the observation of its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct ObservedClaim {
     pub claim: Claim,
-    pub sight: Sight,
+    pub sight: Liveness,
 }
 
-impl Sighting {
+impl ObservedClaim {
     pub fn is_over(&self) -> bool {
         self.sight.is_over(Duration::from_millis(self.claim.lease_ms))
     }
@@ -145,7 +145,7 @@ impl Sighting {
 
 /// A claim that a sweep ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expired {
+pub struct ExpiredClaim {
     pub id: TaskId,
     pub claim: Claim,
 }
@@ -160,7 +160,11 @@ impl Project {
     }
 
     /// Observes the holder of a claimed task.
-    pub fn look_at(&self, id: &TaskId, watch: &mut Watch) -> Result<Sighting, EngineError> {
+    pub fn look_at(
+        &self,
+        id: &TaskId,
+        watch: &mut SilenceDetector,
+    ) -> Result<ObservedClaim, EngineError> {
         match self.task(id)?.claim {
             Some(claim) => self.sighting(id, claim, watch),
             None => Err(Refusal::NotClaimed(id.clone()).into()),
@@ -170,7 +174,10 @@ impl Project {
     /// Ends the claims whose holders `watch` has seen silent for their lease.
     ///
     /// Several processes may sweep at the same time, but each claim is ended once.
-    pub fn expire_silent(&self, watch: &mut Watch) -> Result<Vec<Expired>, EngineError> {
+    pub fn expire_silent(
+        &self,
+        watch: &mut SilenceDetector,
+    ) -> Result<Vec<ExpiredClaim>, EngineError> {
         watch.attend(Instant::now());
         let rows = self.read(|view| view.claimed())?;
         let ids: HashSet<&TaskId> = rows.iter().map(|row| &row.task.id).collect();
@@ -209,7 +216,7 @@ impl Project {
                 Ok(_) => {
                     let (agent, epoch) = (&claim.agent, claim.epoch);
                     tracing::info!(task = %id, %agent, epoch, "a silent claim is ended");
-                    expired.push(Expired { id, claim });
+                    expired.push(ExpiredClaim { id, claim });
                 }
                 // The holder finished, or another process ended the claim first.
                 Err(EngineError::Refused(_)) => {}
@@ -223,12 +230,12 @@ impl Project {
         &self,
         id: &TaskId,
         claim: Claim,
-        watch: &mut Watch,
-    ) -> Result<Sighting, EngineError> {
+        watch: &mut SilenceDetector,
+    ) -> Result<ObservedClaim, EngineError> {
         let (held, asked) = (HeldResource::Task(id.clone()), Instant::now());
         let beat = self.store.last_beat(&held)?;
-        let sight = watch.look(&held, Sign { epoch: claim.epoch, beat }, asked);
-        Ok(Sighting { claim, sight })
+        let sight = watch.look(&held, Observation { epoch: claim.epoch, beat }, asked);
+        Ok(ObservedClaim { claim, sight })
     }
 
     fn task(&self, id: &TaskId) -> Result<Task, EngineError> {
@@ -248,49 +255,49 @@ mod tests {
     }
 
     /// Observes at the given seconds after the start, and compares each result.
-    fn check(looks: &[(u64, u64, Option<HeartbeatRecord>, Sight)]) {
-        let (start, mut watch) = (Instant::now(), Watch::default());
+    fn check(looks: &[(u64, u64, Option<HeartbeatRecord>, Liveness)]) {
+        let (start, mut watch) = (Instant::now(), SilenceDetector::default());
         for (second, epoch, beat, expected) in looks {
-            let sign = Sign { epoch: *epoch, beat: beat.clone() };
+            let sign = Observation { epoch: *epoch, beat: beat.clone() };
             let now = start + Duration::from_secs(*second);
             let sight = watch.look_until(&HeldResource::Dispatcher, sign, now, now);
             assert_eq!(sight, *expected, "at second {second}");
         }
     }
 
-    fn silent(seconds: u64) -> Sight {
-        Sight::Silent(Duration::from_secs(seconds))
+    fn silent(seconds: u64) -> Liveness {
+        Liveness::Silent(Duration::from_secs(seconds))
     }
 
     #[test]
     fn silence_counts_from_the_first_look() {
         check(&[
-            (100, 1, None, Sight::First),
+            (100, 1, None, Liveness::First),
             (109, 1, None, silent(9)),
             (110, 1, None, silent(10)),
         ]);
 
-        check(&[(0, 1, beat(7), Sight::First), (10, 1, beat(7), silent(10))]);
+        check(&[(0, 1, beat(7), Liveness::First), (10, 1, beat(7), silent(10))]);
     }
 
     #[test]
     fn any_change_is_life() {
         check(&[
-            (0, 1, None, Sight::First),
-            (9, 1, beat(1), Sight::Alive),
+            (0, 1, None, Liveness::First),
+            (9, 1, beat(1), Liveness::Alive),
             (18, 1, beat(1), silent(9)),
-            (19, 1, beat(2), Sight::Alive),
-            (28, 2, beat(2), Sight::Alive),
+            (19, 1, beat(2), Liveness::Alive),
+            (28, 2, beat(2), Liveness::Alive),
             (37, 2, beat(2), silent(9)),
-            (38, 2, None, Sight::Alive),
+            (38, 2, None, Liveness::Alive),
         ]);
     }
 
     #[test]
     fn a_claim_is_over_after_a_whole_lease_of_silence() {
         for (sight, over) in [
-            (Sight::First, false),
-            (Sight::Alive, false),
+            (Liveness::First, false),
+            (Liveness::Alive, false),
             (silent(9), false),
             (silent(10), true),
             (silent(11), true),
@@ -301,19 +308,19 @@ mod tests {
 
     #[test]
     fn a_claim_is_looked_at_a_few_times_a_lease_and_when_it_would_be_over() {
-        let (start, mut watch) = (Instant::now(), Watch::default());
+        let (start, mut watch) = (Instant::now(), SilenceDetector::default());
         let held = HeldResource::Task("t".parse().unwrap());
         let at = |ms: u64| start + Duration::from_millis(ms);
         let claim = |epoch| Claim { agent: "a".to_owned(), epoch, lease_ms: 10_000 };
         let mut look = |ms, epoch, count| {
             let is_due = watch.is_due(&held, &claim(epoch), at(ms));
-            let sign = Sign { epoch, beat: beat(count) };
+            let sign = Observation { epoch, beat: beat(count) };
             (is_due, watch.look_until(&held, sign, at(ms), at(ms)))
         };
-        assert_eq!(look(0, 1, 7), (true, Sight::First));
+        assert_eq!(look(0, 1, 7), (true, Liveness::First));
         assert!(!look(999, 1, 7).0);
         assert!(look(1_999, 1, 7).0);
-        assert_eq!(look(2_000, 2, 7), (true, Sight::Alive), "another claim");
+        assert_eq!(look(2_000, 2, 7), (true, Liveness::Alive), "another claim");
         assert!(look(11_500, 2, 7).0);
         assert!(!look(11_999, 2, 7).0);
         assert_eq!(look(12_000, 2, 7), (true, silent(10)));
@@ -321,40 +328,45 @@ mod tests {
 
     #[test]
     fn who_was_away_has_seen_nothing() {
-        let (start, mut watch) = (Instant::now(), Watch::default());
+        let (start, mut watch) = (Instant::now(), SilenceDetector::default());
         let mut look = |second: u64| {
             let now = start + Duration::from_secs(second);
             watch.attend(now);
-            watch.look_until(&HeldResource::Dispatcher, Sign { epoch: 1, beat: beat(1) }, now, now)
+            watch.look_until(
+                &HeldResource::Dispatcher,
+                Observation { epoch: 1, beat: beat(1) },
+                now,
+                now,
+            )
         };
-        assert_eq!(look(0), Sight::First);
+        assert_eq!(look(0), Liveness::First);
         assert_eq!(look(20), silent(20));
-        assert_eq!(look(41), Sight::First, "it was stopped");
+        assert_eq!(look(41), Liveness::First, "it was stopped");
         assert_eq!(look(51), silent(10));
     }
 
     #[test]
     fn what_is_not_held_is_forgotten() {
-        let (now, mut watch) = (Instant::now(), Watch::default());
-        let sign = || Sign { epoch: 1, beat: None };
+        let (now, mut watch) = (Instant::now(), SilenceDetector::default());
+        let sign = || Observation { epoch: 1, beat: None };
         watch.look_until(&HeldResource::Dispatcher, sign(), now, now);
         watch.keep(|_| false);
         let sight = watch.look_until(&HeldResource::Dispatcher, sign(), now + LEASE, now + LEASE);
-        assert_eq!(sight, Sight::First);
+        assert_eq!(sight, Liveness::First);
     }
 
     /// A process that is suspended during an observation has an old answer and a new time.
     #[test]
     fn a_look_that_took_long_is_not_silence() {
-        let (start, mut watch) = (Instant::now(), Watch::default());
+        let (start, mut watch) = (Instant::now(), SilenceDetector::default());
         let at = |second| start + Duration::from_secs(second);
         let mut look = |asked, ended, count| {
-            let sign = Sign { epoch: 1, beat: beat(count) };
+            let sign = Observation { epoch: 1, beat: beat(count) };
             watch.look_until(&HeldResource::Dispatcher, sign, at(asked), at(ended))
         };
-        assert_eq!(look(0, 0, 1), Sight::First);
+        assert_eq!(look(0, 0, 1), Liveness::First);
         assert_eq!(look(1, 20, 1), silent(1), "asked a second after");
-        assert_eq!(look(21, 40, 2), Sight::Alive);
+        assert_eq!(look(21, 40, 2), Liveness::Alive);
         assert_eq!(look(41, 41, 2), silent(1), "known since it was heard");
         assert_eq!(look(50, 50, 2), silent(10));
     }

@@ -7,15 +7,15 @@
 //! - `sought`, `spread`: claims in flight in this process, and how contended claims were recently
 //! - [`caller`]: the actor of a command, and whether it is a person
 //! - `callers_above`: the hooks and agents that this process runs below
-//! - [`work`]: a command and its reactions as one batch
+//! - [`batch`]: a command and its reactions as one batch
 //! - [`react`]: the hooks of an event, and the actions that they request
-//! - [`kept`]: the location of a project's log
+//! - [`log_location`]: the location of a project's log
 //! - [`project`]: the entry for all commands
 //! - [`bulk`]: imports and exports of tasks as JSON lines
 //! - [`claim`]: claims of ready tasks, the most urgent first
 //! - [`schedules`]: recurring tasks
-//! - [`lease`], [`lifeline`]: detection of silent holders, and this process's own heartbeats
-//! - [`seat`]: leader leases
+//! - [`lease`], [`heartbeat`]: detection of silent holders, and this process's own heartbeats
+//! - [`leader_lease`]: leader leases
 //! - [`gate_agreement`]: the trusted gates of each branch
 //! - `integrity`: decisions of a person about a damaged log
 //! - `session_history`, [`session_record`]: a session's events, and its timeline
@@ -27,43 +27,43 @@
 //! - [`delivery`]: delivery steps, reviews and the merge train
 //! - [`inbox`]: problems that need a person, and their decisions
 //! - [`dispatch`]: deferred reactions and workflows
-//! - [`guest`]: external sessions: agents that hookloop did not start
+//! - [`external`]: external sessions: agents that hookloop did not start
 //! - [`launch`]: a session with everything around it, to its end
 //!
 //! [`store`] re-exports the parts of lower crates that callers of the engine use.
 
+pub mod batch;
 pub mod bulk;
 pub mod caller;
 mod callers_above;
 pub mod claim;
+mod claim_backoff;
 pub mod command_outcome;
 pub mod delivery;
 pub mod delivery_context;
 pub mod dispatch;
 pub mod dispatcher;
 pub mod error;
+pub mod external;
 pub mod gate_agreement;
-pub mod guest;
+pub mod heartbeat;
+mod in_flight_claims;
 pub mod inbox;
 mod integrity;
-pub mod kept;
 pub mod launch;
+pub mod leader_lease;
 pub mod lease;
-pub mod lifeline;
+pub mod log_location;
 pub mod machine;
 pub mod project;
 mod protected_files;
 pub mod react;
 pub mod reactions;
 pub mod schedules;
-pub mod seat;
 pub mod session;
 mod session_history;
 pub mod session_record;
-mod sought;
-mod spread;
 pub mod user_database;
-pub mod work;
 
 /// The types of lower crates that callers of the engine use.
 pub mod store {

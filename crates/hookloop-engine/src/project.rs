@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use hookloop_config::clock::now;
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_config::ids::fresh_id;
-use hookloop_config::paths::Place;
-use hookloop_config::project_file::{self, Settings};
-use hookloop_config::secret_references::Whose;
-use hookloop_config::user::User;
+use hookloop_config::paths::ProjectPaths;
+use hookloop_config::project_file::{self, ProjectSettings};
+use hookloop_config::secret_references::SecretOwner;
+use hookloop_config::user::UserConfig;
 use hookloop_core::authority::{ActorKind, ControlledAction};
 use hookloop_core::cascade::EventCause;
 use hookloop_core::claim::Fence;
@@ -19,21 +19,21 @@ use hookloop_core::id::{SessionId, Subject, TaskId};
 use hookloop_core::purse::{Amount, Purse, ReservationAnswer};
 use hookloop_core::trace::TraceParent;
 use hookloop_hooks::exec_context::ExecContext;
-use hookloop_hooks::runner::Runner;
-use hookloop_hooks::secrets::Vault;
+use hookloop_hooks::runner::HookRunner;
+use hookloop_hooks::secrets::SecretVault;
 use hookloop_hooks::trust::{HookOffer, Trust};
 use hookloop_store::log::{EventLog, LogError};
 use hookloop_store::store::Store;
 use hookloop_store::view::View;
 
+use crate::batch::{Batch, EventOrigin};
 use crate::caller::Caller;
 use crate::callers_above::{cause_of, left_to_above};
-use crate::command_outcome::Done;
+use crate::claim_backoff::ClaimBackoff;
+use crate::command_outcome::CommandOutcome;
 use crate::error::EngineError;
-use crate::kept::{self, AfterLoss, Kept, Surroundings};
-use crate::sought::Sought;
-use crate::spread::Spread;
-use crate::work::{Origin, Work};
+use crate::in_flight_claims::InFlightClaims;
+use crate::log_location::{self, AfterLoss, LaunchContext, LogLocation};
 
 /// The budget that the sessions of a fleet share.
 pub trait FleetBudget: std::fmt::Debug + Send + Sync {
@@ -87,13 +87,13 @@ pub struct SessionTraces {
 #[derive(Clone, Debug)]
 pub struct Project {
     pub(crate) store: Store,
-    pub(crate) rules: Rules,
+    pub(crate) rules: EffectiveConfig,
     pub(crate) caller: Caller,
-    pub(crate) spread: Spread,
-    pub(crate) sought: Sought,
-    pub(crate) kept: Kept,
+    pub(crate) spread: ClaimBackoff,
+    pub(crate) sought: InFlightClaims,
+    pub(crate) kept: LogLocation,
     /// The runner of hooks. None if there is no project directory to run them in.
-    pub(crate) runner: Option<Arc<Runner>>,
+    pub(crate) runner: Option<Arc<HookRunner>>,
     /// The display name of the project.
     pub(crate) name: String,
     /// The fleet ledger, if a worker runs the project's sessions.
@@ -107,15 +107,15 @@ pub struct Project {
 impl Project {
     /// Opens the project at `place` for `caller`.
     pub fn open(
-        place: &Place,
+        place: &ProjectPaths,
         caller: impl Into<Caller>,
-        surroundings: &Surroundings,
+        surroundings: &LaunchContext,
     ) -> Result<Project, EngineError> {
         let user = surroundings.user()?;
         user.policy.check_project(&place.root, surroundings.cloned_from(&user, place))?;
         let settings = project_file::settings(&place.config(), &user)?;
         let (store, kept) =
-            kept::open_store(place, &settings, &user, surroundings, AfterLoss::Refuse)?;
+            log_location::open_store(place, &settings, &user, surroundings, AfterLoss::Refuse)?;
         let runner = Project::runner_at(place, &settings, &user, surroundings)?;
         let runner = Some(Arc::new(with_logged_trust(runner, &store, &settings, &user)?));
         let directory =
@@ -132,8 +132,8 @@ impl Project {
     /// Returns this project with its current configuration. Its log stays open.
     pub fn renewed(
         &self,
-        place: &Place,
-        surroundings: &Surroundings,
+        place: &ProjectPaths,
+        surroundings: &LaunchContext,
     ) -> Result<Project, EngineError> {
         let user = surroundings.user()?;
         user.policy.check_project(&place.root, surroundings.cloned_from(&user, place))?;
@@ -146,11 +146,11 @@ impl Project {
 
     /// Creates the runner of hooks for a project with these settings.
     pub fn runner_at(
-        place: &Place,
-        settings: &Settings,
-        user: &User,
-        surroundings: &Surroundings,
-    ) -> Result<Runner, EngineError> {
+        place: &ProjectPaths,
+        settings: &ProjectSettings,
+        user: &UserConfig,
+        surroundings: &LaunchContext,
+    ) -> Result<HookRunner, EngineError> {
         let cloned_from = surroundings.cloned_from(user, place);
         let mut trust = Trust::load(&place.state)?;
         if let Some(digest) = &surroundings.trust {
@@ -160,29 +160,30 @@ impl Project {
                 user.policy.trusts(digest).is_some()
             });
         }
-        let whose = Whose { name: settings.project.as_ref(), root: &place.root, cloned_from };
+        let whose = SecretOwner { name: settings.project.as_ref(), root: &place.root, cloned_from };
         let books = user.policy.list().iter().map(|policy| &policy.secrets);
-        let secrets = Vault::new(books.chain([&user.secrets]), &whose);
+        let secrets = SecretVault::new(books.chain([&user.secrets]), &whose);
         let environment = surroundings.environment.clone();
         let exec = ExecContext::new(place.root.clone(), place.state.clone(), environment)
-            .with_log(kept::log_digest(settings, surroundings))
+            .with_log(log_location::log_digest(settings, surroundings))
             .with_network(&user.network)
             .with_agents(&settings.rules.agents)
             .with_secrets(secrets);
-        Ok(Runner::new(exec, trust))
+        Ok(HookRunner::new(exec, trust))
     }
 
     /// Opens only the project's log, without its hooks, to check and repair it.
     pub fn open_log(
-        place: &Place,
+        place: &ProjectPaths,
         caller: impl Into<Caller>,
-        surroundings: &Surroundings,
+        surroundings: &LaunchContext,
         after_loss: AfterLoss,
     ) -> Result<Project, EngineError> {
         let user = surroundings.own()?;
         let settings = project_file::settings(&place.config(), &user).unwrap_or_default();
-        let (store, kept) = kept::open_store(place, &settings, &user, surroundings, after_loss)?;
-        Ok(Project { kept, ..Project::new(store, Rules::default(), caller) })
+        let (store, kept) =
+            log_location::open_store(place, &settings, &user, surroundings, after_loss)?;
+        Ok(Project { kept, ..Project::new(store, EffectiveConfig::default(), caller) })
     }
 
     /// Returns this project for an actor of the same kind with another name.
@@ -196,15 +197,15 @@ impl Project {
         Project { caller: caller.into(), ..self.clone() }
     }
 
-    pub fn new(store: Store, rules: Rules, caller: impl Into<Caller>) -> Project {
-        let (caller, spread) = (caller.into(), Spread::default());
-        let (sought, kept) = (Sought::default(), Kept::Here);
+    pub fn new(store: Store, rules: EffectiveConfig, caller: impl Into<Caller>) -> Project {
+        let (caller, spread) = (caller.into(), ClaimBackoff::default());
+        let (sought, kept) = (InFlightClaims::default(), LogLocation::Here);
         let (name, books, traces, cause) = (String::new(), None, None, None);
         let runner = None;
         Project { store, rules, caller, spread, sought, kept, runner, name, books, traces, cause }
     }
 
-    pub fn runner(&self) -> Option<&Runner> {
+    pub fn runner(&self) -> Option<&HookRunner> {
         self.runner.as_deref()
     }
 
@@ -237,7 +238,7 @@ impl Project {
     }
 
     /// Returns the location of the log.
-    pub fn kept(&self) -> &Kept {
+    pub fn kept(&self) -> &LogLocation {
         &self.kept
     }
 
@@ -245,8 +246,12 @@ impl Project {
     pub fn append(&self, subject: &Subject, body: EventBody) -> Result<(), EngineError> {
         let id = fresh_id();
         self.store.transact(|unit| {
-            let mut work = Work::new(unit, &self.rules, now())?;
-            work.stage_quietly(Origin::command(id, self.actor()), subject.clone(), body.clone())?;
+            let mut work = Batch::new(unit, &self.rules, now())?;
+            work.stage_quietly(
+                EventOrigin::command(id, self.actor()),
+                subject.clone(),
+                body.clone(),
+            )?;
             Ok(())
         })
     }
@@ -255,7 +260,7 @@ impl Project {
     ///
     /// When this returns, the command is on disk. So are its reactions, except those that
     /// [`Project::dispatch`] runs later.
-    pub fn execute(&self, command: &Command) -> Result<Done, EngineError> {
+    pub fn execute(&self, command: &Command) -> Result<CommandOutcome, EngineError> {
         self.check(command)?;
         self.carry_out(command)
     }
@@ -264,13 +269,13 @@ impl Project {
     ///
     /// Examples are the result of gates, a finished merge and an expired lease. Front ends never
     /// pass an actor's command here.
-    pub fn carry_out(&self, command: &Command) -> Result<Done, EngineError> {
+    pub fn carry_out(&self, command: &Command) -> Result<CommandOutcome, EngineError> {
         let origin = self.origin()?;
         let mut part = 0;
         loop {
             let origin = origin.part(part);
             let (done, finished) = self.store.transact(|unit| -> Result<_, EngineError> {
-                let mut work = Work::new(unit, &self.rules, now())?;
+                let mut work = Batch::new(unit, &self.rules, now())?;
                 work.perform(command, &origin)??;
                 work.react()?;
                 let (done, finished) = work.summary(command)?;
@@ -369,7 +374,7 @@ impl Project {
         &self.name
     }
 
-    pub fn rules(&self) -> &Rules {
+    pub fn rules(&self) -> &EffectiveConfig {
         &self.rules
     }
 
@@ -387,11 +392,11 @@ const TRUST_LOOKED_AT: usize = 1_000;
 
 /// Applies an agreement in the log to exactly these hooks, if a policy trusts its actor.
 fn with_logged_trust(
-    runner: Runner,
+    runner: HookRunner,
     store: &Store,
-    settings: &Settings,
-    user: &User,
-) -> Result<Runner, EngineError> {
+    settings: &ProjectSettings,
+    user: &UserConfig,
+) -> Result<HookRunner, EngineError> {
     if !user.policy.has_trust_from() {
         return Ok(runner);
     }
@@ -412,10 +417,10 @@ fn with_logged_trust(
 }
 
 /// Returns the rules with the untrusted hooks whose declared actions need the trust of a person.
-fn with_untrusted_actions(rules: Rules, runner: Option<&Runner>) -> Rules {
+fn with_untrusted_actions(rules: EffectiveConfig, runner: Option<&HookRunner>) -> EffectiveConfig {
     let is_declared = |hook: &&Hook| matches!(hook.handler, HookHandler::Declared(_));
     let is_untrusted = |hook: &&Hook| runner.is_some_and(|runner| !runner.standing(hook).may_run());
     let declared = rules.hooks.list().iter().filter(is_declared);
     let untrusted_actions = declared.filter(is_untrusted).map(|hook| hook.name.clone()).collect();
-    Rules { untrusted_actions, ..rules }
+    EffectiveConfig { untrusted_actions, ..rules }
 }

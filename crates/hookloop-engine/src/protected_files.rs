@@ -9,12 +9,12 @@ use hookloop_config::paths::FILE_NAME;
 use hookloop_core::excerpt::first_names;
 use hookloop_core::hook::{Hook, HookRegistry};
 use hookloop_core::point::{Point, PointKind};
-use hookloop_git::repo::Commit;
-use hookloop_git::step_error::Trouble;
-use hookloop_hooks::runner::Runner;
-use hookloop_hooks::trust::Definition;
+use hookloop_git::repo::CommitId;
+use hookloop_git::step_error::StepError;
+use hookloop_hooks::runner::HookRunner;
+use hookloop_hooks::trust::HookDefinition;
 
-use crate::delivery_context::Workshop;
+use crate::delivery_context::DeliveryTools;
 
 /// Maximum files that a reason names. The others are counted.
 const NAMED_MAX: usize = 10;
@@ -22,11 +22,11 @@ const NAMED_MAX: usize = 10;
 /// Returns why a person has to approve `head` before a merge, or none if it changes no protected
 /// file.
 pub(crate) fn why_consent(
-    runner: &Runner,
+    runner: &HookRunner,
     hooks: &HookRegistry,
-    shop: &Workshop<'_>,
-    head: &Commit,
-) -> Result<Option<String>, Trouble> {
+    shop: &DeliveryTools<'_>,
+    head: &CommitId,
+) -> Result<Option<String>, StepError> {
     let base = shop.repo.newest_base()?;
     let changed = shop.repo.paths_changed_by(&base, head)?;
     let protected = files(runner, hooks);
@@ -44,11 +44,11 @@ pub(crate) fn why_consent(
 }
 
 /// Returns the protected files, relative to the project's directory.
-fn files(runner: &Runner, hooks: &HookRegistry) -> BTreeSet<String> {
+fn files(runner: &HookRunner, hooks: &HookRegistry) -> BTreeSet<String> {
     let is_gate = |hook: &&Hook| hook.points.iter().any(|point| point.kind() == PointKind::Gate);
     let gates = hooks.list().iter().filter(is_gate);
     let now = gates.flat_map(|hook| hookloop_hooks::trust::script_names(runner.home(), hook));
-    let is_gate = |definition: &&Definition| {
+    let is_gate = |definition: &&HookDefinition| {
         let mut points = definition.points.iter().filter_map(|name| name.parse::<Point>().ok());
         points.any(|point| point.kind() == PointKind::Gate)
     };

@@ -18,8 +18,8 @@ use hookloop_core::task::Task;
 use hookloop_hooks::hook_run::piped;
 use serde_json::{Value, json};
 
+use crate::batch::{Batch, EventOrigin};
 use crate::error::EngineError;
-use crate::work::{Origin, Work};
 
 /// Maximum dependents that are released in the batch of the completion itself.
 pub(crate) const INLINE_DEPENDENTS: usize = 200;
@@ -35,7 +35,7 @@ const REPORT_ROOM: usize = RESERVE / 2;
 const ACTION_REPORTS: usize = 1 << 40;
 
 /// The result of one hook for an event.
-pub(crate) struct Reaction {
+pub(crate) struct HookReaction {
     pub(crate) hook: String,
     /// Whether its actions count against the cascade limits.
     pub(crate) counted: bool,
@@ -54,11 +54,11 @@ pub(crate) fn starts_process(handler: &HookHandler) -> bool {
     matches!(handler, HookHandler::Command(_) | HookHandler::Http { .. })
 }
 
-impl Work<'_, '_, '_> {
+impl Batch<'_, '_, '_> {
     /// Runs the hooks of `event`, each independent of the others.
     ///
     /// Returns `None` if the batch has no room for their actions, or if a process has to run first.
-    pub(crate) fn plan(&self, event: &Event) -> Result<Option<Vec<Reaction>>, EngineError> {
+    pub(crate) fn plan(&self, event: &Event) -> Result<Option<Vec<HookReaction>>, EngineError> {
         let task = self.task_of(event)?;
         let mut plan = Vec::new();
         let mut size = 0;
@@ -99,17 +99,24 @@ impl Work<'_, '_, '_> {
         hook: &Hook,
         event: &Event,
         task: Option<&Task>,
-    ) -> Reaction {
+    ) -> HookReaction {
         if self.rules.untrusted_actions.contains(&hook.name) {
             let why = "it is not trusted, and its actions complete or unblock tasks".to_owned();
             let (hook, outcome) = (hook.name.clone(), Err(HookFailure(why)));
-            return Reaction { hook, counted: true, offset: 0, outcome, record: None, piped: None };
+            return HookReaction {
+                hook,
+                counted: true,
+                offset: 0,
+                outcome,
+                record: None,
+                piped: None,
+            };
         }
         run(hook, event, task)
     }
 
     /// Returns the actions of a hook whose process ran before this batch.
-    pub(crate) fn process_reaction(&self, hook: &Hook, event: &Event) -> Option<Reaction> {
+    pub(crate) fn process_reaction(&self, hook: &Hook, event: &Event) -> Option<HookReaction> {
         let ran = self.ran.as_ref().filter(|ran| ran.event == event.id)?;
         let run = ran.runs.iter().find(|run| run.hook == hook.name)?;
         let outcome = match (&run.outcome.status, &run.outcome.reason) {
@@ -128,7 +135,7 @@ impl Work<'_, '_, '_> {
             ..PipedOutput::default()
         });
         let (hook, record) = (hook.name.clone(), run.ran.clone());
-        Some(Reaction { hook, counted: true, offset: 0, outcome, record, piped })
+        Some(HookReaction { hook, counted: true, offset: 0, outcome, record, piped })
     }
 
     pub(crate) fn task_of(&self, event: &Event) -> Result<Option<Task>, EngineError> {
@@ -141,7 +148,7 @@ impl Work<'_, '_, '_> {
     pub(crate) fn carry_out(
         &mut self,
         event: &Event,
-        plan: Vec<Reaction>,
+        plan: Vec<HookReaction>,
     ) -> Result<(), EngineError> {
         for reaction in plan {
             self.carry_out_one(event, reaction, 0)?;
@@ -153,7 +160,7 @@ impl Work<'_, '_, '_> {
     pub(crate) fn carry_out_one(
         &mut self,
         event: &Event,
-        reaction: Reaction,
+        reaction: HookReaction,
         first: usize,
     ) -> Result<(), EngineError> {
         let hook = &reaction.hook;
@@ -161,7 +168,7 @@ impl Work<'_, '_, '_> {
         let output_tail = reaction.record.as_ref().map(|record| record.output_tail.clone());
         let output_tail = output_tail.unwrap_or_default();
         if let Some(record) = reaction.record.filter(|_| first == 0) {
-            let origin = Origin::hook(event.id.derive(hook, usize::MAX - 1), cause.clone());
+            let origin = EventOrigin::hook(event.id.derive(hook, usize::MAX - 1), cause.clone());
             self.stage(origin, Subject::Project, EventBody::HookRan(record))?;
         }
         if let Some(piped) = reaction.piped.filter(|_| first == 0) {
@@ -170,7 +177,8 @@ impl Work<'_, '_, '_> {
         let actions = match reaction.outcome {
             Ok(actions) => actions,
             Err(failure) => {
-                let origin = Origin::hook(event.id.derive(hook, usize::MAX - 3), cause.clone());
+                let origin =
+                    EventOrigin::hook(event.id.derive(hook, usize::MAX - 3), cause.clone());
                 let failed = ReactionFailed {
                     hook_name: hook.clone(),
                     point: point_of(event),
@@ -191,10 +199,11 @@ impl Work<'_, '_, '_> {
             let count = self.count(cause.root)?;
             *count += u32::from(reaction.counted);
             let cause = EventCause { count: *count, ..cause.clone() };
-            let origin = Origin::hook(event.id.derive(hook, reaction.offset + i), cause.clone());
+            let origin =
+                EventOrigin::hook(event.id.derive(hook, reaction.offset + i), cause.clone());
             let staged = self.unit.len();
             if let Err(error) = self.act(action.clone(), &origin, event)? {
-                let report = Origin::hook(
+                let report = EventOrigin::hook(
                     event.id.derive(hook, ACTION_REPORTS + reaction.offset + i),
                     cause.clone(),
                 );
@@ -215,7 +224,7 @@ impl Work<'_, '_, '_> {
             }
         }
         if let Some(limit) = cut {
-            let origin = Origin::hook(event.id.derive(hook, usize::MAX), cause);
+            let origin = EventOrigin::hook(event.id.derive(hook, usize::MAX), cause);
             let cut = CascadeCut { hook_name: hook.clone(), limit, dropped: dropped as u32 };
             self.stage(origin, Subject::Project, EventBody::CascadeCut(cut))?;
         }
@@ -232,7 +241,8 @@ impl Work<'_, '_, '_> {
         let Some(id) = SessionId::of_actor(&event.actor) else { return Ok(()) };
         let row = self.unit.view()?.session(&id)?;
         if row.is_some_and(|row| !row.is_over()) {
-            let origin = Origin::hook(event.id.derive(&cause.hook, usize::MAX - 2), cause.clone());
+            let origin =
+                EventOrigin::hook(event.id.derive(&cause.hook, usize::MAX - 2), cause.clone());
             self.stage_quietly(origin, Subject::Session(id), EventBody::OutputPiped(piped))?;
         }
         Ok(())
@@ -242,7 +252,7 @@ impl Work<'_, '_, '_> {
     fn report_to_session(
         &mut self,
         event: &Event,
-        origin: Origin,
+        origin: EventOrigin,
         failed: ReactionFailed,
     ) -> Result<(), EngineError> {
         let id = match &event.subject {
@@ -270,7 +280,7 @@ impl Work<'_, '_, '_> {
     pub(crate) fn act(
         &mut self,
         action: Action,
-        origin: &Origin,
+        origin: &EventOrigin,
         event: &Event,
     ) -> Result<Result<(), String>, EngineError> {
         let refused = |refusal: hookloop_core::refusal::Refusal| refusal.to_string();
@@ -336,7 +346,7 @@ impl Work<'_, '_, '_> {
     fn request_workflow(
         &mut self,
         execute: ExecuteWorkflow,
-        origin: &Origin,
+        origin: &EventOrigin,
         event: &Event,
     ) -> Result<Result<(), String>, EngineError> {
         let Some(declared) = self.rules.workflows.get(&execute.workflow_id) else {
@@ -375,13 +385,13 @@ impl Work<'_, '_, '_> {
         };
         let id: EventId = event.id.derive(&cause.hook, usize::MAX);
         let subject = event.subject.clone();
-        self.stage(Origin::hook(id, cause), subject, EventBody::HookError(error))?;
+        self.stage(EventOrigin::hook(id, cause), subject, EventBody::HookError(error))?;
         Ok(())
     }
 
     fn record_action_error(
         &mut self,
-        origin: &Origin,
+        origin: &EventOrigin,
         action: &Action,
         error: String,
     ) -> Result<(), EngineError> {
@@ -396,7 +406,7 @@ impl Work<'_, '_, '_> {
 }
 
 /// Runs a hook that needs only the event and its task.
-fn run(hook: &Hook, event: &Event, task: Option<&Task>) -> Reaction {
+fn run(hook: &Hook, event: &Event, task: Option<&Task>) -> HookReaction {
     let outcome = match &hook.handler {
         HookHandler::Builtin(Builtin::AutoCreateReviewTask) => {
             Ok(task.and_then(builtin::review).into_iter().collect())
@@ -413,7 +423,7 @@ fn run(hook: &Hook, event: &Event, task: Option<&Task>) -> Reaction {
         | HookHandler::Rule(_) => Err(HookFailure("it was not run".to_owned())),
     };
     let hook = hook.name.clone();
-    Reaction { hook, counted: true, offset: 0, outcome, record: None, piped: None }
+    HookReaction { hook, counted: true, offset: 0, outcome, record: None, piped: None }
 }
 
 /// Returns the actions for the dependents of a completed task.
@@ -421,11 +431,11 @@ pub(crate) fn satisfactions<'t>(
     hook: &Hook,
     completed: &TaskId,
     dependents: impl Iterator<Item = &'t Task>,
-) -> Reaction {
+) -> HookReaction {
     let actions = dependents.flat_map(|task| builtin::satisfaction(completed, task));
     let outcome = Ok(actions.collect());
     let hook = hook.name.clone();
-    Reaction { hook, counted: false, offset: 0, outcome, record: None, piped: None }
+    HookReaction { hook, counted: false, offset: 0, outcome, record: None, piped: None }
 }
 
 fn render(

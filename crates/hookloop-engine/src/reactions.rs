@@ -22,13 +22,13 @@ use hookloop_hooks::exec_context::LockError;
 use hookloop_store::log::{EventLog, Seq};
 use rustix::fs::{FlockOperation, flock};
 
+use crate::batch::{Batch, EventOrigin};
 use crate::callers_above::left_to_above;
-use crate::command_outcome::{Done, ReactionsLeft};
+use crate::command_outcome::{CommandOutcome, ReactionsLeft};
 use crate::error::EngineError;
-use crate::kept::Kept;
+use crate::leader_lease::SeatHold;
+use crate::log_location::LogLocation;
 use crate::project::Project;
-use crate::seat::SeatHold;
-use crate::work::{Origin, Work};
 
 /// Maximum time that a command waits for another process to run the hooks of its events.
 pub(crate) const REACTIONS_WAIT: Duration = Duration::from_secs(60);
@@ -91,7 +91,7 @@ impl Project {
         role: DispatchRole,
     ) -> Result<Option<ReactionHold>, EngineError> {
         let lock = match &self.runner {
-            Some(runner) => match runner.alone_now(LOCK).map_err(lock_error)? {
+            Some(runner) => match runner.try_lock_exclusive(LOCK).map_err(lock_error)? {
                 Some(lock) => Some(lock),
                 None => return Ok(None),
             },
@@ -107,7 +107,10 @@ impl Project {
         hold: &mut ReactionHold,
         seq: Seq,
     ) -> Result<EventClaim, EngineError> {
-        if matches!(self.kept, Kept::Here) || self.runner.is_none() || hold.fresh == Some(seq) {
+        if matches!(self.kept, LogLocation::Here)
+            || self.runner.is_none()
+            || hold.fresh == Some(seq)
+        {
             return Ok(EventClaim::Had);
         }
         if hold.role == DispatchRole::Command && hold.seat.is_none() {
@@ -126,7 +129,7 @@ impl Project {
     /// Runs due reactions, or waits for the process that runs them, and adds the results to `done`.
     ///
     /// It waits at most [`REACTIONS_WAIT`], and not at all below a hook or an agent.
-    pub fn settle_reactions(&self, done: &mut Done) -> Result<(), EngineError> {
+    pub fn settle_reactions(&self, done: &mut CommandOutcome) -> Result<(), EngineError> {
         let until = self.store.glance(|view| Ok(view.totals()?.head))?;
         let deadline = Instant::now() + REACTIONS_WAIT;
         let mut has_waited = false;
@@ -158,7 +161,7 @@ impl Project {
     }
 
     /// Adds the results of hooks that another process ran to `done`.
-    fn note_reactions(&self, done: &mut Done, until: Seq) -> Result<(), EngineError> {
+    fn note_reactions(&self, done: &mut CommandOutcome, until: Seq) -> Result<(), EngineError> {
         let from = until.saturating_sub(NOTED_BEFORE).max(1);
         for stored in EventLog::read(&self.store, from, NOTED_MAX)? {
             let event = &stored.event;
@@ -178,14 +181,14 @@ impl Project {
     /// Returns the origin of a command's events.
     ///
     /// Below a hook, the hook is their cause, and cascade limits apply.
-    pub(crate) fn origin(&self) -> Result<Origin, EngineError> {
-        let origin = Origin::command(fresh_id(), self.actor());
+    pub(crate) fn origin(&self) -> Result<EventOrigin, EngineError> {
+        let origin = EventOrigin::command(fresh_id(), self.actor());
         let Some(cause) = &self.cause else { return Ok(origin) };
         let count = self.store.glance(|view| view.cascade_count(cause.root))?;
         let (_, limit) = self.rules.limits.cascade.allow(cause.depth, count, 1);
         let Some(limit) = limit else {
             let cause = EventCause { count: count + 1, ..cause.clone() };
-            return Ok(Origin { cause: Some(cause), ..origin });
+            return Ok(EventOrigin { cause: Some(cause), ..origin });
         };
         self.record_cut(cause, limit)?;
         Err(EngineError::CascadeLimit { hook: cause.hook.clone(), limit })
@@ -196,9 +199,9 @@ impl Project {
     fn record_cut(&self, cause: &EventCause, limit: CascadeLimit) -> Result<(), EngineError> {
         let id = fresh_id();
         self.store.transact(|unit| {
-            let mut work = Work::new(unit, &self.rules, now())?;
+            let mut work = Batch::new(unit, &self.rules, now())?;
             let cut = CascadeCut { hook_name: cause.hook.clone(), limit, dropped: 1 };
-            let origin = Origin::hook(id, cause.clone());
+            let origin = EventOrigin::hook(id, cause.clone());
             work.stage_quietly(origin, Subject::Project, EventBody::CascadeCut(cut))?;
             Ok(())
         })

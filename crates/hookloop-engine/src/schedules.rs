@@ -13,9 +13,9 @@ use hookloop_core::schedule::{ScheduleCommand, ScheduleName};
 use hookloop_core::time::Timestamp;
 use hookloop_store::store::WorkUnit;
 
+use crate::batch::{Batch, EventOrigin};
 use crate::error::EngineError;
 use crate::project::Project;
-use crate::work::{Origin, Work};
 
 /// Maximum schedules that one call fires. The others stay due.
 const DUE_AT_ONCE: usize = 100;
@@ -51,7 +51,7 @@ impl Project {
     }
 
     fn fire(&self, name: &ScheduleName, now: Timestamp) -> Result<Option<TaskId>, EngineError> {
-        let origin = Origin::command(fresh_id(), &format!("schedule:{name}"));
+        let origin = EventOrigin::command(fresh_id(), &format!("schedule:{name}"));
         let mut tries = 0;
         self.store.transact(|unit| -> Result<_, EngineError> {
             let origin = origin.part(tries);
@@ -59,7 +59,7 @@ impl Project {
             let Some((slot, task)) = due_slot(unit, name, now)? else { return Ok(None) };
             let ask = ScheduleCommand::Fire { slot, task: task.clone() };
             let command = Command::Schedule { name: name.clone(), ask };
-            let mut work = Work::new(unit, &self.rules, now)?;
+            let mut work = Batch::new(unit, &self.rules, now)?;
             let is_new = work.unit.view()?.task(&task)?.is_none();
             work.perform(&command, &origin)??;
             work.react()?;

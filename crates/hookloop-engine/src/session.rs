@@ -24,21 +24,21 @@
 //! - [`turn_steps`], [`task_steps`]: the steps of turns and of tasks
 //! - [`point`]: the hooks of a point
 //! - [`prompt_items`]: items for the next prompt
-//! - [`judge`], [`gate_results`]: stop conditions, gates and receipts, and their results
+//! - [`gates`], [`gate_results`]: stop conditions, gates and receipts, and their results
 //! - [`submit`]: from work that the gates have passed to a submission
-//! - [`purse`], [`allowance`]: the budget of a turn
+//! - [`turn_budget`], [`allowance`]: the budget of a turn
 //! - [`place`], [`place_damage`]: checks and repair of the working directory
 //! - [`file_changes`]: changes of files
 //!
 //! The world outside:
 //!
 //! - [`world`]: hooks, the agent, files and time as a trait
-//! - [`real`]: the implementation of the world
+//! - [`live_world`]: the implementation of the world
 //! - [`agent_turn`]: one turn
 //! - [`prompt`]: the text of a prompt
 //! - [`hook_drift`]: hooks that changed since the start
 //! - [`stop_switch`], [`deadline`]: ending a session from outside or by time
-//! - [`observer`], [`now`], [`said`]: the session as other processes and people see it
+//! - [`observer`], [`now`], [`live_transcript`]: the session as other processes and people see it
 
 pub mod abandoned;
 pub(crate) mod agent_turn;
@@ -50,9 +50,11 @@ mod deadline;
 pub mod drive;
 mod file_changes;
 mod gate_results;
+mod gates;
 pub(crate) mod hook_drift;
 pub(crate) mod journal;
-mod judge;
+pub mod live_transcript;
+pub mod live_world;
 pub mod lookup;
 pub mod now;
 pub mod observer;
@@ -62,10 +64,7 @@ pub mod place_damage;
 pub(crate) mod point;
 pub mod prompt;
 mod prompt_items;
-mod purse;
-pub mod real;
 pub mod resume;
-pub mod said;
 pub(crate) mod session_clock;
 pub mod session_directory;
 pub mod start_checks;
@@ -73,11 +72,12 @@ pub mod start_error;
 pub mod stop_switch;
 mod submit;
 pub(crate) mod task_steps;
+mod turn_budget;
 mod turn_steps;
 pub mod world;
 
-pub use allowance::Allowance;
-pub use drive::Driver;
-pub use open::{Opened, Wish};
+pub use allowance::TurnAllowance;
+pub use drive::SessionDriver;
+pub use open::{SessionHandle, SessionRequest};
 pub use start_error::StartError;
-pub use world::{Notice, World};
+pub use world::{SessionUpdate, SessionWorld};

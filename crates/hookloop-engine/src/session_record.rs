@@ -13,15 +13,15 @@ use crate::session_history::history;
 const READ_BACK: usize = 16;
 
 #[derive(Debug)]
-pub struct Record {
+pub struct SessionTimeline {
     id: SessionId,
     seen: Seq,
     timeline: Option<Timeline>,
 }
 
-impl Record {
-    pub fn new(id: SessionId) -> Record {
-        Record { id, seen: 0, timeline: None }
+impl SessionTimeline {
+    pub fn new(id: SessionId) -> SessionTimeline {
+        SessionTimeline { id, seen: 0, timeline: None }
     }
 
     pub fn timeline(&self) -> Option<&Timeline> {

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_config::project_file;
-use hookloop_config::user::User;
+use hookloop_config::user::UserConfig;
 use hookloop_core::claim::{Fence, LEASE_MIN_MS, ReleaseReason};
 use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
@@ -16,10 +16,10 @@ use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
 use hookloop_core::task::{Priority, TaskOutcome, TaskSpec, TaskState};
 use hookloop_core::urgency::PriorityAging;
-use hookloop_engine::claim::{ClaimRequest, Claimed, TYPES_MAX, Wanted};
-use hookloop_engine::dispatcher::{Dispatcher, Round};
+use hookloop_engine::claim::{ClaimRequest, ClaimedTask, TYPES_MAX, WantedTask};
+use hookloop_engine::dispatcher::{DispatchRound, Dispatcher};
 use hookloop_engine::error::EngineError;
-use hookloop_engine::lease::{Sight, Watch};
+use hookloop_engine::lease::{Liveness, SilenceDetector};
 use hookloop_engine::project::Project;
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::Store;
@@ -28,7 +28,7 @@ const LEASE: Duration = Duration::from_millis(LEASE_MIN_MS);
 const AGENT: &str = "agent";
 
 fn project(store: Store) -> Project {
-    Project::new(store, Rules::default(), "tester")
+    Project::new(store, EffectiveConfig::default(), "tester")
 }
 
 fn alone() -> Project {
@@ -49,7 +49,7 @@ fn add(project: &Project, name: &str, priority: u8, kind: Option<&str>) {
     project.execute(&Command::AddTask { id: id(name), spec, depends_on: vec![] }).unwrap();
 }
 
-fn claim(project: &Project, wanted: Wanted) -> Result<Option<Claimed>, EngineError> {
+fn claim(project: &Project, wanted: WantedTask) -> Result<Option<ClaimedTask>, EngineError> {
     project.claim(&ClaimRequest {
         agent: AGENT.into(),
         worker: AGENT.into(),
@@ -59,7 +59,7 @@ fn claim(project: &Project, wanted: Wanted) -> Result<Option<Claimed>, EngineErr
     })
 }
 
-fn claimed_id(project: &Project, wanted: Wanted) -> Option<String> {
+fn claimed_id(project: &Project, wanted: WantedTask) -> Option<String> {
     claim(project, wanted).unwrap().map(|claimed| claimed.task.id.to_string())
 }
 
@@ -82,9 +82,9 @@ fn the_most_urgent_comes_first_then_the_oldest() {
         add(&project, name, priority, None);
     }
     for name in ["top", "mid", "also-mid", "low"] {
-        assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some(name));
+        assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some(name));
     }
-    assert_eq!(claimed_id(&project, Wanted::Any), None);
+    assert_eq!(claimed_id(&project, WantedTask::Any), None);
 }
 
 #[test]
@@ -95,13 +95,13 @@ fn what_was_left_comes_before_what_is_more_urgent() {
         let release = Command::ReleaseTask { id: id(name), fence, reason, note: None };
         project.execute(&release).unwrap();
     };
-    let bugs = || Wanted::Types(vec!["bug".to_owned()]);
+    let bugs = || WantedTask::Types(vec!["bug".to_owned()]);
     for (name, priority, kind) in
         [("other", 9, None), ("left", 9, Some("bug")), ("bug", 0, Some("bug")), ("top", 0, None)]
     {
         add(&project, name, priority, kind);
     }
-    assert_eq!(claimed_id(&project, Wanted::Task(id("left"))).as_deref(), Some("left"));
+    assert_eq!(claimed_id(&project, WantedTask::Task(id("left"))).as_deref(), Some("left"));
     end("left", ReleaseReason::Expired);
     let order = |project: &Project| {
         let ready = project.read(|view| view.ready(PriorityAging::Never, 1)).unwrap();
@@ -110,13 +110,13 @@ fn what_was_left_comes_before_what_is_more_urgent() {
     assert_eq!(order(&project), ["left"]);
     assert_eq!(claimed_id(&project, bugs()).as_deref(), Some("left"));
     end("left", ReleaseReason::Expired);
-    let others = Wanted::Types(vec!["chore".to_owned()]);
+    let others = WantedTask::Types(vec!["chore".to_owned()]);
     assert_eq!(claimed_id(&project, others), None, "it has another type");
-    assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some("left"));
+    assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some("left"));
     // What was given back waits like all others.
     end("left", ReleaseReason::Released);
     for name in ["bug", "top", "other", "left"] {
-        assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some(name));
+        assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some(name));
     }
 }
 
@@ -133,7 +133,7 @@ fn two_watchers_that_die_with_a_holder_do_not_delay_its_end() {
         agent: AGENT.into(),
         worker: AGENT.into(),
         lease,
-        wanted: Wanted::Any,
+        wanted: WantedTask::Any,
         labels: Vec::new(),
     };
     ours.claim(&request).unwrap().unwrap();
@@ -141,14 +141,22 @@ fn two_watchers_that_die_with_a_holder_do_not_delay_its_end() {
     let mut watchers: Vec<Dispatcher> =
         ["a", "b", "c", "d"].map(|name| Dispatcher::new(&open(), name).unwrap()).into();
     let round = |watchers: &mut [Dispatcher]| {
-        let rounds: Vec<Round> =
+        let rounds: Vec<DispatchRound> =
             watchers.iter_mut().map(|watcher| watcher.stand_by().unwrap()).collect();
         std::thread::sleep(Duration::from_millis(100));
         rounds
     };
     while claimed.elapsed() < lease / 2 {
         let rounds = round(&mut watchers);
-        assert_eq!(rounds, [Round::Leading, Round::Standby, Round::Standby, Round::Standby]);
+        assert_eq!(
+            rounds,
+            [
+                DispatchRound::Leading,
+                DispatchRound::Standby,
+                DispatchRound::Standby,
+                DispatchRound::Standby
+            ]
+        );
     }
     // Nobody hears of the first two again.
     watchers.drain(..2);
@@ -161,7 +169,7 @@ fn two_watchers_that_die_with_a_holder_do_not_delay_its_end() {
     // In the end somebody leads again, where there is something to watch.
     add(&ours, "b", 0, None);
     ours.claim(&ClaimRequest { lease: lease * 20, ..request }).unwrap().unwrap();
-    while !round(&mut watchers).contains(&Round::Leading) {
+    while !round(&mut watchers).contains(&DispatchRound::Leading) {
         assert!(claimed.elapsed() < Duration::from_secs(60), "nobody leads");
     }
 }
@@ -173,9 +181,9 @@ fn a_dependent_that_is_claimed_before_the_dispatcher_comes_is_announced() {
     let spec = TaskSpec { goal: "g".into(), ..TaskSpec::default() };
     let waits = Command::AddTask { id: id("b"), spec, depends_on: vec![id("a")] };
     project.execute(&waits).unwrap();
-    assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some("a"));
+    assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some("a"));
     complete(&project, "a", Fence::Epoch(1)).unwrap();
-    assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some("b"));
+    assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some("b"));
     project.dispatch().unwrap();
     let events = project.log().read(1, 100).unwrap();
     let told = |kind: &EventBody| matches!(kind, EventBody::DependencySatisfied(_));
@@ -187,12 +195,12 @@ fn a_dependent_that_is_claimed_before_the_dispatcher_comes_is_announced() {
 #[test]
 fn types_are_honoured() {
     let project = alone();
-    let types = |names: &[&str]| Wanted::Types(names.iter().map(ToString::to_string).collect());
+    let types = |names: &[&str]| WantedTask::Types(names.iter().map(ToString::to_string).collect());
     add(&project, "untyped", 0, None);
     add(&project, "chore", 1, Some("chore"));
     add(&project, "bug", 0, Some("bug"));
     add(&project, "later-bug", 3, Some("bug"));
-    let check = |wanted: Wanted, expected: Option<&str>| {
+    let check = |wanted: WantedTask, expected: Option<&str>| {
         assert_eq!(claimed_id(&project, wanted).as_deref(), expected);
     };
     check(types(&["docs"]), None);
@@ -201,8 +209,8 @@ fn types_are_honoured() {
     check(types(&["chore", "bug"]), Some("chore"));
     check(types(&["chore", "bug"]), Some("later-bug"));
     check(types(&["chore", "bug"]), None);
-    check(Wanted::Any, Some("untyped"));
-    let many = Wanted::Types(vec!["x".to_owned(); TYPES_MAX + 1]);
+    check(WantedTask::Any, Some("untyped"));
+    let many = WantedTask::Types(vec!["x".to_owned(); TYPES_MAX + 1]);
     assert!(matches!(refusal(claim(&project, many)), Refusal::TooMany { .. }));
 }
 
@@ -211,10 +219,10 @@ fn a_task_is_claimed_by_name() {
     let project = alone();
     add(&project, "a", 0, None);
     add(&project, "b", 9, None);
-    let claimed = claim(&project, Wanted::Task(id("b"))).unwrap().unwrap();
+    let claimed = claim(&project, WantedTask::Task(id("b"))).unwrap().unwrap();
     assert_eq!((claimed.task.id, claimed.epoch), (id("b"), 1));
     assert_eq!(claimed.task.claim.unwrap().agent, AGENT);
-    let again = refusal(claim(&project, Wanted::Task(id("b"))));
+    let again = refusal(claim(&project, WantedTask::Task(id("b"))));
     assert!(matches!(again, Refusal::Claimed { epoch: 1, .. }), "{again:?}");
 }
 
@@ -231,7 +239,7 @@ fn claim_all(opened: &[Project]) {
             let taken = &taken;
             scope.spawn(move || {
                 let mut began = Instant::now();
-                while let Some(claimed) = claim(project, Wanted::Any).unwrap() {
+                while let Some(claimed) = claim(project, WantedTask::Any).unwrap() {
                     assert_eq!(claimed.epoch, 1);
                     let ended = Instant::now();
                     taken.lock().unwrap().push((claimed.task.id, began, ended));
@@ -278,7 +286,7 @@ fn a_beat_is_taken_from_the_holder_alone() {
     add(&project, "t", 0, None);
     let beat = |epoch| project.heartbeat(&id("t"), epoch);
     assert!(matches!(refusal(beat(1)), Refusal::StaleClaim { yours: 1, .. }));
-    claim(&project, Wanted::Any).unwrap();
+    claim(&project, WantedTask::Any).unwrap();
     beat(1).unwrap();
     assert!(matches!(refusal(beat(2)), Refusal::StaleClaim { yours: 2, .. }));
     project.take_over(&id("t"), 1, "other", LEASE).unwrap();
@@ -294,9 +302,9 @@ fn silent_claims_expire_and_others_do_not() {
     for name in ["dead", "alive", "long"] {
         add(&holder, name, 0, None);
     }
-    claim(&holder, Wanted::Task(id("dead"))).unwrap();
-    claim(&holder, Wanted::Task(id("alive"))).unwrap();
-    let wanted = Wanted::Task(id("long"));
+    claim(&holder, WantedTask::Task(id("dead"))).unwrap();
+    claim(&holder, WantedTask::Task(id("alive"))).unwrap();
+    let wanted = WantedTask::Task(id("long"));
     let lease = LEASE * 60;
     holder
         .claim(&ClaimRequest {
@@ -307,7 +315,7 @@ fn silent_claims_expire_and_others_do_not() {
             labels: Vec::new(),
         })
         .unwrap();
-    let mut watch = Watch::default();
+    let mut watch = SilenceDetector::default();
     let mut expired = vec![];
     for _ in 0..8 {
         assert_eq!(expired, [], "too early");
@@ -327,22 +335,22 @@ fn silent_claims_expire_and_others_do_not() {
     let late = refusal(complete(&holder, "dead", Fence::Epoch(1)));
     assert!(matches!(late, Refusal::StaleClaim { .. }), "{late:?}");
     complete(&holder, "alive", Fence::Epoch(1)).unwrap();
-    assert_eq!(claim(&sweeper, Wanted::Any).unwrap().unwrap().epoch, 2);
+    assert_eq!(claim(&sweeper, WantedTask::Any).unwrap().unwrap().epoch, 2);
 }
 
 #[test]
 fn a_look_at_a_holder_tells_life_from_silence() {
     let project = alone();
     add(&project, "t", 0, None);
-    let mut watch = Watch::default();
+    let mut watch = SilenceDetector::default();
     let unclaimed = refusal(project.look_at(&id("t"), &mut watch));
     assert_eq!(unclaimed, Refusal::NotClaimed(id("t")));
-    claim(&project, Wanted::Any).unwrap();
+    claim(&project, WantedTask::Any).unwrap();
     let mut look = || project.look_at(&id("t"), &mut watch).unwrap();
-    assert_eq!(look().sight, Sight::First);
-    assert!(matches!(look().sight, Sight::Silent(_)));
+    assert_eq!(look().sight, Liveness::First);
+    assert!(matches!(look().sight, Liveness::Silent(_)));
     project.heartbeat(&id("t"), 1).unwrap();
-    assert_eq!(look().sight, Sight::Alive);
+    assert_eq!(look().sight, Liveness::Alive);
     assert!(!look().is_over());
     std::thread::sleep(LEASE);
     assert!(look().is_over());
@@ -352,7 +360,7 @@ fn with_hooks(yaml: &str) -> Project {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("hookloop.yaml");
     std::fs::write(&path, format!("version: 1\nhooks:\n{yaml}")).unwrap();
-    let rules = project_file::settings(&path, &User::default()).unwrap().rules;
+    let rules = project_file::settings(&path, &UserConfig::default()).unwrap().rules;
     Project::new(Store::over(Arc::new(MemoryLog::default())).unwrap(), rules, "tester")
 }
 
@@ -363,7 +371,7 @@ fn a_hook_acts_for_the_claim_that_it_follows() {
          - update_task: {task_id: \"{{task_id}}\", action: block, payload: {reason: no}}\n",
     );
     add(&project, "t", 0, None);
-    let claimed = claim(&project, Wanted::Any).unwrap().unwrap();
+    let claimed = claim(&project, WantedTask::Any).unwrap().unwrap();
     assert_eq!(claimed.done.failures, [] as [String; 0]);
     assert_eq!((claimed.task.state, claimed.task.claim), (TaskState::Blocked, None));
 }
@@ -376,7 +384,7 @@ fn a_hook_leaves_alone_what_another_holds() {
     );
     add(&project, "held", 0, None);
     add(&project, "other", 1, None);
-    claim(&project, Wanted::Any).unwrap();
+    claim(&project, WantedTask::Any).unwrap();
     complete(&project, "other", Fence::None).unwrap();
     project.dispatch().unwrap();
     let task = project.read(|view| view.task(&id("held"))).unwrap().unwrap().task;

@@ -4,19 +4,20 @@
 
 use std::fs;
 
-use hookloop_config::paths::Place;
+use hookloop_config::paths::ProjectPaths;
 use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::{SessionOutcome, StopDecision};
 use hookloop_core::task::{TaskSpec, TaskState};
-use hookloop_engine::guest::desk::{
-    Change, Checkpoint, Desk, DeskError, Said, Signal, Start, StopPreset,
+use hookloop_engine::external::agent_tools::{
+    AgentTools, Checkpoint, DeskError, IterationReport, LoopSignal, LoopStart, RequestedChange,
+    StopPreset,
 };
-use hookloop_engine::guest::native::{Moment, Reply, Visit, visit};
-use hookloop_engine::kept::Surroundings;
+use hookloop_engine::external::native::{HookMoment, HookReply, HookVisit, visit};
+use hookloop_engine::log_location::LaunchContext;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::stop_switch::Stop;
+use hookloop_engine::session::stop_switch::StopSwitch;
 use hookloop_engine::session::{control, lookup};
 use serde_json::Map;
 use tempfile::TempDir;
@@ -38,18 +39,18 @@ impl Bed {
 
     fn project(&self) -> Project {
         let root = self.dir.path().join("project").canonicalize().unwrap();
-        let place = Place::at(&root, &self.dir.path().join("state"));
+        let place = ProjectPaths::at(&root, &self.dir.path().join("state"));
         let environment = std::env::vars_os().collect();
-        let around = Surroundings { environment, ..Surroundings::default() };
+        let around = LaunchContext { environment, ..LaunchContext::default() };
         Project::open(&place, "tester", &around).unwrap()
     }
 
-    fn desk(&self) -> Desk {
-        Desk::new(self.project(), None).unwrap()
+    fn desk(&self) -> AgentTools {
+        AgentTools::new(self.project(), None).unwrap()
     }
 
     /// A desk at which an agent iterates on task `t1`, and the iteration's id.
-    fn iterating(&self, preset: StopPreset) -> (Desk, String) {
+    fn iterating(&self, preset: StopPreset) -> (AgentTools, String) {
         self.task("t1");
         let desk = self.desk();
         desk.register("t1", preset, Map::new()).unwrap();
@@ -76,9 +77,9 @@ impl Bed {
         self.project().read(|view| view.task(&id)).unwrap().unwrap().task.state
     }
 
-    fn visit(&self, moment: Moment<'_>) -> Reply {
-        let visited = Visit { agent: "codex", conversation: "c1", moment };
-        visit(&self.project(), &visited, &Stop::new().unwrap()).unwrap()
+    fn visit(&self, moment: HookMoment<'_>) -> HookReply {
+        let visited = HookVisit { agent: "codex", conversation: "c1", moment };
+        visit(&self.project(), &visited, &StopSwitch::new().unwrap()).unwrap()
     }
 
     /// What the newest session came to.
@@ -89,8 +90,8 @@ impl Bed {
     }
 }
 
-fn start(task: &str) -> Start {
-    Start { task: task.into(), ..Start::default() }
+fn start(task: &str) -> LoopStart {
+    LoopStart { task: task.into(), ..LoopStart::default() }
 }
 
 #[track_caller]
@@ -115,10 +116,10 @@ fn the_flow_of_an_agent_that_leads_its_own_loop() {
     let id = begun.id.to_string();
 
     let judged = desk.validate(&id, "still at it").unwrap();
-    assert_eq!((judged.signal, judged.number), (Signal::Continue, 1));
+    assert_eq!((judged.signal, judged.number), (LoopSignal::Continue, 1));
     // A claim is not proof.
     let judged = desk.validate(&id, COMPLETE).unwrap();
-    assert_eq!(judged.signal, Signal::Continue);
+    assert_eq!(judged.signal, LoopSignal::Continue);
     assert!(judged.feedback.iter().any(|text| text.contains("answer.txt")), "{judged:?}");
     assert_eq!(code(desk.complete(&id, Promise::Complete)), "not_proven");
 
@@ -127,7 +128,7 @@ fn the_flow_of_an_agent_that_leads_its_own_loop() {
     assert!(next.prompt.unwrap().contains("answer.txt"));
     bed.write("answer.txt", "42");
     let judged = desk.validate(&id, COMPLETE).unwrap();
-    assert_eq!((judged.signal, judged.passed), (Signal::Complete, true));
+    assert_eq!((judged.signal, judged.passed), (LoopSignal::Complete, true));
     assert_eq!(bed.state("t1"), TaskState::Active, "the agent says when it is over");
 
     let done = desk.complete(&id, Promise::Complete).unwrap();
@@ -143,13 +144,13 @@ fn nothing_is_lost_when_the_server_ends() {
     bed.task("t1");
     let hook = bed.desk().register("t1", StopPreset::Promise, Map::new()).unwrap();
     let id = bed.desk().start(&start("t1")).unwrap().id.to_string();
-    let said = Said { output: COMPLETE.into(), ..Said::default() };
+    let said = IterationReport { output: COMPLETE.into(), ..IterationReport::default() };
     let evaluated = bed.desk().evaluate(&id, &said).unwrap();
     assert_eq!((evaluated.action, &evaluated.hook), (StopDecision::Complete, &hook.id));
-    assert_eq!(bed.desk().validate(&id, COMPLETE).unwrap().signal, Signal::Continue);
+    assert_eq!(bed.desk().validate(&id, COMPLETE).unwrap().signal, LoopSignal::Continue);
     assert_eq!(bed.desk().next(&id).unwrap().number, 2);
     bed.write("answer.txt", "42");
-    assert_eq!(bed.desk().validate(&id, COMPLETE).unwrap().signal, Signal::Complete);
+    assert_eq!(bed.desk().validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
     bed.desk().complete(&id, Promise::Complete).unwrap();
     assert_eq!(bed.state("t1"), TaskState::Completed);
 }
@@ -159,12 +160,12 @@ fn a_change_after_green_has_to_be_proven_again() {
     let bed = Bed::new(GATED);
     let (desk, id) = bed.iterating(StopPreset::Promise);
     bed.write("answer.txt", "42");
-    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Complete);
+    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
     bed.remove("answer.txt");
     assert_eq!(code(desk.complete(&id, Promise::Complete)), "not_proven");
     assert_eq!(bed.state("t1"), TaskState::Active);
     bed.write("answer.txt", "42");
-    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Complete);
+    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
     desk.complete(&id, Promise::Complete).unwrap();
 }
 
@@ -174,17 +175,17 @@ fn without_registered_hooks_the_stop_when_of_the_project_decides() {
     bed.task("t1");
     let desk = bed.desk();
     let id = desk.start(&start("t1")).unwrap().id.to_string();
-    let said = Said { output: COMPLETE.into(), ..Said::default() };
+    let said = IterationReport { output: COMPLETE.into(), ..IterationReport::default() };
     let evaluated = desk.evaluate(&id, &said).unwrap();
     assert_eq!((evaluated.action, evaluated.hook.as_str()), (StopDecision::Continue, "default"));
     assert_eq!(evaluated.reason, "No hooks registered for this task");
     // The gate is not met yet, and then it is.
-    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Continue);
+    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Continue);
     desk.next(&id).unwrap();
     bed.write("answer.txt", "42");
-    assert_eq!(desk.validate(&id, "still at it").unwrap().signal, Signal::Continue);
+    assert_eq!(desk.validate(&id, "still at it").unwrap().signal, LoopSignal::Continue);
     desk.next(&id).unwrap();
-    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Complete);
+    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
     desk.complete(&id, Promise::Complete).unwrap();
     assert_eq!(bed.state("t1"), TaskState::Completed);
 }
@@ -198,7 +199,7 @@ fn a_loop_in_a_project_that_stops_by_tasks_can_end() {
     bed.write("answer.txt", "42");
     let desk = bed.desk();
     let id = desk.start(&start("t1")).unwrap().id.to_string();
-    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Complete);
+    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
 }
 
 #[test]
@@ -207,11 +208,11 @@ fn a_loop_ends_only_with_the_promises_that_it_was_started_with() {
     bed.task("t1");
     let desk = bed.desk();
     let promises = vec![Promise::Complete, Promise::Blocked];
-    let started = desk.start(&Start { promises: promises.clone(), ..start("t1") }).unwrap();
+    let started = desk.start(&LoopStart { promises: promises.clone(), ..start("t1") }).unwrap();
     assert_eq!(started.promises, promises);
     let id = started.id.to_string();
     let judged = desk.validate(&id, "Help.\n<promise>ESCALATE</promise>").unwrap();
-    assert_eq!((judged.signal, judged.promises.len()), (Signal::Continue, 0));
+    assert_eq!((judged.signal, judged.promises.len()), (LoopSignal::Continue, 0));
     let told = judged.feedback.join("\n");
     assert!(told.contains("ESCALATE does not end this loop"), "{told}");
     assert!(told.contains("COMPLETE, BLOCKED"), "{told}");
@@ -222,7 +223,7 @@ fn a_loop_ends_only_with_the_promises_that_it_was_started_with() {
     assert_eq!(code(desk.complete(&id, Promise::Escalate)), "not_allowed");
     assert_eq!(bed.state("t1"), TaskState::Active);
     let judged = desk.validate(&id, "Stuck.\n<promise>BLOCKED</promise>").unwrap();
-    assert_eq!(judged.signal, Signal::Blocked);
+    assert_eq!(judged.signal, LoopSignal::Blocked);
     assert_eq!(bed.state("t1"), TaskState::Blocked);
 }
 
@@ -235,13 +236,13 @@ fn gates_that_never_pass_end_the_loop() {
         bed.write("tried.txt", &round.to_string());
         let signal = desk.validate(&id, COMPLETE).unwrap().signal;
         signals.push(signal);
-        if signal != Signal::Continue {
+        if signal != LoopSignal::Continue {
             break;
         }
         desk.next(&id).unwrap();
     }
     assert_eq!(signals.len(), 6, "five retries: {signals:?}");
-    assert_eq!(signals.last(), Some(&Signal::Escalate));
+    assert_eq!(signals.last(), Some(&LoopSignal::Escalate));
     assert_eq!(bed.state("t1"), TaskState::Blocked);
     assert_eq!(code(desk.next(&id)), "over");
 }
@@ -252,18 +253,18 @@ fn limits_are_lowered_and_never_raised() {
     bed.task("t1");
     bed.task("t2");
     let desk = bed.desk();
-    let wish = |task: &str, count| Start {
+    let wish = |task: &str, count| LoopStart {
         max_iterations: Some(count),
         circuit_breaker: Some(count),
         ..start(task)
     };
-    let low = desk.start(&Start { circuit_breaker: None, ..wish("t1", 1) }).unwrap();
+    let low = desk.start(&LoopStart { circuit_breaker: None, ..wish("t1", 1) }).unwrap();
     assert_eq!((low.max_iterations, low.circuit_breaker), (1, 2));
     let high = desk.start(&wish("t2", 1_000)).unwrap();
     assert_eq!((high.max_iterations, high.circuit_breaker), (4, 2));
     let id = low.id.to_string();
     let judged = desk.validate(&id, "still at it").unwrap();
-    assert_eq!(judged.signal, Signal::Escalate);
+    assert_eq!(judged.signal, LoopSignal::Escalate);
     assert_eq!(judged.feedback, ["a limit was reached: iterations"]);
     assert_eq!(code(desk.next(&id)), "over");
     // It could have as much again otherwise.
@@ -276,12 +277,12 @@ fn tasks_with_gates_are_not_completed_by_a_word() {
     bed.task("t1");
     bed.task("t2");
     let desk = bed.desk();
-    let to = |state| Change { state: Some(state), ..Change::default() };
+    let to = |state| RequestedChange { state: Some(state), ..RequestedChange::default() };
     assert_eq!(code(desk.update("t1", &to(TaskState::Completed))), "not_proven");
     assert_eq!(code(desk.update("t1", &to(TaskState::Active))), "not_allowed");
     desk.start(&start("t1")).unwrap();
     assert_eq!(code(desk.update("t1", &to(TaskState::Completed))), "not_proven");
-    let block = Change { blocked_reason: Some("no key".into()), ..to(TaskState::Blocked) };
+    let block = RequestedChange { blocked_reason: Some("no key".into()), ..to(TaskState::Blocked) };
     let task = desk.update("t1", &block).unwrap();
     assert_eq!(task.state, TaskState::Blocked);
     assert!(task.obstacle.unwrap().reason.contains("no key"));
@@ -298,7 +299,7 @@ fn tasks_with_gates_are_not_completed_by_a_word() {
 fn notes_and_checkpoints_are_kept() {
     let bed = Bed::new("version: 1\n");
     bed.task("t1");
-    let note = Change { notes: Some("half way".into()), ..Change::default() };
+    let note = RequestedChange { notes: Some("half way".into()), ..RequestedChange::default() };
     bed.desk().update("t1", &note).unwrap();
     let detail = bed.desk().task("t1").unwrap();
     assert_eq!(detail.notes[0].text, "half way");
@@ -320,7 +321,7 @@ fn a_task_that_others_hold_is_left_alone() {
     one.start(&start("t1")).unwrap();
     assert_eq!(code(other.start(&start("t1"))), "not_ready");
     assert_eq!(code(other.register("t1", StopPreset::Promise, Map::new())), "claimed");
-    let note = Change { notes: Some("mine".into()), ..Change::default() };
+    let note = RequestedChange { notes: Some("mine".into()), ..RequestedChange::default() };
     assert_eq!(code(other.update("t1", &note)), "claimed");
     one.update("t1", &note).unwrap();
 }
@@ -328,19 +329,23 @@ fn a_task_that_others_hold_is_left_alone() {
 #[test]
 fn native_hooks_send_back_until_it_is_proven() {
     let bed = Bed::new(GATED);
-    assert_eq!(bed.visit(Moment::Start), Reply::Nothing);
-    assert_eq!(bed.visit(Moment::Prompt), Reply::Nothing);
-    let Reply::Block { reason } = bed.visit(Moment::Stop { message: "Done" }) else { panic!() };
+    assert_eq!(bed.visit(HookMoment::Start), HookReply::Nothing);
+    assert_eq!(bed.visit(HookMoment::Prompt), HookReply::Nothing);
+    let HookReply::Block { reason } = bed.visit(HookMoment::Stop { message: "Done" }) else {
+        panic!()
+    };
     assert!(reason.contains("answer.txt") && reason.contains("try 1 of 5"), "{reason}");
     assert_eq!(hookloop_core::promise::promises(&reason), [], "{reason}");
     bed.write("answer.txt", "42");
-    let Reply::Pass { note } = bed.visit(Moment::Stop { message: "Done" }) else { panic!() };
+    let HookReply::Pass { note } = bed.visit(HookMoment::Stop { message: "Done" }) else {
+        panic!()
+    };
     assert_eq!(note.as_deref(), Some("hookloop: proven by answer"));
     assert_eq!(bed.outcome(), Some(SessionOutcome::Complete { unproven: false }));
     // The next question is the next session.
     bed.remove("answer.txt");
-    assert!(matches!(bed.visit(Moment::Stop { message: "Done" }), Reply::Block { .. }));
-    assert_eq!(bed.visit(Moment::End), Reply::Nothing);
+    assert!(matches!(bed.visit(HookMoment::Stop { message: "Done" }), HookReply::Block { .. }));
+    assert_eq!(bed.visit(HookMoment::End), HookReply::Nothing);
     assert_eq!(bed.outcome(), Some(SessionOutcome::Cancelled));
 }
 
@@ -350,9 +355,9 @@ fn native_hooks_end_at_our_limit() {
     let mut blocks = 0;
     let note = loop {
         bed.write("tried.txt", &blocks.to_string());
-        match bed.visit(Moment::Stop { message: "Done" }) {
-            Reply::Block { .. } => blocks += 1,
-            Reply::Pass { note } => break note.unwrap(),
+        match bed.visit(HookMoment::Stop { message: "Done" }) {
+            HookReply::Block { .. } => blocks += 1,
+            HookReply::Pass { note } => break note.unwrap(),
             other => panic!("{other:?}"),
         }
         assert!(blocks < 20);
@@ -366,19 +371,21 @@ fn native_hooks_end_at_our_limit() {
 fn an_agent_that_is_blocked_may_stop() {
     let bed = Bed::new(GATED);
     let message = "I have no key.\n<promise>BLOCKED</promise>";
-    let Reply::Pass { note } = bed.visit(Moment::Stop { message }) else { panic!() };
+    let HookReply::Pass { note } = bed.visit(HookMoment::Stop { message }) else { panic!() };
     assert!(note.unwrap().contains("blocked"));
 }
 
 #[test]
 fn gates_that_are_taken_away_prove_nothing() {
     let bed = Bed::new(GATED);
-    bed.visit(Moment::Start);
+    bed.visit(HookMoment::Start);
     bed.write(
         "hookloop.yaml",
         "version: 1\nhooks:\n  stop:\n    - {name: other, file: hookloop.yaml}\n",
     );
-    let Reply::Pass { note } = bed.visit(Moment::Stop { message: "Done" }) else { panic!() };
+    let HookReply::Pass { note } = bed.visit(HookMoment::Stop { message: "Done" }) else {
+        panic!()
+    };
     assert!(note.unwrap().contains("the hooks are not those"));
     assert!(matches!(bed.outcome(), Some(SessionOutcome::NeedsHuman { .. })));
 }
@@ -386,22 +393,24 @@ fn gates_that_are_taken_away_prove_nothing() {
 #[test]
 fn the_current_task_is_told_at_the_start() {
     let bed = Bed::new("version: 1\n");
-    assert_eq!(bed.visit(Moment::Start), Reply::Nothing);
+    assert_eq!(bed.visit(HookMoment::Start), HookReply::Nothing);
     bed.task("t1");
     let command = Command::StartTask { id: "t1".parse().unwrap(), context: None };
     bed.project().execute(&command).unwrap();
-    let Reply::Context(text) = bed.visit(Moment::Start) else { panic!() };
+    let HookReply::Context(text) = bed.visit(HookMoment::Start) else { panic!() };
     assert!(text.contains("t1") && text.contains("write the answer"), "{text}");
-    assert_eq!(bed.visit(Moment::Stop { message: "" }), Reply::Pass { note: None });
+    assert_eq!(bed.visit(HookMoment::Stop { message: "" }), HookReply::Pass { note: None });
 }
 
 /// All of them, not only one.
 #[test]
 fn gates_that_are_all_taken_away_prove_nothing() {
     let bed = Bed::new(GATED);
-    bed.visit(Moment::Start);
+    bed.visit(HookMoment::Start);
     bed.write("hookloop.yaml", "version: 1\n");
-    let Reply::Pass { note } = bed.visit(Moment::Stop { message: "Done" }) else { panic!() };
+    let HookReply::Pass { note } = bed.visit(HookMoment::Stop { message: "Done" }) else {
+        panic!()
+    };
     assert!(note.unwrap().contains("the hooks are not those"));
 }
 
@@ -413,11 +422,11 @@ fn a_loop_whose_gates_change_is_for_a_person_to_look_at() {
     let id = desk.start(&start("t1")).unwrap().id.to_string();
     bed.write("hookloop.yaml", "version: 1\n");
     let after = desk.reopened(bed.project());
-    assert_eq!(after.validate(&id, COMPLETE).unwrap().signal, Signal::Escalate);
+    assert_eq!(after.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Escalate);
     assert_eq!(bed.state("t1"), TaskState::Blocked);
     assert_eq!(code(after.start(&start("t1"))), "not_ready");
     bed.task("t2");
-    let done = Change { state: Some(TaskState::Completed), ..Change::default() };
+    let done = RequestedChange { state: Some(TaskState::Completed), ..RequestedChange::default() };
     assert_eq!(code(after.update("t2", &done)), "not_proven", "there were gates");
 }
 
@@ -425,12 +434,12 @@ fn a_loop_whose_gates_change_is_for_a_person_to_look_at() {
 fn what_is_called_off_can_be_asked_for_again() {
     let bed = Bed::new(GATED);
     let (desk, id) = bed.iterating(StopPreset::Promise);
-    let stop = Stop::new().unwrap();
+    let stop = StopSwitch::new().unwrap();
     stop.by_user();
     let _ = desk.for_call(stop).validate(&id, COMPLETE);
     assert_eq!(bed.state("t1"), TaskState::Active);
     bed.write("answer.txt", "42");
-    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Complete);
+    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
     desk.complete(&id, Promise::Complete).unwrap();
 }
 

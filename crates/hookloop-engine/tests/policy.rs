@@ -7,15 +7,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use hookloop_agents::repository::{Unfit, Wanted, fit};
-use hookloop_config::agents::Permissions;
-use hookloop_config::effective::Rules;
-use hookloop_config::policy::{Policies, PolicyFile};
+use hookloop_agents::repo_consent::{AgentChoices, AgentRefusal, fit};
+use hookloop_config::agents::AgentPermissions;
+use hookloop_config::effective::EffectiveConfig;
+use hookloop_config::policy::{PolicyFile, PolicySet};
 use hookloop_config::project_file;
-use hookloop_config::user::User;
+use hookloop_config::user::UserConfig;
 use hookloop_core::hook::{Hook, HookRegistry, HookSource};
-use hookloop_engine::kept::Surroundings;
-use hookloop_hooks::trust::{Ground, Trust};
+use hookloop_engine::log_location::LaunchContext;
+use hookloop_hooks::trust::{AgentGround, Trust};
 use serde_json::{Map, Value, json};
 
 const POLICY: &str = "version: 1
@@ -82,23 +82,23 @@ impl Bed {
         self.directory.path().join("project")
     }
 
-    fn around(&self) -> Surroundings {
+    fn around(&self) -> LaunchContext {
         let user_file = Some(self.directory.path().join("config.yaml"));
-        Surroundings { user_file, policies: self.policies.clone(), ..Surroundings::default() }
+        LaunchContext { user_file, policies: self.policies.clone(), ..LaunchContext::default() }
     }
 
     /// What holds in the project; none if a file is refused.
-    fn rules(&self) -> Option<Rules> {
+    fn rules(&self) -> Option<EffectiveConfig> {
         self.rules_of(&self.around().user().ok()?)
     }
 
-    fn rules_of(&self, user: &User) -> Option<Rules> {
+    fn rules_of(&self, user: &UserConfig) -> Option<EffectiveConfig> {
         let settings = project_file::settings(&self.root().join("hookloop.yaml"), user);
         settings.ok().map(|settings| settings.rules)
     }
 
     /// What is looser than the policy allows, in words.
-    fn looseness(&self, rules: &Rules, policy: &Policies) -> BTreeSet<&'static str> {
+    fn looseness(&self, rules: &EffectiveConfig, policy: &PolicySet) -> BTreeSet<&'static str> {
         let mut loose = BTreeSet::new();
         let mut check = |is_kept: bool, what| {
             if !is_kept {
@@ -121,27 +121,27 @@ impl Bed {
         let named = ["claude", "codex", "gemini", "opencode", "command:true", "acp:true"];
         let trust = Trust::default();
         let path = self.directory.path().join("bin");
-        let ground = Ground { root: &self.root(), trust: &trust, path: path.as_os_str() };
+        let ground = AgentGround { root: &self.root(), trust: &trust, path: path.as_os_str() };
         // Without settings for agents they are what they were at the last look.
         let is_known = self.has_looked.replace(true) && rules.agents.is_empty();
         for name in configured.chain(named).filter(|_| !is_known) {
-            let Ok(fit) = fit(rules, name, &Wanted::default(), ground) else { continue };
+            let Ok(fit) = fit(rules, name, &AgentChoices::default(), ground) else { continue };
             let settings = fit.settings;
             let is_admitted = settings.base.is_none_or(|base| base == "claude");
             check(is_admitted && name != "acp:true", "agents");
-            check(settings.permissions <= Permissions::Edit, "permissions");
+            check(settings.permissions <= AgentPermissions::Edit, "permissions");
             check(settings.args.is_empty() && settings.allow.is_empty(), "powers");
             check(!settings.takes_repository, "takes repository");
         }
-        let full = Wanted { model: None, permissions: Some("full".to_owned()) };
+        let full = AgentChoices { model: None, permissions: Some("full".to_owned()) };
         let asked = fit(rules, "claude", &full, ground);
-        check(matches!(asked, Err(Unfit::Forbidden(_))), "asked for");
+        check(matches!(asked, Err(AgentRefusal::Forbidden(_))), "asked for");
         loose
     }
 }
 
 /// Whether all gates of the policy are there, first and as they are, whoever works on whatever.
-fn has_gates(rules: &Rules, policy: &Policies) -> bool {
+fn has_gates(rules: &EffectiveConfig, policy: &PolicySet) -> bool {
     let switches: Vec<(String, bool)> =
         rules.hooks.list().iter().map(|hook| (hook.name.clone(), false)).collect();
     let hooks = rules.switched(&switches);
@@ -285,7 +285,12 @@ impl Samples<'_> {
 }
 
 /// Every key of a file with every sample of it, and what of that was taken.
-fn check_all(schema: &Value, file: &str, bed: &Bed, see: &mut dyn FnMut(&str, &Value, &Rules)) {
+fn check_all(
+    schema: &Value,
+    file: &str,
+    bed: &Bed,
+    see: &mut dyn FnMut(&str, &Value, &EffectiveConfig),
+) {
     let samples = Samples { definitions: &schema["$defs"] };
     let mut taken: BTreeMap<&str, usize> = BTreeMap::new();
     let user = bed.around().user().unwrap();
@@ -373,7 +378,7 @@ accept_at_retry_limit: true
     let policy = bed.around().policies().unwrap();
     assert_eq!(policy.limits().session.iterations, 20);
     assert_eq!(policy.limits().session.errors, 1);
-    assert_eq!(policy.permissions().unwrap().value, Permissions::Edit);
+    assert_eq!(policy.permissions().unwrap().value, AgentPermissions::Edit);
     assert!(policy.no_repository_hooks().is_some() && policy.no_accepting().is_some());
     let rules = bed.rules().unwrap();
     let stop: Vec<&str> =
@@ -381,8 +386,8 @@ accept_at_retry_limit: true
     assert_eq!(stop, ["policy/required", "policy-2/required"]);
     let trust = Trust::default();
     let path = bed.directory.path().join("bin");
-    let ground = Ground { root: &bed.root(), trust: &trust, path: path.as_os_str() };
-    let is_fit = |name| fit(&rules, name, &Wanted::default(), ground).is_ok();
+    let ground = AgentGround { root: &bed.root(), trust: &trust, path: path.as_os_str() };
+    let is_fit = |name| fit(&rules, name, &AgentChoices::default(), ground).is_ok();
     assert!(is_fit("claude") && !is_fit("codex") && !is_fit("command:true"));
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hookloop_config::effective::{Rules, Scheduling};
+use hookloop_config::effective::{EffectiveConfig, SchedulingRules};
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
@@ -17,7 +17,7 @@ use hookloop_core::slots::WipLimits;
 use hookloop_core::task::{Priority, TaskOutcome, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_core::urgency::PriorityAging;
-use hookloop_engine::claim::{ClaimRequest, Claimed, Wanted, WhyNone};
+use hookloop_engine::claim::{ClaimRequest, ClaimedTask, WantedTask, WhyNone};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 use hookloop_store::memory::MemoryLog;
@@ -26,16 +26,16 @@ use hookloop_store::store::Store;
 const HOUR: i64 = 60 * 60 * 1_000;
 const DEADLINE: Duration = Duration::from_secs(60);
 
-fn rules(scheduling: Scheduling) -> Rules {
-    Rules { scheduling, ..Rules::default() }
+fn rules(scheduling: SchedulingRules) -> EffectiveConfig {
+    EffectiveConfig { scheduling, ..EffectiveConfig::default() }
 }
 
-fn over(log: &MemoryLog, scheduling: &Scheduling) -> Project {
+fn over(log: &MemoryLog, scheduling: &SchedulingRules) -> Project {
     let store = Store::over(Arc::new(log.clone())).unwrap();
     Project::new(store, rules(scheduling.clone()), "tester")
 }
 
-fn alone(scheduling: Scheduling) -> Project {
+fn alone(scheduling: SchedulingRules) -> Project {
     over(&MemoryLog::default(), &scheduling)
 }
 
@@ -56,7 +56,7 @@ fn add(project: &Project, name: &str, spec: TaskSpec) {
     project.execute(&Command::AddTask { id: id(name), spec, depends_on: vec![] }).unwrap();
 }
 
-fn claim(project: &Project, wanted: Wanted) -> Result<Option<Claimed>, EngineError> {
+fn claim(project: &Project, wanted: WantedTask) -> Result<Option<ClaimedTask>, EngineError> {
     let (agent, worker) = ("agent".to_owned(), "agent".to_owned());
     project.claim(&ClaimRequest {
         agent,
@@ -67,7 +67,7 @@ fn claim(project: &Project, wanted: Wanted) -> Result<Option<Claimed>, EngineErr
     })
 }
 
-fn claimed_id(project: &Project, wanted: Wanted) -> Option<String> {
+fn claimed_id(project: &Project, wanted: WantedTask) -> Option<String> {
     claim(project, wanted).unwrap().map(|claimed| claimed.task.id.to_string())
 }
 
@@ -88,16 +88,16 @@ fn state(project: &Project, name: &str) -> TaskState {
 
 #[test]
 fn nobody_takes_a_task_before_its_time() {
-    let project = alone(Scheduling::default());
+    let project = alone(SchedulingRules::default());
     let time = Timestamp(project.now().0 + HOUR);
     add(&project, "later", TaskSpec { not_before: Some(time), ..spec(0, Some("chore")) });
     assert_eq!(state(&project, "later"), TaskState::Created);
-    assert_eq!(claimed_id(&project, Wanted::Any), None);
-    assert_eq!(claimed_id(&project, Wanted::Types(vec!["chore".into()])), None);
-    let why = project.why_none(&Wanted::Any).unwrap();
+    assert_eq!(claimed_id(&project, WantedTask::Any), None);
+    assert_eq!(claimed_id(&project, WantedTask::Types(vec!["chore".into()])), None);
+    let why = project.why_none(&WantedTask::Any).unwrap();
     assert_eq!(why, WhyNone::NothingReady { next: Some(time) });
     let early = Refusal::TooEarly { id: id("later"), not_before: time };
-    assert_eq!(refusal(claim(&project, Wanted::Task(id("later")))), early);
+    assert_eq!(refusal(claim(&project, WantedTask::Task(id("later")))), early);
     let start = Command::StartTask { id: id("later"), context: None };
     assert_eq!(refusal(project.execute(&start)), early);
     // Nobody need be there for it to become ready.
@@ -117,7 +117,7 @@ fn nobody_takes_a_task_before_its_time() {
     assert_eq!((now.0[0], now.0[1]), ((TaskState::Created, 1), (TaskState::Ready, 0)));
     assert_eq!((now.1.count, now.1.next, now.2), (1, Some(time), 0));
     add(&project, "past", TaskSpec { not_before: Some(Timestamp(0)), ..spec(9, None) });
-    assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some("past"));
+    assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some("past"));
     // A person may have done it already.
     complete(&project, id("later"), Fence::None).unwrap();
 }
@@ -125,13 +125,13 @@ fn nobody_takes_a_task_before_its_time() {
 /// What it waits for is announced when that is completed; that it is ready is not said before its time.
 #[test]
 fn a_dependent_waits_for_its_time_too() {
-    let project = alone(Scheduling::default());
+    let project = alone(SchedulingRules::default());
     add(&project, "first", spec(0, None));
     let time = Timestamp(project.now().0 + HOUR);
     let later = TaskSpec { not_before: Some(time), ..spec(0, None) };
     let add = Command::AddTask { id: id("second"), spec: later, depends_on: vec![id("first")] };
     project.execute(&add).unwrap();
-    let open = refusal(claim(&project, Wanted::Task(id("second"))));
+    let open = refusal(claim(&project, WantedTask::Task(id("second"))));
     assert!(matches!(open, Refusal::OpenDependencies { open: 1, .. }), "{open:?}");
     let outcome = TaskOutcome::default();
     let complete = Command::CompleteTask { id: id("first"), outcome, fence: Fence::None };
@@ -151,18 +151,18 @@ fn who_waits_long_comes_before_who_is_urgent() {
     for (ageing, first) in
         [(PriorityAging::Each { ms: 1 }, "old"), (PriorityAging::Never, "urgent")]
     {
-        let project = alone(Scheduling { ageing, ..Scheduling::default() });
+        let project = alone(SchedulingRules { ageing, ..SchedulingRules::default() });
         add(&project, "old", spec(9, None));
         // Ten steps are more than there are priorities; more time makes it only more so.
         std::thread::sleep(Duration::from_millis(10));
         add(&project, "urgent", spec(0, None));
-        assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some(first), "{ageing:?}");
+        assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some(first), "{ageing:?}");
     }
 }
 
-fn bounded(all: Option<u32>, bugs: Option<u32>) -> Scheduling {
+fn bounded(all: Option<u32>, bugs: Option<u32>) -> SchedulingRules {
     let of_type = bugs.map(|max| ("bug".to_owned(), max)).into_iter().collect();
-    Scheduling { slots: WipLimits { all, of_type }, ..Scheduling::default() }
+    SchedulingRules { slots: WipLimits { all, of_type }, ..SchedulingRules::default() }
 }
 
 #[test]
@@ -171,21 +171,21 @@ fn a_claim_passes_by_what_is_bounded() {
     for (name, kind) in [("b1", Some("bug")), ("b2", Some("bug")), ("c1", None), ("c2", None)] {
         add(&project, name, spec(2, kind));
     }
-    assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some("b1"));
-    let bugs = || Wanted::Types(vec!["bug".into()]);
+    assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some("b1"));
+    let bugs = || WantedTask::Types(vec!["bug".into()]);
     assert_eq!(claimed_id(&project, bugs()), None);
     let why = project.why_none(&bugs()).unwrap();
     assert!(matches!(&why, WhyNone::Full(full) if full.kind.as_deref() == Some("bug")), "{why:?}");
-    let named = refusal(claim(&project, Wanted::Task(id("b2"))));
+    let named = refusal(claim(&project, WantedTask::Task(id("b2"))));
     assert!(matches!(named, Refusal::NoSlot { .. }), "{named:?}");
-    assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some("c1"));
+    assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some("c1"));
     // Who starts one without a claim has it in hands as well.
     project.execute(&Command::StartTask { id: id("c2"), context: None }).unwrap();
-    assert_eq!(claimed_id(&project, Wanted::Any), None);
-    let why = project.why_none(&Wanted::Any).unwrap();
+    assert_eq!(claimed_id(&project, WantedTask::Any), None);
+    let why = project.why_none(&WantedTask::Any).unwrap();
     assert!(matches!(&why, WhyNone::Full(full) if full.kind.is_none()), "{why:?}");
     complete(&project, id("b1"), Fence::Epoch(1)).unwrap();
-    assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some("b2"));
+    assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some("b2"));
 }
 
 /// Everybody claims and completes until nothing is left; what was in hands at once is told by the log.
@@ -195,10 +195,10 @@ fn check_bounds(opened: &[Project], all: u32, bugs: u32) {
         let kind = n.is_multiple_of(2).then_some("bug");
         add(&opened[0], &format!("t{n}"), spec((n % 3) as u8, kind));
     }
-    let claims = || claim(&opened[0], Wanted::Any).unwrap();
-    let first: Vec<Claimed> = std::iter::from_fn(claims).take(TASKS).collect();
+    let claims = || claim(&opened[0], WantedTask::Any).unwrap();
+    let first: Vec<ClaimedTask> = std::iter::from_fn(claims).take(TASKS).collect();
     assert_eq!(first.len(), all as usize, "as many as could be wanted to");
-    for Claimed { task, epoch, .. } in first {
+    for ClaimedTask { task, epoch, .. } in first {
         complete(&opened[0], task.id, Fence::Epoch(epoch)).unwrap();
     }
     let end = Instant::now() + DEADLINE;
@@ -207,7 +207,7 @@ fn check_bounds(opened: &[Project], all: u32, bugs: u32) {
             scope.spawn(move || {
                 loop {
                     assert!(Instant::now() < end, "not done by the deadline");
-                    match claim(project, Wanted::Any).unwrap() {
+                    match claim(project, WantedTask::Any).unwrap() {
                         Some(claimed) => {
                             let fence = Fence::Epoch(claimed.epoch);
                             complete(project, claimed.task.id, fence).unwrap();
@@ -258,18 +258,18 @@ fn a_limit_holds_in_a_file() {
 
 #[test]
 fn where_nothing_is_bounded_nothing_is_kept_of_it() {
-    let kinds = |scheduling: Scheduling| {
+    let kinds = |scheduling: SchedulingRules| {
         let project = alone(scheduling);
         add(&project, "t", spec(2, Some("bug")));
-        claim(&project, Wanted::Any).unwrap().unwrap();
+        claim(&project, WantedTask::Any).unwrap().unwrap();
         let events = project.log().read(2, 9).unwrap();
         events.iter().map(|stored| stored.event.body.kind().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(kinds(Scheduling::default()), ["task_started"]);
+    assert_eq!(kinds(SchedulingRules::default()), ["task_started"]);
     assert_eq!(kinds(bounded(None, Some(1))), ["task_started", "slot_taken"]);
     let others = [("chore".to_owned(), 1)].into();
     let slots = WipLimits { all: None, of_type: others };
-    assert_eq!(kinds(Scheduling { slots, ..Scheduling::default() }), ["task_started"]);
+    assert_eq!(kinds(SchedulingRules { slots, ..SchedulingRules::default() }), ["task_started"]);
 }
 
 fn name() -> ScheduleName {
@@ -301,7 +301,7 @@ fn fired(project: &Project) -> Vec<ScheduleFired> {
 #[test]
 fn a_slot_makes_one_task_over_all_machines() {
     const SLOTS: i64 = 5;
-    let (log, scheduling) = (MemoryLog::default(), Scheduling::default());
+    let (log, scheduling) = (MemoryLog::default(), SchedulingRules::default());
     let machines: Vec<Project> = (0..4).map(|_| over(&log, &scheduling)).collect();
     ask(&machines[0], schedule(Overlap::Allow)).unwrap();
     let first = next(&machines[0]).unwrap();
@@ -329,7 +329,7 @@ fn a_slot_makes_one_task_over_all_machines() {
 
 #[test]
 fn of_what_nobody_was_there_for_the_last_is_made() {
-    let project = alone(Scheduling::default());
+    let project = alone(SchedulingRules::default());
     ask(&project, schedule(Overlap::Skip)).unwrap();
     let first = next(&project).unwrap();
     assert_eq!(project.fire_schedules(Timestamp(first.0 - 1)).unwrap(), []);
@@ -350,7 +350,7 @@ fn of_what_nobody_was_there_for_the_last_is_made() {
 
 #[test]
 fn a_schedule_rests_while_it_is_paused_and_ends_when_it_is_removed() {
-    let project = alone(Scheduling::default());
+    let project = alone(SchedulingRules::default());
     ask(&project, schedule(Overlap::Allow)).unwrap();
     let exists = refusal(ask(&project, schedule(Overlap::Allow)));
     assert_eq!(exists, Refusal::ScheduleExists(name()));
@@ -376,7 +376,7 @@ fn a_schedules_task_has_hooks() {
     let path = dir.path().join("hookloop.yaml");
     let yaml = "version: 1\nhooks:\n  task_created:\n    - name: mark\n      when: task.type == 'chore'\n      actions: [{log: {type: seen}}]\n";
     std::fs::write(&path, yaml).unwrap();
-    let user = hookloop_config::user::User::default();
+    let user = hookloop_config::user::UserConfig::default();
     let rules = hookloop_config::project_file::settings(&path, &user).unwrap().rules;
     let store = Store::over(Arc::new(MemoryLog::default())).unwrap();
     let project = Project::new(store, rules, "tester");

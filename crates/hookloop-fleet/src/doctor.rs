@@ -31,17 +31,17 @@ pub use state::{examine_space, examine_state};
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    pub group: Group,
+    pub group: FindingGroup,
     pub about: String,
     pub status: FindingStatus,
     pub message: String,
     /// The fix, if one is known.
-    pub mend: Option<Mend>,
+    pub mend: Option<Remedy>,
 }
 
 /// The subject of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum FindingGroup {
     Machine,
     Network,
     Git,
@@ -56,25 +56,25 @@ pub enum Group {
 
 /// The fix of a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mend {
+pub enum Remedy {
     /// A complete command line that fixes the problem.
     Type(String),
     /// An instruction that needs a decision of the user.
     Do(String),
 }
 
-impl Mend {
+impl Remedy {
     pub fn text(&self) -> &str {
         match self {
-            Mend::Type(text) | Mend::Do(text) => text,
+            Remedy::Type(text) | Remedy::Do(text) => text,
         }
     }
 
     /// Returns the command line, if the fix is one.
     pub fn command(&self) -> Option<&str> {
         match self {
-            Mend::Type(command) => Some(command),
-            Mend::Do(_) => None,
+            Remedy::Type(command) => Some(command),
+            Remedy::Do(_) => None,
         }
     }
 }
@@ -96,33 +96,33 @@ impl FindingStatus {
     }
 }
 
-impl Group {
+impl FindingGroup {
     /// All groups, in display order.
-    pub const ALL: [Group; 10] = [
-        Group::Machine,
-        Group::Network,
-        Group::Git,
-        Group::State,
-        Group::Project,
-        Group::Store,
-        Group::Hooks,
-        Group::Agents,
-        Group::People,
-        Group::Fleet,
+    pub const ALL: [FindingGroup; 10] = [
+        FindingGroup::Machine,
+        FindingGroup::Network,
+        FindingGroup::Git,
+        FindingGroup::State,
+        FindingGroup::Project,
+        FindingGroup::Store,
+        FindingGroup::Hooks,
+        FindingGroup::Agents,
+        FindingGroup::People,
+        FindingGroup::Fleet,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Group::Machine => "machine",
-            Group::Network => "network",
-            Group::Git => "git",
-            Group::State => "state",
-            Group::Project => "project",
-            Group::Store => "store",
-            Group::Hooks => "hooks",
-            Group::Agents => "agents",
-            Group::People => "people",
-            Group::Fleet => "fleet",
+            FindingGroup::Machine => "machine",
+            FindingGroup::Network => "network",
+            FindingGroup::Git => "git",
+            FindingGroup::State => "state",
+            FindingGroup::Project => "project",
+            FindingGroup::Store => "store",
+            FindingGroup::Hooks => "hooks",
+            FindingGroup::Agents => "agents",
+            FindingGroup::People => "people",
+            FindingGroup::Fleet => "fleet",
         }
     }
 
@@ -151,14 +151,14 @@ impl Group {
 
 impl Finding {
     #[must_use]
-    pub fn mended_by(self, mend: Mend) -> Finding {
+    pub fn mended_by(self, mend: Remedy) -> Finding {
         Finding { mend: Some(mend), ..self }
     }
 
     /// Adds a command that fixes the problem.
     #[must_use]
     pub fn typed(self, command: impl Into<String>) -> Finding {
-        self.mended_by(Mend::Type(command.into()))
+        self.mended_by(Remedy::Type(command.into()))
     }
 }
 

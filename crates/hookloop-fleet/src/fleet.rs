@@ -8,16 +8,15 @@
 //! - `books`: a session's part of the fleet's log
 //! - `departed`: names of workers that have ended
 
-mod books;
 mod departed;
+mod ledger;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use books::Books;
 use hookloop_config::clock::now;
-use hookloop_config::effective::Rules;
-use hookloop_config::paths::Place;
+use hookloop_config::effective::EffectiveConfig;
+use hookloop_config::paths::ProjectPaths;
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::EventBody;
 use hookloop_core::fleet::{
@@ -28,9 +27,10 @@ use hookloop_core::id::Subject;
 use hookloop_core::purse::{Purse, ReservationAnswer};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::error::EngineError;
-use hookloop_engine::kept::{self, AfterLoss, Kept, Surroundings};
+use hookloop_engine::log_location::{self, AfterLoss, LaunchContext, LogLocation};
 use hookloop_engine::project::Project;
 use hookloop_store::heartbeat::{HeartbeatRecord, HeartbeatStore, HeldResource};
+pub(crate) use ledger::FleetLedger;
 use serde::{Deserialize, Serialize};
 
 /// Time without a heartbeat after which lists show a worker as lost.
@@ -50,7 +50,7 @@ pub struct Fleet {
 /// The state that a worker publishes with its heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Presence {
+pub struct WorkerPresence {
     pub name: WorkerName,
     pub machine: String,
     pub pid: u32,
@@ -62,8 +62,8 @@ pub struct Presence {
     /// Largest number of concurrent sessions.
     pub slots: u32,
     pub agent: String,
-    pub projects: Vec<Served>,
-    pub running: Vec<Running>,
+    pub projects: Vec<ServedProject>,
+    pub running: Vec<ServedSession>,
     pub started: Timestamp,
     /// The time of the heartbeat, by the worker's own clock.
     pub seen: Timestamp,
@@ -105,7 +105,7 @@ impl From<FleetOrder> for WorkerState {
 
 /// A project that a worker serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Served {
+pub struct ServedProject {
     pub project: String,
     /// The reason why the worker claims no task of the project, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +113,7 @@ pub struct Served {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Running {
+pub struct ServedSession {
     pub project: String,
     pub task: String,
     pub session: String,
@@ -125,7 +125,7 @@ impl Fleet {
     pub fn beside(
         project: &Project,
         state_home: &Path,
-        surroundings: &Surroundings,
+        surroundings: &LaunchContext,
     ) -> Result<Fleet, EngineError> {
         Fleet::open(project, state_home, surroundings, AfterLoss::Refuse)
     }
@@ -135,7 +135,7 @@ impl Fleet {
     pub fn to_check(
         project: &Project,
         state_home: &Path,
-        surroundings: &Surroundings,
+        surroundings: &LaunchContext,
         after_loss: AfterLoss,
     ) -> Result<Fleet, EngineError> {
         Fleet::open(project, state_home, surroundings, after_loss)
@@ -144,17 +144,18 @@ impl Fleet {
     fn open(
         project: &Project,
         state_home: &Path,
-        surroundings: &Surroundings,
+        surroundings: &LaunchContext,
         after_loss: AfterLoss,
     ) -> Result<Fleet, EngineError> {
         let store = match project.kept() {
-            Kept::Here => "sqlite",
-            Kept::Nats { urls, .. } => urls,
+            LogLocation::Here => "sqlite",
+            LogLocation::Nats { urls, .. } => urls,
         };
-        let place = Place::of_fleet(state_home, store);
+        let place = ProjectPaths::of_fleet(state_home, store);
         let user = surroundings.user()?;
-        let store = kept::open_fleet(project.kept(), &place, &user, surroundings, after_loss)?;
-        Ok(Fleet::over(Project::new(store, Rules::default(), project.caller())))
+        let store =
+            log_location::open_fleet(project.kept(), &place, &user, surroundings, after_loss)?;
+        Ok(Fleet::over(Project::new(store, EffectiveConfig::default(), project.caller())))
     }
 
     /// Creates the fleet of a given log.
@@ -176,7 +177,8 @@ impl Fleet {
         };
         store.go_live()?;
         // Another thread may have set it first. One follower is enough.
-        let _ = self.directives.set(Project::new(store, Rules::default(), self.log.caller()));
+        let _ =
+            self.directives.set(Project::new(store, EffectiveConfig::default(), self.log.caller()));
         Ok(())
     }
 
@@ -264,23 +266,23 @@ impl Fleet {
     }
 
     /// Publishes the state of a worker with a heartbeat.
-    pub fn show(&self, presence: &Presence) -> Result<(), EngineError> {
+    pub fn show(&self, presence: &WorkerPresence) -> Result<(), EngineError> {
         let told = serde_json::to_string(presence).unwrap_or_default();
         Ok(self.log.store().beat(&HeldResource::Worker(presence.name.clone()), &told, 0)?)
     }
 
     /// Returns the workers with a heartbeat, by name. Unreadable entries are left out.
-    pub fn workers(&self) -> Result<Vec<Presence>, EngineError> {
+    pub fn workers(&self) -> Result<Vec<WorkerPresence>, EngineError> {
         Ok(self.signs()?.into_iter().map(|(presence, _)| presence).collect())
     }
 
     /// Returns the workers by name, each with a counter that changes with every heartbeat.
-    pub fn signs(&self) -> Result<Vec<(Presence, u64)>, EngineError> {
+    pub fn signs(&self) -> Result<Vec<(WorkerPresence, u64)>, EngineError> {
         let beats = self.log.store().workers()?;
         // Other signs are the notes of workers that have left.
         let read =
             |beat: &HeartbeatRecord| Some((serde_json::from_str(&beat.holder).ok()?, beat.count));
-        let mut found: Vec<(Presence, u64)> = beats.iter().filter_map(read).collect();
+        let mut found: Vec<(WorkerPresence, u64)> = beats.iter().filter_map(read).collect();
         found.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
         Ok(found)
     }

@@ -20,25 +20,25 @@ mod send;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryIter, channel};
 use std::time::Duration;
 
-use hookloop_config::channels::{Channel, Mode, Way};
+use hookloop_config::channels::{ChannelKind, NotificationChannel, SendMode};
 use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
 use hookloop_core::event::{EventBody, NoData};
 use hookloop_core::id::{NoticeId, Subject};
 use hookloop_core::inbox::{NoticeClaimed, NoticeFailed, Problem, ProblemKey};
 use hookloop_core::time::Timestamp;
+use hookloop_engine::batch::{Batch, EventOrigin};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::inbox;
 use hookloop_engine::machine::machine;
 use hookloop_engine::project::Project;
-use hookloop_engine::work::{Origin, Work};
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_store::crash;
 use hookloop_store::log::Seq;
 use hookloop_store::view::{NotificationRow, NotificationState};
-pub(crate) use message::{Item, Message};
-use seen::Seen;
-use send::Door;
+pub(crate) use message::{MessageItem, NotificationMessage};
+use seen::SeenItems;
+use send::OpenChannel;
 
 /// Time after which a claim without a result counts as abandoned by a process that died.
 pub const CLAIM_SILENT: Duration = Duration::from_secs(5 * 60);
@@ -54,44 +54,44 @@ const ROUND_EVERY: Duration = Duration::from_secs(3);
 
 /// The time of a round: the time of day, and a monotonic clock that cannot be set.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct RoundTime {
     pub at: Timestamp,
     pub running_ms: u64,
 }
 
-impl Moment {
-    pub fn now() -> Moment {
+impl RoundTime {
+    pub fn now() -> RoundTime {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let ms = time.tv_sec.unsigned_abs() * 1_000 + time.tv_nsec.unsigned_abs() / 1_000_000;
-        Moment { at: now(), running_ms: ms }
+        RoundTime { at: now(), running_ms: ms }
     }
 }
 
 /// The result of one round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    pub sent: Vec<Told>,
-    pub failed: Vec<Failure>,
+pub struct RoundReport {
+    pub sent: Vec<SentMessage>,
+    pub failed: Vec<SendFailure>,
     /// Messages that another process may be sending, or that are tried again later.
     pub waiting: usize,
 }
 
 /// A message that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct SentMessage {
     pub channel: String,
     pub id: NoticeId,
     pub problems: Vec<ProblemKey>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct SendFailure {
     pub channel: String,
     pub reason: String,
 }
 
 /// Whether a channel is configured for a project.
-fn is_for(channel: &Channel, project: &Project) -> bool {
+fn is_for(channel: &NotificationChannel, project: &Project) -> bool {
     let root = project.runner().map(|runner| runner.home().display().to_string());
     let is_it = |name: &String| *name == project.name() || Some(name) == root.as_ref();
     channel.projects.is_empty() || channel.projects.iter().any(is_it)
@@ -102,14 +102,14 @@ fn is_for(channel: &Channel, project: &Project) -> bool {
 /// Any number of processes may run rounds concurrently.
 pub fn round(
     project: &Project,
-    channels: &[Channel],
-    moment: Moment,
-) -> Result<Report, EngineError> {
-    let mut report = Report::default();
+    channels: &[NotificationChannel],
+    moment: RoundTime,
+) -> Result<RoundReport, EngineError> {
+    let mut report = RoundReport::default();
     let Some(runner) = project.runner() else { return Ok(report) };
-    let mut seen = Seen::load(project);
+    let mut seen = SeenItems::load(project);
     for channel in channels.iter().filter(|channel| is_for(channel, project)) {
-        match Post::open(project, channel, runner) {
+        match ReadyChannel::open(project, channel, runner) {
             Ok(post) => post.round(moment, &mut seen, &mut report)?,
             Err(reason) => report.fail(channel, reason),
         }
@@ -119,14 +119,14 @@ pub fn round(
 }
 
 /// Returns the setup error of a channel, such as an unset address or a missing program.
-pub fn trouble(channel: &Channel, runner: &Runner) -> Option<String> {
-    Door::open(channel, runner).err()
+pub fn trouble(channel: &NotificationChannel, runner: &HookRunner) -> Option<String> {
+    OpenChannel::open(channel, runner).err()
 }
 
 /// Sends a test message.
-pub fn test(project: &Project, channel: &Channel) -> Result<(), String> {
+pub fn test(project: &Project, channel: &NotificationChannel) -> Result<(), String> {
     let runner = project.runner().ok_or("there is no directory to work in")?;
-    let item = Item {
+    let item = MessageItem {
         key: "task:test@0".to_owned(),
         kind: "test",
         title: "this is a test: nothing is the matter".to_owned(),
@@ -134,48 +134,52 @@ pub fn test(project: &Project, channel: &Channel) -> Result<(), String> {
         since: now().to_string(),
     };
     let id = NoticeId::of(&["test", &fresh_id().to_string()]);
-    let message =
-        Message { id, project: project.name().to_owned(), items: vec![item], left_out: 0 };
-    Door::open(channel, runner)?.send(&message.cleaned())
+    let message = NotificationMessage {
+        id,
+        project: project.name().to_owned(),
+        items: vec![item],
+        left_out: 0,
+    };
+    OpenChannel::open(channel, runner)?.send(&message.cleaned())
 }
 
-impl Report {
-    fn fail(&mut self, channel: &Channel, reason: String) {
-        self.failed.push(Failure { channel: channel.name.clone(), reason });
+impl RoundReport {
+    fn fail(&mut self, channel: &NotificationChannel, reason: String) {
+        self.failed.push(SendFailure { channel: channel.name.clone(), reason });
     }
 }
 
 /// A channel of a project, ready to send.
-struct Post<'p> {
+struct ReadyChannel<'p> {
     project: &'p Project,
-    channel: &'p Channel,
-    door: Door<'p>,
+    channel: &'p NotificationChannel,
+    door: OpenChannel<'p>,
     /// The channel's name in the log. It is a digest, so it does not reveal the destination.
     to: String,
 }
 
-impl<'p> Post<'p> {
+impl<'p> ReadyChannel<'p> {
     fn open(
         project: &'p Project,
-        channel: &'p Channel,
-        runner: &'p Runner,
-    ) -> Result<Post<'p>, String> {
-        let door = Door::open(channel, runner)?;
+        channel: &'p NotificationChannel,
+        runner: &'p HookRunner,
+    ) -> Result<ReadyChannel<'p>, String> {
+        let door = OpenChannel::open(channel, runner)?;
         let way = match channel.way {
-            Way::Webhook(_) => "webhook",
-            Way::Slack(_) => "slack",
-            Way::Desktop => "desktop",
-            Way::Mail(_) => "email",
+            ChannelKind::Webhook(_) => "webhook",
+            ChannelKind::Slack(_) => "slack",
+            ChannelKind::Desktop => "desktop",
+            ChannelKind::Mail(_) => "email",
         };
         let to = NoticeId::of(&[&channel.name, way, &door.place]).to_string();
-        Ok(Post { project, channel, door, to })
+        Ok(ReadyChannel { project, channel, door, to })
     }
 
     fn round(
         &self,
-        moment: Moment,
-        seen: &mut Seen,
-        report: &mut Report,
+        moment: RoundTime,
+        seen: &mut SeenItems,
+        report: &mut RoundReport,
     ) -> Result<(), EngineError> {
         let unsent = self.project.read(|view| view.unsent(&self.to, TRIES_MAX, ROUND_MAX))?;
         for notice in unsent {
@@ -185,8 +189,8 @@ impl<'p> Post<'p> {
             }
         }
         match self.channel.mode {
-            Mode::Each => self.tell_each(report),
-            Mode::Digest { every } => self.tell_together(every, moment.at, report),
+            SendMode::Each => self.tell_each(report),
+            SendMode::Digest { every } => self.tell_together(every, moment.at, report),
         }
     }
 
@@ -194,7 +198,7 @@ impl<'p> Post<'p> {
         self.project.read(|view| view.untold(&self.to, &self.channel.kinds, limit))
     }
 
-    fn tell_each(&self, report: &mut Report) -> Result<(), EngineError> {
+    fn tell_each(&self, report: &mut RoundReport) -> Result<(), EngineError> {
         for problem in self.untold(ROUND_MAX)? {
             let id = NoticeId::of(&[&self.to, &problem.key.to_string()]);
             self.deliver(&id, 0, &[problem.key], report)?;
@@ -207,7 +211,7 @@ impl<'p> Post<'p> {
         &self,
         every: Duration,
         at: Timestamp,
-        report: &mut Report,
+        report: &mut RoundReport,
     ) -> Result<(), EngineError> {
         let every = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
         let slot = at.0.div_euclid(every);
@@ -228,7 +232,7 @@ impl<'p> Post<'p> {
         id: &NoticeId,
         version: Seq,
         problems: &[ProblemKey],
-        report: &mut Report,
+        report: &mut RoundReport,
     ) -> Result<(), EngineError> {
         if !self.claim(id, version, problems)? {
             return Ok(());
@@ -244,7 +248,7 @@ impl<'p> Post<'p> {
         let body = match sent {
             Ok(()) => {
                 let (channel, problems) = (self.channel.name.clone(), problems.to_vec());
-                report.sent.push(Told { channel, id: id.clone(), problems });
+                report.sent.push(SentMessage { channel, id: id.clone(), problems });
                 EventBody::NoticeSent(NoData {})
             }
             Err(reason) => {
@@ -271,7 +275,7 @@ impl<'p> Post<'p> {
         };
         let event = fresh_id();
         self.project.store().transact(|unit| {
-            let mut work = Work::new(unit, self.project.rules(), now())?;
+            let mut work = Batch::new(unit, self.project.rules(), now())?;
             let view = work.unit.view()?;
             if view.version(&subject)? != version {
                 return Ok(false);
@@ -281,7 +285,7 @@ impl<'p> Post<'p> {
                     return Ok(false);
                 }
             }
-            let origin = Origin::command(event, self.project.actor());
+            let origin = EventOrigin::command(event, self.project.actor());
             let body = EventBody::NoticeClaimed(claimed.clone());
             work.stage_quietly(origin, subject.clone(), body)?;
             Ok(true)
@@ -289,7 +293,11 @@ impl<'p> Post<'p> {
     }
 
     /// Returns the message for those of the problems that are still unresolved.
-    fn message(&self, id: &NoticeId, problems: &[ProblemKey]) -> Result<Message, EngineError> {
+    fn message(
+        &self,
+        id: &NoticeId,
+        problems: &[ProblemKey],
+    ) -> Result<NotificationMessage, EngineError> {
         let runner = self.project.runner();
         let plain = |text: String| match (runner, runner.and_then(|runner| runner.redactor())) {
             (_, Some(redactor)) => redactor.text(&text),
@@ -304,7 +312,7 @@ impl<'p> Post<'p> {
                 left_out += 1;
                 continue;
             }
-            items.push(Item {
+            items.push(MessageItem {
                 key: key.to_string(),
                 kind: problem.kind.name(),
                 title: plain(inbox::title(self.project, &problem)?),
@@ -313,7 +321,7 @@ impl<'p> Post<'p> {
             });
         }
         let project = self.project.name().to_owned();
-        Ok(Message { id: id.clone(), project, items, left_out }.cleaned())
+        Ok(NotificationMessage { id: id.clone(), project, items, left_out }.cleaned())
     }
 }
 
@@ -332,14 +340,17 @@ fn patience(notice: &NotificationRow) -> Duration {
 /// A slow receiver delays no other work.
 #[derive(Debug)]
 pub struct Notifier {
-    reports: Receiver<Result<Report, EngineError>>,
+    reports: Receiver<Result<RoundReport, EngineError>>,
     /// The rounds end when this is dropped.
     _over: Sender<()>,
 }
 
 impl Notifier {
     /// Starts the rounds. Returns `None` if there is no channel.
-    pub fn start(project: &Project, channels: Vec<Channel>) -> std::io::Result<Option<Notifier>> {
+    pub fn start(
+        project: &Project,
+        channels: Vec<NotificationChannel>,
+    ) -> std::io::Result<Option<Notifier>> {
         if channels.is_empty() {
             return Ok(None);
         }
@@ -348,7 +359,7 @@ impl Notifier {
         std::thread::Builder::new().name("notify".to_owned()).spawn(move || {
             let mut known = Vec::new();
             loop {
-                let mut report = round(&project, &channels, Moment::now());
+                let mut report = round(&project, &channels, RoundTime::now());
                 // Reports a repeated failure once.
                 if let Ok(report) = &mut report {
                     let failed = report.failed.clone();
@@ -369,7 +380,7 @@ impl Notifier {
     }
 
     /// Returns the reports since the last call. Rounds without news have none.
-    pub fn reports(&self) -> TryIter<'_, Result<Report, EngineError>> {
+    pub fn reports(&self) -> TryIter<'_, Result<RoundReport, EngineError>> {
         self.reports.try_iter()
     }
 }

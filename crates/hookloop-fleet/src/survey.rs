@@ -1,7 +1,7 @@
 //! Finds the tests and checks of a repository, its CI commands, and other tools' hooks and tasks.
 //!
 //! It only reads files, within the limits of [`test_detection`](hookloop_hooks::test_detection). A
-//! file that cannot be read becomes one of [`Survey::troubles`], and the search continues.
+//! file that cannot be read becomes one of [`ProjectSurvey::troubles`], and the search continues.
 //!
 //! - `checks`: formatters, linters and type checkers
 //! - `ci`: commands of workflows
@@ -19,14 +19,14 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use coverage::{Coverage, ProjectTree};
+use coverage::{CoverageRun, ProjectTree};
 use hookloop_core::environment::EnvironmentGap;
 use hookloop_hooks::environment;
-use hookloop_hooks::test_detection::reading::Project;
+use hookloop_hooks::test_detection::reading::TestedProject;
 use hookloop_hooks::test_detection::{NoTests, detect_with, directories, is_there};
 
-pub use ci::Step;
-pub use tools::Tool;
+pub use ci::CiStep;
+pub use tools::FoundTool;
 
 /// Largest number of proposed gates. With more, the user has to choose directories.
 pub(crate) const GATES_MAX: usize = 24;
@@ -37,18 +37,18 @@ const CI_RUNNER: &str = "ci";
 
 /// The result of a survey.
 #[derive(Clone, Debug, Default)]
-pub struct Survey {
-    pub gates: Vec<Gate>,
+pub struct ProjectSurvey {
+    pub gates: Vec<GateProposal>,
     /// CI commands that no gate runs.
-    pub ci: Vec<Step>,
-    pub tools: Vec<Tool>,
+    pub ci: Vec<CiStep>,
+    pub tools: Vec<FoundTool>,
     /// Files that could not be read, and other warnings.
     pub troubles: Vec<String>,
 }
 
 /// A command that could be a `stop` gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gate {
+pub struct GateProposal {
     pub name: String,
     pub kind: GateKind,
     /// A shell command line.
@@ -82,7 +82,7 @@ pub enum GateKind {
 
 /// The directory to survey, and the user's environment.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
+pub struct SurveyGround<'a> {
     pub root: &'a Path,
     /// The search path of programs.
     pub path: &'a OsStr,
@@ -91,9 +91,9 @@ pub struct Ground<'a> {
 }
 
 /// Surveys the repository at `root`.
-pub fn survey(ground: Ground<'_>) -> Survey {
-    let mut found = Survey::default();
-    let project = match Project::new(ground.root) {
+pub fn survey(ground: SurveyGround<'_>) -> ProjectSurvey {
+    let mut found = ProjectSurvey::default();
+    let project = match TestedProject::new(ground.root) {
         Ok(project) => project,
         Err(error) => {
             found.troubles.push(error.to_string());
@@ -114,7 +114,7 @@ pub fn survey(ground: Ground<'_>) -> Survey {
 }
 
 /// A gate whose program has not been looked up yet.
-struct Proposed<'a> {
+struct ProposedGate<'a> {
     name: &'a str,
     kind: GateKind,
     command: String,
@@ -125,7 +125,7 @@ struct Proposed<'a> {
     from: Option<&'a str>,
 }
 
-impl Survey {
+impl ProjectSurvey {
     /// Returns the directories of all gates, in order. The root is `.`.
     pub fn directories(&self) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
@@ -158,10 +158,10 @@ impl Survey {
     }
 
     /// Adds the gates of one directory.
-    fn look_at(&mut self, tree: &mut ProjectTree, directory: &str, ground: Ground<'_>) {
+    fn look_at(&mut self, tree: &mut ProjectTree, directory: &str, ground: SurveyGround<'_>) {
         let path = tree.path(directory);
-        let of_directory = Ground { root: &path, ..ground };
-        let Ok(project) = Project::new(&path) else { return };
+        let of_directory = SurveyGround { root: &path, ..ground };
+        let Ok(project) = TestedProject::new(&path) else { return };
         let inherited = tree.inherited(directory);
         let at = |trouble: String| {
             if directory.is_empty() { trouble } else { format!("in `{directory}`: {trouble}") }
@@ -171,9 +171,9 @@ impl Survey {
                 let mut own = Vec::new();
                 for test in tests {
                     match tree.tests(directory, test.runner) {
-                        Coverage::Own => own.push(test),
-                        Coverage::Covered => tree.note_covered(directory),
-                        Coverage::Refused(why) => self.troubles.push(why),
+                        CoverageRun::Own => own.push(test),
+                        CoverageRun::Covered => tree.note_covered(directory),
+                        CoverageRun::Refused(why) => self.troubles.push(why),
                     }
                 }
                 let is_only = own.len() == 1;
@@ -184,7 +184,7 @@ impl Survey {
                     let (program, command) = checks::instead(&project, &test, of_directory);
                     self.add(
                         ground,
-                        Proposed {
+                        ProposedGate {
                             name: &name,
                             kind: GateKind::Tests,
                             command,
@@ -204,11 +204,11 @@ impl Survey {
             if self.is_checked_above(tree, directory, &check) {
                 continue;
             }
-            let checks::Check { name, runner, argv, .. } = check;
+            let checks::FoundCheck { name, runner, argv, .. } = check;
             let Some(program) = argv.first() else { continue };
             self.add(
                 ground,
-                Proposed {
+                ProposedGate {
                     name,
                     kind: GateKind::Check,
                     command: argv.join(" "),
@@ -227,9 +227,14 @@ impl Survey {
     }
 
     /// Whether a command of a directory above also checks this one, or its tool refuses to run.
-    fn is_checked_above(&self, tree: &ProjectTree, directory: &str, check: &checks::Check) -> bool {
+    fn is_checked_above(
+        &self,
+        tree: &ProjectTree,
+        directory: &str,
+        check: &checks::FoundCheck,
+    ) -> bool {
         match (check.runner, check.script) {
-            ("cargo" | "go", _) => tree.tests(directory, check.runner) != Coverage::Own,
+            ("cargo" | "go", _) => tree.tests(directory, check.runner) != CoverageRun::Own,
             (_, Some(script)) => tree.script(directory, script),
             // These tools read all files below their working directory.
             _ => self.gates.iter().any(|gate| {
@@ -242,7 +247,7 @@ impl Survey {
     }
 
     /// Turns CI tests into gates where no runner was recognised. Drops CI commands that gates run.
-    fn take_from_ci(&mut self, tree: &ProjectTree, ground: Ground<'_>) {
+    fn take_from_ci(&mut self, tree: &ProjectTree, ground: SurveyGround<'_>) {
         let tests = self.gates.iter().filter(|gate| gate.kind == GateKind::Tests);
         let tested: Vec<String> = tests.map(|gate| gate.directory().to_owned()).collect();
         let is_tested = |cwd: Option<&str>| match cwd {
@@ -260,7 +265,7 @@ impl Survey {
             let Some(program) = step.command.split_whitespace().next() else { continue };
             self.add(
                 ground,
-                Proposed {
+                ProposedGate {
                     name: "tests",
                     kind: GateKind::Tests,
                     command: step.command.clone(),
@@ -277,8 +282,8 @@ impl Survey {
         });
     }
 
-    fn add(&mut self, ground: Ground<'_>, proposed: Proposed<'_>) {
-        let Proposed { name, kind, command, program, runner, directory, from } = proposed;
+    fn add(&mut self, ground: SurveyGround<'_>, proposed: ProposedGate<'_>) {
+        let ProposedGate { name, kind, command, program, runner, directory, from } = proposed;
         let path = ground.root.join(directory);
         let missing = (!is_there(program, &path, ground.path)).then(|| {
             let gap = EnvironmentGap::of_program(program, &environment::facts(&path));
@@ -286,7 +291,7 @@ impl Survey {
         });
         let env = checks::variables(runner).iter().filter(|name| ground.variables.contains(**name));
         let from = from.unwrap_or_else(|| checks::file_of(runner));
-        let gate = Gate {
+        let gate = GateProposal {
             name: self.free_name(name, directory, runner),
             kind,
             command,
@@ -295,7 +300,8 @@ impl Survey {
             cwd: Some(directory.to_owned()).filter(|directory| !directory.is_empty()),
             missing,
         };
-        let is_known = |known: &Gate| known.command == gate.command && known.cwd == gate.cwd;
+        let is_known =
+            |known: &GateProposal| known.command == gate.command && known.cwd == gate.cwd;
         if !self.gates.iter().any(is_known) {
             self.gates.push(gate);
         }
@@ -321,7 +327,7 @@ impl Survey {
     }
 }
 
-impl Gate {
+impl GateProposal {
     /// Returns the directory of the gate. The root is `.`.
     pub fn directory(&self) -> &str {
         self.cwd.as_deref().unwrap_or(".")

@@ -16,5 +16,5 @@ mod otlp;
 pub mod settings;
 mod spans;
 
-pub use export::{Exporter, Figures, News};
-pub use settings::{Misfit, Target};
+pub use export::{ExportFigures, ExportNews, TraceExporter};
+pub use settings::{ExportMisfit, ExportTarget};

@@ -9,9 +9,9 @@
 //! - `choose`: the next project
 
 mod choose;
-mod hand;
-mod post;
-mod tend;
+mod housekeeping;
+mod served_project;
+mod task_run;
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -23,18 +23,18 @@ use hookloop_core::event::FORMAT;
 use hookloop_core::fleet::{FleetOrder, FleetOrders, FleetScope, StandingOrder, WorkerName};
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::time::Timestamp;
-use hookloop_engine::delivery::train::Arrival;
+use hookloop_engine::delivery::train::TrainReport;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 use hookloop_process::Cancel;
 
-use crate::fleet::{Fleet, Presence, Running, WorkerState};
+use crate::fleet::{Fleet, ServedSession, WorkerPresence, WorkerState};
 
-pub use hand::End;
-pub use post::{Post, Site, check_out};
+pub use served_project::{PostParts, ServedPost, check_out};
+pub use task_run::TaskRunEnd;
 
-use hand::Hand;
-use tend::Duty;
+use housekeeping::Housekeeping;
+use task_run::TaskRun;
 
 /// Interval at which the worker checks its directives and looks for ready tasks.
 const TICK: Duration = Duration::from_millis(200);
@@ -77,7 +77,7 @@ pub struct WorkerPlan {
 
 /// An update that a running worker reports.
 #[derive(Debug)]
-pub enum Told<'a> {
+pub enum WorkerUpdate<'a> {
     Took {
         project: &'a str,
         task: &'a TaskId,
@@ -88,11 +88,11 @@ pub enum Told<'a> {
         project: &'a str,
         task: &'a TaskId,
         session: &'a SessionId,
-        end: &'a End,
+        end: &'a TaskRunEnd,
     },
     Arrived {
         project: &'a str,
-        arrival: &'a Arrival,
+        arrival: &'a TrainReport,
     },
     /// A claim expired because its holder missed its heartbeats.
     Expired {
@@ -114,11 +114,11 @@ pub enum Told<'a> {
 }
 
 /// The receiver of updates. Several threads call it concurrently.
-pub type Listener<'l> = &'l (dyn Fn(&Told<'_>) + Sync);
+pub type WorkerListener<'l> = &'l (dyn Fn(&WorkerUpdate<'_>) + Sync);
 
 /// Switches that end a worker from outside.
 #[derive(Clone, Debug)]
-pub struct Quit {
+pub struct WorkerStop {
     /// The worker claims no more tasks and finishes its sessions.
     pub drain: Cancel,
     /// The worker ends its sessions and releases their tasks.
@@ -137,26 +137,26 @@ pub enum WorkerError {
 #[derive(Debug)]
 pub struct Worker {
     plan: WorkerPlan,
-    posts: Vec<Post>,
+    posts: Vec<ServedPost>,
     fleet: Fleet,
 }
 
 /// State that the threads of a running worker share.
-struct Shift<'w> {
+struct WorkerLoop<'w> {
     worker: &'w Worker,
-    listener: Listener<'w>,
-    quit: &'w Quit,
+    listener: WorkerListener<'w>,
+    quit: &'w WorkerStop,
     /// Triggered when all threads must end.
     over: Cancel,
-    done: Sender<(SessionId, TaskId, usize, End)>,
+    done: Sender<(SessionId, TaskId, usize, TaskRunEnd)>,
     started: Timestamp,
     /// One entry for each project.
-    duties: Vec<Duty>,
+    duties: Vec<Housekeeping>,
 }
 
 /// The state of the thread that decides which tasks begin and end.
-struct Desk {
-    hands: Vec<Hand>,
+struct DecisionQueue {
+    hands: Vec<TaskRun>,
     orders: FleetOrders,
     /// The time at which draining began.
     draining: Option<Instant>,
@@ -174,25 +174,25 @@ struct Desk {
 }
 
 impl Worker {
-    pub fn new(plan: WorkerPlan, posts: Vec<Post>, fleet: Fleet) -> Worker {
+    pub fn new(plan: WorkerPlan, posts: Vec<ServedPost>, fleet: Fleet) -> Worker {
         Worker { plan, posts, fleet }
     }
 
     /// Runs the worker until it is ended, or with `until_idle` until no work is left.
-    pub fn run(&self, quit: &Quit, listener: Listener<'_>) -> Result<(), WorkerError> {
+    pub fn run(&self, quit: &WorkerStop, listener: WorkerListener<'_>) -> Result<(), WorkerError> {
         self.fleet.go_live()?;
         for post in &self.posts {
             post.project().store().go_live().map_err(EngineError::from)?;
         }
         let (done, ended) = mpsc::channel();
-        let shift = Shift {
+        let shift = WorkerLoop {
             worker: self,
             listener,
             quit,
             over: Cancel::new()?,
             done,
             started: now(),
-            duties: self.posts.iter().map(|_| Duty::default()).collect(),
+            duties: self.posts.iter().map(|_| Housekeeping::default()).collect(),
         };
         std::thread::scope(|scope| {
             shift.begin_tending(scope);
@@ -215,14 +215,14 @@ impl Worker {
     }
 }
 
-impl<'w> Shift<'w> {
-    fn tell(&self, told: &Told<'_>) {
+impl<'w> WorkerLoop<'w> {
+    fn tell(&self, told: &WorkerUpdate<'_>) {
         (self.listener)(told);
     }
 
     fn trouble(&self, post: usize, error: &dyn std::fmt::Display) {
         let project = Some(self.worker.posts[post].name());
-        self.tell(&Told::Trouble { project, why: error.to_string() });
+        self.tell(&WorkerUpdate::Trouble { project, why: error.to_string() });
     }
 
     /// Returns the project with its current configuration, if the worker can run tasks of it.
@@ -234,13 +234,13 @@ impl<'w> Shift<'w> {
         match served.look(&self.worker.plan) {
             Ok(found) => {
                 if !was_fit {
-                    self.tell(&Told::Unfit { project, why: None });
+                    self.tell(&WorkerUpdate::Unfit { project, why: None });
                 }
                 Some(found)
             }
             Err(news) => {
                 if let Some(why) = &news {
-                    self.tell(&Told::Unfit { project, why: Some(why) });
+                    self.tell(&WorkerUpdate::Unfit { project, why: Some(why) });
                 }
                 None
             }
@@ -250,10 +250,10 @@ impl<'w> Shift<'w> {
     fn work<'s, 'e>(
         &'e self,
         scope: &'s Threads<'s, 'e>,
-        ended: &Receiver<(SessionId, TaskId, usize, End)>,
+        ended: &Receiver<(SessionId, TaskId, usize, TaskRunEnd)>,
     ) -> Result<(), WorkerError> {
         let posts = self.worker.posts.len();
-        let mut desk = Desk {
+        let mut desk = DecisionQueue {
             hands: Vec::new(),
             orders: FleetOrders::default(),
             draining: None,
@@ -287,7 +287,11 @@ impl<'w> Shift<'w> {
     }
 
     /// Waits until a session ends, at most for [`TICK`].
-    fn hear(&self, desk: &mut Desk, ended: &Receiver<(SessionId, TaskId, usize, End)>) {
+    fn hear(
+        &self,
+        desk: &mut DecisionQueue,
+        ended: &Receiver<(SessionId, TaskId, usize, TaskRunEnd)>,
+    ) {
         let mut next = ended.recv_timeout(TICK);
         while let Ok((session, task, post, end)) = next {
             desk.hands.retain(|hand| hand.session != session);
@@ -296,17 +300,19 @@ impl<'w> Shift<'w> {
             if let Some(rest) = end.rest() {
                 desk.rests[post] = Some(Instant::now() + rest);
             }
-            self.tell(&Told::Ended { project, task: &task, session: &session, end: &end });
+            self.tell(&WorkerUpdate::Ended { project, task: &task, session: &session, end: &end });
             next = ended.try_recv().map_err(|_| RecvTimeoutError::Timeout);
         }
     }
 
     /// Applies the directives of operators and the switches of this program.
-    fn heed_orders(&self, desk: &mut Desk) {
+    fn heed_orders(&self, desk: &mut DecisionQueue) {
         match self.worker.fleet.orders() {
             Ok(orders) => desk.orders = orders,
             // The directives that were read before stay in force.
-            Err(error) => self.tell(&Told::Trouble { project: None, why: error.to_string() }),
+            Err(error) => {
+                self.tell(&WorkerUpdate::Trouble { project: None, why: error.to_string() })
+            }
         }
         let plan = &self.worker.plan;
         let name = plan.name.as_str();
@@ -324,8 +330,9 @@ impl<'w> Shift<'w> {
         for rest in &mut desk.rests {
             *rest = rest.filter(|until| Instant::now() < *until);
         }
-        let of_post =
-            |post: &Post| desk.orders.of(name, post.name()).map(|standing| standing.ordered.order);
+        let of_post = |post: &ServedPost| {
+            desk.orders.of(name, post.name()).map(|standing| standing.ordered.order)
+        };
         let of_posts: Vec<Option<FleetOrder>> = self.worker.posts.iter().map(of_post).collect();
         for hand in &mut desk.hands {
             let order = of_posts[hand.post];
@@ -351,23 +358,23 @@ impl<'w> Shift<'w> {
         if state != desk.state {
             desk.state = state;
             desk.shown = None;
-            self.tell(&Told::State(state));
+            self.tell(&WorkerUpdate::State(state));
         }
     }
 
-    fn show(&self, desk: &mut Desk) {
+    fn show(&self, desk: &mut DecisionQueue) {
         if desk.shown.is_some_and(|shown| shown.elapsed() < SHOW) {
             return;
         }
         desk.shown = Some(Instant::now());
         let plan = &self.worker.plan;
-        let running = desk.hands.iter().map(|hand| Running {
+        let running = desk.hands.iter().map(|hand| ServedSession {
             project: self.worker.posts[hand.post].name().to_owned(),
             task: hand.task.to_string(),
             session: hand.session.to_string(),
             since: hand.since,
         });
-        let presence = Presence {
+        let presence = WorkerPresence {
             name: plan.name.clone(),
             machine: plan.machine.clone(),
             pid: std::process::id(),
@@ -376,18 +383,18 @@ impl<'w> Shift<'w> {
             state: desk.state,
             slots: plan.slots,
             agent: plan.agent.clone(),
-            projects: self.worker.posts.iter().map(Post::served).collect(),
+            projects: self.worker.posts.iter().map(ServedPost::served).collect(),
             running: running.collect(),
             started: self.started,
             seen: now(),
         };
         if let Err(error) = self.worker.fleet.show(&presence) {
-            self.tell(&Told::Trouble { project: None, why: error.to_string() });
+            self.tell(&WorkerUpdate::Trouble { project: None, why: error.to_string() });
         }
     }
 
     /// Whether no session runs and no merge is pending.
-    fn is_idle(&self, desk: &Desk) -> bool {
+    fn is_idle(&self, desk: &DecisionQueue) -> bool {
         let posts = 0..self.worker.posts.len();
         desk.hands.is_empty() && posts.into_iter().all(|post| !self.is_merging(post))
     }

@@ -1,19 +1,19 @@
 //! Workers that the fleet knows: present, ended, and never seen.
 
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::fleet::{FleetOrder, FleetOrdered, FleetScope, WorkerName};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
-use hookloop_fleet::fleet::{Fleet, Presence, WorkerState};
+use hookloop_fleet::fleet::{Fleet, WorkerPresence, WorkerState};
 use hookloop_store::heartbeat::HeartbeatStore;
 use hookloop_store::store::Store;
 
 /// Notes of workers that have ended, as many as are kept.
 const KEPT: usize = 100;
 
-fn presence(name: &WorkerName) -> Presence {
-    Presence {
+fn presence(name: &WorkerName) -> WorkerPresence {
+    WorkerPresence {
         name: name.clone(),
         machine: "box".to_owned(),
         pid: 1,
@@ -38,7 +38,7 @@ fn drain(fleet: &Fleet, name: &str) -> Result<(), EngineError> {
 fn a_worker_that_has_ended_stays_known_and_is_on_no_list() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(&dir.path().join("fleet.db")).unwrap();
-    let fleet = Fleet::over(Project::new(store, Rules::default(), "someone"));
+    let fleet = Fleet::over(Project::new(store, EffectiveConfig::default(), "someone"));
     let refused = |name: &str| drain(&fleet, name).unwrap_err().to_string();
     let unseen = "there is no worker `w`: the fleet has not seen any worker yet";
     assert_eq!(refused("w"), unseen);

@@ -26,8 +26,8 @@ const RACY_NS: i128 = 100_000_000;
 const DIGEST_BYTES: usize = 16;
 /// The files of a project as they were at the last look.
 #[derive(Debug, Default)]
-pub struct Files {
-    known: BTreeMap<PathBuf, Known>,
+pub struct WatchedFiles {
+    known: BTreeMap<PathBuf, KnownFile>,
     has_looked: bool,
     /// The files as another process saw them before the first look of this one.
     earlier: Option<SeenFiles>,
@@ -37,14 +37,14 @@ pub struct Files {
 pub type SeenFiles = BTreeMap<String, String>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Known {
-    inode: Inode,
+struct KnownFile {
+    inode: FileInode,
     content: [u8; 32],
     /// The file was being written at the time.
     is_racy: bool,
 }
 
-impl Known {
+impl KnownFile {
     fn seen(&self, path: &Path) -> (String, String) {
         let content = short_hex(&self.content);
         (path.display().to_string(), format!("{:o} {content}", self.inode.mode))
@@ -52,7 +52,7 @@ impl Known {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Inode {
+struct FileInode {
     number: u64,
     mode: u32,
     size: u64,
@@ -62,7 +62,7 @@ struct Inode {
 
 /// The result of a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct FilesLook {
     /// The digest of all names and contents.
     pub digest: String,
     /// Files that were added, changed or deleted since the look before. Empty at the first look, unless another
@@ -70,10 +70,10 @@ pub struct Look {
     pub changed: Vec<String>,
 }
 
-impl Files {
+impl WatchedFiles {
     /// Returns files that another process has looked at before.
-    pub fn after(earlier: Option<SeenFiles>) -> Files {
-        Files { earlier, ..Files::default() }
+    pub fn after(earlier: Option<SeenFiles>) -> WatchedFiles {
+        WatchedFiles { earlier, ..WatchedFiles::default() }
     }
 
     /// Returns the files of the last look, for another process; `None` without a look, or with more than `max`
@@ -84,7 +84,7 @@ impl Files {
     }
 
     /// Looks at the files under `root`; `None` if there are too many, or the directory can't be walked.
-    pub fn look(&mut self, root: &Path) -> Option<Look> {
+    pub fn look(&mut self, root: &Path) -> Option<FilesLook> {
         let mut now = BTreeMap::new();
         let mut changed = Vec::new();
         for entry in walk(root) {
@@ -116,7 +116,7 @@ impl Files {
         if !std::mem::replace(&mut self.has_looked, true) {
             changed = self.earlier.take().map_or_else(Vec::new, |earlier| self.since(earlier));
         }
-        Some(Look { digest: self.digest(), changed })
+        Some(FilesLook { digest: self.digest(), changed })
     }
 
     /// Returns the files that differ from those that another process saw.
@@ -172,9 +172,9 @@ pub fn walk(root: &Path) -> ignore::Walk {
     builder.build()
 }
 
-fn known(path: &Path, metadata: &Metadata, before: Option<Known>) -> Known {
+fn known(path: &Path, metadata: &Metadata, before: Option<KnownFile>) -> KnownFile {
     let ns = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
-    let inode = Inode {
+    let inode = FileInode {
         number: metadata.ino(),
         mode: metadata.mode(),
         size: metadata.size(),
@@ -186,10 +186,10 @@ fn known(path: &Path, metadata: &Metadata, before: Option<Known>) -> Known {
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let is_racy = i128::try_from(now).unwrap_or(i128::MAX) - inode.changed_ns < RACY_NS;
-    Known { inode, content: content(path, metadata, inode), is_racy }
+    KnownFile { inode, content: content(path, metadata, inode), is_racy }
 }
 
-fn content(path: &Path, metadata: &Metadata, inode: Inode) -> [u8; 32] {
+fn content(path: &Path, metadata: &Metadata, inode: FileInode) -> [u8; 32] {
     let mut hash = Sha256::new();
     if metadata.is_symlink() {
         let target = fs::read_link(path).unwrap_or_default();
@@ -243,7 +243,7 @@ mod tests {
         write(".gitignore", "target\n");
         write("target/x", "3");
         write(".git/index", "4");
-        let mut files = Files::default();
+        let mut files = WatchedFiles::default();
         let mut look = || files.look(dir.path()).unwrap();
         let first = look();
         assert_eq!(first.changed, [""; 0]);
@@ -273,7 +273,7 @@ mod tests {
         for name in ["a", "b", "c"] {
             write(name, "1");
         }
-        let mut first = Files::default();
+        let mut first = WatchedFiles::default();
         assert_eq!(first.seen(10), None, "nobody has looked");
         first.look(dir.path()).unwrap();
         assert_eq!(first.seen(2), None, "too many");
@@ -282,9 +282,9 @@ mod tests {
         write("b", "1");
         fs::remove_file(dir.path().join("c")).unwrap();
         write("d", "1");
-        let mut next = Files::after(seen);
+        let mut next = WatchedFiles::after(seen);
         assert_eq!(next.look(dir.path()).unwrap().changed, ["a", "c", "d"]);
         assert_eq!(next.look(dir.path()).unwrap().changed, [""; 0]);
-        assert_eq!(Files::after(None).look(dir.path()).unwrap().changed, [""; 0]);
+        assert_eq!(WatchedFiles::after(None).look(dir.path()).unwrap().changed, [""; 0]);
     }
 }

@@ -24,23 +24,23 @@ pub trait Forge: std::fmt::Debug {
     fn name(&self) -> &'static str;
 
     /// Returns the newest request for `branch` into `base`: an open one, else a merged one, else a closed one.
-    fn find(&self, branch: &str, base: &str) -> Result<Option<Request>, ForgeError>;
+    fn find(&self, branch: &str, base: &str) -> Result<Option<MergeRequest>, ForgeError>;
 
-    fn get(&self, number: u64) -> Result<Request, ForgeError>;
+    fn get(&self, number: u64) -> Result<MergeRequest, ForgeError>;
 
     /// Opens a request. If the branch has an open one already, updates that one.
-    fn open(&self, wish: &Wish) -> Result<Request, ForgeError>;
+    fn open(&self, wish: &RequestWish) -> Result<MergeRequest, ForgeError>;
 
     /// Updates an open request. Labels and reviewers are added, and none is removed. A reviewer is asked for a
     /// review only once. A merged request is not changed.
-    fn update(&self, number: u64, wish: &Wish) -> Result<Request, ForgeError>;
+    fn update(&self, number: u64, wish: &RequestWish) -> Result<MergeRequest, ForgeError>;
 
     /// Returns the joint result of a commit's checks. Just after a push there may be none *yet*; the caller decides
     /// how long to wait.
-    fn checks(&self, commit: &str) -> Result<Checks, ForgeError>;
+    fn checks(&self, commit: &str) -> Result<CommitChecks, ForgeError>;
 
     /// Merges a request that has exactly this head.
-    fn merge(&self, number: u64, how: &MergeWish) -> Result<Merged, ForgeError>;
+    fn merge(&self, number: u64, how: &MergeWish) -> Result<ForgeMerge, ForgeError>;
 
     /// Whether requests into `base` are merged by a queue of the forge.
     fn has_merge_queue(&self, _base: &str) -> Result<bool, ForgeError> {
@@ -70,7 +70,7 @@ pub trait Forge: std::fmt::Debug {
 
 /// A request as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct RequestWish {
     pub branch: String,
     pub base: String,
     /// The commit that the branch must have.
@@ -85,7 +85,7 @@ pub struct Wish {
 
 /// A request as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct MergeRequest {
     /// `None` where there are no requests.
     pub number: Option<u64>,
     pub url: Option<String>,
@@ -108,7 +108,7 @@ pub enum RequestState {
 
 /// The joint result of a commit's checks. A check that is not known to have passed is pending or failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Checks {
+pub enum CommitChecks {
     /// No check has a result. A skipped check has none.
     None,
     Passed,
@@ -212,7 +212,7 @@ impl MergeStatus {
 
 /// The result of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Merged {
+pub struct ForgeMerge {
     /// The commit by which the base contains the request.
     pub commit: String,
 }

@@ -18,9 +18,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use at_work::{GitLocks, is_git_at_work};
-pub(crate) use call::{Answer, Call, Said};
+pub(crate) use call::{GitCall, GitOutput, OutputSize};
 use hookloop_process::{Cancel, KeeperPool};
-pub use settings::{HARMLESS, Variable, variables};
+pub use settings::{GitVariable, HARMLESS, variables};
 use tracing::{debug, warn};
 
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -33,7 +33,7 @@ const FILTERS_MAX: usize = 64;
 
 /// A repository, as seen from a project's directory.
 #[derive(Debug)]
-pub struct Git {
+pub struct GitRepository {
     root: PathBuf,
     keepers: Arc<KeeperPool>,
     /// The directory of hookloop's own index and objects.
@@ -70,15 +70,15 @@ pub(crate) fn copy_index(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(&new, to)
 }
 
-impl Git {
+impl GitRepository {
     /// Returns the repository that contains `root`; `None` if there is none, or git is missing.
     pub fn find(
         root: &Path,
         keepers: &Arc<KeeperPool>,
         state: PathBuf,
-        environment: &[Variable],
+        environment: &[GitVariable],
         cancel: Cancel,
-    ) -> Option<Git> {
+    ) -> Option<GitRepository> {
         // Most projects without a repository need no process here.
         root.ancestors().find(|directory| directory.join(".git").exists())?;
         let setting = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
@@ -86,7 +86,8 @@ impl Git {
         let (root, keepers) = (root.to_owned(), Arc::clone(keepers));
         let path = environment.iter().find(|(name, _)| name == "PATH");
         let path = path.map(|(_, path)| path.clone());
-        let mut git = Git { root, keepers, state, path, objects: None, settings, fixed: 0, cancel };
+        let mut git =
+            GitRepository { root, keepers, state, path, objects: None, settings, fixed: 0, cancel };
         let look = ["rev-parse", "--git-path", "objects", "--git-path", "index"];
         let found = match git.ask(&look) {
             // The repository belongs to another user, as in containers. The user may have declared it safe.
@@ -154,7 +155,7 @@ impl Git {
     /// Returns the output of a command whose input and output may be long.
     fn long(&self, args: &[&str], stdin: Vec<u8>) -> Result<Vec<u8>, GitError> {
         let directory = self.state.join("answer");
-        let said = self.call(args, stdin, Answer::Long { directory, max_bytes: LISTED_MAX })?;
+        let said = self.call(args, stdin, OutputSize::Long { directory, max_bytes: LISTED_MAX })?;
         match said.left_out_bytes {
             0 => said.well(args.first().copied().unwrap_or_default()),
             _ => Err(failed(args, "it said too much")),
@@ -209,20 +210,20 @@ impl Git {
 
     /// Returns the values of `safe.directory` in the user's and the system's configuration. Git accepts no other
     /// files, and no other setting of theirs applies here.
-    fn safe_directories(&self, environment: &[Variable]) -> Vec<(String, String)> {
+    fn safe_directories(&self, environment: &[GitVariable]) -> Vec<(String, String)> {
         const OWN: [&str; 5] =
             ["PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
         let mut found = Vec::new();
         for scope in ["--system", "--global"] {
-            let is_own = |(name, _): &&Variable| OWN.iter().any(|own| name == own);
+            let is_own = |(name, _): &&GitVariable| OWN.iter().any(|own| name == own);
             let args = ["config", scope, "--null", "--get-all", "safe.directory"];
-            let call = Call {
+            let call = GitCall {
                 args: args.iter().map(OsString::from).collect(),
                 env: environment.iter().filter(is_own).cloned().collect(),
                 cwd: PathBuf::from("/"),
                 stdin: Vec::new(),
                 timeout: TIMEOUT,
-                answer: Answer::Short,
+                answer: OutputSize::Short,
             };
             // A missing file has no values.
             let Ok(said) = call.run(&self.keepers, &self.cancel) else { continue };
@@ -249,15 +250,20 @@ impl Git {
 
     /// Returns the exit code with the output, or with the error text if git failed.
     fn run(&self, args: &[&str]) -> Result<(Option<i32>, String), GitError> {
-        let said = self.call(args, Vec::new(), Answer::Short)?;
+        let said = self.call(args, Vec::new(), OutputSize::Short)?;
         Ok(match said.code {
             0 => (Some(0), String::from_utf8_lossy(&said.stdout).into_owned()),
             code => (Some(code), said.stderr),
         })
     }
 
-    fn call(&self, args: &[&str], stdin: Vec<u8>, answer: Answer) -> Result<Said, GitError> {
-        let call = Call {
+    fn call(
+        &self,
+        args: &[&str],
+        stdin: Vec<u8>,
+        answer: OutputSize,
+    ) -> Result<GitOutput, GitError> {
+        let call = GitCall {
             args: args.iter().map(OsString::from).collect(),
             env: self.environment(),
             cwd: self.root.clone(),
@@ -268,8 +274,8 @@ impl Git {
         call.run(&self.keepers, &self.cancel)
     }
 
-    fn environment(&self) -> Vec<Variable> {
-        let mut env: Vec<Variable> = vec![
+    fn environment(&self) -> Vec<GitVariable> {
+        let mut env: Vec<GitVariable> = vec![
             ("GIT_TERMINAL_PROMPT".into(), "0".into()),
             ("GIT_OPTIONAL_LOCKS".into(), "0".into()),
             ("GIT_CONFIG_NOSYSTEM".into(), "1".into()),

@@ -9,7 +9,7 @@
 //!
 //! - [`commit`]: names of commits, and new commits; `names`: checks of branch and remote names
 //! - `depot`: the private repository
-//! - `asking`: the commands of git, with their environment; [`found`]: the location of the repository
+//! - `git_command`: the commands of git, with their environment; [`discover`]: the location of the repository
 //! - `target`: the branch that work is for
 //! - `place`: checks that a directory is a task's worktree
 //! - `slot`, `worktree`: paths and creation of worktrees; `copied`: ignored files; `listing`: list and removal
@@ -20,48 +20,48 @@
 //! - [`mirror`]: a repository that a worker clones
 //! - `scratch`: a temporary checkout
 
-mod asking;
+mod checkout;
 mod commit;
 pub mod commit_id;
 mod conflict;
-mod copied;
-mod depot;
 mod diff;
+pub mod discover;
 pub mod error;
-pub mod found;
+mod git_command;
+mod ignored_files;
 mod land;
 mod listing;
 mod lock_wait;
 mod locks;
 mod merge;
 pub mod mirror;
-mod moving;
 pub mod names;
-mod notes;
 mod place;
+mod private_repo;
 mod rebase;
 mod remote;
 mod scratch;
-mod slot;
+mod state_file;
 mod target;
 mod train;
 mod work;
 pub mod worktree;
+mod worktree_path;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use asking::{Asker, Ssh};
-pub use commit_id::Commit;
-pub use error::{Operation, RepoError, Unfinished};
-use found::Found;
+pub use commit_id::CommitId;
+use discover::FoundRepository;
+pub use error::{GitOperation, RepoError, UnfinishedOperation};
+use git_command::{GitCommands, SshAccess};
 pub use hookloop_core::delivery::MergeMethod;
 use hookloop_core::id::TaskId;
 use hookloop_process::{Cancel, KeeperPool};
-use notes::Held;
 pub use place::WorktreeLoss;
-pub use scratch::Scratch;
-use slot::Slot;
+pub use scratch::ScratchCheckout;
+use state_file::HeldLock;
+use worktree_path::WorktreePath;
 
 /// Held while the private repository or hookloop's refs are changed.
 const LOCK: &str = "depot.lock";
@@ -81,7 +81,7 @@ pub struct RepoWish {
 
 /// The directories of a repository, and the parameters of git.
 #[derive(Clone, Copy, Debug)]
-pub struct Grounds<'r> {
+pub struct RepoDirectories<'r> {
     /// The project's directory.
     pub root: &'r Path,
     /// The directory of the project's state.
@@ -93,9 +93,9 @@ pub struct Grounds<'r> {
 
 #[derive(Debug)]
 pub struct Repo<'r> {
-    asker: Asker<'r>,
-    found: Found,
-    target: Target,
+    asker: GitCommands<'r>,
+    found: FoundRepository,
+    target: TargetBranch,
     prefix: String,
     copy: Vec<String>,
     /// The directory of worktrees.
@@ -104,14 +104,14 @@ pub struct Repo<'r> {
 
 /// The branch that work is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct TargetBranch {
     /// `None` if it is a branch of the user's repository.
-    pub remote: Option<Remote>,
+    pub remote: Option<RemoteName>,
     pub branch: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remote {
+pub struct RemoteName {
     pub name: String,
     /// The address for fetches.
     pub url: String,
@@ -129,7 +129,7 @@ pub struct Worktree {
     pub project: PathBuf,
     pub branch: String,
     /// The common commit of the branch and the target, as far as the target is known.
-    pub base: Commit,
+    pub base: CommitId,
     /// The worktree was just created.
     pub is_new: bool,
     /// The work that was lost when the worktree was recreated, if that is not recorded yet.
@@ -143,7 +143,7 @@ pub struct WorktreeInfo {
     pub task: TaskId,
     pub path: PathBuf,
     pub branch: String,
-    pub head: Commit,
+    pub head: CommitId,
     pub is_dirty: bool,
     /// The number of commits that the target, as far as it is known, does not have.
     pub ahead: u32,
@@ -152,9 +152,9 @@ pub struct WorktreeInfo {
 
 /// How a worktree is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removal {
+pub struct WorktreeRemoval {
     pub branch: BranchFate,
-    pub unsaved: Unsaved,
+    pub unsaved: UnsavedWork,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,16 +165,16 @@ pub enum BranchFate {
 
 /// The handling of work that exists only in the worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unsaved {
+pub enum UnsavedWork {
     /// The work stays, and so does its worktree. `delivered` is a head that is known to be in the target, as one
     /// commit or as several others.
-    Stays { delivered: Option<Commit> },
+    Stays { delivered: Option<CommitId> },
     /// The work is removed, except for a ref under `refs/hookloop/kept`.
     Goes,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Removed {
+pub enum RemovedWorktree {
     Done,
     NotThere,
     /// The worktree stayed, for this reason.
@@ -188,22 +188,22 @@ pub enum Removed {
 pub enum WorkState {
     Clean,
     Dirty,
-    Unfinished(Unfinished),
+    Unfinished(UnfinishedOperation),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diff {
+pub struct FileDiff {
     pub text: String,
     /// The number of bytes that are missing in `text`.
     pub left_out_bytes: u64,
     pub left_out_lines: u64,
-    pub files: Vec<Changed>,
+    pub files: Vec<ChangedFile>,
     /// The number of files that are missing in `files`.
     pub left_out_files: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangedFile {
     pub path: String,
     /// The number of lines; 0 for binary files.
     pub added: u64,
@@ -211,15 +211,15 @@ pub struct Changed {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rebased {
+pub enum RebaseResult {
     UpToDate,
-    Done { from: Commit, to: Commit },
-    Conflict { files: Vec<Conflicted> },
+    Done { from: CommitId, to: CommitId },
+    Conflict { files: Vec<ConflictedFile> },
 }
 
 /// A file whose changes on both sides conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflicted {
+pub struct ConflictedFile {
     pub path: String,
     /// The conflicting passages, with both sides.
     pub excerpt: String,
@@ -227,17 +227,17 @@ pub struct Conflicted {
 
 /// A conflict that is written to a worktree's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
-    pub onto: Commit,
-    pub files: Vec<Conflicted>,
+pub struct WrittenConflict {
+    pub onto: CommitId,
+    pub files: Vec<ConflictedFile>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settled {
+pub enum SettledRequest {
     /// No conflict was written to the files.
     Nothing,
     Done {
-        commit: Commit,
+        commit: CommitId,
     },
     Unresolved {
         files: Vec<String>,
@@ -246,7 +246,7 @@ pub enum Settled {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pushed {
+pub enum PushResult {
     Done,
     AlreadyThere,
 }
@@ -261,35 +261,40 @@ pub struct MergeHow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergedOnto {
     Done {
-        commit: Commit,
+        commit: CommitId,
         /// The method that was used. Commits with merges among them are squashed instead of rebased.
         method: MergeMethod,
     },
     AlreadyIn,
     Conflict {
-        files: Vec<Conflicted>,
+        files: Vec<ConflictedFile>,
     },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Landed {
+pub enum LandedCommit {
     Done,
     AlreadyThere,
     /// Another process moved the target first.
     Lost {
-        now: Commit,
+        now: CommitId,
     },
 }
 
 impl<'r> Repo<'r> {
     /// Opens the repository of a project.
-    pub fn at(grounds: Grounds<'r>, wish: RepoWish, cancel: &Cancel) -> Result<Self, RepoError> {
-        let found = Found::look(grounds.root)?;
+    pub fn at(
+        grounds: RepoDirectories<'r>,
+        wish: RepoWish,
+        cancel: &Cancel,
+    ) -> Result<Self, RepoError> {
+        let found = FoundRepository::look(grounds.root)?;
         let state = grounds.state.canonicalize().map_err(RepoError::io(grounds.state))?;
         let (common, depot) = (found.common.clone(), state.join("depot.git"));
         let (cancel, prefix) = (cancel.clone(), wish.prefix.clone());
-        let mut asker = Asker { grounds, cancel, common, depot, prefix, ssh: Ssh::Unasked };
-        let alone = Held::wait(&grounds.state.join(LOCK), &asker.cancel)?;
+        let mut asker =
+            GitCommands { grounds, cancel, common, depot, prefix, ssh: SshAccess::Unasked };
+        let alone = HeldLock::wait(&grounds.state.join(LOCK), &asker.cancel)?;
         asker.clear_depot()?;
         asker.check_whole()?;
         let remote = asker.remote(&wish, &found)?;
@@ -297,7 +302,7 @@ impl<'r> Repo<'r> {
         asker.find_ssh()?;
         let branch = asker.base(&wish, remote.as_ref())?;
         drop(alone);
-        let target = Target { remote, branch };
+        let target = TargetBranch { remote, branch };
         let RepoWish { prefix, copy, .. } = wish;
         let worktrees = state.join("worktrees");
         let repo = Repo { asker, found, target, prefix, copy, worktrees };
@@ -305,19 +310,19 @@ impl<'r> Repo<'r> {
         Ok(repo)
     }
 
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &TargetBranch {
         &self.target
     }
 
     /// Locks the private repository and hookloop's refs.
-    fn alone(&self) -> Result<Held, RepoError> {
-        let alone = Held::wait(&self.asker.grounds.state.join(LOCK), &self.asker.cancel)?;
+    fn alone(&self) -> Result<HeldLock, RepoError> {
+        let alone = HeldLock::wait(&self.asker.grounds.state.join(LOCK), &self.asker.cancel)?;
         self.asker.clear_depot()?;
         Ok(alone)
     }
 
     /// Locks a worktree while it is created or removed.
-    fn alone_in(&self, slot: &Slot) -> Result<Held, RepoError> {
-        Held::wait(&slot.notes.with_extension("lock"), &self.asker.cancel)
+    fn alone_in(&self, slot: &WorktreePath) -> Result<HeldLock, RepoError> {
+        HeldLock::wait(&slot.notes.with_extension("lock"), &self.asker.cancel)
     }
 }

@@ -5,7 +5,7 @@ use crate::repo::RepoError;
 
 /// Why a step of a delivery failed. The variant decides the next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum StepError {
     /// The agent can correct the failure, and gets the instruction.
     Block {
         /// The reason in one line, for people.
@@ -24,25 +24,25 @@ pub enum Trouble {
     },
 }
 
-impl Trouble {
+impl StepError {
     /// A failure that the agent can correct. The first line of the instruction is the reason.
-    pub fn block(prompt: String) -> Trouble {
+    pub fn block(prompt: String) -> StepError {
         let why = prompt.lines().next().unwrap_or_default().to_owned();
-        Trouble::Block { why, prompt, details: String::new() }
+        StepError::Block { why, prompt, details: String::new() }
     }
 
     pub fn reason(&self) -> &str {
         match self {
-            Trouble::Block { prompt: reason, .. }
-            | Trouble::Retry { why: reason }
-            | Trouble::NeedsHuman { why: reason } => reason,
+            StepError::Block { prompt: reason, .. }
+            | StepError::Retry { why: reason }
+            | StepError::NeedsHuman { why: reason } => reason,
         }
     }
 }
 
 /// The work of a task, all of it committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrapped {
+pub struct CommittedWork {
     pub branch: String,
     pub head: String,
     /// The base that the branch is for.
@@ -51,36 +51,36 @@ pub struct Wrapped {
     pub commits: u32,
 }
 
-impl From<RepoError> for Trouble {
-    fn from(error: RepoError) -> Trouble {
+impl From<RepoError> for StepError {
+    fn from(error: RepoError) -> StepError {
         let why = error.to_string();
         match error {
             RepoError::Retry { .. } | RepoError::Locked { .. } | RepoError::Cancelled => {
-                Trouble::Retry { why }
+                StepError::Retry { why }
             }
-            RepoError::Unfinished { .. } | RepoError::Dirty(_) => Trouble::block(why),
+            RepoError::Unfinished { .. } | RepoError::Dirty(_) => StepError::block(why),
             RepoError::NeedsHuman { hint, .. } => {
-                Trouble::NeedsHuman { why: format!("{why}; {hint}") }
+                StepError::NeedsHuman { why: format!("{why}; {hint}") }
             }
             RepoError::Permanent { .. }
             | RepoError::Foreign { .. }
             | RepoError::CheckedOut { .. }
-            | RepoError::Io { .. } => Trouble::NeedsHuman { why },
+            | RepoError::Io { .. } => StepError::NeedsHuman { why },
         }
     }
 }
 
-impl From<ForgeError> for Trouble {
-    fn from(error: ForgeError) -> Trouble {
+impl From<ForgeError> for StepError {
+    fn from(error: ForgeError) -> StepError {
         let why = error.to_string();
         match error {
             ForgeError::Retry { .. } | ForgeError::Stale { .. } | ForgeError::Behind { .. } => {
-                Trouble::Retry { why }
+                StepError::Retry { why }
             }
-            ForgeError::Unmet { needs_person: false, .. } => Trouble::Retry { why },
+            ForgeError::Unmet { needs_person: false, .. } => StepError::Retry { why },
             ForgeError::Unmet { .. }
             | ForgeError::Permanent { .. }
-            | ForgeError::NeedsHuman { .. } => Trouble::NeedsHuman { why },
+            | ForgeError::NeedsHuman { .. } => StepError::NeedsHuman { why },
         }
     }
 }

@@ -29,13 +29,13 @@ const COUNTED_AT_ONCE: usize = 64 * 1024;
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
-struct Bounds {
+struct ArtifactBounds {
     runs: usize,
     bytes: u64,
     age: Duration,
 }
 
-const BOUNDS: Bounds = Bounds { runs: RUNS_MAX, bytes: BYTES_MAX, age: AGE_MIN };
+const BOUNDS: ArtifactBounds = ArtifactBounds { runs: RUNS_MAX, bytes: BYTES_MAX, age: AGE_MIN };
 
 /// Returns a new directory for the output of a run. It is created with the first output.
 pub(crate) fn fresh(state: &Path) -> PathBuf {
@@ -58,18 +58,18 @@ pub(crate) fn find(state: &Path, named: &str) -> Option<PathBuf> {
 
 /// An output stream of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
+pub enum ArtifactStream {
     Stdout,
     Stderr,
 }
 
-impl Stream {
-    pub const ALL: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
+impl ArtifactStream {
+    pub const ALL: [ArtifactStream; 2] = [ArtifactStream::Stdout, ArtifactStream::Stderr];
 
     pub fn name(self) -> &'static str {
         match self {
-            Stream::Stdout => "stdout",
-            Stream::Stderr => "stderr",
+            ArtifactStream::Stdout => "stdout",
+            ArtifactStream::Stderr => "stderr",
         }
     }
 }
@@ -82,13 +82,13 @@ pub fn run_of(path: &str) -> Option<EventId> {
 /// Returns the stored output of a run as sanitized text.
 ///
 /// If the output is long, its middle is left out.
-pub fn read(state: &Path, run: EventId, stream: Stream) -> io::Result<String> {
+pub fn read(state: &Path, run: EventId, stream: ArtifactStream) -> io::Result<String> {
     let (file, bytes) = open(&state.join(DIRECTORY).join(run.to_string()), stream)?;
     shown(file, bytes, SHOWN_MAX)
 }
 
 /// Opens an output in a run's directory and returns its length. Rejects links and pipes.
-pub fn open(directory: &Path, stream: Stream) -> io::Result<(File, u64)> {
+pub fn open(directory: &Path, stream: ArtifactStream) -> io::Result<(File, u64)> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file =
         OpenOptions::new().read(true).custom_flags(flags).open(directory.join(stream.name()))?;
@@ -148,7 +148,7 @@ fn is_time() -> bool {
 /// Deletes the output of the oldest runs if it exceeds `bounds`.
 ///
 /// The next check tries again to delete the remaining files.
-fn tidy(directory: &Path, bounds: Bounds, now: SystemTime) {
+fn tidy(directory: &Path, bounds: ArtifactBounds, now: SystemTime) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     let mut runs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     // Names begin with the time, so this order is newest first.
@@ -227,8 +227,8 @@ mod tests {
         fs::create_dir_all(&directory).unwrap();
         fs::write(directory.join("stdout"), "said").unwrap();
         std::os::unix::fs::symlink("/etc/passwd", directory.join("stderr")).unwrap();
-        assert_eq!(read(state.path(), run, Stream::Stdout).unwrap(), "said");
-        assert!(read(state.path(), run, Stream::Stderr).is_err());
+        assert_eq!(read(state.path(), run, ArtifactStream::Stdout).unwrap(), "said");
+        assert!(read(state.path(), run, ArtifactStream::Stderr).is_err());
         assert_eq!(run_of(directory.to_str().unwrap()), Some(run));
         assert_eq!(run_of("/somewhere/../else"), None);
     }
@@ -236,12 +236,12 @@ mod tests {
     #[test]
     fn the_oldest_go_and_the_young_stay() {
         let later = SystemTime::now() + 2 * AGE_MIN;
-        let check = |bounds: Bounds, now: SystemTime, left: &[&str]| {
+        let check = |bounds: ArtifactBounds, now: SystemTime, left: &[&str]| {
             let directory = with_runs(&["a", "b", "c", "d"]);
             tidy(directory.path(), bounds, now);
             assert_eq!(runs(directory.path()), left, "{bounds:?}");
         };
-        let bounds = |runs, bytes| Bounds { runs, bytes, age: AGE_MIN };
+        let bounds = |runs, bytes| ArtifactBounds { runs, bytes, age: AGE_MIN };
         check(bounds(4, 400), later, &["a", "b", "c", "d"]);
         check(bounds(3, 400), later, &["b", "c", "d"]);
         check(bounds(4, 250), later, &["c", "d"]);

@@ -7,8 +7,8 @@ use std::path::Path;
 use hookloop_core::environment::EnvironmentFacts;
 use serde_json::Value;
 
-use crate::test_detection::javascript::{self, Manager};
-use crate::test_detection::reading::Project;
+use crate::test_detection::javascript::{self, PackageManager};
+use crate::test_detection::reading::TestedProject;
 use crate::test_detection::{directories, members};
 
 /// Largest number of names in one list.
@@ -35,11 +35,11 @@ const NO_PACKAGES: [&str; 4] = ["tests", "test", "docs", "build"];
 
 /// Returns the facts about the environment in a directory's files. Skips unreadable files.
 pub fn facts(directory: &Path) -> EnvironmentFacts {
-    let Ok(project) = Project::new(directory) else { return EnvironmentFacts::default() };
+    let Ok(project) = TestedProject::new(directory) else { return EnvironmentFacts::default() };
     let read = |file: &str| project.read(file).ok().flatten();
     let has = |file: &str| matches!(project.has(file), Ok(true));
     let mut python_packages = packages(&project, directory);
-    if let Ok(source) = Project::new(&directory.join("src")) {
+    if let Ok(source) = TestedProject::new(&directory.join("src")) {
         python_packages.extend(packages(&source, &directory.join("src")));
     }
     let mut python_dependencies = Vec::new();
@@ -88,7 +88,7 @@ pub fn facts(directory: &Path) -> EnvironmentFacts {
 }
 
 /// Returns the distributions of extras and groups in `pyproject.toml`, with install commands.
-fn setups_of_extras(project: &Project) -> Vec<(String, String)> {
+fn setups_of_extras(project: &TestedProject) -> Vec<(String, String)> {
     let Ok(Some(document)) = members::toml(project, "pyproject.toml") else { return Vec::new() };
     let is_plain = |name: &str| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
@@ -122,7 +122,7 @@ fn setups_of_extras(project: &Project) -> Vec<(String, String)> {
 }
 
 /// Returns the names under which the Python files of a directory are imported.
-fn packages(project: &Project, directory: &Path) -> Vec<String> {
+fn packages(project: &TestedProject, directory: &Path) -> Vec<String> {
     let names = project.names().unwrap_or_default();
     let import = |name: String| match name.strip_suffix(".py") {
         Some("setup" | "conftest" | "noxfile" | "manage") => None,
@@ -182,8 +182,8 @@ fn packages_of(package_json: &str) -> Vec<String> {
 }
 
 /// Returns the packages that the project or a member of its workspace declares.
-fn node_dependencies(project: &Project) -> Vec<String> {
-    let declared = |project: &Project| {
+fn node_dependencies(project: &TestedProject) -> Vec<String> {
+    let declared = |project: &TestedProject| {
         let text = project.read("package.json").ok().flatten();
         text.map_or_else(Vec::new, |text| packages_of(&text))
     };
@@ -191,7 +191,7 @@ fn node_dependencies(project: &Project) -> Vec<String> {
     if let Ok(Some(members)) = javascript::workspace(project) {
         let searched = directories::search(project.root());
         for path in searched.paths.iter().filter(|path| members.contains(path)) {
-            let member = Project::new(&project.root().join(path));
+            let member = TestedProject::new(&project.root().join(path));
             found.extend(member.map_or_else(|_| Vec::new(), |member| declared(&member)));
         }
     }
@@ -199,11 +199,11 @@ fn node_dependencies(project: &Project) -> Vec<String> {
 }
 
 /// Returns the root of a directory's workspace. The search stays inside the repository.
-fn workspace_of(directory: &Path) -> Option<Project> {
+fn workspace_of(directory: &Path) -> Option<TestedProject> {
     let directory = directory.canonicalize().ok()?;
     for root in directory.ancestors().take(PARENTS_MAX) {
         let path = directory.strip_prefix(root).ok()?.to_str()?;
-        let project = Project::new(root).ok()?;
+        let project = TestedProject::new(root).ok()?;
         if matches!(javascript::workspace(&project), Ok(Some(members)) if members.contains(path)) {
             return Some(project);
         }
@@ -215,17 +215,17 @@ fn workspace_of(directory: &Path) -> Option<Project> {
 }
 
 /// Returns the command that installs the packages of `package.json`.
-fn node_setup(project: &Project) -> Option<String> {
+fn node_setup(project: &TestedProject) -> Option<String> {
     let manager = javascript::manager_of(project).ok()??;
     let has_lock = ["package-lock.json", "npm-shrinkwrap.json"]
         .iter()
         .any(|file| matches!(project.has(file), Ok(true)));
     let setup = match manager {
-        Manager::Npm if has_lock => "npm ci",
-        Manager::Npm => "npm install",
-        Manager::Pnpm => "pnpm install",
-        Manager::Yarn => "yarn install",
-        Manager::Bun => "bun install",
+        PackageManager::Npm if has_lock => "npm ci",
+        PackageManager::Npm => "npm install",
+        PackageManager::Pnpm => "pnpm install",
+        PackageManager::Yarn => "yarn install",
+        PackageManager::Bun => "bun install",
     };
     Some(setup.to_owned())
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use hookloop_config::agents::Settings;
+use hookloop_config::agents::AgentSettings;
 use hookloop_config::known_secrets;
 use hookloop_core::redact::Redactor;
 use hookloop_http::settings::UserNetwork;
@@ -16,7 +16,7 @@ use hookloop_process::{
 
 use crate::ancestry::KeeperOwner;
 use crate::artifacts;
-use crate::secrets::{Around, SecretError, Vault};
+use crate::secrets::{FetchContext, SecretError, SecretVault};
 
 /// A lock in the project's state directory could not be acquired.
 #[derive(Debug, thiserror::Error)]
@@ -38,9 +38,9 @@ pub struct ExecContext {
     /// Variables that the configuration sets for agents.
     configured: Vec<(String, OsString)>,
     keepers: Arc<KeeperPool>,
-    secrets: Arc<Vault>,
+    secrets: Arc<SecretVault>,
     /// Created on first use, as most commands run no hook.
-    redactor: Arc<OnceLock<Known>>,
+    redactor: Arc<OnceLock<RedactorChain>>,
     /// The HTTP client for webhooks, channels and the forge.
     http: HttpClient,
 }
@@ -48,18 +48,18 @@ pub struct ExecContext {
 /// The redactor of the secrets known so far, and its later replacement.
 ///
 /// The chain only grows, so a reader of an older redactor can continue with the newest.
-struct Known {
+struct RedactorChain {
     /// `None` if there are too many secrets to search for.
     redactor: Option<Redactor>,
-    more: OnceLock<Box<Known>>,
+    more: OnceLock<Box<RedactorChain>>,
 }
 
-impl Known {
-    fn new(redactor: Option<Redactor>) -> Known {
-        Known { redactor, more: OnceLock::new() }
+impl RedactorChain {
+    fn new(redactor: Option<Redactor>) -> RedactorChain {
+        RedactorChain { redactor, more: OnceLock::new() }
     }
 
-    fn last(&self) -> &Known {
+    fn last(&self) -> &RedactorChain {
         let mut last = self;
         while let Some(more) = last.more.get() {
             last = more;
@@ -136,7 +136,7 @@ impl ExecContext {
 
     /// Removes secrets among the variables of these agents from everything that is stored.
     #[must_use]
-    pub fn with_agents(mut self, agents: &[Settings]) -> ExecContext {
+    pub fn with_agents(mut self, agents: &[AgentSettings]) -> ExecContext {
         let variables = agents.iter().flat_map(|settings| &settings.env);
         self.configured = variables.map(|(name, value)| (name.clone(), value.into())).collect();
         known_secrets::remember(self.told());
@@ -145,7 +145,7 @@ impl ExecContext {
 
     /// Gives these secrets to the hooks and agents that name them.
     #[must_use]
-    pub fn with_secrets(mut self, secrets: Vault) -> ExecContext {
+    pub fn with_secrets(mut self, secrets: SecretVault) -> ExecContext {
         self.secrets = Arc::new(secrets);
         known_secrets::remember(self.told());
         self
@@ -177,14 +177,14 @@ impl ExecContext {
         &self,
         names: impl Iterator<Item = &'n str>,
     ) -> Result<Vec<(OsString, OsString)>, SecretError> {
-        let around = Around { environment: &self.environment, cwd: &self.state };
+        let around = FetchContext { environment: &self.environment, cwd: &self.state };
         self.secrets.get(names, around, |fetched| {
             let fetched = fetched.iter().map(|(name, value)| (name.as_str(), value.as_os_str()));
             known_secrets::remember(fetched.clone());
             let redactor = self.made_redactor(fetched);
             let redactor = redactor.ok_or("there are too many secrets to look for")?;
             // It is not set yet: the secrets are locked while they are fetched.
-            let _ = self.known().last().more.set(Box::new(Known::new(Some(redactor))));
+            let _ = self.known().last().more.set(Box::new(RedactorChain::new(Some(redactor))));
             Ok(())
         })
     }
@@ -199,8 +199,8 @@ impl ExecContext {
         Some(self.redactor()?.text(text))
     }
 
-    fn known(&self) -> &Known {
-        self.redactor.get_or_init(|| Known::new(self.made_redactor(std::iter::empty())))
+    fn known(&self) -> &RedactorChain {
+        self.redactor.get_or_init(|| RedactorChain::new(self.made_redactor(std::iter::empty())))
     }
 
     fn made_redactor<'v>(
@@ -225,13 +225,13 @@ impl ExecContext {
     }
 
     /// Locks a file of the project's state until the returned file is dropped.
-    pub fn alone(&self, name: &str) -> Result<File, LockError> {
+    pub fn lock_exclusive(&self, name: &str) -> Result<File, LockError> {
         let path = self.state.join(name);
         lock_file(&path).map_err(|source| LockError { path, source })
     }
 
     /// Locks a file without waiting. Returns `None` if another process holds the lock.
-    pub fn alone_now(&self, name: &str) -> Result<Option<File>, LockError> {
+    pub fn try_lock_exclusive(&self, name: &str) -> Result<Option<File>, LockError> {
         let path = self.state.join(name);
         try_lock_file(&path).map_err(|source| LockError { path, source })
     }

@@ -6,20 +6,20 @@ use hookloop_core::hook::{Hook, HookRegistry, HookSource};
 use hookloop_core::point::Point;
 use hookloop_core::task::Task;
 
-use crate::hook_context::Occasion;
+use crate::hook_context::HookContext;
 use crate::hook_values;
 
 /// A hook of a hook point.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Explained {
+pub struct ExplainedHook {
     pub hook: Hook,
-    pub list: List,
-    pub runs: Runs,
+    pub list: HookList,
+    pub runs: RunForecast,
 }
 
 /// The origin of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum List {
+pub enum HookList {
     /// A policy.
     Operator,
     /// The user's own configuration.
@@ -33,7 +33,7 @@ pub enum List {
 
 /// Whether the hook would run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Runs {
+pub enum RunForecast {
     Yes,
     /// No, because it is disabled.
     Off,
@@ -46,7 +46,7 @@ pub enum Runs {
 }
 
 /// Returns the hooks at `point`, for a task if one is given.
-pub fn explain(hooks: &HookRegistry, point: &Point, task: Option<&Task>) -> Vec<Explained> {
+pub fn explain(hooks: &HookRegistry, point: &Point, task: Option<&Task>) -> Vec<ExplainedHook> {
     let task_type = task.and_then(|task| task.spec.kind.as_deref());
     let mut everything = hooks.clone();
     let names: Vec<_> =
@@ -57,52 +57,52 @@ pub fn explain(hooks: &HookRegistry, point: &Point, task: Option<&Task>) -> Vec<
         }
     }
     let list = match task_type {
-        Some(name) if hooks.is_typed(point.name(), task_type) => List::Type(name.to_owned()),
-        _ => List::Project,
+        Some(name) if hooks.is_typed(point.name(), task_type) => HookList::Type(name.to_owned()),
+        _ => HookList::Project,
     };
     let found = everything.resolve(point.name(), task_type);
     let is_own = |hook: &Hook| matches!(hook.source, HookSource::User | HookSource::Operator);
-    let default = match list == List::Project && found.iter().all(|hook| is_own(hook)) {
+    let default = match list == HookList::Project && found.iter().all(|hook| is_own(hook)) {
         true => defaults(point),
         false => Vec::new(),
     };
     let explained = found.into_iter().map(|hook| {
         let list = match hook.source {
-            HookSource::Operator => List::Operator,
-            HookSource::User => List::User,
+            HookSource::Operator => HookList::Operator,
+            HookSource::User => HookList::User,
             HookSource::Builtin | HookSource::Project => list.clone(),
         };
         let is_on =
             hooks.get_for(hook.task_type.as_deref(), &hook.name).is_some_and(|hook| hook.enabled);
-        let runs = if is_on { runs(hook, point, task) } else { Runs::Off };
-        Explained { hook: Hook { enabled: is_on, ..hook.clone() }, list, runs }
+        let runs = if is_on { runs(hook, point, task) } else { RunForecast::Off };
+        ExplainedHook { hook: Hook { enabled: is_on, ..hook.clone() }, list, runs }
     });
     explained.chain(default).collect()
 }
 
 /// Returns the default hooks of a point without a configuration.
-fn defaults(point: &Point) -> Vec<Explained> {
+fn defaults(point: &Point) -> Vec<ExplainedHook> {
     if *point != Point::BeforeSubmit {
         return Vec::new();
     }
     let explained = |builtin: Builtin| {
         let hook = Hook { points: vec![point.clone()], ..builtin.hook() };
-        Explained { hook, list: List::Default, runs: Runs::Yes }
+        ExplainedHook { hook, list: HookList::Default, runs: RunForecast::Yes }
     };
     Builtin::SUBMISSION.into_iter().map(explained).collect()
 }
 
-fn runs(hook: &Hook, point: &Point, task: Option<&Task>) -> Runs {
-    let Some(when) = &hook.options.when else { return Runs::Yes };
-    let Some(task) = task else { return Runs::Depends };
+fn runs(hook: &Hook, point: &Point, task: Option<&Task>) -> RunForecast {
+    let Some(when) = &hook.options.when else { return RunForecast::Yes };
+    let Some(task) = task else { return RunForecast::Depends };
     let condition = Condition::compile(when, point);
-    let occasion = Occasion { task: Some(task), ..Occasion::at(point) };
+    let occasion = HookContext { task: Some(task), ..HookContext::at(point) };
     let values = hook_values::for_condition(&occasion, None);
     match condition.and_then(|condition| condition.holds(&values)) {
-        Ok(true) => Runs::Yes,
-        Ok(false) => Runs::NotNow,
+        Ok(true) => RunForecast::Yes,
+        Ok(false) => RunForecast::NotNow,
         // Values such as the session and the branch are known only when the hook runs.
-        Err(ConditionError::NoValue(_)) => Runs::Depends,
-        Err(error) => Runs::Unclear(error),
+        Err(ConditionError::NoValue(_)) => RunForecast::Depends,
+        Err(error) => RunForecast::Unclear(error),
     }
 }

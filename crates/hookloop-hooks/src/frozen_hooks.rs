@@ -14,8 +14,8 @@ use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
 use hookloop_core::session::FrozenScript;
 
-use crate::scripts::Named;
-use crate::trust::{self, Seen, TrustError, TrustScope};
+use crate::scripts::NamedFiles;
+use crate::trust::{self, SeenHook, TrustError, TrustScope};
 
 /// File in the session's directory with the digest of the scripts that this machine trusted for it.
 const MARKER: &str = "scripts";
@@ -37,7 +37,7 @@ pub enum FreezeError {
 /// The frozen hooks of a session.
 #[derive(Debug)]
 pub struct FrozenHooks {
-    hooks: Vec<Seen>,
+    hooks: Vec<SeenHook>,
     /// The reason why none of them can run here.
     unavailable: Option<String>,
 }
@@ -48,7 +48,7 @@ impl FrozenHooks {
         let mut frozen = Vec::new();
         let mut untrusted = Vec::new();
         for hook in of_session(hooks) {
-            match Seen::look(scope.home, hook) {
+            match SeenHook::look(scope.home, hook) {
                 Ok(seen) if scope.trust.standing_of(hook, &seen).may_run() => {
                     if trust::starts_something(hook) {
                         frozen.push(seen);
@@ -115,8 +115,8 @@ impl FrozenHooks {
 
     /// Returns the scripts of all hooks, for the log.
     pub fn scripts(&self) -> Vec<FrozenScript> {
-        let of_hook = |seen: &Seen| {
-            let Seen { definition, named, .. } = seen;
+        let of_hook = |seen: &SeenHook| {
+            let SeenHook { definition, named, .. } = seen;
             let script = |(word, path): (&usize, &String)| FrozenScript {
                 hook: definition.name.clone(),
                 task_type: definition.task_type.clone(),
@@ -142,11 +142,11 @@ impl FrozenHooks {
     }
 
     /// Returns the frozen hook, if the rest of its definition is unchanged.
-    pub fn may_run(&self, home: &Path, hook: &Hook) -> Result<Seen, String> {
+    pub fn may_run(&self, home: &Path, hook: &Hook) -> Result<SeenHook, String> {
         if let Some(why) = &self.unavailable {
             return Err(why.clone());
         }
-        let is_it = |seen: &&Seen| {
+        let is_it = |seen: &&SeenHook| {
             let definition = &seen.definition;
             (&definition.name, &definition.task_type) == (&hook.name, &hook.task_type)
         };
@@ -154,7 +154,7 @@ impl FrozenHooks {
             return Err("it was not a hook of the session when that began".to_owned());
         };
         // A word that named no file at the freeze may name one now, and that file is not trusted.
-        let now = Named::look_beside(home, hook, &frozen.named.files);
+        let now = NamedFiles::look_beside(home, hook, &frozen.named.files);
         if let Some(path) = now.files.values().next() {
             return Err(format!("it names `{path}`, which was not there when the session began"));
         }
@@ -162,8 +162,8 @@ impl FrozenHooks {
         if trust::definition(hook, &now, scripts) != frozen.definition {
             return Err("it is not as it was when the session began".to_owned());
         }
-        let named = Named { absent: now.absent, ..frozen.named.clone() };
-        Ok(Seen { named, ..frozen.clone() })
+        let named = NamedFiles { absent: now.absent, ..frozen.named.clone() };
+        Ok(SeenHook { named, ..frozen.clone() })
     }
 
     fn keep_copies(&self, scope: TrustScope<'_>) -> Result<(), FreezeError> {
@@ -218,7 +218,11 @@ fn of_session(hooks: &HookRegistry) -> impl Iterator<Item = &Hook> {
 }
 
 /// Returns a hook with its frozen scripts. The error is the path of a script without its bytes.
-fn recalled(scope: TrustScope<'_>, hook: &Hook, scripts: &[FrozenScript]) -> Result<Seen, String> {
+fn recalled(
+    scope: TrustScope<'_>,
+    hook: &Hook,
+    scripts: &[FrozenScript],
+) -> Result<SeenHook, String> {
     let is_own =
         |script: &&FrozenScript| script.hook == hook.name && script.task_type == hook.task_type;
     let mut files = BTreeMap::new();
@@ -236,9 +240,9 @@ fn recalled(scope: TrustScope<'_>, hook: &Hook, scripts: &[FrozenScript]) -> Res
         digests.insert(path.clone(), sha256.clone());
         files.insert(usize::try_from(*word).unwrap_or(usize::MAX), path.clone());
     }
-    let now = Named::look_beside(scope.home, hook, &files);
-    let named = Named { files, links: now.links, absent: now.absent };
+    let now = NamedFiles::look_beside(scope.home, hook, &files);
+    let named = NamedFiles { files, links: now.links, absent: now.absent };
     let definition = trust::definition(hook, &named, digests);
     let digest = trust::definition_digest(&definition);
-    Ok(Seen { definition, digest, bytes, named })
+    Ok(SeenHook { definition, digest, bytes, named })
 }

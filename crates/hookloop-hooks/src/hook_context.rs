@@ -39,12 +39,12 @@ pub trait HookBoard: std::fmt::Debug + Sync {
 
 /// Runs the hooks that are part of hookloop itself and need more than a process.
 pub trait BuiltinHooks: std::fmt::Debug + Sync {
-    fn run(&self, hook: &Hook, occasion: &Occasion<'_>) -> HookRun;
+    fn run(&self, hook: &Hook, occasion: &HookContext<'_>) -> HookRun;
 }
 
 /// The occasion of a run: the hook point, and its event, task, session or delivery.
 #[derive(Clone, Copy, Debug)]
-pub struct Occasion<'a> {
+pub struct HookContext<'a> {
     pub point: &'a Point,
     pub event: Option<&'a Event>,
     pub task: Option<&'a Task>,
@@ -69,7 +69,7 @@ pub struct Occasion<'a> {
 /// The session that a hook runs in.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionContext<'a> {
-    pub call: &'a Call<'a>,
+    pub call: &'a SessionCall<'a>,
     /// A file with the conversation so far, if there was any.
     pub transcript: Option<&'a Path>,
     /// The working directory of the agent.
@@ -83,10 +83,10 @@ pub fn needs_changes(hook: &Hook) -> bool {
     matches!(hook.handler, HookHandler::Rule(Rule::Changed(_) | Rule::Diff(_)))
 }
 
-impl<'a> Occasion<'a> {
+impl<'a> HookContext<'a> {
     /// A run at a point that is about nothing else.
-    pub fn at(point: &'a Point) -> Occasion<'a> {
-        Occasion {
+    pub fn at(point: &'a Point) -> HookContext<'a> {
+        HookContext {
             point,
             event: None,
             task: None,
@@ -116,7 +116,7 @@ impl<'a> Occasion<'a> {
 
 /// The situation in which hooks of a session run.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub struct SessionCall<'a> {
     pub id: &'a SessionId,
     pub session: &'a Session,
     pub point: &'a Point,
@@ -167,7 +167,7 @@ pub fn merge_context(context: &mut Value, later: &Value) {
     }
 }
 
-impl Call<'_> {
+impl SessionCall<'_> {
     /// Returns the number of the iteration that the hooks belong to.
     ///
     /// Hooks of `pre_iteration` run before the iteration is in the log, so they get the number that

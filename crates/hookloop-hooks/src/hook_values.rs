@@ -8,10 +8,13 @@ use hookloop_core::point::Point;
 use hookloop_core::task::Task;
 use serde_json::{Map, Value, json};
 
-use crate::hook_context::Occasion;
+use crate::hook_context::HookContext;
 
 /// Returns the values for a command of the point's hooks, as text. A variable without a value is empty.
-pub(crate) fn for_command(occasion: &Occasion<'_>, root: &Path) -> BTreeMap<&'static str, String> {
+pub(crate) fn for_command(
+    occasion: &HookContext<'_>,
+    root: &Path,
+) -> BTreeMap<&'static str, String> {
     let used = HookVariable::ALL.iter().filter(|name| name.is_in_commands(occasion.point));
     let text = |variable: HookVariable| value(variable, occasion, Some(root)).map(as_text);
     used.map(|variable| (variable.name(), text(*variable).unwrap_or_default())).collect()
@@ -19,7 +22,7 @@ pub(crate) fn for_command(occasion: &Occasion<'_>, root: &Path) -> BTreeMap<&'st
 
 /// Returns the values for a condition of the point's hooks. A variable without a value is left out, so that a
 /// condition which needs it fails.
-pub(crate) fn for_condition(occasion: &Occasion<'_>, root: Option<&Path>) -> Value {
+pub(crate) fn for_condition(occasion: &HookContext<'_>, root: Option<&Path>) -> Value {
     let used = HookVariable::ALL.iter().filter(|name| name.is_in_conditions(occasion.point));
     let values: Map<String, Value> = used
         .filter_map(|variable| {
@@ -30,7 +33,7 @@ pub(crate) fn for_condition(occasion: &Occasion<'_>, root: Option<&Path>) -> Val
 }
 
 /// Returns the value of a variable, if the run has one.
-fn value(variable: HookVariable, occasion: &Occasion<'_>, root: Option<&Path>) -> Option<Value> {
+fn value(variable: HookVariable, occasion: &HookContext<'_>, root: Option<&Path>) -> Option<Value> {
     let task = occasion.task;
     let call = || occasion.session.map(|session| session.call);
     let delivery = occasion.delivery;
@@ -101,7 +104,7 @@ mod tests {
     use hookloop_core::task::{TaskObstacle, TaskOutcome, TaskSpec, TaskState};
     use hookloop_core::time::Timestamp;
 
-    use crate::hook_context::{Call, DeliveryFacts, SessionContext};
+    use crate::hook_context::{DeliveryFacts, SessionCall, SessionContext};
 
     fn full_task() -> Task {
         let spec = TaskSpec {
@@ -141,7 +144,7 @@ mod tests {
     }
 
     /// Runs `check` with a context that has everything that the point can have.
-    fn with_context(point: &Point, check: impl FnOnce(&Occasion<'_>)) {
+    fn with_context(point: &Point, check: impl FnOnce(&HookContext<'_>)) {
         let task = full_task();
         let id: SessionId = "s1".parse().unwrap();
         let session = Session::new(plan());
@@ -152,7 +155,7 @@ mod tests {
             ..DeliveryFacts::default()
         };
         let error = Some("exit code 1");
-        let call = Call {
+        let call = SessionCall {
             id: &id,
             session: &session,
             point,
@@ -163,12 +166,12 @@ mod tests {
         };
         let root = Path::new("/project");
         let context = SessionContext { call: &call, transcript: None, root, trace_parent: None };
-        check(&Occasion {
+        check(&HookContext {
             task: Some(&task),
             session: Some(&context),
             branches: Some(("hookloop/parse", "main")),
             delivery: Some(&delivery),
-            ..Occasion::at(point)
+            ..HookContext::at(point)
         });
     }
 

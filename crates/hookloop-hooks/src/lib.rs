@@ -10,8 +10,8 @@
 //! - [`rule_check`]: validation rules that need no process
 //! - [`test_detection`], [`environment`]: the tests of a project, and why a command cannot run here
 //! - [`exec_context`]: directories, environment, keepers and secrets of a project's processes
-//! - [`hook_context`], [`hook_run`], [`record`]: the input of a hook, its result, and its record
-//! - [`runner`], [`turns`]: runs one hook, and all hooks of a hook point
+//! - [`hook_context`], [`hook_run`], [`hook_outcome`]: the input of a hook, its result, and its record
+//! - [`runner`], [`hook_sequence`]: runs one hook, and all hooks of a hook point
 //! - [`explain`]: the values of conditions
 
 pub mod ancestry;
@@ -21,9 +21,10 @@ pub mod exec_context;
 pub mod explain;
 pub mod frozen_hooks;
 pub mod hook_context;
+pub mod hook_outcome;
 pub mod hook_run;
+pub mod hook_sequence;
 mod hook_values;
-pub mod record;
 pub mod resource_limits;
 pub mod rule_check;
 pub mod runner;
@@ -32,5 +33,4 @@ pub mod scripts;
 pub mod secrets;
 pub mod test_detection;
 pub mod trust;
-pub mod turns;
 pub mod webhook;

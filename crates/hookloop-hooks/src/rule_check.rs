@@ -16,13 +16,13 @@ const REPORT_MAX: u64 = 64 * 1024 * 1024;
 const NAMES_MAX: usize = 10;
 
 /// The files that changed since the session began, with changed lines. `None` if unknown.
-pub(crate) type Changes = Option<Vec<(String, u64)>>;
+pub(crate) type ChangedLines = Option<Vec<(String, u64)>>;
 
 /// Checks a rule. The error is the reason why the rule does not hold.
 pub(crate) fn holds(
     rule: &Rule,
     root: &Path,
-    changes: impl FnOnce() -> Changes,
+    changes: impl FnOnce() -> ChangedLines,
 ) -> Result<(), String> {
     match rule {
         Rule::File(path) => match root.join(path).is_file() {
@@ -38,7 +38,7 @@ pub(crate) fn holds(
 
 const UNKNOWN: &str = "what has changed is known in a git repository only";
 
-fn has_changed(path: &str, changes: Changes) -> Result<(), String> {
+fn has_changed(path: &str, changes: ChangedLines) -> Result<(), String> {
     let (wanted, changes) = (glob(path)?, changes.ok_or(UNKNOWN)?);
     match changes.iter().any(|(name, _)| wanted.is_match(name)) {
         true => Ok(()),
@@ -119,7 +119,7 @@ fn coverage(text: &str) -> Option<(u64, u64)> {
     text.lines().any(|line| line.starts_with("LF:")).then(|| (sum("LH:"), sum("LF:")))
 }
 
-fn is_within(rule: &DiffRule, changes: Changes) -> Result<(), String> {
+fn is_within(rule: &DiffRule, changes: ChangedLines) -> Result<(), String> {
     let changes = changes.ok_or(UNKNOWN)?;
     let (files, lines) =
         (changes.len() as u64, changes.iter().map(|(_, lines)| lines).sum::<u64>());
@@ -149,7 +149,12 @@ fn is_within(rule: &DiffRule, changes: Changes) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn check(rule: Rule, changes: Changes, files: &[(&str, &str)], expected: Result<(), &str>) {
+    fn check(
+        rule: Rule,
+        changes: ChangedLines,
+        files: &[(&str, &str)],
+        expected: Result<(), &str>,
+    ) {
         let dir = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = dir.path().join(name);

@@ -24,25 +24,25 @@ use serde_json::{Value, json};
 
 use crate::exec_context::ExecContext;
 use crate::frozen_hooks::FrozenHooks;
-use crate::hook_context::{CAUSE_VARIABLE, Call, Occasion, SessionContext};
+use crate::hook_context::{CAUSE_VARIABLE, HookContext, SessionCall, SessionContext};
+use crate::hook_outcome::{self, RawHookOutput};
 use crate::hook_run::{CHANGED, HookRun, NOT_TRUSTED, RunRefusal};
 use crate::hook_values::task_value;
-use crate::record::{self, Said};
-use crate::sandbox::{Prepared, Surroundings};
+use crate::sandbox::{PreparedSandbox, SandboxContext};
 use crate::secrets::SecretError;
-use crate::trust::{Ground, HookOffer, Seen, Standing, Trust, TrustScope};
+use crate::trust::{AgentGround, HookOffer, HookStanding, SeenHook, Trust, TrustScope};
 use crate::{hook_values, resource_limits, rule_check, webhook};
 
 /// Runs the hooks of one project.
 #[derive(Clone)]
-pub struct Runner {
+pub struct HookRunner {
     exec: ExecContext,
     trust: Trust,
     /// The frozen hooks of the session, or `None` outside of sessions.
     frozen: Option<Arc<FrozenHooks>>,
 }
 
-impl Deref for Runner {
+impl Deref for HookRunner {
     type Target = ExecContext;
 
     /// Returns the execution context, which a runner extends by trust and frozen hooks.
@@ -51,21 +51,21 @@ impl Deref for Runner {
     }
 }
 
-impl std::fmt::Debug for Runner {
+impl std::fmt::Debug for HookRunner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Runner in {}", self.root().display())
     }
 }
 
-impl Runner {
-    pub fn new(exec: ExecContext, trust: Trust) -> Runner {
-        Runner { exec, trust, frozen: None }
+impl HookRunner {
+    pub fn new(exec: ExecContext, trust: Trust) -> HookRunner {
+        HookRunner { exec, trust, frozen: None }
     }
 
     /// Returns a runner of these hooks for work in another directory.
     #[must_use]
-    pub fn at(&self, root: PathBuf) -> Runner {
-        Runner { exec: self.exec.at(root), ..self.clone() }
+    pub fn at(&self, root: PathBuf) -> HookRunner {
+        HookRunner { exec: self.exec.at(root), ..self.clone() }
     }
 
     /// Whether all secrets of a hook were already read.
@@ -75,8 +75,8 @@ impl Runner {
 
     /// Returns a runner for a session with its frozen hooks.
     #[must_use]
-    pub fn held_to(&self, frozen: Option<Arc<FrozenHooks>>) -> Runner {
-        Runner { frozen, ..self.clone() }
+    pub fn held_to(&self, frozen: Option<Arc<FrozenHooks>>) -> HookRunner {
+        HookRunner { frozen, ..self.clone() }
     }
 
     /// Returns the secrets that a hook names, for its environment.
@@ -85,17 +85,17 @@ impl Runner {
     }
 
     /// Returns the trust of a hook in its present form.
-    pub fn standing(&self, hook: &Hook) -> Standing {
+    pub fn standing(&self, hook: &Hook) -> HookStanding {
         if hook.source == HookSource::Builtin {
-            return Standing::Own;
+            return HookStanding::Own;
         }
-        match Seen::look(self.home(), hook) {
+        match SeenHook::look(self.home(), hook) {
             Ok(seen) => self.standing_of(hook, &seen),
-            Err(_) => Standing::Untrusted,
+            Err(_) => HookStanding::Untrusted,
         }
     }
 
-    pub fn standing_of(&self, hook: &Hook, seen: &Seen) -> Standing {
+    pub fn standing_of(&self, hook: &Hook, seen: &SeenHook) -> HookStanding {
         self.trust.standing_of(hook, seen)
     }
 
@@ -105,7 +105,7 @@ impl Runner {
 
     /// Trusts these hooks and gates if `digest`, which was trusted elsewhere, is theirs.
     #[must_use]
-    pub fn agreed_elsewhere(mut self, offer: &HookOffer, digest: &str) -> Runner {
+    pub fn agreed_elsewhere(mut self, offer: &HookOffer, digest: &str) -> HookRunner {
         if self.trust.by_digest().is_none() {
             self.trust.accept_if(offer, |found| found == digest);
         }
@@ -118,8 +118,8 @@ impl Runner {
     }
 
     /// Returns the directory, the trust and the search path that agents need.
-    pub fn ground(&self) -> Ground<'_> {
-        Ground { root: self.root(), trust: &self.trust, path: self.path() }
+    pub fn ground(&self) -> AgentGround<'_> {
+        AgentGround { root: self.root(), trust: &self.trust, path: self.path() }
     }
 
     /// Returns the program of a hook's command, if it is not installed.
@@ -150,33 +150,33 @@ impl Runner {
     pub fn send(
         &self,
         hook: &Hook,
-        occasion: &Occasion<'_>,
+        occasion: &HookContext<'_>,
         url: &str,
         (attempt, context): (u32, &Value),
     ) -> HookRun {
         let input = self.input(hook, occasion, (attempt, context), self.root());
         let timeout = hook.options.timeout_at(occasion.point.kind());
         let said = webhook::send(self.http(), url, &input, Duration::from_millis(timeout));
-        record::judged(hook, occasion.point, self.without_secrets(said), attempt)
+        hook_outcome::judged(hook, occasion.point, self.without_secrets(said), attempt)
     }
 
     /// Redacts the response of a webhook.
-    fn without_secrets(&self, said: Said) -> Said {
+    fn without_secrets(&self, said: RawHookOutput) -> RawHookOutput {
         let Some(redactor) = self.redactor() else { return said };
         let (stdout, whole) =
             (redactor.text(&said.stdout), said.whole.map(|text| redactor.text(&text)));
-        Said { stdout, whole, ..said }
+        RawHookOutput { stdout, whole, ..said }
     }
 
     /// Checks a rule and returns the result in the form of a process result.
-    pub fn check(&self, hook: &Hook, rule: &Rule, occasion: &Occasion<'_>) -> HookRun {
+    pub fn check(&self, hook: &Hook, rule: &Rule, occasion: &HookContext<'_>) -> HookRun {
         let began = std::time::Instant::now();
         let changes = || occasion.changes.map(<[_]>::to_vec);
         let (code, stderr) = match rule_check::holds(rule, self.root(), changes) {
             Ok(()) => (0, String::new()),
             Err(why) => (2, why),
         };
-        let said = Said {
+        let said = RawHookOutput {
             ended: ProcessExit::Exited(code),
             duration: began.elapsed(),
             stdout: String::new(),
@@ -189,20 +189,20 @@ impl Runner {
             stderr,
             artifact: None,
         };
-        record::judged(hook, occasion.point, said, 1)
+        hook_outcome::judged(hook, occasion.point, said, 1)
     }
 
     /// Returns the hook in its present form, if it may run. Exactly the bytes that were checked
     /// run.
-    pub fn may_run(&self, hook: &Hook) -> Result<Seen, RunRefusal> {
+    pub fn may_run(&self, hook: &Hook) -> Result<SeenHook, RunRefusal> {
         if let Some(frozen) = self.frozen.as_ref().filter(|_| hook.source != HookSource::Builtin) {
             return Ok(frozen.may_run(self.home(), hook)?);
         }
-        let seen = Seen::look(self.home(), hook).map_err(|error| error.to_string())?;
+        let seen = SeenHook::look(self.home(), hook).map_err(|error| error.to_string())?;
         match self.standing_of(hook, &seen) {
-            Standing::Own | Standing::Trusted => Ok(seen),
-            Standing::Modified => Err(RunRefusal::untrusted(CHANGED)),
-            Standing::Untrusted => Err(RunRefusal::untrusted(NOT_TRUSTED)),
+            HookStanding::Own | HookStanding::Trusted => Ok(seen),
+            HookStanding::Modified => Err(RunRefusal::untrusted(CHANGED)),
+            HookStanding::Untrusted => Err(RunRefusal::untrusted(NOT_TRUSTED)),
         }
     }
 
@@ -210,7 +210,7 @@ impl Runner {
     pub fn invocation(
         &self,
         hook: &Hook,
-        occasion: &Occasion<'_>,
+        occasion: &HookContext<'_>,
     ) -> Result<Invocation, RunRefusal> {
         let seen = self.may_run(hook)?;
         let HookHandler::Command(text) = &hook.handler else {
@@ -232,9 +232,9 @@ impl Runner {
     pub fn job<'a>(
         &self,
         hook: &Hook,
-        occasion: &Occasion<'a>,
+        occasion: &HookContext<'a>,
         invocation: &Invocation,
-        sandbox: &Prepared,
+        sandbox: &PreparedSandbox,
         (attempt, context): (u32, &Value),
     ) -> Job<'a> {
         let cwd = match &hook.options.cwd {
@@ -280,19 +280,19 @@ impl Runner {
     }
 
     /// Prepares the hook's sandbox for a run.
-    pub fn sandbox(&self, hook: &Hook) -> Result<Prepared, String> {
+    pub fn sandbox(&self, hook: &Hook) -> Result<PreparedSandbox, String> {
         let (root, state) = (self.root(), self.state());
         let own = self.environment().iter().find(|(name, _)| name == "TMPDIR");
         let temporary_files = own.map(|(_, value)| Path::new(value));
-        let around = Surroundings { root, state, temporary_files };
-        Prepared::new(hook.options.sandbox.as_ref(), around)
+        let around = SandboxContext { root, state, temporary_files };
+        PreparedSandbox::new(hook.options.sandbox.as_ref(), around)
     }
 
     /// Returns the complete environment of a hook's process.
     fn environment_of(
         &self,
         hook: &Hook,
-        occasion: &Occasion<'_>,
+        occasion: &HookContext<'_>,
         invocation: &Invocation,
     ) -> Vec<(OsString, OsString)> {
         let own = |name: &str| {
@@ -358,7 +358,7 @@ impl Runner {
     fn input(
         &self,
         hook: &Hook,
-        occasion: &Occasion<'_>,
+        occasion: &HookContext<'_>,
         (attempt, context): (u32, &Value),
         cwd: &Path,
     ) -> Value {
@@ -415,7 +415,7 @@ impl Runner {
 
 /// Adds the session to the input of a hook.
 fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
-    let Call { id, session, error, validated, .. } = context.call;
+    let SessionCall { id, session, error, validated, .. } = context.call;
     let last = session.last.as_ref();
     input["session_id"] = json!(id);
     input["transcript_path"] = json!(context.transcript);

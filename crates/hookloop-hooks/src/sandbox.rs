@@ -21,7 +21,7 @@ const TEMPORARY_FILES: &str = "/tmp";
 
 /// The directory of a hook, and the state directory that it must not write to.
 #[derive(Clone, Copy, Debug)]
-pub struct Surroundings<'a> {
+pub struct SandboxContext<'a> {
     pub root: &'a Path,
     pub state: &'a Path,
     /// The user's `TMPDIR`.
@@ -30,15 +30,15 @@ pub struct Surroundings<'a> {
 
 /// A prepared sandbox. Its temporary directory exists until this is dropped.
 #[derive(Debug, Default)]
-pub struct Prepared {
+pub struct PreparedSandbox {
     pub confinement: Option<Confinement>,
-    temporary: Option<Temporary>,
+    temporary: Option<TemporaryDirectory>,
 }
 
 #[derive(Debug)]
-struct Temporary(PathBuf);
+struct TemporaryDirectory(PathBuf);
 
-impl Drop for Temporary {
+impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         // The system's cleaner of temporary files deletes the rest.
         if let Err(error) = fs::remove_dir_all(&self.0) {
@@ -48,13 +48,13 @@ impl Drop for Temporary {
     }
 }
 
-impl Prepared {
+impl PreparedSandbox {
     /// Prepares a sandbox, or returns the reason why the hook must not run.
     pub fn new(
         sandbox: Option<&HookSandbox>,
-        around: Surroundings<'_>,
-    ) -> Result<Prepared, String> {
-        let Some(sandbox) = sandbox else { return Ok(Prepared::default()) };
+        around: SandboxContext<'_>,
+    ) -> Result<PreparedSandbox, String> {
+        let Some(sandbox) = sandbox else { return Ok(PreparedSandbox::default()) };
         if let Some(gap) = SandboxSupport::of_this_system().gap() {
             return Err(format!(
                 "its sandbox can't be enforced, so it is not run: {gap}. Run it on another system, or take `sandbox:` out and trust it again"
@@ -65,7 +65,7 @@ impl Prepared {
         for place in sandbox.write.iter().flatten() {
             places.push(match place.as_str() {
                 WORKTREE => around.root.to_owned(),
-                TEMPORARY => temporary.get_or_insert(Temporary::new(around)?).0.clone(),
+                TEMPORARY => temporary.get_or_insert(TemporaryDirectory::new(around)?).0.clone(),
                 path => real(path, around.root)?,
             });
         }
@@ -78,7 +78,7 @@ impl Prepared {
         }
         let write = sandbox.write.is_some().then_some(places);
         let confinement = Some(Confinement { no_network: sandbox.no_network, write });
-        Ok(Prepared { confinement, temporary })
+        Ok(PreparedSandbox { confinement, temporary })
     }
 
     /// Returns the variable that names the temporary directory.
@@ -87,13 +87,13 @@ impl Prepared {
     }
 }
 
-impl Temporary {
-    fn new(around: Surroundings<'_>) -> Result<Temporary, String> {
+impl TemporaryDirectory {
+    fn new(around: SandboxContext<'_>) -> Result<TemporaryDirectory, String> {
         let parent = around.temporary_files.unwrap_or(Path::new(TEMPORARY_FILES));
         let path = parent.join(format!("hookloop-{}", fresh_id()));
         // Fails if the path exists: it would belong to another process.
         let made = DirBuilder::new().mode(0o700).create(&path).and_then(|()| path.canonicalize());
-        made.map(Temporary).map_err(|error| {
+        made.map(TemporaryDirectory).map_err(|error| {
             format!("no temporary directory for its sandbox: {}: {error}", path.display())
         })
     }

@@ -29,7 +29,7 @@ const COMMAND_FOLLOWS: &str = ";|&(`{\n";
 
 /// The files of a project that a command names.
 #[derive(Clone, Debug, Default)]
-pub struct Named {
+pub struct NamedFiles {
     /// Files that the command runs, relative to the project's root, by the position of their word.
     pub files: BTreeMap<usize, String>,
     /// Links in the project, with their targets outside of it.
@@ -42,7 +42,7 @@ pub struct Named {
 }
 
 /// A word of a command.
-struct Word {
+struct ScriptWord {
     text: String,
     /// The separator after the word, in a shell line.
     separator: Option<char>,
@@ -60,17 +60,17 @@ struct Word {
     is_code: bool,
 }
 
-impl Named {
+impl NamedFiles {
     /// Finds the files that a hook's command names.
-    pub fn look(root: &Path, hook: &Hook) -> Named {
-        Named::look_beside(root, hook, &BTreeMap::new())
+    pub fn look(root: &Path, hook: &Hook) -> NamedFiles {
+        NamedFiles::look_beside(root, hook, &BTreeMap::new())
     }
 
     /// Finds the files that a hook's command names, except at the words in `known`.
-    pub fn look_beside(root: &Path, hook: &Hook, known: &BTreeMap<usize, String>) -> Named {
-        let HookHandler::Command(text) = &hook.handler else { return Named::default() };
+    pub fn look_beside(root: &Path, hook: &Hook, known: &BTreeMap<usize, String>) -> NamedFiles {
+        let HookHandler::Command(text) = &hook.handler else { return NamedFiles::default() };
         let base = root.join(hook.options.cwd.as_deref().unwrap_or(""));
-        Named::of_command(root, &base, text, known)
+        NamedFiles::of_command(root, &base, text, known)
     }
 
     fn of_command(
@@ -78,8 +78,8 @@ impl Named {
         base: &Path,
         text: &CommandText,
         known: &BTreeMap<usize, String>,
-    ) -> Named {
-        let mut named = Named::default();
+    ) -> NamedFiles {
+        let mut named = NamedFiles::default();
         for (place, word) in words(root, text).into_iter().enumerate() {
             if word.text.is_empty() || word.is_written || known.contains_key(&place) {
                 continue;
@@ -123,7 +123,7 @@ impl Named {
         match text {
             CommandText::Exec(_) => {
                 let mut args: Vec<String> = Vec::new();
-                let words: Vec<(usize, Word)> = words.collect();
+                let words: Vec<(usize, ScriptWord)> = words.collect();
                 for (index, word) in &words {
                     // In a shell line, the argument has further words after this one.
                     let continues =
@@ -162,7 +162,7 @@ impl Named {
 /// Returns the words of a command, including empty ones between two separators.
 ///
 /// The position of a word identifies its file.
-fn words(root: &Path, text: &CommandText) -> Vec<Word> {
+fn words(root: &Path, text: &CommandText) -> Vec<ScriptWord> {
     let mut words = match text {
         CommandText::Exec(args) => arguments(root, args),
         CommandText::Shell(line) => split(&spelled_out(root, line)),
@@ -194,8 +194,8 @@ fn words(root: &Path, text: &CommandText) -> Vec<Word> {
     words
 }
 
-fn word(text: &str, separator: Option<char>) -> Word {
-    Word {
+fn word(text: &str, separator: Option<char>) -> ScriptWord {
+    ScriptWord {
         text: text.to_owned(),
         separator,
         is_command: false,
@@ -209,7 +209,7 @@ fn word(text: &str, separator: Option<char>) -> Word {
 
 /// Returns the words of a list command: its arguments, and the words of a shell line in one of
 /// them.
-fn arguments(root: &Path, args: &[String]) -> Vec<Word> {
+fn arguments(root: &Path, args: &[String]) -> Vec<ScriptWord> {
     let mut words = Vec::new();
     // The interpreter whose options are read, and whether the next argument is code for it.
     let mut interpreter: Option<&str> = None;
@@ -245,7 +245,7 @@ fn is_code_option(interpreter: &str, option: &str) -> bool {
     }
 }
 
-fn split(line: &str) -> Vec<Word> {
+fn split(line: &str) -> Vec<ScriptWord> {
     let (mut words, mut rest) = (Vec::new(), line);
     while let Some(end) = rest.find(is_separator) {
         let separator = rest[end..].chars().next();
@@ -316,7 +316,7 @@ mod tests {
 
     fn commands(line: &str) -> Vec<String> {
         let words = words(Path::new("/p"), &CommandText::Shell(line.to_owned()));
-        let is_run = |word: &Word| word.is_command || word.is_interpreted;
+        let is_run = |word: &ScriptWord| word.is_command || word.is_interpreted;
         words.into_iter().filter(is_run).map(|word| word.text).collect()
     }
 
@@ -342,7 +342,7 @@ mod tests {
         let look = |args: &[&str]| {
             let args = args.iter().map(|arg| (*arg).to_owned()).collect();
             let text = CommandText::Exec(args);
-            let named = Named::of_command(&root, &root, &text, &BTreeMap::new());
+            let named = NamedFiles::of_command(&root, &root, &text, &BTreeMap::new());
             (named, text)
         };
         for line in ["test -e /etc/passwd && cat /etc/passwd", "ls ./not-there", "echo a/b > c/d"] {

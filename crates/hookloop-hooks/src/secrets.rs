@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hookloop_config::located::At;
-use hookloop_config::secret_references::{Book, Entry, Reference, Whose};
+use hookloop_config::located::FileLine;
+use hookloop_config::secret_references::{SecretBinding, SecretBook, SecretOwner, SecretReference};
 use hookloop_core::redact::SHORTEST_SECRET;
 use hookloop_process::{ExitReason, Job, KeeperPool, ProcessError, WhyNotStarted};
 use rustix::fs::OFlags;
@@ -30,21 +30,21 @@ pub(crate) const COMMAND_WITHIN: Duration = Duration::from_secs(10);
 #[error("the secret {name} can't be had from {reference} ({at}): {why}")]
 pub struct SecretError {
     pub name: String,
-    pub reference: Reference,
-    pub at: At,
+    pub reference: SecretReference,
+    pub at: FileLine,
     pub why: String,
 }
 
 /// The secrets of a project: their sources, and the values that were read.
 #[derive(Default)]
-pub struct Vault {
-    entries: BTreeMap<String, Entry>,
+pub struct SecretVault {
+    entries: BTreeMap<String, SecretBinding>,
     fetched: Mutex<BTreeMap<String, OsString>>,
     /// Separate keepers. The caller may hold a keeper already, and their number is limited.
     keepers: Option<KeeperPool>,
 }
 
-impl fmt::Debug for Vault {
+impl fmt::Debug for SecretVault {
     /// Prints only names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.entries.keys()).finish()
@@ -53,22 +53,26 @@ impl fmt::Debug for Vault {
 
 /// The context in which a secret is read.
 #[derive(Clone, Copy, Debug)]
-pub struct Around<'a> {
+pub struct FetchContext<'a> {
     pub environment: &'a [(OsString, OsString)],
     /// The working directory of a command. It is outside the repository.
     pub cwd: &'a Path,
 }
 
-impl Vault {
+impl SecretVault {
     /// Collects the secrets of a project. Of two with one name, the one in the earlier book wins.
-    pub fn new<'b>(books: impl IntoIterator<Item = &'b Book>, whose: &Whose<'b>) -> Vault {
+    pub fn new<'b>(
+        books: impl IntoIterator<Item = &'b SecretBook>,
+        whose: &SecretOwner<'b>,
+    ) -> SecretVault {
         let mut entries = BTreeMap::new();
         for entry in books.into_iter().flat_map(|book| book.of_project(whose)) {
             entries.entry(entry.name.clone()).or_insert_with(|| entry.clone());
         }
-        let has_command = |entry: &Entry| matches!(entry.reference, Reference::Command(_));
+        let has_command =
+            |entry: &SecretBinding| matches!(entry.reference, SecretReference::Command(_));
         let keepers = entries.values().any(has_command).then(KeeperPool::of_this_program);
-        Vault { entries, fetched: Mutex::default(), keepers }
+        SecretVault { entries, fetched: Mutex::default(), keepers }
     }
 
     fn fetched(&self) -> MutexGuard<'_, BTreeMap<String, OsString>> {
@@ -92,13 +96,14 @@ impl Vault {
     pub fn get<'n>(
         &self,
         names: impl Iterator<Item = &'n str>,
-        around: Around<'_>,
+        around: FetchContext<'_>,
         known: impl FnOnce(&BTreeMap<String, OsString>) -> Result<(), String>,
     ) -> Result<Vec<(OsString, OsString)>, SecretError> {
         if self.entries.is_empty() {
             return Ok(Vec::new());
         }
-        let entries: Vec<&Entry> = names.filter_map(|name| self.entries.get(name)).collect();
+        let entries: Vec<&SecretBinding> =
+            names.filter_map(|name| self.entries.get(name)).collect();
         let mut fetched = self.fetched();
         let mut new = Vec::new();
         for entry in &entries {
@@ -113,25 +118,30 @@ impl Vault {
             known(&all).map_err(|why| failed(first, why))?;
             *fetched = all;
         }
-        let value =
-            |entry: &Entry| Some((entry.name.clone().into(), fetched.get(&entry.name)?.clone()));
+        let value = |entry: &SecretBinding| {
+            Some((entry.name.clone().into(), fetched.get(&entry.name)?.clone()))
+        };
         Ok(entries.into_iter().filter_map(value).collect())
     }
 
-    fn fetch(&self, reference: &Reference, around: Around<'_>) -> Result<OsString, String> {
+    fn fetch(
+        &self,
+        reference: &SecretReference,
+        around: FetchContext<'_>,
+    ) -> Result<OsString, String> {
         let value = match reference {
-            Reference::Env(name) => {
+            SecretReference::Env(name) => {
                 let found = around.environment.iter().find(|(known, _)| known == OsStr::new(name));
                 let (_, value) = found.ok_or("there is no such variable")?;
                 value.clone().into_vec()
             }
-            Reference::File(path) => read(path)?,
-            Reference::Command(argv) => self.ask(argv, around)?,
+            SecretReference::File(path) => read(path)?,
+            SecretReference::Command(argv) => self.ask(argv, around)?,
         };
         check(without_newline(value))
     }
 
-    fn ask(&self, argv: &[String], around: Around<'_>) -> Result<Vec<u8>, String> {
+    fn ask(&self, argv: &[String], around: FetchContext<'_>) -> Result<Vec<u8>, String> {
         let keepers = self.keepers.as_ref().ok_or("there is nobody to run it")?;
         let argv = argv.iter().map(OsString::from).collect();
         let env = around.environment.to_vec();
@@ -162,8 +172,8 @@ impl Vault {
 }
 
 /// Returns the error of a secret that could not be read.
-fn failed(entry: &Entry, why: String) -> SecretError {
-    let Entry { name, reference, at, .. } = entry.clone();
+fn failed(entry: &SecretBinding, why: String) -> SecretError {
+    let SecretBinding { name, reference, at, .. } = entry.clone();
     SecretError { name, reference, at, why }
 }
 

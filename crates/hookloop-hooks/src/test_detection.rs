@@ -22,7 +22,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use hookloop_process::find_program;
-use reading::Project;
+use reading::TestedProject;
 
 /// The name of the target or recipe that runs tests.
 const TEST: &str = "test";
@@ -51,8 +51,8 @@ impl TestCommand {
 /// The tools that a workspace member inherits from its root.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InheritedTools {
-    pub manager: Option<javascript::Manager>,
-    pub launcher: python::Launcher,
+    pub manager: Option<javascript::PackageManager>,
+    pub launcher: python::PythonLauncher,
 }
 
 /// The reason why a project has no known test command.
@@ -80,7 +80,7 @@ pub fn detect_with(
     path: &OsStr,
     inherited: InheritedTools,
 ) -> Result<Vec<TestCommand>, NoTests> {
-    let project = Project::new(root)?;
+    let project = TestedProject::new(root)?;
     let owned = |argv: Vec<&str>| argv.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let mut found: Vec<(&'static str, Vec<String>)> = Vec::new();
     if project.has(cargo::FILE)? {

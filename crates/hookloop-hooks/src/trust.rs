@@ -15,7 +15,7 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::digest::sha256_hex;
 use hookloop_core::gate_ledger::GateLedger;
 use hookloop_core::hook::{
@@ -30,7 +30,7 @@ use hookloop_process::{WriteOptions, while_no_process_starts, write_whole};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::scripts::Named;
+use crate::scripts::NamedFiles;
 
 const FILE: &str = "trust.json";
 const SCRIPTS: &str = "trusted";
@@ -54,7 +54,7 @@ pub enum TrustError {
 
 /// The complete definition of one hook, as the user is asked to trust it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Definition {
+pub struct HookDefinition {
     pub name: String,
     pub task_type: Option<String>,
     pub points: Vec<String>,
@@ -77,10 +77,10 @@ pub struct Definition {
     pub links: BTreeMap<String, String>,
 }
 
-impl Definition {
+impl HookDefinition {
     /// Creates an empty definition for settings of an agent.
-    pub fn of_agent(name: String) -> Definition {
-        Definition {
+    pub fn of_agent(name: String) -> HookDefinition {
+        HookDefinition {
             name,
             task_type: None,
             points: Vec::new(),
@@ -97,25 +97,25 @@ impl Definition {
     }
 
     /// Returns the trust of this definition, given the trusted ones.
-    pub fn standing(&self, agreed: &[Definition]) -> Standing {
+    pub fn standing(&self, agreed: &[HookDefinition]) -> HookStanding {
         if agreed.contains(self) {
-            return Standing::Trusted;
+            return HookStanding::Trusted;
         }
         match agreed.iter().any(|known| known.is_of_hook(self)) {
-            true => Standing::Modified,
-            false => Standing::Untrusted,
+            true => HookStanding::Modified,
+            false => HookStanding::Untrusted,
         }
     }
 
     /// Whether both definitions are of the same hook, in any version.
-    pub fn is_of_hook(&self, other: &Definition) -> bool {
+    pub fn is_of_hook(&self, other: &HookDefinition) -> bool {
         (&self.name, &self.task_type) == (&other.name, &other.task_type)
     }
 }
 
 /// The trust of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum HookStanding {
     /// Built in, or the user's own.
     Own,
     Trusted,
@@ -124,17 +124,17 @@ pub enum Standing {
     Untrusted,
 }
 
-impl Standing {
+impl HookStanding {
     pub fn may_run(self) -> bool {
-        matches!(self, Standing::Own | Standing::Trusted)
+        matches!(self, HookStanding::Own | HookStanding::Trusted)
     }
 
     pub fn name(self) -> &'static str {
         match self {
-            Standing::Own => "own",
-            Standing::Trusted => "trusted",
-            Standing::Modified => "modified",
-            Standing::Untrusted => "untrusted",
+            HookStanding::Own => "own",
+            HookStanding::Trusted => "trusted",
+            HookStanding::Modified => "modified",
+            HookStanding::Untrusted => "untrusted",
         }
     }
 }
@@ -143,9 +143,9 @@ impl Standing {
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     state: PathBuf,
-    agreed: Vec<Definition>,
+    agreed: Vec<HookDefinition>,
     /// Definitions of agents.
-    agents: Vec<Definition>,
+    agents: Vec<HookDefinition>,
     /// Set if the present hooks and gates are trusted by their digest.
     by_digest: Option<DigestConsent>,
 }
@@ -160,20 +160,20 @@ pub enum DigestConsent {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct File {
+struct TrustFile {
     version: u32,
-    agreed: Vec<Definition>,
+    agreed: Vec<HookDefinition>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    agents: Vec<Definition>,
+    agents: Vec<HookDefinition>,
 }
 
 /// A hook whose definition was read, with the bytes of its scripts at that time.
 #[derive(Clone, Debug)]
-pub struct Seen {
-    pub definition: Definition,
+pub struct SeenHook {
+    pub definition: HookDefinition,
     pub digest: String,
     pub bytes: BTreeMap<String, Vec<u8>>,
-    pub named: Named,
+    pub named: NamedFiles,
 }
 
 /// Returns the path of the file with the trust decisions.
@@ -191,9 +191,9 @@ impl Trust {
                     path: path.clone(),
                     reason: error.to_string(),
                 };
-                serde_json::from_slice::<File>(&text).map_err(unreadable)?
+                serde_json::from_slice::<TrustFile>(&text).map_err(unreadable)?
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => File::default(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => TrustFile::default(),
             Err(source) => return Err(TrustError::Io { path, source }),
         };
         let (agreed, agents) = (file.agreed, file.agents);
@@ -205,7 +205,7 @@ impl Trust {
         self.by_digest
     }
 
-    pub fn agreed(&self) -> &[Definition] {
+    pub fn agreed(&self) -> &[HookDefinition] {
         &self.agreed
     }
 
@@ -229,11 +229,11 @@ impl Trust {
     }
 
     /// Returns the trust of a hook that was just read.
-    pub fn standing_of(&self, hook: &Hook, seen: &Seen) -> Standing {
-        if needs_trust(hook, seen) { self.standing(seen) } else { Standing::Own }
+    pub fn standing_of(&self, hook: &Hook, seen: &SeenHook) -> HookStanding {
+        if needs_trust(hook, seen) { self.standing(seen) } else { HookStanding::Own }
     }
 
-    pub fn standing(&self, seen: &Seen) -> Standing {
+    pub fn standing(&self, seen: &SeenHook) -> HookStanding {
         seen.definition.standing(&self.agreed)
     }
 
@@ -259,28 +259,28 @@ impl Trust {
     }
 
     /// Returns the trusted definitions of agents.
-    pub fn agents(&self) -> &[Definition] {
+    pub fn agents(&self) -> &[HookDefinition] {
         &self.agents
     }
 
-    pub fn has_agent(&self, definition: &Definition) -> bool {
+    pub fn has_agent(&self, definition: &HookDefinition) -> bool {
         self.agents.contains(definition)
     }
 
     /// Trusts exactly these definitions of agents.
-    pub fn agree_to_agents(&mut self, definitions: Vec<Definition>) -> Result<(), TrustError> {
+    pub fn agree_to_agents(&mut self, definitions: Vec<HookDefinition>) -> Result<(), TrustError> {
         self.agents = definitions;
         self.save()
     }
 
     fn save(&self) -> Result<(), TrustError> {
         let (agreed, agents) = (self.agreed.clone(), self.agents.clone());
-        let text = serde_json::to_vec_pretty(&File { version: 1, agreed, agents });
+        let text = serde_json::to_vec_pretty(&TrustFile { version: 1, agreed, agents });
         write(&self.state.join(FILE), &text.unwrap_or_default(), 0o600)
     }
 
     /// Stores the scripts of a trusted hook where only hookloop writes, and returns their paths.
-    pub fn keep(&self, seen: &Seen) -> Result<BTreeMap<String, PathBuf>, TrustError> {
+    pub fn keep(&self, seen: &SeenHook) -> Result<BTreeMap<String, PathBuf>, TrustError> {
         let mut kept = BTreeMap::new();
         for (name, bytes) in &seen.bytes {
             let digest = &seen.definition.scripts[name];
@@ -299,7 +299,7 @@ impl Trust {
     }
 }
 
-impl Seen {
+impl SeenHook {
     /// Returns the project file that the command would run and that does not exist.
     pub fn missing_script(&self) -> Option<&str> {
         self.named.absent.as_deref()
@@ -311,8 +311,8 @@ impl Seen {
     }
 
     /// Reads a hook of the project at `root`: its definition, and the files that it names.
-    pub fn look(root: &Path, hook: &Hook) -> Result<Seen, TrustError> {
-        let named = Named::look(root, hook);
+    pub fn look(root: &Path, hook: &Hook) -> Result<SeenHook, TrustError> {
+        let named = NamedFiles::look(root, hook);
         let mut bytes = BTreeMap::new();
         for name in named.files.values() {
             if bytes.contains_key(name) {
@@ -332,18 +332,18 @@ impl Seen {
         let scripts = bytes.iter().map(|(name, bytes)| (name.clone(), sha256_hex(bytes))).collect();
         let definition = definition(hook, &named, scripts);
         let digest = definition_digest(&definition);
-        Ok(Seen { definition, digest, bytes, named })
+        Ok(SeenHook { definition, digest, bytes, named })
     }
 }
 
 /// Returns the definition of a hook with these links and script digests.
 pub(crate) fn definition(
     hook: &Hook,
-    named: &Named,
+    named: &NamedFiles,
     scripts: BTreeMap<String, String>,
-) -> Definition {
+) -> HookDefinition {
     let sandbox = hook.options.sandbox.as_ref();
-    Definition {
+    HookDefinition {
         name: hook.name.clone(),
         task_type: hook.task_type.clone(),
         points: hook.points.iter().map(|point| Point::name(point).to_owned()).collect(),
@@ -360,7 +360,7 @@ pub(crate) fn definition(
     }
 }
 
-pub(crate) fn definition_digest(definition: &Definition) -> String {
+pub(crate) fn definition_digest(definition: &HookDefinition) -> String {
     sha256_hex(serde_json::to_vec(definition).unwrap_or_default())
 }
 
@@ -373,7 +373,7 @@ pub(crate) fn kept_path(state: &Path, digest: &str, name: &str) -> PathBuf {
 ///
 /// It does if it starts a process or makes a decision, and the repository contains the hook or a
 /// file that the hook names.
-pub fn needs_trust(hook: &Hook, seen: &Seen) -> bool {
+pub fn needs_trust(hook: &Hook, seen: &SeenHook) -> bool {
     is_weighty(hook)
         && match hook.source {
             HookSource::Builtin => false,
@@ -408,10 +408,10 @@ fn is_weighty(hook: &Hook) -> bool {
 }
 
 /// Reads all hooks that need the user's trust.
-pub(crate) fn look_at_all(root: &Path, hooks: &HookRegistry) -> Result<Vec<Seen>, TrustError> {
+pub(crate) fn look_at_all(root: &Path, hooks: &HookRegistry) -> Result<Vec<SeenHook>, TrustError> {
     let mut all = Vec::new();
     for hook in hooks.list().iter().filter(|hook| is_weighty(hook)) {
-        let seen = Seen::look(root, hook)?;
+        let seen = SeenHook::look(root, hook)?;
         if needs_trust(hook, &seen) {
             all.push(seen);
         }
@@ -430,13 +430,13 @@ pub struct TrustScope<'a> {
 /// The parts of a repository that a user trusts at once: hooks that need trust, and all gates.
 #[derive(Clone, Debug)]
 pub struct HookOffer {
-    pub seen: Vec<Seen>,
+    pub seen: Vec<SeenHook>,
     pub gates: GateLedger,
 }
 
 impl HookOffer {
     /// Reads the hooks and gates of the project at `root`.
-    pub fn look(root: &Path, rules: &Rules) -> Result<HookOffer, TrustError> {
+    pub fn look(root: &Path, rules: &EffectiveConfig) -> Result<HookOffer, TrustError> {
         let seen = look_at_all(root, &rules.hooks)?;
         Ok(HookOffer { seen, gates: gates_now::gates(root, rules, &[])? })
     }
@@ -454,7 +454,7 @@ impl HookOffer {
         format!("sha256:{}", sha256_hex(text.as_bytes()))
     }
 
-    fn definitions(&self) -> Vec<Definition> {
+    fn definitions(&self) -> Vec<HookDefinition> {
         self.seen.iter().map(|seen| seen.definition.clone()).collect()
     }
 }
@@ -464,8 +464,8 @@ impl HookOffer {
 /// A session freezes the scripts separately ([`crate::frozen_hooks`]).
 pub fn policy_digest(root: &Path, hooks: &HookRegistry) -> String {
     let definition = |hook: &Hook| {
-        let seen = Seen::look(root, hook).map(|seen| seen.definition);
-        let seen = seen.map(|seen| Definition { scripts: BTreeMap::new(), ..seen });
+        let seen = SeenHook::look(root, hook).map(|seen| seen.definition);
+        let seen = seen.map(|seen| HookDefinition { scripts: BTreeMap::new(), ..seen });
         seen.map_err(|error| error.to_string()).map_or_else(Value::String, |seen| json!(seen))
     };
     let all: Vec<Value> = hooks.list().iter().filter(|hook| hook.enabled).map(definition).collect();
@@ -479,7 +479,7 @@ pub fn scripts(root: &Path, hook: &Hook) -> Vec<PathBuf> {
 
 /// Returns the project files that a hook runs, relative to the project's directory.
 pub fn script_names(root: &Path, hook: &Hook) -> Vec<String> {
-    Named::look(root, hook).files.into_values().collect()
+    NamedFiles::look(root, hook).files.into_values().collect()
 }
 
 pub fn what(handler: &HookHandler) -> Value {
@@ -552,7 +552,7 @@ fn io(path: &Path, source: std::io::Error) -> TrustError {
 
 /// The directory, the trust and the search path of an agent.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
+pub struct AgentGround<'a> {
     pub root: &'a Path,
     pub trust: &'a Trust,
     /// The search path of programs.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use ureq::RequestBuilder;
 use ureq::typestate::WithBody;
 
-use crate::record::Said;
+use crate::hook_outcome::RawHookOutput;
 
 /// The exit code that stands for a response without a success status.
 const FAILURE: i32 = 1;
@@ -24,9 +24,14 @@ pub fn post(
 }
 
 /// Posts `input` to `url` and returns the response.
-pub(crate) fn send(http: &HttpClient, url: &str, input: &Value, timeout: Duration) -> Said {
+pub(crate) fn send(
+    http: &HttpClient,
+    url: &str,
+    input: &Value,
+    timeout: Duration,
+) -> RawHookOutput {
     let begun = Instant::now();
-    let said = |ended: ProcessExit, stdout: String, stderr: String| Said {
+    let said = |ended: ProcessExit, stdout: String, stderr: String| RawHookOutput {
         left_out: Vec::new(),
         both: None,
         quiet_for: Duration::ZERO,

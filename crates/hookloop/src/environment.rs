@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hookloop_config::paths;
-use hookloop_config::paths::Place;
+use hookloop_config::paths::ProjectPaths;
 use hookloop_config::policy::{PolicyFile, SYSTEM_FILE};
 use hookloop_config::user::BadStoreName;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::caller::{Caller, CallerScope};
-use hookloop_engine::kept::Surroundings;
+use hookloop_engine::log_location::LaunchContext;
 pub(crate) use hookloop_engine::machine::machine;
 
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 
 /// Returns the scope of the caller's identity: its state directory, project and session.
-pub(crate) fn scope(place: Option<&Place>) -> CallerScope {
+pub(crate) fn scope(place: Option<&ProjectPaths>) -> CallerScope {
     CallerScope {
         state_home: match place {
             Some(place) => place.state.parent().map(Path::to_owned),
@@ -31,24 +31,24 @@ pub(crate) fn scope(place: Option<&Place>) -> CallerScope {
 }
 
 /// Returns the actor that gives the commands.
-pub(crate) fn caller(place: &Place) -> Caller {
+pub(crate) fn caller(place: &ProjectPaths) -> Caller {
     Caller::of_process(&user_name(), scope(Some(place)))
 }
 
 /// Whether a person, and no agent or hook, gives the commands about a project.
-pub(crate) fn is_person(place: &Place) -> bool {
+pub(crate) fn is_person(place: &ProjectPaths) -> bool {
     scope(Some(place)).identify().is_person()
 }
 
 /// Returns the named directory, else the current one.
-pub(crate) fn directory(named: Option<&Path>) -> Result<PathBuf> {
+pub(crate) fn directory(named: Option<&Path>) -> CliResult<PathBuf> {
     match named {
         Some(directory) => Ok(directory.to_owned()),
         None => Ok(env::current_dir()?),
     }
 }
 
-pub(crate) fn state_home() -> Result<PathBuf> {
+pub(crate) fn state_home() -> CliResult<PathBuf> {
     let variable = |name| env::var_os(name).map(PathBuf::from);
     let xdg = variable("XDG_STATE_HOME");
     let home = variable("HOME");
@@ -56,7 +56,7 @@ pub(crate) fn state_home() -> Result<PathBuf> {
 }
 
 /// Returns the launch context that the user's environment describes: store, files, policies.
-pub(crate) fn surroundings() -> Result<Surroundings> {
+pub(crate) fn surroundings() -> CliResult<LaunchContext> {
     let variable = |name| env::var_os(name).map(PathBuf::from);
     let store = match env::var("HOOKLOOP_STORE") {
         Ok(store) if !store.is_empty() => {
@@ -75,7 +75,7 @@ pub(crate) fn surroundings() -> Result<Surroundings> {
     let trust = None;
     let cloned_from = None;
     let stays = None;
-    Ok(Surroundings { store, user_file, policies, cloned_from, environment, trust, stays })
+    Ok(LaunchContext { store, user_file, policies, cloned_from, environment, trust, stays })
 }
 
 /// Returns the user's name from the environment, else from the system; a user without a name has a number.
@@ -86,7 +86,7 @@ pub(crate) fn user_name() -> String {
 }
 
 /// Opens a file; the error names its path.
-pub(crate) fn open_file(path: &Path) -> Result<std::fs::File> {
+pub(crate) fn open_file(path: &Path) -> CliResult<std::fs::File> {
     let failed = |error| CliError::usage(format!("{}: {error}", path.display()));
     std::fs::File::open(path).map_err(failed)
 }

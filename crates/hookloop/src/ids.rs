@@ -4,7 +4,7 @@ use hookloop_core::id::TaskId;
 use hookloop_engine::project::Project;
 use hookloop_engine::store::{LogError, View};
 
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::output::TableCell;
 
 /// The fewest characters of an id that are highlighted.
@@ -13,7 +13,7 @@ const SHORT_MIN: usize = 4;
 const CANDIDATES: usize = 6;
 
 /// Returns the task that `text` names by its id, or by a start that only one id has.
-pub(crate) fn resolve(project: &Project, text: &str) -> Result<TaskId> {
+pub(crate) fn resolve(project: &Project, text: &str) -> CliResult<TaskId> {
     let invalid = |error| CliError::usage(error);
     let id: TaskId = text.parse().map_err(invalid)?;
     let mut matches = project.read(|view| match view.task(&id)? {
@@ -33,7 +33,7 @@ pub(crate) fn resolve(project: &Project, text: &str) -> Result<TaskId> {
     }
 }
 
-pub(crate) fn resolve_all(project: &Project, texts: &[String]) -> Result<Vec<TaskId>> {
+pub(crate) fn resolve_all(project: &Project, texts: &[String]) -> CliResult<Vec<TaskId>> {
     texts.iter().map(|text| resolve(project, text)).collect()
 }
 

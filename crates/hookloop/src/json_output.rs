@@ -10,10 +10,10 @@ use hookloop_core::point::Point;
 use hookloop_core::remark::TaskNoted;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
-use hookloop_engine::claim::Claimed;
-use hookloop_engine::command_outcome::Done;
+use hookloop_engine::claim::ClaimedTask;
+use hookloop_engine::command_outcome::CommandOutcome;
 use hookloop_engine::store::{HookRuns, SessionRow, StoredEvent, TaskAnnotation};
-use hookloop_hooks::trust::Standing;
+use hookloop_hooks::trust::HookStanding;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -148,8 +148,8 @@ pub(crate) struct DoneJson<'a> {
     reactions_left: Option<String>,
 }
 
-impl<'a> From<&'a Done> for DoneJson<'a> {
-    fn from(done: &'a Done) -> DoneJson<'a> {
+impl<'a> From<&'a CommandOutcome> for DoneJson<'a> {
+    fn from(done: &'a CommandOutcome) -> DoneJson<'a> {
         DoneJson {
             task: done.task.as_ref().map(TaskJson::from),
             readied: &done.readied,
@@ -170,7 +170,7 @@ pub(crate) struct ClaimedJson<'a> {
 }
 
 impl<'a> ClaimedJson<'a> {
-    pub(crate) fn new(claimed: &'a Claimed, lease: Duration) -> ClaimedJson<'a> {
+    pub(crate) fn new(claimed: &'a ClaimedTask, lease: Duration) -> ClaimedJson<'a> {
         let lease_ms = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
         ClaimedJson { done: DoneJson::from(&claimed.done), lease_ms }
     }
@@ -299,7 +299,7 @@ impl<'a> From<&'a StoredEvent> for EventJson<'a> {
 /// A hook with its trust state and the results of its runs.
 pub(crate) struct HookLine<'a> {
     pub(crate) hook: &'a Hook,
-    pub(crate) standing: Standing,
+    pub(crate) standing: HookStanding,
     pub(crate) runs: HookRuns,
 }
 

@@ -8,12 +8,12 @@ use clap::ValueEnum;
 use hookloop_core::session::Session;
 use hookloop_core::trace::TraceId;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::observer::Onlooker;
-use hookloop_engine::session::{Notice, Opened};
-use hookloop_fleet::telemetry::News;
+use hookloop_engine::session::observer::SessionObserver;
+use hookloop_engine::session::{SessionHandle, SessionUpdate};
+use hookloop_fleet::telemetry::ExportNews;
 use serde_json::{Map, Value, json};
 
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::output::CommandOutput;
 use crate::present::{self, StepSeverity};
 use crate::quiet;
@@ -59,7 +59,7 @@ impl LogLevel {
 
 impl LogArgs {
     /// Returns the logger that the options or the environment ask for; none if there is none.
-    pub(crate) fn logger(self, out: &CommandOutput) -> Result<Option<Logger>> {
+    pub(crate) fn logger(self, out: &CommandOutput) -> CliResult<Option<Logger>> {
         if self.log_format.is_some() && out.json {
             let message = "--json and --log-format both say how what happens is told";
             return Err(CliError::usage(message).hint("--log-format json, or --json"));
@@ -77,7 +77,7 @@ impl LogArgs {
     }
 }
 
-fn variable<T: ValueEnum>(name: &str) -> Result<Option<T>> {
+fn variable<T: ValueEnum>(name: &str) -> CliResult<Option<T>> {
     let Some(text) = std::env::var(name).ok().filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
@@ -174,15 +174,15 @@ fn time() -> String {
 }
 
 /// Returns a notice of the trace exporter as a log line.
-pub(crate) fn of_news(news: &News) -> LogLine {
+pub(crate) fn of_news(news: &ExportNews) -> LogLine {
     match news {
-        News::Failing { why } => LogLine::new(
+        ExportNews::Failing { why } => LogLine::new(
             LogLevel::Warn,
             "telemetry",
             format!("spans do not get there for now: {why}"),
         ),
-        News::Working => LogLine::new(LogLevel::Info, "telemetry", "spans get there again"),
-        News::Lost { spans, why } => {
+        ExportNews::Working => LogLine::new(LogLevel::Info, "telemetry", "spans get there again"),
+        ExportNews::Lost { spans, why } => {
             let text = format!("{spans} spans are given up: {why}");
             LogLine::new(LogLevel::Warn, "telemetry", text).with("spans", *spans)
         }
@@ -193,13 +193,17 @@ pub(crate) fn of_news(news: &News) -> LogLine {
 pub(crate) struct SessionLog<'a> {
     logger: Logger,
     project: &'a Project,
-    opened: &'a Opened,
+    opened: &'a SessionHandle,
     trace: Option<TraceId>,
     task: Option<String>,
 }
 
 impl<'a> SessionLog<'a> {
-    pub(crate) fn new(logger: Logger, project: &'a Project, opened: &'a Opened) -> SessionLog<'a> {
+    pub(crate) fn new(
+        logger: Logger,
+        project: &'a Project,
+        opened: &'a SessionHandle,
+    ) -> SessionLog<'a> {
         let logged =
             SessionLog { logger, project, opened, trace: opened.trace(project), task: None };
         let work = present::work(&opened.plan.work);
@@ -230,10 +234,10 @@ fn level(weight: StepSeverity) -> LogLevel {
     }
 }
 
-impl Onlooker for SessionLog<'_> {
-    fn notice(&mut self, notice: Notice<'_>) {
+impl SessionObserver for SessionLog<'_> {
+    fn notice(&mut self, notice: SessionUpdate<'_>) {
         use hookloop_core::event::EventBody;
-        let Notice::Stored(events) = notice else { return };
+        let SessionUpdate::Stored(events) = notice else { return };
         for stored in events {
             let body = &stored.event.body;
             if let EventBody::TaskTaken(taken) = body {

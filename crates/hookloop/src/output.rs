@@ -8,7 +8,7 @@ use hookloop_core::task::TaskState;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::sanitize::plain;
 
 /// Columns of a terminal whose width is not known.
@@ -39,27 +39,27 @@ impl CommandOutput {
         CommandOutput { stdout, buffer: Vec::new(), json, terminal }
     }
 
-    pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result {
+    pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> CliResult {
         writeln!(self.buffer, "{text}")?;
         self.flush_if_full()
     }
 
-    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result {
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> CliResult {
         self.line(CommandOutput::json_line(value)?)
     }
 
     /// Returns a value as one line of JSON.
-    pub(crate) fn json_line(value: &impl Serialize) -> Result<String> {
+    pub(crate) fn json_line(value: &impl Serialize) -> CliResult<String> {
         let text = serde_json::to_string(value)?;
         // JSON may contain this character, but the filter that strips colours would remove it.
         Ok(text.replace('\u{7f}', "\\u007f"))
     }
 
-    fn flush_if_full(&mut self) -> Result {
+    fn flush_if_full(&mut self) -> CliResult {
         if self.buffer.len() < BUFFER { Ok(()) } else { self.flush() }
     }
 
-    pub(crate) fn flush(&mut self) -> Result {
+    pub(crate) fn flush(&mut self) -> CliResult {
         let written = self.stdout.write_all(&self.buffer).and_then(|()| self.stdout.flush());
         self.buffer.clear();
         Ok(written?)
@@ -76,7 +76,7 @@ impl CommandOutput {
 
     /// Prints rows under headings; the last column ends at the terminal's edge. In a pipe, tabs separate the cells and
     /// nothing is truncated.
-    pub(crate) fn table(&mut self, headings: &[&str], rows: &[Vec<TableCell>]) -> Result {
+    pub(crate) fn table(&mut self, headings: &[&str], rows: &[Vec<TableCell>]) -> CliResult {
         if !self.terminal {
             for row in rows {
                 let cells: Vec<&str> = row.iter().map(|cell| cell.text.as_str()).collect();

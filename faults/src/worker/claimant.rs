@@ -4,7 +4,7 @@ use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hookloop_engine::claim::Wanted;
+use hookloop_engine::claim::WantedTask;
 use hookloop_engine::project::Project;
 
 use super::Worker;
@@ -48,10 +48,10 @@ fn claim_all(worker: &Worker, project: &RwLock<Project>, thread: usize, claims: 
 }
 
 /// One thread in four takes anything; the others serve two types each.
-fn wanted(thread: usize) -> Wanted {
+fn wanted(thread: usize) -> WantedTask {
     match thread % 4 {
-        0 => Wanted::Any,
-        n => Wanted::Types(
+        0 => WantedTask::Any,
+        n => WantedTask::Types(
             TYPES
                 .iter()
                 .enumerate()

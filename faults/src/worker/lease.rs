@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use hookloop_engine::claim::Wanted;
+use hookloop_engine::claim::WantedTask;
 use hookloop_engine::error::EngineError;
-use hookloop_engine::lease::Watch;
+use hookloop_engine::lease::SilenceDetector;
 
 use super::{Claim, Worker, by_holder, id};
 use crate::expiry::{HOLD, LEASE};
@@ -19,7 +19,7 @@ pub(super) fn hold(worker: &Worker) {
             return;
         }
         let name = format!("{}.{n}", worker.args.name);
-        let claimed = worker.claim(&worker.project, name.clone(), Wanted::Any, LEASE);
+        let claimed = worker.claim(&worker.project, name.clone(), WantedTask::Any, LEASE);
         let Outcome::Claimed { task, epoch } = claimed else {
             std::thread::sleep(PAUSE);
             continue;
@@ -36,7 +36,7 @@ pub(super) fn hold(worker: &Worker) {
 
 /// Takes over and completes what silent holders have.
 pub(super) fn observe(worker: &Worker) {
-    let mut watch = Watch::default();
+    let mut watch = SilenceDetector::default();
     let mut count = 0;
     while !worker.stop.is_set() {
         // What can't be seen now is looked at again.
@@ -58,7 +58,7 @@ pub(super) fn observe(worker: &Worker) {
 }
 
 /// Claims whose holders were seen silent for a whole lease.
-fn silent(worker: &Worker, watch: &mut Watch) -> Result<Vec<Claim>, EngineError> {
+fn silent(worker: &Worker, watch: &mut SilenceDetector) -> Result<Vec<Claim>, EngineError> {
     let mut silent = Vec::new();
     for row in worker.project.read(|view| view.claimed())? {
         let sighting = worker.project.look_at(&row.task.id, watch)?;

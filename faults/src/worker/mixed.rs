@@ -8,8 +8,8 @@ use hookloop_core::event::{Event, EventBody, OtherEvent};
 use hookloop_core::id::{EventId, RunId, Subject};
 use hookloop_core::task::{Priority, TaskSpec};
 use hookloop_core::time::Timestamp;
-use hookloop_engine::claim::Wanted;
-use hookloop_engine::lease::Watch;
+use hookloop_engine::claim::WantedTask;
+use hookloop_engine::lease::SilenceDetector;
 use hookloop_store::log::{AppendError, NewEvent, Seq};
 use hookloop_testkit::SeededRandom;
 
@@ -34,7 +34,7 @@ struct Mixed<'w> {
     ended: Vec<Claim>,
     /// Claims that it holds without a sign of life: ended by others or not.
     abandoned: Vec<Claim>,
-    watch: Watch,
+    watch: SilenceDetector,
     version: Seq,
     /// An event that was sent and not answered.
     unanswered: Option<NewEvent>,
@@ -50,7 +50,7 @@ pub(super) fn run(worker: &Worker) {
         held: vec![],
         ended: vec![],
         abandoned: vec![],
-        watch: Watch::default(),
+        watch: SilenceDetector::default(),
         version: 0,
         unanswered: None,
     };
@@ -100,7 +100,7 @@ impl Mixed<'_> {
             return self.complete();
         }
         let project = &self.worker.project;
-        let claimed = self.worker.claim(project, self.token(), Wanted::Any, LEASE);
+        let claimed = self.worker.claim(project, self.token(), WantedTask::Any, LEASE);
         if let Outcome::Claimed { task, epoch } = claimed {
             self.held.push(Claim { task, epoch });
         }

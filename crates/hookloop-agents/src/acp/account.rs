@@ -14,8 +14,8 @@ use hookloop_core::redact::{RedactStream, Redactor};
 use hookloop_core::session::Usage;
 use serde_json::Value;
 
-use super::permission::{self, Guard, Wish};
-use crate::{MESSAGE_MAX, REFUSED_MAX, Update};
+use super::permission::{self, PermissionRequest, PermissionRules};
+use crate::{MESSAGE_MAX, REFUSED_MAX, TurnUpdate};
 
 /// The most of a message that is held before its middle is dropped.
 const MESSAGE_HELD: usize = 64 * MESSAGE_MAX;
@@ -28,15 +28,15 @@ const TOOLS_MAX: usize = 256;
 const PATHS_MAX: usize = 64;
 const MICROS: f64 = 1_000_000.0;
 
-pub(super) type Updates<'a> = &'a mut dyn FnMut(Update<'_>);
+pub(super) type UpdateSink<'a> = &'a mut dyn FnMut(TurnUpdate<'_>);
 
 /// A turn so far.
-pub(super) struct Account<'a> {
+pub(super) struct TurnAccount<'a> {
     redactor: &'a Redactor,
     /// The conversation, once the prompt is sent. Earlier notifications belong to other turns.
     live: Option<SessionId>,
-    speech: Speech<'a>,
-    tools: VecDeque<(ToolCallId, Tool)>,
+    speech: PartialMessage<'a>,
+    tools: VecDeque<(ToolCallId, ToolInUse)>,
     /// The tool that was not shown yet: more details may follow before it runs.
     unshown: Option<ToolCallId>,
     usage: Usage,
@@ -50,7 +50,7 @@ pub(super) struct Account<'a> {
 
 /// The result of a turn.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct AcpTurnResult {
     pub(super) message: String,
     pub(super) promises: Vec<Promise>,
     pub(super) usage: Usage,
@@ -62,18 +62,18 @@ pub(super) struct Said {
 }
 
 #[derive(Debug)]
-struct Tool {
+struct ToolInUse {
     kind: ToolKind,
     title: String,
     paths: Vec<PathBuf>,
 }
 
-impl<'a> Account<'a> {
-    pub(super) fn new(redactor: &'a Redactor, before: Option<Usage>) -> Account<'a> {
-        Account {
+impl<'a> TurnAccount<'a> {
+    pub(super) fn new(redactor: &'a Redactor, before: Option<Usage>) -> TurnAccount<'a> {
+        TurnAccount {
             redactor,
             live: None,
-            speech: Speech::new(redactor),
+            speech: PartialMessage::new(redactor),
             tools: VecDeque::new(),
             unshown: None,
             usage: Usage::default(),
@@ -94,7 +94,7 @@ impl<'a> Account<'a> {
     }
 
     /// Takes a notification of the agent.
-    pub(super) fn take(&mut self, told: SessionNotification, updates: Updates<'_>) {
+    pub(super) fn take(&mut self, told: SessionNotification, updates: UpdateSink<'_>) {
         match &self.live {
             Some(session) if *session == told.session_id => {}
             // A conversation inside this one, which the agent started itself.
@@ -120,7 +120,7 @@ impl<'a> Account<'a> {
                 self.has_cost |= total.is_some_and(|total| total > 0);
                 if let Some(cost) = cost.filter(|cost| *cost != self.usage.cost_micros) {
                     self.usage.cost_micros = cost;
-                    updates(Update::Usage(self.usage));
+                    updates(TurnUpdate::Usage(self.usage));
                 }
             }
             SessionUpdate::SessionInfoUpdate(info) => {
@@ -139,15 +139,15 @@ impl<'a> Account<'a> {
     pub(super) fn decide(
         &mut self,
         asked: RequestPermissionRequest,
-        guard: &Guard<'_>,
-        updates: Updates<'_>,
+        guard: &PermissionRules<'_>,
+        updates: UpdateSink<'_>,
     ) -> RequestPermissionOutcome {
         let id = asked.tool_call.tool_call_id.clone();
         // Some agents report a tool only after it has run.
         self.update_tool(asked.tool_call, updates);
         self.show_tool(updates);
         let Some(tool) = self.tool(&id) else { return RequestPermissionOutcome::Cancelled };
-        let wish = Wish { kind: tool.kind, title: &tool.title, paths: &tool.paths };
+        let wish = PermissionRequest { kind: tool.kind, title: &tool.title, paths: &tool.paths };
         let (outcome, is_yes) = guard.answer(&wish, &asked.options);
         if !is_yes && self.refused.len() < REFUSED_MAX {
             self.refused.push(self.line(tool));
@@ -156,18 +156,18 @@ impl<'a> Account<'a> {
     }
 
     /// Takes the agent's answer to the prompt.
-    pub(super) fn answered(&mut self, answer: &Value, updates: Updates<'_>) {
+    pub(super) fn answered(&mut self, answer: &Value, updates: UpdateSink<'_>) {
         self.speech.show_rest(updates);
         if let Some(tokens) = tokens(answer) {
             self.usage = Usage { cost_micros: self.usage.cost_micros, ..tokens };
-            updates(Update::Usage(self.usage));
+            updates(TurnUpdate::Usage(self.usage));
         }
     }
 
-    pub(super) fn finish(mut self, updates: Updates<'_>) -> Said {
+    pub(super) fn finish(mut self, updates: UpdateSink<'_>) -> AcpTurnResult {
         self.show_tool(updates);
         self.speech.show_rest(updates);
-        Said {
+        AcpTurnResult {
             message: self.speech.message(),
             promises: self.speech.scanner.finish(),
             usage: self.usage,
@@ -177,14 +177,14 @@ impl<'a> Account<'a> {
         }
     }
 
-    fn begin_tool(&mut self, call: ToolCall, updates: Updates<'_>) {
+    fn begin_tool(&mut self, call: ToolCall, updates: UpdateSink<'_>) {
         self.show_tool(updates);
         // The final message begins after the last tool.
         self.speech.show_rest(updates);
-        self.speech = Speech::new(self.redactor);
+        self.speech = PartialMessage::new(self.redactor);
         let is_vague = call.status == ToolCallStatus::Pending && call.locations.is_empty();
         let id = call.tool_call_id;
-        let tool = Tool { kind: call.kind, title: call.title, paths: paths(call.locations) };
+        let tool = ToolInUse { kind: call.kind, title: call.title, paths: paths(call.locations) };
         if self.tools.len() == TOOLS_MAX {
             self.tools.pop_front();
         }
@@ -196,7 +196,7 @@ impl<'a> Account<'a> {
     }
 
     /// Takes new details of a tool, or a new tool.
-    fn update_tool(&mut self, update: ToolCallUpdate, updates: Updates<'_>) {
+    fn update_tool(&mut self, update: ToolCallUpdate, updates: UpdateSink<'_>) {
         let ToolCallUpdate { tool_call_id: id, fields, .. } = update;
         let known = self.tools.iter_mut().rfind(|(known, _)| *known == id);
         let Some((_, tool)) = known else {
@@ -218,19 +218,19 @@ impl<'a> Account<'a> {
         }
     }
 
-    fn tool(&self, id: &ToolCallId) -> Option<&Tool> {
+    fn tool(&self, id: &ToolCallId) -> Option<&ToolInUse> {
         self.tools.iter().rfind(|(known, _)| known == id).map(|(_, tool)| tool)
     }
 
-    fn show_tool(&mut self, updates: Updates<'_>) {
+    fn show_tool(&mut self, updates: UpdateSink<'_>) {
         let id = self.unshown.take();
         if let Some(tool) = id.and_then(|id| self.tool(&id)) {
-            updates(Update::Tool(&self.line(tool)));
+            updates(TurnUpdate::Tool(&self.line(tool)));
         }
     }
 
     /// Returns a tool in one line: its kind, its title and its file.
-    fn line(&self, tool: &Tool) -> String {
+    fn line(&self, tool: &ToolInUse) -> String {
         let (kind, title) = (permission::name(tool.kind), self.redactor.text(&tool.title));
         let path = tool.paths.first().map(|path| self.redactor.text(&path.to_string_lossy()));
         let is_named = |path: &String| {
@@ -246,7 +246,7 @@ impl<'a> Account<'a> {
 }
 
 /// A message in progress.
-struct Speech<'a> {
+struct PartialMessage<'a> {
     redact: Option<RedactStream<'a>>,
     /// Text that was not shown yet.
     rest: Vec<u8>,
@@ -260,9 +260,9 @@ struct Speech<'a> {
     message: Option<MessageId>,
 }
 
-impl<'a> Speech<'a> {
-    fn new(redactor: &'a Redactor) -> Speech<'a> {
-        Speech {
+impl<'a> PartialMessage<'a> {
+    fn new(redactor: &'a Redactor) -> PartialMessage<'a> {
+        PartialMessage {
             redact: Some(redactor.stream()),
             rest: Vec::new(),
             text: String::new(),
@@ -273,7 +273,7 @@ impl<'a> Speech<'a> {
         }
     }
 
-    fn take(&mut self, chunk: &ContentChunk, updates: Updates<'_>) {
+    fn take(&mut self, chunk: &ContentChunk, updates: UpdateSink<'_>) {
         let ContentBlock::Text(text) = &chunk.content else { return };
         // Two messages in a row need a line break.
         if self.message.is_some() && chunk.message_id.is_some() && self.message != chunk.message_id
@@ -327,14 +327,14 @@ impl<'a> Speech<'a> {
     }
 
     /// Ends the message.
-    fn show_rest(&mut self, updates: Updates<'_>) {
+    fn show_rest(&mut self, updates: UpdateSink<'_>) {
         if let Some(redact) = self.redact.take() {
             redact.finish(&mut self.rest);
         }
         self.show(self.rest.len(), updates);
     }
 
-    fn show(&mut self, length: usize, updates: Updates<'_>) {
+    fn show(&mut self, length: usize, updates: UpdateSink<'_>) {
         if length == 0 {
             return;
         }
@@ -343,7 +343,7 @@ impl<'a> Speech<'a> {
         let shown = String::from_utf8_lossy(&shown);
         self.scanner.push(shown.as_bytes());
         self.keep(&shown);
-        updates(Update::Output(shown.as_bytes()));
+        updates(TurnUpdate::Output(shown.as_bytes()));
     }
 }
 
@@ -425,20 +425,20 @@ mod tests {
     use hookloop_core::session::Usage;
     use serde_json::{Value, json};
 
-    use super::{Account, MESSAGE_HELD, REFUSED_MAX, Said, one_line, tokens};
-    use crate::acp::permission::Guard;
-    use crate::{MESSAGE_MAX, Update};
-    use hookloop_config::agents::Permissions;
+    use super::{AcpTurnResult, MESSAGE_HELD, REFUSED_MAX, TurnAccount, one_line, tokens};
+    use crate::acp::permission::PermissionRules;
+    use crate::{MESSAGE_MAX, TurnUpdate};
+    use hookloop_config::agents::AgentPermissions;
 
     /// A turn of the conversation `s`, whose updates are those, the ones before the prompt first.
-    fn turn(history: &[Value], told: &[Value], before: Usage) -> (Said, Vec<String>) {
+    fn turn(history: &[Value], told: &[Value], before: Usage) -> (AcpTurnResult, Vec<String>) {
         let redactor = Redactor::new([("MY_TOKEN", "hush-hush")]).unwrap();
-        let mut account = Account::new(&redactor, Some(before));
+        let mut account = TurnAccount::new(&redactor, Some(before));
         let mut seen = Vec::new();
-        let mut updates = |update: Update<'_>| {
+        let mut updates = |update: TurnUpdate<'_>| {
             seen.push(match update {
-                Update::Output(text) => format!("said {}", String::from_utf8_lossy(text)),
-                Update::Tool(line) => format!("did {line}"),
+                TurnUpdate::Output(text) => format!("said {}", String::from_utf8_lossy(text)),
+                TurnUpdate::Tool(line) => format!("did {line}"),
                 update => format!("{update:?}"),
             });
         };
@@ -552,10 +552,10 @@ mod tests {
     #[test]
     fn what_may_not_be_done_is_told_and_bounded() {
         let redactor = Redactor::new([("MY_TOKEN", "hush-hush")]).unwrap();
-        let mut account = Account::new(&redactor, None);
+        let mut account = TurnAccount::new(&redactor, None);
         account.begin(SessionId::new("s"));
         let root = Path::new("/project");
-        let guard = Guard { permissions: Permissions::Edit, allow: &[], root };
+        let guard = PermissionRules { permissions: AgentPermissions::Edit, allow: &[], root };
         let mut seen = 0;
         for index in 0..REFUSED_MAX + 5 {
             let asked: RequestPermissionRequest = serde_json::from_value(json!({

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
-use crate::tools::{SERVER, Tools};
+use crate::tools::{McpServerCommand, SERVER};
 
 /// How long an agent may take to answer `initialize`. Some take long to load.
 const INITIALIZE_MAX: Duration = Duration::from_secs(60);
@@ -41,20 +41,20 @@ pub(super) const EVENTS_WAITING: usize = 64;
 
 /// The parameters of a turn.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct TurnParameters {
     pub(super) root: PathBuf,
     pub(super) prompt: String,
     /// The conversation to continue.
     pub(super) conversation: Option<SessionId>,
     pub(super) mode: Option<String>,
     pub(super) model: Option<String>,
-    pub(super) tools: Option<Tools>,
+    pub(super) tools: Option<McpServerCommand>,
 }
 
-impl Wanted {
+impl TurnParameters {
     /// Returns the servers for the agent.
     fn mcp_servers(&self) -> Vec<McpServer> {
-        let server = |tools: &Tools| {
+        let server = |tools: &McpServerCommand| {
             let env = tools.env.iter().map(|(name, value)| EnvVariable::new(name, value));
             let server = McpServerStdio::new(SERVER, tools.program.clone());
             McpServer::Stdio(server.args(tools.args.clone()).env(env.collect::<Vec<_>>()))
@@ -64,17 +64,17 @@ impl Wanted {
 }
 
 /// The events of a turn, in order.
-pub(super) enum Event {
+pub(super) enum ConversationEvent {
     Told(Box<SessionNotification>),
     Asked(Box<RequestPermissionRequest>, Responder<RequestPermissionResponse>),
     /// The prompt is sent next.
     Begun(SessionId),
-    Over(Outcome),
+    Over(ConversationEnd),
 }
 
 /// The end of a conversation in terms of the protocol.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum ConversationEnd {
     /// The prompt was answered.
     Answered(Value),
     /// The agent reported an error, or did not answer in time.
@@ -88,10 +88,10 @@ pub(super) enum Outcome {
 /// Runs a turn. Sends its events, and the outcome as the last one. Returns the reason if there is no outcome.
 pub(super) async fn take_turn(
     transport: impl ConnectTo<Client> + 'static,
-    wanted: Wanted,
+    wanted: TurnParameters,
     cancelled: Arc<Notify>,
-    events: mpsc::Sender<Event>,
-) -> Outcome {
+    events: mpsc::Sender<ConversationEvent>,
+) -> ConversationEnd {
     let heard = Arc::new(Notify::new());
     let (told, asked, hears) = (events.clone(), events.clone(), heard.clone());
     let ended = Client
@@ -100,44 +100,44 @@ pub(super) async fn take_turn(
             async move |notification: SessionNotification, _| {
                 hears.notify_one();
                 // Without a receiver the turn is over, here and below.
-                let _ = told.send(Event::Told(Box::new(notification))).await;
+                let _ = told.send(ConversationEvent::Told(Box::new(notification))).await;
                 Ok(())
             },
             on_receive_notification!(),
         )
         .on_receive_request(
             async move |request: RequestPermissionRequest, responder, _| {
-                let _ = asked.send(Event::Asked(Box::new(request), responder)).await;
+                let _ = asked.send(ConversationEvent::Asked(Box::new(request), responder)).await;
                 Ok(())
             },
             on_receive_request!(),
         )
         .connect_with(transport, async move |agent| {
-            let turn = Turn { agent, wanted, heard, events: events.clone() };
+            let turn = ClientTurn { agent, wanted, heard, events: events.clone() };
             let outcome = turn.take(&cancelled).await.unwrap_or_else(|outcome| outcome);
-            let _ = events.send(Event::Over(outcome)).await;
+            let _ = events.send(ConversationEvent::Over(outcome)).await;
             Ok(())
         })
         .await;
-    Outcome::Ended(ended.err().map(|error| words(&error)))
+    ConversationEnd::Ended(ended.err().map(|error| words(&error)))
 }
 
-struct Turn {
+struct ClientTurn {
     agent: ConnectionTo<Agent>,
-    wanted: Wanted,
+    wanted: TurnParameters,
     /// Notified at each notification of the agent.
     heard: Arc<Notify>,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<ConversationEvent>,
 }
 
-impl Turn {
-    async fn take(&self, cancelled: &Notify) -> Result<Outcome, Outcome> {
+impl ClientTurn {
+    async fn take(&self, cancelled: &Notify) -> Result<ConversationEnd, ConversationEnd> {
         let session = tokio::select! {
             biased;
-            () = cancelled.notified() => return Err(Outcome::Cancelled),
+            () = cancelled.notified() => return Err(ConversationEnd::Cancelled),
             opened = self.open() => opened?,
         };
-        let _ = self.events.send(Event::Begun(session.clone())).await;
+        let _ = self.events.send(ConversationEvent::Begun(session.clone())).await;
         let text = ContentBlock::Text(TextContent::new(self.wanted.prompt.clone()));
         let prompt = PromptRequest::new(session.clone(), vec![text]);
         // Untyped, because the usage of a turn is not in the stable part of the protocol.
@@ -146,20 +146,20 @@ impl Turn {
         let mut answer = std::pin::pin!(self.agent.send_request(prompt).block_task());
         tokio::select! {
             biased;
-            answer = &mut answer => answer.map(Outcome::Answered).map_err(|error| outcome_of(&error)),
+            answer = &mut answer => answer.map(ConversationEnd::Answered).map_err(|error| outcome_of(&error)),
             () = cancelled.notified() => {
                 // An agent that does not cancel the turn is ended with its process.
                 if let Err(error) = self.agent.send_notification(CancelNotification::new(session)) {
                     tracing::debug!(%error, "an agent is not told to cancel its turn");
                 }
                 let _ = timeout(STOP_MAX, answer).await;
-                Err(Outcome::Cancelled)
+                Err(ConversationEnd::Cancelled)
             }
         }
     }
 
     /// Prepares the conversation up to the prompt.
-    async fn open(&self) -> Result<SessionId, Outcome> {
+    async fn open(&self) -> Result<SessionId, ConversationEnd> {
         let ours = Implementation::new("hookloop", env!("CARGO_PKG_VERSION"));
         let initialize = InitializeRequest::new(ProtocolVersion::V1)
             .client_info(ours)
@@ -168,7 +168,7 @@ impl Turn {
         if agent.protocol_version != ProtocolVersion::V1 {
             let theirs = agent.protocol_version;
             let error = format!("the agent speaks version {theirs} of the protocol, not 1");
-            return Err(Outcome::Failed(error));
+            return Err(ConversationEnd::Failed(error));
         }
         let (session, options) = match &self.wanted.conversation {
             Some(session) if can_find(&agent) => {
@@ -196,10 +196,10 @@ impl Turn {
         &self,
         session: SessionId,
         agent: &InitializeResponse,
-    ) -> Result<Option<Vec<SessionConfigOption>>, Outcome> {
+    ) -> Result<Option<Vec<SessionConfigOption>>, ConversationEnd> {
         let (root, servers) = (self.wanted.root.clone(), self.wanted.mcp_servers());
         let can = &agent.agent_capabilities;
-        let mut found = Err(Outcome::Failed(
+        let mut found = Err(ConversationEnd::Failed(
             "the agent can't go on with a conversation of another process".to_owned(),
         ));
         if can.session_capabilities.resume.is_some() {
@@ -208,7 +208,7 @@ impl Turn {
             found = self.ask(resume, OPEN_MAX).await.map(|resumed| resumed.config_options);
         }
         // Some agents announce `resume` and then fail it.
-        if matches!(found, Err(Outcome::Failed(_))) && can.load_session {
+        if matches!(found, Err(ConversationEnd::Failed(_))) && can.load_session {
             let load = LoadSessionRequest::new(session, root).mcp_servers(servers);
             found = self.ask(load, OPEN_MAX).await.map(|loaded| loaded.config_options);
         }
@@ -224,7 +224,7 @@ impl Turn {
         session: &SessionId,
         model: &str,
         options: &[SessionConfigOption],
-    ) -> Result<(), Outcome> {
+    ) -> Result<(), ConversationEnd> {
         let is_model = |option: &&SessionConfigOption| {
             option.category == Some(SessionConfigOptionCategory::Model)
         };
@@ -243,17 +243,17 @@ impl Turn {
         &self,
         request: R,
         limit: Duration,
-    ) -> Result<R::Response, Outcome> {
+    ) -> Result<R::Response, ConversationEnd> {
         let method = request.method().to_owned();
         let why = match timeout(limit, self.agent.send_request(request).block_task()).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => match outcome_of(&error) {
-                Outcome::Failed(why) => format!("the agent can't do `{method}`: {why}"),
+                ConversationEnd::Failed(why) => format!("the agent can't do `{method}`: {why}"),
                 outcome => return Err(outcome),
             },
             Err(_) => format!("the agent did not answer `{method}` within {limit:?}"),
         };
-        Err(Outcome::Failed(why))
+        Err(ConversationEnd::Failed(why))
     }
 }
 
@@ -263,10 +263,10 @@ fn can_find(agent: &InitializeResponse) -> bool {
     can.session_capabilities.resume.is_some() || can.load_session
 }
 
-fn outcome_of(error: &Error) -> Outcome {
+fn outcome_of(error: &Error) -> ConversationEnd {
     match is_incoming_transport_closed(error) || is_connection_terminated(error) {
-        true => Outcome::Ended(None),
-        false => Outcome::Failed(words(error)),
+        true => ConversationEnd::Ended(None),
+        false => ConversationEnd::Failed(words(error)),
     }
 }
 

@@ -11,8 +11,8 @@ use hookloop_core::session::{TurnResult, Usage};
 use hookloop_process::{ExitReason, Job, OutputFilter, OutputStream};
 use serde_json::Value;
 
-use super::Turn;
-use crate::{Report, environment};
+use super::AcpTurn;
+use crate::{TurnReport, environment};
 
 /// How long the export of a conversation may take.
 const EXPORT_WITHIN: Duration = Duration::from_secs(60);
@@ -20,9 +20,9 @@ const EXPORT_WITHIN: Duration = Duration::from_secs(60);
 const EXPORT_MAX: usize = 64 * 1024 * 1024;
 const MICROS: f64 = 1_000_000.0;
 
-impl Turn<'_> {
+impl AcpTurn<'_> {
     /// Replaces the usage of an opencode turn by the sum over its requests. Without that sum the usage is partial.
-    pub(super) fn count_requests(&self, report: &mut Report) {
+    pub(super) fn count_requests(&self, report: &mut TurnReport) {
         let is_opencode = self.settings.base == Some("opencode");
         let Some(id) = report.conversation.clone().filter(|_| is_opencode) else { return };
         if report.result == TurnResult::Cancelled {

@@ -9,13 +9,13 @@ use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, SelectedPermissionOutcome,
     ToolKind,
 };
-use hookloop_config::agents::Permissions;
+use hookloop_config::agents::AgentPermissions;
 
 use crate::tools::is_ours;
 
 /// A request for permission.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wish<'a> {
+pub(super) struct PermissionRequest<'a> {
     pub(super) kind: ToolKind,
     pub(super) title: &'a str,
     /// The files that the request names.
@@ -24,16 +24,16 @@ pub(super) struct Wish<'a> {
 
 /// The rules that decide a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Guard<'a> {
-    pub(super) permissions: Permissions,
+pub(super) struct PermissionRules<'a> {
+    pub(super) permissions: AgentPermissions,
     /// Kinds that are allowed beside the permissions, by the protocol's names.
     pub(super) allow: &'a [String],
     pub(super) root: &'a Path,
 }
 
-impl Guard<'_> {
-    pub(super) fn allows(&self, wish: &Wish<'_>) -> bool {
-        if self.permissions == Permissions::Full
+impl PermissionRules<'_> {
+    pub(super) fn allows(&self, wish: &PermissionRequest<'_>) -> bool {
+        if self.permissions == AgentPermissions::Full
             || self.allow.iter().any(|it| it == name(wish.kind))
         {
             return true;
@@ -55,13 +55,13 @@ impl Guard<'_> {
     /// Returns the answer, among the offered ones, and whether it allows the request.
     pub(super) fn answer(
         &self,
-        wish: &Wish<'_>,
+        wish: &PermissionRequest<'_>,
         options: &[PermissionOption],
     ) -> (RequestPermissionOutcome, bool) {
         let allowed = self.allows(wish);
         let wanted: &[PermissionOptionKind] = match (allowed, self.permissions) {
             // An agent stores a lasting permission where hookloop does not see it.
-            (true, Permissions::Full) => {
+            (true, AgentPermissions::Full) => {
                 &[PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways]
             }
             (true, _) => &[PermissionOptionKind::AllowOnce],
@@ -78,7 +78,7 @@ impl Guard<'_> {
     }
 
     fn may_edit(&self) -> bool {
-        self.permissions == Permissions::Edit
+        self.permissions == AgentPermissions::Edit
     }
 
     fn are_inside(&self, paths: &[PathBuf]) -> bool {
@@ -130,9 +130,9 @@ mod tests {
         PermissionOption, PermissionOptionKind, RequestPermissionOutcome, ToolKind,
     };
 
-    use super::{Guard, Wish};
-    use hookloop_config::agents::Permissions;
-    use hookloop_config::agents::Permissions::{Edit, Full, Read};
+    use super::{PermissionRequest, PermissionRules};
+    use hookloop_config::agents::AgentPermissions;
+    use hookloop_config::agents::AgentPermissions::{Edit, Full, Read};
 
     const ALL: [ToolKind; 10] = [
         ToolKind::Read,
@@ -147,8 +147,8 @@ mod tests {
         ToolKind::Other,
     ];
 
-    fn guard(permissions: Permissions, allow: &[String]) -> Guard<'_> {
-        Guard { permissions, allow, root: Path::new("/project") }
+    fn guard(permissions: AgentPermissions, allow: &[String]) -> PermissionRules<'_> {
+        PermissionRules { permissions, allow, root: Path::new("/project") }
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
         let inside = ["/project/a".into()];
         for (permissions, allowed) in [(Read, 3), (Edit, 6), (Full, 10)] {
             for (index, kind) in ALL.into_iter().enumerate() {
-                let wish = Wish { kind, title: "", paths: &inside };
+                let wish = PermissionRequest { kind, title: "", paths: &inside };
                 let is_allowed = guard(permissions, &[]).allows(&wish);
                 assert_eq!(is_allowed, index < allowed, "{permissions:?} {kind:?}");
             }
@@ -166,14 +166,16 @@ mod tests {
     #[test]
     fn a_kind_can_be_allowed_by_its_name() {
         let allow = ["execute".to_owned()];
-        let allows = |kind| guard(Read, &allow).allows(&Wish { kind, title: "", paths: &[] });
+        let allows =
+            |kind| guard(Read, &allow).allows(&PermissionRequest { kind, title: "", paths: &[] });
         assert!(allows(ToolKind::Execute));
         assert!(!allows(ToolKind::Edit));
     }
 
     #[test]
     fn the_tools_of_the_session_are_allowed() {
-        let allows = |kind, title| guard(Read, &[]).allows(&Wish { kind, title, paths: &[] });
+        let allows =
+            |kind, title| guard(Read, &[]).allows(&PermissionRequest { kind, title, paths: &[] });
         assert!(allows(ToolKind::Other, "mcp__hookloop__task_update"));
         assert!(allows(ToolKind::Other, "task_update (hookloop MCP Server)"));
         assert!(!allows(ToolKind::Other, "mcp__other__task_update"));
@@ -186,7 +188,8 @@ mod tests {
     fn edits_stay_in_the_project() {
         let check = |kind, paths: &[&str], expected| {
             let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
-            let is_allowed = guard(Edit, &[]).allows(&Wish { kind, title: "", paths: &paths });
+            let is_allowed =
+                guard(Edit, &[]).allows(&PermissionRequest { kind, title: "", paths: &paths });
             assert_eq!(is_allowed, expected, "{kind:?} {paths:?}");
         };
         for kind in [ToolKind::Edit, ToolKind::Move, ToolKind::Delete] {
@@ -208,7 +211,7 @@ mod tests {
                 PermissionOption::new(format!("{kind:?}"), "name", *kind)
             };
             let options: Vec<_> = offered.iter().map(option).collect();
-            let wish = Wish { kind, title: "", paths: &[] };
+            let wish = PermissionRequest { kind, title: "", paths: &[] };
             let (outcome, is_yes) = guard(permissions, &[]).answer(&wish, &options);
             let chosen = match outcome {
                 RequestPermissionOutcome::Selected(chosen) => Some(chosen.option_id.to_string()),

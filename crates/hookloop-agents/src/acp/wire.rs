@@ -13,18 +13,18 @@ pub(super) const LINE_MAX: usize = 64 * 1024 * 1024;
 pub(super) const LINES_WAITING: usize = 8;
 
 /// A line of an agent, or the reason why there are no more.
-pub(super) type Line = io::Result<String>;
+pub(super) type AgentLine = io::Result<String>;
 
 /// Splits an agent's output into lines, on the thread that reads it.
-pub(super) struct Cutter {
+pub(super) struct LineSplitter {
     line: Vec<u8>,
     /// `None` once there is no reader.
-    lines: Option<mpsc::Sender<Line>>,
+    lines: Option<mpsc::Sender<AgentLine>>,
 }
 
-impl Cutter {
-    pub(super) fn new(lines: mpsc::Sender<Line>) -> Cutter {
-        Cutter { line: Vec::new(), lines: Some(lines) }
+impl LineSplitter {
+    pub(super) fn new(lines: mpsc::Sender<AgentLine>) -> LineSplitter {
+        LineSplitter { line: Vec::new(), lines: Some(lines) }
     }
 
     /// Takes a piece of output. An empty piece ends it.
@@ -74,8 +74,8 @@ impl Cutter {
 /// Returns both directions in the form that the protocol's client needs.
 pub(super) fn transport(
     pipe: pipe::Sender,
-    lines: mpsc::Receiver<Line>,
-) -> Lines<impl Sink<String, Error = io::Error> + Send, impl Stream<Item = Line> + Send> {
+    lines: mpsc::Receiver<AgentLine>,
+) -> Lines<impl Sink<String, Error = io::Error> + Send, impl Stream<Item = AgentLine> + Send> {
     let incoming = stream::unfold(lines, async |mut lines| {
         // The client reads all available lines before it does anything else, unless it yields here.
         tokio::task::yield_now().await;
@@ -106,11 +106,11 @@ async fn write(pipe: &pipe::Sender, mut rest: &[u8]) -> io::Result<()> {
 mod tests {
     use tokio::sync::mpsc;
 
-    use super::{Cutter, LINE_MAX};
+    use super::{LINE_MAX, LineSplitter};
 
     fn cut(pieces: &[&[u8]]) -> Vec<Result<String, String>> {
         let (sender, mut receiver) = mpsc::channel(16);
-        let mut cutter = Cutter::new(sender);
+        let mut cutter = LineSplitter::new(sender);
         pieces.iter().for_each(|piece| cutter.push(piece));
         let next = || receiver.try_recv().ok();
         std::iter::from_fn(next).map(|line| line.map_err(|error| error.to_string())).collect()

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The protocol of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub enum AgentDialect {
     /// `claude -p` with events on its output.
     Claude,
     /// `codex exec --json`.
@@ -28,9 +28,9 @@ pub enum CostReport {
 
 /// A known agent, which needs no configuration.
 #[derive(Debug)]
-pub struct Known {
+pub struct AgentProfile {
     pub name: &'static str,
-    pub dialect: Dialect,
+    pub dialect: AgentDialect,
     pub program: &'static [&'static str],
     /// The npm package of the agent.
     pub package: &'static str,
@@ -62,10 +62,10 @@ const OF_CLAUDE: &[&str] = &[
 /// Without this setting opencode asks for no permission.
 const OPENCODE_ASKS: &str = r#"{"edit":"ask","bash":"ask","webfetch":"ask","websearch":"ask","external_directory":"ask","task":"ask"}"#;
 
-pub const KNOWN: [Known; 6] = [
-    Known {
+pub const AGENT_PROFILES: [AgentProfile; 6] = [
+    AgentProfile {
         name: "claude",
-        dialect: Dialect::Claude,
+        dialect: AgentDialect::Claude,
         program: &["claude"],
         package: "@anthropic-ai/claude-code",
         // `--permission-prompts`
@@ -76,9 +76,9 @@ pub const KNOWN: [Known; 6] = [
         env: &[],
         modes: None,
     },
-    Known {
+    AgentProfile {
         name: "codex",
-        dialect: Dialect::Codex,
+        dialect: AgentDialect::Codex,
         program: &["codex"],
         package: "@openai/codex",
         // `mcp_servers.*.default_tools_approval_mode`
@@ -90,9 +90,9 @@ pub const KNOWN: [Known; 6] = [
         env: &[],
         modes: None,
     },
-    Known {
+    AgentProfile {
         name: "opencode",
-        dialect: Dialect::Acp,
+        dialect: AgentDialect::Acp,
         program: &["opencode", "acp"],
         package: "opencode-ai",
         // `opencode acp` with `OPENCODE_PERMISSION`
@@ -104,9 +104,9 @@ pub const KNOWN: [Known; 6] = [
         env: &[("OPENCODE_PERMISSION", OPENCODE_ASKS)],
         modes: None,
     },
-    Known {
+    AgentProfile {
         name: "gemini",
-        dialect: Dialect::Acp,
+        dialect: AgentDialect::Acp,
         program: &["gemini", "--acp"],
         package: "@google/gemini-cli",
         // `--acp`
@@ -117,9 +117,9 @@ pub const KNOWN: [Known; 6] = [
         env: &[],
         modes: Some(["default", "default", "default"]),
     },
-    Known {
+    AgentProfile {
         name: "codex-acp",
-        dialect: Dialect::Acp,
+        dialect: AgentDialect::Acp,
         program: &["codex-acp"],
         package: "@agentclientprotocol/codex-acp",
         minimum: None,
@@ -130,9 +130,9 @@ pub const KNOWN: [Known; 6] = [
         env: &[],
         modes: Some(["read-only", "workspace-write", "agent-full-access"]),
     },
-    Known {
+    AgentProfile {
         name: "claude-agent-acp",
-        dialect: Dialect::Acp,
+        dialect: AgentDialect::Acp,
         program: &["claude-agent-acp"],
         package: "@agentclientprotocol/claude-agent-acp",
         minimum: None,
@@ -144,7 +144,7 @@ pub const KNOWN: [Known; 6] = [
     },
 ];
 
-impl Known {
+impl AgentProfile {
     /// Returns the command that installs or upgrades the agent. Without `@latest` npm takes the newest version whose
     /// `engines` fit this machine's Node, which may be too old for hookloop.
     pub fn install_command(&self) -> String {
@@ -154,13 +154,13 @@ impl Known {
 
 /// Returns the command that installs a first agent, and the names of the other known agents.
 pub fn any_install_command() -> (String, String) {
-    let [first, others @ ..] = &KNOWN;
+    let [first, others @ ..] = &AGENT_PROFILES;
     let others: Vec<&str> = others.iter().map(|known| known.name).collect();
     (first.install_command(), others.join(", "))
 }
 
-pub fn known(name: &str) -> Option<&'static Known> {
-    KNOWN.iter().find(|known| known.name == name)
+pub fn known(name: &str) -> Option<&'static AgentProfile> {
+    AGENT_PROFILES.iter().find(|known| known.name == name)
 }
 
 /// The three numbers of a release. A suffix is ignored.

@@ -5,11 +5,11 @@ use std::fmt;
 
 use hookloop_core::hook::HookSource;
 
-use super::profile::{CostReport, Dialect, KNOWN, Known, known};
+use super::profile::{AGENT_PROFILES, AgentDialect, AgentProfile, CostReport, known};
 
 /// The permissions of an agent. No user is present during a turn to grant more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Permissions {
+pub enum AgentPermissions {
     /// Read files.
     Read,
     /// Change the project's files too.
@@ -19,28 +19,31 @@ pub enum Permissions {
     Full,
 }
 
-impl Permissions {
-    pub const ALL: [(Permissions, &'static str); 3] =
-        [(Permissions::Read, "read"), (Permissions::Edit, "edit"), (Permissions::Full, "full")];
+impl AgentPermissions {
+    pub const ALL: [(AgentPermissions, &'static str); 3] = [
+        (AgentPermissions::Read, "read"),
+        (AgentPermissions::Edit, "edit"),
+        (AgentPermissions::Full, "full"),
+    ];
 
     pub fn name(self) -> &'static str {
-        let named = Permissions::ALL.iter().find(|(permissions, _)| *permissions == self);
+        let named = AgentPermissions::ALL.iter().find(|(permissions, _)| *permissions == self);
         named.map_or("", |(_, name)| name)
     }
 }
 
-impl std::str::FromStr for Permissions {
+impl std::str::FromStr for AgentPermissions {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Permissions, String> {
-        let found = Permissions::ALL.into_iter().find(|(_, name)| *name == text);
+    fn from_str(text: &str) -> Result<AgentPermissions, String> {
+        let found = AgentPermissions::ALL.into_iter().find(|(_, name)| *name == text);
         found.map(|(permissions, _)| permissions).ok_or("`read`, `edit` or `full`".to_owned())
     }
 }
 
 /// The program of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Program {
+pub enum AgentProgram {
     /// A shell command.
     Line(String),
     /// A program and its first arguments.
@@ -49,18 +52,18 @@ pub enum Program {
 
 /// An agent as the configuration, or only its name, describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct AgentSettings {
     pub name: String,
-    pub dialect: Dialect,
+    pub dialect: AgentDialect,
     /// The known agent that it is based on, if any.
     pub base: Option<&'static str>,
-    pub program: Program,
+    pub program: AgentProgram,
     pub model: Option<String>,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
     /// Secrets in its environment.
     pub named: Vec<String>,
-    pub permissions: Permissions,
+    pub permissions: AgentPermissions,
     /// Further permissions: rules for tools in the agent's own syntax, or kinds of tools with ACP.
     pub allow: Vec<String>,
     pub source: HookSource,
@@ -78,57 +81,57 @@ pub struct NoSuchAgent {
 }
 
 fn known_names() -> String {
-    KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
+    AGENT_PROFILES.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
 }
 
-impl Settings {
+impl AgentSettings {
     /// Returns an agent without configuration.
-    pub fn of_name(name: &str) -> Result<Settings, NoSuchAgent> {
+    pub fn of_name(name: &str) -> Result<AgentSettings, NoSuchAgent> {
         if let Some(known) = known(name) {
-            return Ok(Settings::of_known(known));
+            return Ok(AgentSettings::of_known(known));
         }
-        let of_line = |dialect, line: &str| Settings {
+        let of_line = |dialect, line: &str| AgentSettings {
             name: name.to_owned(),
             dialect,
             base: None,
-            program: Program::Line(line.to_owned()),
+            program: AgentProgram::Line(line.to_owned()),
             model: None,
             args: Vec::new(),
             env: Vec::new(),
             named: Vec::new(),
-            permissions: Permissions::default(),
+            permissions: AgentPermissions::default(),
             allow: Vec::new(),
             source: HookSource::User,
             takes_repository: false,
         };
         match name.split_once(':') {
             Some((_, rest)) if rest.trim().is_empty() => {}
-            Some(("command", line)) => return Ok(of_line(Dialect::Command, line)),
-            Some(("acp", line)) => return Ok(of_line(Dialect::Acp, line)),
-            Some(("scripted", file)) => return Ok(of_line(Dialect::Scripted, file)),
+            Some(("command", line)) => return Ok(of_line(AgentDialect::Command, line)),
+            Some(("acp", line)) => return Ok(of_line(AgentDialect::Acp, line)),
+            Some(("scripted", file)) => return Ok(of_line(AgentDialect::Scripted, file)),
             _ => {}
         }
         Err(NoSuchAgent { name: name.to_owned() })
     }
 
-    pub fn of_known(known: &'static Known) -> Settings {
-        Settings {
+    pub fn of_known(known: &'static AgentProfile) -> AgentSettings {
+        AgentSettings {
             name: known.name.to_owned(),
             dialect: known.dialect,
             base: Some(known.name),
-            program: Program::Words(known.program.iter().map(ToString::to_string).collect()),
+            program: AgentProgram::Words(known.program.iter().map(ToString::to_string).collect()),
             model: None,
             args: Vec::new(),
             env: Vec::new(),
             named: Vec::new(),
-            permissions: Permissions::default(),
+            permissions: AgentPermissions::default(),
             allow: Vec::new(),
             source: HookSource::Builtin,
             takes_repository: false,
         }
     }
 
-    pub fn known(&self) -> Option<&'static Known> {
+    pub fn known(&self) -> Option<&'static AgentProfile> {
         self.base.and_then(known)
     }
 
@@ -138,15 +141,15 @@ impl Settings {
         let last = last.iter().map(OsString::from);
         let args: Vec<OsString> = ours.into_iter().chain(configured).chain(last).collect();
         let mut argv: Vec<OsString> = match &self.program {
-            Program::Line(line) if args.is_empty() => {
+            AgentProgram::Line(line) if args.is_empty() => {
                 ["/bin/sh", "-c", line].map(Into::into).to_vec()
             }
             // The arguments go to the last command of the line.
-            Program::Line(line) => {
+            AgentProgram::Line(line) => {
                 let line = format!("{line} \"$@\"");
                 ["/bin/sh", "-c", &line, "sh"].map(Into::into).to_vec()
             }
-            Program::Words(words) => words.iter().map(OsString::from).collect(),
+            AgentProgram::Words(words) => words.iter().map(OsString::from).collect(),
         };
         argv.extend(args);
         argv
@@ -155,9 +158,9 @@ impl Settings {
     /// Returns the word that must be an installed program.
     pub fn word(&self) -> Option<&str> {
         match (&self.program, self.dialect) {
-            (_, Dialect::Scripted) => None,
-            (Program::Words(words), _) => words.first().map(String::as_str),
-            (Program::Line(line), _) => first_program(line),
+            (_, AgentDialect::Scripted) => None,
+            (AgentProgram::Words(words), _) => words.first().map(String::as_str),
+            (AgentProgram::Line(line), _) => first_program(line),
         }
     }
 
@@ -166,15 +169,15 @@ impl Settings {
         match (self.known(), self.dialect) {
             (Some(known), _) => known.cost,
             // A scripted agent uses no model.
-            (None, Dialect::Scripted) => CostReport::Always,
-            (None, Dialect::Acp) => CostReport::SomeModels,
+            (None, AgentDialect::Scripted) => CostReport::Always,
+            (None, AgentDialect::Acp) => CostReport::SomeModels,
             (None, _) => CostReport::Never,
         }
     }
 
     /// Returns a description of the permissions, for the user.
-    pub fn powers(&self) -> Powers<'_> {
-        Powers(self)
+    pub fn powers(&self) -> AgentPowers<'_> {
+        AgentPowers(self)
     }
 }
 
@@ -198,31 +201,33 @@ fn first_program(line: &str) -> Option<&str> {
 
 /// A description of an agent's permissions.
 #[derive(Debug)]
-pub struct Powers<'s>(&'s Settings);
+pub struct AgentPowers<'s>(&'s AgentSettings);
 
-impl fmt::Display for Powers<'_> {
+impl fmt::Display for AgentPowers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let settings = self.0;
         let has_sandbox = matches!(settings.base, Some("codex" | "codex-acp"));
         let text = match (settings.dialect, settings.permissions) {
-            (Dialect::Command, _) => "do what the program does: hookloop keeps nothing from it",
-            (Dialect::Scripted, _) => "play the turns in its file",
-            (_, Permissions::Full) => "do EVERYTHING that you can, without being asked",
-            (_, Permissions::Read) if has_sandbox => {
+            (AgentDialect::Command, _) => {
+                "do what the program does: hookloop keeps nothing from it"
+            }
+            (AgentDialect::Scripted, _) => "play the turns in its file",
+            (_, AgentPermissions::Full) => "do EVERYTHING that you can, without being asked",
+            (_, AgentPermissions::Read) if has_sandbox => {
                 "read files and run commands that change nothing, in its sandbox"
             }
-            (_, Permissions::Edit) if has_sandbox => {
+            (_, AgentPermissions::Edit) if has_sandbox => {
                 "change files here and run commands, in its sandbox without network"
             }
             // The requests of an unknown agent are not known.
-            (_, Permissions::Read) if settings.base.is_none() => {
+            (_, AgentPermissions::Read) if settings.base.is_none() => {
                 "do what it does not ask for, and read files"
             }
-            (_, Permissions::Edit) if settings.base.is_none() => {
+            (_, AgentPermissions::Edit) if settings.base.is_none() => {
                 "do what it does not ask for, and read and change files here"
             }
-            (_, Permissions::Read) => "read files; it may not change any or run commands",
-            (_, Permissions::Edit) => "read and change files here; it may not run commands",
+            (_, AgentPermissions::Read) => "read files; it may not change any or run commands",
+            (_, AgentPermissions::Edit) => "read and change files here; it may not run commands",
         };
         f.write_str(text)?;
         match settings.allow.as_slice() {

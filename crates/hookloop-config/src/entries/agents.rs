@@ -9,14 +9,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
 
-use super::hook_entry::Points;
-use super::values::{self, Env, Located, OneOrMany};
-use crate::agents::profile::{KNOWN, known};
-use crate::agents::{Dialect, Permissions, Program, Settings};
-use crate::yaml::{Complaint, check_name};
+use super::hook_entry::HooksByPoint;
+use super::values::{self, EnvEntries, Located, OneOrMany};
+use crate::agents::profile::{AGENT_PROFILES, known};
+use crate::agents::{AgentDialect, AgentPermissions, AgentProgram, AgentSettings};
+use crate::yaml::{ConfigComplaint, check_name};
 
 /// Agents by their names.
-pub(crate) type Entries = BTreeMap<String, Spanned<AgentEntry>>;
+pub(crate) type AgentEntries = BTreeMap<String, Spanned<AgentEntry>>;
 
 /// The default number of failed turns in a row after which the next agent is asked.
 const FALLBACK_AFTER: u32 = 3;
@@ -36,13 +36,13 @@ pub(crate) struct AgentEntry {
     #[serde(default)]
     args: Vec<String>,
     /// Variables that it has beside yours: names with values, or the names of secrets.
-    env: Option<Located<Env>>,
+    env: Option<Located<EnvEntries>>,
     /// What it may do without being asked: `read`, `edit` or (in your own configuration only) `full`;
     /// `edit` if it is not given.
     permissions: Option<Located<PermissionsEntry>>,
     /// Hooks of `before_submit` and `after_submit` for its work, instead of those of the task's type or the project.
     #[serde(default)]
-    hooks: Points,
+    hooks: HooksByPoint,
     /// What it may do beside: for `claude` rules such as `Bash(cargo test:*)`, with ACP kinds of tools such
     /// as `execute`.
     #[serde(default)]
@@ -57,18 +57,21 @@ pub(crate) enum PermissionsEntry {
     Full,
 }
 
-impl From<PermissionsEntry> for Permissions {
-    fn from(entry: PermissionsEntry) -> Permissions {
+impl From<PermissionsEntry> for AgentPermissions {
+    fn from(entry: PermissionsEntry) -> AgentPermissions {
         match entry {
-            PermissionsEntry::Read => Permissions::Read,
-            PermissionsEntry::Edit => Permissions::Edit,
-            PermissionsEntry::Full => Permissions::Full,
+            PermissionsEntry::Read => AgentPermissions::Read,
+            PermissionsEntry::Edit => AgentPermissions::Edit,
+            PermissionsEntry::Full => AgentPermissions::Full,
         }
     }
 }
 
 /// Reads the agents of a file.
-pub(crate) fn read(entries: Entries, source: HookSource) -> Result<Vec<Settings>, Complaint> {
+pub(crate) fn read(
+    entries: AgentEntries,
+    source: HookSource,
+) -> Result<Vec<AgentSettings>, ConfigComplaint> {
     let read = |(name, entry): (String, Spanned<AgentEntry>)| {
         check_name(&name, entry.referenced)?;
         entry.value.read(name, entry.referenced, source)
@@ -77,7 +80,7 @@ pub(crate) fn read(entries: Entries, source: HookSource) -> Result<Vec<Settings>
 }
 
 /// Takes the hooks that agents have of their own.
-pub(crate) fn own_hooks(entries: &mut Entries) -> Vec<(String, Points)> {
+pub(crate) fn own_hooks(entries: &mut AgentEntries) -> Vec<(String, HooksByPoint)> {
     let take = |(name, entry): (&String, &mut Spanned<AgentEntry>)| {
         (name.clone(), std::mem::take(&mut entry.value.hooks))
     };
@@ -85,12 +88,17 @@ pub(crate) fn own_hooks(entries: &mut Entries) -> Vec<(String, Points)> {
 }
 
 impl AgentEntry {
-    fn read(self, name: String, at: Location, source: HookSource) -> Result<Settings, Complaint> {
+    fn read(
+        self,
+        name: String,
+        at: Location,
+        source: HookSource,
+    ) -> Result<AgentSettings, ConfigComplaint> {
         let mut settings = self.base(&name, at)?;
         if let Some(Located { value, .. }) = self.command {
             settings.program = match value {
-                OneOrMany::One(line) => Program::Line(line),
-                OneOrMany::Many(words) => Program::Words(words),
+                OneOrMany::One(line) => AgentProgram::Line(line),
+                OneOrMany::Many(words) => AgentProgram::Words(words),
             };
         }
         if let Some(Located { value, at }) = self.permissions {
@@ -98,7 +106,7 @@ impl AgentEntry {
                 PermissionsEntry::Full if source == HookSource::Project => {
                     let message = "a repository lets no agent do everything: \
                         write it in your own configuration, or use --permissions full";
-                    return Err(Complaint::new(at, message));
+                    return Err(ConfigComplaint::new(at, message));
                 }
                 permissions => permissions.into(),
             };
@@ -121,28 +129,28 @@ impl AgentEntry {
         Ok(settings)
     }
 
-    fn base(&self, name: &str, at: Location) -> Result<Settings, Complaint> {
+    fn base(&self, name: &str, at: Location) -> Result<AgentSettings, ConfigComplaint> {
         let (kind, at) = match &self.kind {
             Some(kind) => (kind.value.as_str(), kind.at),
             None => (name, at),
         };
         if let Some(known) = known(kind) {
-            return Ok(Settings::of_known(known));
+            return Ok(AgentSettings::of_known(known));
         }
         let dialect = match kind {
-            "acp" => Dialect::Acp,
-            "command" => Dialect::Command,
+            "acp" => AgentDialect::Acp,
+            "command" => AgentDialect::Command,
             _ => {
-                let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+                let names: Vec<&str> = AGENT_PROFILES.iter().map(|known| known.name).collect();
                 let names = names.join("`, `");
                 let message = format!("`kind` is one of `{names}`, `acp` and `command`");
-                return Err(Complaint::new(at, message));
+                return Err(ConfigComplaint::new(at, message));
             }
         };
         if self.command.is_none() {
-            return Err(Complaint::new(at, format!("`kind: {kind}` needs a `command`")));
+            return Err(ConfigComplaint::new(at, format!("`kind: {kind}` needs a `command`")));
         }
-        Ok(Settings { dialect, base: None, ..Settings::of_known(&KNOWN[0]) })
+        Ok(AgentSettings { dialect, base: None, ..AgentSettings::of_known(&AGENT_PROFILES[0]) })
     }
 }
 
@@ -166,12 +174,12 @@ impl From<ConversationEntry> for ConversationPolicy {
 }
 
 /// Reads the name of an agent. A repository defines agents under `agents`, where a person can trust them.
-pub(crate) fn agent(named: Located<String>) -> Result<String, Complaint> {
+pub(crate) fn agent(named: Located<String>) -> Result<String, ConfigComplaint> {
     let Located { value: name, at } = named;
     match name.contains(':') {
         true => {
             let message = format!("`{name}`: name an agent here, and define it under `agents`");
-            Err(Complaint::new(at, message))
+            Err(ConfigComplaint::new(at, message))
         }
         false => Ok(name),
     }
@@ -181,7 +189,7 @@ pub(crate) fn agent(named: Located<String>) -> Result<String, Complaint> {
 pub(crate) fn fallback(
     named: Located<OneOrMany>,
     after: Option<u32>,
-) -> Result<AgentFallback, Complaint> {
+) -> Result<AgentFallback, ConfigComplaint> {
     let at = named.at;
     let names = named.value.into_list().into_iter();
     let agents = names.map(|value| agent(Located { value, at })).collect::<Result<_, _>>()?;

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::values::{Located, is_inside};
-use crate::effective::{DeliveryRules, ForgeName, Gatekeeper};
-use crate::yaml::{Complaint, check_name, read_word};
+use crate::effective::{DeliveryRules, ForgeName, GatekeeperRules};
+use crate::yaml::{ConfigComplaint, check_name, read_word};
 
 /// The most files or patterns that a worktree may be given.
 const COPY_MAX: usize = 64;
@@ -61,13 +61,13 @@ enum ForgeEntry {
 }
 
 impl DeliveryEntry {
-    pub(crate) fn read(self) -> Result<DeliveryRules, Complaint> {
+    pub(crate) fn read(self) -> Result<DeliveryRules, ConfigComplaint> {
         let usual = DeliveryRules::default();
         let mut copy = Vec::new();
         for path in self.copy {
             if !is_inside(&path.value) {
                 let message = format!("`{}` leads out of the project", path.value);
-                return Err(Complaint::new(path.referenced, message));
+                return Err(ConfigComplaint::new(path.referenced, message));
             }
             copy.push(path.value);
         }
@@ -76,7 +76,7 @@ impl DeliveryEntry {
             || self.reviewers.len() > LIST_MAX;
         if too_many {
             let message = format!("`delivery` has a list of more than {LIST_MAX} entries");
-            return Err(Complaint { at: None, message });
+            return Err(ConfigComplaint { at: None, message });
         }
         Ok(DeliveryRules {
             base: self.base.map(reference).transpose()?,
@@ -103,7 +103,7 @@ impl DeliveryEntry {
 }
 
 /// Reads a name for git that is neither an option nor a special reference.
-fn reference(Located { value, at }: Located<String>) -> Result<String, Complaint> {
+fn reference(Located { value, at }: Located<String>) -> Result<String, ConfigComplaint> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     let is_plain = !value.is_empty()
         && value.chars().all(fits)
@@ -112,7 +112,9 @@ fn reference(Located { value, at }: Located<String>) -> Result<String, Complaint
         && !value.contains("//");
     match is_plain {
         true => Ok(value),
-        false => Err(Complaint::new(at, format!("`{value}` is no name of a branch or remote"))),
+        false => {
+            Err(ConfigComplaint::new(at, format!("`{value}` is no name of a branch or remote")))
+        }
     }
 }
 
@@ -130,27 +132,32 @@ pub(crate) struct GatekeeperEntry {
     model: Option<String>,
 }
 
-pub(crate) fn gatekeepers(entries: GatekeeperEntries) -> Result<Vec<Gatekeeper>, Complaint> {
+pub(crate) fn gatekeepers(
+    entries: GatekeeperEntries,
+) -> Result<Vec<GatekeeperRules>, ConfigComplaint> {
     let read = |(name, entry): (String, Spanned<GatekeeperEntry>)| {
         let at = entry.referenced;
         check_name(&name, at)?;
         let GatekeeperEntry { agent, prompt, model } = entry.value;
         if prompt.len() > PROMPT_MAX {
             let message = format!("a gatekeeper is told at most {PROMPT_MAX} bytes");
-            return Err(Complaint::new(at, message));
+            return Err(ConfigComplaint::new(at, message));
         }
         let agent = agent.map(super::agents::agent).transpose()?;
-        Ok(Gatekeeper { agent, name, prompt, model })
+        Ok(GatekeeperRules { agent, name, prompt, model })
     };
     entries.into_iter().map(read).collect()
 }
 
 /// Checks that the name of a task type is not that of an agent's list of hooks.
-pub(crate) fn check_type_name(name: &str, entry: &Spanned<impl Sized>) -> Result<(), Complaint> {
+pub(crate) fn check_type_name(
+    name: &str,
+    entry: &Spanned<impl Sized>,
+) -> Result<(), ConfigComplaint> {
     match name.starts_with(AGENT_LIST) {
         true => {
             let message = format!("`{name}`: a type's name does not begin with `{AGENT_LIST}`");
-            Err(Complaint::new(entry.referenced, message))
+            Err(ConfigComplaint::new(entry.referenced, message))
         }
         false => Ok(()),
     }

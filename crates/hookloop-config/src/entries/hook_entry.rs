@@ -9,14 +9,14 @@ use serde::de::{Deserializer, MapAccess, Visitor, value};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::values::{Env, Forms, Located, OneOrMany, Time, pairs, schema};
+use super::values::{EnvEntries, FormsVisitor, Located, OneOrMany, TimeText, pairs, schema};
 
 /// Hooks under the points where they run, in the order of the file.
 #[derive(Default)]
-pub(crate) struct Points(pub(crate) Vec<(Spanned<String>, Spanned<Vec<Entry>>)>);
+pub(crate) struct HooksByPoint(pub(crate) Vec<(Spanned<String>, Spanned<Vec<HookForm>>)>);
 
 /// A hook under its point. A bare string is a built-in by name.
-pub(crate) struct Entry(pub(crate) Spanned<HookEntry>);
+pub(crate) struct HookForm(pub(crate) Spanned<HookEntry>);
 
 /// A hook: exactly one of `command`, `use`, `actions`, `http`, `gatekeeper` and the rules, and options.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -54,15 +54,15 @@ pub(crate) struct HookEntry {
     /// A CEL expression that must be true for the hook to run.
     pub(crate) when: Option<Located<String>>,
     /// Seconds, or a number with a unit: `500ms`, `30s`, `5m`, `1h`.
-    pub(crate) timeout: Option<Located<Time>>,
+    pub(crate) timeout: Option<Located<TimeText>>,
     /// Whether the agent is shown what the hook prints: true, false, or `on_failure`.
-    pub(crate) pipe_output: Option<Located<Pipe>>,
+    pub(crate) pipe_output: Option<Located<PipeEntry>>,
     /// Whether a gate that fails blocks (`closed`) or passes with a warning (`open`).
-    pub(crate) on_failure: Option<Located<Failure>>,
+    pub(crate) on_failure: Option<Located<FailureEntry>>,
     /// Permission for the JSON that a gate prints: with `json` it may act, without it only make the gate stricter.
     pub(crate) answers: Option<Located<AnswersEntry>>,
     /// Names of variables to let through, or names with values.
-    pub(crate) env: Option<Located<Env>>,
+    pub(crate) env: Option<Located<EnvEntries>>,
     /// The directory that it runs in, from the project's root. One that leads out of the project is refused.
     pub(crate) cwd: Option<Located<String>>,
     /// Hooks of the same point that must have passed before.
@@ -88,7 +88,7 @@ pub(crate) struct RetryEntry {
     /// Runs in all, at most 10.
     pub(crate) attempts: u32,
     /// The pause before the second run; it doubles each time.
-    pub(crate) backoff: Option<Time>,
+    pub(crate) backoff: Option<TimeText>,
     /// Whether a random part of each pause is left out; true if it is not given.
     pub(crate) jitter: Option<bool>,
 }
@@ -97,7 +97,7 @@ pub(crate) struct RetryEntry {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SandboxEntry {
     /// `none`: no connection to anywhere, not even on this machine.
-    pub(crate) network: Option<Network>,
+    pub(crate) network: Option<NetworkForm>,
     /// The only places it may write to: `worktree` (the project's directory), `tmp` (a directory of its
     /// own, deleted after the run), or paths.
     pub(crate) write: Option<Vec<String>>,
@@ -117,13 +117,13 @@ pub(crate) struct LimitsEntry {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Network {
+pub(crate) enum NetworkForm {
     None,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Failure {
+pub(crate) enum FailureEntry {
     Open,
     Closed,
 }
@@ -150,23 +150,23 @@ pub(crate) struct ActionEntry {
 }
 
 /// `true`, `false` or `on_failure`.
-pub(crate) enum Pipe {
+pub(crate) enum PipeEntry {
     Bool(bool),
     OnFailure,
 }
 
-impl<'de> Deserialize<'de> for Points {
+impl<'de> Deserialize<'de> for HooksByPoint {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct InOrder;
         impl<'de> Visitor<'de> for InOrder {
-            type Value = Points;
+            type Value = HooksByPoint;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("hook points with lists of hooks")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Points, A::Error> {
-                pairs(map).map(Points)
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HooksByPoint, A::Error> {
+                pairs(map).map(HooksByPoint)
             }
         }
         deserializer.deserialize_map(InOrder)
@@ -175,28 +175,28 @@ impl<'de> Deserialize<'de> for Points {
 
 impl<'de> Deserialize<'de> for AnswersEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Forms {
+        deserializer.deserialize_any(FormsVisitor {
             from_str: Some(|text| (text == "json").then_some(AnswersEntry::Json)),
-            ..Forms::new("`json`")
+            ..FormsVisitor::new("`json`")
         })
     }
 }
 
-impl<'de> Deserialize<'de> for Pipe {
+impl<'de> Deserialize<'de> for PipeEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Forms {
-            from_str: Some(|text| (text == "on_failure").then_some(Pipe::OnFailure)),
-            from_bool: Some(Pipe::Bool),
-            ..Forms::new("`true`, `false` or `on_failure`")
+        deserializer.deserialize_any(FormsVisitor {
+            from_str: Some(|text| (text == "on_failure").then_some(PipeEntry::OnFailure)),
+            from_bool: Some(PipeEntry::Bool),
+            ..FormsVisitor::new("`true`, `false` or `on_failure`")
         })
     }
 }
 
-impl<'de> Deserialize<'de> for Entry {
+impl<'de> Deserialize<'de> for HookForm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Spanned { value: NameOrHook(value), referenced, defined } =
             Spanned::deserialize(deserializer)?;
-        Ok(Entry(Spanned { value, referenced, defined }))
+        Ok(HookForm(Spanned { value, referenced, defined }))
     }
 }
 
@@ -226,15 +226,15 @@ impl<'de> Deserialize<'de> for NameOrHook {
 }
 
 schema!(AnswersEntry, _generator => json_schema!({ "enum": ["json"] }));
-schema!(Pipe, _generator => json_schema!({ "enum": [true, false, "on_failure"] }));
-schema!(Entry, generator => {
+schema!(PipeEntry, _generator => json_schema!({ "enum": [true, false, "on_failure"] }));
+schema!(HookForm, generator => {
     let names: Vec<&str> =
         hookloop_core::builtin::Builtin::ALL.into_iter().map(|builtin| builtin.name()).collect();
     let hook = generator.subschema_for::<HookEntry>();
     json_schema!({ "oneOf": [{ "enum": names }, hook] })
 });
-schema!(Points, generator => {
-    let list = generator.subschema_for::<Vec<Entry>>();
+schema!(HooksByPoint, generator => {
+    let list = generator.subschema_for::<Vec<HookForm>>();
     let points: serde_json::Map<String, Value> = hookloop_core::point::Point::names()
         .into_iter()
         .map(|name| (name.to_owned(), list.clone().to_value()))

@@ -19,22 +19,22 @@ use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
 use super::hook_entry::{
-    ActionEntry, AnswersEntry, Entry, Failure, HookEntry, LimitsEntry, Pipe, Points, RetryEntry,
-    SandboxEntry,
+    ActionEntry, AnswersEntry, FailureEntry, HookEntry, HookForm, HooksByPoint, LimitsEntry,
+    PipeEntry, RetryEntry, SandboxEntry,
 };
 use super::rules::rule;
 use super::values::{Located, OneOrMany, environment, inside, length};
 use crate::condition::Condition;
-use crate::effective::Gatekeeper;
+use crate::effective::GatekeeperRules;
 use crate::policy::PREFIX;
-use crate::yaml::{Complaint, NAME_MAX, check_name};
+use crate::yaml::{ConfigComplaint, NAME_MAX, check_name};
 
 const MAX_HOOKS: usize = 256;
 /// Adds the hooks of one file to a registry.
-pub(crate) struct Reader<'a> {
+pub(crate) struct HookReader<'a> {
     hooks: &'a mut HookRegistry,
-    workflows: &'a Workflows,
-    gatekeepers: &'a [Gatekeeper],
+    workflows: &'a WorkflowActions,
+    gatekeepers: &'a [GatekeeperRules],
     source: HookSource,
     /// Built-ins that the file lists. They run only at the listed points.
     listed: Vec<Builtin>,
@@ -47,35 +47,45 @@ pub(crate) struct Reader<'a> {
     count: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> HookReader<'a> {
     pub(crate) fn new(
         hooks: &'a mut HookRegistry,
-        workflows: &'a Workflows,
-        gatekeepers: &'a [Gatekeeper],
+        workflows: &'a WorkflowActions,
+        gatekeepers: &'a [GatekeeperRules],
         source: HookSource,
-    ) -> Reader<'a> {
+    ) -> HookReader<'a> {
         let (listed, needing, lists, places) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Reader { hooks, workflows, gatekeepers, source, listed, needing, lists, places, count: 0 }
+        HookReader {
+            hooks,
+            workflows,
+            gatekeepers,
+            source,
+            listed,
+            needing,
+            lists,
+            places,
+            count: 0,
+        }
     }
 
     /// Reads the hooks of a project, or of one type of its tasks.
     pub(crate) fn read(
         &mut self,
-        points: Points,
+        points: HooksByPoint,
         task_type: Option<&str>,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), ConfigComplaint> {
         for (Spanned { value: name, referenced: at, .. }, entries) in points.0 {
             let point: Point =
-                name.parse().map_err(|error: NoSuchPoint| Complaint::new(at, error))?;
+                name.parse().map_err(|error: NoSuchPoint| ConfigComplaint::new(at, error))?;
             match task_type {
                 Some(task_type) => self.hooks.set_typed(task_type, &point),
                 None => self.lists.push(point.clone()),
             }
-            for Entry(entry) in entries.value {
+            for HookForm(entry) in entries.value {
                 self.count += 1;
                 if self.count > MAX_HOOKS {
                     let message = format!("more than {MAX_HOOKS} hooks");
-                    return Err(Complaint::new(entry.referenced, message));
+                    return Err(ConfigComplaint::new(entry.referenced, message));
                 }
                 self.read_one(&point, entry, task_type)?;
             }
@@ -84,7 +94,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the hooks of one agent, which must be hooks of delivery.
-    pub(crate) fn read_of_agent(&mut self, points: Points, agent: &str) -> Result<(), Complaint> {
+    pub(crate) fn read_of_agent(
+        &mut self,
+        points: HooksByPoint,
+        agent: &str,
+    ) -> Result<(), ConfigComplaint> {
         for (Spanned { value: name, referenced: at, .. }, _) in &points.0 {
             let is_of_delivery =
                 matches!(name.parse(), Ok(Point::BeforeSubmit | Point::AfterSubmit));
@@ -92,7 +106,7 @@ impl<'a> Reader<'a> {
                 let message = format!(
                     "an agent has hooks of its own at `before_submit` and `after_submit`, not at `{name}`"
                 );
-                return Err(Complaint::new(*at, message));
+                return Err(ConfigComplaint::new(*at, message));
             }
         }
         self.read(points, Some(&of_agent(agent)))
@@ -101,7 +115,9 @@ impl<'a> Reader<'a> {
     /// Returns the agent, the model and the instructions of a gatekeeper.
     fn terms(&self, name: &str) -> String {
         let found = self.gatekeepers.iter().find(|gatekeeper| gatekeeper.name == name);
-        let Some(Gatekeeper { agent, prompt, model, .. }) = found else { return String::new() };
+        let Some(GatekeeperRules { agent, prompt, model, .. }) = found else {
+            return String::new();
+        };
         let word = |word: &Option<String>| word.clone().unwrap_or_default();
         format!("{} {}: {prompt}", word(agent), word(model)).trim().to_owned()
     }
@@ -121,7 +137,7 @@ impl<'a> Reader<'a> {
         point: &Point,
         entry: Spanned<HookEntry>,
         task_type: Option<&str>,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), ConfigComplaint> {
         let Spanned { value: mut entry, referenced: at, .. } = entry;
         let handler = self.handler(point, &mut entry, at)?;
         let needs_at = entry.needs.as_ref().map(|needs| needs.at);
@@ -135,7 +151,7 @@ impl<'a> Reader<'a> {
                     "`{}` is on in every project; `hookloop hooks disable` switches it off in one",
                     builtin.name()
                 );
-                return Err(Complaint::new(at, message));
+                return Err(ConfigComplaint::new(at, message));
             }
             return self.use_reaction(builtin, point, entry, at);
         }
@@ -144,7 +160,7 @@ impl<'a> Reader<'a> {
             (Some(name), _) => name,
             (None, HookHandler::Builtin(builtin)) => builtin.name().to_owned(),
             (None, HookHandler::Declared(_)) => {
-                return Err(Complaint::new(at, "a hook with `actions` needs a `name`"));
+                return Err(ConfigComplaint::new(at, "a hook with `actions` needs a `name`"));
             }
             (None, handler) => self.free_name(&named_after(handler), task_type),
         };
@@ -187,9 +203,9 @@ impl<'a> Reader<'a> {
                 if there.source == HookSource::User && self.source == HookSource::Project =>
             {
                 let message = format!("`{}` is a hook of your own; rename one of them", hook.name);
-                Err(Complaint::new(at, message))
+                Err(ConfigComplaint::new(at, message))
             }
-            _ => self.hooks.register(hook).map_err(|error| Complaint::new(at, error)),
+            _ => self.hooks.register(hook).map_err(|error| ConfigComplaint::new(at, error)),
         }
     }
 
@@ -199,7 +215,7 @@ impl<'a> Reader<'a> {
         point: &Point,
         entry: &mut HookEntry,
         at: Location,
-    ) -> Result<HookHandler, Complaint> {
+    ) -> Result<HookHandler, ConfigComplaint> {
         // `run_tests` detects its command, unless one is given.
         if entry.command.is_some() && entry.builtin.as_deref() == Some(Builtin::RunTests.name()) {
             builtin(Builtin::RunTests.name(), point, at)?;
@@ -221,19 +237,19 @@ impl<'a> Reader<'a> {
         if given.into_iter().filter(|given| *given).count() != 1 {
             let message = "a hook has exactly one of `command`, `use`, `actions`, `http`, `gatekeeper`, \
                            `file`, `changed`, `pattern`, `coverage` and `diff`";
-            return Err(Complaint::new(at, message));
+            return Err(ConfigComplaint::new(at, message));
         }
         if let (None, Some(limits)) = (&entry.command, &entry.limits) {
             let message = "`limits` are for commands: nothing else starts a process";
-            return Err(Complaint::new(limits.at, message));
+            return Err(ConfigComplaint::new(limits.at, message));
         }
         if let (None, Some(sandbox)) = (&entry.command, &entry.sandbox) {
             let message = "`sandbox` is for commands: nothing else starts a process";
-            return Err(Complaint::new(sandbox.at, message));
+            return Err(ConfigComplaint::new(sandbox.at, message));
         }
         if let (None, None, Some(answers)) = (&entry.command, &entry.http, &entry.answers) {
             let message = "`answers` is for `command` and `http`: nothing else prints JSON";
-            return Err(Complaint::new(answers.at, message));
+            return Err(ConfigComplaint::new(answers.at, message));
         }
         if let Some(rule) = rule(point, entry, at)? {
             return Ok(HookHandler::Rule(rule));
@@ -252,7 +268,7 @@ impl<'a> Reader<'a> {
         }
         let Point::Event(_) = point else {
             let message = format!("`actions` follow events of tasks; `{point}` is not one");
-            return Err(Complaint::new(at, message));
+            return Err(ConfigComplaint::new(at, message));
         };
         let known = |workflow: &str| self.workflows.contains_key(workflow);
         let actions = entry.actions.take().unwrap_or_default();
@@ -267,18 +283,18 @@ impl<'a> Reader<'a> {
         agents: Vec<String>,
         quorum: Option<Located<String>>,
         at: Location,
-    ) -> Result<HookHandler, Complaint> {
+    ) -> Result<HookHandler, ConfigComplaint> {
         if !matches!(point, Point::BeforeSubmit | Point::BeforeMerge) {
             let message = format!("gatekeepers review what is submitted or merged, not `{point}`");
-            return Err(Complaint::new(at, message));
+            return Err(ConfigComplaint::new(at, message));
         }
         if point.kind() != PointKind::Gate {
             let message = format!("gatekeepers give a verdict, and `{point}` is not a gate");
-            return Err(Complaint::new(at, message));
+            return Err(ConfigComplaint::new(at, message));
         }
         let quorum = match quorum {
             Some(Located { value, at }) => {
-                value.parse().map_err(|error: String| Complaint::new(at, error))?
+                value.parse().map_err(|error: String| ConfigComplaint::new(at, error))?
             }
             None => Quorum::default(),
         };
@@ -293,15 +309,15 @@ impl<'a> Reader<'a> {
         point: &Point,
         mut entry: HookEntry,
         at: Location,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), ConfigComplaint> {
         let wanted = builtin.name();
         if let Some(name) = entry.name.as_ref().filter(|name| *name != wanted) {
             let message = format!("a built-in keeps its name: `{wanted}`, not `{name}`");
-            return Err(Complaint::new(at, message));
+            return Err(ConfigComplaint::new(at, message));
         }
         let defaults = builtin.hook();
         let Some(hook) = self.hooks.get_mut(wanted) else {
-            return Err(Complaint::new(at, format!("there is no built-in hook `{wanted}`")));
+            return Err(ConfigComplaint::new(at, format!("there is no built-in hook `{wanted}`")));
         };
         let priority = entry.priority.unwrap_or(defaults.priority);
         let enabled = entry.enabled.unwrap_or(true);
@@ -309,7 +325,7 @@ impl<'a> Reader<'a> {
             if (hook.priority, hook.enabled) != (priority, enabled) {
                 let message =
                     format!("`{wanted}` has other options under another point; a hook has one set");
-                return Err(Complaint::new(at, message));
+                return Err(ConfigComplaint::new(at, message));
             }
         } else {
             self.listed.push(builtin);
@@ -329,30 +345,34 @@ impl<'a> Reader<'a> {
     }
 
     /// Checks the whole list: `needs` must name hooks of the same point that run before.
-    pub(crate) fn check_needs(&self) -> Result<(), Complaint> {
+    pub(crate) fn check_needs(&self) -> Result<(), ConfigComplaint> {
         for (task_type, name, at) in &self.needing {
             let Some(hook) = self.hooks.get_for(task_type.as_deref(), name) else { continue };
-            check_needs_of(self.hooks, hook).map_err(|message| Complaint::new(*at, message))?;
+            check_needs_of(self.hooks, hook)
+                .map_err(|message| ConfigComplaint::new(*at, message))?;
         }
         Ok(())
     }
 }
 
-fn builtin(name: &str, point: &Point, at: Location) -> Result<Builtin, Complaint> {
+fn builtin(name: &str, point: &Point, at: Location) -> Result<Builtin, ConfigComplaint> {
     let known = Builtin::ALL.into_iter().find(|builtin| builtin.name() == name);
     let Some(builtin) = known else {
         let known = Builtin::ALL.map(Builtin::name).join(", ");
         let message = format!("there is no built-in hook `{name}`; there are {known}");
-        return Err(Complaint::new(at, message));
+        return Err(ConfigComplaint::new(at, message));
     };
     match builtin.fits(point) {
         true => Ok(builtin),
-        false => Err(Complaint::new(at, format!("`{name}` has nothing to do at `{point}`"))),
+        false => Err(ConfigComplaint::new(at, format!("`{name}` has nothing to do at `{point}`"))),
     }
 }
 
 /// Reads a command whose values all have a safe place.
-fn command_text(point: &Point, command: Located<OneOrMany>) -> Result<CommandText, Complaint> {
+fn command_text(
+    point: &Point,
+    command: Located<OneOrMany>,
+) -> Result<CommandText, ConfigComplaint> {
     let text = match command.value {
         OneOrMany::One(line) => CommandText::Shell(line),
         OneOrMany::Many(args) => CommandText::Exec(args),
@@ -361,12 +381,12 @@ fn command_text(point: &Point, command: Located<OneOrMany>) -> Result<CommandTex
         Ok(_) => Ok(text),
         Err(error) => {
             let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-            Err(Complaint::new(command.at, format!("{error}{hint}")))
+            Err(ConfigComplaint::new(command.at, format!("{error}{hint}")))
         }
     }
 }
 
-fn webhook(url: Located<String>) -> Result<HookHandler, Complaint> {
+fn webhook(url: Located<String>) -> Result<HookHandler, ConfigComplaint> {
     let host = url.value.strip_prefix("https://").or_else(|| url.value.strip_prefix("http://"));
     match host {
         Some(host) if !host.is_empty() && !host.contains('@') => {
@@ -374,7 +394,7 @@ fn webhook(url: Located<String>) -> Result<HookHandler, Complaint> {
         }
         _ => {
             let message = format!("`{}` is not a URL: `https://host/path`", url.value);
-            Err(Complaint::new(url.at, message))
+            Err(ConfigComplaint::new(url.at, message))
         }
     }
 }
@@ -415,38 +435,38 @@ fn describe(metadata: &mut HookMetadata, entry: &mut HookEntry) {
     metadata.version = entry.version.take().or(metadata.version.take());
 }
 
-fn options(point: &Point, entry: &mut HookEntry) -> Result<HookOptions, Complaint> {
+fn options(point: &Point, entry: &mut HookEntry) -> Result<HookOptions, ConfigComplaint> {
     let when = entry.when.take().map(|when| condition(point, when)).transpose()?;
     if let Some(Located { at, .. }) = &entry.on_failure
         && point.kind() != PointKind::Gate
     {
         let message = format!("`on_failure` is for gates; a failure at `{point}` stops nothing");
-        return Err(Complaint::new(*at, message));
+        return Err(ConfigComplaint::new(*at, message));
     }
     if let Some(Located { at, .. }) = &entry.answers
         && point.kind() != PointKind::Gate
     {
         let message =
             format!("`answers` is for gates; the JSON of a hook at `{point}` always acts");
-        return Err(Complaint::new(*at, message));
+        return Err(ConfigComplaint::new(*at, message));
     }
     if let Some(Located { at, value }) = &entry.pipe_output
-        && !matches!(value, Pipe::Bool(false))
+        && !matches!(value, PipeEntry::Bool(false))
         && !point.takes_pipe_output()
     {
         let message = format!(
             "`pipe_output` has no effect at `{point}`: no prompt of the agent follows its hooks"
         );
-        return Err(Complaint::new(*at, message));
+        return Err(ConfigComplaint::new(*at, message));
     }
     if entry.any_of.is_some() && point.kind() != PointKind::Gate {
         let message = format!("`any_of` is for gates; nothing has to pass at `{point}`");
-        return Err(Complaint { at: None, message });
+        return Err(ConfigComplaint { at: None, message });
     }
     // A hook in a policy's group could pass instead of a required gate.
     if entry.any_of.as_ref().is_some_and(|group| group.starts_with(PREFIX) && group.contains('/')) {
         let message = format!("`any_of` does not begin with `{PREFIX}`");
-        return Err(Complaint { at: None, message });
+        return Err(ConfigComplaint { at: None, message });
     }
     Ok(HookOptions {
         when,
@@ -456,13 +476,13 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<HookOptions, Complain
             .map(|Located { value, at }| length(value, at))
             .transpose()?,
         pipe_output: match entry.pipe_output.take().map(|pipe| pipe.value) {
-            None | Some(Pipe::Bool(false)) => PipeOutput::Never,
-            Some(Pipe::Bool(true)) => PipeOutput::Always,
-            Some(Pipe::OnFailure) => PipeOutput::OnFailure,
+            None | Some(PipeEntry::Bool(false)) => PipeOutput::Never,
+            Some(PipeEntry::Bool(true)) => PipeOutput::Always,
+            Some(PipeEntry::OnFailure) => PipeOutput::OnFailure,
         },
         on_failure: match entry.on_failure.take().map(|failure| failure.value) {
-            None | Some(Failure::Closed) => OnFailure::Closed,
-            Some(Failure::Open) => OnFailure::Open,
+            None | Some(FailureEntry::Closed) => OnFailure::Closed,
+            Some(FailureEntry::Open) => OnFailure::Open,
         },
         answers: match entry.answers.take().map(|answers| answers.value) {
             None => AllowedAnswers::Stricter,
@@ -479,17 +499,17 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<HookOptions, Complain
     })
 }
 
-fn condition(point: &Point, when: Located<String>) -> Result<String, Complaint> {
+fn condition(point: &Point, when: Located<String>) -> Result<String, ConfigComplaint> {
     match Condition::compile(&when.value, point) {
         Ok(_) => Ok(when.value),
-        Err(error) => Err(Complaint::new(when.at, format!("`when`: {error}"))),
+        Err(error) => Err(ConfigComplaint::new(when.at, format!("`when`: {error}"))),
     }
 }
 
-fn retry(entry: Located<RetryEntry>) -> Result<RetryPolicy, Complaint> {
+fn retry(entry: Located<RetryEntry>) -> Result<RetryPolicy, ConfigComplaint> {
     let RetryEntry { attempts, backoff, jitter } = entry.value;
     if !(1..=ATTEMPTS_MAX).contains(&attempts) {
-        return Err(Complaint::new(entry.at, format!("`attempts` is 1 to {ATTEMPTS_MAX}")));
+        return Err(ConfigComplaint::new(entry.at, format!("`attempts` is 1 to {ATTEMPTS_MAX}")));
     }
     let defaults = RetryPolicy::default();
     Ok(RetryPolicy {
@@ -499,30 +519,31 @@ fn retry(entry: Located<RetryEntry>) -> Result<RetryPolicy, Complaint> {
     })
 }
 
-fn limits(entry: Located<LimitsEntry>) -> Result<Limits, Complaint> {
+fn limits(entry: Located<LimitsEntry>) -> Result<Limits, ConfigComplaint> {
     let Located { value: LimitsEntry { processes, memory, disk }, at } = entry;
     if processes.is_some_and(|processes| processes < PROCESSES_MIN) {
-        return Err(Complaint::new(at, format!("`processes` is at least {PROCESSES_MIN}")));
+        return Err(ConfigComplaint::new(at, format!("`processes` is at least {PROCESSES_MIN}")));
     }
     let size = |text: Option<String>| {
         let size = text.map(|text| text.parse::<Size>()).transpose();
-        size.map(|size| size.map(|size| size.bytes)).map_err(|error| Complaint::new(at, error))
+        size.map(|size| size.map(|size| size.bytes))
+            .map_err(|error| ConfigComplaint::new(at, error))
     };
     Ok(Limits { processes, memory_bytes: size(memory)?, disk_bytes: size(disk)? })
 }
 
 /// Reads a path that a sandbox may write to: absolute, or in the project.
-fn place(path: Located<String>) -> Result<String, Complaint> {
+fn place(path: Located<String>) -> Result<String, ConfigComplaint> {
     let Some(rest) = path.value.strip_prefix('/') else { return inside(path) };
     inside(Located { value: rest.to_owned(), at: path.at })?;
     Ok(path.value)
 }
 
-fn sandbox(entry: Located<SandboxEntry>) -> Result<HookSandbox, Complaint> {
+fn sandbox(entry: Located<SandboxEntry>) -> Result<HookSandbox, ConfigComplaint> {
     let SandboxEntry { network, write } = entry.value;
     if network.is_none() && write.is_none() {
         let message = "a sandbox forbids something: `network: none`, `write: [worktree]`";
-        return Err(Complaint::new(entry.at, message));
+        return Err(ConfigComplaint::new(entry.at, message));
     }
     let paths = write.map(|paths| {
         paths
@@ -536,7 +557,7 @@ fn sandbox(entry: Located<SandboxEntry>) -> Result<HookSandbox, Complaint> {
 pub(crate) fn read_action(
     entry: &Spanned<ActionEntry>,
     known_workflow: &dyn Fn(&str) -> bool,
-) -> Result<DeclaredAction, Complaint> {
+) -> Result<DeclaredAction, ConfigComplaint> {
     let at = entry.referenced;
     let ActionEntry { create_task, update_task, execute_workflow, log } = &entry.value;
     let mut given = [
@@ -548,7 +569,7 @@ pub(crate) fn read_action(
     .into_iter()
     .filter_map(|(kind, payload)| payload.as_ref().map(|payload| (kind, payload)));
     let (Some((kind, payload)), None) = (given.next(), given.next()) else {
-        return Err(Complaint::new(
+        return Err(ConfigComplaint::new(
             at,
             "an action is one of create_task, update_task, execute_workflow, log",
         ));
@@ -561,13 +582,14 @@ pub(crate) fn read_action(
         payload => payload.clone(),
     };
     DeclaredAction::check(kind, &payload)
-        .map_err(|error| Complaint::new(at, format!("{kind}: {error}")))?;
+        .map_err(|error| ConfigComplaint::new(at, format!("{kind}: {error}")))?;
     if let Some(workflow) = payload.get("workflowId").and_then(Value::as_str)
         && !known_workflow(workflow)
     {
-        return Err(Complaint::new(at, format!("there is no workflow `{workflow}`")));
+        return Err(ConfigComplaint::new(at, format!("there is no workflow `{workflow}`")));
     }
-    let payload = TemplateValue::parse(&payload).map_err(|error| Complaint::new(at, error))?;
+    let payload =
+        TemplateValue::parse(&payload).map_err(|error| ConfigComplaint::new(at, error))?;
     Ok(DeclaredAction { kind, payload })
 }
 
@@ -598,25 +620,25 @@ fn position(hooks: &HookRegistry, wanted: &Hook) -> usize {
 }
 
 /// Reads the hooks of the user's own file.
-pub(crate) fn own_hooks(points: Points) -> Result<Vec<Hook>, Complaint> {
-    let (mut hooks, workflows) = (HookRegistry::default(), Workflows::new());
-    let mut reader = Reader::new(&mut hooks, &workflows, &[], HookSource::User);
+pub(crate) fn own_hooks(points: HooksByPoint) -> Result<Vec<Hook>, ConfigComplaint> {
+    let (mut hooks, workflows) = (HookRegistry::default(), WorkflowActions::new());
+    let mut reader = HookReader::new(&mut hooks, &workflows, &[], HookSource::User);
     reader.read(points, None)?;
     reader.check_needs()?;
     Ok(hooks.list().to_vec())
 }
 
-pub(crate) type Workflows = BTreeMap<String, Vec<DeclaredAction>>;
+pub(crate) type WorkflowActions = BTreeMap<String, Vec<DeclaredAction>>;
 
 pub(crate) fn read_workflows(
     entries: &BTreeMap<String, Spanned<Vec<Spanned<ActionEntry>>>>,
-) -> Result<Workflows, Complaint> {
-    let mut workflows = Workflows::new();
+) -> Result<WorkflowActions, ConfigComplaint> {
+    let mut workflows = WorkflowActions::new();
     for (name, steps) in entries {
         check_name(name, steps.referenced)?;
         if steps.value.is_empty() || steps.value.len() > MAX_STEPS {
             let message = format!("workflow `{name}` needs 1 to {MAX_STEPS} steps");
-            return Err(Complaint::new(steps.referenced, message));
+            return Err(ConfigComplaint::new(steps.referenced, message));
         }
         let known = |workflow: &str| entries.contains_key(workflow);
         let read = steps.value.iter().map(|step| read_action(step, &known));
@@ -626,7 +648,7 @@ pub(crate) fn read_workflows(
             let message = format!(
                 "workflow `{name}` completes or unblocks a task, which a hook with `actions` does after `hookloop hooks trust`"
             );
-            return Err(Complaint::new(steps.referenced, message));
+            return Err(ConfigComplaint::new(steps.referenced, message));
         }
         workflows.insert(name.clone(), read);
     }

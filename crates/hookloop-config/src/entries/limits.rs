@@ -10,23 +10,23 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::Location;
 
-use super::values::{DollarAmount, Located, Time, length};
-use crate::limits::Limits as RuleLimits;
-use crate::yaml::Complaint;
+use super::values::{DollarAmount, Located, TimeText, length};
+use crate::limits::LimitSettings as RuleLimits;
+use crate::yaml::ConfigComplaint;
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Limits {
+pub(crate) struct LimitEntries {
     #[serde(default)]
-    pub(crate) cascade: Cascade,
+    pub(crate) cascade: CascadeEntry,
     /// How often gates may send the agent back before a human is asked; 5 if it is not given.
     pub(crate) hook_retries: Option<u32>,
     /// Of one session; 100 if it is not given.
     pub(crate) iterations: Option<u32>,
     /// For how long a session may run, in seconds or with a unit such as `90m`; 8 hours if it is not given.
-    pub(crate) duration: Option<Located<Time>>,
+    pub(crate) duration: Option<Located<TimeText>>,
     /// How long one turn of the agent may take, in seconds or with a unit such as `20m`; 1 hour if it is not given.
-    pub(crate) turn: Option<Located<Time>>,
+    pub(crate) turn: Option<Located<TimeText>>,
     /// Failed turns in a row; 5 if it is not given.
     pub(crate) errors: Option<u32>,
     /// Iterations in a row that get nowhere; 5 if it is not given.
@@ -70,11 +70,11 @@ pub(crate) enum PerEntry {
 }
 
 impl PurseEntry {
-    fn read(self, at: Location) -> Result<Purse, Complaint> {
+    fn read(self, at: Location) -> Result<Purse, ConfigComplaint> {
         let PurseEntry { cost, tokens, turns, per } = self;
         let bounds = BudgetBounds { cost_micros: cost.map(|cost| cost.0.0), tokens, turns };
         if bounds.is_none() {
-            return Err(Complaint::new(
+            return Err(ConfigComplaint::new(
                 at,
                 "a purse has `cost`, `tokens`, `turns` or several of them",
             ));
@@ -86,11 +86,11 @@ impl PurseEntry {
     }
 }
 
-impl Limits {
+impl LimitEntries {
     /// Returns the session limits that are set, by name.
-    pub(crate) fn set(&self) -> Result<BTreeMap<String, u64>, Complaint> {
-        let time = |time: &Option<Located<Time>>| {
-            let length = |time: &Located<Time>| length(time.value.clone(), time.at);
+    pub(crate) fn set(&self) -> Result<BTreeMap<String, u64>, ConfigComplaint> {
+        let time = |time: &Option<Located<TimeText>>| {
+            let length = |time: &Located<TimeText>| length(time.value.clone(), time.at);
             time.as_ref().map(length).transpose()
         };
         let given = [
@@ -111,8 +111,8 @@ impl Limits {
     }
 
     /// Returns these limits, with those of `others` where none is set.
-    pub(crate) fn over(self, others: RuleLimits) -> Result<RuleLimits, Complaint> {
-        let time = |time: Option<Located<Time>>, other: u64| match time {
+    pub(crate) fn over(self, others: RuleLimits) -> Result<RuleLimits, ConfigComplaint> {
+        let time = |time: Option<Located<TimeText>>, other: u64| match time {
             Some(Located { value, at }) => length(value, at),
             None => Ok(other),
         };
@@ -139,13 +139,13 @@ impl Limits {
         let turn = BudgetBounds {
             cost_micros: match self.turn_cost {
                 Some(Located { value: DollarAmount(Dollars(0)), at }) => {
-                    return Err(Complaint::new(at, "`turn_cost` is more than nothing"));
+                    return Err(ConfigComplaint::new(at, "`turn_cost` is more than nothing"));
                 }
                 cost => cost.map(|cost| cost.value.0.0),
             },
             tokens: match self.turn_tokens {
                 Some(Located { value: 0, at }) => {
-                    return Err(Complaint::new(at, "`turn_tokens` is more than nothing"));
+                    return Err(ConfigComplaint::new(at, "`turn_tokens` is more than nothing"));
                 }
                 tokens => tokens.map(|tokens| tokens.value),
             },
@@ -164,7 +164,7 @@ impl Limits {
 /// How far hooks may set off hooks.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Cascade {
+pub(crate) struct CascadeEntry {
     /// Hooks that follow hooks.
     pub(crate) depth: Option<u32>,
     /// Actions that one run of a hook may ask for.

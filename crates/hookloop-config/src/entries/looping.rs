@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::agents::{ConversationEntry, agent, fallback};
 use super::values::{Located, OneOrMany, inside};
-use crate::effective::Loop;
-use crate::yaml::Complaint;
+use crate::effective::SessionRules;
+use crate::yaml::ConfigComplaint;
 
 /// How sessions go in this project.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -68,7 +68,7 @@ impl LoopEntry {
         self,
         hooks_at_stop_when: &[String],
         users: AtRetryLimit,
-    ) -> Result<Loop, Complaint> {
+    ) -> Result<SessionRules, ConfigComplaint> {
         let stop_when = match self.stop_when {
             Some(Located { value, at }) => {
                 let read = |name: String| match name.parse() {
@@ -76,7 +76,7 @@ impl LoopEntry {
                     Err(_) if hooks_at_stop_when.contains(&name) => Ok(StopWhen::Hook(name)),
                     Err(error) => {
                         let message = format!("{error}, or a hook at `stop_when`");
-                        Err(Complaint::new(at, message))
+                        Err(ConfigComplaint::new(at, message))
                     }
                 };
                 value.into_list().into_iter().map(read).collect::<Result<_, _>>()?
@@ -91,14 +91,14 @@ impl LoopEntry {
                 let message = "a repository does not accept work that its gates refuse: write \
                     `loop: {at_retry_limit: accept}` into ~/.config/hookloop/config.yaml, or run with \
                     `--at-retry-limit accept`";
-                return Err(Complaint::new(at, message));
+                return Err(ConfigComplaint::new(at, message));
             }
         };
         let agent = self.agent.map(agent).transpose()?;
         let fallback =
             self.fallback.map(|named| fallback(named, self.fallback_after)).transpose()?;
         let prompt = self.prompt.map(inside).transpose()?;
-        Ok(Loop {
+        Ok(SessionRules {
             stop_when,
             at_retry_limit,
             prompt,

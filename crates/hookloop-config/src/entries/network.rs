@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::values::Located;
-use crate::yaml::Complaint;
+use crate::yaml::ConfigComplaint;
 
 const NO_PROXY_MAX: usize = 256;
 
@@ -26,24 +26,24 @@ pub(crate) struct NetworkEntry {
 }
 
 impl NetworkEntry {
-    pub(crate) fn read(self, base: &Path) -> Result<UserNetwork, Complaint> {
+    pub(crate) fn read(self, base: &Path) -> Result<UserNetwork, ConfigComplaint> {
         let mut network = UserNetwork {
             ca_file: self.ca_file.map(|path| base.join(path)),
             ..UserNetwork::default()
         };
         if let Some(Located { value, at }) = self.proxy {
             let server = UserNetwork::proxy(&value);
-            network.proxy = Some(server.map_err(|error| Complaint::new(at, error))?);
+            network.proxy = Some(server.map_err(|error| ConfigComplaint::new(at, error))?);
             network.proxy_address = Some(value);
         }
         for Located { value, at } in self.no_proxy {
             if network.no_proxy.len() == NO_PROXY_MAX {
-                return Err(Complaint::new(at, format!("more than {NO_PROXY_MAX} hosts")));
+                return Err(ConfigComplaint::new(at, format!("more than {NO_PROXY_MAX} hosts")));
             }
             if value.is_empty() || value.contains([',', ' ']) || value.contains("://") {
                 let message = "each entry is one host, such as `git.example`, `.example`, \
                                `10.0.0.0/8` or `git.example:8443`";
-                return Err(Complaint::new(at, message));
+                return Err(ConfigComplaint::new(at, message));
             }
             network.no_proxy.push(value);
         }

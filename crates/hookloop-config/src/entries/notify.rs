@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
 
-use super::values::{GivenEntry, Located, Time, given, length};
-use crate::channels::{Channel, Mail, Mode, Security, Way};
-use crate::secret_text::Given;
-use crate::yaml::{Complaint, check_name, read_word};
+use super::values::{GivenEntry, Located, TimeText, given, length};
+use crate::channels::{ChannelKind, MailSecurity, MailSettings, NotificationChannel, SendMode};
+use crate::secret_text::SecretSource;
+use crate::yaml::{ConfigComplaint, check_name, read_word};
 
-pub(crate) type Entries = Vec<Spanned<ChannelEntry>>;
+pub(crate) type ChannelEntries = Vec<Spanned<ChannelEntry>>;
 
 const CHANNELS_MAX: usize = 32;
 /// The most projects or addresses of one channel.
@@ -42,7 +42,7 @@ pub(crate) struct ChannelEntry {
     /// A message for each problem (the default), or one for all of them once in `every`.
     mode: Option<Located<ModeEntry>>,
     /// How often a digest is sent; 1 hour if it is not given.
-    every: Option<Located<Time>>,
+    every: Option<Located<TimeText>>,
     /// Names or directories of projects; all if it is not given.
     #[serde(default)]
     projects: Vec<String>,
@@ -85,18 +85,24 @@ enum TlsEntry {
 }
 
 /// Reads the channels of the user's file, whose directory is `base`.
-pub(crate) fn read(entries: Entries, base: &Path) -> Result<Vec<Channel>, Complaint> {
+pub(crate) fn read(
+    entries: ChannelEntries,
+    base: &Path,
+) -> Result<Vec<NotificationChannel>, ConfigComplaint> {
     let mut names = BTreeSet::new();
     let mut channels = Vec::new();
     for Spanned { value, referenced, .. } in entries {
         let Located { value: name, at } = &value.name;
         check_name(name, *at)?;
         if !names.insert(name.clone()) {
-            return Err(Complaint::new(*at, format!("there are two channels named `{name}`")));
+            return Err(ConfigComplaint::new(
+                *at,
+                format!("there are two channels named `{name}`"),
+            ));
         }
         if channels.len() == CHANNELS_MAX {
             let message = format!("there are more than {CHANNELS_MAX} channels");
-            return Err(Complaint::new(referenced, message));
+            return Err(ConfigComplaint::new(referenced, message));
         }
         channels.push(value.read(referenced, base)?);
     }
@@ -104,105 +110,112 @@ pub(crate) fn read(entries: Entries, base: &Path) -> Result<Vec<Channel>, Compla
 }
 
 impl ChannelEntry {
-    fn read(self, at: Location, base: &Path) -> Result<Channel, Complaint> {
+    fn read(self, at: Location, base: &Path) -> Result<NotificationChannel, ConfigComplaint> {
         let mode = self.mode()?;
         if self.projects.len() > LIST_MAX {
-            return Err(Complaint::new(at, format!("`projects` names more than {LIST_MAX}")));
+            return Err(ConfigComplaint::new(at, format!("`projects` names more than {LIST_MAX}")));
         }
         let kinds = self.kinds.into_iter().map(read_word::<ProblemKind>);
         let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
         let way = match (self.webhook, self.slack, self.desktop, self.email) {
-            (Some(url), None, None, None) => Way::Webhook(address(url, base)?),
-            (None, Some(url), None, None) => Way::Slack(address(url, base)?),
-            (None, None, Some(Located { value: true, .. }), None) => Way::Desktop,
-            (None, None, None, Some(mail)) => Way::Mail(Box::new(mail.value.read(mail.at, base)?)),
+            (Some(url), None, None, None) => ChannelKind::Webhook(address(url, base)?),
+            (None, Some(url), None, None) => ChannelKind::Slack(address(url, base)?),
+            (None, None, Some(Located { value: true, .. }), None) => ChannelKind::Desktop,
+            (None, None, None, Some(mail)) => {
+                ChannelKind::Mail(Box::new(mail.value.read(mail.at, base)?))
+            }
             _ => {
                 let message =
                     "a channel has exactly one of `webhook`, `slack`, `desktop: true` and `email`";
-                return Err(Complaint::new(at, message));
+                return Err(ConfigComplaint::new(at, message));
             }
         };
         let (name, projects) = (self.name.value, self.projects);
-        Ok(Channel { name, way, mode, projects, kinds })
+        Ok(NotificationChannel { name, way, mode, projects, kinds })
     }
 
-    fn mode(&self) -> Result<Mode, Complaint> {
+    fn mode(&self) -> Result<SendMode, ConfigComplaint> {
         let is_digest = self.mode.as_ref().is_some_and(|mode| mode.value == ModeEntry::Digest);
         match (&self.every, is_digest) {
-            (None, false) => Ok(Mode::Each),
-            (None, true) => Ok(Mode::Digest { every: EVERY }),
+            (None, false) => Ok(SendMode::Each),
+            (None, true) => Ok(SendMode::Digest { every: EVERY }),
             (Some(Located { value, at }), true) => {
                 let ms = length(value.clone(), *at)?;
                 match ms < 1_000 {
-                    true => Err(Complaint::new(*at, "a digest is sent at most once a second")),
-                    false => Ok(Mode::Digest { every: Duration::from_millis(ms) }),
+                    true => {
+                        Err(ConfigComplaint::new(*at, "a digest is sent at most once a second"))
+                    }
+                    false => Ok(SendMode::Digest { every: Duration::from_millis(ms) }),
                 }
             }
             (Some(Located { at, .. }), false) => {
-                Err(Complaint::new(*at, "`every` goes with `mode: digest`"))
+                Err(ConfigComplaint::new(*at, "`every` goes with `mode: digest`"))
             }
         }
     }
 }
 
-fn address(entry: Located<GivenEntry>, base: &Path) -> Result<Given, Complaint> {
+fn address(entry: Located<GivenEntry>, base: &Path) -> Result<SecretSource, ConfigComplaint> {
     let at = entry.at;
     let url = given(entry, base)?;
     match &url {
         // The error does not repeat the URL, which may grant access.
-        Given::Text(text) if !text.is_url() => {
-            Err(Complaint::new(at, "this is not a URL: it begins with https:// or http://"))
+        SecretSource::Text(text) if !text.is_url() => {
+            Err(ConfigComplaint::new(at, "this is not a URL: it begins with https:// or http://"))
         }
         _ => Ok(url),
     }
 }
 
 impl MailEntry {
-    fn read(self, at: Location, base: &Path) -> Result<Mail, Complaint> {
+    fn read(self, at: Location, base: &Path) -> Result<MailSettings, ConfigComplaint> {
         let (host, port) = server(&self.smtp)?;
         let security = match &self.tls {
-            Some(Located { value: TlsEntry::Starttls, .. }) => Security::StartTls,
-            Some(Located { value: TlsEntry::Tls, .. }) => Security::Tls,
+            Some(Located { value: TlsEntry::Starttls, .. }) => MailSecurity::StartTls,
+            Some(Located { value: TlsEntry::Tls, .. }) => MailSecurity::Tls,
             Some(Located { value: TlsEntry::None, at }) if !is_loopback(&host) => {
                 let message = format!("`tls: none` is for this machine alone, and not for {host}");
-                return Err(Complaint::new(*at, message));
+                return Err(ConfigComplaint::new(*at, message));
             }
-            Some(_) => Security::None,
-            None if port == SUBMISSIONS_PORT => Security::Tls,
-            None => Security::StartTls,
+            Some(_) => MailSecurity::None,
+            None if port == SUBMISSIONS_PORT => MailSecurity::Tls,
+            None => MailSecurity::StartTls,
         };
         let login = match (self.user, self.password) {
             (None, None) => None,
             (Some(user), Some(password)) => {
                 let at = password.at;
                 match given(password, base)? {
-                    Given::Text(_) => {
+                    SecretSource::Text(_) => {
                         let message =
                             "a password is not written here: `{env: NAME}` or `{file: PATH}`";
-                        return Err(Complaint::new(at, message));
+                        return Err(ConfigComplaint::new(at, message));
                     }
                     password => Some((user, password)),
                 }
             }
-            _ => return Err(Complaint::new(at, "`user` and `password` go together")),
+            _ => return Err(ConfigComplaint::new(at, "`user` and `password` go together")),
         };
         if self.to.is_empty() || self.to.len() > LIST_MAX {
-            return Err(Complaint::new(at, format!("`to` has 1 to {LIST_MAX} addresses")));
+            return Err(ConfigComplaint::new(at, format!("`to` has 1 to {LIST_MAX} addresses")));
         }
         let from = mailbox(&self.from)?;
         let to = self.to.iter().map(mailbox).collect::<Result<_, _>>()?;
-        Ok(Mail { host, port, security, login, from, to })
+        Ok(MailSettings { host, port, security, login, from, to })
     }
 }
 
-fn mailbox(entry: &Located<String>) -> Result<Mailbox, Complaint> {
+fn mailbox(entry: &Located<String>) -> Result<Mailbox, ConfigComplaint> {
     let unread = |_| {
-        Complaint::new(entry.at, format!("`{}` is not an address: name@example.org", entry.value))
+        ConfigComplaint::new(
+            entry.at,
+            format!("`{}` is not an address: name@example.org", entry.value),
+        )
     };
     entry.value.parse().map_err(unread)
 }
 
-fn server(entry: &Located<String>) -> Result<(String, u16), Complaint> {
+fn server(entry: &Located<String>) -> Result<(String, u16), ConfigComplaint> {
     let parts = entry.value.rsplit_once(':').and_then(|(host, port)| {
         let host = host.trim_matches(['[', ']']);
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':');
@@ -210,7 +223,7 @@ fn server(entry: &Located<String>) -> Result<(String, u16), Complaint> {
         is_host.then_some((host.to_owned(), port.parse().ok()?))
     });
     parts.ok_or_else(|| {
-        Complaint::new(entry.at, format!("`{}` is not a server: host:port", entry.value))
+        ConfigComplaint::new(entry.at, format!("`{}` is not a server: host:port", entry.value))
     })
 }
 
@@ -225,10 +238,10 @@ mod tests {
 
     #[derive(Deserialize)]
     struct File {
-        notify: Entries,
+        notify: ChannelEntries,
     }
 
-    fn channels(text: &str) -> Result<Vec<Channel>, (u64, String)> {
+    fn channels(text: &str) -> Result<Vec<NotificationChannel>, (u64, String)> {
         let file = from_yaml::<File>(text).and_then(|file| read(file.notify, Path::new("/u")));
         file.map_err(|wrong| (wrong.at.map_or(0, |at| at.line()), wrong.message))
     }
@@ -248,18 +261,18 @@ mod tests {
       to: [me@example.org]
 ";
         let read = channels(text).unwrap();
-        assert_eq!(read[0].way, Way::Webhook(Given::Variable("HOOK".into())));
+        assert_eq!(read[0].way, ChannelKind::Webhook(SecretSource::Variable("HOOK".into())));
         assert_eq!(
             (&read[0].kinds[..], &read[0].projects[..]),
             (&[ProblemKind::TaskBlocked][..], &["a".to_owned()][..])
         );
-        assert_eq!(read[1].way, Way::Slack(Given::File("/u/chat.url".into())));
-        assert_eq!(read[1].mode, Mode::Digest { every: Duration::from_secs(600) });
-        assert_eq!((&read[2].way, read[2].mode), (&Way::Desktop, Mode::Each));
-        let Way::Mail(mail) = &read[3].way else { panic!("no mail") };
+        assert_eq!(read[1].way, ChannelKind::Slack(SecretSource::File("/u/chat.url".into())));
+        assert_eq!(read[1].mode, SendMode::Digest { every: Duration::from_secs(600) });
+        assert_eq!((&read[2].way, read[2].mode), (&ChannelKind::Desktop, SendMode::Each));
+        let ChannelKind::Mail(mail) = &read[3].way else { panic!("no mail") };
         assert_eq!(
             (mail.host.as_str(), mail.port, mail.security),
-            ("mail.example.org", 465, Security::Tls)
+            ("mail.example.org", 465, MailSecurity::Tls)
         );
     }
 

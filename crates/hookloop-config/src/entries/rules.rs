@@ -7,15 +7,15 @@ use serde_saphyr::Location;
 use super::hook_entry::{CoverageEntry, DiffEntry, HookEntry, PatternEntry};
 use super::values::is_inside;
 use crate::patterns::{self, glob};
-use crate::yaml::Complaint;
+use crate::yaml::ConfigComplaint;
 
 /// Reads the rule of an entry, if it has one instead of a command.
 pub(crate) fn rule(
     point: &Point,
     entry: &mut HookEntry,
     at: Location,
-) -> Result<Option<Rule>, Complaint> {
-    let complain = |message: String| Err(Complaint::new(at, message));
+) -> Result<Option<Rule>, ConfigComplaint> {
+    let complain = |message: String| Err(ConfigComplaint::new(at, message));
     let rule = if let Some(path) = entry.file.take() {
         Rule::File(path)
     } else if let Some(path) = entry.changed.take() {

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::values::is_name_of_variable;
-use crate::located::At;
+use crate::located::FileLine;
 use crate::patterns::glob;
-use crate::secret_references::{self, Book, EVERY, Reference, SECRETS_MAX};
+use crate::secret_references::{self, EVERY, SECRETS_MAX, SecretBook, SecretReference};
 use crate::variables::BASE;
-use crate::yaml::Complaint;
+use crate::yaml::ConfigComplaint;
 
 /// Secrets by project, then by name.
 pub(crate) type SecretEntries = BTreeMap<String, BTreeMap<String, Spanned<SecretEntry>>>;
@@ -30,12 +30,16 @@ pub(crate) struct SecretEntry {
 }
 
 /// Reads the secrets of the file at `path`. Their files are relative to `base`.
-pub(crate) fn book(entries: SecretEntries, path: &Path, base: &Path) -> Result<Book, Complaint> {
+pub(crate) fn book(
+    entries: SecretEntries,
+    path: &Path,
+    base: &Path,
+) -> Result<SecretBook, ConfigComplaint> {
     let mut book = Vec::new();
     for (project, secrets) in entries {
         for (name, entry) in secrets {
             let location = entry.referenced;
-            let complain = |message: String| Err(Complaint::new(location, message));
+            let complain = |message: String| Err(ConfigComplaint::new(location, message));
             let is_pattern = project.contains('/') && glob(&project).is_ok();
             if project != EVERY
                 && !is_pattern
@@ -57,13 +61,13 @@ pub(crate) fn book(entries: SecretEntries, path: &Path, base: &Path) -> Result<B
             }
             let reference = match entry.value {
                 SecretEntry { env: Some(other), file: None, command: None } => {
-                    Reference::Env(other)
+                    SecretReference::Env(other)
                 }
                 SecretEntry { env: None, file: Some(file), command: None } => {
-                    Reference::File(base.join(file))
+                    SecretReference::File(base.join(file))
                 }
                 SecretEntry { env: None, file: None, command: Some(argv) } if !argv.is_empty() => {
-                    Reference::Command(argv)
+                    SecretReference::Command(argv)
                 }
                 _ => {
                     return complain(
@@ -71,9 +75,14 @@ pub(crate) fn book(entries: SecretEntries, path: &Path, base: &Path) -> Result<B
                     );
                 }
             };
-            let at = At { path: path.to_owned(), line: location.line() };
-            book.push(secret_references::Entry { project: project.clone(), name, reference, at });
+            let at = FileLine { path: path.to_owned(), line: location.line() };
+            book.push(secret_references::SecretBinding {
+                project: project.clone(),
+                name,
+                reference,
+                at,
+            });
         }
     }
-    Ok(Book(book))
+    Ok(SecretBook(book))
 }

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::values::{GivenEntry, Located, given};
-use crate::telemetry::{Order, Wish, check_endpoint};
-use crate::yaml::Complaint;
+use crate::telemetry::{TelemetryPolicy, TelemetryWish, check_endpoint};
+use crate::yaml::ConfigComplaint;
 
 const HEADERS_MAX: usize = 32;
 
@@ -33,15 +33,18 @@ pub(crate) struct TelemetryEntry {
 }
 
 impl TelemetryEntry {
-    pub(crate) fn read(self, base: &Path) -> Result<Wish, Complaint> {
+    pub(crate) fn read(self, base: &Path) -> Result<TelemetryWish, ConfigComplaint> {
         let mut headers = Vec::new();
         for (name, value) in self.headers {
             if headers.len() == HEADERS_MAX {
-                return Err(Complaint::new(value.at, format!("more than {HEADERS_MAX} headers")));
+                return Err(ConfigComplaint::new(
+                    value.at,
+                    format!("more than {HEADERS_MAX} headers"),
+                ));
             }
             headers.push((name, given(value, base)?));
         }
-        Ok(Wish {
+        Ok(TelemetryWish {
             is_off: self.enabled == Some(false),
             endpoint: checked(self.endpoint)?,
             headers,
@@ -65,8 +68,8 @@ pub(crate) struct TelemetryOrder {
 }
 
 impl TelemetryOrder {
-    pub(crate) fn read(self) -> Result<Order, Complaint> {
-        Ok(Order {
+    pub(crate) fn read(self) -> Result<TelemetryPolicy, ConfigComplaint> {
+        Ok(TelemetryPolicy {
             is_off: self.enabled == Some(false),
             endpoint: checked(self.endpoint)?,
             no_content: self.content == Some(false),
@@ -74,10 +77,10 @@ impl TelemetryOrder {
     }
 }
 
-fn checked(endpoint: Option<Located<String>>) -> Result<Option<String>, Complaint> {
+fn checked(endpoint: Option<Located<String>>) -> Result<Option<String>, ConfigComplaint> {
     let Some(Located { value, at }) = endpoint else { return Ok(None) };
     match check_endpoint(&value) {
         Ok(()) => Ok(Some(value)),
-        Err(why) => Err(Complaint::new(at, why)),
+        Err(why) => Err(ConfigComplaint::new(at, why)),
     }
 }

@@ -13,8 +13,8 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor, value};
 use serde::{Deserialize, de};
 use serde_saphyr::{Location, Spanned};
 
-use crate::secret_text::Given;
-use crate::yaml::Complaint;
+use crate::secret_text::SecretSource;
+use crate::yaml::ConfigComplaint;
 
 /// An amount of dollars that is not negative.
 #[derive(Clone, Copy)]
@@ -56,21 +56,21 @@ impl<T: JsonSchema> JsonSchema for Located<T> {
 
 /// A duration in its written form.
 #[derive(Clone, Debug)]
-pub(crate) enum Time {
+pub(crate) enum TimeText {
     Seconds(u64),
     WithUnit(String),
 }
 
 /// Environment variables: only names, or names with values.
-pub(crate) enum Env {
+pub(crate) enum EnvEntries {
     Names(Vec<String>),
-    Values(Pairs),
+    Values(PairsVisitor),
 }
 
 /// A text, or a reference to its source.
 pub(crate) enum GivenEntry {
     Text(String),
-    Named(Pairs),
+    Named(PairsVisitor),
 }
 
 /// A string or a list of them.
@@ -89,22 +89,22 @@ impl OneOrMany {
     }
 }
 
-pub(crate) type Pairs = Vec<(String, String)>;
+pub(crate) type PairsVisitor = Vec<(String, String)>;
 
 /// Reads a value that may have several forms.
-pub(crate) struct Forms<T> {
+pub(crate) struct FormsVisitor<T> {
     pub(crate) expecting: &'static str,
     pub(crate) from_str: Option<fn(&str) -> Option<T>>,
     pub(crate) from_u64: Option<fn(u64) -> T>,
     pub(crate) from_bool: Option<fn(bool) -> T>,
     pub(crate) from_list: Option<fn(Vec<String>) -> T>,
-    pub(crate) from_map: Option<fn(Pairs) -> T>,
+    pub(crate) from_map: Option<fn(PairsVisitor) -> T>,
     pub(crate) of: PhantomData<T>,
 }
 
-impl<T> Forms<T> {
-    pub(crate) fn new(expecting: &'static str) -> Forms<T> {
-        Forms {
+impl<T> FormsVisitor<T> {
+    pub(crate) fn new(expecting: &'static str) -> FormsVisitor<T> {
+        FormsVisitor {
             expecting,
             from_str: None,
             from_u64: None,
@@ -116,7 +116,7 @@ impl<T> Forms<T> {
     }
 }
 
-impl<'de, T> Visitor<'de> for Forms<T> {
+impl<'de, T> Visitor<'de> for FormsVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -192,12 +192,12 @@ pub(crate) fn pairs<'de, K: MapKey + Deserialize<'de>, V: Deserialize<'de>, A: M
     Ok(pairs)
 }
 
-impl<'de> Deserialize<'de> for Time {
+impl<'de> Deserialize<'de> for TimeText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Forms {
-            from_str: Some(|text| Some(Time::WithUnit(text.to_owned()))),
-            from_u64: Some(Time::Seconds),
-            ..Forms::new(
+        deserializer.deserialize_any(FormsVisitor {
+            from_str: Some(|text| Some(TimeText::WithUnit(text.to_owned()))),
+            from_u64: Some(TimeText::Seconds),
+            ..FormsVisitor::new(
                 "a number of seconds, or a number with a unit (`500ms`, `30s`, `5m`, `1h`)",
             )
         })
@@ -206,30 +206,30 @@ impl<'de> Deserialize<'de> for Time {
 
 impl<'de> Deserialize<'de> for GivenEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Forms {
+        deserializer.deserialize_any(FormsVisitor {
             from_str: Some(|text| Some(GivenEntry::Text(text.to_owned()))),
             from_map: Some(GivenEntry::Named),
-            ..Forms::new("a text, `{env: NAME}` or `{file: PATH}`")
+            ..FormsVisitor::new("a text, `{env: NAME}` or `{file: PATH}`")
         })
     }
 }
 
-impl<'de> Deserialize<'de> for Env {
+impl<'de> Deserialize<'de> for EnvEntries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Forms {
-            from_list: Some(Env::Names),
-            from_map: Some(Env::Values),
-            ..Forms::new("a list of variables to let through, or variables with values")
+        deserializer.deserialize_any(FormsVisitor {
+            from_list: Some(EnvEntries::Names),
+            from_map: Some(EnvEntries::Values),
+            ..FormsVisitor::new("a list of variables to let through, or variables with values")
         })
     }
 }
 
 impl<'de> Deserialize<'de> for OneOrMany {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Forms {
+        deserializer.deserialize_any(FormsVisitor {
             from_str: Some(|text| Some(OneOrMany::One(text.to_owned()))),
             from_list: Some(OneOrMany::Many),
-            ..Forms::new("a string or a list of strings")
+            ..FormsVisitor::new("a string or a list of strings")
         })
     }
 }
@@ -262,7 +262,7 @@ schema!(GivenEntry, _generator => json_schema!({
     ],
 }));
 
-schema!(Time, _generator => json_schema!({
+schema!(TimeText, _generator => json_schema!({
     "oneOf": [
         { "type": "integer", "minimum": 1, "maximum": 86400 },
         { "type": "string", "pattern": "^[0-9]+ ?(ms|s|m|h)?$" }
@@ -271,7 +271,7 @@ schema!(Time, _generator => json_schema!({
 
 schema!(DollarAmount, _generator => json_schema!({ "type": "number", "minimum": 0 }));
 
-schema!(Env, _generator => json_schema!({
+schema!(EnvEntries, _generator => json_schema!({
     "oneOf": [
         { "type": "array", "items": { "type": "string" } },
         { "type": "object", "additionalProperties": { "type": "string" } }
@@ -284,15 +284,15 @@ schema!(OneOrMany, _generator => json_schema!({
 
 const ENV_MAX: usize = 64;
 
-pub(crate) fn length(time: Time, at: Location) -> Result<u64, Complaint> {
+pub(crate) fn length(time: TimeText, at: Location) -> Result<u64, ConfigComplaint> {
     let length = match time {
-        Time::Seconds(seconds) => Length::seconds(seconds),
-        Time::WithUnit(text) => text.parse(),
+        TimeText::Seconds(seconds) => Length::seconds(seconds),
+        TimeText::WithUnit(text) => text.parse(),
     };
-    length.map(|length| length.ms).map_err(|error| Complaint::new(at, error))
+    length.map(|length| length.ms).map_err(|error| ConfigComplaint::new(at, error))
 }
 
-pub(crate) fn environment(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
+pub(crate) fn environment(env: Located<EnvEntries>) -> Result<Vec<EnvEntry>, ConfigComplaint> {
     let at = env.at;
     let entries = variables(env)?;
     let is_dangerous = |entry: &&EnvEntry| matches!(entry, EnvEntry::Set { name, .. } if is_dangerous_variable(name));
@@ -301,21 +301,21 @@ pub(crate) fn environment(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint>
             let name = entry.name();
             let message =
                 format!("`{name}` decides what programs do: a configuration does not set it");
-            Err(Complaint::new(at, message))
+            Err(ConfigComplaint::new(at, message))
         }
         None => Ok(entries),
     }
 }
 
 /// Reads variables of any purpose.
-pub(crate) fn variables(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
+pub(crate) fn variables(env: Located<EnvEntries>) -> Result<Vec<EnvEntry>, ConfigComplaint> {
     let entries: Vec<EnvEntry> = match env.value {
-        Env::Names(names) => names.into_iter().map(EnvEntry::Inherited).collect(),
-        Env::Values(values) => {
+        EnvEntries::Names(names) => names.into_iter().map(EnvEntry::Inherited).collect(),
+        EnvEntries::Values(values) => {
             values.into_iter().map(|(name, value)| EnvEntry::Set { name, value }).collect()
         }
     };
-    let complain = |message: String| Err(Complaint::new(env.at, message));
+    let complain = |message: String| Err(ConfigComplaint::new(env.at, message));
     if entries.len() > ENV_MAX {
         return complain(format!("more than {ENV_MAX} variables"));
     }
@@ -347,27 +347,30 @@ pub(crate) fn is_inside(path: &str) -> bool {
 }
 
 /// Reads a path that stays in the project.
-pub(crate) fn inside(path: Located<String>) -> Result<String, Complaint> {
+pub(crate) fn inside(path: Located<String>) -> Result<String, ConfigComplaint> {
     match is_inside(&path.value) {
         true => Ok(path.value),
         false => {
             let message = format!("`{}` leads out of the project", path.value);
-            Err(Complaint::new(path.at, message))
+            Err(ConfigComplaint::new(path.at, message))
         }
     }
 }
 
 /// Reads the source of a text. Paths are relative to the user's file.
-pub(crate) fn given(entry: Located<GivenEntry>, base: &Path) -> Result<Given, Complaint> {
+pub(crate) fn given(
+    entry: Located<GivenEntry>,
+    base: &Path,
+) -> Result<SecretSource, ConfigComplaint> {
     let Located { value, at } = entry;
     let pairs = match value {
-        GivenEntry::Text(text) => return Ok(Given::Text(text.into())),
+        GivenEntry::Text(text) => return Ok(SecretSource::Text(text.into())),
         GivenEntry::Named(pairs) => pairs,
     };
     let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     match pairs.as_slice() {
-        [("env", name)] if !name.is_empty() => Ok(Given::Variable((*name).to_owned())),
-        [("file", path)] if !path.is_empty() => Ok(Given::File(base.join(path))),
-        _ => Err(Complaint::new(at, "a text, `{env: NAME}` or `{file: PATH}` belongs here")),
+        [("env", name)] if !name.is_empty() => Ok(SecretSource::Variable((*name).to_owned())),
+        [("file", path)] if !path.is_empty() => Ok(SecretSource::File(base.join(path))),
+        _ => Err(ConfigComplaint::new(at, "a text, `{env: NAME}` or `{file: PATH}` belongs here")),
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A task as one line of JSON.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Line {
+pub struct ImportLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<TaskId>,
     pub goal: String,
@@ -43,7 +43,7 @@ pub struct Line {
     pub completed_at: Option<Timestamp>,
 }
 
-impl Line {
+impl ImportLine {
     pub(super) fn into_spec(self) -> TaskSpec {
         TaskSpec {
             goal: self.goal,
@@ -57,8 +57,8 @@ impl Line {
         }
     }
 
-    pub(super) fn of(task: Task, depends_on: Vec<TaskId>) -> Line {
-        Line {
+    pub(super) fn of(task: Task, depends_on: Vec<TaskId>) -> ImportLine {
+        ImportLine {
             id: Some(task.id),
             goal: task.spec.goal,
             description: task.spec.description,
@@ -80,7 +80,7 @@ impl Line {
 }
 
 /// Returns the events that bring an imported task to the state in its line, with their times.
-pub(super) fn past(line: &Line) -> Vec<(Option<Timestamp>, EventBody)> {
+pub(super) fn past(line: &ImportLine) -> Vec<(Option<Timestamp>, EventBody)> {
     let started = (line.started_at, EventBody::TaskStarted(TaskStarted::default()));
     let was_started = match line.state {
         None | Some(TaskState::Created | TaskState::Ready) => false,

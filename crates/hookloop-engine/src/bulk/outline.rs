@@ -7,13 +7,13 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use hookloop_core::decide::{DEPENDENCIES_MAX, check_spec};
 use hookloop_core::id::TaskId;
 
-use super::line::{Line, said};
-use super::{ImportError, LINE_MAX, Numbered};
+use super::line::{ImportLine, said};
+use super::{ImportError, LINE_MAX, NumberedLine};
 use crate::project::Project;
 
 /// Ids and dependencies of an input, as numbers.
 #[derive(Default)]
-pub(super) struct Outline {
+pub(super) struct ImportOutline {
     names: HashMap<Box<str>, u32>,
     /// The line that defines each name (1 is the first), or 0 if no line does.
     defined: Vec<u32>,
@@ -26,10 +26,10 @@ pub(super) struct Outline {
     sorted: bool,
 }
 
-impl Outline {
-    pub(super) fn read(input: &mut (impl BufRead + Seek)) -> Result<Outline, ImportError> {
+impl ImportOutline {
+    pub(super) fn read(input: &mut (impl BufRead + Seek)) -> Result<ImportOutline, ImportError> {
         input.seek(SeekFrom::Start(0))?;
-        let mut outline = Outline { sorted: true, ..Outline::default() };
+        let mut outline = ImportOutline { sorted: true, ..ImportOutline::default() };
         let (mut text, mut offset, mut number) = (String::new(), 0, 0);
         loop {
             text.clear();
@@ -43,7 +43,7 @@ impl Outline {
                 return Err(at_line(format!("longer than {LINE_MAX} bytes")));
             }
             if !text.trim().is_empty() {
-                let line: Line =
+                let line: ImportLine =
                     serde_json::from_str(&text).map_err(|error| at_line(said(&error)))?;
                 outline.add(number, offset, &line).map_err(at_line)?;
                 check_spec(&line.into_spec()).map_err(|refusal| at_line(refusal.to_string()))?;
@@ -52,7 +52,7 @@ impl Outline {
         }
     }
 
-    fn add(&mut self, number: usize, offset: u64, line: &Line) -> Result<(), String> {
+    fn add(&mut self, number: usize, offset: u64, line: &ImportLine) -> Result<(), String> {
         let generated;
         let name = match &line.id {
             Some(id) => id.as_str(),
@@ -208,7 +208,7 @@ pub(super) struct LinesInOrder<R> {
 
 impl<R: Read + Seek> LinesInOrder<R> {
     /// Orders the lines of `input`, from which `outline` was read, with dependencies first.
-    pub(super) fn new(input: BufReader<R>, outline: Outline) -> Result<Self, ImportError> {
+    pub(super) fn new(input: BufReader<R>, outline: ImportOutline) -> Result<Self, ImportError> {
         let order = outline.order()?;
         let number = |name: &u32| outline.defined[*name as usize];
         let numbers = outline.line_names.iter().map(number).collect();
@@ -219,7 +219,7 @@ impl<R: Read + Seek> LinesInOrder<R> {
         self.order.len()
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<Numbered>, ImportError> {
+    pub(super) fn next(&mut self) -> Result<Option<NumberedLine>, ImportError> {
         let Some(&line) = self.order.get(self.next) else { return Ok(None) };
         self.next += 1;
         let (number, offset) = (self.numbers[line as usize] as usize, self.offsets[line as usize]);

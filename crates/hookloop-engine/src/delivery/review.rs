@@ -7,9 +7,9 @@
 use std::path::Path;
 use std::{fmt, fs};
 
-use hookloop_agents::crew::Crew;
-use hookloop_config::agents::Permissions;
-use hookloop_config::effective::Gatekeeper;
+use hookloop_agents::agent_chain::AgentChain;
+use hookloop_config::agents::AgentPermissions;
+use hookloop_config::effective::GatekeeperRules;
 use hookloop_core::excerpt::LeftOut;
 use hookloop_core::hook::HookRegistry;
 use hookloop_core::inbox::one_line;
@@ -18,22 +18,22 @@ use hookloop_core::session::{
     ConversationPolicy, SessionLimits, SessionWork, StopWhen, TurnEnded, TurnResult,
 };
 use hookloop_core::task::Task;
-use hookloop_git::repo::{Commit, Diff};
-use hookloop_git::step_error::Trouble;
-use hookloop_hooks::runner::Runner;
+use hookloop_git::repo::{CommitId, FileDiff};
+use hookloop_git::step_error::StepError;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_process::Cancel;
 use serde_json::json;
 
-use super::step_outcome::{DeliveryHooks, Done};
-use crate::delivery_context::{Bench, commit, title};
+use super::step_outcome::{DeliveryHooks, StepOutcome};
+use crate::delivery_context::{DeliveryContext, commit, title};
 use crate::machine::{machine, random_word};
 use crate::session::checkout::CheckoutUse;
-use crate::session::hook_drift::Drift;
-use crate::session::observer::Unwatched;
-use crate::session::open::{self, Wish};
-use crate::session::real::{Real, Surroundings};
-use crate::session::stop_switch::{Rest, Stop};
-use crate::session::{Driver, StartError, prompt};
+use crate::session::hook_drift::HookDrift;
+use crate::session::live_world::{LiveWorld, WorldParts};
+use crate::session::observer::NoObserver;
+use crate::session::open::{self, SessionRequest};
+use crate::session::stop_switch::{RestSwitch, StopSwitch};
+use crate::session::{SessionDriver, StartError, prompt};
 
 /// How often a gatekeeper that gives no verdict is asked.
 const ASKED_MAX: u32 = 2;
@@ -44,7 +44,7 @@ const REJECTION_MAX: usize = 500;
 const REVIEW_MS: u64 = 30 * 60 * 1_000;
 
 /// The answer of one gatekeeper.
-struct Said {
+struct ReviewReply {
     approves: Option<bool>,
     text: String,
     /// The verdict in one line.
@@ -53,13 +53,13 @@ struct Said {
 
 /// Asks all gatekeepers of a hook, and applies the quorum.
 pub(crate) fn ask_all(
-    runner: &Runner,
-    bench: Bench<'_>,
+    runner: &HookRunner,
+    bench: DeliveryContext<'_>,
     task: &Task,
     names: &[String],
     quorum: Quorum,
     cancel: Option<&Cancel>,
-) -> Result<Done, Trouble> {
+) -> Result<StepOutcome, StepError> {
     let head = match bench.worktree {
         Some(worktree) => bench.shop.repo.head(worktree)?,
         None => commit(bench.branch)?,
@@ -76,31 +76,37 @@ pub(crate) fn ask_all(
     let texts: Vec<String> = answers.into_iter().map(|said| said.text).collect();
     let all = texts.join("\n\n");
     match review::quorum(quorum, &verdicts) {
-        Some(true) => Ok(Done { said: all, values: json!({ "head": head }), ..Done::default() }),
+        Some(true) => {
+            Ok(StepOutcome { said: all, values: json!({ "head": head }), ..StepOutcome::default() })
+        }
         Some(false) => {
             let prompt = "Reviewers rejected your change. Make the changes that they ask for. If one of them is wrong, \
                           leave the code and say why.";
             let why = one_line(&rejections.join("; "), REJECTION_MAX);
-            Err(Trouble::Block { why, prompt: prompt.to_owned(), details: all })
+            Err(StepError::Block { why, prompt: prompt.to_owned(), details: all })
         }
-        None => Err(Trouble::NeedsHuman { why: format!("no verdict was given. {all}") }),
+        None => Err(StepError::NeedsHuman { why: format!("no verdict was given. {all}") }),
     }
 }
 
 /// Returns the agent that acts as this gatekeeper, if it may review tasks of this type.
-fn agent_of(bench: Bench<'_>, task: &Task, gatekeeper: &Gatekeeper) -> Result<String, Trouble> {
-    let Gatekeeper { name, agent, .. } = gatekeeper;
+fn agent_of(
+    bench: DeliveryContext<'_>,
+    task: &Task,
+    gatekeeper: &GatekeeperRules,
+) -> Result<String, StepError> {
+    let GatekeeperRules { name, agent, .. } = gatekeeper;
     let kind = task.spec.kind.as_deref();
     let listed = bench.project.rules().reviewers(kind);
     match (agent, listed) {
         (None, None) => Ok(name.clone()),
         (None, Some(agents)) => {
             let own = agents.iter().find(|agent| *agent == name).or(agents.first());
-            own.cloned().ok_or_else(|| Trouble::NeedsHuman {
+            own.cloned().ok_or_else(|| StepError::NeedsHuman {
                 why: format!("nobody reviews tasks of type `{}`", kind.unwrap_or_default()),
             })
         }
-        (Some(agent), Some(agents)) if !agents.contains(agent) => Err(Trouble::NeedsHuman {
+        (Some(agent), Some(agents)) if !agents.contains(agent) => Err(StepError::NeedsHuman {
             why: format!(
                 "`{agent}` does not review tasks of type `{}`: {} do",
                 kind.unwrap_or_default(),
@@ -113,13 +119,13 @@ fn agent_of(bench: Bench<'_>, task: &Task, gatekeeper: &Gatekeeper) -> Result<St
 
 /// Asks one gatekeeper, and asks again if it gives no verdict.
 fn ask(
-    runner: &Runner,
-    bench: Bench<'_>,
+    runner: &HookRunner,
+    bench: DeliveryContext<'_>,
     task: &Task,
-    gatekeeper: &Gatekeeper,
-    (base, head): (&Commit, &Commit),
+    gatekeeper: &GatekeeperRules,
+    (base, head): (&CommitId, &CommitId),
     cancel: Option<&Cancel>,
-) -> Result<Said, Trouble> {
+) -> Result<ReviewReply, StepError> {
     let name = &gatekeeper.name;
     let agent = agent_of(bench, task, gatekeeper)?;
     let diff = bench.shop.repo.change(base, head, DIFF_MAX)?;
@@ -147,19 +153,19 @@ fn ask(
                 let word = if approves { "approves" } else { "rejects" };
                 let text = format!("{name} {word}: {verdict}");
                 let line = format!("{name} {word}: {}", verdict.in_a_line());
-                return Ok(Said { approves: Some(approves), text, line });
+                return Ok(ReviewReply { approves: Some(approves), text, line });
             }
             Err(error) => why_not = error.to_string(),
         }
     }
     let text = format!("{name} gave no verdict: {why_not}");
-    Ok(Said { approves: None, line: text.clone(), text })
+    Ok(ReviewReply { approves: None, line: text.clone(), text })
 }
 
 /// Removes the files that agents read as instructions from a review's checkout.
 ///
 /// The author of the change could use them to instruct the reviewer.
-fn leave_out_instructions(top: &Path) -> Result<(), Trouble> {
+fn leave_out_instructions(top: &Path) -> Result<(), StepError> {
     const NAMES: [&str; 14] = [
         "claude.md",
         "claude.local.md",
@@ -177,7 +183,7 @@ fn leave_out_instructions(top: &Path) -> Result<(), Trouble> {
         ".mcp.json",
     ];
     let failed =
-        |error: std::io::Error| Trouble::Retry { why: format!("a review's checkout: {error}") };
+        |error: std::io::Error| StepError::Retry { why: format!("a review's checkout: {error}") };
     let mut left = vec![top.to_owned()];
     while let Some(directory) = left.pop() {
         for entry in fs::read_dir(&directory).map_err(failed)? {
@@ -202,11 +208,11 @@ fn leave_out_instructions(top: &Path) -> Result<(), Trouble> {
 /// The change is data. The id that a valid answer needs does not occur in it.
 pub(crate) struct ReviewPrompt<'a> {
     pub(crate) task: &'a Task,
-    pub(crate) gatekeeper: &'a Gatekeeper,
+    pub(crate) gatekeeper: &'a GatekeeperRules,
     /// The target branch of the change, and the branch that contains the change.
     pub(crate) base: &'a str,
     pub(crate) branch: &'a str,
-    pub(crate) diff: &'a Diff,
+    pub(crate) diff: &'a FileDiff,
     pub(crate) id: &'a str,
     /// A random fence, so that no text in the change can close its section of the prompt.
     pub(crate) fence: &'a str,
@@ -265,16 +271,16 @@ impl fmt::Display for ReviewPrompt<'_> {
 
 /// Runs a review as a session of one turn, and returns the agent's final message.
 fn hold(
-    place: &Runner,
-    bench: Bench<'_>,
-    (task, gatekeeper, agent): (&Task, &Gatekeeper, &str),
+    place: &HookRunner,
+    bench: DeliveryContext<'_>,
+    (task, gatekeeper, agent): (&Task, &GatekeeperRules, &str),
     words: String,
     cancel: Option<&Cancel>,
-) -> Result<String, Trouble> {
+) -> Result<String, StepError> {
     let project = bench.project;
     let why = |error: &dyn fmt::Display| format!("the review by {}: {error}", gatekeeper.name);
-    let human = |error: &dyn fmt::Display| Trouble::NeedsHuman { why: why(error) };
-    let again = |error: &dyn fmt::Display| Trouble::Retry { why: why(error) };
+    let human = |error: &dyn fmt::Display| StepError::NeedsHuman { why: why(error) };
+    let again = |error: &dyn fmt::Display| StepError::Retry { why: why(error) };
     let of_project = project.rules().limits.session;
     let mut limits =
         SessionLimits { iterations: 1, errors: 2, duration_ms: REVIEW_MS, ..of_project };
@@ -285,7 +291,7 @@ fn hold(
     if limits.cost_micros == 0 || limits.tokens == 0 {
         return Err(human(&"nothing is left of the session's budget for it"));
     }
-    let wish = Wish {
+    let wish = SessionRequest {
         name: Some(format!("review of {} by {}", task.id, gatekeeper.name)),
         work: SessionWork::Review(words),
         agent: agent.to_owned(),
@@ -293,7 +299,7 @@ fn hold(
         conversation: ConversationPolicy::Fresh,
         promises: Vec::new(),
         model: gatekeeper.model.clone(),
-        permissions: Some(Permissions::Read.name().to_owned()),
+        permissions: Some(AgentPermissions::Read.name().to_owned()),
         stop_when: Some(vec![StopWhen::Turn]),
         at_retry_limit: None,
         limits: limits.within(of_project),
@@ -306,25 +312,25 @@ fn hold(
         StartError::Engine(_) | StartError::Io { .. } => again(&error),
         error => human(&error),
     })?;
-    let stop = Stop::new().map_err(|error| again(&error))?;
+    let stop = StopSwitch::new().map_err(|error| again(&error))?;
     let following = cancel.map(|cancel| stop.follows(cancel)).transpose();
     let _following = following.map_err(|error| again(&error))?;
-    let around = Surroundings {
+    let around = WorldParts {
         project,
         steps: &DeliveryHooks,
         runner: place,
         directory: opened.directory.clone(),
         template: prompt::REVIEW.to_owned(),
-        onlooker: Unwatched,
+        onlooker: NoObserver,
         stop,
-        drift: Drift::default(),
+        drift: HookDrift::default(),
         active_ms: 0,
         duration_ms: opened.plan.limits.duration_ms,
-        rest: Rest::default(),
+        rest: RestSwitch::default(),
     };
-    let crew = Crew::new(project.rules(), &opened.plan);
-    let world = Real::new(around, crew).map_err(|error| again(&error))?;
-    let driver = Driver::of(project, &opened, world, HookRegistry::default());
+    let crew = AgentChain::new(project.rules(), &opened.plan);
+    let world = LiveWorld::new(around, crew).map_err(|error| again(&error))?;
+    let driver = SessionDriver::of(project, &opened, world, HookRegistry::default());
     let mut driver =
         driver.map_err(|error| again(&error))?.ok_or_else(|| human(&"its session is not there"))?;
     driver.run().map_err(|error| again(&error))?;

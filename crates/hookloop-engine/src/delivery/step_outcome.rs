@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// The result of a step that succeeded.
 #[derive(Debug, Default)]
-pub(crate) struct Done {
+pub(crate) struct StepOutcome {
     /// The result in one line.
     pub(crate) said: String,
     pub(crate) values: Value,

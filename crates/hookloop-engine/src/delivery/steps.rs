@@ -17,19 +17,21 @@ use hookloop_core::id::Subject;
 use hookloop_core::options::{AllowedAnswers, HookOptions, OnFailure};
 use hookloop_core::task::Task;
 use hookloop_git::excerpt::plain_line;
-use hookloop_git::forge::{Request, RequestState, Wish};
-use hookloop_git::repo::{Commit, Conflicted, Rebased, Worktree};
-use hookloop_git::step_error::Trouble;
-use hookloop_hooks::hook_context::Occasion;
+use hookloop_git::forge::{MergeRequest, RequestState, RequestWish};
+use hookloop_git::repo::{CommitId, ConflictedFile, RebaseResult, Worktree};
+use hookloop_git::step_error::StepError;
+use hookloop_hooks::hook_context::HookContext;
 use hookloop_hooks::hook_run::HookRun;
-use hookloop_hooks::runner::Runner;
-use hookloop_hooks::{test_detection, turns};
+use hookloop_hooks::runner::HookRunner;
+use hookloop_hooks::{hook_sequence, test_detection};
 use hookloop_store::crash;
 use serde_json::json;
 
-use super::step_outcome::{DeliveryHooks, Done};
+use super::step_outcome::{DeliveryHooks, StepOutcome};
 use super::{review, train};
-use crate::delivery_context::{Bench, DeliverySteps, RequestSupport, Workshop, title};
+use crate::delivery_context::{
+    DeliveryContext, DeliverySteps, DeliveryTools, RequestSupport, title,
+};
 use crate::error::EngineError;
 
 /// Maximum attempts of a step that reports a retryable error.
@@ -43,10 +45,10 @@ const LAG_MAX: Duration = Duration::from_secs(5);
 impl DeliverySteps for DeliveryHooks {
     fn run(
         &self,
-        bench: Option<Bench<'_>>,
-        runner: &Runner,
+        bench: Option<DeliveryContext<'_>>,
+        runner: &HookRunner,
         hook: &Hook,
-        occasion: &Occasion<'_>,
+        occasion: &HookContext<'_>,
     ) -> HookRun {
         let began = Instant::now();
         let task = occasion.task;
@@ -54,7 +56,7 @@ impl DeliverySteps for DeliveryHooks {
             (HookHandler::Builtin(Builtin::RunTests), ..) => {
                 return run_tests(runner, hook, occasion);
             }
-            (_, None, _) | (_, _, None) => Err(Trouble::NeedsHuman {
+            (_, None, _) | (_, _, None) => Err(StepError::NeedsHuman {
                 why: "it is for tasks that are delivered, and there is none here".to_owned(),
             }),
             (HookHandler::Gatekeepers { agents, quorum, .. }, Some(bench), Some(task)) => {
@@ -64,13 +66,15 @@ impl DeliverySteps for DeliveryHooks {
                 again(occasion, || match (builtin, bench.worktree) {
                     (Builtin::RebaseOnMain, Some(worktree)) => rebase_on_main(bench.shop, worktree),
                     (Builtin::CreatePr, Some(worktree)) => create_pr(bench, worktree, task),
-                    (Builtin::Merge, _) => train::ride(runner, bench, &task.id, occasion.cancel),
-                    _ => {
-                        Err(Trouble::NeedsHuman { why: "there is nothing to do it on".to_owned() })
+                    (Builtin::Merge, _) => {
+                        train::run_train(runner, bench, &task.id, occasion.cancel)
                     }
+                    _ => Err(StepError::NeedsHuman {
+                        why: "there is nothing to do it on".to_owned(),
+                    }),
                 })
             }
-            _ => Err(Trouble::NeedsHuman { why: "it is no hook of delivery".to_owned() }),
+            _ => Err(StepError::NeedsHuman { why: "it is no hook of delivery".to_owned() }),
         };
         told(hook, occasion, done, began.elapsed())
     }
@@ -78,14 +82,14 @@ impl DeliverySteps for DeliveryHooks {
 
 /// Repeats a step with pauses while it reports a retryable error, up to `TRIES_MAX` times.
 fn again(
-    occasion: &Occasion<'_>,
-    mut step: impl FnMut() -> Result<Done, Trouble>,
-) -> Result<Done, Trouble> {
+    occasion: &HookContext<'_>,
+    mut step: impl FnMut() -> Result<StepOutcome, StepError>,
+) -> Result<StepOutcome, StepError> {
     let mut number = 1;
     loop {
         match step() {
-            Err(Trouble::Retry { .. }) if number < TRIES_MAX => {
-                turns::nap(TRY_PAUSE * (1 << (number - 1)), occasion);
+            Err(StepError::Retry { .. }) if number < TRIES_MAX => {
+                hook_sequence::nap(TRY_PAUSE * (1 << (number - 1)), occasion);
                 number += 1;
             }
             done => return done,
@@ -94,30 +98,32 @@ fn again(
 }
 
 /// Rebases the branch onto its base. On a conflict, lays out the files for the agent.
-fn rebase_on_main(shop: &Workshop<'_>, worktree: &Worktree) -> Result<Done, Trouble> {
+fn rebase_on_main(shop: &DeliveryTools<'_>, worktree: &Worktree) -> Result<StepOutcome, StepError> {
     let base = shop.repo.newest_base()?;
     let short = &base.as_str()[..12];
     let rebased = shop.repo.rebase(worktree, &base)?;
     crash::point("rebased");
     let said = match rebased {
-        Rebased::UpToDate => format!("the branch has {} ({short}) already", shop.base()),
-        Rebased::Done { .. } => format!("the branch is on top of {} ({short}) now", shop.base()),
-        Rebased::Conflict { .. } => {
+        RebaseResult::UpToDate => format!("the branch has {} ({short}) already", shop.base()),
+        RebaseResult::Done { .. } => {
+            format!("the branch is on top of {} ({short}) now", shop.base())
+        }
+        RebaseResult::Conflict { .. } => {
             let conflict = shop.repo.lay_out_conflict(worktree, &base)?;
             crash::point("laid out");
             let prompt = conflict_prompt(shop.base(), &conflict.files);
-            return Err(Trouble::Block {
+            return Err(StepError::Block {
                 why: conflict_reason(shop.base(), &conflict.files),
                 prompt,
                 details: conflict_details(shop.base(), &conflict.files),
             });
         }
     };
-    Ok(Done { said, values: json!({ "base_commit": base }), ..Done::default() })
+    Ok(StepOutcome { said, values: json!({ "base_commit": base }), ..StepOutcome::default() })
 }
 
 /// Returns the instruction to resolve a conflict.
-pub(crate) fn conflict_prompt(base: &str, files: &[Conflicted]) -> String {
+pub(crate) fn conflict_prompt(base: &str, files: &[ConflictedFile]) -> String {
     let names: Vec<String> = files.iter().map(|file| plain_line(&file.path)).collect();
     format!(
         "Resolve the conflict between your branch and `{base}`. Both changed the same places. The files in this \
@@ -132,13 +138,13 @@ pub(crate) fn conflict_prompt(base: &str, files: &[Conflicted]) -> String {
 }
 
 /// Returns a conflict in one line, for people.
-fn conflict_reason(base: &str, files: &[Conflicted]) -> String {
+fn conflict_reason(base: &str, files: &[ConflictedFile]) -> String {
     let names: Vec<String> = files.iter().map(|file| plain_line(&file.path)).collect();
     format!("conflict with `{base}` in {}", first_names(&names, CONFLICTS_NAMED))
 }
 
 /// Returns the excerpts of a conflict, with both sides named.
-pub(crate) fn conflict_details(base: &str, files: &[Conflicted]) -> String {
+pub(crate) fn conflict_details(base: &str, files: &[ConflictedFile]) -> String {
     let mut text = String::new();
     for file in files.iter().filter(|file| !file.excerpt.is_empty()) {
         text.push_str(&format!("{}:\n", plain_line(&file.path)));
@@ -158,8 +164,12 @@ pub(crate) fn conflict_details(base: &str, files: &[Conflicted]) -> String {
 ///
 /// Without a forge the step reports that it made no request. An existing branch or request may be
 /// outdated, so both are compared with the commit.
-fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done, Trouble> {
-    let Workshop { repo, forge, requests, rules } = bench.shop;
+fn create_pr(
+    bench: DeliveryContext<'_>,
+    worktree: &Worktree,
+    task: &Task,
+) -> Result<StepOutcome, StepError> {
+    let DeliveryTools { repo, forge, requests, rules } = bench.shop;
     requests.check("no request can be made")?;
     let skipped = match requests {
         RequestSupport::Local => Some("no request was made: the remote is no forge"),
@@ -172,14 +182,14 @@ fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done,
     if repo.target().remote.is_none() {
         let said = format!("branch {} is at {}", worktree.branch, &head.as_str()[..12]);
         let values = json!({ "branch": worktree.branch, "head": head });
-        return Ok(Done { said, values, skipped, refused: None });
+        return Ok(StepOutcome { said, values, skipped, refused: None });
     }
     announce(bench, worktree, task, &head)?;
     crash::point("push");
     check_held(bench, task)?;
     repo.push(&worktree.branch, &head)?;
     crash::point("pushed");
-    let wish = Wish {
+    let wish = RequestWish {
         branch: worktree.branch.clone(),
         base: bench.shop.base().to_owned(),
         head: head.to_string(),
@@ -192,15 +202,15 @@ fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done,
     let found = forge.find(&wish.branch, &wish.base)?;
     check_held(bench, task)?;
     let request = match found {
-        Some(Request { number: Some(number), state: RequestState::Open, .. }) => {
+        Some(MergeRequest { number: Some(number), state: RequestState::Open, .. }) => {
             forge.update(number, &wish)?
         }
-        Some(Request { state: RequestState::Closed, url, .. }) => {
+        Some(MergeRequest { state: RequestState::Closed, url, .. }) => {
             let url = url.unwrap_or_default();
             let why = format!(
                 "its request was closed by somebody: {url}; reopen it, or delete the branch"
             );
-            return Err(Trouble::NeedsHuman { why });
+            return Err(StepError::NeedsHuman { why });
         }
         _ => forge.open(&wish)?,
     };
@@ -211,7 +221,7 @@ fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done,
     };
     if request.head != wish.head {
         let why = format!("the request has {} and not {} yet", request.head, wish.head);
-        return Err(Trouble::Retry { why });
+        return Err(StepError::Retry { why });
     }
     let url = request.url;
     let said = match &url {
@@ -220,16 +230,16 @@ fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done,
     };
     let values =
         json!({ "pr_url": url, "number": request.number, "branch": worktree.branch, "head": head });
-    Ok(Done { said, values, skipped, refused: None })
+    Ok(StepOutcome { said, values, skipped, refused: None })
 }
 
 /// Returns an error unless this session still holds the task's claim, according to the log.
 ///
 /// A forge knows nothing of claims. A session that was suspended may have lost its task to another
 /// one, and must not open a second request for finished work.
-fn check_held(bench: Bench<'_>, task: &Task) -> Result<(), Trouble> {
+fn check_held(bench: DeliveryContext<'_>, task: &Task) -> Result<(), StepError> {
     let Some(claim) = &task.claim else { return Ok(()) };
-    let again = |error: EngineError| Trouble::Retry { why: error.to_string() };
+    let again = |error: EngineError| StepError::Retry { why: error.to_string() };
     let subject = Subject::Task(task.id.clone());
     let last = bench.project.log().history(&subject, 1).map_err(|error| again(error.into()))?;
     let last = last.last().map_or(0, |last| last.seq);
@@ -237,27 +247,27 @@ fn check_held(bench: Bench<'_>, task: &Task) -> Result<(), Trouble> {
     seen.map_err(|error| again(error.into()))?;
     let row = bench.project.read(|view| view.task(&task.id)).map_err(again)?;
     let Some(row) = row.filter(|row| row.version >= last) else {
-        return Err(Trouble::Retry {
+        return Err(StepError::Retry {
             why: "whether the task is still held is not known".to_owned(),
         });
     };
     // A retry cannot restore a lost claim.
     let held = check_fence(&row.task, Fence::Epoch(claim.epoch), "deliver");
-    held.map_err(|refusal| Trouble::NeedsHuman { why: refusal.to_string() })
+    held.map_err(|refusal| StepError::NeedsHuman { why: refusal.to_string() })
 }
 
 /// Records the commit that is about to be pushed, and recognises earlier pushes from the log.
 ///
 /// An earlier claimant of the task may have crashed between its push and its submission.
 fn announce(
-    bench: Bench<'_>,
+    bench: DeliveryContext<'_>,
     worktree: &Worktree,
     task: &Task,
-    head: &Commit,
-) -> Result<(), Trouble> {
-    let again = |error: EngineError| Trouble::Retry { why: error.to_string() };
+    head: &CommitId,
+) -> Result<(), StepError> {
+    let again = |error: EngineError| StepError::Retry { why: error.to_string() };
     let known = bench.project.read(|view| view.delivery(&task.id)).map_err(again)?.pushes;
-    let pushes: Vec<Commit> = known.iter().filter_map(|push| push.parse().ok()).collect();
+    let pushes: Vec<CommitId> = known.iter().filter_map(|push| push.parse().ok()).collect();
     bench.shop.repo.recognise(&worktree.branch, &pushes)?;
     if pushes.last() == Some(head) {
         return Ok(());
@@ -284,7 +294,7 @@ fn body(task: &Task) -> String {
 }
 
 /// Runs the project's tests, of all kinds that it has, and stops at the first failure.
-fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
+fn run_tests(runner: &HookRunner, hook: &Hook, occasion: &HookContext<'_>) -> HookRun {
     let unable = |why: String| HookRun::unable(hook, occasion.point, HookStatus::NotStarted, why);
     if let Err(refusal) = runner.may_run(hook) {
         return HookRun::refused(hook, occasion.point, refusal);
@@ -303,7 +313,8 @@ fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
             ..hook.clone()
         };
         let of_runner = std::slice::from_ref(&of_runner);
-        let run = turns::run_all(runner, of_runner, occasion, &mut |_| {}).into_iter().next();
+        let run =
+            hook_sequence::run_all(runner, of_runner, occasion, &mut |_| {}).into_iter().next();
         let has_passed = run.as_ref().is_some_and(|run| run.outcome.status == HookStatus::Passed);
         last = run;
         if !has_passed {
@@ -316,25 +327,25 @@ fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
 /// Converts the result of a step into a hook run.
 fn told(
     hook: &Hook,
-    occasion: &Occasion<'_>,
-    done: Result<Done, Trouble>,
+    occasion: &HookContext<'_>,
+    done: Result<StepOutcome, StepError>,
     took: Duration,
 ) -> HookRun {
     let is_open = hook.options.on_failure == OnFailure::Open;
     let (outcome, said) = match done {
-        Ok(Done { said, refused: Some(why), .. }) => {
+        Ok(StepOutcome { said, refused: Some(why), .. }) => {
             (HookOutcome { reason: Some(why), ..HookOutcome::of(HookStatus::Failed) }, said)
         }
-        Ok(Done { said, values, skipped: None, .. }) => {
+        Ok(StepOutcome { said, values, skipped: None, .. }) => {
             let is_merge = matches!(hook.handler, HookHandler::Builtin(Builtin::Merge));
             let message = Some(said.clone()).filter(|said| is_merge && !said.is_empty());
             (HookOutcome { values, message, ..HookOutcome::of(HookStatus::Passed) }, said)
         }
-        Ok(Done { said, values, skipped: Some(why), .. }) => {
+        Ok(StepOutcome { said, values, skipped: Some(why), .. }) => {
             let reason = Some(format!("{why}; {said}"));
             (HookOutcome { values, reason, ..HookOutcome::of(HookStatus::Skipped) }, said)
         }
-        Err(Trouble::Block { why, prompt, details }) => {
+        Err(StepError::Block { why, prompt, details }) => {
             let outcome = HookOutcome {
                 verdict: HookVerdict::Block { feedback: why.clone() },
                 reason: Some(why),
@@ -343,7 +354,7 @@ fn told(
             };
             (outcome, details)
         }
-        Err(Trouble::Retry { why }) => {
+        Err(StepError::Retry { why }) => {
             let verdict = match is_open {
                 true => HookVerdict::Pass,
                 false => HookVerdict::Block { feedback: why.clone() },
@@ -353,7 +364,7 @@ fn told(
                 String::new(),
             )
         }
-        Err(Trouble::NeedsHuman { why }) => {
+        Err(StepError::NeedsHuman { why }) => {
             let verdict = HookVerdict::Escalate { reason: format!("{}: {why}", hook.name) };
             (
                 HookOutcome { verdict, reason: Some(why), ..HookOutcome::of(HookStatus::Failed) },
@@ -374,7 +385,7 @@ fn told(
         stdout_bytes: said.len() as u64,
         stderr_bytes: 0,
         artifact: None,
-        output_tail: hookloop_hooks::record::output_tail(&outcome, &said),
+        output_tail: hookloop_hooks::hook_outcome::output_tail(&outcome, &said),
     };
     HookRun {
         hook: hook.name.clone(),

@@ -31,20 +31,22 @@ use hookloop_core::id::{Subject, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::session::plan::counted;
 use hookloop_core::task::{Task, TaskObstacle, TaskOutcome};
-use hookloop_git::repo::Commit;
-use hookloop_git::step_error::Trouble;
+use hookloop_git::repo::CommitId;
+use hookloop_git::step_error::StepError;
 use hookloop_hooks::exec_context::LockError;
-use hookloop_hooks::hook_context::{DeliveryFacts, Occasion, merge_context};
+use hookloop_hooks::hook_context::{DeliveryFacts, HookContext, merge_context};
 use hookloop_hooks::hook_run::HookRun;
-use hookloop_hooks::runner::Runner;
-use hookloop_hooks::turns;
+use hookloop_hooks::hook_sequence;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_process::Cancel;
 use hookloop_store::view::WaitingSubmission;
 use serde_json::Value;
 
-use super::step_outcome::{DeliveryHooks, Done};
-use crate::command_outcome::Done as CommandDone;
-use crate::delivery_context::{Bench, StepsInContext, Workshop, commit, message, title};
+use super::step_outcome::{DeliveryHooks, StepOutcome};
+use crate::command_outcome::CommandOutcome as CommandDone;
+use crate::delivery_context::{
+    DeliveryContext, DeliveryTools, StepsInContext, commit, message, title,
+};
 use crate::error::EngineError;
 use crate::project::Project;
 use crate::session::{StartError, start_checks};
@@ -67,7 +69,7 @@ const UNREACHABLE_MAX: usize = 2;
 
 /// The result of a run for one submitted task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum MergeResult {
     Merged {
         commit: String,
     },
@@ -95,17 +97,17 @@ pub enum Fate {
     },
 }
 
-impl Fate {
+impl MergeResult {
     /// Whether the task is still expected to be merged without a person.
     pub fn is_pending(&self) -> bool {
-        matches!(self, Fate::Queued { .. } | Fate::Waits { .. })
+        matches!(self, MergeResult::Queued { .. } | MergeResult::Waits { .. })
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct TrainReport {
     pub task: TaskId,
-    pub fate: Fate,
+    pub fate: MergeResult,
 }
 
 /// The reason why a merge-train run did not take place.
@@ -120,7 +122,7 @@ pub enum TrainError {
     #[error("another `hookloop merge` is under way here")]
     Busy,
     #[error("{}", .0.reason())]
-    Trouble(Trouble),
+    Trouble(StepError),
 }
 
 impl From<LockError> for TrainError {
@@ -129,109 +131,113 @@ impl From<LockError> for TrainError {
     }
 }
 
-impl From<Trouble> for TrainError {
-    fn from(trouble: Trouble) -> TrainError {
+impl From<StepError> for TrainError {
+    fn from(trouble: StepError) -> TrainError {
         TrainError::Trouble(trouble)
     }
 }
 
 /// A merge-train run over the submitted tasks.
-pub(crate) struct Train<'t> {
+pub(crate) struct MergeTrain<'t> {
     project: &'t Project,
-    runner: &'t Runner,
+    runner: &'t HookRunner,
     hooks: HookRegistry,
-    shop: &'t Workshop<'t>,
+    shop: &'t DeliveryTools<'t>,
     cancel: Option<&'t Cancel>,
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<TrainReport>,
     /// How often another process moved the base first.
     lost: usize,
     /// How often a forge or remote could not be reached.
     unreachable: usize,
     /// A commit of the base for which the forge has no checks.
-    unchecked: Option<Commit>,
+    unchecked: Option<CommitId>,
     /// Whether the forge has a merge queue for the base. None until the forge was asked.
     has_queue: Option<bool>,
 }
 
 /// The runner of hooks, and the changed files that it reports to them.
-struct Place<'a> {
-    runner: &'a Runner,
+struct TrainPlace<'a> {
+    runner: &'a HookRunner,
     changes: Option<&'a [(String, u64)]>,
     /// The values of earlier hooks at the same point, by task.
     context: RefCell<BTreeMap<(TaskId, String), Value>>,
 }
 
-impl<'a> Place<'a> {
-    fn new(runner: &'a Runner, changes: Option<&'a [(String, u64)]>) -> Place<'a> {
-        Place { runner, changes, context: RefCell::default() }
+impl<'a> TrainPlace<'a> {
+    fn new(runner: &'a HookRunner, changes: Option<&'a [(String, u64)]>) -> TrainPlace<'a> {
+        TrainPlace { runner, changes, context: RefCell::default() }
     }
 }
 
 /// A queue entry: a submitted task with its submission and head.
 #[derive(Clone, Debug)]
-struct Car {
+struct TrainEntry {
     task: Task,
     delivery: Delivery,
     submission: Submission,
-    head: Commit,
+    head: CommitId,
 }
 
 /// Runs the merge train until no task can be merged, and reports each result through `told`.
 pub fn merge(
     project: &Project,
-    runner: &Runner,
+    runner: &HookRunner,
     cancel: &Cancel,
-    told: &mut dyn FnMut(&Arrival),
-) -> Result<Vec<Arrival>, TrainError> {
+    told: &mut dyn FnMut(&TrainReport),
+) -> Result<Vec<TrainReport>, TrainError> {
     let rules = project.rules().delivery.as_ref().ok_or(TrainError::NoDelivery)?;
-    let shop = Workshop::open(runner, rules, cancel)?;
-    let mut train = Train::new(project, runner, &shop, Some(cancel))?;
+    let shop = DeliveryTools::open(runner, rules, cancel)?;
+    let mut train = MergeTrain::new(project, runner, &shop, Some(cancel))?;
     train.ride(told)?;
     Ok(train.arrivals)
 }
 
 /// Runs the merge train as the built-in hook `merge`, within a session.
-pub(crate) fn ride(
-    runner: &Runner,
-    bench: Bench<'_>,
+pub(crate) fn run_train(
+    runner: &HookRunner,
+    bench: DeliveryContext<'_>,
     task: &TaskId,
     cancel: Option<&Cancel>,
-) -> Result<Done, Trouble> {
-    let train = Train::new(bench.project, runner, bench.shop, cancel);
+) -> Result<StepOutcome, StepError> {
+    let train = MergeTrain::new(bench.project, runner, bench.shop, cancel);
     let ridden = train.and_then(|mut train| train.ride(&mut |_| {}).map(|()| train.arrivals));
-    let arrivals = ridden.map_err(|error| Trouble::Retry { why: error.to_string() })?;
+    let arrivals = ridden.map_err(|error| StepError::Retry { why: error.to_string() })?;
     let said: Vec<String> = arrivals.iter().map(ToString::to_string).collect();
     let said = said.join("\n");
     let own = arrivals.iter().find(|arrival| arrival.task == *task);
     Ok(match own.map(|arrival| (&arrival.fate, arrival)) {
-        Some((Fate::Merged { .. }, _)) => Done { said, ..Done::default() },
-        Some((Fate::Waits { .. } | Fate::Held { .. }, _)) => {
-            Done { said, skipped: Some("not merged yet"), ..Done::default() }
+        Some((MergeResult::Merged { .. }, _)) => StepOutcome { said, ..StepOutcome::default() },
+        Some((MergeResult::Waits { .. } | MergeResult::Held { .. }, _)) => {
+            StepOutcome { said, skipped: Some("not merged yet"), ..StepOutcome::default() }
         }
-        Some((_, arrival)) => Done { said, refused: Some(arrival.to_string()), ..Done::default() },
+        Some((_, arrival)) => {
+            StepOutcome { said, refused: Some(arrival.to_string()), ..StepOutcome::default() }
+        }
         None => {
             let said = format!("{task} waits for another merge\n{said}");
-            Done { said, skipped: Some("not merged yet"), ..Done::default() }
+            StepOutcome { said, skipped: Some("not merged yet"), ..StepOutcome::default() }
         }
     })
 }
 
-impl std::fmt::Display for Arrival {
+impl std::fmt::Display for TrainReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let task = &self.task;
         match &self.fate {
-            Fate::Merged { commit } => write!(f, "{task} merged as {commit}"),
-            Fate::Returned { by, reason } => {
+            MergeResult::Merged { commit } => write!(f, "{task} merged as {commit}"),
+            MergeResult::Returned { by, reason } => {
                 write!(f, "{task} went back: {by}: {}", first_line(reason))
             }
-            Fate::Blocked { reason } => write!(f, "{task} needs a human: {}", first_line(reason)),
-            Fate::Queued { base, place } => {
+            MergeResult::Blocked { reason } => {
+                write!(f, "{task} needs a human: {}", first_line(reason))
+            }
+            MergeResult::Queued { base, place } => {
                 write!(f, "{task} is in the merge queue of {base}: {place}")
             }
-            Fate::Held { reason } => {
+            MergeResult::Held { reason } => {
                 write!(f, "{task} waits, and needs a human: {}", first_line(reason))
             }
-            Fate::Waits { reason } => write!(f, "{task} waits: {}", first_line(reason)),
+            MergeResult::Waits { reason } => write!(f, "{task} waits: {}", first_line(reason)),
         }
     }
 }
@@ -240,17 +246,17 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-impl<'t> Train<'t> {
+impl<'t> MergeTrain<'t> {
     fn new(
         project: &'t Project,
-        runner: &'t Runner,
-        shop: &'t Workshop<'t>,
+        runner: &'t HookRunner,
+        shop: &'t DeliveryTools<'t>,
         cancel: Option<&'t Cancel>,
-    ) -> Result<Train<'t>, TrainError> {
+    ) -> Result<MergeTrain<'t>, TrainError> {
         let hooks = project.hooks()?;
         // If a gate may not run, its absence must not count as a verdict on a task.
         start_checks::check_gates(project, runner, &hooks)?;
-        Ok(Train {
+        Ok(MergeTrain {
             project,
             runner,
             hooks,
@@ -265,7 +271,7 @@ impl<'t> Train<'t> {
     }
 
     /// Runs rounds until a round changes nothing.
-    fn ride(&mut self, told: &mut dyn FnMut(&Arrival)) -> Result<(), TrainError> {
+    fn ride(&mut self, told: &mut dyn FnMut(&TrainReport)) -> Result<(), TrainError> {
         // One run at a time on this machine. Runs on other machines lose the race for the base and
         // retry.
         let _alone = self.alone()?;
@@ -295,7 +301,7 @@ impl<'t> Train<'t> {
     fn alone(&self) -> Result<std::fs::File, TrainError> {
         let until = std::time::Instant::now() + ALONE_WITHIN;
         loop {
-            if let Some(alone) = self.runner.alone_now(LOCK)? {
+            if let Some(alone) = self.runner.try_lock_exclusive(LOCK)? {
                 return Ok(alone);
             }
             if self.is_cancelled() || std::time::Instant::now() > until {
@@ -310,11 +316,11 @@ impl<'t> Train<'t> {
     }
 
     /// Returns the tasks that can be merged now, the most urgent first.
-    fn muster(&mut self) -> Result<Vec<Car>, TrainError> {
+    fn muster(&mut self) -> Result<Vec<TrainEntry>, TrainError> {
         let waiting = self.project.read(|view| view.waiting(WAITING_MAX))?;
         let mut cars = Vec::new();
         for waiting in waiting {
-            let is_told = |arrival: &Arrival| arrival.task == waiting.row.task.id;
+            let is_told = |arrival: &TrainReport| arrival.task == waiting.row.task.id;
             let is_away = self.unreachable >= UNREACHABLE_MAX;
             if self.is_cancelled() || cars.len() >= CARS_MAX || is_away {
                 break;
@@ -322,7 +328,7 @@ impl<'t> Train<'t> {
             if self.arrivals.iter().any(is_told) {
                 continue;
             }
-            let Some(car) = Car::of(waiting)? else { continue };
+            let Some(car) = TrainEntry::of(waiting)? else { continue };
             let is_ready = self.pick_up(&car).and_then(|is_over| match is_over {
                 true => Ok(false),
                 false => self.is_cleared(&car),
@@ -339,11 +345,11 @@ impl<'t> Train<'t> {
     }
 
     /// Lets a task wait after an error that concerns it alone. Other errors end the run.
-    fn pass_over(&mut self, car: &Car, error: TrainError) -> Result<(), TrainError> {
+    fn pass_over(&mut self, car: &TrainEntry, error: TrainError) -> Result<(), TrainError> {
         match error {
             TrainError::Trouble(trouble) => {
-                self.unreachable += usize::from(matches!(trouble, Trouble::Retry { .. }));
-                if let Trouble::NeedsHuman { why } = &trouble {
+                self.unreachable += usize::from(matches!(trouble, StepError::Retry { .. }));
+                if let StepError::NeedsHuman { why } = &trouble {
                     self.hold(car, Some(why))?;
                 }
                 self.wait(car, trouble.reason().to_owned());
@@ -357,7 +363,7 @@ impl<'t> Train<'t> {
     }
 
     /// Returns the hooks at `before_merge`.
-    fn gates(&self, car: &Car) -> Vec<Hook> {
+    fn gates(&self, car: &TrainEntry) -> Vec<Hook> {
         let kind = car.task.spec.kind.as_deref();
         self.hooks.resolve(Point::BeforeMerge.name(), kind).into_iter().cloned().collect()
     }
@@ -366,7 +372,7 @@ impl<'t> Train<'t> {
     ///
     /// These are the hooks at `before_merge` that test files. If there are none, they are the gates
     /// that decide completion in a session.
-    fn tests(&self, car: &Car) -> Vec<(Point, Hook)> {
+    fn tests(&self, car: &TrainEntry) -> Vec<(Point, Hook)> {
         let kind = car.task.spec.kind.as_deref();
         let at = |point: Point| {
             let hooks = self.hooks.resolve(point.name(), kind).into_iter();
@@ -389,8 +395,14 @@ impl<'t> Train<'t> {
         }
     }
 
-    fn run(&self, hooks: &[Hook], point: &Point, car: &Car, at: &Place<'_>) -> Vec<HookRun> {
-        let bench = Bench {
+    fn run(
+        &self,
+        hooks: &[Hook],
+        point: &Point,
+        car: &TrainEntry,
+        at: &TrainPlace<'_>,
+    ) -> Vec<HookRun> {
+        let bench = DeliveryContext {
             project: self.project,
             shop: self.shop,
             worktree: None,
@@ -402,16 +414,16 @@ impl<'t> Train<'t> {
         let key = (car.task.id.clone(), point.name().to_owned());
         let mut facts = DeliveryFacts::of_submission(&car.submission);
         facts.context = at.context.borrow().get(&key).cloned().unwrap_or_default();
-        let occasion = Occasion {
+        let occasion = HookContext {
             task: Some(&car.task),
             cancel: self.cancel,
             builtins: Some(&builtins),
             changes: at.changes,
             branches: Some((&car.submission.branch, &car.submission.base)),
             delivery: Some(&facts),
-            ..Occasion::at(point)
+            ..HookContext::at(point)
         };
-        let runs = turns::run_all(at.runner, hooks, &occasion, &mut |_| {});
+        let runs = hook_sequence::run_all(at.runner, hooks, &occasion, &mut |_| {});
         for run in &runs {
             let mut context = at.context.borrow_mut();
             merge_context(context.entry(key.clone()).or_default(), &run.outcome.values);
@@ -427,16 +439,16 @@ impl<'t> Train<'t> {
     }
 
     /// Runs `after_merge`, completes the task, and cleans up its branch and worktree.
-    fn finish(&mut self, car: &Car, merged: &Commit) -> Result<(), TrainError> {
+    fn finish(&mut self, car: &TrainEntry, merged: &CommitId) -> Result<(), TrainError> {
         let kind = car.task.spec.kind.as_deref();
         let hooks = self.hooks.resolve(Point::AfterMerge.name(), kind);
         let hooks: Vec<Hook> = hooks.into_iter().cloned().collect();
         if !hooks.is_empty() {
             // The forge made the merge commit, so it must be fetched first.
-            self.shop.repo.newest_base().map_err(Trouble::from)?;
-            let scratch = self.shop.repo.scratch(merged, "after").map_err(Trouble::from)?;
+            self.shop.repo.newest_base().map_err(StepError::from)?;
+            let scratch = self.shop.repo.scratch(merged, "after").map_err(StepError::from)?;
             let place = self.runner.at(scratch.project.clone());
-            self.run(&hooks, &Point::AfterMerge, car, &Place::new(&place, None));
+            self.run(&hooks, &Point::AfterMerge, car, &TrainPlace::new(&place, None));
         }
         let outcome = TaskOutcome {
             result: Some(format!("merged as {merged}")),
@@ -448,17 +460,17 @@ impl<'t> Train<'t> {
         self.project.carry_out(&command)?;
         self.project.settle_reactions(&mut CommandDone::default())?;
         self.clean_up(car);
-        self.arrive(car, Fate::Merged { commit: merged.to_string() });
+        self.arrive(car, MergeResult::Merged { commit: merged.to_string() });
         Ok(())
     }
 
-    fn record_merged(&mut self, car: &Car, merged: &Commit) -> Result<(), TrainError> {
+    fn record_merged(&mut self, car: &TrainEntry, merged: &CommitId) -> Result<(), TrainError> {
         let (head, commit) = (car.head.to_string(), merged.to_string());
         self.record(car, DeliveryFact::Merged(TaskMerged { head, commit }))?;
         self.finish(car, merged)
     }
 
-    fn record(&self, car: &Car, fact: DeliveryFact) -> Result<(), TrainError> {
+    fn record(&self, car: &TrainEntry, fact: DeliveryFact) -> Result<(), TrainError> {
         let command = Command::RecordDelivery { id: car.task.id.clone(), fact };
         self.project.carry_out(&command)?;
         Ok(())
@@ -467,7 +479,7 @@ impl<'t> Train<'t> {
     /// Returns a task to the queue with the reason for its next attempt.
     ///
     /// Instead, it blocks a task that was returned too often or fails in the same way again.
-    fn give_back(&mut self, car: &Car, by: &str, reason: String) -> Result<(), TrainError> {
+    fn give_back(&mut self, car: &TrainEntry, by: &str, reason: String) -> Result<(), TrainError> {
         let reason = clipped(&reason, REASON_MAX);
         let limits = &self.project.rules().limits.session;
         let (returns, turns) = (car.delivery.returns, car.delivery.remediations);
@@ -487,22 +499,22 @@ impl<'t> Train<'t> {
             TaskReturned { head, by: by.clone(), reason: reason.clone(), is_by_person: false };
         self.project.carry_out(&Command::ReturnTask { id: car.task.id.clone(), returned })?;
         self.project.settle_reactions(&mut CommandDone::default())?;
-        self.arrive(car, Fate::Returned { by, reason });
+        self.arrive(car, MergeResult::Returned { by, reason });
         Ok(())
     }
 
-    fn block(&mut self, car: &Car, reason: String) -> Result<(), TrainError> {
+    fn block(&mut self, car: &TrainEntry, reason: String) -> Result<(), TrainError> {
         let reason = clipped(&reason, REASON_MAX);
         let obstacle = TaskObstacle { reason: reason.clone(), required_knowledge: None };
         let id = car.task.id.clone();
         self.project.carry_out(&Command::BlockTask { id, obstacle, fence: Fence::None })?;
         self.project.settle_reactions(&mut CommandDone::default())?;
-        self.arrive(car, Fate::Blocked { reason });
+        self.arrive(car, MergeResult::Blocked { reason });
         Ok(())
     }
 
     /// Records that a task waits for a person, or no longer does, if that changed.
-    fn hold(&self, car: &Car, why: Option<&str>) -> Result<(), TrainError> {
+    fn hold(&self, car: &TrainEntry, why: Option<&str>) -> Result<(), TrainError> {
         let reason = why.map(|why| clipped(why, REASON_MAX));
         if car.delivery.held == reason {
             return Ok(());
@@ -515,21 +527,21 @@ impl<'t> Train<'t> {
         }
     }
 
-    fn wait(&mut self, car: &Car, reason: String) {
-        self.arrive(car, Fate::Waits { reason });
+    fn wait(&mut self, car: &TrainEntry, reason: String) {
+        self.arrive(car, MergeResult::Waits { reason });
     }
 
-    fn arrive(&mut self, car: &Car, fate: Fate) {
-        self.arrivals.push(Arrival { task: car.task.id.clone(), fate });
+    fn arrive(&mut self, car: &TrainEntry, fate: MergeResult) {
+        self.arrivals.push(TrainReport { task: car.task.id.clone(), fate });
     }
 }
 
-impl Car {
-    fn of(waiting: WaitingSubmission) -> Result<Option<Car>, TrainError> {
+impl TrainEntry {
+    fn of(waiting: WaitingSubmission) -> Result<Option<TrainEntry>, TrainError> {
         let WaitingSubmission { row, delivery } = waiting;
         let Some(submission) = delivery.submission.clone() else { return Ok(None) };
         let head = commit(&submission.head)?;
-        Ok(Some(Car { task: row.task, delivery, submission, head }))
+        Ok(Some(TrainEntry { task: row.task, delivery, submission, head }))
     }
 }
 

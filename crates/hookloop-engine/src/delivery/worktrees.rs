@@ -4,9 +4,11 @@ use std::time::SystemTime;
 
 use hookloop_core::id::TaskId;
 use hookloop_core::task::TaskState;
-use hookloop_git::repo::{BranchFate, Commit, Removal, Removed, Repo, Unsaved, WorktreeInfo};
-use hookloop_git::step_error::Trouble;
-use hookloop_hooks::runner::Runner;
+use hookloop_git::repo::{
+    BranchFate, CommitId, RemovedWorktree, Repo, UnsavedWork, WorktreeInfo, WorktreeRemoval,
+};
+use hookloop_git::step_error::StepError;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_process::Cancel;
 
 use super::train::TrainError;
@@ -16,17 +18,17 @@ use crate::session::checkout::{is_of_session, repo_wish};
 
 /// A worktree and its task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct TaskWorktree {
     pub info: WorktreeInfo,
     /// None if the project has no such task.
     pub state: Option<TaskState>,
     /// The delivered head of the task, if it was merged.
-    delivered: Option<Commit>,
+    delivered: Option<CommitId>,
 }
 
 /// The selection of worktrees to remove.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct CleanupScope {
     /// Only this task's worktree, in any state of the task.
     pub task: Option<TaskId>,
     /// Only worktrees that were not used since this time.
@@ -36,33 +38,37 @@ pub struct Wanted {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cleaned {
+pub struct CleanupReport {
     pub task: TaskId,
     /// The reason why the worktree was not removed.
     pub stayed: Option<String>,
 }
 
-pub fn list(project: &Project, runner: &Runner, cancel: &Cancel) -> Result<Vec<Kept>, TrainError> {
+pub fn list(
+    project: &Project,
+    runner: &HookRunner,
+    cancel: &Cancel,
+) -> Result<Vec<TaskWorktree>, TrainError> {
     find(project, &open(project, runner, cancel)?)
 }
 
 /// Opens the project's repository. Sessions may have worktrees even without delivery.
 fn open<'r>(
     project: &Project,
-    runner: &'r Runner,
+    runner: &'r HookRunner,
     cancel: &Cancel,
 ) -> Result<Repo<'r>, TrainError> {
     let repo = Repo::at(repo_place(runner), repo_wish(project.rules()), cancel);
-    Ok(repo.map_err(Trouble::from)?)
+    Ok(repo.map_err(StepError::from)?)
 }
 
-fn find(project: &Project, repo: &Repo<'_>) -> Result<Vec<Kept>, TrainError> {
+fn find(project: &Project, repo: &Repo<'_>) -> Result<Vec<TaskWorktree>, TrainError> {
     let mut found = Vec::new();
-    for info in repo.worktrees().map_err(Trouble::from)? {
+    for info in repo.worktrees().map_err(StepError::from)? {
         let (row, delivery) =
             project.read(|view| Ok((view.task(&info.task)?, view.delivery(&info.task)?)))?;
         let delivered = delivery.merged.and_then(|merged| merged.head.parse().ok());
-        found.push(Kept { info, state: row.map(|row| row.task.state), delivered });
+        found.push(TaskWorktree { info, state: row.map(|row| row.task.state), delivered });
     }
     Ok(found)
 }
@@ -72,12 +78,12 @@ fn find(project: &Project, repo: &Repo<'_>) -> Result<Vec<Kept>, TrainError> {
 /// Without a name, worktrees of open tasks stay.
 pub fn clean(
     project: &Project,
-    runner: &Runner,
+    runner: &HookRunner,
     cancel: &Cancel,
-    wanted: &Wanted,
-) -> Result<Vec<Cleaned>, TrainError> {
+    wanted: &CleanupScope,
+) -> Result<Vec<CleanupReport>, TrainError> {
     let repo = open(project, runner, cancel)?;
-    let is_wanted = |kept: &Kept| match &wanted.task {
+    let is_wanted = |kept: &TaskWorktree| match &wanted.task {
         Some(task) => *task == kept.info.task,
         // Only this branch refers to the session's commits, so a person must name it.
         None if is_of_session(&kept.info.task) => false,
@@ -91,23 +97,23 @@ pub fn clean(
         let task = kept.info.task;
         if kept.state == Some(TaskState::Active) && !wanted.force {
             let stayed = Some("somebody works on it".to_owned());
-            cleaned.push(Cleaned { task, stayed });
+            cleaned.push(CleanupReport { task, stayed });
             continue;
         }
         let unsaved = match wanted.force {
-            true => Unsaved::Goes,
-            false => Unsaved::Stays { delivered: kept.delivered },
+            true => UnsavedWork::Goes,
+            false => UnsavedWork::Stays { delivered: kept.delivered },
         };
         let branch = match kept.state {
             Some(TaskState::Submitted) => BranchFate::Kept,
             _ => BranchFate::Deleted,
         };
-        let stayed = match repo.remove_worktree(&task, &Removal { branch, unsaved }) {
-            Ok(Removed::Done | Removed::NotThere) => None,
-            Ok(Removed::Stayed { why }) => Some(why),
+        let stayed = match repo.remove_worktree(&task, &WorktreeRemoval { branch, unsaved }) {
+            Ok(RemovedWorktree::Done | RemovedWorktree::NotThere) => None,
+            Ok(RemovedWorktree::Stayed { why }) => Some(why),
             Err(error) => Some(error.to_string()),
         };
-        cleaned.push(Cleaned { task, stayed });
+        cleaned.push(CleanupReport { task, stayed });
     }
     Ok(cleaned)
 }

@@ -110,7 +110,7 @@ pub(crate) fn read(project: &Project, problem: &Problem) -> Result<DecisionRecor
     };
     let Some(id) = id else { return Ok(DecisionRecord::default()) };
     let history = project.log().history(&Subject::Session(id.clone()), EVENTS_MAX)?;
-    let moment = Moment::of(&history, problem);
+    let moment = SessionMoment::of(&history, problem);
     let Some(session) = Session::of(moment.before.iter().map(|stored| &stored.event.body)) else {
         return Ok(DecisionRecord { session: Some(id), ..DecisionRecord::default() });
     };
@@ -122,15 +122,15 @@ pub(crate) fn read(project: &Project, problem: &Problem) -> Result<DecisionRecor
 }
 
 /// The events of a session up to the one that raised an item.
-struct Moment<'e> {
+struct SessionMoment<'e> {
     before: &'e [StoredEvent],
     /// The events since the task was claimed. All events without a task.
     of_task: &'e [StoredEvent],
     task: Option<TaskId>,
 }
 
-impl<'e> Moment<'e> {
-    fn of(history: &'e [StoredEvent], problem: &Problem) -> Moment<'e> {
+impl<'e> SessionMoment<'e> {
+    fn of(history: &'e [StoredEvent], problem: &Problem) -> SessionMoment<'e> {
         let end = history.partition_point(|stored| stored.seq <= problem.key.version);
         let before = &history[..end];
         let wanted = match &problem.key.about {
@@ -146,7 +146,7 @@ impl<'e> Moment<'e> {
             EventBody::TaskTaken(taken) => Some(taken.task.clone()),
             _ => None,
         });
-        Moment { before, of_task: &before[start.unwrap_or(0)..], task }
+        SessionMoment { before, of_task: &before[start.unwrap_or(0)..], task }
     }
 
     fn bodies(&self) -> impl DoubleEndedIterator<Item = &'e EventBody> {

@@ -4,17 +4,20 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::SessionId;
 use hookloop_core::session::facts::SessionResumed;
 use hookloop_core::session::{Session, SessionOutcome, SessionPhase, SessionState};
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_store::view::REVIEW;
 
 use super::lookup::{OPEN_MAX, is_of_guest, journal, may_come_back};
-use super::open::Opened;
+use super::open::SessionHandle;
 use super::session_directory::{LOCK, be_here, directory, lock_of_dead, was_here};
 use super::start_error::StartError;
 use crate::project::Project;
 
 /// Takes over sessions of this machine whose process died, to run their `session_end` hooks.
-pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, StartError> {
+pub fn interrupted(
+    project: &Project,
+    runner: &HookRunner,
+) -> Result<Vec<SessionHandle>, StartError> {
     let mut found = Vec::new();
     for row in project.read(|view| view.open_sessions(OPEN_MAX))? {
         let is_ours = directory(runner, &row.id).join(LOCK).exists();
@@ -46,13 +49,13 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
         }
         journal.commit()?;
         let place = (directory, lock);
-        found.push(Opened::locked((project, runner), row.id, journal.session, place, true)?);
+        found.push(SessionHandle::locked((project, runner), row.id, journal.session, place, true)?);
     }
     Ok(found)
 }
 
 /// Returns workers' sessions on this machine whose process died and which still hold their claims.
-pub fn resumable(project: &Project, runner: &Runner) -> Result<Vec<SessionId>, StartError> {
+pub fn resumable(project: &Project, runner: &HookRunner) -> Result<Vec<SessionId>, StartError> {
     let mut found = Vec::new();
     for row in project.read(|view| view.open_sessions(OPEN_MAX))? {
         let is_here = directory(runner, &row.id).join(LOCK).exists();
@@ -79,12 +82,12 @@ fn has_task(project: &Project, id: &SessionId) -> Result<bool, StartError> {
 ///
 /// Returns none if the session is over, or if a process on this machine runs it: that process finds
 /// out by itself.
-pub fn bury(
+pub fn end_abandoned(
     project: &Project,
-    runner: &Runner,
+    runner: &HookRunner,
     id: &SessionId,
     machine: &str,
-) -> Result<Option<Opened>, StartError> {
+) -> Result<Option<SessionHandle>, StartError> {
     let row = project.read(|view| view.session(id))?;
     let Some(row) = row.filter(|row| !row.is_over() && !is_of_guest(row)) else { return Ok(None) };
     // Taking the lock marks this process as the holder, so the checks come first.
@@ -106,5 +109,5 @@ pub fn bury(
     journal.note(EventBody::SessionEnding(SessionOutcome::Interrupted));
     journal.commit()?;
     let place = (directory, lock);
-    Opened::locked((project, runner), row.id, journal.session, place, true).map(Some)
+    SessionHandle::locked((project, runner), row.id, journal.session, place, true).map(Some)
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use hookloop_agents::{Order, Report, Tools, Update};
+use hookloop_agents::{McpServerCommand, TurnReport, TurnRequest, TurnUpdate};
 use hookloop_config::variables::TRACE_PARENT;
 use hookloop_core::price::TokenPrice;
 use hookloop_core::session::{Session, SessionWork, TurnKind, TurnResult, Usage};
@@ -14,20 +14,20 @@ use hookloop_git::files::read_text;
 use hookloop_process::LinkedCancel;
 use serde_json::json;
 
+use super::live_transcript::TranscriptWriter;
+use super::live_world::LiveWorld;
 use super::now::NowStep;
-use super::observer::Onlooker;
-use super::prompt::{self, Parts};
-use super::real::Real;
-use super::said::Said;
+use super::observer::SessionObserver;
+use super::prompt::{self, PromptParts};
 use super::session_directory::report_failure;
-use super::world::{Notice, Turn};
+use super::world::{DueTurn, SessionUpdate};
 
 /// Maximum bytes of a spec in a prompt.
 pub(crate) const SPEC_MAX: u64 = 512 * 1024;
 
-impl<O: Onlooker> Real<'_, O> {
+impl<O: SessionObserver> LiveWorld<'_, O> {
     /// Runs a turn of the agent. A turn that cannot start counts as a failed turn.
-    pub(super) fn run_agent_turn(&mut self, turn: &Turn<'_>) -> Report {
+    pub(super) fn run_agent_turn(&mut self, turn: &DueTurn<'_>) -> TurnReport {
         if let (Some(worktree), Some(shop)) = (&self.worktree, &self.shop) {
             // A lock that stays affects only the agent's git, which reports it.
             if let Err(error) = shop.repo.clear_worktree_locks(worktree) {
@@ -36,12 +36,15 @@ impl<O: Onlooker> Real<'_, O> {
         }
         let prompt = match self.render_prompt(turn) {
             Ok(prompt) => prompt,
-            Err(error) => return Report::failed(error),
+            Err(error) => return TurnReport::failed(error),
         };
         let is_review = matches!(turn.session.plan.work, SessionWork::Review(_));
         // A reviewer gets no tools of hookloop.
-        let tools =
-            if is_review { None } else { Tools::of(self.runner, turn.id, turn.session.run) };
+        let tools = if is_review {
+            None
+        } else {
+            McpServerCommand::of(self.runner, turn.id, turn.session.run)
+        };
         let mut env = environment(turn, self.place.root(), tools.as_ref());
         let trace_parent = self.trace_parent(turn.id, |timeline, names| {
             timeline.open_turn().map(|(part, step)| names.step(part, step))
@@ -51,10 +54,10 @@ impl<O: Onlooker> Real<'_, O> {
         let stop = self.stop.cancel.clone();
         let linked = match turn.allowance.map(|_| LinkedCancel::new(&stop)).transpose() {
             Ok(linked) => linked,
-            Err(error) => return Report::failed(format!("can't watch what it uses: {error}")),
+            Err(error) => return TurnReport::failed(format!("can't watch what it uses: {error}")),
         };
         let cancel = linked.as_ref().map_or(&stop, |linked| &linked.own);
-        let order = Order {
+        let order = TurnRequest {
             prompt: &prompt,
             before: turn.session.turns,
             timeout: Duration::from_millis(turn.timeout_ms),
@@ -71,21 +74,21 @@ impl<O: Onlooker> Real<'_, O> {
     }
 
     /// Runs the agent and passes its updates on. Ends the turn when it exceeds its allowance.
-    fn follow_turn(&mut self, turn: &Turn<'_>, mut order: Order<'_>) -> Report {
+    fn follow_turn(&mut self, turn: &DueTurn<'_>, mut order: TurnRequest<'_>) -> TurnReport {
         let price = self.crew.price(turn.session.agent());
         let (onlooker, board) = (&mut self.onlooker, &self.board);
         board.limit_turn(order.timeout);
         let cancel = order.cancel;
         let mut reported = Usage::default();
-        let mut said = Said::begin(&self.directory, turn.session);
-        let mut updates = |update: Update<'_>| {
+        let mut said = TranscriptWriter::begin(&self.directory, turn.session);
+        let mut updates = |update: TurnUpdate<'_>| {
             said.hear(update);
             board.hear(update);
             match update {
-                Update::Output(text) => onlooker.notice(Notice::Said(text)),
-                Update::Text(text) => onlooker.notice(Notice::Said(text.as_bytes())),
-                Update::Tool(what) => onlooker.notice(Notice::Did(what)),
-                Update::Usage(used) => {
+                TurnUpdate::Output(text) => onlooker.notice(SessionUpdate::Said(text)),
+                TurnUpdate::Text(text) => onlooker.notice(SessionUpdate::Said(text.as_bytes())),
+                TurnUpdate::Tool(what) => onlooker.notice(SessionUpdate::Did(what)),
+                TurnUpdate::Usage(used) => {
                     reported = with_cost(used, price);
                     if turn.allowance.is_some_and(|allowance| !allowance.heard(reported)) {
                         cancel.trigger();
@@ -101,7 +104,7 @@ impl<O: Onlooker> Real<'_, O> {
                 }
                 agent.turn(&self.place, &order, &mut updates)
             }
-            Err(error) => Report::not_begun(&error),
+            Err(error) => TurnReport::not_begun(&error),
         };
         report.usage = with_cost(report.usage, price);
         // A turn that was ended has no final usage, and some agents report usage only in updates.
@@ -114,14 +117,14 @@ impl<O: Onlooker> Real<'_, O> {
     }
 
     /// Renders the prompt of a turn.
-    fn render_prompt(&self, turn: &Turn<'_>) -> Result<String, String> {
+    fn render_prompt(&self, turn: &DueTurn<'_>) -> Result<String, String> {
         let work = self.work_text(turn.session)?;
         let error = turn.session.last.as_ref().and_then(|last| match &last.result {
             TurnResult::Failed { error } => Some(error.as_str()),
             _ => None,
         });
         let commands = self.crew.command_access(turn.session.agent(), &self.place);
-        let parts = Parts {
+        let parts = PromptParts {
             session: turn.session,
             kind: turn.kind,
             work: &work,
@@ -150,7 +153,7 @@ impl<O: Onlooker> Real<'_, O> {
     }
 
     /// Appends a turn to the transcript, which hooks can read.
-    fn write_transcript(&self, prompt: &str, report: &Report) {
+    fn write_transcript(&self, prompt: &str, report: &TurnReport) {
         let line = |role: &str, text: &str| {
             let content = json!([{ "type": "text", "text": text }]);
             json!({ "type": role, "message": { "role": role, "content": content } })
@@ -177,14 +180,18 @@ fn with_cost(used: Usage, price: Option<TokenPrice>) -> Usage {
 /// Returns the cost that the turn may use: the rest of the session's limit.
 ///
 /// The reserved amount limits it further.
-fn budget(turn: &Turn<'_>) -> u64 {
+fn budget(turn: &DueTurn<'_>) -> u64 {
     let Session { plan, usage, .. } = turn.session;
     let left = plan.limits.cost_micros.saturating_sub(usage.cost_micros);
     let reserved = turn.allowance.and_then(|allowance| allowance.cost_micros());
     reserved.map_or(left, |reserved| left.min(reserved))
 }
 
-fn environment(turn: &Turn<'_>, root: &Path, tools: Option<&Tools>) -> Vec<(&'static str, String)> {
+fn environment(
+    turn: &DueTurn<'_>,
+    root: &Path,
+    tools: Option<&McpServerCommand>,
+) -> Vec<(&'static str, String)> {
     let task = turn.task.map(|task| task.id.to_string()).unwrap_or_default();
     let servers = tools.map(|tools| tools.json().to_string()).unwrap_or_default();
     vec![

@@ -10,9 +10,9 @@ use hookloop_core::purse::{Amount, Purse, ReservationAnswer, Shortage};
 use hookloop_core::session::Usage;
 use hookloop_core::time::Day;
 
+use crate::batch::{Batch, EventOrigin};
 use crate::error::EngineError;
 use crate::project::Project;
-use crate::work::{Origin, Work};
 
 /// Divisor of the reservation: steps up to this part of it count as small.
 ///
@@ -24,8 +24,8 @@ const SMALL_STEP: u64 = 4;
 /// The version of the budget's subject orders concurrent reservations. So each reservation has seen
 /// all earlier ones.
 pub(super) fn set_aside(
-    work: &mut Work<'_, '_, '_>,
-    origin: Origin,
+    work: &mut Batch<'_, '_, '_>,
+    origin: EventOrigin,
     purse: &Purse,
     session: &SessionId,
     wish: Amount,
@@ -47,7 +47,7 @@ pub(super) fn today() -> Day {
 
 /// The reservation of a running turn.
 #[derive(Debug)]
-pub struct Allowance<'a> {
+pub struct TurnAllowance<'a> {
     project: &'a Project,
     session: &'a SessionId,
     of_fleet: Purse,
@@ -60,20 +60,20 @@ pub struct Allowance<'a> {
     shortage: Cell<Option<Shortage>>,
 }
 
-impl<'a> Allowance<'a> {
+impl<'a> TurnAllowance<'a> {
     /// Returns none if neither the project nor the fleet has a budget.
     pub fn new(
         project: &'a Project,
         session: &'a SessionId,
         reserved: Amount,
         left: Amount,
-    ) -> Result<Option<Allowance<'a>>, EngineError> {
+    ) -> Result<Option<TurnAllowance<'a>>, EngineError> {
         let (told, step, shortage) = (Cell::default(), Cell::default(), Cell::default());
         let reserved = Cell::new(reserved);
         let of_fleet = project.purse_of_fleet()?;
         let is_bound = !project.rules.limits.purse.is_none() || !of_fleet.is_none();
         let allowance =
-            Allowance { project, session, of_fleet, reserved, left, told, step, shortage };
+            TurnAllowance { project, session, of_fleet, reserved, left, told, step, shortage };
         Ok(is_bound.then_some(allowance))
     }
 
@@ -180,12 +180,12 @@ impl Project {
     ) -> Result<Option<ReservationAnswer>, EngineError> {
         let id = fresh_id();
         self.store.transact(|unit| {
-            let mut work = Work::new(unit, &self.rules, now())?;
+            let mut work = Batch::new(unit, &self.rules, now())?;
             let held = work.unit.view()?.reservations()?;
             if !held.iter().any(|held| held.session == *session && held.amount == had) {
                 return Ok(None);
             }
-            let origin = Origin::command(id, self.actor());
+            let origin = EventOrigin::command(id, self.actor());
             set_aside(&mut work, origin, purse, session, wish).map(Some)
         })
     }

@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hookloop_config::clock::now;
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::session::SessionWork;
 use hookloop_core::session::plan::{GUEST, SessionPlan};
 use hookloop_core::time::Timestamp;
 use hookloop_git::files;
-use hookloop_git::repo::{BranchFate, Removal, Repo, RepoError, RepoWish, Unsaved};
-use hookloop_hooks::runner::Runner;
+use hookloop_git::repo::{BranchFate, Repo, RepoError, RepoWish, UnsavedWork, WorktreeRemoval};
+use hookloop_hooks::runner::HookRunner;
 use hookloop_process::Cancel;
 use rustix::fs::{FlockOperation, flock};
 
@@ -59,7 +59,7 @@ fn works_in_checkout(plan: &SessionPlan) -> bool {
 
 /// Locks the checkout for a session, if the session changes it.
 pub(super) fn hold(
-    runner: &Runner,
+    runner: &HookRunner,
     id: &SessionId,
     plan: &SessionPlan,
     use_of: &CheckoutUse,
@@ -125,7 +125,7 @@ pub struct SessionWorktree {
 }
 
 /// Returns the repository settings for the worktrees of a project.
-pub(crate) fn repo_wish(rules: &Rules) -> RepoWish {
+pub(crate) fn repo_wish(rules: &EffectiveConfig) -> RepoWish {
     let rules = rules.delivery.clone().unwrap_or_default();
     RepoWish {
         base: rules.base,
@@ -154,7 +154,7 @@ pub fn session_of_worktree(name: &TaskId) -> Option<&str> {
 /// Creates the worktree of a session, or finds it again.
 pub fn worktree(
     project: &Project,
-    runner: &Runner,
+    runner: &HookRunner,
     id: &SessionId,
     cancel: &Cancel,
 ) -> Result<SessionWorktree, RepoError> {
@@ -173,13 +173,13 @@ pub fn worktree(
 /// Removes the worktree of a session that did not begin.
 pub fn remove_worktree(
     project: &Project,
-    runner: &Runner,
+    runner: &HookRunner,
     id: &SessionId,
     cancel: &Cancel,
 ) -> Result<(), RepoError> {
     let repo = Repo::at(repo_place(runner), repo_wish(project.rules()), cancel)?;
-    let unsaved = Unsaved::Stays { delivered: None };
-    let removal = Removal { branch: BranchFate::Deleted, unsaved };
+    let unsaved = UnsavedWork::Stays { delivered: None };
+    let removal = WorktreeRemoval { branch: BranchFate::Deleted, unsaved };
     repo.remove_worktree(&worktree_name(id)?, &removal).map(drop)
 }
 

@@ -7,7 +7,7 @@ use hookloop_core::event::{EventBody, NoData};
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{PipedOutput, PromptChannel, SessionState};
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_store::view::{REVIEW, SessionRow};
 
 use super::lookup::{OPEN_MAX, find, find_open, is_of_guest, is_performed, stopped_state};
@@ -27,7 +27,7 @@ pub struct StopRequest {
 /// Asks a running session to stop now: the named one, else the only one in this directory.
 pub fn stop(
     project: &Project,
-    runner: &Runner,
+    runner: &HookRunner,
     wanted: Option<&str>,
     machine: &str,
 ) -> Result<StopRequest, StartError> {

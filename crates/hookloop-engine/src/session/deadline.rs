@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use hookloop_process::Cancel;
 
-use super::session_clock::Clock;
+use super::session_clock::SessionClock;
 
 /// Triggers a cancel switch when the time is over, unless it is disarmed before.
-pub(super) struct Deadline {
+pub(super) struct SessionDeadline {
     armed: Arc<AtomicBool>,
     thread: Option<Thread>,
 }
 
-impl Deadline {
-    pub(super) fn new(left: Duration, cancel: Cancel, clock: Clock) -> Deadline {
+impl SessionDeadline {
+    pub(super) fn new(left: Duration, cancel: Cancel, clock: SessionClock) -> SessionDeadline {
         let armed = Arc::new(AtomicBool::new(true));
         let of_thread = Arc::clone(&armed);
         let until = Instant::now() + left;
@@ -29,13 +29,13 @@ impl Deadline {
                     cancel.trigger();
                     return;
                 }
-                std::thread::park_timeout(left.min(Clock::TICK));
+                std::thread::park_timeout(left.min(SessionClock::TICK));
                 clock.tick();
             }
         });
         let thread =
             thread.inspect_err(|error| tracing::warn!(%error, "a session has no deadline"));
-        Deadline { armed, thread: thread.ok().map(|handle| handle.thread().clone()) }
+        SessionDeadline { armed, thread: thread.ok().map(|handle| handle.thread().clone()) }
     }
 
     pub(super) fn disarm(&self) {
@@ -46,7 +46,7 @@ impl Deadline {
     }
 }
 
-impl Drop for Deadline {
+impl Drop for SessionDeadline {
     fn drop(&mut self) {
         self.disarm();
     }

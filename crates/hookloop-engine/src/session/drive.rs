@@ -17,18 +17,18 @@ use hookloop_core::task::Task;
 use hookloop_hooks::hook_context::DeliveryFacts;
 use hookloop_store::log::StoredEvent;
 
-use super::gate_results::Proof;
-use super::journal::Journal;
-use super::open::Opened;
+use super::gate_results::GateResults;
+use super::journal::SessionJournal;
+use super::open::SessionHandle;
 use super::place_damage::needs_place;
-use super::world::{Notice, World};
-use crate::error::{EngineError, Taken};
+use super::world::{SessionUpdate, SessionWorld};
+use crate::error::{EngineError, SessionTakenOver};
 use crate::project::{Project, is_in_ledger};
 
 /// A session that this process performs.
 #[expect(missing_debug_implementations, reason = "a world has none")]
-pub struct Driver<'p, W> {
-    pub(crate) journal: Journal<'p>,
+pub struct SessionDriver<'p, W> {
+    pub(crate) journal: SessionJournal<'p>,
     pub(super) world: W,
     /// The hooks that the session had when it began.
     pub(crate) hooks: HookRegistry,
@@ -36,7 +36,7 @@ pub struct Driver<'p, W> {
     /// The results of the validation rules in this iteration.
     pub(crate) validated: Vec<ValidationResult>,
     /// The results of gates on the current files.
-    pub(super) proof: Option<Proof>,
+    pub(super) proof: Option<GateResults>,
     /// Gates whose command has been executed by this process.
     pub(super) executed: BTreeSet<String>,
     /// The reservation for the next turn.
@@ -49,39 +49,43 @@ pub struct Driver<'p, W> {
     active_before_ms: u64,
 }
 
-impl<'p, W: World> Driver<'p, W> {
+impl<'p, W: SessionWorld> SessionDriver<'p, W> {
     /// Continues the session `id` from the log. Returns none if there is no such session.
     pub fn open(
         project: &'p Project,
         id: &SessionId,
         world: W,
         hooks: HookRegistry,
-    ) -> Result<Option<Driver<'p, W>>, EngineError> {
-        let journal = Journal::open(project, id)?;
-        Ok(journal.map(|journal| Driver::with(journal, world, hooks)))
+    ) -> Result<Option<SessionDriver<'p, W>>, EngineError> {
+        let journal = SessionJournal::open(project, id)?;
+        Ok(journal.map(|journal| SessionDriver::with(journal, world, hooks)))
     }
 
     /// Continues a session that this process opened. Returns an error if another process has it
     /// now.
     pub(crate) fn of(
         project: &'p Project,
-        opened: &Opened,
+        opened: &SessionHandle,
         world: W,
         hooks: HookRegistry,
-    ) -> Result<Option<Driver<'p, W>>, EngineError> {
-        match Driver::open(project, &opened.id, world, hooks)? {
+    ) -> Result<Option<SessionDriver<'p, W>>, EngineError> {
+        match SessionDriver::open(project, &opened.id, world, hooks)? {
             Some(driver) if driver.session().run != opened.run => {
-                Err(EngineError::SessionTaken(Taken))
+                Err(EngineError::SessionTaken(SessionTakenOver))
             }
             driver => Ok(driver),
         }
     }
 
-    pub(crate) fn with(journal: Journal<'p>, world: W, hooks: HookRegistry) -> Driver<'p, W> {
+    pub(crate) fn with(
+        journal: SessionJournal<'p>,
+        world: W,
+        hooks: HookRegistry,
+    ) -> SessionDriver<'p, W> {
         let active_before_ms = journal.session.active_ms;
         let (task, validated, proof) = (None, Vec::new(), None);
         let reserved = Amount::default();
-        Driver {
+        SessionDriver {
             journal,
             world,
             hooks,
@@ -96,13 +100,13 @@ impl<'p, W: World> Driver<'p, W> {
         }
     }
 
-    pub(crate) fn into_parts(self) -> (Journal<'p>, W) {
+    pub(crate) fn into_parts(self) -> (SessionJournal<'p>, W) {
         (self.journal, self.world)
     }
 
     /// Sets the run time so far, if the log does not have a longer one.
     #[must_use]
-    pub fn after(mut self, active_ms: u64) -> Driver<'p, W> {
+    pub fn after(mut self, active_ms: u64) -> SessionDriver<'p, W> {
         self.active_before_ms = self.active_before_ms.max(active_ms);
         self
     }
@@ -180,7 +184,7 @@ impl<'p, W: World> Driver<'p, W> {
 
     /// Reports stored events to the observer and to the fleet ledger.
     pub(super) fn tell_stored(&mut self, stored: &[StoredEvent]) -> Result<(), EngineError> {
-        self.world.notice(Notice::Stored(stored));
+        self.world.notice(SessionUpdate::Stored(stored));
         let project = self.journal.project;
         match &project.books {
             Some(books) if stored.iter().any(|stored| is_in_ledger(&stored.event.body)) => {

@@ -4,11 +4,11 @@ use hookloop_core::event::{EventBody, FilesSeen};
 use hookloop_core::point::Point;
 use hookloop_core::session::facts::EmptyDifferenceFound;
 
-use super::drive::Driver;
+use super::drive::SessionDriver;
 use super::prompt_items::US;
-use super::world::World;
+use super::world::SessionWorld;
 
-impl<W: World> Driver<'_, W> {
+impl<W: SessionWorld> SessionDriver<'_, W> {
     /// Records the current files, which may differ from those that the last turn left.
     pub(crate) fn see_files(&mut self) {
         if let Some(seen) = self.files_seen(false) {

@@ -8,12 +8,12 @@ const FILES_NAMED_MAX: usize = 5;
 
 /// The runs of gates, and the files that they ran on.
 #[derive(Clone, Debug)]
-pub(super) struct Proof {
+pub(super) struct GateResults {
     pub(super) tree: Option<String>,
     pub(super) files: Option<String>,
     pub(super) runs: Vec<HookRun>,
     /// Whether no file changed while they ran.
-    pub(super) is_firm: bool,
+    pub(super) is_stable: bool,
     /// Files that changed while they ran, as far as they are known.
     pub(super) changed: Vec<String>,
 }

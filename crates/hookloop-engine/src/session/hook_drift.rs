@@ -7,49 +7,49 @@ use std::path::{Path, PathBuf};
 
 use hookloop_core::hook::HookRegistry;
 use hookloop_hooks::frozen_hooks::FrozenHooks;
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_hooks::trust;
 
 /// The files that define hooks, as they were when a session began.
 #[derive(Debug, Default)]
-pub(crate) struct Drift {
-    known: BTreeMap<PathBuf, Option<Stamp>>,
+pub(crate) struct HookDrift {
+    known: BTreeMap<PathBuf, Option<DriftStamp>>,
 }
 
 /// The inode, size and change time of a file.
-type Stamp = (u64, u64, i64, i64);
+type DriftStamp = (u64, u64, i64, i64);
 
 /// A stamp that no file has.
-const OTHER: Stamp = (0, 0, 0, 0);
+const OTHER: DriftStamp = (0, 0, 0, 0);
 
-impl Drift {
+impl HookDrift {
     pub(crate) fn new(
-        runner: &Runner,
+        runner: &HookRunner,
         config: &Path,
         hooks: &HookRegistry,
         frozen: Option<&FrozenHooks>,
-    ) -> Drift {
+    ) -> HookDrift {
         let scripts = hooks.list().iter().flat_map(|hook| trust::scripts(runner.root(), hook));
         let paths = scripts.chain([config.to_owned()]);
-        let mut known: BTreeMap<PathBuf, Option<Stamp>> = paths
+        let mut known: BTreeMap<PathBuf, Option<DriftStamp>> = paths
             .map(|path| {
                 let stamp = stamp(&path);
                 (path, stamp)
             })
             .collect();
-        known.extend(Drift::of_scripts(runner, frozen).known);
-        Drift { known }
+        known.extend(HookDrift::of_scripts(runner, frozen).known);
+        HookDrift { known }
     }
 
-    /// Watches the scripts that a session froze. The first [`Drift::look`] reports those that
+    /// Watches the scripts that a session froze. The first [`HookDrift::look`] reports those that
     /// already differ.
-    pub(crate) fn of_scripts(runner: &Runner, frozen: Option<&FrozenHooks>) -> Drift {
+    pub(crate) fn of_scripts(runner: &HookRunner, frozen: Option<&FrozenHooks>) -> HookDrift {
         let compared = frozen.map(|frozen| frozen.compare(runner.home())).unwrap_or_default();
         let known = compared.into_iter().map(|(path, is_same)| {
             let stamp = if is_same { stamp(&path) } else { Some(OTHER) };
             (path, stamp)
         });
-        Drift { known: known.collect() }
+        HookDrift { known: known.collect() }
     }
 
     /// Returns the files that changed since the last call.
@@ -66,7 +66,7 @@ impl Drift {
     }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+fn stamp(path: &Path) -> Option<DriftStamp> {
     let found = fs::symlink_metadata(path).ok()?;
     Some((found.ino(), found.size(), found.ctime(), found.ctime_nsec()))
 }

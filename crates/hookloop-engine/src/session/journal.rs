@@ -16,18 +16,18 @@ use hookloop_store::log::{LogError, Seq, StoredEvent};
 use hookloop_store::store::StoreError;
 
 use super::allowance::set_aside;
-use crate::error::{EngineError, Taken};
+use crate::batch::{Batch, EventOrigin};
+use crate::error::{EngineError, SessionTakenOver};
 use crate::project::Project;
-use crate::react::Reaction;
+use crate::react::HookReaction;
 use crate::session_history::{TRIES_MAX, history};
-use crate::work::{Origin, Work};
 
 /// Events of a session that the first read returns.
 const READ_BACK: usize = 16;
 
 /// An entry that is to be stored.
 #[derive(Clone, Debug)]
-enum Entry {
+enum JournalEntry {
     Event {
         id: EventId,
         body: EventBody,
@@ -50,7 +50,7 @@ enum Entry {
 }
 
 /// A session, and the part of it that is not stored yet.
-pub(crate) struct Journal<'p> {
+pub(crate) struct SessionJournal<'p> {
     pub(crate) project: &'p Project,
     pub(crate) id: SessionId,
     pub(crate) session: Session,
@@ -59,17 +59,17 @@ pub(crate) struct Journal<'p> {
     /// The stored run of the session that this process performs.
     run: u32,
     /// Entries that are in `session`, but not in the log.
-    unsaved: Vec<Entry>,
+    unsaved: Vec<JournalEntry>,
     /// Events of other processes that were not reported yet.
     news: Vec<StoredEvent>,
 }
 
-impl<'p> Journal<'p> {
+impl<'p> SessionJournal<'p> {
     /// Reads a session from the log. Returns none if there is no such session.
     pub(crate) fn open(
         project: &'p Project,
         id: &SessionId,
-    ) -> Result<Option<Journal<'p>>, EngineError> {
+    ) -> Result<Option<SessionJournal<'p>>, EngineError> {
         let subject = Subject::Session(id.clone());
         let known = project.read(|view| view.version(&subject))?;
         let events = history(project, &subject, known, usize::MAX)?;
@@ -77,7 +77,7 @@ impl<'p> Journal<'p> {
             return Ok(None);
         };
         let version = events.last().map_or(0, |stored| stored.seq);
-        Ok(Some(Journal::of(project, id, (session, version))))
+        Ok(Some(SessionJournal::of(project, id, (session, version))))
     }
 
     /// Continues a session that was read before, with the events that other processes stored since.
@@ -85,15 +85,19 @@ impl<'p> Journal<'p> {
         project: &'p Project,
         id: &SessionId,
         known: (Session, Seq),
-    ) -> Result<Journal<'p>, EngineError> {
-        let mut journal = Journal::of(project, id, known);
+    ) -> Result<SessionJournal<'p>, EngineError> {
+        let mut journal = SessionJournal::of(project, id, known);
         journal.look()?;
         Ok(journal)
     }
 
-    fn of(project: &'p Project, id: &SessionId, (session, version): (Session, Seq)) -> Journal<'p> {
+    fn of(
+        project: &'p Project,
+        id: &SessionId,
+        (session, version): (Session, Seq),
+    ) -> SessionJournal<'p> {
         let (run, unsaved, news) = (session.run, Vec::new(), Vec::new());
-        Journal { project, id: id.clone(), session, version, run, unsaved, news }
+        SessionJournal { project, id: id.clone(), session, version, run, unsaved, news }
     }
 
     /// Returns the session and its position in the log, if everything is stored.
@@ -108,13 +112,13 @@ impl<'p> Journal<'p> {
     /// Applies an event, to be stored with the next commit.
     pub(crate) fn note(&mut self, body: EventBody) {
         self.session.apply(&body);
-        self.unsaved.push(Entry::Event { id: fresh_id(), body });
+        self.unsaved.push(JournalEntry::Event { id: fresh_id(), body });
     }
 
     /// Adds the actions of the hook whose run was noted last.
     pub(crate) fn note_actions(&mut self, hook: &str, actions: Vec<Action>) {
         if !actions.is_empty() {
-            self.unsaved.push(Entry::Actions { hook: hook.to_owned(), actions });
+            self.unsaved.push(JournalEntry::Actions { hook: hook.to_owned(), actions });
         }
     }
 
@@ -126,9 +130,9 @@ impl<'p> Journal<'p> {
         }
         for _ in 0..TRIES_MAX {
             match self.store()? {
-                Stored::All => return self.catch_up(),
-                Stored::Refused(refusal) => return Err(refusal.into()),
-                Stored::Behind | Stored::Short(_) => self.refold()?,
+                StoredBatch::All => return self.catch_up(),
+                StoredBatch::Refused(refusal) => return Err(refusal.into()),
+                StoredBatch::Behind | StoredBatch::Short(_) => self.refold()?,
             }
         }
         Err(EngineError::Store(StoreError::Contended))
@@ -144,19 +148,19 @@ impl<'p> Journal<'p> {
     ) -> Result<Result<Vec<StoredEvent>, Refusal>, EngineError> {
         for _ in 0..TRIES_MAX {
             self.unsaved = vec![
-                Entry::Command { id: fresh_id(), command: command.clone() },
-                Entry::Event { id: fresh_id(), body: body.clone() },
+                JournalEntry::Command { id: fresh_id(), command: command.clone() },
+                JournalEntry::Event { id: fresh_id(), body: body.clone() },
             ];
             match self.store() {
-                Ok(Stored::All) => {
+                Ok(StoredBatch::All) => {
                     self.session.apply(&body);
                     return self.catch_up().map(Ok);
                 }
-                Ok(Stored::Refused(refusal)) => {
+                Ok(StoredBatch::Refused(refusal)) => {
                     self.unsaved.clear();
                     return Ok(Err(refusal));
                 }
-                Ok(Stored::Behind | Stored::Short(_)) => {
+                Ok(StoredBatch::Behind | StoredBatch::Short(_)) => {
                     self.unsaved.clear();
                     self.refold()?;
                 }
@@ -174,22 +178,22 @@ impl<'p> Journal<'p> {
         purse: &Purse,
         wish: Amount,
         body: EventBody,
-    ) -> Result<Began, EngineError> {
+    ) -> Result<TurnStart, EngineError> {
         let noted = self.unsaved.len();
-        self.unsaved.push(Entry::Reserve { id: fresh_id(), purse: *purse, wish });
-        self.unsaved.push(Entry::Event { id: fresh_id(), body: body.clone() });
+        self.unsaved.push(JournalEntry::Reserve { id: fresh_id(), purse: *purse, wish });
+        self.unsaved.push(JournalEntry::Event { id: fresh_id(), body: body.clone() });
         let stored = self.store();
-        if !matches!(stored, Ok(Stored::All)) {
+        if !matches!(stored, Ok(StoredBatch::All)) {
             self.unsaved.truncate(noted);
         }
         match stored? {
-            Stored::All => {
+            StoredBatch::All => {
                 self.session.apply(&body);
-                self.catch_up().map(Began::Stored)
+                self.catch_up().map(TurnStart::Stored)
             }
-            Stored::Short(answer) => Ok(Began::Not(answer)),
-            Stored::Refused(refusal) => Err(refusal.into()),
-            Stored::Behind => self.refold().map(|()| Began::Behind),
+            StoredBatch::Short(answer) => Ok(TurnStart::Not(answer)),
+            StoredBatch::Refused(refusal) => Err(refusal.into()),
+            StoredBatch::Behind => self.refold().map(|()| TurnStart::Behind),
         }
     }
 
@@ -202,22 +206,22 @@ impl<'p> Journal<'p> {
         }
     }
 
-    fn store(&self) -> Result<Stored, EngineError> {
+    fn store(&self) -> Result<StoredBatch, EngineError> {
         let (project, subject) = (self.project, self.subject());
         project
             .store
-            .transact(|unit| -> Result<_, Undone> {
+            .transact(|unit| -> Result<_, BatchRefusal> {
                 if unit.view()?.version(&subject)? != self.version {
-                    return Ok(Stored::Behind);
+                    return Ok(StoredBatch::Behind);
                 }
-                let mut work = Work::new(unit, &project.rules, now())?;
+                let mut work = Batch::new(unit, &project.rules, now())?;
                 for entry in &self.unsaved {
                     match entry {
-                        Entry::Event { id, body } => {
-                            let origin = Origin::command(*id, project.actor());
+                        JournalEntry::Event { id, body } => {
+                            let origin = EventOrigin::command(*id, project.actor());
                             work.stage_quietly(origin, subject.clone(), body.clone())?;
                         }
-                        Entry::Actions { hook, actions } => {
+                        JournalEntry::Actions { hook, actions } => {
                             let run = work.unit.len().checked_sub(1);
                             let Some(run) = run.and_then(|run| work.unit.staged(run)).cloned()
                             else {
@@ -225,7 +229,7 @@ impl<'p> Journal<'p> {
                             };
                             let outcome = Ok(actions.clone());
                             let (hook, offset) = (hook.clone(), 0);
-                            let reaction = Reaction {
+                            let reaction = HookReaction {
                                 hook,
                                 counted: true,
                                 offset,
@@ -235,28 +239,30 @@ impl<'p> Journal<'p> {
                             };
                             work.carry_out_one(&run, reaction, 0)?;
                         }
-                        Entry::Command { id, command } => {
-                            let origin = Origin::command(*id, &self.id.actor());
+                        JournalEntry::Command { id, command } => {
+                            let origin = EventOrigin::command(*id, &self.id.actor());
                             if let Err(refusal) = work.perform(command, &origin)? {
                                 return Err(EngineError::Refused(refusal).into());
                             }
                         }
-                        Entry::Reserve { id, purse, wish } => {
-                            let origin = Origin::command(*id, project.actor());
+                        JournalEntry::Reserve { id, purse, wish } => {
+                            let origin = EventOrigin::command(*id, project.actor());
                             match set_aside(&mut work, origin, purse, &self.id, *wish)? {
                                 ReservationAnswer::Granted => {}
-                                answer => return Err(Undone::Short(Box::new(answer))),
+                                answer => return Err(BatchRefusal::Short(Box::new(answer))),
                             }
                         }
                     }
                 }
                 work.react()?;
-                Ok(Stored::All)
+                Ok(StoredBatch::All)
             })
             .or_else(|error| match error {
-                Undone::Error(EngineError::Refused(refusal)) => Ok(Stored::Refused(refusal)),
-                Undone::Error(error) => Err(error),
-                Undone::Short(answer) => Ok(Stored::Short(*answer)),
+                BatchRefusal::Error(EngineError::Refused(refusal)) => {
+                    Ok(StoredBatch::Refused(refusal))
+                }
+                BatchRefusal::Error(error) => Err(error),
+                BatchRefusal::Short(answer) => Ok(StoredBatch::Short(*answer)),
             })
     }
 
@@ -275,10 +281,10 @@ impl<'p> Journal<'p> {
         };
         // This also applies if this process was about to continue the session itself.
         if session.run > self.run {
-            return Err(EngineError::SessionTaken(Taken));
+            return Err(EngineError::SessionTaken(SessionTakenOver));
         }
         for entry in &self.unsaved {
-            if let Entry::Event { body, .. } = entry {
+            if let JournalEntry::Event { body, .. } = entry {
                 session.apply(body);
             }
         }
@@ -291,8 +297,8 @@ impl<'p> Journal<'p> {
 
     /// Returns the events since the last read, and applies those of other processes.
     fn catch_up(&mut self) -> Result<Vec<StoredEvent>, EngineError> {
-        let is_own = |entry: &Entry, stored: &StoredEvent| match entry {
-            Entry::Event { id, .. } => *id == stored.event.id,
+        let is_own = |entry: &JournalEntry, stored: &StoredEvent| match entry {
+            JournalEntry::Event { id, .. } => *id == stored.event.id,
             _ => false,
         };
         let own = std::mem::take(&mut self.unsaved);
@@ -317,7 +323,7 @@ impl<'p> Journal<'p> {
         // Another process continued the session between the commit and this read. A process may be
         // suspended there for any time.
         if self.session.run > self.run {
-            return Err(EngineError::SessionTaken(Taken));
+            return Err(EngineError::SessionTaken(SessionTakenOver));
         }
         if let Some(last) = new.last() {
             self.version = last.seq;
@@ -327,7 +333,7 @@ impl<'p> Journal<'p> {
     }
 }
 
-enum Stored {
+enum StoredBatch {
     All,
     /// Another process wrote first.
     Behind,
@@ -337,19 +343,19 @@ enum Stored {
 }
 
 /// The reason why a batch is not stored.
-enum Undone {
+enum BatchRefusal {
     Error(EngineError),
     Short(Box<ReservationAnswer>),
 }
 
-impl<E: Into<EngineError>> From<E> for Undone {
-    fn from(error: E) -> Undone {
-        Undone::Error(error.into())
+impl<E: Into<EngineError>> From<E> for BatchRefusal {
+    fn from(error: E) -> BatchRefusal {
+        BatchRefusal::Error(error.into())
     }
 }
 
 /// The result of an attempt to begin a turn.
-pub(crate) enum Began {
+pub(crate) enum TurnStart {
     Stored(Vec<StoredEvent>),
     /// Another process wrote to the session first, so the next step may differ.
     Behind,
@@ -366,12 +372,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use hookloop_config::effective::Rules;
+    use hookloop_config::effective::EffectiveConfig;
 
     fn project() -> (Project, SessionId) {
         let store = Store::over(Arc::new(MemoryLog::default())).unwrap();
-        let (project, id) =
-            (Project::new(store, Rules::default(), "tester"), "abcdefgh2345".parse().unwrap());
+        let (project, id) = (
+            Project::new(store, EffectiveConfig::default(), "tester"),
+            "abcdefgh2345".parse().unwrap(),
+        );
         let plan = json!({"name": "s", "work": {"prompt": "p"}, "agent": "a", "stopWhen": ["default"],
             "atRetryLimit": "needs_human", "limits": {"iterations": 1, "durationMs": 1, "turnMs": 1, "errors": 1,
             "hookRetries": 1, "noProgress": 1, "tokens": 1, "costMicros": 1}, "hooks": "h", "fence": "f", "machine": "m"});
@@ -390,16 +398,16 @@ mod tests {
     }
 
     fn is_taken<T>(answer: Result<T, EngineError>) -> bool {
-        matches!(answer, Err(EngineError::SessionTaken(Taken)))
+        matches!(answer, Err(EngineError::SessionTaken(SessionTakenOver)))
     }
 
     /// A process may be suspended for any time between its commit and its next read.
     #[test]
     fn who_is_stopped_while_it_looks_finds_its_session_taken() {
         let (project, id) = project();
-        let mut ours = Journal::open(&project, &id).unwrap().unwrap();
+        let mut ours = SessionJournal::open(&project, &id).unwrap().unwrap();
         ours.note(EventBody::PauseRequested(Default::default()));
-        assert!(matches!(ours.store(), Ok(Stored::All)));
+        assert!(matches!(ours.store(), Ok(StoredBatch::All)));
         project.append(&ours.subject(), resumed(2)).unwrap();
         assert!(is_taken(ours.catch_up()));
     }
@@ -407,7 +415,7 @@ mod tests {
     #[test]
     fn of_two_who_take_a_session_on_one_has_it() {
         let (project, id) = project();
-        let open = || Journal::open(&project, &id).unwrap().unwrap();
+        let open = || SessionJournal::open(&project, &id).unwrap().unwrap();
         let (mut first, mut second) = (open(), open());
         first.note(resumed(2));
         second.note(resumed(2));

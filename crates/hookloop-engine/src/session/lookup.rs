@@ -6,10 +6,10 @@ use hookloop_config::clock::now;
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::session::plan::GUEST;
 use hookloop_core::session::{Session, SessionState};
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_store::view::{REVIEW, SessionRow};
 
-use super::journal::Journal;
+use super::journal::SessionJournal;
 use super::session_directory::{LOCK, directory, is_held, is_running, was_here};
 use super::start_error::StartError;
 use crate::error::EngineError;
@@ -100,8 +100,11 @@ pub fn session(project: &Project, id: &SessionId) -> Result<Session, StartError>
     Ok(journal(project, id)?.session)
 }
 
-pub(super) fn journal<'p>(project: &'p Project, id: &SessionId) -> Result<Journal<'p>, StartError> {
-    Journal::open(project, id)?.ok_or_else(|| StartError::NoSuchSession(id.to_string()))
+pub(super) fn journal<'p>(
+    project: &'p Project,
+    id: &SessionId,
+) -> Result<SessionJournal<'p>, StartError> {
+    SessionJournal::open(project, id)?.ok_or_else(|| StartError::NoSuchSession(id.to_string()))
 }
 
 /// Returns whether a process runs the session.
@@ -130,12 +133,12 @@ pub(super) fn stopped_state(row: &SessionRow) -> String {
 }
 
 /// Returns whether a process on this machine ran the session last and died.
-pub(crate) fn is_abandoned(project: &Project, runner: &Runner, id: &SessionId) -> bool {
+pub(crate) fn is_abandoned(project: &Project, runner: &HookRunner, id: &SessionId) -> bool {
     let directory = directory(runner, id);
     if !directory.join(LOCK).exists() || is_held(&directory) {
         return false;
     }
-    let was_here = Journal::open(project, id).is_ok_and(|journal| {
+    let was_here = SessionJournal::open(project, id).is_ok_and(|journal| {
         journal.is_some_and(|journal| was_here(&directory, journal.session.run))
     });
     // Another process may have resumed it since.
@@ -143,7 +146,7 @@ pub(crate) fn is_abandoned(project: &Project, runner: &Runner, id: &SessionId) -
 }
 
 /// Returns the hook runner of a project. Fails if the project has no directory.
-pub fn runner(project: &Project) -> Result<&Runner, StartError> {
+pub fn runner(project: &Project) -> Result<&HookRunner, StartError> {
     let nowhere = || std::io::Error::other("there is no directory to work in");
     let failed = || StartError::Io { path: PathBuf::new(), source: nowhere() };
     project.runner().ok_or_else(failed)

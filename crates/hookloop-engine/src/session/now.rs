@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hookloop_agents::Update;
+use hookloop_agents::TurnUpdate;
 use hookloop_config::clock::now;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::SessionId;
@@ -25,7 +25,7 @@ use hookloop_process::JobObserver;
 use serde::{Deserialize, Serialize};
 
 use super::session_directory;
-use super::world::{Notice, PauseReason};
+use super::world::{PauseReason, SessionUpdate};
 
 const NAME: &str = "now.json";
 /// The file before it is renamed.
@@ -251,14 +251,14 @@ impl NowBoard {
         self.change(|state| state.record.until = Some(after(state.record.since, most)));
     }
 
-    pub(crate) fn hear(&self, update: Update<'_>) {
+    pub(crate) fn hear(&self, update: TurnUpdate<'_>) {
         self.change(|state| match update {
-            Update::Output(text) => state.said.push(text),
-            Update::Text(text) | Update::Tool(text) => {
+            TurnUpdate::Output(text) => state.said.push(text),
+            TurnUpdate::Text(text) | TurnUpdate::Tool(text) => {
                 state.said.push(text.as_bytes());
                 state.said.push(b"\n");
             }
-            Update::Usage(_) => {}
+            TurnUpdate::Usage(_) => {}
         });
     }
 
@@ -271,17 +271,17 @@ impl NowBoard {
         });
     }
 
-    pub(crate) fn notice(&self, notice: &Notice<'_>) {
+    pub(crate) fn notice(&self, notice: &SessionUpdate<'_>) {
         match notice {
-            Notice::Hooks { point, count } => {
+            SessionUpdate::Hooks { point, count } => {
                 let (point, count, ended) = (point.name().to_owned(), *count, 0);
                 self.begin(NowStep::Hooks { point, count, ended }, None);
             }
-            Notice::Turn { kind, iteration } => {
+            SessionUpdate::Turn { kind, iteration } => {
                 self.begin(NowStep::Turn { turn: *kind }, None);
                 self.change(|state| state.record.iteration = *iteration);
             }
-            Notice::Pause { ms, reason } => {
+            SessionUpdate::Pause { ms, reason } => {
                 let step = match reason {
                     PauseReason::RateLimit => NowStep::RateLimit,
                     PauseReason::FailedTurn => NowStep::Backoff,
@@ -289,16 +289,16 @@ impl NowBoard {
                 };
                 self.begin(step, Some(Duration::from_millis(*ms)));
             }
-            Notice::Purse => self.begin(NowStep::Purse, None),
-            Notice::Ran(_) => self.begin(NowStep::Between, None),
-            Notice::Stored(events) => {
+            SessionUpdate::Purse => self.begin(NowStep::Purse, None),
+            SessionUpdate::Ran(_) => self.begin(NowStep::Between, None),
+            SessionUpdate::Stored(events) => {
                 for stored in *events {
                     if let EventBody::IterationStarted(started) = &stored.event.body {
                         self.change(|state| state.record.iteration = started.number);
                     }
                 }
             }
-            Notice::Said(_) | Notice::Did(_) | Notice::GatesRepeat { .. } => {}
+            SessionUpdate::Said(_) | SessionUpdate::Did(_) | SessionUpdate::GatesRepeat { .. } => {}
         }
     }
 
@@ -487,7 +487,7 @@ mod tests {
     #[test]
     fn a_hook_is_on_the_board_while_it_runs() {
         let board = NowBoard::default();
-        board.notice(&Notice::Hooks { point: &Point::Stop, count: 2 });
+        board.notice(&SessionUpdate::Hooks { point: &Point::Stop, count: 2 });
         let (tests, lint) = (board.hook(start("tests")), board.hook(start("lint")));
         tests.began();
         tests.printed(b"one\ntw");

@@ -3,11 +3,11 @@
 use hookloop_core::session::{LimitDecision, Session};
 
 use super::now::NowBoard;
-use super::world::Notice;
+use super::world::SessionUpdate;
 
 /// An observer of a session, such as the TUI.
-pub trait Onlooker {
-    fn notice(&mut self, notice: Notice<'_>);
+pub trait SessionObserver {
+    fn notice(&mut self, notice: SessionUpdate<'_>);
     /// Receives the board with the session's step, before the session starts.
     fn watch(&mut self, _: &NowBoard) {}
     /// Whether the observer can ask a person to decide at the retry limit.
@@ -26,8 +26,8 @@ pub trait Onlooker {
     }
 }
 
-impl<O: Onlooker + ?Sized> Onlooker for &mut O {
-    fn notice(&mut self, notice: Notice<'_>) {
+impl<O: SessionObserver + ?Sized> SessionObserver for &mut O {
+    fn notice(&mut self, notice: SessionUpdate<'_>) {
         (**self).notice(notice);
     }
 
@@ -50,8 +50,8 @@ impl<O: Onlooker + ?Sized> Onlooker for &mut O {
 
 /// No observer: the log is enough.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unwatched;
+pub struct NoObserver;
 
-impl Onlooker for Unwatched {
-    fn notice(&mut self, _: Notice<'_>) {}
+impl SessionObserver for NoObserver {
+    fn notice(&mut self, _: SessionUpdate<'_>) {}
 }

@@ -16,14 +16,14 @@ use hookloop_core::session::{
 use hookloop_core::trace::{SpanNames, TraceId};
 use hookloop_git::repo::RepoError;
 use hookloop_hooks::frozen_hooks::{FrozenHooks, FrozenSession};
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_hooks::trust;
 use hookloop_process::Cancel;
 
 use super::checkout::{self, CheckoutUse, SessionWorktree, has_worktree, worktree};
+use super::live_transcript;
 use super::lookup::journal;
-use super::said;
-use super::session_clock::Clock;
+use super::session_clock::SessionClock;
 use super::session_directory::{
     OVER, be_here, lock, lock_patiently, remove_git, report_failure, tidy,
 };
@@ -35,7 +35,7 @@ use crate::project::Project;
 
 /// A request to start a session.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct SessionRequest {
     pub name: Option<String>,
     pub work: SessionWork,
     pub agent: String,
@@ -60,7 +60,7 @@ pub struct Wish {
 
 /// A session that this process runs. It holds the session's locks.
 #[derive(Debug)]
-pub struct Opened {
+pub struct SessionHandle {
     pub id: SessionId,
     /// The number of this start of the session.
     pub run: u32,
@@ -77,30 +77,30 @@ pub struct Opened {
     _checkout: Option<File>,
 }
 
-impl Opened {
+impl SessionHandle {
     /// Opens an external session for one call of its agent.
     pub(crate) fn visit(
         project: &Project,
-        runner: &Runner,
+        runner: &HookRunner,
         id: &SessionId,
-    ) -> Result<Opened, StartError> {
+    ) -> Result<SessionHandle, StartError> {
         let (directory, lock) =
             lock_patiently(runner, id)?.ok_or_else(|| StartError::Running(id.clone()))?;
         let session = journal(project, id)?.session;
-        Opened::locked((project, runner), id.clone(), session, (directory, lock), false)
+        SessionHandle::locked((project, runner), id.clone(), session, (directory, lock), false)
     }
 
     /// Creates the handle of an existing session whose directory this process has locked.
     pub(super) fn locked(
-        (project, runner): (&Project, &Runner),
+        (project, runner): (&Project, &HookRunner),
         id: SessionId,
         session: Session,
         (directory, lock): (PathBuf, File),
         is_ending: bool,
-    ) -> Result<Opened, StartError> {
+    ) -> Result<SessionHandle, StartError> {
         let frozen = recalled(project, runner, (&id, &session.plan), &directory)?;
-        let opened = Opened::of(id, session, (directory, lock), frozen);
-        Ok(Opened { is_ending, ..opened })
+        let opened = SessionHandle::of(id, session, (directory, lock), frozen);
+        Ok(SessionHandle { is_ending, ..opened })
     }
 
     /// Creates the handle of a session with these hooks.
@@ -109,17 +109,17 @@ impl Opened {
         session: Session,
         (directory, lock): (PathBuf, File),
         frozen: Option<Arc<FrozenHooks>>,
-    ) -> Opened {
+    ) -> SessionHandle {
         let Session { run, plan, active_ms, .. } = session;
-        let active_ms = active_ms.max(Clock::read(&directory));
+        let active_ms = active_ms.max(SessionClock::read(&directory));
         let (_lock, _checkout) = (lock, None);
         let is_ending = false;
-        Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock, _checkout }
+        SessionHandle { id, run, plan, active_ms, is_ending, directory, frozen, _lock, _checkout }
     }
 
     /// Keeps the lock of the checkout for as long as the handle exists.
-    pub(super) fn holding(self, checkout: Option<File>) -> Opened {
-        Opened { _checkout: checkout, ..self }
+    pub(super) fn holding(self, checkout: Option<File>) -> SessionHandle {
+        SessionHandle { _checkout: checkout, ..self }
     }
 
     /// Returns the trace of the session, if traces are exported.
@@ -131,7 +131,7 @@ impl Opened {
     /// Removes the files that an ended session does not need.
     pub fn tidy(&self) {
         remove_git(&self.directory);
-        said::forget(&self.directory);
+        live_transcript::forget(&self.directory);
         let path = self.directory.join(OVER);
         report_failure(fs::write(&path, ""), &path, "a session is not marked as ended");
     }
@@ -143,17 +143,21 @@ pub fn fresh_session() -> SessionId {
 }
 
 /// Starts a session. Afterwards it is in the log.
-pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, StartError> {
+pub fn start(
+    project: &Project,
+    runner: &HookRunner,
+    wish: SessionRequest,
+) -> Result<SessionHandle, StartError> {
     start_as(project, runner, wish, fresh_session())
 }
 
 /// Starts a session under a reserved id, because a claim already exists in its name.
 pub fn start_as(
     project: &Project,
-    runner: &Runner,
-    wish: Wish,
+    runner: &HookRunner,
+    wish: SessionRequest,
     id: SessionId,
-) -> Result<Opened, StartError> {
+) -> Result<SessionHandle, StartError> {
     // The agent of an external session starts it itself.
     if !wish.agent.starts_with(GUEST) {
         project.authorize(ControlledAction::StartSession)?;
@@ -213,7 +217,7 @@ pub fn start_as(
     project.append(&Subject::Session(id.clone()), EventBody::SessionStarted(plan.clone()))?;
     let (run, active_ms, is_ending, frozen) = (1, 0, false, frozen.map(Arc::new));
     let (_lock, _checkout) = (lock, checkout);
-    Ok(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock, _checkout })
+    Ok(SessionHandle { id, run, plan, active_ms, is_ending, directory, frozen, _lock, _checkout })
 }
 
 /// Returns the hooks that a session froze.
@@ -221,7 +225,7 @@ pub fn start_as(
 /// If they cannot be read, the session continues and each of its hooks reports that.
 pub(super) fn recalled(
     project: &Project,
-    runner: &Runner,
+    runner: &HookRunner,
     (id, plan): (&SessionId, &SessionPlan),
     directory: &Path,
 ) -> Result<Option<Arc<FrozenHooks>>, StartError> {
@@ -245,8 +249,8 @@ pub(super) fn mark(id: &SessionId, plan: &SessionPlan, directory: &Path) -> Resu
 /// None if the session has no worktree.
 pub fn in_worktree(
     project: &Project,
-    runner: &Runner,
-    opened: &Opened,
+    runner: &HookRunner,
+    opened: &SessionHandle,
     cancel: &Cancel,
 ) -> Result<Option<(Project, SessionWorktree)>, RepoError> {
     if !has_worktree(&opened.directory) {

@@ -4,7 +4,7 @@
 //! Neither is ever exchanged for the other. A missing or damaged worktree is created again. If that
 //! fails, a person decides.
 
-use hookloop_agents::Report;
+use hookloop_agents::TurnReport;
 use hookloop_core::event::EventBody;
 use hookloop_core::point::Point;
 use hookloop_core::session::facts::{TaskExit, WorktreeRecreated};
@@ -13,10 +13,10 @@ use hookloop_core::task::Task;
 use hookloop_git::repo::WorktreeLoss;
 use hookloop_git::repo::worktree::PlaceEntry;
 
-use super::drive::Driver;
+use super::drive::SessionDriver;
 use super::place_damage::PlaceDamage;
 use super::prompt_items::US;
-use super::world::World;
+use super::world::SessionWorld;
 use crate::error::EngineError;
 
 /// How often the worktree of a task is created again in one session, before a person decides.
@@ -26,7 +26,7 @@ const RECREATIONS_MAX: u32 = 3;
 /// Between two turns hooks damage it, not the agent.
 const RESTORATIONS_MAX: u32 = 5;
 
-impl<W: World> Driver<'_, W> {
+impl<W: SessionWorld> SessionDriver<'_, W> {
     /// Checks that the working directory is that of the claimed task, or the project's.
     pub(super) fn check_place(&self) -> Result<(), PlaceDamage> {
         self.world.check_place(self.task_with_worktree())
@@ -56,7 +56,7 @@ impl<W: World> Driver<'_, W> {
             matches!(self.journal.session.outcome, Some(SessionOutcome::NeedsHuman { .. }));
         if is_in_need && matches!(step, NextStep::StartTurn(TurnKind::Delivery)) {
             // No turn delivers the remaining output to the agent.
-            let ended = self.turn_ended(TurnKind::Delivery, Report::cancelled(), 0);
+            let ended = self.turn_ended(TurnKind::Delivery, TurnReport::cancelled(), 0);
             self.journal.note(ended);
             return;
         }

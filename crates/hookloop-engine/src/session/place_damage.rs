@@ -8,7 +8,7 @@ use hookloop_core::point::Point;
 use hookloop_core::session::NextStep;
 use hookloop_git::repo::Worktree;
 
-use crate::delivery_context::Workshop;
+use crate::delivery_context::DeliveryTools;
 
 /// The reason why nothing may run in the working directory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,7 +72,7 @@ pub(super) struct CurrentPlace<'a> {
     pub(super) root: &'a Path,
     pub(super) identity: Option<&'a DirectoryIdentity>,
     pub(super) worktree: Option<&'a Worktree>,
-    pub(super) shop: Option<&'a Workshop<'a>>,
+    pub(super) shop: Option<&'a DeliveryTools<'a>>,
 }
 
 impl CurrentPlace<'_> {

@@ -8,11 +8,11 @@ use hookloop_core::hook_protocol::{HookStatus, HookVerdict};
 use hookloop_core::point::Point;
 use hookloop_core::session::SessionOutcome;
 use hookloop_core::session::facts::CheckpointMade;
-use hookloop_hooks::hook_context::Call;
+use hookloop_hooks::hook_context::SessionCall;
 use hookloop_hooks::hook_run::{HookRun, piped};
 
-use super::drive::Driver;
-use super::world::{Notice, World};
+use super::drive::SessionDriver;
+use super::world::{SessionUpdate, SessionWorld};
 use crate::error::EngineError;
 
 /// Maximum output of all hooks of a point. Of later output, only the length is reported.
@@ -24,7 +24,7 @@ pub(crate) const REASON_MAX: usize = 2_000;
 /// Maximum pending items for a prompt. Of further items, only the length is reported.
 const PENDING_MAX: usize = 500;
 
-impl<W: World> Driver<'_, W> {
+impl<W: SessionWorld> SessionDriver<'_, W> {
     /// Returns the hooks of a point for the current task.
     pub(crate) fn hooks_at(&self, point: &Point) -> Vec<Hook> {
         let task_type = self.task.as_ref().and_then(|task| task.spec.kind.as_deref());
@@ -64,10 +64,10 @@ impl<W: World> Driver<'_, W> {
             return Ok(Vec::new());
         }
         self.commit()?;
-        self.world.notice(Notice::Hooks { point, count: hooks.len() });
+        self.world.notice(SessionUpdate::Hooks { point, count: hooks.len() });
         let error = self.error();
         let (id, session) = (self.journal.id.clone(), self.journal.session.clone());
-        let call = Call {
+        let call = SessionCall {
             id: &id,
             session: &session,
             point,
@@ -100,7 +100,7 @@ impl<W: World> Driver<'_, W> {
         if let Some(error) = failure {
             return Err(error);
         }
-        self.world.notice(Notice::Ran(&runs));
+        self.world.notice(SessionUpdate::Ran(&runs));
         self.settle_reactions()?;
         self.note_runs(runs.iter().filter(|run| !stored_runs.contains(&run.hook)));
         Ok(runs)

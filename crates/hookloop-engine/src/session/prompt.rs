@@ -50,7 +50,7 @@ pub(crate) fn is_check(hook: &Hook) -> bool {
 
 /// The parts of a prompt.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct PromptParts<'a> {
     pub session: &'a Session,
     pub kind: TurnKind,
     /// The prompt, or the text of the spec.
@@ -67,7 +67,7 @@ pub(crate) struct Parts<'a> {
 }
 
 /// Renders the prompt of a turn.
-pub(crate) fn render(template: &str, parts: &Parts<'_>) -> Result<String, String> {
+pub(crate) fn render(template: &str, parts: &PromptParts<'_>) -> Result<String, String> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(FUEL));

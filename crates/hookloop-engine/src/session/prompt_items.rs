@@ -8,14 +8,14 @@ use hookloop_core::point::Point;
 use hookloop_core::session::{PipedOutput, PromptChannel};
 use hookloop_hooks::hook_run::{HookRun, PIPED_MAX, describe};
 
-use super::drive::Driver;
+use super::drive::SessionDriver;
 use super::prompt::{self, PromptGate};
-use super::world::World;
+use super::world::SessionWorld;
 
 /// The sender of hookloop's own instructions.
 pub(super) const US: &str = "hookloop";
 
-impl<W: World> Driver<'_, W> {
+impl<W: SessionWorld> SessionDriver<'_, W> {
     /// Adds an instruction to the next prompt.
     ///
     /// It is from hookloop, or from a hook whose trusted definition allows it.

@@ -16,14 +16,14 @@ use hookloop_core::session::{
 };
 use hookloop_core::task::TaskState;
 use hookloop_hooks::frozen_hooks::{FrozenHooks, FrozenSession};
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_hooks::trust;
 use hookloop_store::view::{REVIEW, SessionRow};
 
 use super::checkout::{self, CheckoutUse};
 use super::control::message;
 use super::lookup::{OPEN_MAX, find, is_of_guest, journal, session};
-use super::open::{Opened, mark};
+use super::open::{SessionHandle, mark};
 use super::session_directory::{be_here, is_running, lock_patiently};
 use super::start_checks::{check_agreement, check_known};
 use super::start_error::{MESSAGE_BYTES_MAX, StartError};
@@ -90,7 +90,7 @@ pub(crate) struct ReopenAnswer<'a> {
 
 /// Conditions under which a user resumes a session.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Resume {
+pub struct ResumeTerms {
     /// Whether the hooks may differ from those that the session began with.
     pub with_changed_hooks: bool,
     /// Whether to resume a session that another machine may still run.
@@ -214,7 +214,7 @@ fn check_reopening(
 /// reopened only with an answer or other limits.
 fn find_to_resume(
     project: &Project,
-    runner: &Runner,
+    runner: &HookRunner,
     machine: &str,
     has_decision: bool,
 ) -> Result<SessionRow, StartError> {
@@ -244,7 +244,7 @@ fn find_to_resume(
 /// `has_decision`: the request contains an answer or other limits.
 pub fn find_resumable(
     project: &Project,
-    runner: &Runner,
+    runner: &HookRunner,
     wanted: Option<&str>,
     machine: &str,
     has_decision: bool,
@@ -285,11 +285,11 @@ pub fn prepare_resume(
 /// Resumes an open session: the named one, else the last one.
 pub fn resume(
     project: &Project,
-    runner: &Runner,
+    runner: &HookRunner,
     wanted: Option<&str>,
-    how: Resume,
+    how: ResumeTerms,
     machine: &str,
-) -> Result<Opened, StartError> {
+) -> Result<SessionHandle, StartError> {
     project.authorize(ControlledAction::ResumeSession)?;
     let row = match wanted {
         Some(wanted) => find(project, wanted)?,
@@ -353,6 +353,6 @@ pub fn resume(
     journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks, scripts }));
     mark(&id, &journal.session.plan, &directory)?;
     journal.commit()?;
-    let opened = Opened::of(id, journal.session, (directory, lock), Some(Arc::new(frozen)));
+    let opened = SessionHandle::of(id, journal.session, (directory, lock), Some(Arc::new(frozen)));
     Ok(opened.holding(checkout))
 }

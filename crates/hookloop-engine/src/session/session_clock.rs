@@ -10,18 +10,18 @@ const CLOCK: &str = "active_ms";
 
 /// Writes the time that a session has run to a file. A process that is killed cannot write it to the log.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct SessionClock {
     path: PathBuf,
     before_ms: u64,
     began: Instant,
     rested_ms: Arc<AtomicU64>,
 }
 
-impl Clock {
+impl SessionClock {
     pub(crate) const TICK: Duration = Duration::from_secs(1);
 
-    pub(crate) fn new(directory: &Path, before_ms: u64, rested_ms: Arc<AtomicU64>) -> Clock {
-        Clock { path: directory.join(CLOCK), before_ms, began: Instant::now(), rested_ms }
+    pub(crate) fn new(directory: &Path, before_ms: u64, rested_ms: Arc<AtomicU64>) -> SessionClock {
+        SessionClock { path: directory.join(CLOCK), before_ms, began: Instant::now(), rested_ms }
     }
 
     /// Returns the time in which the session rested. It does not count as run time.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use hookloop_config::paths::SESSIONS as DIRECTORY;
 use hookloop_core::id::SessionId;
 use hookloop_hooks::exec_context::ExecContext;
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_process::try_lock_file;
 use rustix::fs::{FlockOperation, flock};
 
@@ -65,7 +65,7 @@ pub(super) fn remove_git(directory: &Path) {
 }
 
 /// Returns whether a process on this machine runs the session.
-pub fn is_running(runner: &Runner, id: &SessionId) -> bool {
+pub fn is_running(runner: &HookRunner, id: &SessionId) -> bool {
     is_held(&directory(runner, id))
 }
 
@@ -114,7 +114,10 @@ pub(crate) fn directory(runner: &ExecContext, id: &SessionId) -> PathBuf {
 }
 
 /// Locks the session's directory. Returns none if another process holds the lock.
-pub(super) fn lock(runner: &Runner, id: &SessionId) -> Result<Option<(PathBuf, File)>, StartError> {
+pub(super) fn lock(
+    runner: &HookRunner,
+    id: &SessionId,
+) -> Result<Option<(PathBuf, File)>, StartError> {
     let directory = directory(runner, id);
     let failed = |source: std::io::Error| StartError::Io { path: directory.clone(), source };
     let mut builder = fs::DirBuilder::new();
@@ -130,7 +133,7 @@ pub(super) fn lock(runner: &Runner, id: &SessionId) -> Result<Option<(PathBuf, F
 ///
 /// A probe by another process holds the lock for a moment.
 pub(super) fn lock_patiently(
-    runner: &Runner,
+    runner: &HookRunner,
     id: &SessionId,
 ) -> Result<Option<(PathBuf, File)>, StartError> {
     for _ in 1..LOCK_TRIES {
@@ -146,7 +149,7 @@ pub(super) fn lock_patiently(
 ///
 /// A child that the process was about to start can hold the lock for a moment longer.
 pub(super) fn lock_of_dead(
-    runner: &Runner,
+    runner: &HookRunner,
     id: &SessionId,
 ) -> Result<Option<(PathBuf, File)>, StartError> {
     let holder = fs::read_to_string(directory(runner, id).join(LOCK)).unwrap_or_default();
@@ -163,7 +166,7 @@ fn is_gone(holder: &str) -> bool {
 }
 
 /// Deletes the directories of the oldest ended sessions beyond [`KEPT_MAX`].
-pub(super) fn tidy(runner: &Runner) {
+pub(super) fn tidy(runner: &HookRunner) {
     let Ok(entries) = fs::read_dir(runner.state().join(DIRECTORY)) else { return };
     let modified = |entry: &fs::DirEntry| entry.metadata().and_then(|data| data.modified()).ok();
     let mut all: Vec<_> =
@@ -193,7 +196,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let place = || state.path().to_owned();
         let trust = Trust::load(state.path()).unwrap();
-        let runner = Runner::new(ExecContext::new(place(), place(), Vec::new()), trust);
+        let runner = HookRunner::new(ExecContext::new(place(), place(), Vec::new()), trust);
         let id = SessionId::generate(fresh_id());
         drop(lock(&runner, &id).unwrap().unwrap());
         let mut dead = Command::new("true").spawn().unwrap();

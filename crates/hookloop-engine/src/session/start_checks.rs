@@ -3,29 +3,29 @@
 use hookloop_core::gate_ledger::GateChange;
 use hookloop_core::hook::{Hook, HookRegistry};
 use hookloop_core::point::Point;
-use hookloop_hooks::runner::Runner;
-use hookloop_hooks::trust::Standing;
+use hookloop_hooks::runner::HookRunner;
+use hookloop_hooks::trust::HookStanding;
 
 use super::start_error::StartError;
 use crate::gate_agreement;
 use crate::project::Project;
 
 /// Fails unless every hook of the session may run. A gate that may not run would never pass.
-pub(super) fn check_trust(runner: &Runner, hooks: &HookRegistry) -> Result<(), StartError> {
-    check_standing(runner, hooks, Standing::may_run)
+pub(super) fn check_trust(runner: &HookRunner, hooks: &HookRegistry) -> Result<(), StartError> {
+    check_standing(runner, hooks, HookStanding::may_run)
 }
 
 /// Fails if a hook of a resumed session is untrusted.
 ///
 /// A hook that changed since it was trusted is allowed: the session has its own copy.
-pub(super) fn check_known(runner: &Runner, hooks: &HookRegistry) -> Result<(), StartError> {
-    check_standing(runner, hooks, |standing| standing != Standing::Untrusted)
+pub(super) fn check_known(runner: &HookRunner, hooks: &HookRegistry) -> Result<(), StartError> {
+    check_standing(runner, hooks, |standing| standing != HookStanding::Untrusted)
 }
 
 fn check_standing(
-    runner: &Runner,
+    runner: &HookRunner,
     hooks: &HookRegistry,
-    is_enough: impl Fn(Standing) -> bool,
+    is_enough: impl Fn(HookStanding) -> bool,
 ) -> Result<(), StartError> {
     let is_of_session = |hook: &&Hook| {
         hook.enabled && hook.points.iter().any(|point| !matches!(point, Point::Event(_)))
@@ -43,7 +43,7 @@ fn check_standing(
 /// Fails if a hook may not run, or if the gates are fewer or weaker than a person agreed to.
 pub fn check_gates(
     project: &Project,
-    runner: &Runner,
+    runner: &HookRunner,
     hooks: &HookRegistry,
 ) -> Result<(), StartError> {
     check_trust(runner, hooks)?;

@@ -23,7 +23,7 @@ pub(crate) struct StopWatch {
 
 impl StopWatch {
     /// Watches for the stop request in the session's directory.
-    pub(crate) fn new(directory: &Path, stop: Stop) -> std::io::Result<StopWatch> {
+    pub(crate) fn new(directory: &Path, stop: StopSwitch) -> std::io::Result<StopWatch> {
         let (over, is_over) = std::sync::mpsc::channel();
         let path = directory.join(STOP);
         std::thread::Builder::new().name("stop".to_owned()).spawn(move || {
@@ -41,7 +41,7 @@ impl StopWatch {
 
 /// The result of a wait for input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
+pub enum InputWait {
     Input,
     /// The session has to end.
     Stop,
@@ -50,29 +50,29 @@ pub enum Waited {
 
 /// A switch that ends a session from outside. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Stop {
+pub struct StopSwitch {
     pub(super) cancel: Cancel,
     pub(super) by_user: Arc<AtomicBool>,
     /// Also ends the hooks that run at the end of the session.
     pub(super) end: Cancel,
 }
 
-impl Stop {
-    pub fn new() -> std::io::Result<Stop> {
-        Ok(Stop { cancel: Cancel::new()?, by_user: Arc::default(), end: Cancel::new()? })
+impl StopSwitch {
+    pub fn new() -> std::io::Result<StopSwitch> {
+        Ok(StopSwitch { cancel: Cancel::new()?, by_user: Arc::default(), end: Cancel::new()? })
     }
 
     /// Waits until there is input, the session has to end, or `patience` has passed.
-    pub fn wait_for(&self, input: impl AsFd, patience: Duration) -> Waited {
+    pub fn wait_for(&self, input: impl AsFd, patience: Duration) -> InputWait {
         let mut fds = [
             PollFd::new(&self.cancel, PollFlags::IN),
             PollFd::from_borrowed_fd(input.as_fd(), PollFlags::IN),
         ];
         let patience = Timespec::try_from(patience).ok();
         match retry_on_intr(|| poll(&mut fds, patience.as_ref())) {
-            Ok(0) => Waited::Nothing,
-            Ok(_) if fds[0].revents().is_empty() => Waited::Input,
-            _ => Waited::Stop,
+            Ok(0) => InputWait::Nothing,
+            Ok(_) if fds[0].revents().is_empty() => InputWait::Input,
+            _ => InputWait::Stop,
         }
     }
 
@@ -96,9 +96,9 @@ impl Stop {
 
 /// A switch that keeps a session from starting new steps. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Rest(Arc<AtomicBool>);
+pub struct RestSwitch(Arc<AtomicBool>);
 
-impl Rest {
+impl RestSwitch {
     /// Time between two checks whether the rest is over.
     pub(super) const LOOK: Duration = Duration::from_millis(100);
 
@@ -113,23 +113,23 @@ impl Rest {
 
 /// Ends a session when another switch is triggered. Dropping it ends the link.
 #[derive(Debug)]
-pub struct Following {
+pub struct StopLink {
     over: Cancel,
 }
 
-impl Stop {
+impl StopSwitch {
     /// Ends the session when `other` is triggered.
-    pub(crate) fn follows(&self, other: &Cancel) -> std::io::Result<Following> {
-        self.then(other, Stop::by_user)
+    pub(crate) fn follows(&self, other: &Cancel) -> std::io::Result<StopLink> {
+        self.then(other, StopSwitch::by_user)
     }
 
     /// Ends the session when `other` is triggered, without running the hooks at its end.
-    pub fn follows_to_the_end(&self, other: &Cancel) -> std::io::Result<Following> {
-        self.then(other, Stop::at_once)
+    pub fn follows_to_the_end(&self, other: &Cancel) -> std::io::Result<StopLink> {
+        self.then(other, StopSwitch::at_once)
     }
 
-    fn then(&self, other: &Cancel, act: fn(&Stop)) -> std::io::Result<Following> {
-        let following = Following { over: Cancel::new()? };
+    fn then(&self, other: &Cancel, act: fn(&StopSwitch)) -> std::io::Result<StopLink> {
+        let following = StopLink { over: Cancel::new()? };
         let (stop, other, over) = (self.clone(), other.clone(), following.over.clone());
         std::thread::Builder::new().name("follow".to_owned()).spawn(move || {
             if other.wait_unless(&over) {
@@ -140,7 +140,7 @@ impl Stop {
     }
 }
 
-impl Drop for Following {
+impl Drop for StopLink {
     fn drop(&mut self) {
         self.over.trigger();
     }

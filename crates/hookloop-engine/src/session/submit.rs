@@ -22,15 +22,15 @@ use hookloop_core::session::{
 };
 use hookloop_core::task::Task;
 use hookloop_git::repo::worktree::PlaceEntry;
-use hookloop_git::step_error::{Trouble, Wrapped};
+use hookloop_git::step_error::{CommittedWork, StepError};
 use hookloop_hooks::hook_context::{DeliveryFacts, merge_context};
 use hookloop_hooks::hook_run::{HookRun, PIPED_MAX, piped};
 use serde_json::Value;
 
-use super::drive::Driver;
+use super::drive::SessionDriver;
 use super::point::REASON_MAX;
 use super::prompt_items::US;
-use super::world::{Notice, PauseReason, World};
+use super::world::{PauseReason, SessionUpdate, SessionWorld};
 use crate::error::EngineError;
 
 /// How often hooks of a submission may change files that the gates had passed.
@@ -43,7 +43,7 @@ const REBASES_MAX: u32 = 3;
 /// Maximum characters of an obstacle.
 const OBSTACLE_MAX: usize = 400;
 
-impl<W: World> Driver<'_, W> {
+impl<W: SessionWorld> SessionDriver<'_, W> {
     /// Prepares the task's own worktree, and runs the `session_start` hooks there.
     pub(super) fn settle(&mut self) -> Result<(), EngineError> {
         self.commit()?;
@@ -107,9 +107,9 @@ impl<W: World> Driver<'_, W> {
     ///
     /// It blocks the task for a person, and the session continues with others. After a retryable
     /// error the session ends instead.
-    pub(super) fn leave_without_place(&mut self, trouble: &Trouble) -> Result<(), EngineError> {
+    pub(super) fn leave_without_place(&mut self, trouble: &StepError) -> Result<(), EngineError> {
         let reason = format!("no place to work in: {}", trouble.reason());
-        if let Trouble::Retry { .. } = trouble {
+        if let StepError::Retry { .. } = trouble {
             let outcome = match self.journal.session.plan.worker {
                 // An unreachable remote must not block every task for a person.
                 Some(_) => {
@@ -134,7 +134,7 @@ impl<W: World> Driver<'_, W> {
         self.commit()?;
         if pause_ms > 0 {
             let reason = PauseReason::Delivery;
-            self.world.notice(Notice::Pause { ms: pause_ms, reason });
+            self.world.notice(SessionUpdate::Pause { ms: pause_ms, reason });
             self.world.pause(pause_ms);
             if self.is_stopping() {
                 return Ok(());
@@ -146,7 +146,7 @@ impl<W: World> Driver<'_, W> {
             return Ok(());
         };
         let hooks = self.hooks_at(&Point::BeforeSubmit);
-        let mut context = Context::default();
+        let mut context = SubmissionContext::default();
         for place in 0..=hooks.len() {
             let wrapped = self.world.wrap_up(&task);
             // A cancelled step says nothing about the task.
@@ -206,7 +206,7 @@ impl<W: World> Driver<'_, W> {
     }
 
     /// Records that all hooks of the submission have passed.
-    fn pass_submission(&mut self, mut context: Context, wrapped: Wrapped) {
+    fn pass_submission(&mut self, mut context: SubmissionContext, wrapped: CommittedWork) {
         let passed = std::mem::take(&mut context.passed);
         let agent = self.journal.session.agent().to_owned();
         let remediations = Some(self.journal.session.remediations);
@@ -220,7 +220,7 @@ impl<W: World> Driver<'_, W> {
     /// Records that a hook of the submission does not let it pass.
     fn refuse_submission(
         &mut self,
-        context: Context,
+        context: SubmissionContext,
         hook: &Hook,
         run: &HookRun,
         verdict: SubmitVerdict,
@@ -321,9 +321,9 @@ impl<W: World> Driver<'_, W> {
         })
     }
 
-    fn give_up(&mut self, trouble: Trouble) {
+    fn give_up(&mut self, trouble: StepError) {
         let verdict = match trouble {
-            Trouble::Block { prompt, .. } => {
+            StepError::Block { prompt, .. } => {
                 let obstacle = Some(one_line(&prompt, OBSTACLE_MAX));
                 self.instruct(US, &Point::BeforeSubmit, prompt);
                 let verdict = SubmitVerdict::Block;
@@ -337,8 +337,8 @@ impl<W: World> Driver<'_, W> {
                 self.journal.note(EventBody::SubmitJudged(judged));
                 return;
             }
-            Trouble::Retry { why } => SubmitVerdict::Retry { reason: why },
-            Trouble::NeedsHuman { why } => SubmitVerdict::Escalate { reason: why },
+            StepError::Retry { why } => SubmitVerdict::Retry { reason: why },
+            StepError::NeedsHuman { why } => SubmitVerdict::Escalate { reason: why },
         };
         self.judge_submission(None, verdict);
     }
@@ -417,7 +417,7 @@ fn is_about_us(hook: &Hook) -> bool {
 
 /// The results of earlier hooks, for later hooks and for the submission.
 #[derive(Debug, Default)]
-struct Context {
+struct SubmissionContext {
     url: Option<String>,
     number: Option<u64>,
     skipped: Vec<String>,
@@ -430,7 +430,7 @@ struct Context {
     piped: Vec<(String, HookStatus, String)>,
 }
 
-impl Context {
+impl SubmissionContext {
     fn take_in(&mut self, hook: &Hook, run: &HookRun) {
         // A branch without a request is still submitted, so hooks that need that step run.
         if run.outcome.status == HookStatus::Skipped && !is_ours(hook) {
@@ -465,7 +465,7 @@ impl Context {
     }
 
     /// Returns the facts about the delivery for the next hook.
-    fn facts(&self, wrapped: &Wrapped, agent: &str) -> DeliveryFacts {
+    fn facts(&self, wrapped: &CommittedWork, agent: &str) -> DeliveryFacts {
         DeliveryFacts {
             url: self.url.clone(),
             number: self.number,
@@ -476,8 +476,8 @@ impl Context {
         }
     }
 
-    fn submission(self, wrapped: Wrapped, agent: String) -> Submission {
-        let Wrapped { branch, head, base, commits } = wrapped;
+    fn submission(self, wrapped: CommittedWork, agent: String) -> Submission {
+        let CommittedWork { branch, head, base, commits } = wrapped;
         Submission {
             branch,
             head,

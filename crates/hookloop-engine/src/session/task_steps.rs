@@ -17,10 +17,10 @@ use hookloop_core::task::{Task, TaskObstacle, TaskOutcome, TaskState};
 use hookloop_git::repo::worktree::PlaceEntry;
 use hookloop_hooks::hook_run::PIPED_MAX;
 
-use super::drive::Driver;
-use super::journal::Journal;
-use super::world::World;
-use crate::claim::{ClaimRequest, Wanted, WhyNone};
+use super::drive::SessionDriver;
+use super::journal::SessionJournal;
+use super::world::SessionWorld;
+use crate::claim::{ClaimRequest, WantedTask, WhyNone};
 use crate::error::EngineError;
 
 /// Maximum notes on a task in its first prompt, and their name there.
@@ -33,7 +33,7 @@ const BLOCKED_NAMED: usize = 4;
 /// The lease of a session's claim.
 pub(crate) const LEASE: std::time::Duration = std::time::Duration::from_secs(90);
 
-impl<W: World> Driver<'_, W> {
+impl<W: SessionWorld> SessionDriver<'_, W> {
     pub(crate) fn pick_up_task(&mut self) -> Result<(), EngineError> {
         let held = self.journal.session.task.clone();
         if let Some(taken) = held {
@@ -77,8 +77,8 @@ impl<W: World> Driver<'_, W> {
             Some(row) => row.task.claim.clone().map(|claim| (row.task, claim.epoch)),
             None => {
                 let wanted = match &self.journal.session.plan.work {
-                    SessionWork::Task(id) => Wanted::Task(id.clone()),
-                    _ => Wanted::Any,
+                    SessionWork::Task(id) => WantedTask::Task(id.clone()),
+                    _ => WantedTask::Any,
                 };
                 // A schedule that became due may create the next task.
                 project.fire_schedules(project.now())?;
@@ -131,7 +131,7 @@ impl<W: World> Driver<'_, W> {
         let blocked = last.filter(|last| matches!(last.event.body, EventBody::TaskBlocked(_)));
         let other = blocked.and_then(|blocked| SessionId::of_actor(&blocked.event.actor));
         let Some(other) = other.filter(|other| *other != self.journal.id) else { return Ok(()) };
-        let Some(other) = Journal::open(project, &other)? else { return Ok(()) };
+        let Some(other) = SessionJournal::open(project, &other)? else { return Ok(()) };
         for piped in other.session.withheld_for(task) {
             self.journal.note(EventBody::OutputPiped(piped.clone()));
         }
@@ -198,7 +198,7 @@ impl<W: World> Driver<'_, W> {
                 let unproven = self.journal.session.has_accepted;
                 return Ok(SessionOutcome::Complete { unproven });
             }
-            (0, _) => match self.journal.project.why_none(&Wanted::Any)? {
+            (0, _) => match self.journal.project.why_none(&WantedTask::Any)? {
                 WhyNone::Full(full) => format!("{are_open}, but {full}"),
                 WhyNone::NothingReady { next: Some(next) } => {
                     format!("{are_open} and none is ready before {}", next.brief())

@@ -1,6 +1,6 @@
 //! The steps of a session that start and end turns of the agent.
 
-use hookloop_agents::Report;
+use hookloop_agents::TurnReport;
 use hookloop_core::event::EventBody;
 use hookloop_core::point::Point;
 use hookloop_core::session::facts::{TrustDrifted, TurnStarted};
@@ -10,10 +10,10 @@ use hookloop_core::session::{
     TurnKind, TurnResult, next_step,
 };
 
-use super::allowance::Allowance;
-use super::drive::Driver;
-use super::world::{Notice, PauseReason, Turn, World};
-use crate::command_outcome::Done;
+use super::allowance::TurnAllowance;
+use super::drive::SessionDriver;
+use super::world::{DueTurn, PauseReason, SessionUpdate, SessionWorld};
+use crate::command_outcome::CommandOutcome;
 use crate::error::EngineError;
 
 /// Maximum size of pending items in one prompt. The rest waits for the next one.
@@ -23,14 +23,14 @@ const LISTEN_EVERY_MS: u64 = 5_000;
 /// Maximum files that a turn's record names.
 const CHANGED_MAX: usize = 200;
 
-impl<W: World> Driver<'_, W> {
+impl<W: SessionWorld> SessionDriver<'_, W> {
     /// Starts a turn again that a crash interrupted.
     ///
     /// If its worktree was lost, the turn ends, and the prompt of the next one reports the loss.
     pub(super) fn pick_up_turn(&mut self, has_lost_work: bool) -> Result<(), EngineError> {
         if let SessionPhase::Turn(kind) = self.journal.session.phase {
             if has_lost_work {
-                let ended = self.turn_ended(kind, Report::cancelled(), 0);
+                let ended = self.turn_ended(kind, TurnReport::cancelled(), 0);
                 self.journal.note(ended);
                 return Ok(());
             }
@@ -45,10 +45,10 @@ impl<W: World> Driver<'_, W> {
             };
             if attempt > ATTEMPTS_MAX {
                 let error = format!("this program ended in the middle of it, {ATTEMPTS_MAX} times");
-                let ended = self.turn_ended(kind, Report::failed(error), 0);
+                let ended = self.turn_ended(kind, TurnReport::failed(error), 0);
                 self.journal.note(ended);
             } else if !self.begin_turn(again)? {
-                let ended = self.turn_ended(kind, Report::cancelled(), 0);
+                let ended = self.turn_ended(kind, TurnReport::cancelled(), 0);
                 self.journal.note(ended);
             }
         }
@@ -106,7 +106,7 @@ impl<W: World> Driver<'_, W> {
             0 => PauseReason::FailedTurn,
             _ => PauseReason::RateLimit,
         };
-        self.world.notice(Notice::Pause { ms: left, reason });
+        self.world.notice(SessionUpdate::Pause { ms: left, reason });
         while left > 0 && self.may_begin()? {
             self.world.pause(left.min(LISTEN_EVERY_MS));
             left = left_ms(&self.world);
@@ -134,7 +134,7 @@ impl<W: World> Driver<'_, W> {
         let has_begun = self.begin_turn(started)?;
         // If the user stopped the session, it does not wait for a final turn.
         if !has_begun && turn == TurnKind::Delivery && self.is_stopping() {
-            let body = self.turn_ended(turn, Report::cancelled(), 0);
+            let body = self.turn_ended(turn, TurnReport::cancelled(), 0);
             self.journal.note(body);
         }
         Ok(())
@@ -143,13 +143,17 @@ impl<W: World> Driver<'_, W> {
     pub(super) fn turn(&mut self, kind: TurnKind) -> Result<(), EngineError> {
         self.commit()?;
         let session = &self.journal.session;
-        self.world.notice(Notice::Turn { kind, iteration: session.iteration });
+        self.world.notice(SessionUpdate::Turn { kind, iteration: session.iteration });
         let limits = &session.plan.limits;
         let left_ms = limits.duration_ms.saturating_sub(self.active_ms());
-        let allowance =
-            Allowance::new(self.journal.project, &self.journal.id, self.reserved, session.left())?;
+        let allowance = TurnAllowance::new(
+            self.journal.project,
+            &self.journal.id,
+            self.reserved,
+            session.left(),
+        )?;
         let gates = self.prompt_gates();
-        let turn = Turn {
+        let turn = DueTurn {
             id: &self.journal.id,
             session,
             kind,
@@ -164,20 +168,20 @@ impl<W: World> Driver<'_, W> {
         // A turn never starts in another directory than the task's.
         let report = match self.check_place() {
             Ok(()) => self.world.take_turn(&turn),
-            Err(damage) => Report::failed(format!("the turn was not started: {damage}")),
+            Err(damage) => TurnReport::failed(format!("the turn was not started: {damage}")),
         };
         let report = match self.check_place() {
             Err(damage) if report.result == TurnResult::Finished => {
                 let error = format!("the agent left no working directory: {damage}");
-                Report { result: TurnResult::Failed { error }, ..report }
+                TurnReport { result: TurnResult::Failed { error }, ..report }
             }
             _ => report,
         };
-        let shortage = allowance.as_ref().and_then(Allowance::shortage);
+        let shortage = allowance.as_ref().and_then(TurnAllowance::shortage);
         let duration_ms = self.world.elapsed_ms().saturating_sub(before);
         let is_ended_by_us = self.is_stopping() || shortage.is_some();
         let report = match is_ended_by_us && report.result != TurnResult::Finished {
-            true => Report { result: TurnResult::Cancelled, fault: None, ..report },
+            true => TurnReport { result: TurnResult::Cancelled, fault: None, ..report },
             false => report,
         };
         self.end_turn(kind, report, duration_ms)?;
@@ -190,7 +194,7 @@ impl<W: World> Driver<'_, W> {
     pub(crate) fn end_turn(
         &mut self,
         kind: TurnKind,
-        report: Report,
+        report: TurnReport,
         duration_ms: u64,
     ) -> Result<(), EngineError> {
         (self.validated, self.proof) = (Vec::new(), None);
@@ -208,7 +212,7 @@ impl<W: World> Driver<'_, W> {
         if !project.has_pending()? {
             return Ok(());
         }
-        project.settle_reactions(&mut Done::default())?;
+        project.settle_reactions(&mut CommandOutcome::default())?;
         if project.reactions_left().is_some() || project.has_dispatcher()? {
             return Ok(());
         }
@@ -218,7 +222,7 @@ impl<W: World> Driver<'_, W> {
     pub(super) fn turn_ended(
         &mut self,
         turn: TurnKind,
-        report: Report,
+        report: TurnReport,
         duration_ms: u64,
     ) -> EventBody {
         let look = self.world.look_at_files();

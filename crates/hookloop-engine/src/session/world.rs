@@ -2,28 +2,28 @@
 //!
 //! The loop touches nothing else, so tests can run it in a simulated world.
 
-use hookloop_agents::Report;
+use hookloop_agents::TurnReport;
 use hookloop_core::hook::Hook;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
 use hookloop_core::session::stop::ClaimJudge;
 use hookloop_core::session::{LimitDecision, Session, TurnKind};
 use hookloop_core::task::Task;
-use hookloop_git::files::Look;
+use hookloop_git::files::FilesLook;
 pub use hookloop_git::repo::WorktreeLoss;
 pub use hookloop_git::repo::worktree::PlaceEntry;
-use hookloop_git::step_error::{Trouble, Wrapped};
-use hookloop_hooks::hook_context::Call;
+use hookloop_git::step_error::{CommittedWork, StepError};
+use hookloop_hooks::hook_context::SessionCall;
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_store::log::StoredEvent;
 
-use super::allowance::Allowance;
+use super::allowance::TurnAllowance;
 pub use super::place_damage::PlaceDamage;
 pub use super::prompt::PromptGate;
 
 /// A turn that is due.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn<'a> {
+pub struct DueTurn<'a> {
     pub id: &'a SessionId,
     pub session: &'a Session,
     pub kind: TurnKind,
@@ -34,12 +34,12 @@ pub struct Turn<'a> {
     pub judge: ClaimJudge,
     pub timeout_ms: u64,
     /// The turn's reservation of the budget, if there is a budget.
-    pub allowance: Option<&'a Allowance<'a>>,
+    pub allowance: Option<&'a TurnAllowance<'a>>,
 }
 
 /// An update for observers.
 #[derive(Clone, Copy, Debug)]
-pub enum Notice<'a> {
+pub enum SessionUpdate<'a> {
     /// These events are in the log now.
     Stored(&'a [StoredEvent]),
     /// Hooks of a point are about to run.
@@ -73,12 +73,12 @@ pub enum PauseReason {
 /// Receives each hook's run when it ends, and returns the events that were stored because of it.
 pub type HookSink<'a> = &'a mut dyn FnMut(&HookRun) -> Vec<StoredEvent>;
 
-pub trait World {
+pub trait SessionWorld {
     /// Enters the task's worktree, which is created if it is missing, and again if it is damaged.
     ///
-    /// Returns the loss in that case. Until [`World::loss_recorded`] each further call returns the
+    /// Returns the loss in that case. Until [`SessionWorld::loss_recorded`] each further call returns the
     /// same.
-    fn enter(&mut self, task: &Task, entry: PlaceEntry) -> Result<Option<WorktreeLoss>, Trouble>;
+    fn enter(&mut self, task: &Task, entry: PlaceEntry) -> Result<Option<WorktreeLoss>, StepError>;
     /// Confirms that the log has the loss of a task's worktree.
     fn loss_recorded(&mut self, _: &Task) {}
     /// Checks that the working directory is the worktree of this task.
@@ -87,7 +87,7 @@ pub trait World {
     /// Changes nothing.
     fn check_place(&self, task: Option<&Task>) -> Result<(), PlaceDamage>;
     /// Commits everything that is not committed to the task's branch.
-    fn wrap_up(&mut self, task: &Task) -> Result<Wrapped, Trouble>;
+    fn wrap_up(&mut self, task: &Task) -> Result<CommittedWork, StepError>;
     /// Returns why a person has to approve a commit before its merge, if one has to.
     fn why_consent(&mut self, _head: &str) -> Option<String> {
         None
@@ -95,11 +95,16 @@ pub trait World {
     /// Runs hooks in their order, and returns their runs.
     ///
     /// `ended` gets each run as soon as it ends. Of concurrent hooks, the first to end comes first.
-    fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>, ended: HookSink<'_>) -> Vec<HookRun>;
+    fn run_hooks(
+        &mut self,
+        hooks: &[Hook],
+        call: &SessionCall<'_>,
+        ended: HookSink<'_>,
+    ) -> Vec<HookRun>;
     /// Runs a turn of the agent.
-    fn take_turn(&mut self, turn: &Turn<'_>) -> Report;
+    fn take_turn(&mut self, turn: &DueTurn<'_>) -> TurnReport;
     /// Reads the files. Returns none if they cannot be read.
-    fn look_at_files(&mut self) -> Option<Look>;
+    fn look_at_files(&mut self) -> Option<FilesLook>;
     /// Returns the git tree of the current files, committed or not.
     fn tree(&mut self) -> Option<String>;
     /// Returns the commit that is checked out. None outside of git.
@@ -136,5 +141,5 @@ pub trait World {
     }
     /// Records the task that the session has claimed, or none.
     fn hold(&mut self, task: Option<(&Task, u64)>);
-    fn notice(&mut self, notice: Notice<'_>);
+    fn notice(&mut self, notice: SessionUpdate<'_>);
 }

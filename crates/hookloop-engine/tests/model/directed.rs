@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_config::project_file;
-use hookloop_config::user::User;
+use hookloop_config::user::UserConfig;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::task::TaskSpec;
@@ -47,10 +47,10 @@ directed!(
     a_view_of_a_log_elsewhere_is_rebuilt_too,
 );
 
-fn rules(config: Value) -> Rules {
+fn rules(config: Value) -> EffectiveConfig {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), config.to_string()).unwrap();
-    project_file::settings(file.path(), &User::default()).unwrap().rules
+    project_file::settings(file.path(), &UserConfig::default()).unwrap().rules
 }
 
 fn add(name: &str) -> Command {
@@ -59,7 +59,7 @@ fn add(name: &str) -> Command {
 }
 
 /// A project whose connection is lost before an endless cascade fills the memory.
-fn project(wire: Wire, rules: Rules) -> Project {
+fn project(wire: Wire, rules: EffectiveConfig) -> Project {
     wire.plan_loss(Some(Loss { after: ENDLESS, stored: false }));
     Project::new(Store::over(Arc::new(wire)).unwrap(), rules, "someone")
 }
@@ -162,7 +162,7 @@ fn a_cascade_larger_than_a_batch_ends_at_its_limit_in_a_file() {
     ends_at_its_limit(&Project::new(file, cascade_larger_than_a_batch(), "someone"));
 }
 
-fn cascade_larger_than_a_batch() -> Rules {
+fn cascade_larger_than_a_batch() -> EffectiveConfig {
     let three = json!([{"create_task": {"goal": "a"}}, {"create_task": {"goal": "b"}},
         {"create_task": {"goal": "c"}}]);
     let hooks = json!({"task_created": [{"name": "h", "actions": three}]});
@@ -188,7 +188,7 @@ fn an_action_that_no_batch_can_take_is_refused(wire: Wire) {
 }
 
 fn a_view_of_a_log_elsewhere_is_rebuilt_too(wire: Wire) {
-    let project = project(wire, Rules::default());
+    let project = project(wire, EffectiveConfig::default());
     project.execute(&add("t")).unwrap();
     let next = Command::AddTask {
         id: "next".parse().unwrap(),

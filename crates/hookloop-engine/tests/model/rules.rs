@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_config::project_file;
-use hookloop_config::user::User;
+use hookloop_config::user::UserConfig;
 use hookloop_testkit::SeededRandom;
 use serde_json::{Map, Value, json};
 
@@ -143,13 +143,13 @@ impl Setup {
     }
 
     /// The rules that the program reads from the file which says the same.
-    pub(crate) fn load(&self) -> Rules {
+    pub(crate) fn load(&self) -> EffectiveConfig {
         if self.is_default {
-            return Rules::default();
+            return EffectiveConfig::default();
         }
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(self.file().to_string().as_bytes()).unwrap();
-        project_file::settings(file.path(), &User::default()).unwrap().rules
+        project_file::settings(file.path(), &UserConfig::default()).unwrap().rules
     }
 
     /// The configuration; JSON is YAML.

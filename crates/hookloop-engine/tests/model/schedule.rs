@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use hookloop_config::effective::Rules;
-use hookloop_engine::command_outcome::Done;
+use hookloop_config::effective::EffectiveConfig;
+use hookloop_engine::command_outcome::CommandOutcome;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 use hookloop_store::log::{AppendError, AppendOutcome, NewEvent, Seq, StoredEvent};
@@ -34,14 +34,14 @@ impl Home {
     }
 }
 
-pub(crate) type Answer = Result<Done, EngineError>;
+pub(crate) type Answer = Result<CommandOutcome, EngineError>;
 
 pub(crate) struct Case {
     pub(crate) rng: SeededRandom,
     pub(crate) model: Model,
     pub(crate) names: Names,
     pub(crate) home: Home,
-    pub(crate) rules: Rules,
+    pub(crate) rules: EffectiveConfig,
     pub(crate) processes: Vec<Project>,
     /// Whose turn it is; the views of the others are stale.
     pub(crate) turn: usize,

@@ -17,7 +17,7 @@ use hookloop_core::id::{EventId, SessionId, Subject};
 use hookloop_core::session::facts::SessionResumed;
 use hookloop_core::session::{Session, SessionPhase};
 use hookloop_engine::project::Project;
-use hookloop_engine::session::Driver;
+use hookloop_engine::session::SessionDriver;
 use hookloop_store::log::{EventLog, NewEvent, StoredEvent};
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::Store;
@@ -65,7 +65,7 @@ fn perform(seed: u64) -> Ended {
         let scene =
             Scene::new(&nature, Rc::clone(&story), Rc::clone(&dice), log.clone(), id.clone());
         let hooks = nature.rules.hooks.clone();
-        let mut driver = Driver::open(&project, &id, scene, hooks).unwrap().unwrap();
+        let mut driver = SessionDriver::open(&project, &id, scene, hooks).unwrap().unwrap();
         let done = catch_unwind(AssertUnwindSafe(|| driver.run()));
         match done {
             Ok(result) => result.unwrap(),

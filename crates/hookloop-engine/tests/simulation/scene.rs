@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::rc::Rc;
 
-use hookloop_agents::Report;
-use hookloop_config::effective::Rules;
+use hookloop_agents::TurnReport;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_config::project_file;
 use hookloop_core::event::{EventBody, HookRan, NoData};
 use hookloop_core::hook::Hook;
@@ -21,11 +21,13 @@ use hookloop_core::session::{
     SessionLimits, SessionPlan, SessionWork, StopWhen, TurnResult, Usage,
 };
 use hookloop_core::task::Task;
-use hookloop_engine::session::world::{HookSink, Notice, PlaceDamage, Turn, WorktreeLoss, World};
-use hookloop_git::files::Look;
+use hookloop_engine::session::world::{
+    DueTurn, HookSink, PlaceDamage, SessionUpdate, SessionWorld, WorktreeLoss,
+};
+use hookloop_git::files::FilesLook;
 use hookloop_git::repo::worktree::PlaceEntry;
-use hookloop_git::step_error::{Trouble, Wrapped};
-use hookloop_hooks::hook_context::Call;
+use hookloop_git::step_error::{CommittedWork, StepError};
+use hookloop_hooks::hook_context::SessionCall;
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_store::memory::MemoryLog;
 use hookloop_testkit::SeededRandom;
@@ -38,7 +40,7 @@ pub(crate) struct Crash;
 /// What kind of session it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Nature {
-    pub(crate) rules: Rules,
+    pub(crate) rules: EffectiveConfig,
     pub(crate) limits: SessionLimits,
     stop_when: Vec<StopWhen>,
     at_retry_limit: AtRetryLimit,
@@ -152,7 +154,7 @@ fn purse(dice: &mut SeededRandom) -> Purse {
 }
 
 /// Hooks at random points, whose output is for the agent or not.
-fn rules(dice: &mut SeededRandom) -> Rules {
+fn rules(dice: &mut SeededRandom) -> EffectiveConfig {
     let mut yaml = "version: 1\nhooks:\n".to_owned();
     let points =
         ["session_start", "pre_iteration", "post_iteration", "on_error", "validation", "stop"];
@@ -319,8 +321,8 @@ impl Scene {
         }
     }
 
-    fn agent(&mut self, number: usize) -> Report {
-        let report = Report {
+    fn agent(&mut self, number: usize) -> TurnReport {
+        let report = TurnReport {
             result: TurnResult::Finished,
             message: format!("turn-{number}"),
             promises: Vec::new(),
@@ -335,17 +337,17 @@ impl Scene {
         };
         if self.chance(self.nature.hangs) {
             self.elapsed_ms += 10_000;
-            return Report { usage: Usage::default(), ..Report::failed("it hangs") };
+            return TurnReport { usage: Usage::default(), ..TurnReport::failed("it hangs") };
         }
         self.elapsed_ms += 100 + self.dice.borrow_mut().below(3_000);
         if self.chance(self.nature.errors) {
-            return Report::failed("no network");
+            return TurnReport::failed("no network");
         }
         if self.chance(self.nature.waits) {
             let after = *self.dice.borrow_mut().pick(&[None, Some(0), Some(90_000)]);
             let until_ms = after.map(|ms: u64| self.now_ms() + ms);
             let result = TurnResult::RateLimited { error: "not now".into(), until_ms };
-            return Report { result, ..Report::failed("") };
+            return TurnReport { result, ..TurnReport::failed("") };
         }
         let mut story = self.story.borrow_mut();
         let anyhow = self.dice.borrow_mut().below(6);
@@ -362,7 +364,7 @@ impl Scene {
         } else if self.chance(2) {
             promises.push(Promise::Blocked);
         }
-        Report { promises, ..report }
+        TurnReport { promises, ..report }
     }
 }
 
@@ -372,8 +374,8 @@ pub(crate) fn passes(gate: &str, files: u64) -> bool {
     mix % 3 != 0
 }
 
-impl World for Scene {
-    fn enter(&mut self, _: &Task, _: PlaceEntry) -> Result<Option<WorktreeLoss>, Trouble> {
+impl SessionWorld for Scene {
+    fn enter(&mut self, _: &Task, _: PlaceEntry) -> Result<Option<WorktreeLoss>, StepError> {
         self.may_crash();
         Ok(None)
     }
@@ -382,12 +384,17 @@ impl World for Scene {
         Ok(())
     }
 
-    fn wrap_up(&mut self, task: &Task) -> Result<Wrapped, Trouble> {
+    fn wrap_up(&mut self, task: &Task) -> Result<CommittedWork, StepError> {
         let (branch, base) = (format!("hookloop/{}", task.id), "main".to_owned());
-        Ok(Wrapped { branch, head: "a".repeat(40), base, commits: 1 })
+        Ok(CommittedWork { branch, head: "a".repeat(40), base, commits: 1 })
     }
 
-    fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>, ended: HookSink<'_>) -> Vec<HookRun> {
+    fn run_hooks(
+        &mut self,
+        hooks: &[Hook],
+        call: &SessionCall<'_>,
+        ended: HookSink<'_>,
+    ) -> Vec<HookRun> {
         self.active_before_ms = self.active_before_ms.max(call.session.active_ms);
         self.may_crash();
         if *call.point == Point::SessionEnd {
@@ -398,7 +405,7 @@ impl World for Scene {
         for hook in hooks {
             let run = self.hook(hook, call.point);
             let stored = ended(&run);
-            self.notice(Notice::Stored(&stored));
+            self.notice(SessionUpdate::Stored(&stored));
             self.may_crash();
             runs.push(run);
         }
@@ -410,7 +417,7 @@ impl World for Scene {
         runs
     }
 
-    fn take_turn(&mut self, turn: &Turn<'_>) -> Report {
+    fn take_turn(&mut self, turn: &DueTurn<'_>) -> TurnReport {
         self.may_crash();
         let number = {
             let mut story = self.story.borrow_mut();
@@ -425,15 +432,15 @@ impl World for Scene {
         self.may_crash();
         match &report.result {
             TurnResult::Failed { .. } | TurnResult::RateLimited { .. } => report,
-            _ => Report { message: format!("turn-{number}"), ..report },
+            _ => TurnReport { message: format!("turn-{number}"), ..report },
         }
     }
 
-    fn look_at_files(&mut self) -> Option<Look> {
+    fn look_at_files(&mut self) -> Option<FilesLook> {
         let files = self.story.borrow().files;
         let changed = if files == self.known { vec![] } else { vec!["a".to_owned()] };
         self.known = files;
-        Some(Look { digest: files.to_string(), changed })
+        Some(FilesLook { digest: files.to_string(), changed })
     }
 
     fn tree(&mut self) -> Option<String> {
@@ -483,8 +490,8 @@ impl World for Scene {
 
     fn hold(&mut self, _: Option<(&Task, u64)>) {}
 
-    fn notice(&mut self, notice: Notice<'_>) {
-        if let Notice::Stored(stored) = notice
+    fn notice(&mut self, notice: SessionUpdate<'_>) {
+        if let SessionUpdate::Stored(stored) = notice
             && !stored.is_empty()
         {
             self.may_crash();

@@ -2,22 +2,22 @@
 
 use hookloop_agents::login::{LoginState, login_state};
 use hookloop_agents::readiness::NotReady;
-use hookloop_agents::repository;
-use hookloop_agents::repository::{Unfit, Wanted};
+use hookloop_agents::repo_consent;
+use hookloop_agents::repo_consent::{AgentChoices, AgentRefusal};
 use hookloop_agents::version::{check_line, version_line};
 use hookloop_config::agents::profile::any_install_command;
-use hookloop_config::effective::Rules;
-use hookloop_hooks::runner::Runner;
+use hookloop_config::effective::EffectiveConfig;
+use hookloop_hooks::runner::HookRunner;
 
-use super::{Finding, Group, Mend};
+use super::{Finding, FindingGroup, Remedy};
 
 /// Checks the installed agents, concurrently.
-pub fn examine_agents(rules: &Rules, runner: &Runner) -> Vec<Finding> {
-    let names = repository::present(rules, runner.ground());
+pub fn examine_agents(rules: &EffectiveConfig, runner: &HookRunner) -> Vec<Finding> {
+    let names = repo_consent::present(rules, runner.ground());
     if names.is_empty() {
         let (install, others) = any_install_command();
         let message = format!("no agent is installed; hookloop also knows {others}");
-        return vec![Group::Agents.warning("agents", message).typed(install)];
+        return vec![FindingGroup::Agents.warning("agents", message).typed(install)];
     }
     std::thread::scope(|scope| {
         let asked: Vec<_> =
@@ -26,16 +26,16 @@ pub fn examine_agents(rules: &Rules, runner: &Runner) -> Vec<Finding> {
     })
 }
 
-fn examine(name: &str, rules: &Rules, runner: &Runner) -> Vec<Finding> {
+fn examine(name: &str, rules: &EffectiveConfig, runner: &HookRunner) -> Vec<Finding> {
     let about = format!("agent {name}");
-    let fit = match repository::fit(rules, name, &Wanted::default(), runner.ground()) {
+    let fit = match repo_consent::fit(rules, name, &AgentChoices::default(), runner.ground()) {
         Ok(fit) => fit,
         Err(error) => {
-            let finding = Group::Agents.error(&about, error.to_string());
+            let finding = FindingGroup::Agents.error(&about, error.to_string());
             let hint = error.hint();
             return vec![match (hint, &error) {
                 // The hint names the rule and the person to ask.
-                (Some(hint), Unfit::Forbidden(_)) => finding.mended_by(Mend::Do(hint)),
+                (Some(hint), AgentRefusal::Forbidden(_)) => finding.mended_by(Remedy::Do(hint)),
                 (Some(command), _) => finding.typed(command),
                 (None, _) => finding,
             }];
@@ -48,29 +48,31 @@ fn examine(name: &str, rules: &Rules, runner: &Runner) -> Vec<Finding> {
     });
     if let Err(old) = check_line(&fit.settings, line.as_deref()) {
         let error = NotReady::too_old(&fit.settings, old);
-        return vec![Group::Agents.error(&about, error.to_string()).typed(error.hint())];
+        return vec![FindingGroup::Agents.error(&about, error.to_string()).typed(error.hint())];
     }
     let version = line.unwrap_or_else(|| "it does not tell its version".to_owned());
     let message = format!("{version}; it may {}", fit.settings.powers());
     let mut findings = vec![match fit.ignored.as_slice() {
-        [] => Group::Agents.ok(&about, message),
+        [] => FindingGroup::Agents.ok(&about, message),
         files => {
             let message = format!("{message}; it is kept from {}", files.join(", "));
-            let mend = Mend::Type("hookloop agents trust".to_owned());
-            Group::Agents.warning(&about, message).mended_by(mend)
+            let mend = Remedy::Type("hookloop agents trust".to_owned());
+            FindingGroup::Agents.warning(&about, message).mended_by(mend)
         }
     }];
     match login {
         Ok(LoginState::Shown) => {}
-        Err(_) => findings.push(Group::Agents.warning(&about, "its login could not be looked for")),
+        Err(_) => {
+            findings.push(FindingGroup::Agents.warning(&about, "its login could not be looked for"))
+        }
         Ok(LoginState::Unknown { command }) => {
             let message =
                 "nothing shows that it is logged in: neither its file nor a key in the environment";
-            findings.push(Group::Agents.warning(&about, message).typed(command));
+            findings.push(FindingGroup::Agents.warning(&about, message).typed(command));
         }
         Ok(LoginState::LoggedOut { command }) => {
             let message = "it says that it is not logged in, and no key is in the environment";
-            findings.push(Group::Agents.warning(&about, message).typed(command));
+            findings.push(FindingGroup::Agents.warning(&about, message).typed(command));
         }
     }
     findings

@@ -8,7 +8,7 @@ use hookloop_git::excerpt;
 use hookloop_git::git::{HARMLESS, variables};
 use hookloop_process::{ExitReason, Job, JobResult, KeeperPool, find_program};
 
-use super::{Finding, Group, owned};
+use super::{Finding, FindingGroup, owned};
 
 const WITHIN: Duration = Duration::from_secs(5);
 /// The first version that merges without a worktree, which merge trains need.
@@ -31,13 +31,13 @@ pub fn examine_git(root: &Path, environment: &[(OsString, OsString)]) -> Vec<Fin
         let installer =
             INSTALLERS.iter().find(|(program, _)| find_program(program, path).is_some());
         let message = "it is not installed: nothing that is proven can be named or delivered";
-        let finding = Group::Git.error("git", message);
+        let finding = FindingGroup::Git.error("git", message);
         return vec![match installer {
             Some((_, command)) => finding.typed(*command),
             None => finding,
         }];
     }
-    let asked = Asked { root, environment, keepers: KeeperPool::of_this_program() };
+    let asked = GitAnswer { root, environment, keepers: KeeperPool::of_this_program() };
     std::thread::scope(|scope| {
         let version = scope.spawn(|| asked.version());
         let identity = scope.spawn(|| asked.identity());
@@ -53,35 +53,36 @@ pub(super) fn remote_url(
     environment: &[(OsString, OsString)],
     remote: &str,
 ) -> Option<String> {
-    let asked = Asked { root, environment, keepers: KeeperPool::of_this_program() };
+    let asked = GitAnswer { root, environment, keepers: KeeperPool::of_this_program() };
     let value = |key: &str| {
         let key = format!("remote.{remote}.{key}");
-        let said = asked.ask(&["config", "--get", &key], Own::No).and_then(|ran| well(&ran));
+        let said =
+            asked.ask(&["config", "--get", &key], UserSettings::No).and_then(|ran| well(&ran));
         said.map(|said| said.trim().to_owned()).filter(|said| !said.is_empty())
     };
     value("pushurl").or_else(|| value("url"))
 }
 
-struct Asked<'a> {
+struct GitAnswer<'a> {
     root: &'a Path,
     environment: &'a [(OsString, OsString)],
     keepers: KeeperPool,
 }
 
-impl Asked<'_> {
+impl GitAnswer<'_> {
     fn version(&self) -> Option<Finding> {
-        let said = self.ask(&["--version"], Own::No).and_then(|ran| well(&ran));
+        let said = self.ask(&["--version"], UserSettings::No).and_then(|ran| well(&ran));
         let Some(said) = said else {
-            return Some(Group::Git.error("git", "it does not tell its version"));
+            return Some(FindingGroup::Git.error("git", "it does not tell its version"));
         };
         let text = said.trim().trim_start_matches("git version ").to_owned();
         let mut numbers = text.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
         let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
         Some(match found >= VERSION_MIN {
-            true => Group::Git.ok("git", text),
+            true => FindingGroup::Git.ok("git", text),
             false => {
                 let (major, minor) = VERSION_MIN;
-                Group::Git.warning("git", format!("{text}; delivery needs {major}.{minor}"))
+                FindingGroup::Git.warning("git", format!("{text}; delivery needs {major}.{minor}"))
             }
         })
     }
@@ -89,7 +90,8 @@ impl Asked<'_> {
     /// Checks the author of commits, which agents and delivery need.
     fn identity(&self) -> Option<Finding> {
         let value = |key: &str| {
-            let said = self.ask(&["config", "--get", key], Own::Yes).and_then(|ran| well(&ran));
+            let said =
+                self.ask(&["config", "--get", key], UserSettings::Yes).and_then(|ran| well(&ran));
             said.map(|said| said.trim().to_owned()).filter(|said| !said.is_empty())
         };
         let has = |name: &str| {
@@ -101,11 +103,13 @@ impl Asked<'_> {
         let mail_command = "git config --global user.email you@example.com";
         let message = "git does not know who commits";
         Some(match (name, mail) {
-            (Some(name), Some(mail)) if mail.is_empty() => Group::Git.ok("identity", name),
-            (Some(name), Some(mail)) => Group::Git.ok("identity", format!("{name} <{mail}>")),
-            (Some(_), None) => Group::Git.warning("identity", message).typed(mail_command),
-            (None, Some(_)) => Group::Git.warning("identity", message).typed(name_command),
-            (None, None) => Group::Git
+            (Some(name), Some(mail)) if mail.is_empty() => FindingGroup::Git.ok("identity", name),
+            (Some(name), Some(mail)) => {
+                FindingGroup::Git.ok("identity", format!("{name} <{mail}>"))
+            }
+            (Some(_), None) => FindingGroup::Git.warning("identity", message).typed(mail_command),
+            (None, Some(_)) => FindingGroup::Git.warning("identity", message).typed(name_command),
+            (None, None) => FindingGroup::Git
                 .warning("identity", message)
                 .typed(format!("{name_command} && {mail_command}")),
         })
@@ -114,15 +118,15 @@ impl Asked<'_> {
     fn repository(&self) -> Option<Finding> {
         let none = || {
             let message = "this is not in a git repository: receipts can't name what they are for";
-            Group::Git.warning("repository", message).typed("git init")
+            FindingGroup::Git.warning("repository", message).typed("git init")
         };
         if !self.root.ancestors().any(|directory| directory.join(".git").exists()) {
             return Some(none());
         }
         // Runs as during a session: without user and system settings, which could run programs.
-        let ran = self.ask(&["rev-parse", "--show-toplevel"], Own::No)?;
+        let ran = self.ask(&["rev-parse", "--show-toplevel"], UserSettings::No)?;
         if let Some(top) = well(&ran) {
-            return Some(Group::Git.ok("repository", top.trim().to_owned()));
+            return Some(FindingGroup::Git.ok("repository", top.trim().to_owned()));
         }
         let why = excerpt::of_output(&ran.output.stderr);
         let why = why.lines().next().unwrap_or("git does not say why").trim().to_owned();
@@ -130,25 +134,25 @@ impl Asked<'_> {
             // A directory above has a `.git` that is no repository.
             return Some(none());
         }
-        let finding = Group::Git.error("repository", why.clone());
+        let finding = FindingGroup::Git.error("repository", why.clone());
         Some(match why.contains("dubious ownership") {
             true => finding.typed(owned(self.root)),
             false => finding,
         })
     }
 
-    fn ask(&self, args: &[&str], own: Own) -> Option<JobResult> {
+    fn ask(&self, args: &[&str], own: UserSettings) -> Option<JobResult> {
         let argv = std::iter::once("git").chain(args.iter().copied()).map(OsString::from).collect();
         let is_needed = |(name, _): &&(OsString, OsString)| match own {
             // The variables that locate the user's own settings.
-            Own::Yes => name == "PATH" || name == "HOME" || name == "XDG_CONFIG_HOME",
-            Own::No => name == "PATH",
+            UserSettings::Yes => name == "PATH" || name == "HOME" || name == "XDG_CONFIG_HOME",
+            UserSettings::No => name == "PATH",
         };
         let mut env: Vec<_> = self.environment.iter().filter(is_needed).cloned().collect();
         env.extend(variables(HARMLESS));
         env.push(("GIT_TERMINAL_PROMPT".into(), "0".into()));
         env.push(("LC_ALL".into(), "C".into()));
-        if let Own::No = own {
+        if let UserSettings::No = own {
             env.push(("GIT_CONFIG_NOSYSTEM".into(), "1".into()));
             env.push(("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()));
         }
@@ -159,7 +163,7 @@ impl Asked<'_> {
 
 /// Whether git reads the user's own settings.
 #[derive(Clone, Copy)]
-enum Own {
+enum UserSettings {
     Yes,
     No,
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use hookloop_config::condition::Condition;
-use hookloop_config::effective::{MissingAgent, Rules};
-use hookloop_config::policy::Policies;
+use hookloop_config::effective::{EffectiveConfig, MissingAgent};
+use hookloop_config::policy::PolicySet;
 use hookloop_config::variables::BASE;
 use hookloop_core::environment::EnvironmentGap;
 use hookloop_core::hook::{CommandText, Hook, HookHandler, HookRegistry};
@@ -16,40 +16,40 @@ use hookloop_engine::gate_agreement;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::start_error::weakened_words;
 use hookloop_hooks::environment;
-use hookloop_hooks::runner::Runner;
-use hookloop_hooks::scripts::Named;
-use hookloop_hooks::trust::{self, Standing};
+use hookloop_hooks::runner::HookRunner;
+use hookloop_hooks::scripts::NamedFiles;
+use hookloop_hooks::trust::{self, HookStanding};
 use hookloop_process::{SandboxSupport, cgroup_home};
 
-use super::{Finding, FindingStatus, Group, Mend, quoted};
+use super::{Finding, FindingGroup, FindingStatus, Remedy, quoted};
 
 /// Timeouts of this length or more were probably meant in milliseconds.
 const SUSPICIOUS_TIMEOUT_MS: u64 = 1_000_000;
 
 /// Checks every hook without running it.
-pub fn examine(hooks: &HookRegistry, rules: &Rules, runner: &Runner) -> Vec<Finding> {
+pub fn examine(hooks: &HookRegistry, rules: &EffectiveConfig, runner: &HookRunner) -> Vec<Finding> {
     let mut findings = Vec::new();
     if rules.is_limited {
         let message = format!("the project asks for more than you allow; it has {}", rules.limits);
         let mend =
-            Mend::Do("only your own configuration widens limits, within the policy".to_owned());
-        findings.push(Group::Hooks.warning("limits", message).mended_by(mend));
+            Remedy::Do("only your own configuration widens limits, within the policy".to_owned());
+        findings.push(FindingGroup::Hooks.warning("limits", message).mended_by(mend));
     }
     for hook in hooks.list() {
         let before = findings.len();
-        let mut found = |status, message: String, mend: Mend| {
-            findings.push(Group::Hooks.finding(status, &hook.name, message).mended_by(mend));
+        let mut found = |status, message: String, mend: Remedy| {
+            findings.push(FindingGroup::Hooks.finding(status, &hook.name, message).mended_by(mend));
         };
         look_at(hook, runner, &mut found);
         if findings.len() == before {
-            findings.push(Group::Hooks.ok(&hook.name, "nothing stands out"));
+            findings.push(FindingGroup::Hooks.ok(&hook.name, "nothing stands out"));
         }
     }
     let gates = hooks.list().iter().filter(|hook| hook.points.contains(&Point::Stop)).count();
     if gates == 0 {
         let message = "there is no `stop` gate: an agent is done when it says so";
-        let mend = Mend::Do("write one under `hooks: {stop: […]}` in hookloop.yaml".to_owned());
-        findings.push(Group::Hooks.warning("gates", message).mended_by(mend));
+        let mend = Remedy::Do("write one under `hooks: {stop: […]}` in hookloop.yaml".to_owned());
+        findings.push(FindingGroup::Hooks.warning("gates", message).mended_by(mend));
     }
     findings
 }
@@ -57,12 +57,12 @@ pub fn examine(hooks: &HookRegistry, rules: &Rules, runner: &Runner) -> Vec<Find
 /// Finds agents that task types name and no configuration defines.
 ///
 /// No worker can claim tasks of such a type.
-pub fn examine_types(rules: &Rules) -> Vec<Finding> {
+pub fn examine_types(rules: &EffectiveConfig) -> Vec<Finding> {
     let finding = |missing: MissingAgent| {
         let MissingAgent { task_type, role, agent } = &missing;
         let message = format!("no agent `{agent}` is defined, which the type names as {role}");
         let about = format!("type {task_type}");
-        Group::Agents.warning(&about, message).mended_by(Mend::Do(missing.remedy()))
+        FindingGroup::Agents.warning(&about, message).mended_by(Remedy::Do(missing.remedy()))
     };
     rules.missing_agents().into_iter().map(finding).collect()
 }
@@ -74,7 +74,7 @@ pub fn examine_gates(project: &Project) -> Result<Option<Finding>, EngineError> 
     if changes.is_empty() {
         return Ok(None);
     }
-    let finding = Group::Hooks.error("gates", weakened_words(&changes));
+    let finding = FindingGroup::Hooks.error("gates", weakened_words(&changes));
     Ok(Some(finding.typed("hookloop hooks trust")))
 }
 
@@ -82,22 +82,24 @@ pub fn examine_gates(project: &Project) -> Result<Option<Finding>, EngineError> 
 pub fn examine_keeping() -> Vec<Finding> {
     let support = SandboxSupport::of_this_system();
     let sandbox = match support.gap() {
-        None => Group::Machine.ok("sandbox", support.to_string()),
+        None => FindingGroup::Machine.ok("sandbox", support.to_string()),
         // Only hooks with `sandbox:` need it, and their own findings report it.
-        Some(_) => Group::Machine.ok("sandbox", format!("hooks with `sandbox:` are {support}")),
+        Some(_) => {
+            FindingGroup::Machine.ok("sandbox", format!("hooks with `sandbox:` are {support}"))
+        }
     };
-    vec![sandbox, Group::Machine.ok("cgroup", cgroup_in_words())]
+    vec![sandbox, FindingGroup::Machine.ok("cgroup", cgroup_in_words())]
 }
 
 /// Summarizes the policies in one line.
-pub fn about_policy(policy: &Policies) -> Finding {
+pub fn about_policy(policy: &PolicySet) -> Finding {
     let files: Vec<String> =
         policy.list().iter().map(|policy| policy.path.display().to_string()).collect();
     if policy.is_none() {
-        return Group::Project.ok("policy", "there is none");
+        return FindingGroup::Project.ok("policy", "there is none");
     }
     let count = policy.lines().len();
-    Group::Project
+    FindingGroup::Project
         .ok("policy", format!("{count} rules of {} hold (hookloop policy)", files.join(" and ")))
 }
 
@@ -108,18 +110,18 @@ fn cgroup_in_words() -> String {
     }
 }
 
-fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, String, Mend)) {
+fn look_at(hook: &Hook, runner: &HookRunner, found: &mut dyn FnMut(FindingStatus, String, Remedy)) {
     use FindingStatus::{Error, Warning};
     match runner.standing(hook) {
-        Standing::Own | Standing::Trusted => {}
-        Standing::Untrusted => {
+        HookStanding::Own | HookStanding::Trusted => {}
+        HookStanding::Untrusted => {
             found(
                 Error,
                 "it is not trusted, so it does not run".to_owned(),
                 typed("hookloop hooks trust"),
             );
         }
-        Standing::Modified => {
+        HookStanding::Modified => {
             let message = "it changed since it was trusted, so it does not run".to_owned();
             found(Error, message, typed("hookloop hooks trust"));
         }
@@ -129,7 +131,7 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
     {
         let meant = Length { ms: ms / 1_000 };
         let message = format!("its timeout is {}; milliseconds were meant?", Length { ms });
-        found(Warning, message, Mend::Do(format!("write `timeout: {meant}`")));
+        found(Warning, message, Remedy::Do(format!("write `timeout: {meant}`")));
     }
     if let Some(when) = &hook.options.when {
         for point in hook.points.iter().filter(|point| can_not_hold(when, point)) {
@@ -151,8 +153,8 @@ fn is_free_text(name: &str) -> bool {
 fn look_at_command(
     hook: &Hook,
     text: &CommandText,
-    runner: &Runner,
-    found: &mut dyn FnMut(FindingStatus, String, Mend),
+    runner: &HookRunner,
+    found: &mut dyn FnMut(FindingStatus, String, Remedy),
 ) {
     use FindingStatus::{Error, Warning};
     let is_gate = hook.points.iter().any(|point| point.kind() == PointKind::Gate);
@@ -162,22 +164,22 @@ fn look_at_command(
         let message = format!("a gate without a timeout: it has {default}");
         found(Warning, message, done("write `timeout:` with what it should take at most"));
     }
-    if let Some(script) = Named::look(runner.root(), hook).absent {
+    if let Some(script) = NamedFiles::look(runner.root(), hook).absent {
         let message = format!("it runs `{script}`, which does not exist");
         found(Error, message, done("create the file, or change the command in hookloop.yaml"));
     } else if let Some(missing) = runner.missing_program(hook) {
         let facts = environment::facts(&directory_of(hook, runner));
         let mend = match EnvironmentGap::of_program(&missing, &facts).setup {
             Some(setup) => {
-                Mend::Do(format!("type `{}`, or mend the command", setup_of(hook, &setup)))
+                Remedy::Do(format!("type `{}`, or mend the command", setup_of(hook, &setup)))
             }
-            None => Mend::Do(format!("install `{missing}`, or mend the command")),
+            None => Remedy::Do(format!("install `{missing}`, or mend the command")),
         };
         found(Error, format!("there is no program `{missing}`"), mend);
     } else if is_gate && let Some(gap) = packages_gap(text, &directory_of(hook, runner)) {
         let setup = gap.setup.unwrap_or_else(|| "npm install".to_owned());
         let message = format!("the environment is not ready: {}", gap.cause);
-        found(Error, message, Mend::Do(format!("type `{}`", setup_of(hook, &setup))));
+        found(Error, message, Remedy::Do(format!("type `{}`", setup_of(hook, &setup))));
     }
     if is_gate && hook.options.on_failure == OnFailure::Closed && says_no_with_1(&texts) {
         let message = "it says no with exit code 1, which means that the hook failed".to_owned();
@@ -197,7 +199,7 @@ fn look_at_command(
     }
     for name in undeclared(text, hook) {
         let message = format!("its command uses ${name}, which it does not have");
-        found(Warning, message, Mend::Do(format!("write `env: [{name}]`")));
+        found(Warning, message, Remedy::Do(format!("write `env: [{name}]`")));
     }
     for point in &hook.points {
         let line = text.compile(&point.variables());
@@ -210,7 +212,7 @@ fn look_at_command(
 }
 
 /// Returns the directory in which a hook runs.
-fn directory_of(hook: &Hook, runner: &Runner) -> PathBuf {
+fn directory_of(hook: &Hook, runner: &HookRunner) -> PathBuf {
     runner.root().join(hook.options.cwd.as_deref().unwrap_or(""))
 }
 
@@ -241,12 +243,12 @@ fn packages_gap(text: &CommandText, directory: &Path) -> Option<EnvironmentGap> 
     })
 }
 
-fn typed(command: &str) -> Mend {
-    Mend::Type(command.to_owned())
+fn typed(command: &str) -> Remedy {
+    Remedy::Type(command.to_owned())
 }
 
-fn done(what: &str) -> Mend {
-    Mend::Do(what.to_owned())
+fn done(what: &str) -> Remedy {
+    Remedy::Do(what.to_owned())
 }
 
 /// Whether a condition is always false at a hook point.
@@ -259,7 +261,7 @@ fn can_not_hold(when: &str, point: &Point) -> bool {
 
 /// Returns the shell command of a hook, and the project scripts that it names.
 fn texts(root: &Path, hook: &Hook) -> Vec<String> {
-    let Ok(seen) = trust::Seen::look(root, hook) else { return Vec::new() };
+    let Ok(seen) = trust::SeenHook::look(root, hook) else { return Vec::new() };
     let line = match &hook.handler {
         HookHandler::Command(CommandText::Shell(line)) => Some(line.clone()),
         _ => None,

@@ -3,28 +3,28 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hookloop_config::paths::Place;
+use hookloop_config::paths::ProjectPaths;
 use hookloop_engine::error::EngineError;
-use hookloop_engine::kept::loss_of_emptied_log;
+use hookloop_engine::log_location::loss_of_emptied_log;
 use hookloop_engine::project::Project;
 use hookloop_store::checkup::{FileCheckup, FileIntegrity, look};
 use hookloop_store::jetstream::ServerStanding;
 use hookloop_store::sqlite::{LogLoss, SCHEMA};
 
-use super::{Finding, Group, Mend};
+use super::{Finding, FindingGroup, Remedy};
 
 /// Time limit of the check of a file. `hookloop verify` has none.
 const LOOK_WITHIN: Duration = Duration::from_millis(800);
 
 /// Checks the file of a project's log. A missing file is fine: the first command creates it.
-pub fn examine_log(place: &Place) -> Vec<Finding> {
+pub fn examine_log(place: &ProjectPaths) -> Vec<Finding> {
     let (library, file) =
-        (Group::Store.ok("sqlite", hookloop_store::checkup::library()), &place.database());
+        (FindingGroup::Store.ok("sqlite", hookloop_store::checkup::library()), &place.database());
     if let Some(loss) = loss_of_emptied_log(place) {
         return vec![library, lost(&loss)];
     }
     if !file.exists() {
-        return vec![library, Group::Store.ok("log", "nothing is in it yet")];
+        return vec![library, FindingGroup::Store.ok("log", "nothing is in it yet")];
     }
     let checkup = match look(file, LOOK_WITHIN) {
         Ok(checkup) => checkup,
@@ -41,14 +41,15 @@ fn of_file(file: &Path, checkup: &FileCheckup) -> Finding {
             "its tables have version {}; this hookloop knows up to {SCHEMA}",
             checkup.schema
         );
-        let mend =
-            Mend::Do("update hookloop: an older one can't read what a newer one wrote".to_owned());
-        return Group::Store.error("log", message).mended_by(mend);
+        let mend = Remedy::Do(
+            "update hookloop: an older one can't read what a newer one wrote".to_owned(),
+        );
+        return FindingGroup::Store.error("log", message).mended_by(mend);
     }
     if checkup.is_busy {
         let message = "another process has been writing to it for a while; commands wait for it";
-        let mend = Mend::Do(format!("fuser {} says who", file.display()));
-        return Group::Store.warning("log", message).mended_by(mend);
+        let mend = Remedy::Do(format!("fuser {} says who", file.display()));
+        return FindingGroup::Store.warning("log", message).mended_by(mend);
     }
     if let Some(loss) = &checkup.loss {
         return lost(loss);
@@ -57,29 +58,29 @@ fn of_file(file: &Path, checkup: &FileCheckup) -> Finding {
     match &checkup.wholeness {
         FileIntegrity::Damaged(what) => damaged(file, what),
         FileIntegrity::Whole => {
-            Group::Store.ok("log", format!("whole, version {}, {size} MB", checkup.schema))
+            FindingGroup::Store.ok("log", format!("whole, version {}, {size} MB", checkup.schema))
         }
         FileIntegrity::Unknown => {
             let message = format!(
                 "version {}, {size} MB; hookloop verify looks at all of it",
                 checkup.schema
             );
-            Group::Store.ok("log", message)
+            FindingGroup::Store.ok("log", message)
         }
     }
 }
 
 fn damaged(file: &Path, what: &str) -> Finding {
     let message = format!("{} is damaged: {what}", file.display());
-    Group::Store.error("log", message).mended_by(Mend::Do(restore_hint(file)))
+    FindingGroup::Store.error("log", message).mended_by(Remedy::Do(restore_hint(file)))
 }
 
 fn lost(loss: &LogLoss) -> Finding {
-    let mend = Mend::Do(format!(
+    let mend = Remedy::Do(format!(
         "{}, or accept the loss: `hookloop rebuild --accept-loss`",
         restore_hint(&loss.path)
     ));
-    Group::Store.error("log", loss.to_string()).mended_by(mend)
+    FindingGroup::Store.error("log", loss.to_string()).mended_by(mend)
 }
 
 /// Returns the hint for a log whose file is damaged or lost.
@@ -91,34 +92,34 @@ pub fn restore_hint(file: &Path) -> String {
 /// Reports the state of the servers that store a log.
 pub fn examine_servers(urls: &str, standing: &ServerStanding) -> Vec<Finding> {
     let ServerStanding { version, copies, accepted, lets_anyone_in, can_be_purged, .. } = standing;
-    let mut findings = vec![Group::Store.ok("servers", format!("NATS {version} at {urls}"))];
+    let mut findings = vec![FindingGroup::Store.ok("servers", format!("NATS {version} at {urls}"))];
     let copies_in_words = match copies {
         1 => "one copy: what this one server loses is lost".to_owned(),
         n => format!("{n} copies"),
     };
-    findings.push(Group::Store.ok("copies", copies_in_words));
+    findings.push(FindingGroup::Store.ok("copies", copies_in_words));
     findings.push(match accepted.as_slice() {
-        [] => Group::Store.ok("durability", "it syncs before it acknowledges"),
+        [] => FindingGroup::Store.ok("durability", "it syncs before it acknowledges"),
         risks => {
             let message = format!("taken by `durability: unsafe`: {}", risks.join("; "));
-            let mend = Mend::Do("docs/nats.md says how servers are set up".to_owned());
-            Group::Store.warning("durability", message).mended_by(mend)
+            let mend = Remedy::Do("docs/nats.md says how servers are set up".to_owned());
+            FindingGroup::Store.warning("durability", message).mended_by(mend)
         }
     });
     if *lets_anyone_in {
         let message = "the server lets in anyone who reaches it, to read, forge and delete events";
-        let mend = Mend::Do(
+        let mend = Remedy::Do(
             "`hookloop nats down && hookloop nats up` gives your own server a token; docs/nats.md has the others"
                 .to_owned(),
         );
-        findings.push(Group::Store.warning("access", message).mended_by(mend));
+        findings.push(FindingGroup::Store.warning("access", message).mended_by(mend));
     }
     if *can_be_purged {
         let message = "the stream of this log can be purged, and this user may not change that";
-        let mend = Mend::Do(
+        let mend = Remedy::Do(
             "let someone who may change streams run `hookloop status` here once".to_owned(),
         );
-        findings.push(Group::Store.warning("purge", message).mended_by(mend));
+        findings.push(FindingGroup::Store.warning("purge", message).mended_by(mend));
     }
     findings
 }
@@ -136,14 +137,14 @@ pub fn examine_events(project: &Project) -> Result<Vec<Finding>, EngineError> {
             first.reason
         );
         let mend = "hookloop verify --accept-foreign".to_owned();
-        findings.push(Group::Store.warning("messages", message).typed(mend));
+        findings.push(FindingGroup::Store.warning("messages", message).typed(mend));
     }
     if let Some(last) = project.store().replaced()? {
         let message = format!(
             "the stream of this log was made anew: the events up to {last} that were acknowledged before are gone"
         );
         let mend = "hookloop rebuild --accept-loss".to_owned();
-        findings.push(Group::Store.warning("events", message).typed(mend));
+        findings.push(FindingGroup::Store.warning("events", message).typed(mend));
     }
     Ok(findings)
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use hookloop_config::effective::DeliveryRules;
 use hookloop_engine::delivery_context::find_api;
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_http::failure::FailureCause;
 use hookloop_http::proxy::ProxyRoute;
 use hookloop_http::{HttpClient, NetworkError, RequestLimits};
 
 use super::git::remote_url;
-use super::{Finding, Group, Mend};
+use super::{Finding, FindingGroup, Remedy};
 
 /// Time limit for the answer of a forge.
 const FORGE_WITHIN: Duration = Duration::from_secs(5);
@@ -42,11 +42,11 @@ pub fn examine_network(http: &HttpClient) -> Vec<Finding> {
     let certificates = match http.roots() {
         Ok(roots) => {
             let count = roots.count.map_or(String::new(), |count| format!("{count} from "));
-            Group::Network.ok("certificates", format!("{count}{}", roots.origin))
+            FindingGroup::Network.ok("certificates", format!("{count}{}", roots.origin))
         }
         Err(error) => unusable("certificates", &error),
     };
-    vec![Group::Network.ok("proxy", proxy), certificates]
+    vec![FindingGroup::Network.ok("proxy", proxy), certificates]
 }
 
 fn unusable(about: &str, error: &NetworkError) -> Finding {
@@ -59,16 +59,16 @@ fn unusable(about: &str, error: &NetworkError) -> Finding {
         }
         NetworkError::BadUrl => "correct the address".to_owned(),
     };
-    Group::Network.error(about, error.to_string()).mended_by(Mend::Do(mend))
+    FindingGroup::Network.error(about, error.to_string()).mended_by(Remedy::Do(mend))
 }
 
 /// Checks that the forge of a delivering project answers. Sends no token.
-pub fn examine_forge(root: &Path, rules: &DeliveryRules, runner: &Runner) -> Option<Finding> {
+pub fn examine_forge(root: &Path, rules: &DeliveryRules, runner: &HookRunner) -> Option<Finding> {
     let remote = rules.remote.as_deref().unwrap_or(REMOTE);
     let url = remote_url(root, runner.environment(), remote);
     let api = match find_api(runner.environment(), rules.forge, url.as_deref()) {
         Ok(found) => found?.0.to_string(),
-        Err(trouble) => return Some(Group::Network.error("forge", trouble.reason())),
+        Err(trouble) => return Some(FindingGroup::Network.error("forge", trouble.reason())),
     };
     Some(asked(runner.http(), &api))
 }
@@ -85,7 +85,7 @@ fn asked(http: &HttpClient, api: &str) -> Finding {
                 _ => String::new(),
             };
             let message = format!("{api} answers{way} (HTTP status {})", answer.status().as_u16());
-            return Group::Network.ok("forge", message);
+            return FindingGroup::Network.ok("forge", message);
         }
         Err(error) => error,
     };
@@ -96,6 +96,6 @@ fn asked(http: &HttpClient, api: &str) -> Finding {
     };
     let issuer = issuer.map_or(String::new(), |issuer| format!("; its issuer is `{issuer}`"));
     let hint = failure.hint.unwrap_or_else(|| format!("try `curl -v {api}`"));
-    let finding = Group::Network.error("forge", format!("{}{issuer}", failure.message));
-    finding.mended_by(Mend::Do(hint))
+    let finding = FindingGroup::Network.error("forge", format!("{}{issuer}", failure.message));
+    finding.mended_by(Remedy::Do(hint))
 }

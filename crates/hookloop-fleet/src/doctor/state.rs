@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock, statfs};
 
-use super::{Finding, Group, Mend, owned, quoted};
+use super::{Finding, FindingGroup, Remedy, owned, quoted};
 
 /// Free space below the first is a warning, below the second an error.
 const SPACE_LOW: u64 = 1024 * 1024 * 1024;
@@ -33,36 +33,36 @@ pub fn examine_state(home: &Path) -> Vec<Finding> {
     let found = match fs::metadata(home) {
         Ok(found) => found,
         Err(error) => {
-            return vec![Group::State.error(about, format!("{}: {error}", home.display()))];
+            return vec![FindingGroup::State.error(about, format!("{}: {error}", home.display()))];
         }
     };
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != own {
         let message = format!("{} belongs to another user", home.display());
-        return vec![Group::State.error(about, message).typed(owned(home))];
+        return vec![FindingGroup::State.error(about, message).typed(owned(home))];
     }
     if !found.is_dir() {
         let message = format!("{} is not a directory", home.display());
         let command = format!("mv {0} {0}.old", quoted(home));
-        return vec![Group::State.error(about, message).typed(command)];
+        return vec![FindingGroup::State.error(about, message).typed(command)];
     }
     if found.mode() & 0o022 != 0 {
         let message = format!("{} can be written by other users", home.display());
         return vec![
-            Group::State.error(about, message).typed(format!("chmod 700 {}", quoted(home))),
+            FindingGroup::State.error(about, message).typed(format!("chmod 700 {}", quoted(home))),
         ];
     }
     if let Err(error) = try_file(home) {
         let message = format!("{} can't be written: {error}", home.display());
         return vec![
-            Group::State.error(about, message).typed(format!("chmod 700 {}", quoted(home))),
+            FindingGroup::State.error(about, message).typed(format!("chmod 700 {}", quoted(home))),
         ];
     }
-    let mut findings = vec![Group::State.ok(about, home.display().to_string())];
+    let mut findings = vec![FindingGroup::State.ok(about, home.display().to_string())];
     if let Some(name) = elsewhere(home) {
         let message = format!("{name}: databases there can lose what they promised to keep");
-        let mend = Mend::Do(ELSEWHERE_MEND.to_owned());
-        findings.push(Group::State.warning("file system", message).mended_by(mend));
+        let mend = Remedy::Do(ELSEWHERE_MEND.to_owned());
+        findings.push(FindingGroup::State.warning("file system", message).mended_by(mend));
     }
     findings
 }
@@ -76,7 +76,7 @@ fn reachable(home: &Path) -> Result<(), Box<Finding>> {
             // The nearest existing directory is the obstacle.
             let there = home.ancestors().find(|path| path.exists()).unwrap_or(home);
             let message = format!("{} can't be made: {error}", home.display());
-            let finding = Group::State.error("directory", message);
+            let finding = FindingGroup::State.error("directory", message);
             let command = match there.is_dir() {
                 true => format!("chmod u+rwx {}", quoted(there)),
                 false => format!("mv {0} {0}.old", quoted(there)),
@@ -110,11 +110,12 @@ pub fn examine_space(about: &str, path: &Path) -> Option<Finding> {
     let found = statfs(there).ok()?;
     let free = found.f_bavail.saturating_mul(u64::try_from(found.f_bsize).unwrap_or(0));
     let message = format!("{} free in {}", in_words(free), there.display());
-    let mend = || Mend::Do("hookloop worktrees clean removes what is done; then df -h".to_owned());
+    let mend =
+        || Remedy::Do("hookloop worktrees clean removes what is done; then df -h".to_owned());
     Some(match free {
-        0..SPACE_NONE => Group::State.error(about, message).mended_by(mend()),
-        SPACE_NONE..SPACE_LOW => Group::State.warning(about, message).mended_by(mend()),
-        _ => Group::State.ok(about, message),
+        0..SPACE_NONE => FindingGroup::State.error(about, message).mended_by(mend()),
+        SPACE_NONE..SPACE_LOW => FindingGroup::State.warning(about, message).mended_by(mend()),
+        _ => FindingGroup::State.ok(about, message),
     })
 }
 

@@ -19,9 +19,9 @@ const NAMED_MAX: usize = 20;
 
 /// The note of a worker that has ended.
 ///
-/// It has no field of `Presence`, so no list of workers shows it.
+/// It has no field of `WorkerPresence`, so no list of workers shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Departed {
+struct DepartedWorker {
     departed: WorkerName,
     at: Timestamp,
 }
@@ -29,7 +29,7 @@ struct Departed {
 impl Fleet {
     /// Records that a worker has ended. No list shows it any more, and its name stays known.
     pub fn leave(&self, name: &WorkerName) -> Result<(), EngineError> {
-        let note = Departed { departed: name.clone(), at: now() };
+        let note = DepartedWorker { departed: name.clone(), at: now() };
         let told = serde_json::to_string(&note).unwrap_or_default();
         self.log.store().beat(&HeldResource::Worker(name.clone()), &told, 0)?;
         // On a shared store a worker may lack the right to read or remove other notes. They expire
@@ -45,7 +45,7 @@ impl Fleet {
         Ok(())
     }
 
-    fn departed(&self) -> Result<Vec<Departed>, EngineError> {
+    fn departed(&self) -> Result<Vec<DepartedWorker>, EngineError> {
         let beats = self.log.store().workers()?;
         // Other signs are those of workers that are present.
         Ok(beats.iter().filter_map(|beat| serde_json::from_str(&beat.holder).ok()).collect())

@@ -11,18 +11,18 @@ const TITLE_MAX: usize = 150;
 
 /// The content of a message, independent of its channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Message {
+pub(crate) struct NotificationMessage {
     /// Repeated attempts have the same id.
     pub id: NoticeId,
     pub project: String,
-    pub items: Vec<Item>,
+    pub items: Vec<MessageItem>,
     /// Number of problems that the message does not describe.
     pub left_out: usize,
 }
 
 /// One problem in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Item {
+pub(crate) struct MessageItem {
     pub key: String,
     pub kind: &'static str,
     /// The subject of the problem, and the problem.
@@ -31,9 +31,9 @@ pub(crate) struct Item {
     pub since: String,
 }
 
-impl Message {
+impl NotificationMessage {
     /// Returns the message without control characters, limited to [`ITEMS_MAX`] problems.
-    pub(super) fn cleaned(mut self) -> Message {
+    pub(super) fn cleaned(mut self) -> NotificationMessage {
         self.project = one_line(&self.project, LINE_MAX);
         self.left_out += self.items.len().saturating_sub(ITEMS_MAX);
         self.items.truncate(ITEMS_MAX);
@@ -125,8 +125,8 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn message(title: &str, reason: &str, count: usize) -> Message {
-        let item = Item {
+    fn message(title: &str, reason: &str, count: usize) -> NotificationMessage {
+        let item = MessageItem {
             key: "task:a@1".into(),
             kind: "task_blocked",
             title: title.into(),
@@ -134,7 +134,8 @@ mod tests {
             since: "now".into(),
         };
         let items = vec![item; count];
-        Message { id: NoticeId::of(&["x"]), project: "p".into(), items, left_out: 0 }.cleaned()
+        NotificationMessage { id: NoticeId::of(&["x"]), project: "p".into(), items, left_out: 0 }
+            .cleaned()
     }
 
     #[test]

@@ -17,26 +17,26 @@ const FILE: &str = "notices.json";
 const WATCHED_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenItems {
     path: Option<PathBuf>,
-    known: BTreeMap<String, Look>,
+    known: BTreeMap<String, ItemLook>,
     /// The messages of this round.
-    looked: BTreeMap<String, Look>,
+    looked: BTreeMap<String, ItemLook>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Look {
+struct ItemLook {
     version: u64,
     /// The time of the first observation, by the machine's monotonic clock.
     at_ms: u64,
 }
 
-impl Seen {
-    pub(super) fn load(project: &Project) -> Seen {
+impl SeenItems {
+    pub(super) fn load(project: &Project) -> SeenItems {
         let path = project.runner().map(|runner| runner.state().join(FILE));
         let known = path.as_ref().and_then(|path| fs::read(path).ok());
         let known = known.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-        Seen { path, known, looked: BTreeMap::new() }
+        SeenItems { path, known, looked: BTreeMap::new() }
     }
 
     /// Returns how long this machine has observed the message in its present state.
@@ -45,7 +45,7 @@ impl Seen {
         let known = self.known.get(notice.id.as_str()).copied();
         // After a reboot the clock begins at zero, and so does the count.
         let known = known.filter(|look| look.version == version && look.at_ms <= now_ms);
-        let look = known.unwrap_or(Look { version, at_ms: now_ms });
+        let look = known.unwrap_or(ItemLook { version, at_ms: now_ms });
         if self.looked.len() < WATCHED_MAX {
             self.looked.insert(notice.id.to_string(), look);
         }
@@ -54,7 +54,7 @@ impl Seen {
 
     /// Saves the record. Keeps messages of other rounds, which other processes may track.
     pub(super) fn save(self) {
-        let Seen { path, known, mut looked } = self;
+        let SeenItems { path, known, mut looked } = self;
         for (id, look) in &known {
             if looked.len() < WATCHED_MAX {
                 looked.entry(id.clone()).or_insert(*look);

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use hookloop_config::channels::{Channel, Mail, Security, Way};
-use hookloop_config::secret_text::Secret;
+use hookloop_config::channels::{ChannelKind, MailSecurity, MailSettings, NotificationChannel};
+use hookloop_config::secret_text::SecretText;
 use hookloop_core::inbox::{LINE_MAX, one_line};
 use hookloop_core::redact::Redactor;
 use hookloop_engine::machine::machine;
@@ -19,40 +19,43 @@ use lettre::transport::smtp::extension::ClientId;
 use lettre::{SmtpTransport, Transport};
 use serde_json::Value;
 
-use super::message::Message;
+use super::message::NotificationMessage;
 
 /// Time limit of an HTTP request, and of each step of an SMTP conversation.
 const WITHIN: Duration = Duration::from_secs(10);
 const NOTIFY_SEND: &str = "notify-send";
 
 /// A channel with everything that it needs to send.
-pub(super) struct Door<'c> {
-    channel: &'c Channel,
+pub(super) struct OpenChannel<'c> {
+    channel: &'c NotificationChannel,
     runner: &'c ExecContext,
     /// The URL or the password.
-    secret: Option<Secret>,
+    secret: Option<SecretText>,
     redactor: Option<Redactor>,
     /// Identifies the destination.
     pub(super) place: String,
 }
 
-impl<'c> Door<'c> {
+impl<'c> OpenChannel<'c> {
     /// Collects the secret and the program of a channel, or returns the error text.
-    pub(super) fn open(channel: &'c Channel, runner: &'c ExecContext) -> Result<Door<'c>, String> {
+    pub(super) fn open(
+        channel: &'c NotificationChannel,
+        runner: &'c ExecContext,
+    ) -> Result<OpenChannel<'c>, String> {
         let environment = runner.environment();
         let secret = match &channel.way {
-            Way::Webhook(url) | Way::Slack(url) => {
+            ChannelKind::Webhook(url) | ChannelKind::Slack(url) => {
                 let url = url.find(environment)?;
                 match url.is_url() {
                     true => Some(url),
                     false => return Err("what is given is not a URL".to_owned()),
                 }
             }
-            Way::Mail(mail) => {
+            ChannelKind::Mail(mail) => {
                 let password = mail.login.as_ref().map(|(_, password)| password.find(environment));
                 password.transpose()?
             }
-            Way::Desktop => {
+            ChannelKind::Desktop => {
                 let path = environment.iter().find(|(name, _)| name == "PATH");
                 if path.is_none_or(|(_, path)| find_program(NOTIFY_SEND, path).is_none()) {
                     return Err(format!("there is no {NOTIFY_SEND} in PATH"));
@@ -61,31 +64,31 @@ impl<'c> Door<'c> {
             }
         };
         let place = match &channel.way {
-            Way::Webhook(_) | Way::Slack(_) => {
-                secret.as_ref().map_or("", Secret::reveal).to_owned()
+            ChannelKind::Webhook(_) | ChannelKind::Slack(_) => {
+                secret.as_ref().map_or("", SecretText::reveal).to_owned()
             }
-            Way::Mail(mail) => {
+            ChannelKind::Mail(mail) => {
                 mail.to.iter().map(|to| to.email.to_string()).collect::<Vec<_>>().join(" ")
             }
-            Way::Desktop => format!("{} {}", machine(), rustix::process::getuid().as_raw()),
+            ChannelKind::Desktop => format!("{} {}", machine(), rustix::process::getuid().as_raw()),
         };
         let redactor = match &secret {
             Some(secret) => Some(redactor(channel, secret.reveal())?),
             None => None,
         };
-        Ok(Door { channel, runner, secret, redactor, place })
+        Ok(OpenChannel { channel, runner, secret, redactor, place })
     }
 
     /// Sends a message, or returns the reason without any secret.
-    pub(super) fn send(&self, message: &Message) -> Result<(), String> {
-        let secret = self.secret.as_ref().map_or("", Secret::reveal);
+    pub(super) fn send(&self, message: &NotificationMessage) -> Result<(), String> {
+        let secret = self.secret.as_ref().map_or("", SecretText::reveal);
         let sent = match &self.channel.way {
-            Way::Webhook(_) => {
+            ChannelKind::Webhook(_) => {
                 post(self.runner.http(), secret, message, &message.json(&self.channel.name))
             }
-            Way::Slack(_) => post(self.runner.http(), secret, message, &message.slack()),
-            Way::Mail(mail) => by_mail(mail, secret, message, self.runner.http()),
-            Way::Desktop => self.on_desktop(message),
+            ChannelKind::Slack(_) => post(self.runner.http(), secret, message, &message.slack()),
+            ChannelKind::Mail(mail) => by_mail(mail, secret, message, self.runner.http()),
+            ChannelKind::Desktop => self.on_desktop(message),
         };
         sent.map_err(|why| {
             let why = self.redactor.as_ref().map_or(why.clone(), |redactor| redactor.text(&why));
@@ -93,7 +96,7 @@ impl<'c> Door<'c> {
         })
     }
 
-    fn on_desktop(&self, message: &Message) -> Result<(), String> {
+    fn on_desktop(&self, message: &NotificationMessage) -> Result<(), String> {
         let text = message.text();
         let body = text.split_once("\n\n").map_or("", |(_, body)| body);
         // The notification server may interpret markup.
@@ -111,24 +114,29 @@ impl<'c> Door<'c> {
 }
 
 /// Returns a redactor of the channel's secret and of its parts.
-fn redactor(channel: &Channel, secret: &str) -> Result<Redactor, String> {
+fn redactor(channel: &NotificationChannel, secret: &str) -> Result<Redactor, String> {
     let mut secrets = vec![secret.to_owned()];
     match &channel.way {
-        Way::Webhook(_) | Way::Slack(_) => {
+        ChannelKind::Webhook(_) | ChannelKind::Slack(_) => {
             let path = secret.splitn(4, '/').nth(3);
             secrets.extend(path.map(str::to_owned));
             secrets.extend(path.into_iter().flat_map(|path| path.split('/')).map(str::to_owned));
         }
-        Way::Mail(mail) => {
+        ChannelKind::Mail(mail) => {
             let user = mail.login.as_ref().map_or("", |(user, _)| user);
             secrets.push(format!("\0{user}\0{secret}"));
         }
-        Way::Desktop => {}
+        ChannelKind::Desktop => {}
     }
     Redactor::new(secrets.iter().map(|secret| ("secret", secret))).map_err(|e| e.to_string())
 }
 
-fn post(http: &HttpClient, url: &str, message: &Message, body: &Value) -> Result<(), String> {
+fn post(
+    http: &HttpClient,
+    url: &str,
+    message: &NotificationMessage,
+    body: &Value,
+) -> Result<(), String> {
     let request = webhook::post(http, url, WITHIN).map_err(|error| error.to_string())?;
     let answer = request.header("idempotency-key", message.id.as_str()).send(body.to_string());
     match answer {
@@ -157,9 +165,9 @@ impl Header for AutoSubmitted {
 }
 
 fn by_mail(
-    mail: &Mail,
+    mail: &MailSettings,
     password: &str,
-    message: &Message,
+    message: &NotificationMessage,
     http: &HttpClient,
 ) -> Result<(), String> {
     let mut builder = lettre::Message::builder()
@@ -174,9 +182,9 @@ fn by_mail(
     let letter = builder.body(message.text()).map_err(|error| error.to_string())?;
     let tls = || mail_tls(&mail.host, http);
     let tls = match mail.security {
-        Security::None => Tls::None,
-        Security::StartTls => Tls::Required(tls()?),
-        Security::Tls => Tls::Wrapper(tls()?),
+        MailSecurity::None => Tls::None,
+        MailSecurity::StartTls => Tls::Required(tls()?),
+        MailSecurity::Tls => Tls::Wrapper(tls()?),
     };
     let mut transport = SmtpTransport::builder_dangerous(&mail.host)
         .port(mail.port)

@@ -1,14 +1,14 @@
 //! Formatters, linters and type checkers that a repository is configured for.
 
-use hookloop_hooks::test_detection::reading::Project;
+use hookloop_hooks::test_detection::reading::TestedProject;
 use hookloop_hooks::test_detection::{
     InheritedTools, NoTests, TestCommand, is_there, javascript, python, recipes,
 };
 
-use super::Ground;
+use super::SurveyGround;
 
 /// A check that a repository is configured for.
-pub(super) struct Check {
+pub(super) struct FoundCheck {
     pub(super) name: &'static str,
     pub(super) runner: &'static str,
     pub(super) argv: Vec<String>,
@@ -29,26 +29,26 @@ const RUFF: [&str; 2] = ["ruff.toml", ".ruff.toml"];
 const MYPY: [&str; 2] = ["mypy.ini", ".mypy.ini"];
 const PYPROJECT: &str = "pyproject.toml";
 
-type Look = fn(&Project, Scene<'_>, &mut Vec<Check>) -> Result<(), NoTests>;
+type CheckLook = fn(&TestedProject, SurveyScene<'_>, &mut Vec<FoundCheck>) -> Result<(), NoTests>;
 
 /// The surveyed directory, and the tools that it inherits from a workspace.
 #[derive(Clone, Copy)]
-struct Scene<'a> {
-    ground: Ground<'a>,
+struct SurveyScene<'a> {
+    ground: SurveyGround<'a>,
     inherited: InheritedTools,
 }
 
 /// Returns all checks of a project. Files that cannot be read are added to `troubles`.
 pub(super) fn all(
-    project: &Project,
-    ground: Ground<'_>,
+    project: &TestedProject,
+    ground: SurveyGround<'_>,
     inherited: InheritedTools,
     troubles: &mut Vec<String>,
-) -> Vec<Check> {
+) -> Vec<FoundCheck> {
     let mut found = Vec::new();
-    let looks: [Look; 4] = [of_languages, of_javascript, of_python, of_tools];
+    let looks: [CheckLook; 4] = [of_languages, of_javascript, of_python, of_tools];
     for look in looks {
-        if let Err(error) = look(project, Scene { ground, inherited }, &mut found) {
+        if let Err(error) = look(project, SurveyScene { ground, inherited }, &mut found) {
             let trouble = error.to_string();
             if !troubles.contains(&trouble) {
                 troubles.push(trouble);
@@ -58,7 +58,11 @@ pub(super) fn all(
     found
 }
 
-fn of_languages(project: &Project, _: Scene<'_>, found: &mut Vec<Check>) -> Result<(), NoTests> {
+fn of_languages(
+    project: &TestedProject,
+    _: SurveyScene<'_>,
+    found: &mut Vec<FoundCheck>,
+) -> Result<(), NoTests> {
     if project.has("Cargo.toml")? {
         found.push(check("format", "cargo", &["cargo", "fmt", "--all", "--check"]));
         let clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
@@ -77,21 +81,25 @@ fn of_languages(project: &Project, _: Scene<'_>, found: &mut Vec<Check>) -> Resu
 }
 
 fn of_javascript(
-    project: &Project,
-    scene: Scene<'_>,
-    found: &mut Vec<Check>,
+    project: &TestedProject,
+    scene: SurveyScene<'_>,
+    found: &mut Vec<FoundCheck>,
 ) -> Result<(), NoTests> {
     for (script, name) in SCRIPTS {
         let command = javascript::command(project, script, scene.inherited.manager)?;
         if let Some(javascript::ScriptCommand { manager, argv, .. }) = command {
             let (runner, script) = (manager.name(), Some(script));
-            found.push(Check { name, runner, argv, script });
+            found.push(FoundCheck { name, runner, argv, script });
         }
     }
     Ok(())
 }
 
-fn of_python(project: &Project, scene: Scene<'_>, found: &mut Vec<Check>) -> Result<(), NoTests> {
+fn of_python(
+    project: &TestedProject,
+    scene: SurveyScene<'_>,
+    found: &mut Vec<FoundCheck>,
+) -> Result<(), NoTests> {
     let text = project.read(PYPROJECT)?.unwrap_or_default();
     let has_section = |tool: &str| {
         let section = format!("[tool.{tool}");
@@ -116,7 +124,11 @@ fn of_python(project: &Project, scene: Scene<'_>, found: &mut Vec<Check>) -> Res
     Ok(())
 }
 
-fn of_tools(project: &Project, scene: Scene<'_>, found: &mut Vec<Check>) -> Result<(), NoTests> {
+fn of_tools(
+    project: &TestedProject,
+    scene: SurveyScene<'_>,
+    found: &mut Vec<FoundCheck>,
+) -> Result<(), NoTests> {
     if project.has(".pre-commit-config.yaml")? {
         // prek reads the same configuration and is faster, so it is preferred.
         let names = ["pre-commit", "prek"];
@@ -132,18 +144,18 @@ fn of_tools(project: &Project, scene: Scene<'_>, found: &mut Vec<Check>) -> Resu
     Ok(())
 }
 
-fn check(name: &'static str, runner: &'static str, argv: &[&str]) -> Check {
+fn check(name: &'static str, runner: &'static str, argv: &[&str]) -> FoundCheck {
     let argv = argv.iter().map(|word| (*word).to_owned()).collect();
-    Check { name, runner, argv, script: None }
+    FoundCheck { name, runner, argv, script: None }
 }
 
 /// Returns the program and the command line that run tests.
 ///
 /// If the usual program is missing, an equivalent one is used where there is one.
 pub(super) fn instead(
-    project: &Project,
+    project: &TestedProject,
     test: &TestCommand,
-    ground: Ground<'_>,
+    ground: SurveyGround<'_>,
 ) -> (String, String) {
     let words = |words: &[&str]| (words[0].to_owned(), words.join(" "));
     let usual = || (test.program.clone(), test.line());

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use hookloop_hooks::test_detection::directories::is_plain;
 use hookloop_hooks::test_detection::members::{resolved, yaml};
-use hookloop_hooks::test_detection::reading::Project;
+use hookloop_hooks::test_detection::reading::TestedProject;
 use serde::Deserialize;
 
 const WORKFLOWS: &str = ".github/workflows";
@@ -32,7 +32,7 @@ const SHELL_SIGNS: [char; 10] = ['|', '&', ';', '$', '`', '<', '>', '\\', '{', '
 
 /// A line of a workflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct CiStep {
     pub file: String,
     pub command: String,
     /// The directory of the step, relative to the project's root. `None` is the root.
@@ -42,23 +42,23 @@ pub struct Step {
 }
 
 #[derive(Deserialize)]
-struct Workflow {
+struct CiWorkflow {
     #[serde(default)]
-    defaults: Option<Defaults>,
+    defaults: Option<CiDefaults>,
     #[serde(default)]
-    jobs: BTreeMap<String, Job>,
+    jobs: BTreeMap<String, CiJob>,
 }
 
 #[derive(Deserialize)]
-struct Job {
+struct CiJob {
     #[serde(default)]
-    defaults: Option<Defaults>,
+    defaults: Option<CiDefaults>,
     #[serde(default)]
-    steps: Vec<WorkflowStep>,
+    steps: Vec<CiWorkflowStep>,
 }
 
 #[derive(Deserialize)]
-struct Defaults {
+struct CiDefaults {
     #[serde(default)]
     run: Option<RunDefaults>,
 }
@@ -72,15 +72,15 @@ struct RunDefaults {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct WorkflowStep {
+struct CiWorkflowStep {
     #[serde(default)]
     run: Option<String>,
     #[serde(default)]
     working_directory: Option<String>,
 }
 
-pub(super) fn steps(root: &Path, troubles: &mut Vec<String>) -> Vec<Step> {
-    let Ok(project) = Project::new(root) else { return Vec::new() };
+pub(super) fn steps(root: &Path, troubles: &mut Vec<String>) -> Vec<CiStep> {
+    let Ok(project) = TestedProject::new(root) else { return Vec::new() };
     let Ok(entries) = fs::read_dir(root.join(WORKFLOWS)) else { return Vec::new() };
     let names = entries.take(FILES_MAX).flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
@@ -89,7 +89,7 @@ pub(super) fn steps(root: &Path, troubles: &mut Vec<String>) -> Vec<Step> {
     let is_workflow = |name: &String| name.ends_with(".yml") || name.ends_with(".yaml");
     let mut names: Vec<String> = names.filter(|name| is_workflow(name) && is_plain(name)).collect();
     names.sort();
-    let mut found: Vec<Step> = Vec::new();
+    let mut found: Vec<CiStep> = Vec::new();
     for name in names {
         let file = format!("{WORKFLOWS}/{name}");
         let read = project.read(&file).and_then(|text| {
@@ -104,7 +104,7 @@ pub(super) fn steps(root: &Path, troubles: &mut Vec<String>) -> Vec<Step> {
             Ok(steps) => {
                 for step in steps {
                     let is_known =
-                        |known: &Step| known.command == step.command && known.cwd == step.cwd;
+                        |known: &CiStep| known.command == step.command && known.cwd == step.cwd;
                     if found.len() < STEPS_MAX && !found.iter().any(is_known) {
                         found.push(step);
                     }
@@ -118,9 +118,9 @@ pub(super) fn steps(root: &Path, troubles: &mut Vec<String>) -> Vec<Step> {
 }
 
 /// Returns the lines under `run:` that look like tests or checks.
-fn commands(file: &str, workflow: &Workflow) -> Vec<Step> {
+fn commands(file: &str, workflow: &CiWorkflow) -> Vec<CiStep> {
     let mut found = Vec::new();
-    let of = |defaults: &Option<Defaults>| {
+    let of = |defaults: &Option<CiDefaults>| {
         defaults.as_ref().and_then(|defaults| defaults.run.as_ref()?.working_directory.clone())
     };
     for job in workflow.jobs.values() {
@@ -134,7 +134,7 @@ fn commands(file: &str, workflow: &Workflow) -> Vec<Step> {
             for command in script.lines().map(str::trim).filter(|line| is_telling(line)) {
                 let is_test = !has_moved && is_test(command);
                 let cwd = Some(cwd.clone()).filter(|cwd| !cwd.is_empty());
-                found.push(Step {
+                found.push(CiStep {
                     file: file.to_owned(),
                     command: command.to_owned(),
                     cwd,
@@ -177,7 +177,7 @@ fn is_test(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Vec<Step> {
+    fn read(text: &str) -> Vec<CiStep> {
         commands("ci.yml", &yaml("ci.yml", text).unwrap())
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use hookloop_hooks::test_detection::cargo::{self, CargoManifest};
 use hookloop_hooks::test_detection::javascript::{self, ScriptCommand};
 use hookloop_hooks::test_detection::members::{MemberPatterns, normal, resolved};
-use hookloop_hooks::test_detection::reading::Project;
+use hookloop_hooks::test_detection::reading::TestedProject;
 use hookloop_hooks::test_detection::{InheritedTools, NoTests, python};
 
 /// Largest number of path dependencies that are followed in one Cargo workspace.
@@ -27,7 +27,7 @@ const DENO: [&str; 2] = ["deno.json", "deno.jsonc"];
 
 /// The command that runs the tests of a project below the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Coverage {
+pub(super) enum CoverageRun {
     /// A gate of the project's own.
     Own,
     /// The command of a project further up.
@@ -109,7 +109,7 @@ impl ProjectTree {
     }
 
     /// Returns the command that runs the tests of a runner in a directory.
-    pub(super) fn tests(&self, directory: &str, runner: &str) -> Coverage {
+    pub(super) fn tests(&self, directory: &str, runner: &str) -> CoverageRun {
         let is_covered = match runner {
             "cargo" => return self.cargo(directory),
             "go" => return self.go(directory),
@@ -128,7 +128,7 @@ impl ProjectTree {
             }
             _ => false,
         };
-        if is_covered { Coverage::Covered } else { Coverage::Own }
+        if is_covered { CoverageRun::Covered } else { CoverageRun::Own }
     }
 
     /// Whether a script of the workspace root also covers the script of this member.
@@ -145,30 +145,35 @@ impl ProjectTree {
         })
     }
 
-    fn command(&self, directory: &str, project: &Project, script: &str) -> Option<ScriptCommand> {
+    fn command(
+        &self,
+        directory: &str,
+        project: &TestedProject,
+        script: &str,
+    ) -> Option<ScriptCommand> {
         let key = (directory.to_owned(), script.to_owned());
         let mut scripts = self.scripts.borrow_mut();
         let found = || javascript::command(project, script, None).ok().flatten();
         scripts.entry(key).or_insert_with(found).clone()
     }
 
-    fn cargo(&self, directory: &str) -> Coverage {
+    fn cargo(&self, directory: &str) -> CoverageRun {
         let has_own = |directory: &str| {
             self.manifests.get(directory).and_then(|manifest| manifest.workspace.as_ref())
         };
         if has_own(directory).is_some() {
-            return Coverage::Own;
+            return CoverageRun::Own;
         }
         let root = self.above(directory).find_map(|(up, path)| Some((up, path, has_own(up)?)));
-        let Some((root, path, workspace)) = root else { return Coverage::Own };
+        let Some((root, path, workspace)) = root else { return CoverageRun::Own };
         if workspace.excludes(path) {
-            return Coverage::Own;
+            return CoverageRun::Own;
         }
         if workspace.names(path) || self.packages_by_path(root).contains(directory) {
-            return Coverage::Covered;
+            return CoverageRun::Covered;
         }
         let file = place(root, cargo::FILE);
-        Coverage::Refused(format!(
+        CoverageRun::Refused(format!(
             "`{}` is neither a member of the workspace of `{file}` nor excluded from it",
             place(directory, cargo::FILE)
         ))
@@ -197,21 +202,21 @@ impl ProjectTree {
         found
     }
 
-    fn go(&self, directory: &str) -> Coverage {
+    fn go(&self, directory: &str) -> CoverageRun {
         let own = (directory, "");
         for (ancestor, path) in std::iter::once(own).chain(self.above(directory)) {
             let text = self.project(ancestor).and_then(|project| project.read(GO_WORK).ok()?);
             let Some(text) = text else { continue };
             if go_modules(&text).any(|module| normal(module) == path) {
-                return Coverage::Own;
+                return CoverageRun::Own;
             }
-            return Coverage::Refused(format!(
+            return CoverageRun::Refused(format!(
                 "`{}` is not listed in `{}`",
                 place(directory, "go.mod"),
                 place(ancestor, GO_WORK)
             ));
         }
-        Coverage::Own
+        CoverageRun::Own
     }
 
     fn python(&self, directory: &str) -> bool {
@@ -246,13 +251,13 @@ impl ProjectTree {
     ///
     /// Gradle uses the nearest settings file above, unless the directory has its own.
     fn gradle(&self, directory: &str) -> bool {
-        let has_settings = |project: &Project| has_any(project, &GRADLE_SETTINGS);
+        let has_settings = |project: &TestedProject| has_any(project, &GRADLE_SETTINGS);
         let has_own = self.project(directory).is_some_and(|project| has_settings(&project));
         !has_own && self.any_above(directory, |_, project| has_settings(project))
     }
 
     fn dotnet(&self, directory: &str) -> bool {
-        let names = |project: &Project, ends: &[&str]| -> Vec<String> {
+        let names = |project: &TestedProject, ends: &[&str]| -> Vec<String> {
             let names = project.names().unwrap_or_default();
             names.into_iter().filter(|name| ends.iter().any(|end| name.ends_with(end))).collect()
         };
@@ -268,7 +273,7 @@ impl ProjectTree {
         })
     }
 
-    fn any_above(&self, directory: &str, is_meant: impl Fn(&str, &Project) -> bool) -> bool {
+    fn any_above(&self, directory: &str, is_meant: impl Fn(&str, &TestedProject) -> bool) -> bool {
         let mut ancestors = self.above(directory);
         ancestors.any(|(up, _)| self.project(up).is_some_and(|project| is_meant(up, &project)))
     }
@@ -287,8 +292,8 @@ impl ProjectTree {
         self.runners.get(directory).is_some_and(|runners| runners.contains(&runner))
     }
 
-    fn project(&self, directory: &str) -> Option<Project> {
-        Project::new(&self.path(directory)).ok()
+    fn project(&self, directory: &str) -> Option<TestedProject> {
+        TestedProject::new(&self.path(directory)).ok()
     }
 }
 
@@ -305,11 +310,11 @@ fn is_member(members: &Result<Option<MemberPatterns>, NoTests>, path: &str) -> b
     matches!(members, Ok(Some(members)) if members.contains(path))
 }
 
-fn has_any(project: &Project, files: &[&str]) -> bool {
+fn has_any(project: &TestedProject, files: &[&str]) -> bool {
     files.iter().any(|file| matches!(project.has(file), Ok(true)))
 }
 
-fn has_text(project: &Project, file: &str, part: &str) -> bool {
+fn has_text(project: &TestedProject, file: &str, part: &str) -> bool {
     matches!(project.read(file), Ok(Some(text)) if text.contains(part))
 }
 

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use super::*;
 
 /// Surveys a repository with these files and installed programs.
-fn look(files: &[(&str, &str)], programs: &[&str], variables: &[&str]) -> (TempDir, Survey) {
+fn look(files: &[(&str, &str)], programs: &[&str], variables: &[&str]) -> (TempDir, ProjectSurvey) {
     let home = tempfile::tempdir().unwrap();
     let (root, bin) = (home.path().join("project"), home.path().join("bin"));
     fs::create_dir_all(&root).unwrap();
@@ -22,7 +22,7 @@ fn look(files: &[(&str, &str)], programs: &[&str], variables: &[&str]) -> (TempD
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
     let variables = variables.iter().map(|name| (*name).to_owned()).collect();
-    let found = survey(Ground { root: &root, path: bin.as_os_str(), variables: &variables });
+    let found = survey(SurveyGround { root: &root, path: bin.as_os_str(), variables: &variables });
     (home, found)
 }
 
@@ -101,7 +101,7 @@ fn unittest_replaces_pytest_only_where_it_finds_all_tests() {
         let gate = &found.gates[0];
         assert_eq!(gate.command.contains("unittest"), is_unittest, "{files:?}: {}", gate.command);
         assert_eq!(gate.missing.is_none(), is_unittest, "{files:?}");
-        let trial = trial::Trial::of_missing(gate);
+        let trial = trial::GateTrial::of_missing(gate);
         assert_eq!(trial.is_some(), !is_unittest, "{files:?}: {trial:?}");
     };
     let test = ("tests/test_a.py", UNITTEST);

@@ -1,13 +1,13 @@
 //! Other tools' hooks and tasks in a repository, each with the command that imports them.
 
 use hookloop_hooks::test_detection::is_there;
-use hookloop_hooks::test_detection::reading::Project;
+use hookloop_hooks::test_detection::reading::TestedProject;
 
-use super::Ground;
+use super::SurveyGround;
 
 /// A file of another tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tool {
+pub struct FoundTool {
     pub file: String,
     pub what: &'static str,
     /// The import command, if there is one.
@@ -36,9 +36,9 @@ const FILES: [(&str, &str, Option<&str>); 18] = [
     (".cursor/hooks.json", "hooks of Cursor", None),
 ];
 
-pub(super) fn all(project: &Project, ground: Ground<'_>) -> Vec<Tool> {
+pub(super) fn all(project: &TestedProject, ground: SurveyGround<'_>) -> Vec<FoundTool> {
     let is_readable = |file: &str| matches!(project.has(file), Ok(true));
-    let mut found: Vec<Tool> = Vec::new();
+    let mut found: Vec<FoundTool> = Vec::new();
     for (file, what, name) in FILES.into_iter().filter(|(file, ..)| is_readable(file)) {
         // The settings file of an agent may have no hooks.
         let has_hooks =
@@ -51,11 +51,11 @@ pub(super) fn all(project: &Project, ground: Ground<'_>) -> Vec<Tool> {
             let write = if name == "beads" { "" } else { " --write" };
             format!("hookloop import {name} {file}{write}")
         });
-        found.push(Tool { file: file.to_owned(), what, command });
+        found.push(FoundTool { file: file.to_owned(), what, command });
     }
     if is_there(".git/hooks/pre-commit", ground.root, ground.path) && found.is_empty() {
         let file = ".git/hooks/pre-commit".to_owned();
-        found.push(Tool { file, what: "a git hook of this checkout", command: None });
+        found.push(FoundTool { file, what: "a git hook of this checkout", command: None });
     }
     found
 }

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hookloop_config::paths::{FILE_NAME, Place};
+use hookloop_config::paths::{FILE_NAME, ProjectPaths};
 use hookloop_config::{ConfigError, project_file};
 use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap, find_gap};
 use hookloop_core::hook::Hook;
@@ -15,18 +15,18 @@ use hookloop_core::point::Point;
 use hookloop_engine::delivery::step_outcome::DeliveryHooks;
 use hookloop_engine::delivery_context::StepsInContext;
 use hookloop_engine::error::EngineError;
-use hookloop_engine::kept::{self, Surroundings};
+use hookloop_engine::log_location::{self, LaunchContext};
 use hookloop_engine::session::now::NowBoard;
 use hookloop_hooks::exec_context::ExecContext;
-use hookloop_hooks::hook_context::Occasion;
+use hookloop_hooks::hook_context::HookContext;
 use hookloop_hooks::hook_run::HookRun;
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_hooks::test_detection::python::NO_TESTS;
 use hookloop_hooks::trust::{HookOffer, Trust};
-use hookloop_hooks::{environment, turns};
+use hookloop_hooks::{environment, hook_sequence};
 use hookloop_process::Cancel;
 
-use super::{Gate, GateKind};
+use super::{GateKind, GateProposal};
 
 /// Timeouts that `init` writes: the usual one, and one for gates that took longer than [`LONG`].
 pub(crate) const TIMEOUT: &str = "10m";
@@ -39,7 +39,7 @@ const RAN_NONE: &str = "Ran 0 tests";
 
 /// The result of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trial {
+pub enum GateTrial {
     NotTried,
     Passed {
         ms: u64,
@@ -64,23 +64,23 @@ pub enum Trial {
     },
 }
 
-impl Trial {
+impl GateTrial {
     pub fn name(&self) -> &'static str {
         match self {
-            Trial::NotTried => "not_tried",
-            Trial::Passed { .. } => "passed",
-            Trial::Failed { .. } => "failed",
-            Trial::NotReady { .. } => "not_ready",
-            Trial::Absent { .. } => "absent",
-            Trial::TimedOut { .. } => "timed_out",
+            GateTrial::NotTried => "not_tried",
+            GateTrial::Passed { .. } => "passed",
+            GateTrial::Failed { .. } => "failed",
+            GateTrial::NotReady { .. } => "not_ready",
+            GateTrial::Absent { .. } => "absent",
+            GateTrial::TimedOut { .. } => "timed_out",
         }
     }
 
     /// Returns the timeout that the gate should have.
     pub fn timeout(&self) -> &'static str {
         match self {
-            Trial::TimedOut { .. } => LONG_TIMEOUT,
-            Trial::Passed { ms } | Trial::Failed { ms, .. }
+            GateTrial::TimedOut { .. } => LONG_TIMEOUT,
+            GateTrial::Passed { ms } | GateTrial::Failed { ms, .. }
                 if u128::from(*ms) > LONG.as_millis() =>
             {
                 LONG_TIMEOUT
@@ -93,48 +93,54 @@ impl Trial {
     ///
     /// Such tests stay a gate, so that no session runs without them. Returns `None` for all other
     /// gates.
-    pub fn of_missing(gate: &Gate) -> Option<Trial> {
+    pub fn of_missing(gate: &GateProposal) -> Option<GateTrial> {
         let missing = gate.missing.as_ref().filter(|_| gate.kind == GateKind::Tests)?;
         let setup = Some(missing.setup.clone()?);
         let cause = format!("`{}` is not installed", missing.name);
-        Some(Trial::NotReady { gap: EnvironmentGap { cause, setup }, output: String::new() })
+        Some(GateTrial::NotReady { gap: EnvironmentGap { cause, setup }, output: String::new() })
     }
 
-    fn of(run: &HookRun, facts: &EnvironmentFacts) -> Trial {
+    fn of(run: &HookRun, facts: &EnvironmentFacts) -> GateTrial {
         let ran = run.ran.as_ref();
         let (code, ms) = (ran.and_then(|ran| ran.exit_code), ran.map_or(0, |ran| ran.duration_ms));
         let output = run.printed.trim_end().to_owned();
         let why = || run.outcome.reason.clone().unwrap_or_else(|| "it did not pass".to_owned());
-        let absent = |why: &str| Trial::Absent { why: why.to_owned(), output: output.clone() };
+        let absent = |why: &str| GateTrial::Absent { why: why.to_owned(), output: output.clone() };
         let result = CommandResult { exit_code: code, stdout: &run.stdout, stderr: &run.stderr };
         if let Some(gap) = find_gap(result, facts).filter(|_| code.is_some()) {
-            return Trial::NotReady { gap, output };
+            return GateTrial::NotReady { gap, output };
         }
         match (run.outcome.status, code) {
             (_, Some(NO_TESTS)) => absent("it found no tests"),
             _ if output.contains(RAN_NONE) => absent("it found no tests"),
-            (HookStatus::Passed, _) => Trial::Passed { ms },
-            (HookStatus::Cancelled, _) => Trial::NotTried,
-            (HookStatus::TimedOut, _) => Trial::TimedOut { output: format!("{output}\n{}", why()) },
-            (HookStatus::NotStarted | HookStatus::Skipped, _) => {
-                Trial::Absent { why: why(), output }
+            (HookStatus::Passed, _) => GateTrial::Passed { ms },
+            (HookStatus::Cancelled, _) => GateTrial::NotTried,
+            (HookStatus::TimedOut, _) => {
+                GateTrial::TimedOut { output: format!("{output}\n{}", why()) }
             }
-            (_, Some(code)) => Trial::Failed { ms, why: format!("exit code {code}"), output },
-            _ => Trial::Failed { ms, why: why(), output },
+            (HookStatus::NotStarted | HookStatus::Skipped, _) => {
+                GateTrial::Absent { why: why(), output }
+            }
+            (_, Some(code)) => GateTrial::Failed { ms, why: format!("exit code {code}"), output },
+            _ => GateTrial::Failed { ms, why: why(), output },
         }
     }
 }
 
 /// The gates of a configuration that is not written yet, ready to be tried.
 #[derive(Debug)]
-pub struct Trials {
-    runner: Runner,
+pub struct GateTrials {
+    runner: HookRunner,
     hooks: Vec<Hook>,
 }
 
-impl Trials {
+impl GateTrials {
     /// Prepares the `stop` gates of `text`, a project configuration for `place`.
-    pub fn new(place: &Place, text: &str, around: &Surroundings) -> Result<Trials, EngineError> {
+    pub fn new(
+        place: &ProjectPaths,
+        text: &str,
+        around: &LaunchContext,
+    ) -> Result<GateTrials, EngineError> {
         let settings = project_file::settings_from(Path::new(FILE_NAME), text.as_bytes())?;
         place.prepare()?;
         let registry = &settings.rules.hooks;
@@ -144,31 +150,36 @@ impl Trials {
         trust.accept(&offer.digest(), &offer)?;
         let environment = around.environment.clone();
         let exec = ExecContext::new(place.root.clone(), place.state.clone(), environment)
-            .with_log(kept::log_digest(&settings, around));
-        let runner = Runner::new(exec, trust);
+            .with_log(log_location::log_digest(&settings, around));
+        let runner = HookRunner::new(exec, trust);
         let is_gate = |hook: &&Hook| hook.points.contains(&Point::Stop);
-        Ok(Trials { runner, hooks: registry.list().iter().filter(is_gate).cloned().collect() })
+        Ok(GateTrials { runner, hooks: registry.list().iter().filter(is_gate).cloned().collect() })
     }
 
     /// Runs the gate with this name and returns its result.
     ///
     /// The board shows the gate while it runs. A cancelled gate counts as not tried.
-    pub fn run(&self, name: &str, board: &NowBoard, cancel: &Cancel) -> Trial {
+    pub fn run(&self, name: &str, board: &NowBoard, cancel: &Cancel) -> GateTrial {
         let Some(hook) = self.hooks.iter().find(|hook| hook.name == name) else {
-            return Trial::NotTried;
+            return GateTrial::NotTried;
         };
         let point = Point::Stop;
         let builtins = StepsInContext { steps: &DeliveryHooks, runner: &self.runner, bench: None };
-        let occasion = Occasion {
+        let occasion = HookContext {
             cancel: Some(cancel),
             builtins: Some(&builtins),
             board: Some(board),
-            ..Occasion::at(&point)
+            ..HookContext::at(&point)
         };
-        let runs = turns::run_all(&self.runner, std::slice::from_ref(hook), &occasion, &mut |_| {});
+        let runs = hook_sequence::run_all(
+            &self.runner,
+            std::slice::from_ref(hook),
+            &occasion,
+            &mut |_| {},
+        );
         let directory = self.runner.root().join(hook.options.cwd.as_deref().unwrap_or(""));
         let facts = environment::facts(&directory);
-        runs.first().map_or(Trial::NotTried, |run| Trial::of(run, &facts))
+        runs.first().map_or(GateTrial::NotTried, |run| GateTrial::of(run, &facts))
     }
 }
 

@@ -9,15 +9,15 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 const TEXT_MAX: usize = 8 * 1024;
 
 /// Attributes of one span or event.
-pub(super) struct Attributes<'r> {
+pub(super) struct SpanAttributes<'r> {
     list: Vec<KeyValue>,
     /// Redacts secrets.
     runner: Option<&'r ExecContext>,
 }
 
-impl<'r> Attributes<'r> {
-    pub(super) fn new(runner: Option<&'r ExecContext>) -> Attributes<'r> {
-        Attributes { list: Vec::new(), runner }
+impl<'r> SpanAttributes<'r> {
+    pub(super) fn new(runner: Option<&'r ExecContext>) -> SpanAttributes<'r> {
+        SpanAttributes { list: Vec::new(), runner }
     }
 
     pub(super) fn into_list(self) -> Vec<KeyValue> {

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use hookloop_core::id::SessionId;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::{Project, SpanExporter, WatchGuard};
-use hookloop_engine::session_record::Record;
+use hookloop_engine::session_record::SessionTimeline;
 use opentelemetry_proto::tonic::trace::v1::Span;
 
-use super::otlp::{Collector, Failure};
-use super::settings::{Misfit, Target};
-use super::spans::{Given, Traced};
+use super::otlp::{OtlpCollector, OtlpFailure};
+use super::settings::{ExportMisfit, ExportTarget};
+use super::spans::{ExportedPart, TracedSession};
 
 /// Interval at which the log is read while a session runs.
 const LOOK: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ pub(crate) const FINISH_MAX: Duration = Duration::from_secs(3);
 
 /// Counters of the exporter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct ExportFigures {
     pub sent: u64,
     /// Spans that the collector rejected or that the exporter dropped.
     pub lost: u64,
@@ -45,7 +45,7 @@ pub struct Figures {
 
 /// A change of the exporter's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum ExportNews {
     /// Requests began to fail.
     Failing { why: String },
     /// Requests succeed again.
@@ -54,28 +54,28 @@ pub enum News {
     Lost { spans: usize, why: String },
 }
 
-pub type Listener = Box<dyn Fn(&News) + Send>;
+pub type ExportListener = Box<dyn Fn(&ExportNews) + Send>;
 
 /// Sends spans of sessions to a collector. Clones share one thread.
 #[derive(Clone)]
-pub struct Exporter(Arc<Shared>);
+pub struct TraceExporter(Arc<ExportShared>);
 
-impl std::fmt::Debug for Exporter {
+impl std::fmt::Debug for TraceExporter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Exporter to {}", self.0.url)
     }
 }
 
-struct Shared {
+struct ExportShared {
     url: String,
-    state: Mutex<State>,
+    state: Mutex<ExportState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    arrivals: Vec<Followed>,
-    figures: Figures,
+struct ExportState {
+    arrivals: Vec<FollowedSession>,
+    figures: ExportFigures,
     /// The deadline, once the program wants to end.
     closing: Option<Instant>,
     is_done: bool,
@@ -83,44 +83,47 @@ struct State {
 
 /// A guard of a running session. Dropping it marks the session as over.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct SessionExport {
     is_over: Arc<AtomicBool>,
-    exporter: Exporter,
+    exporter: TraceExporter,
 }
 
-impl Drop for Watch {
+impl Drop for SessionExport {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
         self.exporter.0.changed.notify_all();
     }
 }
 
-struct Followed {
+struct FollowedSession {
     project: Project,
-    record: Record,
-    given: Given,
+    record: SessionTimeline,
+    given: ExportedPart,
     is_over: Arc<AtomicBool>,
 }
 
-impl Followed {
+impl FollowedSession {
     /// Returns new spans from the log, at most `room`.
     fn take(&mut self, content: bool, room: usize) -> Result<Vec<Span>, EngineError> {
         self.record.look(&self.project)?;
         let (Some(timeline), Some(names)) = (self.record.timeline(), self.record.names()) else {
             return Ok(Vec::new());
         };
-        let traced = Traced { project: &self.project, names, timeline, content };
+        let traced = TracedSession { project: &self.project, names, timeline, content };
         Ok(traced.take(&mut self.given, room))
     }
 }
 
-impl Exporter {
+impl TraceExporter {
     /// Starts the thread that sends spans to `target`.
-    pub fn start(target: &Target, listener: Listener) -> Result<Exporter, Misfit> {
-        let collector = Collector::new(target)?;
+    pub fn start(
+        target: &ExportTarget,
+        listener: ExportListener,
+    ) -> Result<TraceExporter, ExportMisfit> {
+        let collector = OtlpCollector::new(target)?;
         let (state, changed) = (Mutex::default(), Condvar::new());
-        let shared = Arc::new(Shared { url: target.url.clone(), state, changed });
-        let sender = Sender {
+        let shared = Arc::new(ExportShared { url: target.url.clone(), state, changed });
+        let sender = SpanSender {
             shared: Arc::clone(&shared),
             collector,
             timeout: target.timeout,
@@ -133,8 +136,8 @@ impl Exporter {
         };
         let thread = std::thread::Builder::new().name("telemetry".to_owned());
         let started = thread.spawn(move || sender.run());
-        started.map_err(|error| Misfit(format!("there is no thread to send it: {error}")))?;
-        Ok(Exporter(shared))
+        started.map_err(|error| ExportMisfit(format!("there is no thread to send it: {error}")))?;
+        Ok(TraceExporter(shared))
     }
 
     /// Returns the URL of the collector.
@@ -143,18 +146,18 @@ impl Exporter {
     }
 
     /// Exports a session until the returned guard is dropped, and then the rest of its spans.
-    fn watch_session(&self, project: &Project, id: &SessionId) -> Watch {
+    fn watch_session(&self, project: &Project, id: &SessionId) -> SessionExport {
         let is_over = Arc::new(AtomicBool::new(false));
         // This copy only reads the log, so it must not refer back to the exporter.
         let project = project.clone().untraced();
-        self.0.lock().arrivals.push(Followed {
+        self.0.lock().arrivals.push(FollowedSession {
             project,
-            record: Record::new(id.clone()),
-            given: Given::default(),
+            record: SessionTimeline::new(id.clone()),
+            given: ExportedPart::default(),
             is_over: Arc::clone(&is_over),
         });
         self.0.changed.notify_all();
-        Watch { is_over, exporter: self.clone() }
+        SessionExport { is_over, exporter: self.clone() }
     }
 
     /// Exports the spans of a session that are in the log now.
@@ -162,12 +165,12 @@ impl Exporter {
         drop(self.watch_session(project, id));
     }
 
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> ExportFigures {
         self.0.lock().figures.clone()
     }
 
     /// Sends the remaining spans, within `FINISH_MAX`. After a failure it does not retry.
-    pub fn finish(&self) -> Figures {
+    pub fn finish(&self) -> ExportFigures {
         let mut state = self.0.lock();
         let until = Instant::now() + FINISH_MAX;
         state.closing.get_or_insert(until);
@@ -186,19 +189,19 @@ impl Exporter {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl ExportShared {
+    fn lock(&self) -> MutexGuard<'_, ExportState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Sender {
-    shared: Arc<Shared>,
-    collector: Collector,
+struct SpanSender {
+    shared: Arc<ExportShared>,
+    collector: OtlpCollector,
     timeout: Duration,
     content: bool,
-    listener: Listener,
-    followed: Vec<Followed>,
+    listener: ExportListener,
+    followed: Vec<FollowedSession>,
     /// The spans of the next request. They stay here until they are sent or dropped.
     batch: Vec<Span>,
     tries: u32,
@@ -206,7 +209,7 @@ struct Sender {
     rests_until: Option<Instant>,
 }
 
-impl Sender {
+impl SpanSender {
     fn run(mut self) {
         loop {
             let closing = self.wait();
@@ -312,7 +315,7 @@ impl Sender {
                     figures.trouble.take().is_some()
                 });
                 if had_trouble {
-                    (self.listener)(&News::Working);
+                    (self.listener)(&ExportNews::Working);
                 }
                 self.drop_batch();
                 if taken < count {
@@ -327,7 +330,7 @@ impl Sender {
                     figures.trouble.replace(why.clone()).is_none()
                 });
                 if is_new {
-                    (self.listener)(&News::Failing { why: why.clone() });
+                    (self.listener)(&ExportNews::Failing { why: why.clone() });
                 }
                 self.rest_after(failure, closing.is_some());
                 false
@@ -336,9 +339,9 @@ impl Sender {
     }
 
     /// Schedules the next attempt after a failure, or drops the batch.
-    fn rest_after(&mut self, failure: Failure, is_closing: bool) {
+    fn rest_after(&mut self, failure: OtlpFailure, is_closing: bool) {
         let count = self.batch.len();
-        let Failure::Later { why, after } = failure else {
+        let OtlpFailure::Later { why, after } = failure else {
             self.drop_batch();
             return self.lose(count, failure.why());
         };
@@ -357,7 +360,7 @@ impl Sender {
 
     fn lose(&self, spans: usize, why: &str) {
         self.note(|figures| figures.lost += spans as u64);
-        (self.listener)(&News::Lost { spans, why: why.to_owned() });
+        (self.listener)(&ExportNews::Lost { spans, why: why.to_owned() });
     }
 
     /// Counts all unsent spans as lost.
@@ -374,15 +377,15 @@ impl Sender {
         self.note(|figures| figures.lost += spans as u64);
     }
 
-    fn note<T>(&self, change: impl FnOnce(&mut Figures) -> T) -> T {
+    fn note<T>(&self, change: impl FnOnce(&mut ExportFigures) -> T) -> T {
         change(&mut self.shared.lock().figures)
     }
 }
 
-impl SpanExporter for Exporter {
+impl SpanExporter for TraceExporter {
     fn watch(&self, project: &Project, id: &SessionId) -> Box<dyn WatchGuard> {
         Box::new(self.watch_session(project, id))
     }
 }
 
-impl WatchGuard for Watch {}
+impl WatchGuard for SessionExport {}

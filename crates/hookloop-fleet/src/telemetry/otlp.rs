@@ -14,7 +14,7 @@ use prost::Message;
 use ureq::http::{HeaderName, HeaderValue};
 
 use super::attributes::text_value;
-use super::settings::{Misfit, Target};
+use super::settings::{ExportMisfit, ExportTarget};
 
 const SCOPE: &str = "hookloop";
 /// The semantic conventions that attribute names follow.
@@ -25,7 +25,7 @@ const ANSWER_MAX: u64 = 64 * 1024;
 const AFTER_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// A client of a collector.
-pub(super) struct Collector {
+pub(super) struct OtlpCollector {
     agent: ureq::Agent,
     http: HttpClient,
     url: String,
@@ -33,7 +33,7 @@ pub(super) struct Collector {
     resource: Resource,
 }
 
-impl fmt::Debug for Collector {
+impl fmt::Debug for OtlpCollector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Collector at {}", self.url)
     }
@@ -41,42 +41,42 @@ impl fmt::Debug for Collector {
 
 /// The reason why spans were not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum OtlpFailure {
     /// A later attempt may succeed, not before `after` if the collector set it.
     Later { why: String, after: Option<Duration> },
     /// The collector rejects these spans.
     Never { why: String },
 }
 
-impl Failure {
+impl OtlpFailure {
     pub(super) fn why(&self) -> &str {
         match self {
-            Failure::Later { why, .. } | Failure::Never { why } => why,
+            OtlpFailure::Later { why, .. } | OtlpFailure::Never { why } => why,
         }
     }
 }
 
-impl Collector {
-    pub(super) fn new(target: &Target) -> Result<Collector, Misfit> {
+impl OtlpCollector {
+    pub(super) fn new(target: &ExportTarget) -> Result<OtlpCollector, ExportMisfit> {
         let mut headers = Vec::new();
         for (name, value) in &target.headers {
-            let bad = || Misfit(format!("`{name}` is no header that can be sent"));
+            let bad = || ExportMisfit(format!("`{name}` is no header that can be sent"));
             let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| bad())?;
             value.set_sensitive(true);
             headers.push((name.parse().map_err(|_| bad())?, value));
         }
         let limits = RequestLimits { only_ca_file: target.ca.clone(), ..RequestLimits::default() };
         let agent = target.http.agent(&target.url, &limits);
-        let agent = agent.map_err(|error| Misfit(error.to_string()))?;
+        let agent = agent.map_err(|error| ExportMisfit(error.to_string()))?;
         let named = |(key, value): &(String, String)| text_value(key, value.clone());
         let attributes = target.resource.iter().map(named).collect();
         let resource = Resource { attributes, ..Resource::default() };
         let (http, url) = (target.http.clone(), target.url.clone());
-        Ok(Collector { agent, http, url, headers, resource })
+        Ok(OtlpCollector { agent, http, url, headers, resource })
     }
 
     /// Sends spans. Returns the number that the collector accepted.
-    pub(super) fn send(&self, spans: &[Span], timeout: Duration) -> Result<usize, Failure> {
+    pub(super) fn send(&self, spans: &[Span], timeout: Duration) -> Result<usize, OtlpFailure> {
         let body = self.request(spans).encode_to_vec();
         let mut request = self.agent.post(&self.url);
         for (name, value) in &self.headers {
@@ -88,7 +88,7 @@ impl Collector {
             .config()
             .timeout_global(Some(timeout))
             .build();
-        let later = |why: String| Failure::Later { why, after: None };
+        let later = |why: String| OtlpFailure::Later { why, after: None };
         let answer = request.send(&body[..]);
         let mut answer =
             answer.map_err(|error| later(self.http.explain(&self.url, &error).text()))?;
@@ -99,8 +99,8 @@ impl Collector {
             let after = after.map(|seconds| Duration::from_secs(seconds).min(AFTER_MAX));
             let why = format!("HTTP status {status}");
             return Err(match status.as_u16() {
-                429 | 502 | 503 | 504 => Failure::Later { why, after },
-                _ => Failure::Never { why },
+                429 | 502 | 503 | 504 => OtlpFailure::Later { why, after },
+                _ => OtlpFailure::Never { why },
             });
         }
         // If the body cannot be read, all spans count as accepted.

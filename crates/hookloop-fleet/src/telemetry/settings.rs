@@ -6,11 +6,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hookloop_config::located::Said;
-use hookloop_config::policy::Policies;
-use hookloop_config::secret_text::Secret;
-use hookloop_config::telemetry::{Order, Wish, check_endpoint};
-use hookloop_config::user::User;
+use hookloop_config::located::PolicyValue;
+use hookloop_config::policy::PolicySet;
+use hookloop_config::secret_text::SecretText;
+use hookloop_config::telemetry::{TelemetryPolicy, TelemetryWish, check_endpoint};
+use hookloop_config::user::UserConfig;
 use hookloop_core::trace::TraceParent;
 use hookloop_http::HttpClient;
 use percent_encoding::percent_decode_str;
@@ -24,9 +24,9 @@ const PAIRS_MAX: usize = 64;
 
 /// The destination of spans, and the settings of its requests.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct ExportTarget {
     pub url: String,
-    pub(super) headers: Vec<(String, Secret)>,
+    pub(super) headers: Vec<(String, SecretText)>,
     pub(super) timeout: Duration,
     pub(super) ca: Option<PathBuf>,
     /// The client that sends the requests.
@@ -40,21 +40,22 @@ pub struct Target {
 /// An error in the telemetry settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Misfit(pub(super) String);
+pub struct ExportMisfit(pub(super) String);
 
 /// Returns the parent span of this process, from `TRACEPARENT`.
 pub fn parent(environment: &[(OsString, OsString)]) -> Option<TraceParent> {
-    Around(environment).get("TRACEPARENT")?.parse().ok()
+    OtelEnvironment(environment).get("TRACEPARENT")?.parse().ok()
 }
 
-impl Target {
+impl ExportTarget {
     /// Returns the destination of this user's spans, or `None` if traces are off.
     pub fn of(
-        user: &User,
+        user: &UserConfig,
         environment: &[(OsString, OsString)],
         machine: &str,
-    ) -> Result<Option<Target>, Misfit> {
-        let (around, wish, order) = (Around(environment), &user.telemetry, strictest(&user.policy));
+    ) -> Result<Option<ExportTarget>, ExportMisfit> {
+        let (around, wish, order) =
+            (OtelEnvironment(environment), &user.telemetry, strictest(&user.policy));
         let exporter = around.get("OTEL_TRACES_EXPORTER");
         let is_off = order.is_off
             || wish.is_off
@@ -66,7 +67,7 @@ impl Target {
             return Ok(None);
         }
         let Some(url) = url(&order, wish, &around)? else { return Ok(None) };
-        Ok(Some(Target {
+        Ok(Some(ExportTarget {
             url,
             headers: headers(wish, &around)?,
             timeout: timeout(&around)?,
@@ -79,9 +80,9 @@ impl Target {
 }
 
 /// Combines all policies.
-fn strictest(policies: &Policies) -> Order {
+fn strictest(policies: &PolicySet) -> TelemetryPolicy {
     let said = policies.list().iter().filter_map(|policy| policy.telemetry.as_ref());
-    said.fold(Order::default(), |all, Said { value, .. }| Order {
+    said.fold(TelemetryPolicy::default(), |all, PolicyValue { value, .. }| TelemetryPolicy {
         is_off: all.is_off || value.is_off,
         endpoint: all.endpoint.or_else(|| value.endpoint.clone()),
         no_content: all.no_content || value.no_content,
@@ -89,9 +90,9 @@ fn strictest(policies: &Policies) -> Order {
 }
 
 /// The environment. As OpenTelemetry specifies, an empty variable counts as unset.
-struct Around<'e>(&'e [(OsString, OsString)]);
+struct OtelEnvironment<'e>(&'e [(OsString, OsString)]);
 
-impl<'e> Around<'e> {
+impl<'e> OtelEnvironment<'e> {
     fn get(&self, name: &str) -> Option<&'e str> {
         let found = self.0.iter().find(|(known, _)| known == name)?;
         found.1.to_str().map(str::trim).filter(|value| !value.is_empty())
@@ -104,7 +105,11 @@ impl<'e> Around<'e> {
     }
 }
 
-fn url(order: &Order, wish: &Wish, around: &Around<'_>) -> Result<Option<String>, Misfit> {
+fn url(
+    order: &TelemetryPolicy,
+    wish: &TelemetryWish,
+    around: &OtelEnvironment<'_>,
+) -> Result<Option<String>, ExportMisfit> {
     if let Some(endpoint) = &order.endpoint {
         return Ok(Some(below(endpoint)));
     }
@@ -115,10 +120,10 @@ fn url(order: &Order, wish: &Wish, around: &Around<'_>) -> Result<Option<String>
         (None, Some(whole)) => (below(whole), "OTEL_EXPORTER_OTLP_ENDPOINT"),
         (None, None) => return Ok(wish.endpoint.as_deref().map(below)),
     };
-    check_endpoint(&url).map_err(|why| Misfit(format!("{name}: {why}")))?;
+    check_endpoint(&url).map_err(|why| ExportMisfit(format!("{name}: {why}")))?;
     match around.traces("PROTOCOL") {
         None | Some("http/protobuf") => Ok(Some(url)),
-        Some(other) => Err(Misfit(format!(
+        Some(other) => Err(ExportMisfit(format!(
             "OTEL_EXPORTER_OTLP_PROTOCOL is {other}, and hookloop speaks http/protobuf: \
              set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf and OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
         ))),
@@ -130,34 +135,39 @@ fn below(endpoint: &str) -> String {
     format!("{}/{TRACES}", endpoint.trim_end_matches('/'))
 }
 
-fn headers(wish: &Wish, around: &Around<'_>) -> Result<Vec<(String, Secret)>, Misfit> {
-    let mut headers: Vec<(String, Secret)> = Vec::new();
+fn headers(
+    wish: &TelemetryWish,
+    around: &OtelEnvironment<'_>,
+) -> Result<Vec<(String, SecretText)>, ExportMisfit> {
+    let mut headers: Vec<(String, SecretText)> = Vec::new();
     for (name, given) in &wish.headers {
         let found = given.find(around.0);
-        let found = found.map_err(|why| Misfit(format!("the header `{name}`: {why}")))?;
+        let found = found.map_err(|why| ExportMisfit(format!("the header `{name}`: {why}")))?;
         headers.push((name.to_ascii_lowercase(), found));
     }
     for (name, value) in pairs("OTEL_EXPORTER_OTLP_HEADERS", around.traces("HEADERS"))? {
         let name = name.to_ascii_lowercase();
         headers.retain(|(known, _)| *known != name);
-        headers.push((name, Secret::from(value)));
+        headers.push((name, SecretText::from(value)));
     }
     Ok(headers)
 }
 
-fn timeout(around: &Around<'_>) -> Result<Duration, Misfit> {
+fn timeout(around: &OtelEnvironment<'_>) -> Result<Duration, ExportMisfit> {
     let Some(text) = around.traces("TIMEOUT") else { return Ok(TIMEOUT) };
     match text.parse() {
         Ok(ms @ 1..) => Ok(Duration::from_millis(ms).min(TIMEOUT_MAX)),
-        _ => Err(Misfit("OTEL_EXPORTER_OTLP_TIMEOUT is not a number of milliseconds".to_owned())),
+        _ => Err(ExportMisfit(
+            "OTEL_EXPORTER_OTLP_TIMEOUT is not a number of milliseconds".to_owned(),
+        )),
     }
 }
 
 fn resource(
-    wish: &Wish,
-    around: &Around<'_>,
+    wish: &TelemetryWish,
+    around: &OtelEnvironment<'_>,
     machine: &str,
-) -> Result<Vec<(String, String)>, Misfit> {
+) -> Result<Vec<(String, String)>, ExportMisfit> {
     let named = "OTEL_RESOURCE_ATTRIBUTES";
     let mut resource = pairs(named, around.get(named))?;
     let has =
@@ -181,8 +191,8 @@ fn resource(
 }
 
 /// Parses `a=b,c=d` with percent-encoded values, as in W3C Baggage.
-fn pairs(name: &str, text: Option<&str>) -> Result<Vec<(String, String)>, Misfit> {
-    let wrong = || Misfit(format!("{name} is not a list such as a=b,c=d"));
+fn pairs(name: &str, text: Option<&str>) -> Result<Vec<(String, String)>, ExportMisfit> {
+    let wrong = || ExportMisfit(format!("{name} is not a list such as a=b,c=d"));
     let mut pairs = Vec::new();
     let list = text.unwrap_or_default().split(',').map(str::trim).filter(|pair| !pair.is_empty());
     for pair in list {
@@ -199,30 +209,33 @@ fn pairs(name: &str, text: Option<&str>) -> Result<Vec<(String, String)>, Misfit
 
 #[cfg(test)]
 mod tests {
-    use hookloop_config::secret_text::Given;
+    use hookloop_config::secret_text::SecretSource;
 
     use super::*;
 
-    fn target(wish: Wish, environment: &[(&str, &str)]) -> Result<Option<Target>, Misfit> {
-        let mut user = User::default();
+    fn target(
+        wish: TelemetryWish,
+        environment: &[(&str, &str)],
+    ) -> Result<Option<ExportTarget>, ExportMisfit> {
+        let mut user = UserConfig::default();
         user.telemetry = wish;
         let environment: Vec<(OsString, OsString)> =
             environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Target::of(&user, &environment, "here")
+        ExportTarget::of(&user, &environment, "here")
     }
 
-    fn url(wish: Wish, environment: &[(&str, &str)]) -> Option<String> {
+    fn url(wish: TelemetryWish, environment: &[(&str, &str)]) -> Option<String> {
         target(wish, environment).unwrap().map(|target| target.url)
     }
 
-    fn to(endpoint: &str) -> Wish {
-        Wish { endpoint: Some(endpoint.to_owned()), ..Wish::default() }
+    fn to(endpoint: &str) -> TelemetryWish {
+        TelemetryWish { endpoint: Some(endpoint.to_owned()), ..TelemetryWish::default() }
     }
 
     #[test]
     fn nothing_is_sent_unless_somebody_says_where() {
-        assert_eq!(url(Wish::default(), &[]), None);
-        assert_eq!(url(Wish { is_off: true, ..to("http://a") }, &[]), None);
+        assert_eq!(url(TelemetryWish::default(), &[]), None);
+        assert_eq!(url(TelemetryWish { is_off: true, ..to("http://a") }, &[]), None);
         let a = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318/");
         for off in [
             ("OTEL_SDK_DISABLED", "true"),
@@ -255,17 +268,17 @@ mod tests {
             (("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"), "milliseconds"),
             (("OTEL_RESOURCE_ATTRIBUTES", "a"), "not a list"),
         ] {
-            let said = target(Wish::default(), &[bad, a]).unwrap_err().to_string();
+            let said = target(TelemetryWish::default(), &[bad, a]).unwrap_err().to_string();
             assert!(said.contains(word) && !said.contains("hunter2"), "{said}");
         }
     }
 
     #[test]
     fn headers_and_resources_are_put_together() {
-        let wish = Wish {
+        let wish = TelemetryWish {
             headers: vec![
-                ("X-Tenant".to_owned(), Given::Text("blue-team".to_owned().into())),
-                ("authorization".to_owned(), Given::Variable("COLLECTOR".to_owned())),
+                ("X-Tenant".to_owned(), SecretSource::Text("blue-team".to_owned().into())),
+                ("authorization".to_owned(), SecretSource::Variable("COLLECTOR".to_owned())),
             ],
             ..to("http://b")
         };

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use hookloop_config::agents::Settings;
+use hookloop_config::agents::AgentSettings;
 use hookloop_core::hook_status::HookStatus;
 use hookloop_core::session::facts::{SubmitVerdict, TurnEnded};
 use hookloop_core::session::plan::CostFigure;
@@ -23,14 +23,14 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use serde_json::json;
 
-use super::attributes::{Attributes, clean};
+use super::attributes::{SpanAttributes, clean};
 
 const NANOS_PER_MS: u64 = 1_000_000;
 /// The `sampled` flag of W3C Trace Context.
 const SAMPLED: u32 = 1;
 
 /// A session to convert to spans.
-pub(super) struct Traced<'a> {
+pub(super) struct TracedSession<'a> {
     pub(super) project: &'a Project,
     pub(super) names: SpanNames,
     pub(super) timeline: &'a Timeline,
@@ -40,7 +40,7 @@ pub(super) struct Traced<'a> {
 
 /// The position up to which the spans of a session were returned.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct ExportedPart {
     /// The first part that has not ended, or was not returned completely.
     part: usize,
     /// Returned steps of that part.
@@ -50,16 +50,16 @@ pub(super) struct Given {
     is_over: bool,
 }
 
-impl Given {
+impl ExportedPart {
     /// Whether all spans of the session were returned.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 }
 
-impl Traced<'_> {
+impl TracedSession<'_> {
     /// Returns the next ended spans, at most `room`.
-    pub(super) fn take(&self, given: &mut Given, room: usize) -> Vec<Span> {
+    pub(super) fn take(&self, given: &mut ExportedPart, room: usize) -> Vec<Span> {
         let mut spans = Vec::new();
         let Timeline { parts, parts_dropped, .. } = self.timeline;
         // Skips parts that the timeline has dropped.
@@ -215,7 +215,7 @@ impl Traced<'_> {
     }
 
     /// Adds the agent of a turn, by OpenTelemetry's conventions for generative AI.
-    fn agent(&self, says: &mut Attributes<'_>, agent: &str) {
+    fn agent(&self, says: &mut SpanAttributes<'_>, agent: &str) {
         says.text("gen_ai.operation.name", "invoke_agent");
         says.text("gen_ai.agent.name", agent);
         let settings = self.project.rules().agent(agent).ok();
@@ -224,7 +224,7 @@ impl Traced<'_> {
     }
 
     /// Adds the result of a turn. Returns whether the turn failed.
-    fn turn(&self, says: &mut Attributes<'_>, ended: Option<&TurnEnded>) -> bool {
+    fn turn(&self, says: &mut SpanAttributes<'_>, ended: Option<&TurnEnded>) -> bool {
         let Some(ended) = ended else {
             says.text("error.type", "program_died");
             return true;
@@ -259,7 +259,7 @@ impl Traced<'_> {
 
     /// Returns the span event of a step without a duration.
     fn event(&self, step: &TimelineStep) -> Option<Event> {
-        let mut says = Attributes::new(self.project.exec());
+        let mut says = SpanAttributes::new(self.project.exec());
         let name = match &step.what {
             StepContent::Hook(_) | StepContent::Turn { .. } => return None,
             StepContent::Piped(piped) => {
@@ -328,8 +328,8 @@ impl Traced<'_> {
     }
 
     /// Returns the attributes that every span has.
-    fn says(&self) -> Attributes<'_> {
-        let mut says = Attributes::new(self.project.exec());
+    fn says(&self) -> SpanAttributes<'_> {
+        let mut says = SpanAttributes::new(self.project.exec());
         says.text("hookloop.project", self.project.name());
         says.text("hookloop.session", self.names.session().as_str());
         says
@@ -340,7 +340,7 @@ impl Traced<'_> {
         name: &str,
         (id, above): (SpanId, Option<SpanId>),
         (began, ended): (Timestamp, Timestamp),
-        (says, status): (Attributes<'_>, Option<(StatusCode, String)>),
+        (says, status): (SpanAttributes<'_>, Option<(StatusCode, String)>),
     ) -> Span {
         Span {
             trace_id: self.names.trace().0.to_vec(),
@@ -374,7 +374,7 @@ impl Traced<'_> {
 }
 
 /// Returns the default provider of an agent. The agent may be configured for another one.
-fn provider(settings: &Settings) -> Option<&'static str> {
+fn provider(settings: &AgentSettings) -> Option<&'static str> {
     match settings.base? {
         "claude" | "claude-agent-acp" => Some("anthropic"),
         "codex" | "codex-acp" => Some("openai"),
@@ -384,7 +384,7 @@ fn provider(settings: &Settings) -> Option<&'static str> {
 }
 
 /// Adds the usage, if the agent reported any.
-fn used(says: &mut Attributes<'_>, usage: &Usage, cost: CostFigure) {
+fn used(says: &mut SpanAttributes<'_>, usage: &Usage, cost: CostFigure) {
     if usage.is_none() {
         return;
     }

@@ -12,19 +12,19 @@ use hookloop_core::fleet::RateLimitReported;
 use hookloop_core::id::SessionId;
 use hookloop_core::purse::{ReservationAnswer, Shortage};
 use hookloop_core::task::TaskState;
-use hookloop_engine::claim::{ClaimRequest, Claimed, Wanted};
+use hookloop_engine::claim::{ClaimRequest, ClaimedTask, WantedTask};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 
-use super::hand::seat;
-use super::{AFTER_ERROR, Desk, Post, Shift, Told};
+use super::task_run::seat;
+use super::{AFTER_ERROR, DecisionQueue, ServedPost, WorkerLoop, WorkerUpdate};
 
 /// Time for which a project without a claimable task is skipped.
 const DRY: Duration = Duration::from_secs(1);
 
 /// The values by which projects are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rank {
+struct ProjectRank {
     /// Claimed tasks, over all workers.
     held: u64,
     weight: u64,
@@ -33,7 +33,7 @@ struct Rank {
 }
 
 /// Whether a new session may begin.
-enum May {
+enum StartPermission {
     /// Yes, except at the rate-limited providers and forges of this list.
     Begin(Vec<RateLimitReported>),
     /// No, because the agent is rate-limited.
@@ -42,43 +42,47 @@ enum May {
     Spend(Shortage),
 }
 
-impl Rank {
+impl ProjectRank {
     /// Orders projects by their claimed tasks for their weight.
-    fn order(&self, other: &Rank) -> std::cmp::Ordering {
+    fn order(&self, other: &ProjectRank) -> std::cmp::Ordering {
         // Compares the shares that both would have with one more task.
         let (own, its) = ((self.held + 1) * other.weight, (other.held + 1) * self.weight);
         own.cmp(&its).then(self.served.cmp(&other.served))
     }
 }
 
-impl<'w> Shift<'w> {
+impl<'w> WorkerLoop<'w> {
     /// Claims tasks until all slots are in use. Returns whether no task was left to claim.
-    pub(super) fn fill<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, desk: &mut Desk) -> bool {
+    pub(super) fn fill<'s, 'e>(
+        &'e self,
+        scope: &'s Scope<'s, 'e>,
+        desk: &mut DecisionQueue,
+    ) -> bool {
         let slots = self.worker.plan.slots as usize;
         while desk.hands.len() < slots {
             let slowed = match self.may_begin() {
-                Ok(May::Begin(slowed)) => {
+                Ok(StartPermission::Begin(slowed)) => {
                     desk.is_broke = false;
                     slowed
                 }
                 // Work may be left when the rate limit ends.
-                Ok(May::Wait) => return false,
-                Ok(May::Spend(shortage)) => {
+                Ok(StartPermission::Wait) => return false,
+                Ok(StartPermission::Spend(shortage)) => {
                     if !std::mem::replace(&mut desk.is_broke, true) {
                         let why = format!("the fleet's budget: {shortage}");
-                        self.tell(&Told::Trouble { project: None, why });
+                        self.tell(&WorkerUpdate::Trouble { project: None, why });
                     }
                     return true;
                 }
                 Err(error) => {
-                    self.tell(&Told::Trouble { project: None, why: error.to_string() });
+                    self.tell(&WorkerUpdate::Trouble { project: None, why: error.to_string() });
                     return false;
                 }
             };
             if !self.take_one(scope, desk, &slowed) {
                 // A project that is skipped for a moment may have a ready task. Pending reactions
                 // may add one.
-                let has_pending = |post: &Post| post.project().has_pending().unwrap_or(true);
+                let has_pending = |post: &ServedPost| post.project().has_pending().unwrap_or(true);
                 return desk.rests.iter().all(Option::is_none)
                     && !self
                         .worker
@@ -91,16 +95,16 @@ impl<'w> Shift<'w> {
     }
 
     /// Checks the fleet's budget and the rate limit of the agent.
-    fn may_begin(&self) -> Result<May, EngineError> {
+    fn may_begin(&self) -> Result<StartPermission, EngineError> {
         let fleet = &self.worker.fleet;
         if let ReservationAnswer::Exhausted(shortage) = fleet.may_begin()? {
-            return Ok(May::Spend(shortage));
+            return Ok(StartPermission::Spend(shortage));
         }
         let slowed = fleet.slowed()?;
         let agent = format!("agent:{}", self.worker.plan.agent);
         Ok(match slowed.iter().any(|slowed| slowed.what == agent) {
-            true => May::Wait,
-            false => May::Begin(slowed),
+            true => StartPermission::Wait,
+            false => StartPermission::Begin(slowed),
         })
     }
 
@@ -108,7 +112,7 @@ impl<'w> Shift<'w> {
     fn take_one<'s, 'e>(
         &'e self,
         scope: &'s Scope<'s, 'e>,
-        desk: &mut Desk,
+        desk: &mut DecisionQueue,
         slowed: &[RateLimitReported],
     ) -> bool {
         for post in self.in_order(desk, slowed) {
@@ -144,11 +148,11 @@ impl<'w> Shift<'w> {
         &self,
         project: &Project,
         session: &SessionId,
-    ) -> Result<Option<Claimed>, EngineError> {
+    ) -> Result<Option<ClaimedTask>, EngineError> {
         let plan = &self.worker.plan;
         let wanted = match plan.types.is_empty() {
-            true => Wanted::Any,
-            false => Wanted::Types(plan.types.clone()),
+            true => WantedTask::Any,
+            false => WantedTask::Types(plan.types.clone()),
         };
         project.claim(&ClaimRequest {
             agent: session.actor(),
@@ -160,9 +164,9 @@ impl<'w> Shift<'w> {
     }
 
     /// Returns the projects with ready tasks, in the order in which the worker tries them.
-    fn in_order(&self, desk: &Desk, slowed: &[RateLimitReported]) -> Vec<usize> {
+    fn in_order(&self, desk: &DecisionQueue, slowed: &[RateLimitReported]) -> Vec<usize> {
         let plan = &self.worker.plan;
-        let mut ranked: Vec<(usize, Rank)> = Vec::new();
+        let mut ranked: Vec<(usize, ProjectRank)> = Vec::new();
         for (post, served) in self.worker.posts.iter().enumerate() {
             let forge = format!("forge:{}", served.name());
             let is_dry = desk.dry[post].is_some_and(|since| since.elapsed() < DRY);
@@ -184,7 +188,7 @@ impl<'w> Shift<'w> {
     }
 
     /// Returns the rank of a project, or `None` if no task of it can begin.
-    fn rank(&self, desk: &Desk, post: usize) -> Result<Option<Rank>, EngineError> {
+    fn rank(&self, desk: &DecisionQueue, post: usize) -> Result<Option<ProjectRank>, EngineError> {
         let served = &self.worker.posts[post];
         let project = served.project();
         let (ready, held) = project.read(|view| {
@@ -194,7 +198,7 @@ impl<'w> Shift<'w> {
         if ready == 0 || matches!(project.may_begin()?, ReservationAnswer::Exhausted(_)) {
             return Ok(None);
         }
-        Ok(Some(Rank { held, weight: served.weight(), served: desk.served[post] }))
+        Ok(Some(ProjectRank { held, weight: served.weight(), served: desk.served[post] }))
     }
 }
 
@@ -204,9 +208,9 @@ mod tests {
 
     #[test]
     fn the_one_with_the_fewest_in_hands_for_its_weight_is_next() {
-        let rank = |held, weight, served| Rank { held, weight, served };
-        let check = |a: Rank, b: Rank, is_first: bool| {
-            let is_before = |a: &Rank, b: &Rank| a.order(b).is_lt();
+        let rank = |held, weight, served| ProjectRank { held, weight, served };
+        let check = |a: ProjectRank, b: ProjectRank, is_first: bool| {
+            let is_before = |a: &ProjectRank, b: &ProjectRank| a.order(b).is_lt();
             assert_eq!(
                 (is_before(&a, &b), is_before(&b, &a)),
                 (is_first, !is_first),

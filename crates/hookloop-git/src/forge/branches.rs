@@ -1,14 +1,16 @@
 //! No forge: only pushed branches, which people or the delivery itself merge.
 
-use super::{Checks, Forge, ForgeError, MergeWish, Merged, Request, RequestState, Wish};
+use super::{
+    CommitChecks, Forge, ForgeError, ForgeMerge, MergeRequest, MergeWish, RequestState, RequestWish,
+};
 
 /// Branches without requests.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Branches;
+pub struct BranchesOnly;
 
-impl Branches {
-    fn pushed(wish: &Wish) -> Request {
-        Request {
+impl BranchesOnly {
+    fn pushed(wish: &RequestWish) -> MergeRequest {
+        MergeRequest {
             number: None,
             url: None,
             head: wish.head.clone(),
@@ -19,32 +21,32 @@ impl Branches {
     }
 }
 
-impl Forge for Branches {
+impl Forge for BranchesOnly {
     fn name(&self) -> &'static str {
         "none"
     }
 
-    fn find(&self, _branch: &str, _base: &str) -> Result<Option<Request>, ForgeError> {
+    fn find(&self, _branch: &str, _base: &str) -> Result<Option<MergeRequest>, ForgeError> {
         Ok(None)
     }
 
-    fn get(&self, number: u64) -> Result<Request, ForgeError> {
+    fn get(&self, number: u64) -> Result<MergeRequest, ForgeError> {
         Err(no_request(number))
     }
 
-    fn open(&self, wish: &Wish) -> Result<Request, ForgeError> {
-        Ok(Branches::pushed(wish))
+    fn open(&self, wish: &RequestWish) -> Result<MergeRequest, ForgeError> {
+        Ok(BranchesOnly::pushed(wish))
     }
 
-    fn update(&self, _number: u64, wish: &Wish) -> Result<Request, ForgeError> {
-        Ok(Branches::pushed(wish))
+    fn update(&self, _number: u64, wish: &RequestWish) -> Result<MergeRequest, ForgeError> {
+        Ok(BranchesOnly::pushed(wish))
     }
 
-    fn checks(&self, _commit: &str) -> Result<Checks, ForgeError> {
-        Ok(Checks::None)
+    fn checks(&self, _commit: &str) -> Result<CommitChecks, ForgeError> {
+        Ok(CommitChecks::None)
     }
 
-    fn merge(&self, number: u64, _how: &MergeWish) -> Result<Merged, ForgeError> {
+    fn merge(&self, number: u64, _how: &MergeWish) -> Result<ForgeMerge, ForgeError> {
         Err(no_request(number))
     }
 
@@ -68,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_branch_is_open_and_has_no_request() {
-        let wish = Wish {
+        let wish = RequestWish {
             branch: "b".into(),
             base: "main".into(),
             head: "a1".into(),
@@ -78,12 +80,12 @@ mod tests {
             labels: Vec::new(),
             reviewers: Vec::new(),
         };
-        let request = Branches.open(&wish).unwrap();
+        let request = BranchesOnly.open(&wish).unwrap();
         assert_eq!((request.number, &request.url), (None, &None));
         assert_eq!((request.head.as_str(), request.state.clone()), ("a1", RequestState::Open));
-        assert_eq!(Branches.update(1, &wish), Ok(request));
-        assert_eq!(Branches.find("b", "main"), Ok(None));
-        assert_eq!(Branches.checks("a1"), Ok(Checks::None));
-        assert!(matches!(Branches.get(1), Err(ForgeError::Permanent { .. })));
+        assert_eq!(BranchesOnly.update(1, &wish), Ok(request));
+        assert_eq!(BranchesOnly.find("b", "main"), Ok(None));
+        assert_eq!(BranchesOnly.checks("a1"), Ok(CommitChecks::None));
+        assert!(matches!(BranchesOnly.get(1), Err(ForgeError::Permanent { .. })));
     }
 }

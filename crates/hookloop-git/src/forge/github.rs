@@ -22,22 +22,22 @@ mod refusal;
 mod review;
 mod token;
 
-use address::Route;
-use answers::Pull;
-use checks::{Check, RunsPage, StatusesPage};
-use client::Client;
+use address::ApiRoute;
+use answers::PullAnswer;
+use checks::{GithubCheck, RunsPage, StatusesPage};
+use client::GithubClient;
 use hookloop_core::excerpt::clipped_chars;
 use hookloop_http::HttpClient;
 use serde_json::{Value, json};
 
 use super::remote::{is_owner, is_repository};
 use super::{
-    Checks, Forge, ForgeError, MergeStatus, MergeWish, Merged, QueuePlace, Request, RequestState,
-    Wish,
+    CommitChecks, Forge, ForgeError, ForgeMerge, MergeRequest, MergeStatus, MergeWish, QueuePlace,
+    RequestState, RequestWish,
 };
 
-pub use address::{Api, BadApi};
-pub use token::{Asked, Token};
+pub use address::{ApiAddress, BadApi};
+pub use token::{ForgeToken, TokenSearch};
 
 /// The longest texts that GitHub accepts, in characters.
 const TITLE_MAX: usize = 256;
@@ -46,10 +46,10 @@ const BODY_MAX: usize = 65_536;
 /// A repository on GitHub, with the credentials for it.
 #[derive(Clone, Debug)]
 pub struct GitHubSettings {
-    pub api: Api,
+    pub api: ApiAddress,
     pub owner: String,
     pub repo: String,
-    pub token: Token,
+    pub token: ForgeToken,
     /// The client of all requests to GitHub.
     pub http: HttpClient,
 }
@@ -57,7 +57,7 @@ pub struct GitHubSettings {
 /// GitHub, or a self-hosted server with the same API.
 #[derive(Debug)]
 pub struct GitHub {
-    client: Client,
+    client: GithubClient,
     owner: String,
     repo: String,
 }
@@ -69,27 +69,27 @@ impl GitHub {
             let why = format!("`{owner}/{repo}` is no repository of GitHub");
             return Err(ForgeError::Permanent { why });
         }
-        Ok(GitHub { client: Client::new(api, &token, http)?, owner, repo })
+        Ok(GitHub { client: GithubClient::new(api, &token, http)?, owner, repo })
     }
 
-    fn route(&self, parts: &[&str]) -> Route {
-        Route::new(&[&["repos", self.owner.as_str(), self.repo.as_str()], parts].concat())
+    fn route(&self, parts: &[&str]) -> ApiRoute {
+        ApiRoute::new(&[&["repos", self.owner.as_str(), self.repo.as_str()], parts].concat())
     }
 
-    fn pull_route(&self, number: u64, parts: &[&str]) -> Route {
+    fn pull_route(&self, number: u64, parts: &[&str]) -> ApiRoute {
         self.route(&[&["pulls", number.to_string().as_str()], parts].concat())
     }
 
-    fn issue_route(&self, number: u64, parts: &[&str]) -> Route {
+    fn issue_route(&self, number: u64, parts: &[&str]) -> ApiRoute {
         self.route(&[&["issues", number.to_string().as_str()], parts].concat())
     }
 
-    fn pull(&self, number: u64) -> Result<Pull, ForgeError> {
+    fn pull(&self, number: u64) -> Result<PullAnswer, ForgeError> {
         Ok(self.client.get(&self.pull_route(number, &[]))?)
     }
 
     /// Updates an open request to match `wish`.
-    fn fulfil(&self, pull: Pull, wish: &Wish) -> Result<Request, ForgeError> {
+    fn fulfil(&self, pull: PullAnswer, wish: &RequestWish) -> Result<MergeRequest, ForgeError> {
         let request = pull.request()?;
         let number = pull.number;
         match request.state {
@@ -114,10 +114,10 @@ impl GitHub {
         self.set_draft(&pull, wish.is_draft)?;
         self.add_labels(&pull, wish)?;
         self.ask_for_reviews(&pull, wish)?;
-        Ok(Request { is_draft: wish.is_draft, ..pull.request()? })
+        Ok(MergeRequest { is_draft: wish.is_draft, ..pull.request()? })
     }
 
-    fn reword(&self, pull: Pull, wish: &Wish) -> Result<Pull, ForgeError> {
+    fn reword(&self, pull: PullAnswer, wish: &RequestWish) -> Result<PullAnswer, ForgeError> {
         let (title, body) =
             (clipped_chars(&wish.title, TITLE_MAX), clipped_chars(&wish.body, BODY_MAX));
         let is_same = pull.title == title
@@ -135,7 +135,7 @@ impl GitHub {
     }
 
     /// Returns the open request of a branch after a refused attempt to open another one.
-    fn opened_before(&self, wish: &Wish) -> Result<Option<u64>, ForgeError> {
+    fn opened_before(&self, wish: &RequestWish) -> Result<Option<u64>, ForgeError> {
         let found = self.find(&wish.branch, &wish.base)?;
         let open = found.filter(|request| request.state == RequestState::Open);
         Ok(open.and_then(|request| request.number))
@@ -147,7 +147,7 @@ impl Forge for GitHub {
         "github"
     }
 
-    fn find(&self, branch: &str, base: &str) -> Result<Option<Request>, ForgeError> {
+    fn find(&self, branch: &str, base: &str) -> Result<Option<MergeRequest>, ForgeError> {
         let head = format!("{}:{branch}", self.owner);
         let query = [
             ("head", head.as_str()),
@@ -157,18 +157,18 @@ impl Forge for GitHub {
             ("direction", "desc"),
         ];
         let pulls =
-            self.client.list(&self.route(&["pulls"]).with(&query), |page: Vec<Pull>| page)?;
+            self.client.list(&self.route(&["pulls"]).with(&query), |page: Vec<PullAnswer>| page)?;
         // GitHub ignores a filter that it does not understand.
         let own = format!("{}/{}", self.owner, self.repo);
-        let is_meant = |pull: &&Pull| {
-            let is_own = |repo: &answers::Repo| repo.full_name.eq_ignore_ascii_case(&own);
+        let is_meant = |pull: &&PullAnswer| {
+            let is_own = |repo: &answers::RepoAnswer| repo.full_name.eq_ignore_ascii_case(&own);
             pull.head.branch == branch
                 && pull.base.branch == base
                 && pull.head.repo.as_ref().is_some_and(is_own)
         };
-        let requests: Result<Vec<Request>, ForgeError> =
-            pulls.things.iter().filter(is_meant).map(Pull::request).collect();
-        let rank = |request: &Request| match request.state {
+        let requests: Result<Vec<MergeRequest>, ForgeError> =
+            pulls.things.iter().filter(is_meant).map(PullAnswer::request).collect();
+        let rank = |request: &MergeRequest| match request.state {
             RequestState::Open => 0,
             RequestState::Merged { .. } => 1,
             RequestState::Closed => 2,
@@ -177,11 +177,11 @@ impl Forge for GitHub {
         Ok(requests?.into_iter().min_by_key(rank))
     }
 
-    fn get(&self, number: u64) -> Result<Request, ForgeError> {
+    fn get(&self, number: u64) -> Result<MergeRequest, ForgeError> {
         self.pull(number)?.request()
     }
 
-    fn open(&self, wish: &Wish) -> Result<Request, ForgeError> {
+    fn open(&self, wish: &RequestWish) -> Result<MergeRequest, ForgeError> {
         let body = json!({
             "title": clipped_chars(&wish.title, TITLE_MAX),
             "body": clipped_chars(&wish.body, BODY_MAX),
@@ -189,7 +189,7 @@ impl Forge for GitHub {
             "base": wish.base,
             "draft": wish.is_draft,
         });
-        match self.client.post::<Pull>(&self.route(&["pulls"]), &body) {
+        match self.client.post::<PullAnswer>(&self.route(&["pulls"]), &body) {
             Ok(pull) => self.fulfil(pull, wish),
             Err(refusal) if refusal.status == Some(422) => match self.opened_before(wish)? {
                 Some(number) => self.update(number, wish),
@@ -203,15 +203,17 @@ impl Forge for GitHub {
         }
     }
 
-    fn update(&self, number: u64, wish: &Wish) -> Result<Request, ForgeError> {
+    fn update(&self, number: u64, wish: &RequestWish) -> Result<MergeRequest, ForgeError> {
         self.fulfil(self.pull(number)?, wish)
     }
 
-    fn checks(&self, commit: &str) -> Result<Checks, ForgeError> {
+    fn checks(&self, commit: &str) -> Result<CommitChecks, ForgeError> {
         let of = |what: &str| self.route(&["commits", commit, what]);
         let latest = of("check-runs").with(&[("filter", "latest")]);
-        let each_run = |page: RunsPage| page.check_runs.into_iter().map(Check::from).collect();
-        let each_status = |page: StatusesPage| page.statuses.into_iter().map(Check::from).collect();
+        let each_run =
+            |page: RunsPage| page.check_runs.into_iter().map(GithubCheck::from).collect();
+        let each_status =
+            |page: StatusesPage| page.statuses.into_iter().map(GithubCheck::from).collect();
         let runs = self.client.list(&latest, each_run);
         let pages = runs.and_then(|runs| Ok([runs, self.client.list(&of("status"), each_status)?]));
         let pages = pages.map_err(|refusal| match refusal.status {
@@ -222,7 +224,7 @@ impl Forge for GitHub {
         checks::together(pages?)
     }
 
-    fn merge(&self, number: u64, how: &MergeWish) -> Result<Merged, ForgeError> {
+    fn merge(&self, number: u64, how: &MergeWish) -> Result<ForgeMerge, ForgeError> {
         self.merged(number, how)
     }
 
@@ -266,10 +268,10 @@ mod tests {
     #[test]
     fn only_repositories_have_routes() {
         let settings = |owner: &str, repo: &str| GitHubSettings {
-            api: Api::default(),
+            api: ApiAddress::default(),
             owner: owner.into(),
             repo: repo.into(),
-            token: Token::new("ghp_0123456789").unwrap(),
+            token: ForgeToken::new("ghp_0123456789").unwrap(),
             http: HttpClient::default(),
         };
         assert!(GitHub::new(settings("o", "r")).is_ok());

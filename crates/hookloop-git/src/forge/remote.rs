@@ -14,7 +14,7 @@ const GITHUB_ALIASES: [&str; 2] = ["www.github.com", "ssh.github.com"];
 
 /// A repository on a forge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repository {
+pub struct ForgeRepository {
     /// In lower case, with the port if the address is HTTPS and names one.
     pub host: String,
     pub owner: String,
@@ -23,7 +23,7 @@ pub struct Repository {
 
 /// Returns the repository that `url` names: `https://HOST/OWNER/NAME`, `ssh://git@HOST/OWNER/NAME` or
 /// `git@HOST:OWNER/NAME`, with or without `.git`. A password in it is ignored.
-pub fn repository_of(url: &str) -> Option<Repository> {
+pub fn repository_of(url: &str) -> Option<ForgeRepository> {
     let (host, path) = if let Some(rest) = url.strip_prefix("https://") {
         let (authority, path) = rest.split_once('/')?;
         (without_user(authority), path)
@@ -45,7 +45,7 @@ pub fn repository_of(url: &str) -> Option<Repository> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let (owner, name) = path.strip_suffix(".git").unwrap_or(path).split_once('/')?;
     let is_sound = is_host(&host) && is_owner(owner) && is_repository(name);
-    is_sound.then(|| Repository { host, owner: owner.to_owned(), name: name.to_owned() })
+    is_sound.then(|| ForgeRepository { host, owner: owner.to_owned(), name: name.to_owned() })
 }
 
 /// Returns whether a user or an organisation can have this name.

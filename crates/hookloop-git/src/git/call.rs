@@ -17,19 +17,19 @@ use crate::excerpt;
 const WHY_MAX: usize = 2_000;
 
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct GitCall {
     pub args: Vec<OsString>,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
     pub cwd: PathBuf,
     pub stdin: Vec<u8>,
     pub timeout: Duration,
-    pub answer: Answer,
+    pub answer: OutputSize,
 }
 
 /// How much output a call may have.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum OutputSize {
     /// As much as fits in memory. More is an error.
     Short,
     /// More, through a new directory. Output beyond `max_bytes` is cut off.
@@ -37,7 +37,7 @@ pub(crate) enum Answer {
 }
 
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct GitOutput {
     pub code: i32,
     pub stdout: Vec<u8>,
     /// The number of bytes that are missing in `stdout`.
@@ -46,15 +46,15 @@ pub(crate) struct Said {
     pub stderr: String,
 }
 
-impl Call {
-    pub(crate) fn run(self, keepers: &KeeperPool, cancel: &Cancel) -> Result<Said, GitError> {
+impl GitCall {
+    pub(crate) fn run(self, keepers: &KeeperPool, cancel: &Cancel) -> Result<GitOutput, GitError> {
         let command = self.name();
         let began = Instant::now();
         let cwd = self.cwd.clone();
         let argv = std::iter::once("git".into()).chain(self.args).collect();
         let (artifacts, max) = match self.answer {
-            Answer::Short => (None, u64::MAX),
-            Answer::Long { directory, max_bytes } => (Some(directory), max_bytes),
+            OutputSize::Short => (None, u64::MAX),
+            OutputSize::Long { directory, max_bytes } => (Some(directory), max_bytes),
         };
         let job = Job {
             env: self.env,
@@ -83,7 +83,7 @@ impl Call {
         let took = began.elapsed();
         let cwd = cwd.display();
         match &said {
-            Ok(Said { code, .. }) => tracing::debug!(command, %cwd, code, ?took, "git ended"),
+            Ok(GitOutput { code, .. }) => tracing::debug!(command, %cwd, code, ?took, "git ended"),
             Err(error) => tracing::debug!(command, %cwd, ?took, %error, "git failed"),
         }
         said
@@ -97,7 +97,7 @@ impl Call {
     }
 }
 
-fn said(ran: &JobResult, max: u64, command: &str) -> Result<Said, GitError> {
+fn said(ran: &JobResult, max: u64, command: &str) -> Result<GitOutput, GitError> {
     let not_run = |why: &str| GitError::NotRun { command: command.to_owned(), why: why.to_owned() };
     let code = match ran.exit {
         ExitReason::Exited(code) => code,
@@ -129,10 +129,10 @@ fn said(ran: &JobResult, max: u64, command: &str) -> Result<Said, GitError> {
     let ends = stdout.iter().filter(|byte| **byte == b'\n').count() as u64;
     let left_out_lines = output.lines.saturating_sub(ends);
     let stderr = excerpt::of_output_within(&ran.output.stderr, WHY_MAX);
-    Ok(Said { code, stdout, left_out_bytes, left_out_lines, stderr })
+    Ok(GitOutput { code, stdout, left_out_bytes, left_out_lines, stderr })
 }
 
-impl Said {
+impl GitOutput {
     /// Returns the output of a successful call.
     pub(crate) fn well(self, command: &str) -> Result<Vec<u8>, GitError> {
         match self.code {

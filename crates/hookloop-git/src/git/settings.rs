@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-pub type Variable = (OsString, OsString);
+pub type GitVariable = (OsString, OsString);
 
 /// Values that override every configuration: git runs nothing, asks nothing, and overlooks no change of a file.
 pub const HARMLESS: [(&str, &str); 11] = [
@@ -20,8 +20,8 @@ pub const HARMLESS: [(&str, &str); 11] = [
 ];
 
 /// Returns settings as environment variables. As an argument, a `=` in a name would end the name.
-pub fn variables<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Variable> {
-    let mut variables: Vec<Variable> = Vec::new();
+pub fn variables<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<GitVariable> {
+    let mut variables: Vec<GitVariable> = Vec::new();
     let mut count = 0;
     for (name, value) in settings {
         variables.push((format!("GIT_CONFIG_KEY_{count}").into(), name.into()));

@@ -2,15 +2,15 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::asking::{Asker, Objects};
-use super::commit_id::Commit;
+use super::commit_id::CommitId;
 use super::error::RepoError;
+use super::git_command::{GitCommands, ObjectStore};
 
 /// The parts of a commit as bytes, so that texts of other people stay unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Parts {
+pub(super) struct CommitParts {
     pub(super) tree: String,
-    pub(super) parents: Vec<Commit>,
+    pub(super) parents: Vec<CommitId>,
     /// Name, mail address, time.
     pub(super) author: Vec<u8>,
     pub(super) committer: Vec<u8>,
@@ -20,14 +20,14 @@ pub(super) struct Parts {
 
 /// The author or committer of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct CommitIdentity {
     name: String,
     email: String,
 }
 
-impl Identity {
+impl CommitIdentity {
     /// Returns an identity without characters that would end a name or an address. hookloop's own is the default.
-    pub(super) fn new(name: Option<&str>, email: Option<&str>) -> Identity {
+    pub(super) fn new(name: Option<&str>, email: Option<&str>) -> CommitIdentity {
         let clean = |text: Option<&str>, none: &str| {
             let fits = |c: &char| !c.is_control() && !"<>".contains(*c);
             let text: String = text.unwrap_or_default().chars().filter(fits).collect();
@@ -35,7 +35,7 @@ impl Identity {
             if text.is_empty() { none.to_owned() } else { text.to_owned() }
         };
         let (name, email) = (clean(name, "hookloop"), clean(email, "hookloop@localhost"));
-        Identity { name, email }
+        CommitIdentity { name, email }
     }
 
     /// Returns the line of a commit with this time.
@@ -46,9 +46,9 @@ impl Identity {
     }
 }
 
-impl Parts {
-    fn parse(bytes: &[u8]) -> Option<Parts> {
-        let mut parts = Parts {
+impl CommitParts {
+    fn parse(bytes: &[u8]) -> Option<CommitParts> {
+        let mut parts = CommitParts {
             tree: String::new(),
             parents: Vec::new(),
             author: Vec::new(),
@@ -123,22 +123,26 @@ pub(super) fn now() -> Vec<u8> {
     format!("{} +0000", since.as_secs()).into_bytes()
 }
 
-impl Asker<'_> {
-    pub(super) fn parts_of(&self, commit: &Commit) -> Result<Parts, RepoError> {
+impl GitCommands<'_> {
+    pub(super) fn parts_of(&self, commit: &CommitId) -> Result<CommitParts, RepoError> {
         let bytes = self.depot(&["cat-file", "commit", commit.as_str()]).long().bytes()?;
         let unread = || RepoError::permanent(format!("commit {commit} can't be read"));
-        Parts::parse(&bytes).ok_or_else(unread)
+        CommitParts::parse(&bytes).ok_or_else(unread)
     }
 
     /// Makes a commit. The same parts make the same commit.
-    pub(super) fn make_commit(&self, parts: &Parts, objects: Objects) -> Result<Commit, RepoError> {
+    pub(super) fn make_commit(
+        &self,
+        parts: &CommitParts,
+        objects: ObjectStore,
+    ) -> Result<CommitId, RepoError> {
         // Old commits may violate today's rules of git, and are kept nevertheless.
         let args = ["hash-object", "-w", "-t", "commit", "--literally", "--stdin"];
         self.depot(&args).objects(objects).stdin(parts.to_bytes()).commit()
     }
 
     /// Returns the user's configured identity.
-    pub(super) fn identity(&self) -> Result<Identity, RepoError> {
+    pub(super) fn identity(&self) -> Result<CommitIdentity, RepoError> {
         let of = |name: &str| {
             let local = self.setting(name)?;
             if local.is_some() {
@@ -149,7 +153,7 @@ impl Asker<'_> {
             Ok::<_, RepoError>((said.code == 0).then_some(text))
         };
         let (name, email) = (of("user.name")?, of("user.email")?);
-        Ok(Identity::new(name.as_deref(), email.as_deref()))
+        Ok(CommitIdentity::new(name.as_deref(), email.as_deref()))
     }
 }
 
@@ -165,18 +169,18 @@ mod tests {
         );
         let signed =
             format!("{head}gpgsig -----BEGIN\n x\n -----END\nencoding latin1\n\nmü\n\nmore");
-        let parts = Parts::parse(signed.as_bytes()).unwrap();
+        let parts = CommitParts::parse(signed.as_bytes()).unwrap();
         assert_eq!(parts.committed_at(), b"2 -0300");
         let plain = format!("{head}encoding latin1\n\nmü\n\nmore");
         assert_eq!(parts.to_bytes(), plain.as_bytes());
-        assert_eq!(Parts::parse(&parts.to_bytes()), Some(parts));
-        assert_eq!(Parts::parse(b"tree x\n"), None);
+        assert_eq!(CommitParts::parse(&parts.to_bytes()), Some(parts));
+        assert_eq!(CommitParts::parse(b"tree x\n"), None);
     }
 
     #[test]
     fn a_name_ends_where_it_should() {
         let check = |name, email, line: &str| {
-            assert_eq!(Identity::new(name, email).at(b"1 +0000"), line.as_bytes());
+            assert_eq!(CommitIdentity::new(name, email).at(b"1 +0000"), line.as_bytes());
         };
         check(Some("A B"), Some("a@b"), "A B <a@b> 1 +0000");
         check(Some("A> <x\n"), Some("<>"), "A x <hookloop@localhost> 1 +0000");
@@ -186,9 +190,9 @@ mod tests {
     #[test]
     fn a_commit_is_named_in_full() {
         for bad in ["", "HEAD", "-x", &"a".repeat(39), &"A".repeat(40), &"g".repeat(40)] {
-            assert!(bad.parse::<Commit>().is_err(), "{bad}");
+            assert!(bad.parse::<CommitId>().is_err(), "{bad}");
         }
-        assert!("0".repeat(40).parse::<Commit>().is_ok());
-        assert!("f".repeat(64).parse::<Commit>().is_ok());
+        assert!("0".repeat(40).parse::<CommitId>().is_ok());
+        assert!("f".repeat(64).parse::<CommitId>().is_ok());
     }
 }

@@ -6,53 +6,55 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::asking::Objects;
 use super::error::RepoError;
-use super::merge::{BETWEEN, Merged, OURS, THEIRS};
-use super::slot::Slot;
-use super::{Commit, Conflict, Conflicted, Repo, Settled, Worktree, notes};
+use super::git_command::ObjectStore;
+use super::merge::{BETWEEN, OURS, THEIRS, TreeMerge};
+use super::worktree_path::WorktreePath;
+use super::{
+    CommitId, ConflictedFile, Repo, SettledRequest, Worktree, WrittenConflict, state_file,
+};
 
 /// The most wrong files that are named.
 const NAMED_MAX: usize = 50;
 
 /// A conflict in the files of a worktree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Layout {
+struct ConflictLayout {
     /// The worktree's own commit.
-    head: Commit,
-    onto: Commit,
+    head: CommitId,
+    onto: CommitId,
     /// The tree that was written, with conflict markers.
     tree: String,
-    files: Vec<Shown>,
-    phase: Phase,
+    files: Vec<ShownFile>,
+    phase: ResolutionPhase,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Shown {
+struct ShownFile {
     /// As bytes, because a name need not be valid text.
     path: Vec<u8>,
     excerpt: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Phase {
+enum ResolutionPhase {
     /// Some of the files may be written. The agent has not seen them.
     Writing,
     Written,
 }
 
-impl Layout {
-    fn conflict(&self) -> Conflict {
-        let shown = |file: &Shown| Conflicted {
+impl ConflictLayout {
+    fn conflict(&self) -> WrittenConflict {
+        let shown = |file: &ShownFile| ConflictedFile {
             path: String::from_utf8_lossy(&file.path).into_owned(),
             excerpt: file.excerpt.clone(),
         };
-        Conflict { onto: self.onto.clone(), files: self.files.iter().map(shown).collect() }
+        WrittenConflict { onto: self.onto.clone(), files: self.files.iter().map(shown).collect() }
     }
 }
 
 /// The mistake in a resolution.
-enum Wrong {
+enum ResolutionMistake {
     Marked,
     /// The change of the target is missing.
     Lost,
@@ -62,11 +64,17 @@ enum Wrong {
 impl Repo<'_> {
     /// Writes the merge of a worktree's head and `onto` into its files, with markers at conflicts. Index and HEAD
     /// stay. A conflict that is already there stays, even if it is for another `onto`.
-    pub fn lay_out_conflict(&self, w: &Worktree, onto: &Commit) -> Result<Conflict, RepoError> {
+    pub fn lay_out_conflict(
+        &self,
+        w: &Worktree,
+        onto: &CommitId,
+    ) -> Result<WrittenConflict, RepoError> {
         self.finish_moving(w)?;
         let slot = self.slot_of(w);
         let layout = match self.layout(&slot)? {
-            Some(layout) if layout.phase == Phase::Written => return Ok(layout.conflict()),
+            Some(layout) if layout.phase == ResolutionPhase::Written => {
+                return Ok(layout.conflict());
+            }
             Some(layout) => layout,
             None => self.new_layout(w, onto)?,
         };
@@ -74,42 +82,49 @@ impl Repo<'_> {
         let index = slot.index();
         let args = ["read-tree", "--reset", "-u", &layout.tree];
         let question = self.asker.ask(slot.files(&index), &args);
-        question.objects(Objects::Users).done()?;
-        let layout = Layout { phase: Phase::Written, ..layout };
+        question.objects(ObjectStore::Users).done()?;
+        let layout = ConflictLayout { phase: ResolutionPhase::Written, ..layout };
         note(&slot, &layout)?;
         Ok(layout.conflict())
     }
 
-    fn new_layout(&self, w: &Worktree, onto: &Commit) -> Result<Layout, RepoError> {
+    fn new_layout(&self, w: &Worktree, onto: &CommitId) -> Result<ConflictLayout, RepoError> {
         self.check_clean(w)?;
         let head = self.head(w)?;
         self.hand_over_base(onto)?;
-        let (tree, clashes) = match self.asker.merge(&head, onto, Objects::Users)? {
-            Merged::Clean { tree } => (tree, Vec::new()),
-            Merged::Conflict { tree, clashes } => (tree, clashes),
+        let (tree, clashes) = match self.asker.merge(&head, onto, ObjectStore::Users)? {
+            TreeMerge::Clean { tree } => (tree, Vec::new()),
+            TreeMerge::Conflict { tree, clashes } => (tree, clashes),
         };
         self.check_free(&w.path, head.as_str(), &tree)?;
         self.asker.keep(&w.task, &head)?;
         let shown = self.asker.shown(&tree, &clashes)?;
         let files = clashes.into_iter().zip(shown);
-        let files = files.map(|(clash, shown)| Shown { path: clash.path, excerpt: shown.excerpt });
+        let files =
+            files.map(|(clash, shown)| ShownFile { path: clash.path, excerpt: shown.excerpt });
         let files = files.collect();
-        Ok(Layout { head, onto: onto.clone(), tree, files, phase: Phase::Writing })
+        Ok(ConflictLayout {
+            head,
+            onto: onto.clone(),
+            tree,
+            files,
+            phase: ResolutionPhase::Writing,
+        })
     }
 
     /// Takes the files of a worktree as the resolution of its conflict.
-    pub fn settle_conflict(&self, w: &Worktree) -> Result<Settled, RepoError> {
+    pub fn settle_conflict(&self, w: &Worktree) -> Result<SettledRequest, RepoError> {
         self.finish_moving(w)?;
         let slot = self.slot_of(w);
-        let Some(layout) = self.layout(&slot)? else { return Ok(Settled::Nothing) };
-        if layout.phase == Phase::Writing {
+        let Some(layout) = self.layout(&slot)? else { return Ok(SettledRequest::Nothing) };
+        if layout.phase == ResolutionPhase::Writing {
             // The agent has not seen it.
             self.lay_out_conflict(w, &layout.onto)?;
         }
         match self.check_finished(w) {
             Err(RepoError::Unfinished { what, .. }) => {
                 let why = format!("the worktree is {what}");
-                return Ok(Settled::Unresolved { files: Vec::new(), why });
+                return Ok(SettledRequest::Unresolved { files: Vec::new(), why });
             }
             checked => checked?,
         }
@@ -133,16 +148,20 @@ impl Repo<'_> {
             }
         };
         self.show_index(w)?;
-        notes::remove(&slot.conflict())?;
-        Ok(Settled::Done { commit })
+        state_file::remove(&slot.conflict())?;
+        Ok(SettledRequest::Done { commit })
     }
 
     /// Returns the mistakes in a resolution, if there are any.
-    fn wrong(&self, layout: &Layout, tree: &str) -> Result<Option<Settled>, RepoError> {
-        let mut wrong: BTreeMap<Vec<u8>, Wrong> = self.lost_paths(layout, tree)?;
-        for Shown { path, .. } in &layout.files {
+    fn wrong(
+        &self,
+        layout: &ConflictLayout,
+        tree: &str,
+    ) -> Result<Option<SettledRequest>, RepoError> {
+        let mut wrong: BTreeMap<Vec<u8>, ResolutionMistake> = self.lost_paths(layout, tree)?;
+        for ShownFile { path, .. } in &layout.files {
             if self.is_marked(layout, tree, path)? {
-                wrong.insert(path.clone(), Wrong::Marked);
+                wrong.insert(path.clone(), ResolutionMistake::Marked);
             }
         }
         if wrong.is_empty() {
@@ -152,12 +171,12 @@ impl Repo<'_> {
         for (path, wrong) in wrong.iter().take(NAMED_MAX) {
             let path = String::from_utf8_lossy(path).into_owned();
             why.push(match wrong {
-                Wrong::Marked => format!("{path} still has conflict markers in it"),
-                Wrong::Lost => format!(
+                ResolutionMistake::Marked => format!("{path} still has conflict markers in it"),
+                ResolutionMistake::Lost => format!(
                     "{path} is what it was before: what `{}` changed in it is lost",
                     self.target.branch
                 ),
-                Wrong::Deleted => {
+                ResolutionMistake::Deleted => {
                     format!(
                         "{path} is gone, and with it what `{}` changed in it",
                         self.target.branch
@@ -166,15 +185,15 @@ impl Repo<'_> {
             });
             files.push(path);
         }
-        Ok(Some(Settled::Unresolved { files, why: why.join("\n") }))
+        Ok(Some(SettledRequest::Unresolved { files, why: why.join("\n") }))
     }
 
     /// Returns the paths that the target changed and whose change is missing in the resolution.
     fn lost_paths(
         &self,
-        layout: &Layout,
+        layout: &ConflictLayout,
         tree: &str,
-    ) -> Result<BTreeMap<Vec<u8>, Wrong>, RepoError> {
+    ) -> Result<BTreeMap<Vec<u8>, ResolutionMistake>, RepoError> {
         let (head, onto) = (layout.head.as_str(), layout.onto.as_str());
         let args = ["merge-base", "--", head, onto];
         let bases = self.asker.depot(&args).text()?;
@@ -190,8 +209,8 @@ impl Repo<'_> {
             let is_same = !resolved.contains(&path);
             let is_due = merged.contains(&path) || clashes.contains(&path);
             match (is_same && is_due, gone.contains(&path)) {
-                (true, _) => lost.insert(path, Wrong::Lost),
-                (false, true) if is_due => lost.insert(path, Wrong::Deleted),
+                (true, _) => lost.insert(path, ResolutionMistake::Lost),
+                (false, true) if is_due => lost.insert(path, ResolutionMistake::Deleted),
                 _ => None,
             };
         }
@@ -220,26 +239,31 @@ impl Repo<'_> {
     }
 
     /// Returns whether a file has markers that neither side had.
-    fn is_marked(&self, layout: &Layout, tree: &str, path: &[u8]) -> Result<bool, RepoError> {
+    fn is_marked(
+        &self,
+        layout: &ConflictLayout,
+        tree: &str,
+        path: &[u8],
+    ) -> Result<bool, RepoError> {
         let Some(now) = self.asker.blob(tree, path)? else { return Ok(false) };
-        let blob = |commit: &Commit| self.asker.blob(commit.as_str(), path);
+        let blob = |commit: &CommitId| self.asker.blob(commit.as_str(), path);
         let sides =
             [blob(&layout.head)?.unwrap_or_default(), blob(&layout.onto)?.unwrap_or_default()];
         Ok(has_markers(&now, &sides))
     }
 
-    fn layout(&self, slot: &Slot) -> Result<Option<Layout>, RepoError> {
-        let Some(bytes) = notes::read(&slot.conflict())? else { return Ok(None) };
+    fn layout(&self, slot: &WorktreePath) -> Result<Option<ConflictLayout>, RepoError> {
+        let Some(bytes) = state_file::read(&slot.conflict())? else { return Ok(None) };
         let unread =
             |_| RepoError::permanent(format!("{} can't be read", slot.conflict().display()));
         serde_json::from_slice(&bytes).map(Some).map_err(unread)
     }
 }
 
-fn note(slot: &Slot, layout: &Layout) -> Result<(), RepoError> {
+fn note(slot: &WorktreePath, layout: &ConflictLayout) -> Result<(), RepoError> {
     let bytes =
         serde_json::to_vec(layout).map_err(|error| RepoError::permanent(error.to_string()))?;
-    notes::write(&slot.conflict(), &bytes)
+    state_file::write(&slot.conflict(), &bytes)
 }
 
 /// Returns whether there are lines like markers that neither side has. The middle marker may be the underline of a

@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use super::asking::Objects;
 use super::error::RepoError;
-use super::merge::Merged;
-use super::{Changed, Commit, Diff, Repo};
+use super::git_command::ObjectStore;
+use super::merge::TreeMerge;
+use super::{ChangedFile, CommitId, FileDiff, Repo};
 
 /// The most files that are listed. Further ones are counted.
 const FILES_MAX: usize = 1_000;
@@ -17,7 +17,12 @@ const PLAIN: [&str; 5] = ["diff-tree", "-r", "--no-ext-diff", "--no-textconv", "
 
 impl Repo<'_> {
     /// Returns the difference between two commits, with at most `max_bytes` of text.
-    pub fn diff(&self, base: &Commit, head: &Commit, max_bytes: usize) -> Result<Diff, RepoError> {
+    pub fn diff(
+        &self,
+        base: &CommitId,
+        head: &CommitId,
+        max_bytes: usize,
+    ) -> Result<FileDiff, RepoError> {
         self.diff_of((base.as_str(), head.as_str()), head, max_bytes)
     }
 
@@ -26,13 +31,13 @@ impl Repo<'_> {
     /// common commit.
     pub fn change(
         &self,
-        base: &Commit,
-        head: &Commit,
+        base: &CommitId,
+        head: &CommitId,
         max_bytes: usize,
-    ) -> Result<Diff, RepoError> {
-        match self.asker.merge(base, head, Objects::Depot)? {
-            Merged::Clean { tree } => self.diff_of((base.as_str(), &tree), head, max_bytes),
-            Merged::Conflict { .. } => {
+    ) -> Result<FileDiff, RepoError> {
+        match self.asker.merge(base, head, ObjectStore::Depot)? {
+            TreeMerge::Clean { tree } => self.diff_of((base.as_str(), &tree), head, max_bytes),
+            TreeMerge::Conflict { .. } => {
                 let since = self.common_commit(base, head)?;
                 self.diff_of((&since, head.as_str()), head, max_bytes)
             }
@@ -40,7 +45,7 @@ impl Repo<'_> {
     }
 
     /// Returns the common commit; `base` itself if there is none.
-    fn common_commit(&self, base: &Commit, head: &Commit) -> Result<String, RepoError> {
+    fn common_commit(&self, base: &CommitId, head: &CommitId) -> Result<String, RepoError> {
         let args = ["merge-base", "--end-of-options", base.as_str(), head.as_str()];
         let said = self.asker.depot(&args).said()?;
         match said.code {
@@ -52,9 +57,9 @@ impl Repo<'_> {
     fn diff_of(
         &self,
         (from, to): (&str, &str),
-        head: &Commit,
+        head: &CommitId,
         max_bytes: usize,
-    ) -> Result<Diff, RepoError> {
+    ) -> Result<FileDiff, RepoError> {
         let ask = |more: &[&str]| {
             let args = [&PLAIN[..], more, &["--no-renames", from, to, "--"]].concat();
             self.asker.depot(&args).attributes_of(head).thorough()
@@ -69,10 +74,11 @@ impl Repo<'_> {
         }
         let text = String::from_utf8_lossy(&text).into_owned();
         let listed = ask(&["--numstat", "-z"]).long().bytes()?;
-        let mut files: Vec<Changed> = listed.split(|byte| *byte == 0).filter_map(changed).collect();
+        let mut files: Vec<ChangedFile> =
+            listed.split(|byte| *byte == 0).filter_map(changed).collect();
         let left_out_files = files.len().saturating_sub(FILES_MAX) as u64;
         files.truncate(FILES_MAX);
-        Ok(Diff { text, left_out_bytes, left_out_lines, files, left_out_files })
+        Ok(FileDiff { text, left_out_bytes, left_out_lines, files, left_out_files })
     }
 }
 
@@ -81,13 +87,13 @@ impl Repo<'_> {
     /// `base`. A history can be made such that one of the two lists is empty.
     pub fn paths_changed_by(
         &self,
-        base: &Commit,
-        head: &Commit,
+        base: &CommitId,
+        head: &CommitId,
     ) -> Result<BTreeSet<String>, RepoError> {
         // Without a common commit, every difference is a change.
         let since = self.common_commit(base, head)?;
-        let (Merged::Clean { tree } | Merged::Conflict { tree, .. }) =
-            self.asker.merge(base, head, Objects::Depot)?;
+        let (TreeMerge::Clean { tree } | TreeMerge::Conflict { tree, .. }) =
+            self.asker.merge(base, head, ObjectStore::Depot)?;
         let mut paths = self.names_changed(&since, head.as_str())?;
         paths.extend(self.names_changed(base.as_str(), &tree)?);
         let in_project = |path: Vec<u8>| {
@@ -106,11 +112,11 @@ impl Repo<'_> {
     }
 }
 
-fn changed(record: &[u8]) -> Option<Changed> {
+fn changed(record: &[u8]) -> Option<ChangedFile> {
     let record = String::from_utf8_lossy(record);
     let mut fields = record.splitn(3, '\t');
     // Binary files have dashes.
     let mut lines = || fields.next().and_then(|field| field.parse().ok()).unwrap_or(0);
     let (added, deleted) = (lines(), lines());
-    Some(Changed { path: fields.next()?.to_owned(), added, deleted })
+    Some(ChangedFile { path: fields.next()?.to_owned(), added, deleted })
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::commit_id::Commit;
+use super::commit_id::CommitId;
 use crate::git::GitError;
 
 /// A part of git's message about a lock that another process holds.
@@ -30,7 +30,7 @@ pub enum RepoError {
     #[error("it was cancelled")]
     Cancelled,
     #[error("somebody else pushed to `{branch}`: it is at {found}, which hookloop did not push")]
-    Foreign { branch: String, found: Commit },
+    Foreign { branch: String, found: CommitId },
     #[error(
         "`{branch}` is checked out in {}: hookloop does not move a branch under your feet; use another base \
          (git branch hookloop-{branch} {branch}, then delivery: {{base: hookloop-{branch}}}), or add a remote",
@@ -39,7 +39,7 @@ pub enum RepoError {
     CheckedOut { branch: String, path: PathBuf },
     /// The worktree is in a state in which its files cannot be committed.
     #[error("{} is {what}", path.display())]
-    Unfinished { path: PathBuf, what: Unfinished },
+    Unfinished { path: PathBuf, what: UnfinishedOperation },
     /// There are uncommitted changes where none are allowed.
     #[error("{} has changes that are not committed", .0.display())]
     Dirty(PathBuf),
@@ -49,9 +49,9 @@ pub enum RepoError {
 
 /// The state in which an agent left a worktree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfinished {
+pub enum UnfinishedOperation {
     #[error("in the middle of a {0}: finish it, or give it up with git {0} --abort")]
-    Underway(Operation),
+    Underway(GitOperation),
     #[error("in the middle of a conflict that is laid out in its files")]
     LaidOut,
     #[error("at a commit and on no branch: git switch {branch}")]
@@ -62,7 +62,7 @@ pub enum Unfinished {
 
 /// An operation of git with several steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum GitOperation {
     Rebase,
     Merge,
     CherryPick,
@@ -70,14 +70,14 @@ pub enum Operation {
     Am,
 }
 
-impl std::fmt::Display for Operation {
+impl std::fmt::Display for GitOperation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Operation::Rebase => "rebase",
-            Operation::Merge => "merge",
-            Operation::CherryPick => "cherry-pick",
-            Operation::Revert => "revert",
-            Operation::Am => "am",
+            GitOperation::Rebase => "rebase",
+            GitOperation::Merge => "merge",
+            GitOperation::CherryPick => "cherry-pick",
+            GitOperation::Revert => "revert",
+            GitOperation::Am => "am",
         })
     }
 }

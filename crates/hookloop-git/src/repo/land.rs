@@ -1,12 +1,12 @@
 //! Moves the target, if it still has the expected commit.
 
 use super::error::RepoError;
-use super::remote::Outcome;
-use super::{Commit, Landed, Repo};
+use super::remote::PushOutcome;
+use super::{CommitId, LandedCommit, Repo};
 
 impl Repo<'_> {
     /// Moves the target from `expected` to `commit`, which must be a descendant.
-    pub fn land(&self, commit: &Commit, expected: &Commit) -> Result<Landed, RepoError> {
+    pub fn land(&self, commit: &CommitId, expected: &CommitId) -> Result<LandedCommit, RepoError> {
         if !self.is_ancestor(expected, commit)? {
             let why =
                 format!("{commit} is not above {expected}, so `{}` stays", self.target.branch);
@@ -18,10 +18,14 @@ impl Repo<'_> {
         }
     }
 
-    fn land_at_remote(&self, commit: &Commit, expected: &Commit) -> Result<Landed, RepoError> {
+    fn land_at_remote(
+        &self,
+        commit: &CommitId,
+        expected: &CommitId,
+    ) -> Result<LandedCommit, RepoError> {
         let branch = &self.target.branch;
         match self.remote_head(branch)? {
-            Some(found) if found == *commit => return Ok(Landed::AlreadyThere),
+            Some(found) if found == *commit => return Ok(LandedCommit::AlreadyThere),
             Some(found) if found != *expected => return self.lost(commit, found),
             Some(_) => {}
             None => {
@@ -34,15 +38,15 @@ impl Repo<'_> {
         match (now, outcome) {
             (Some(now), _) if now == *commit => {
                 self.set_known_target(commit)?;
-                Ok(Landed::Done)
+                Ok(LandedCommit::Done)
             }
             (Some(now), _) if now != *expected => self.lost(commit, now),
-            (_, Outcome::Refused { why }) => Err(RepoError::NeedsHuman {
+            (_, PushOutcome::Refused { why }) => Err(RepoError::NeedsHuman {
                 why: format!("the remote refused a push to `{branch}`: {why}"),
                 hint: "let the forge merge it, or allow the push in the branch's rules".to_owned(),
             }),
-            (_, Outcome::Failed(error)) => Err(error),
-            (_, Outcome::Accepted) => {
+            (_, PushOutcome::Failed(error)) => Err(error),
+            (_, PushOutcome::Accepted) => {
                 let why = format!("`{branch}` was pushed, and is not at the remote");
                 Err(RepoError::Retry { why })
             }
@@ -51,23 +55,23 @@ impl Repo<'_> {
 
     /// Decides whether another push was first. A process that was killed after its own push may find further commits
     /// on top of it.
-    fn lost(&self, commit: &Commit, now: Commit) -> Result<Landed, RepoError> {
+    fn lost(&self, commit: &CommitId, now: CommitId) -> Result<LandedCommit, RepoError> {
         let newest = self.newest_base()?;
         match self.is_ancestor(commit, &newest)? {
-            true => Ok(Landed::AlreadyThere),
-            false => Ok(Landed::Lost { now }),
+            true => Ok(LandedCommit::AlreadyThere),
+            false => Ok(LandedCommit::Lost { now }),
         }
     }
 
-    fn land_here(&self, commit: &Commit, expected: &Commit) -> Result<Landed, RepoError> {
+    fn land_here(&self, commit: &CommitId, expected: &CommitId) -> Result<LandedCommit, RepoError> {
         let branch = &self.target.branch;
         let full = format!("refs/heads/{branch}");
         let found = self.newest_base()?;
         if self.is_ancestor(commit, &found)? {
-            return Ok(Landed::AlreadyThere);
+            return Ok(LandedCommit::AlreadyThere);
         }
         if found != *expected {
-            return Ok(Landed::Lost { now: found });
+            return Ok(LandedCommit::Lost { now: found });
         }
         if let Some(path) = self.asker.checkout_of(&full)? {
             return Err(RepoError::CheckedOut { branch: branch.clone(), path });
@@ -75,8 +79,8 @@ impl Repo<'_> {
         self.hand_over_base(commit)?;
         let moved = self.asker.move_branch(&full, Some(expected), commit);
         match (moved, self.newest_base()?) {
-            (_, now) if now == *commit => Ok(Landed::Done),
-            (_, now) if now != *expected => Ok(Landed::Lost { now }),
+            (_, now) if now == *commit => Ok(LandedCommit::Done),
+            (_, now) if now != *expected => Ok(LandedCommit::Lost { now }),
             (Err(error), _) => Err(error),
             (Ok(()), _) => Err(RepoError::permanent(format!("`{branch}` did not move"))),
         }

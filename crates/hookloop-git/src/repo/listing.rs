@@ -7,8 +7,11 @@ use hookloop_core::id::TaskId;
 
 use super::error::RepoError;
 use super::place::is_directory;
-use super::slot::Slot;
-use super::{BranchFate, Commit, Removal, Removed, Repo, Unsaved, Worktree, WorktreeInfo, notes};
+use super::worktree_path::WorktreePath;
+use super::{
+    BranchFate, CommitId, RemovedWorktree, Repo, UnsavedWork, Worktree, WorktreeInfo,
+    WorktreeRemoval, state_file,
+};
 
 /// The most worktrees that are listed.
 const LISTED_MAX: usize = 10_000;
@@ -30,7 +33,7 @@ impl Repo<'_> {
         Ok(listed)
     }
 
-    fn info(&self, w: &Worktree, target: Option<&Commit>) -> Result<WorktreeInfo, RepoError> {
+    fn info(&self, w: &Worktree, target: Option<&CommitId>) -> Result<WorktreeInfo, RepoError> {
         let slot = self.slot_of(w);
         let head = self.head(w)?;
         let last_used = fs::metadata(slot.used()).and_then(|found| found.modified());
@@ -46,30 +49,37 @@ impl Repo<'_> {
     }
 
     /// Returns an existing worktree as it is.
-    pub(super) fn found_worktree(&self, slot: &Slot) -> Result<Option<Worktree>, RepoError> {
+    pub(super) fn found_worktree(
+        &self,
+        slot: &WorktreePath,
+    ) -> Result<Option<Worktree>, RepoError> {
         let git_dir = self.asker.registration(&slot.path)?;
-        let made = notes::read_line(&slot.made())?.and_then(|line| line.parse().ok());
+        let made = state_file::read_line(&slot.made())?.and_then(|line| line.parse().ok());
         let (Some(git_dir), Some(base), true) = (git_dir, made, is_directory(&slot.path)) else {
             return Ok(None);
         };
-        let Slot { task, path, branch, .. } = slot.clone();
+        let WorktreePath { task, path, branch, .. } = slot.clone();
         let project = path.join(&self.found.prefix);
         Ok(Some(Worktree { task, path, project, branch, base, is_new: false, loss: None, git_dir }))
     }
 
     /// Removes a task's worktree, and its branch if requested.
-    pub fn remove_worktree(&self, task: &TaskId, how: &Removal) -> Result<Removed, RepoError> {
+    pub fn remove_worktree(
+        &self,
+        task: &TaskId,
+        how: &WorktreeRemoval,
+    ) -> Result<RemovedWorktree, RepoError> {
         let slot = self.slot(task);
         let _alone = self.alone_in(&slot)?;
         let found = self.found_worktree(&slot)?;
         let branch = slot.full_branch();
         let head = self.asker.users_ref(&branch)?;
-        if let (Unsaved::Stays { delivered }, Some(w)) = (&how.unsaved, &found) {
+        if let (UnsavedWork::Stays { delivered }, Some(w)) = (&how.unsaved, &found) {
             self.finish_moving(w)?;
             match self.check_clean(w) {
                 Err(RepoError::Dirty(_) | RepoError::Unfinished { .. }) => {
                     let why = format!("{} has work that is not committed", slot.path.display());
-                    return Ok(Removed::Stayed { why });
+                    return Ok(RemovedWorktree::Stayed { why });
                 }
                 checked => checked?,
             }
@@ -80,28 +90,28 @@ impl Repo<'_> {
                     "`{}` has commits that are not in `{}`",
                     slot.branch, self.target.branch
                 );
-                return Ok(Removed::Stayed { why });
+                return Ok(RemovedWorktree::Stayed { why });
             }
         }
-        if let (Unsaved::Goes, Some(w)) = (&how.unsaved, &found) {
+        if let (UnsavedWork::Goes, Some(w)) = (&how.unsaved, &found) {
             self.keep_all(w)?;
         }
         self.unregister(&slot)?;
         let was_there = slot.path.symlink_metadata().is_ok();
-        notes::remove_all(&slot.path)?;
-        notes::remove_all(&slot.notes)?;
+        state_file::remove_all(&slot.path)?;
+        state_file::remove_all(&slot.notes)?;
         if let (BranchFate::Deleted, Some(head)) = (how.branch, &head) {
             self.asker.keep(task, head)?;
             let args = ["update-ref", "-d", "--no-deref", "--", &branch, head.as_str()];
             self.asker.users(&args).done()?;
         }
-        Ok(if was_there { Removed::Done } else { Removed::NotThere })
+        Ok(if was_there { RemovedWorktree::Done } else { RemovedWorktree::NotThere })
     }
 
     fn is_delivered(
         &self,
-        head: Option<&Commit>,
-        delivered: Option<&Commit>,
+        head: Option<&CommitId>,
+        delivered: Option<&CommitId>,
     ) -> Result<bool, RepoError> {
         match (head, self.known_target()?) {
             (None, _) => Ok(true),
@@ -112,7 +122,7 @@ impl Repo<'_> {
     }
 
     /// Stores a worktree's files and head in a commit. Returns the commit and its ref.
-    pub(super) fn keep_all(&self, w: &Worktree) -> Result<(Commit, String), RepoError> {
+    pub(super) fn keep_all(&self, w: &Worktree) -> Result<(CommitId, String), RepoError> {
         let head = self.head(w)?;
         let tree = self.tree_of_files(w, &head)?;
         let commit = match tree == self.tree_of(&head)? {

@@ -12,12 +12,12 @@ use std::time::{Duration, SystemTime};
 
 use hookloop_core::id::TaskId;
 
-use super::asking::Asker;
 use super::error::RepoError;
+use super::git_command::GitCommands;
 use super::lock_wait::LockWait;
-use super::notes::{self, Held};
+use super::state_file::{self, HeldLock};
 use super::{Repo, Worktree};
-use crate::git::{GitLocks, Said, is_git_at_work};
+use crate::git::{GitLocks, GitOutput, is_git_at_work};
 
 /// The age at which a lock on a ref of the user's repository counts as left. Git holds one only for moments.
 const LEFT_AFTER: Duration = Duration::from_secs(3);
@@ -57,7 +57,7 @@ enum LockOwner {
     Foreign,
 }
 
-impl Asker<'_> {
+impl GitCommands<'_> {
     /// Removes a lock file if it is a leftover, else pauses. Fails when `wait` has lasted too long.
     pub(super) fn await_lock(&self, wait: &mut LockWait, lock: &Path) -> Result<(), RepoError> {
         let is_cleared = self.clear_leftover(lock)?;
@@ -71,7 +71,7 @@ impl Asker<'_> {
     }
 
     /// The lock file that git could not make, if it is one of the repositories that are asked here.
-    pub(super) fn lock_in_the_way(&self, said: &Said) -> Option<PathBuf> {
+    pub(super) fn lock_in_the_way(&self, said: &GitOutput) -> Option<PathBuf> {
         if said.code == 0 {
             return None;
         }
@@ -99,7 +99,7 @@ impl Asker<'_> {
         if let Ok(rest) = rest.strip_prefix("worktrees") {
             let Some(name) = rest.components().next() else { return LockOwner::Foreign };
             let git_dir = self.common.join("worktrees").join(name);
-            let named = notes::read_line(&git_dir.join("gitdir")).ok().flatten();
+            let named = state_file::read_line(&git_dir.join("gitdir")).ok().flatten();
             let path = named.and_then(|named| Some(Path::new(&named).parent()?.to_owned()));
             return match path.filter(|path| path.parent() == Some(&worktrees)) {
                 Some(path) => LockOwner::Private(vec![path, git_dir]),
@@ -131,7 +131,7 @@ impl Asker<'_> {
         if LockIdentity::of(lock).is_none() {
             return Ok(true);
         }
-        let _alone = Held::wait(&self.grounds.state.join(SWEEP_LOCK), &self.cancel)?;
+        let _alone = HeldLock::wait(&self.grounds.state.join(SWEEP_LOCK), &self.cancel)?;
         let Some(identity) = LockIdentity::of(lock) else { return Ok(true) };
         let is_held = match &owner {
             LockOwner::Private(places) => at_work(places, GitLocks::All),
@@ -143,7 +143,7 @@ impl Asker<'_> {
         if is_held || LockIdentity::of(lock) != Some(identity) {
             return Ok(false);
         }
-        notes::remove(lock)?;
+        state_file::remove(lock)?;
         Ok(true)
     }
 
@@ -154,7 +154,7 @@ impl Asker<'_> {
         places.extend(self.common.parent().filter(|_| is_named).map(Path::to_owned));
         let linked = fs::read_dir(self.common.join("worktrees")).into_iter().flatten().flatten();
         for entry in linked.take(WORKTREES_MAX) {
-            let named = notes::read_line(&entry.path().join("gitdir")).ok().flatten();
+            let named = state_file::read_line(&entry.path().join("gitdir")).ok().flatten();
             places.extend(named.and_then(|named| Some(Path::new(&named).parent()?.to_owned())));
         }
         places
@@ -174,7 +174,7 @@ impl Asker<'_> {
                 return Err(RepoError::Cancelled);
             }
         }
-        locks.iter().try_for_each(|lock| notes::remove(lock))
+        locks.iter().try_for_each(|lock| state_file::remove(lock))
     }
 
     /// Removes the locks that a killed process left in a checkout of hookloop itself. The caller holds the lock of
@@ -193,7 +193,7 @@ impl Asker<'_> {
             let lock = locks.iter().find(is_there);
             return Err(RepoError::Locked { path: lock.cloned().unwrap_or_default() });
         }
-        locks.iter().try_for_each(|lock| notes::remove(lock))
+        locks.iter().try_for_each(|lock| state_file::remove(lock))
     }
 }
 

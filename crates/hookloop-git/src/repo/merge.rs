@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStringExt;
 
 use hookloop_core::excerpt::whole_lines_of_head;
 
-use super::asking::{Asker, Objects};
-use super::commit::Parts;
+use super::commit::CommitParts;
 use super::error::RepoError;
-use super::{Commit, Conflicted};
+use super::git_command::{GitCommands, ObjectStore};
+use super::{CommitId, ConflictedFile};
 
 /// The most files whose conflicts are shown. Further ones are only named.
 const SHOWN_MAX: usize = 20;
@@ -23,32 +23,32 @@ pub(super) const BETWEEN: &[u8] = b"=======";
 pub(super) const THEIRS: &[u8] = b">>>>>>> ";
 
 #[derive(Debug)]
-pub(super) enum Merged {
+pub(super) enum TreeMerge {
     Clean { tree: String },
-    Conflict { tree: String, clashes: Vec<Clash> },
+    Conflict { tree: String, clashes: Vec<PathConflict> },
 }
 
 /// A path on which the two sides conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Clash {
+pub(super) struct PathConflict {
     pub(super) path: Vec<u8>,
-    sides: Sides,
+    sides: ConflictSides,
 }
 
 /// The sides that have a file at the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sides {
+struct ConflictSides {
     ours: bool,
     theirs: bool,
 }
 
-impl Asker<'_> {
+impl GitCommands<'_> {
     pub(super) fn merge(
         &self,
-        ours: &Commit,
-        theirs: &Commit,
-        objects: Objects,
-    ) -> Result<Merged, RepoError> {
+        ours: &CommitId,
+        theirs: &CommitId,
+        objects: ObjectStore,
+    ) -> Result<TreeMerge, RepoError> {
         let args =
             ["merge-tree", "--write-tree", "-z", "--no-messages", ours.as_str(), theirs.as_str()];
         let question = self.depot(&args).objects(objects).attributes_of(ours);
@@ -61,25 +61,25 @@ impl Asker<'_> {
         let mut fields = bytes.split(|byte| *byte == 0);
         let tree = fields.next().map(String::from_utf8_lossy).unwrap_or_default().into_owned();
         match code {
-            0 => Ok(Merged::Clean { tree }),
-            _ => Ok(Merged::Conflict { tree, clashes: clashes(fields) }),
+            0 => Ok(TreeMerge::Clean { tree }),
+            _ => Ok(TreeMerge::Conflict { tree, clashes: clashes(fields) }),
         }
     }
 
     /// Applies the change of `commit` to `tip`.
     pub(super) fn pick(
         &self,
-        tip: &Commit,
-        commit: &Commit,
-        parts: &Parts,
-        objects: Objects,
-    ) -> Result<Merged, RepoError> {
+        tip: &CommitId,
+        commit: &CommitId,
+        parts: &CommitParts,
+        objects: ObjectStore,
+    ) -> Result<TreeMerge, RepoError> {
         let Some(parent) = parts.parents.first() else {
             return Err(RepoError::permanent(format!("commit {commit} is a beginning of its own")));
         };
         // A commit with the tip's files on the same parent makes that parent the merge base, independent of the
         // history between.
-        let beside = Parts {
+        let beside = CommitParts {
             tree: self.tree_name(tip)?,
             parents: vec![parent.clone()],
             author: b"hookloop <hookloop@localhost> 0 +0000".to_vec(),
@@ -91,7 +91,7 @@ impl Asker<'_> {
         self.merge(&beside, commit, objects)
     }
 
-    pub(super) fn tree_name(&self, commit: &Commit) -> Result<String, RepoError> {
+    pub(super) fn tree_name(&self, commit: &CommitId) -> Result<String, RepoError> {
         let tree = format!("{commit}^{{tree}}");
         let args = ["rev-parse", "--verify", "--end-of-options", &tree];
         let said = self.depot(&args).text()?;
@@ -111,40 +111,40 @@ impl Asker<'_> {
     pub(super) fn shown(
         &self,
         tree: &str,
-        clashes: &[Clash],
-    ) -> Result<Vec<Conflicted>, RepoError> {
+        clashes: &[PathConflict],
+    ) -> Result<Vec<ConflictedFile>, RepoError> {
         let mut shown = Vec::new();
         for (number, clash) in clashes.iter().enumerate() {
             let path = String::from_utf8_lossy(&clash.path).into_owned();
             let excerpt = match (clash.sides, number < SHOWN_MAX) {
                 (_, false) => String::new(),
-                (Sides { ours: true, theirs: true }, true) => {
+                (ConflictSides { ours: true, theirs: true }, true) => {
                     let merged = self.blob(tree, &clash.path)?.unwrap_or_default();
                     places(&merged)
                 }
-                (Sides { ours: true, theirs: false }, true) => {
+                (ConflictSides { ours: true, theirs: false }, true) => {
                     "changed on this side, and deleted or moved away on the other\n".to_owned()
                 }
-                (Sides { ours: false, theirs: true }, true) => {
+                (ConflictSides { ours: false, theirs: true }, true) => {
                     "deleted or moved away on this side, and changed on the other\n".to_owned()
                 }
-                (Sides { ours: false, theirs: false }, true) => {
+                (ConflictSides { ours: false, theirs: false }, true) => {
                     "moved to different places on the two sides\n".to_owned()
                 }
             };
-            shown.push(Conflicted { path, excerpt });
+            shown.push(ConflictedFile { path, excerpt });
         }
         Ok(shown)
     }
 }
 
-fn clashes<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Vec<Clash> {
-    let mut clashes: Vec<Clash> = Vec::new();
+fn clashes<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Vec<PathConflict> {
+    let mut clashes: Vec<PathConflict> = Vec::new();
     for field in fields.filter(|field| !field.is_empty()) {
         let Some(tab) = field.iter().position(|byte| *byte == b'\t') else { continue };
         let (entry, path) = (&field[..tab], &field[tab + 1..]);
         if clashes.last().is_none_or(|last| last.path != path) {
-            clashes.push(Clash { path: path.to_vec(), sides: Sides::default() });
+            clashes.push(PathConflict { path: path.to_vec(), sides: ConflictSides::default() });
         }
         let Some(clash) = clashes.last_mut() else { continue };
         match entry.last() {
@@ -216,7 +216,7 @@ mod tests {
         ];
         let found = clashes(said.iter().map(|field| field.as_bytes()));
         assert_eq!(found.len(), 2);
-        assert_eq!(found[0].sides, Sides { ours: true, theirs: true });
-        assert_eq!(found[1].sides, Sides { ours: false, theirs: true });
+        assert_eq!(found[0].sides, ConflictSides { ours: true, theirs: true });
+        assert_eq!(found[1].sides, ConflictSides { ours: false, theirs: true });
     }
 }

@@ -7,14 +7,14 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use hookloop_config::repository::Source;
+use hookloop_config::repository::RepositorySource;
 use hookloop_core::digest::short_sha256_hex;
 use hookloop_process::Cancel;
 
-use super::asking::{Asker, Scope, Ssh};
-use super::depot::quoted;
 use super::error::RepoError;
-use super::{Commit, Grounds, Held, names, notes};
+use super::git_command::{CommandScope, GitCommands, SshAccess};
+use super::private_repo::quoted;
+use super::{CommitId, HeldLock, RepoDirectories, names, state_file};
 
 const LOCK: &str = "mirror.lock";
 
@@ -22,7 +22,7 @@ const LOCK: &str = "mirror.lock";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedOut {
     pub branch: String,
-    pub commit: Commit,
+    pub commit: CommitId,
     /// The files have changed.
     pub is_new: bool,
 }
@@ -30,24 +30,24 @@ pub struct CheckedOut {
 /// Moves the checkout at `grounds.root` to the last commit of the source's branch. `grounds.state` has the mirrors.
 /// No other process may use the checkout.
 pub fn check_out(
-    grounds: Grounds<'_>,
-    source: &Source,
+    grounds: RepoDirectories<'_>,
+    source: &RepositorySource,
     cancel: &Cancel,
 ) -> Result<CheckedOut, RepoError> {
     names::check_url(&source.url)?;
-    notes::make_directory(grounds.root)?;
-    notes::make_directory(grounds.state)?;
+    state_file::make_directory(grounds.root)?;
+    state_file::make_directory(grounds.state)?;
     let mirror = grounds.state.join(format!("{}.git", key(&source.url)));
     let git_dir = grounds.root.join(".git");
-    let mut asker = Asker {
+    let mut asker = GitCommands {
         grounds,
         cancel: cancel.clone(),
         common: git_dir.clone(),
         depot: mirror.clone(),
         prefix: String::new(),
-        ssh: Ssh::Unasked,
+        ssh: SshAccess::Unasked,
     };
-    let _alone = Held::wait(&mirror.with_extension(LOCK), cancel)?;
+    let _alone = HeldLock::wait(&mirror.with_extension(LOCK), cancel)?;
     asker.clear_depot()?;
     prepare(&mirror, &source.url)?;
     asker.find_ssh()?;
@@ -57,7 +57,7 @@ pub fn check_out(
     };
     names::check_branch(&branch)?;
     let commit = asker.fetch(source, &branch)?;
-    let known = notes::read_line(&git_dir.join("hookloop-head"))?;
+    let known = state_file::read_line(&git_dir.join("hookloop-head"))?;
     let is_new = known.as_deref() != Some(commit.as_str());
     if is_new {
         asker.lay_out(&git_dir, source, &branch, &commit)?;
@@ -72,20 +72,20 @@ fn key(url: &str) -> String {
 
 fn prepare(mirror: &Path, url: &str) -> Result<(), RepoError> {
     for directory in ["objects/info", "objects/pack", "refs/heads", "info"] {
-        notes::make_directory(&mirror.join(directory))?;
+        state_file::make_directory(&mirror.join(directory))?;
     }
     let config = format!(
         "# Written by hookloop.\n[core]\n\tbare = true\n\trepositoryFormatVersion = 0\n[remote \"origin\"]\n\turl = {}\n",
         quoted(url)
     );
-    notes::write(&mirror.join("config"), config.as_bytes())?;
-    notes::write(&mirror.join("HEAD"), b"ref: refs/heads/none\n")
+    state_file::write(&mirror.join("config"), config.as_bytes())?;
+    state_file::write(&mirror.join("HEAD"), b"ref: refs/heads/none\n")
 }
 
-impl Asker<'_> {
+impl GitCommands<'_> {
     fn default_branch(&self, url: &str) -> Result<String, RepoError> {
         let args = ["ls-remote", "--quiet", "--symref", "--", url, "HEAD"];
-        let said = self.told_by_remote(self.ask(Scope::Network, &args))?;
+        let said = self.told_by_remote(self.ask(CommandScope::Network, &args))?;
         let said = String::from_utf8_lossy(&said).into_owned();
         let found = said.lines().find_map(|line| {
             let name = line.strip_prefix("ref: refs/heads/")?;
@@ -97,13 +97,13 @@ impl Asker<'_> {
         })
     }
 
-    fn fetch(&self, source: &Source, branch: &str) -> Result<Commit, RepoError> {
+    fn fetch(&self, source: &RepositorySource, branch: &str) -> Result<CommitId, RepoError> {
         let spec = format!("+refs/heads/{branch}:refs/heads/{branch}");
         let depth = source.depth.map(|depth| format!("--depth={depth}"));
         let mut args = vec!["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"];
         args.extend(depth.as_deref());
         args.extend(["--", &source.url, &spec]);
-        self.told_by_remote(self.ask(Scope::Network, &args))?;
+        self.told_by_remote(self.ask(CommandScope::Network, &args))?;
         let full = format!("refs/heads/{branch}");
         let gone = || RepoError::permanent(format!("there is no branch `{branch}`"));
         self.depot_ref(&full)?.ok_or_else(gone)
@@ -113,24 +113,24 @@ impl Asker<'_> {
     fn lay_out(
         &self,
         git_dir: &Path,
-        source: &Source,
+        source: &RepositorySource,
         branch: &str,
-        commit: &Commit,
+        commit: &CommitId,
     ) -> Result<(), RepoError> {
         for directory in ["objects/info", "objects/pack", "refs/heads", "info"] {
-            notes::make_directory(&git_dir.join(directory))?;
+            state_file::make_directory(&git_dir.join(directory))?;
         }
-        notes::write(&git_dir.join("config"), config_of(source, branch).as_bytes())?;
+        state_file::write(&git_dir.join("config"), config_of(source, branch).as_bytes())?;
         let mut objects = self.depot.join("objects").into_os_string().into_encoded_bytes();
         objects.push(b'\n');
-        notes::write(&git_dir.join("objects/info/alternates"), &objects)?;
-        match notes::read(&self.depot.join("shallow"))? {
-            Some(bytes) => notes::write(&git_dir.join("shallow"), &bytes)?,
-            None => notes::remove(&git_dir.join("shallow"))?,
+        state_file::write(&git_dir.join("objects/info/alternates"), &objects)?;
+        match state_file::read(&self.depot.join("shallow"))? {
+            Some(bytes) => state_file::write(&git_dir.join("shallow"), &bytes)?,
+            None => state_file::remove(&git_dir.join("shallow"))?,
         }
-        notes::write(&git_dir.join("HEAD"), format!("ref: refs/heads/{branch}\n").as_bytes())?;
+        state_file::write(&git_dir.join("HEAD"), format!("ref: refs/heads/{branch}\n").as_bytes())?;
         // The same commands, on the checkout's own repository.
-        let own = Asker {
+        let own = GitCommands {
             grounds: self.grounds,
             cancel: self.cancel.clone(),
             common: git_dir.to_owned(),
@@ -143,14 +143,14 @@ impl Asker<'_> {
             own.depot(&["update-ref", "--no-deref", "--", &name, commit.as_str()]).done()?;
         }
         let index: PathBuf = git_dir.join("index");
-        let scope = Scope::Files { work_tree: self.grounds.root, index: &index };
+        let scope = CommandScope::Files { work_tree: self.grounds.root, index: &index };
         own.ask(scope, &["reset", "--hard", "--quiet", commit.as_str()]).done()?;
         // Written last, so that an interrupted checkout is done again.
-        notes::write(&git_dir.join("hookloop-head"), format!("{commit}\n").as_bytes())
+        state_file::write(&git_dir.join("hookloop-head"), format!("{commit}\n").as_bytes())
     }
 }
 
-fn config_of(source: &Source, branch: &str) -> String {
+fn config_of(source: &RepositorySource, branch: &str) -> String {
     let mut text = String::from(
         "# Written by hookloop.\n[core]\n\tbare = false\n\trepositoryFormatVersion = 0\n",
     );

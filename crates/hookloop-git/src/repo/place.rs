@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use hookloop_core::id::TaskId;
 
 use super::error::RepoError;
-use super::slot::Slot;
-use super::{Commit, Repo, Worktree, notes};
+use super::worktree_path::WorktreePath;
+use super::{CommitId, Repo, Worktree, state_file};
 
 /// Work of a worktree that the task's branch does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorktreeLoss {
     /// The commit of the new worktree.
-    pub commit: Commit,
+    pub commit: CommitId,
     /// The damage of the old worktree.
     pub reason: String,
     /// The ref with the files of the old worktree, if they could be read.
@@ -30,17 +30,17 @@ impl Repo<'_> {
         let link = w.path.join(".git");
         let expected = format!("gitdir: {}\n", w.git_dir.display());
         // A link that can't be read counts as one that leads elsewhere.
-        if notes::read(&link).ok().flatten().as_deref() != Some(expected.as_bytes()) {
+        if state_file::read(&link).ok().flatten().as_deref() != Some(expected.as_bytes()) {
             return Err(format!("{} does not lead to {}", link.display(), w.git_dir.display()));
         }
         if !is_directory(&w.git_dir) {
             return Err(format!("git has forgotten {}", w.path.display()));
         }
-        let registered = notes::read_line(&w.git_dir.join("gitdir")).ok().flatten();
+        let registered = state_file::read_line(&w.git_dir.join("gitdir")).ok().flatten();
         if registered.as_deref().map(Path::new) != Some(&link) {
             return Err(format!("{} does not name {}", w.git_dir.display(), w.path.display()));
         }
-        let common = notes::read_line(&w.git_dir.join("commondir")).ok().flatten();
+        let common = state_file::read_line(&w.git_dir.join("commondir")).ok().flatten();
         let common = common.and_then(|common| w.git_dir.join(common).canonicalize().ok());
         if common.as_ref() != Some(&self.asker.common) {
             return Err(format!("{} belongs to another repository", w.git_dir.display()));
@@ -49,7 +49,7 @@ impl Repo<'_> {
     }
 
     /// Returns the damage of a worktree's files that makes work there impossible.
-    pub(super) fn missing_files(&self, slot: &Slot) -> Option<String> {
+    pub(super) fn missing_files(&self, slot: &WorktreePath) -> Option<String> {
         let path = &slot.path;
         let found = match path.symlink_metadata() {
             Ok(found) => found,
@@ -95,22 +95,22 @@ impl Repo<'_> {
     /// Recreates a worktree from the last commit of its branch.
     pub(super) fn recreate(
         &self,
-        slot: &Slot,
-        head: &Commit,
+        slot: &WorktreePath,
+        head: &CommitId,
         reason: &str,
     ) -> Result<PathBuf, RepoError> {
         self.check_not_elsewhere(slot)?;
         let saved = self.save_files(slot, head);
         // Written first: if this process is killed from here on, the next one finds the note.
         let note = format!("{head}\n{}\n{reason}\n", saved.as_deref().unwrap_or_default());
-        notes::write(&slot.lost(), note.as_bytes())?;
+        state_file::write(&slot.lost(), note.as_bytes())?;
         // A note that can't be read is written anew.
-        let base = notes::read_line(&slot.made())?.and_then(|line| line.parse().ok());
+        let base = state_file::read_line(&slot.made())?.and_then(|line| line.parse().ok());
         self.lay_out(slot, head, &base.unwrap_or_else(|| head.clone()))
     }
 
     /// Stores the remaining files of a worktree. Unreadable files are lost.
-    fn save_files(&self, slot: &Slot, head: &Commit) -> Option<String> {
+    fn save_files(&self, slot: &WorktreePath, head: &CommitId) -> Option<String> {
         if !is_directory(&slot.path) {
             return None;
         }
@@ -124,8 +124,8 @@ impl Repo<'_> {
     }
 
     /// Returns the loss that is not recorded yet.
-    pub(super) fn loss(&self, slot: &Slot) -> Result<Option<WorktreeLoss>, RepoError> {
-        let Some(text) = notes::read_line(&slot.lost())? else { return Ok(None) };
+    pub(super) fn loss(&self, slot: &WorktreePath) -> Result<Option<WorktreeLoss>, RepoError> {
+        let Some(text) = state_file::read_line(&slot.lost())? else { return Ok(None) };
         let mut lines = text.splitn(3, '\n');
         let commit = lines.next().and_then(|line| line.parse().ok());
         let saved = lines.next().filter(|name| !name.is_empty()).map(str::to_owned);
@@ -136,7 +136,7 @@ impl Repo<'_> {
 
     /// Removes the note of a loss once the log has it.
     pub fn forget_loss(&self, task: &TaskId) -> Result<(), RepoError> {
-        notes::remove(&self.slot(task).lost())
+        state_file::remove(&self.slot(task).lost())
     }
 }
 

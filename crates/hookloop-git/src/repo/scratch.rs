@@ -8,28 +8,28 @@ use std::path::{Path, PathBuf};
 
 use tracing::{debug, warn};
 
-use super::asking::Scope;
 use super::error::RepoError;
-use super::notes::{self, Held};
-use super::{Commit, Repo, copied, names};
+use super::git_command::CommandScope;
+use super::state_file::{self, HeldLock};
+use super::{CommitId, Repo, ignored_files, names};
 
 /// The most leftovers that are checked when a repository is opened.
 const LEFTOVERS_MAX: usize = 1_000;
 
 /// A checkout that is removed when this is dropped.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchCheckout {
     /// The top directory.
     pub path: PathBuf,
     /// The project in it.
     pub project: PathBuf,
-    _alone: Held,
+    _alone: HeldLock,
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchCheckout {
     fn drop(&mut self) {
         // A directory that is left is removed when the repository is opened next.
-        if let Err(error) = notes::remove_all(&self.path) {
+        if let Err(error) = state_file::remove_all(&self.path) {
             warn!(path = %self.path.display(), %error, "a scratch checkout is not removed");
         }
         let lock = lock_of(&self.path);
@@ -41,41 +41,44 @@ impl Drop for Scratch {
 
 impl Repo<'_> {
     /// Writes the files of a commit to a directory of that name.
-    pub fn scratch(&self, commit: &Commit, name: &str) -> Result<Scratch, RepoError> {
+    pub fn scratch(&self, commit: &CommitId, name: &str) -> Result<ScratchCheckout, RepoError> {
         if !names::is_branch(name) || name.contains(['/', '.']) {
             return Err(RepoError::permanent(format!("`{name}` can't be the name of a directory")));
         }
         let path = self.scratches().join(name);
-        let alone = Held::wait(&lock_of(&path), &self.asker.cancel)?;
-        notes::remove_all(&path)?;
-        let scratch =
-            Scratch { project: path.join(&self.found.prefix), path: path.clone(), _alone: alone };
+        let alone = HeldLock::wait(&lock_of(&path), &self.asker.cancel)?;
+        state_file::remove_all(&path)?;
+        let scratch = ScratchCheckout {
+            project: path.join(&self.found.prefix),
+            path: path.clone(),
+            _alone: alone,
+        };
         let git = path.join(".git");
         for directory in ["objects/info", "objects/pack", "refs/heads"] {
-            notes::make_directory(&git.join(directory))?;
+            state_file::make_directory(&git.join(directory))?;
         }
-        let config = notes::read(&self.asker.depot.join("config"))?.unwrap_or_default();
+        let config = state_file::read(&self.asker.depot.join("config"))?.unwrap_or_default();
         let config =
             String::from_utf8_lossy(&config).replace("\tbare = true\n", "\tbare = false\n");
-        notes::write(&git.join("config"), config.as_bytes())?;
+        state_file::write(&git.join("config"), config.as_bytes())?;
         let objects = self.asker.depot.join("objects");
-        notes::write(
+        state_file::write(
             &git.join("objects/info/alternates"),
             format!("{}\n", objects.display()).as_bytes(),
         )?;
-        if let Some(shallow) = notes::read(&self.asker.depot.join("shallow"))? {
-            notes::write(&git.join("shallow"), &shallow)?;
+        if let Some(shallow) = state_file::read(&self.asker.depot.join("shallow"))? {
+            state_file::write(&git.join("shallow"), &shallow)?;
         }
-        notes::write(&git.join("HEAD"), format!("{commit}\n").as_bytes())?;
+        state_file::write(&git.join("HEAD"), format!("{commit}\n").as_bytes())?;
         let index = git.join("index");
-        let scope = Scope::Files { work_tree: &path, index: &index };
+        let scope = CommandScope::Files { work_tree: &path, index: &index };
         self.asker.ask(scope, &["read-tree", "--reset", "-u", commit.as_str()]).done()?;
         Ok(scratch)
     }
 
     /// Copies the ignored files that a worktree also gets.
-    pub fn copy_along(&self, scratch: &Scratch) -> Result<(), RepoError> {
-        copied::copy_along(self, &scratch.path)
+    pub fn copy_along(&self, scratch: &ScratchCheckout) -> Result<(), RepoError> {
+        ignored_files::copy_along(self, &scratch.path)
     }
 
     fn scratches(&self) -> PathBuf {
@@ -90,8 +93,8 @@ impl Repo<'_> {
             let is_left = path.is_dir() && path.extension().is_none();
             // A leftover that can't be removed is in nobody's way.
             if is_left
-                && let Ok(Some(_alone)) = Held::now(&lock_of(&path))
-                && let Err(error) = notes::remove_all(&path)
+                && let Ok(Some(_alone)) = HeldLock::now(&lock_of(&path))
+                && let Err(error) = state_file::remove_all(&path)
             {
                 warn!(path = %path.display(), %error, "a left scratch checkout is not removed");
             }

@@ -2,10 +2,10 @@
 
 use hookloop_core::id::TaskId;
 
-use super::asking::{Asker, Scope};
+use super::discover::FoundRepository;
 use super::error::RepoError;
-use super::found::Found;
-use super::{Commit, Remote, Repo, RepoWish, depot, names, notes};
+use super::git_command::{CommandScope, GitCommands};
+use super::{CommitId, RemoteName, Repo, RepoWish, names, private_repo, state_file};
 
 /// The default remote.
 const REMOTE: &str = "origin";
@@ -14,13 +14,13 @@ const USUAL: [&str; 2] = ["main", "master"];
 /// The command that gives a repository its first commit.
 const FIRST_COMMIT: &str = "git add --all && git commit -m \"First commit\"";
 
-impl Asker<'_> {
+impl GitCommands<'_> {
     /// Returns the configured remote, else the default one.
     pub(super) fn remote(
         &self,
         wish: &RepoWish,
-        found: &Found,
-    ) -> Result<Option<Remote>, RepoError> {
+        found: &FoundRepository,
+    ) -> Result<Option<RemoteName>, RepoError> {
         let name = wish.remote.as_deref().unwrap_or(REMOTE);
         names::check_remote(name)?;
         let url = self.setting(&format!("remote.{name}.url"))?;
@@ -37,21 +37,22 @@ impl Asker<'_> {
         let push_url = push_url.unwrap_or_else(|| url.clone());
         names::check_url(&url)?;
         names::check_url(&push_url)?;
-        let whole = |url: &str| depot::absolute(url, &found.top);
-        let remote = Remote { name: name.to_owned(), url: whole(&url), push_url: whole(&push_url) };
+        let whole = |url: &str| private_repo::absolute(url, &found.top);
+        let remote =
+            RemoteName { name: name.to_owned(), url: whole(&url), push_url: whole(&push_url) };
         self.check_known(&remote)?;
         Ok(Some(remote))
     }
 
     /// Checks the address of a remote against the first one that hookloop saw: an agent can write to the
     /// repository's configuration.
-    fn check_known(&self, remote: &Remote) -> Result<(), RepoError> {
+    fn check_known(&self, remote: &RemoteName) -> Result<(), RepoError> {
         let note = self.grounds.state.join("remotes").join(remote.name.replace('/', "%2F"));
         // A changed token does not lead to another server.
         let [url, push_url] = [&remote.url, &remote.push_url].map(|url| names::without_user(url));
         let now = format!("{url}\n{push_url}\n");
-        match notes::read(&note)? {
-            None => notes::write(&note, now.as_bytes()),
+        match state_file::read(&note)? {
+            None => state_file::write(&note, now.as_bytes()),
             Some(known) if known == now.as_bytes() => Ok(()),
             Some(known) => Err(RepoError::NeedsHuman {
                 why: format!(
@@ -69,7 +70,7 @@ impl Asker<'_> {
     pub(super) fn base(
         &self,
         wish: &RepoWish,
-        remote: Option<&Remote>,
+        remote: Option<&RemoteName>,
     ) -> Result<String, RepoError> {
         if let Some(base) = &wish.base {
             names::check_branch(base)?;
@@ -117,7 +118,7 @@ impl Asker<'_> {
         Ok(None)
     }
 
-    fn known_head_of(&self, remote: &Remote) -> Result<Option<String>, RepoError> {
+    fn known_head_of(&self, remote: &RemoteName) -> Result<Option<String>, RepoError> {
         let prefix = format!("refs/remotes/{}/", remote.name);
         let head = format!("{prefix}HEAD");
         let said = self.users(&["symbolic-ref", "--quiet", "--", &head]).said()?;
@@ -130,7 +131,7 @@ impl Asker<'_> {
         }
     }
 
-    fn told_head_of(&self, remote: &Remote) -> Result<Option<String>, RepoError> {
+    fn told_head_of(&self, remote: &RemoteName) -> Result<Option<String>, RepoError> {
         let args = [
             "ls-remote",
             "--symref",
@@ -140,7 +141,7 @@ impl Asker<'_> {
             "refs/heads/main",
             "refs/heads/master",
         ];
-        let said = self.told_by_remote(self.ask(Scope::Network, &args))?;
+        let said = self.told_by_remote(self.ask(CommandScope::Network, &args))?;
         let said = String::from_utf8_lossy(&said).into_owned();
         let head = said.lines().find_map(|line| {
             line.strip_prefix("ref: refs/heads/")?.strip_suffix("\tHEAD").map(str::to_owned)
@@ -155,7 +156,7 @@ impl Asker<'_> {
 
 impl Repo<'_> {
     /// Fetches the target, and returns its newest commit.
-    pub fn newest_base(&self) -> Result<Commit, RepoError> {
+    pub fn newest_base(&self) -> Result<CommitId, RepoError> {
         let branch = &self.target.branch;
         let Some(remote) = &self.target.remote else {
             let found = self.asker.users_ref(&format!("refs/heads/{branch}"))?;
@@ -179,7 +180,7 @@ impl Repo<'_> {
         }
     }
 
-    fn fetch(&self, remote: &Remote, branch: &str, into: &str) -> Result<(), RepoError> {
+    fn fetch(&self, remote: &RemoteName, branch: &str, into: &str) -> Result<(), RepoError> {
         let args = [
             "fetch",
             "--quiet",
@@ -192,12 +193,12 @@ impl Repo<'_> {
             &remote.url,
         ];
         let refs = format!("+refs/heads/{branch}:{into}");
-        let question = self.asker.ask(Scope::Network, &args).arg(refs);
+        let question = self.asker.ask(CommandScope::Network, &args).arg(refs);
         self.asker.told_by_remote(question).map(|_| ())
     }
 
     /// Fetches a commit of a branch that another machine may have pushed. Returns whether the commit is here.
-    pub fn bring(&self, branch: &str, commit: &Commit) -> Result<bool, RepoError> {
+    pub fn bring(&self, branch: &str, commit: &CommitId) -> Result<bool, RepoError> {
         let is_here = || -> Result<bool, RepoError> {
             let name = format!("{commit}^{{commit}}");
             Ok(self.asker.depot(&["cat-file", "-e", &name]).said()?.code == 0)
@@ -222,7 +223,7 @@ impl Repo<'_> {
     }
 
     /// Returns the last known commit of the target, without a fetch.
-    pub(super) fn known_target(&self) -> Result<Option<Commit>, RepoError> {
+    pub(super) fn known_target(&self) -> Result<Option<CommitId>, RepoError> {
         match &self.target.remote {
             None => self.asker.users_ref(&format!("refs/heads/{}", self.target.branch)),
             Some(_) => self.asker.depot_ref(&self.known_target_name()),
@@ -230,19 +231,19 @@ impl Repo<'_> {
     }
 
     /// Records the commit of the target.
-    pub(super) fn set_known_target(&self, commit: &Commit) -> Result<(), RepoError> {
+    pub(super) fn set_known_target(&self, commit: &CommitId) -> Result<(), RepoError> {
         let full = self.known_target_name();
         let _alone = self.alone()?;
         self.asker.depot(&["update-ref", "--", &full, commit.as_str()]).done()
     }
 
     /// Copies a pushed commit of a task to the user's repository.
-    pub(super) fn hand_over_work(&self, commit: &Commit, task: &TaskId) -> Result<(), RepoError> {
+    pub(super) fn hand_over_work(&self, commit: &CommitId, task: &TaskId) -> Result<(), RepoError> {
         let _alone = self.alone()?;
         self.asker.hand_over(commit, &format!("pushed/{task}"))
     }
 
-    pub(super) fn hand_over_base(&self, commit: &Commit) -> Result<(), RepoError> {
+    pub(super) fn hand_over_base(&self, commit: &CommitId) -> Result<(), RepoError> {
         let _alone = self.alone()?;
         self.asker.hand_over(commit, &format!("base/{}", self.target.branch))
     }

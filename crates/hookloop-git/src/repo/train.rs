@@ -3,11 +3,11 @@
 //! The same commits always give the same result, so a process that repeats an interrupted merge makes no second
 //! commit.
 
-use super::asking::Objects;
-use super::commit::{self, Parts};
+use super::commit::{self, CommitParts};
 use super::error::RepoError;
-use super::merge::Merged;
-use super::{Commit, MergeHow, MergeMethod, MergedOnto, Repo};
+use super::git_command::ObjectStore;
+use super::merge::TreeMerge;
+use super::{CommitId, MergeHow, MergeMethod, MergedOnto, Repo};
 
 /// The most commits that are picked one by one. A longer branch is squashed, because each commit needs several calls
 /// of git.
@@ -15,13 +15,13 @@ const COMMITS_MAX: usize = 500;
 
 /// The result of picking the commits of a branch one by one.
 #[derive(Debug)]
-pub(super) enum Picked {
+pub(super) enum PickResult {
     Done {
-        tip: Commit,
+        tip: CommitId,
     },
     Conflict {
         tree: String,
-        clashes: Vec<super::merge::Clash>,
+        clashes: Vec<super::merge::PathConflict>,
     },
     /// There are merges among the commits, or too many commits.
     NotOneByOne,
@@ -31,30 +31,30 @@ impl Repo<'_> {
     /// Merges the work of `head` onto `tip`.
     pub fn merge_onto(
         &self,
-        tip: &Commit,
-        head: &Commit,
+        tip: &CommitId,
+        head: &CommitId,
         how: &MergeHow,
     ) -> Result<MergedOnto, RepoError> {
         if self.is_ancestor(head, tip)? {
             return Ok(MergedOnto::AlreadyIn);
         }
-        let (tree, clashes) = match self.asker.merge(tip, head, Objects::Depot)? {
-            Merged::Clean { tree } if tree == self.tree_of(tip)? => {
+        let (tree, clashes) = match self.asker.merge(tip, head, ObjectStore::Depot)? {
+            TreeMerge::Clean { tree } if tree == self.tree_of(tip)? => {
                 return Ok(MergedOnto::AlreadyIn);
             }
-            Merged::Clean { tree } => (tree, None),
-            Merged::Conflict { tree, clashes } => (tree, Some(clashes)),
+            TreeMerge::Clean { tree } => (tree, None),
+            TreeMerge::Conflict { tree, clashes } => (tree, Some(clashes)),
         };
         if how.method == MergeMethod::Rebase {
-            match self.pick_all(tip, head, Objects::Depot)? {
-                Picked::Done { tip } => {
+            match self.pick_all(tip, head, ObjectStore::Depot)? {
+                PickResult::Done { tip } => {
                     return Ok(MergedOnto::Done { commit: tip, method: MergeMethod::Rebase });
                 }
-                Picked::Conflict { tree, clashes } => {
+                PickResult::Conflict { tree, clashes } => {
                     let files = self.asker.shown(&tree, &clashes)?;
                     return Ok(MergedOnto::Conflict { files });
                 }
-                Picked::NotOneByOne => {}
+                PickResult::NotOneByOne => {}
             }
         }
         if let Some(clashes) = clashes {
@@ -65,7 +65,7 @@ impl Repo<'_> {
             MergeMethod::Squash | MergeMethod::Rebase => (MergeMethod::Squash, vec![tip.clone()]),
         };
         let theirs = self.asker.parts_of(head)?;
-        let parts = Parts {
+        let parts = CommitParts {
             tree,
             parents,
             committer: self.asker.identity()?.at(theirs.committed_at()),
@@ -73,26 +73,26 @@ impl Repo<'_> {
             encoding: None,
             message: commit::message(&how.message),
         };
-        let commit = self.asker.make_commit(&parts, Objects::Depot)?;
+        let commit = self.asker.make_commit(&parts, ObjectStore::Depot)?;
         Ok(MergedOnto::Done { commit, method })
     }
 
     /// Picks the commits of `head` that `tip` does not have onto `tip`.
     pub(super) fn pick_all(
         &self,
-        tip: &Commit,
-        head: &Commit,
-        objects: Objects,
-    ) -> Result<Picked, RepoError> {
-        let Some(commits) = self.one_by_one(tip, head)? else { return Ok(Picked::NotOneByOne) };
+        tip: &CommitId,
+        head: &CommitId,
+        objects: ObjectStore,
+    ) -> Result<PickResult, RepoError> {
+        let Some(commits) = self.one_by_one(tip, head)? else { return Ok(PickResult::NotOneByOne) };
         let identity = self.asker.identity()?;
         let mut tip = tip.clone();
         for commit in commits {
             let parts = self.asker.parts_of(&commit)?;
             let tree = match self.asker.pick(&tip, &commit, &parts, objects)? {
-                Merged::Clean { tree } => tree,
-                Merged::Conflict { tree, clashes } => {
-                    return Ok(Picked::Conflict { tree, clashes });
+                TreeMerge::Clean { tree } => tree,
+                TreeMerge::Conflict { tree, clashes } => {
+                    return Ok(PickResult::Conflict { tree, clashes });
                 }
             };
             // A change that is already there needs no commit.
@@ -100,14 +100,18 @@ impl Repo<'_> {
                 continue;
             }
             let committer = identity.at(parts.committed_at());
-            let parts = Parts { tree, parents: vec![tip], committer, ..parts };
+            let parts = CommitParts { tree, parents: vec![tip], committer, ..parts };
             tip = self.asker.make_commit(&parts, objects)?;
         }
-        Ok(Picked::Done { tip })
+        Ok(PickResult::Done { tip })
     }
 
     /// Returns the commits of `head` that `tip` does not have, the oldest first, if each has one parent.
-    fn one_by_one(&self, tip: &Commit, head: &Commit) -> Result<Option<Vec<Commit>>, RepoError> {
+    fn one_by_one(
+        &self,
+        tip: &CommitId,
+        head: &CommitId,
+    ) -> Result<Option<Vec<CommitId>>, RepoError> {
         let range = format!("{tip}..{head}");
         let args =
             ["rev-list", "--reverse", "--topo-order", "--parents", "--end-of-options", &range];

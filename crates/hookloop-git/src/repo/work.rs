@@ -2,31 +2,31 @@
 
 use std::path::Path;
 
-use super::asking::{Objects, Scope};
-use super::commit::{self, Parts};
-use super::error::{Operation, RepoError, Unfinished};
-use super::slot::Slot;
-use super::{Commit, Repo, WorkState, Worktree, notes};
+use super::commit::{self, CommitParts};
+use super::error::{GitOperation, RepoError, UnfinishedOperation};
+use super::git_command::{CommandScope, ObjectStore};
+use super::worktree_path::WorktreePath;
+use super::{CommitId, Repo, WorkState, Worktree, state_file};
 use crate::git::{copy_index, paths};
 
 /// Files that git leaves during an operation.
-const UNDERWAY: [(&str, Operation); 6] = [
-    ("rebase-merge", Operation::Rebase),
-    ("rebase-apply/applying", Operation::Am),
-    ("rebase-apply", Operation::Rebase),
-    ("MERGE_HEAD", Operation::Merge),
-    ("CHERRY_PICK_HEAD", Operation::CherryPick),
-    ("REVERT_HEAD", Operation::Revert),
+const UNDERWAY: [(&str, GitOperation); 6] = [
+    ("rebase-merge", GitOperation::Rebase),
+    ("rebase-apply/applying", GitOperation::Am),
+    ("rebase-apply", GitOperation::Rebase),
+    ("MERGE_HEAD", GitOperation::Merge),
+    ("CHERRY_PICK_HEAD", GitOperation::CherryPick),
+    ("REVERT_HEAD", GitOperation::Revert),
 ];
 
 impl Repo<'_> {
     /// Commits all files that are not ignored; `None` if there is nothing to commit.
-    pub fn commit_all(&self, w: &Worktree, message: &str) -> Result<Option<Commit>, RepoError> {
+    pub fn commit_all(&self, w: &Worktree, message: &str) -> Result<Option<CommitId>, RepoError> {
         self.finish_moving(w)?;
         self.check_finished(w)?;
         let slot = self.slot_of(w);
         if slot.conflict().exists() {
-            let what = Unfinished::LaidOut;
+            let what = UnfinishedOperation::LaidOut;
             return Err(RepoError::Unfinished { path: w.path.clone(), what });
         }
         let head = self.head(w)?;
@@ -44,17 +44,17 @@ impl Repo<'_> {
     pub(super) fn commit_tree(
         &self,
         tree: String,
-        parents: Vec<Commit>,
+        parents: Vec<CommitId>,
         message: &str,
-    ) -> Result<Commit, RepoError> {
+    ) -> Result<CommitId, RepoError> {
         let by = self.asker.identity()?.at(&commit::now());
         let (author, committer, message) = (by.clone(), by, commit::message(message));
-        let parts = Parts { tree, parents, author, committer, encoding: None, message };
-        self.asker.make_commit(&parts, Objects::Users)
+        let parts = CommitParts { tree, parents, author, committer, encoding: None, message };
+        self.asker.make_commit(&parts, ObjectStore::Users)
     }
 
     /// Returns the commit of a worktree.
-    pub fn head(&self, w: &Worktree) -> Result<Commit, RepoError> {
+    pub fn head(&self, w: &Worktree) -> Result<CommitId, RepoError> {
         let args = ["rev-parse", "--verify", "--end-of-options", "HEAD"];
         let scope = self.own_refs_of(w)?;
         let said = self.asker.ask(scope, &args).text()?;
@@ -63,7 +63,7 @@ impl Repo<'_> {
     }
 
     /// Returns the tree of a commit.
-    pub fn tree_of(&self, commit: &Commit) -> Result<String, RepoError> {
+    pub fn tree_of(&self, commit: &CommitId) -> Result<String, RepoError> {
         self.asker.tree_name(commit)
     }
 
@@ -74,7 +74,7 @@ impl Repo<'_> {
             checked => checked?,
         }
         if self.slot_of(w).conflict().exists() {
-            return Ok(WorkState::Unfinished(Unfinished::LaidOut));
+            return Ok(WorkState::Unfinished(UnfinishedOperation::LaidOut));
         }
         match self.is_dirty(w)? {
             true => Ok(WorkState::Dirty),
@@ -82,13 +82,13 @@ impl Repo<'_> {
         }
     }
 
-    pub fn is_ancestor(&self, a: &Commit, b: &Commit) -> Result<bool, RepoError> {
+    pub fn is_ancestor(&self, a: &CommitId, b: &CommitId) -> Result<bool, RepoError> {
         let args = ["merge-base", "--is-ancestor", "--", a.as_str(), b.as_str()];
         self.asker.depot(&args).yes()
     }
 
     /// Returns the number of commits that `head` has and `base` does not.
-    pub fn ahead(&self, base: &Commit, head: &Commit) -> Result<u32, RepoError> {
+    pub fn ahead(&self, base: &CommitId, head: &CommitId) -> Result<u32, RepoError> {
         let range = format!("{base}..{head}");
         let said = self.asker.depot(&["rev-list", "--count", "--end-of-options", &range]).text()?;
         said.parse().map_err(|_| RepoError::permanent(format!("git counts `{said}` commits")))
@@ -112,9 +112,9 @@ impl Repo<'_> {
 
     /// Returns the scope for a worktree's HEAD. Git reads the location of refs from a file there, even if its
     /// environment says otherwise, and an agent may have changed that file.
-    fn own_refs_of<'w>(&self, w: &'w Worktree) -> Result<Scope<'w>, RepoError> {
-        notes::write(&w.git_dir.join("commondir"), b"../..\n")?;
-        Ok(Scope::UsersWorktree(&w.git_dir))
+    fn own_refs_of<'w>(&self, w: &'w Worktree) -> Result<CommandScope<'w>, RepoError> {
+        state_file::write(&w.git_dir.join("commondir"), b"../..\n")?;
+        Ok(CommandScope::UsersWorktree(&w.git_dir))
     }
 
     /// Checks that the worktree is on its own branch, and that no operation of git is in progress.
@@ -122,13 +122,13 @@ impl Repo<'_> {
         let unfinished = |what| Err(RepoError::Unfinished { path: w.path.clone(), what });
         let underway = UNDERWAY.into_iter().find(|(name, _)| w.git_dir.join(name).exists());
         if let Some((_, operation)) = underway {
-            return unfinished(Unfinished::Underway(operation));
+            return unfinished(UnfinishedOperation::Underway(operation));
         }
         let scope = self.own_refs_of(w)?;
         let said = self.asker.ask(scope, &["symbolic-ref", "--quiet", "--", "HEAD"]).said()?;
         let branch = w.branch.clone();
         match said.code {
-            1 => unfinished(Unfinished::Detached { branch }),
+            1 => unfinished(UnfinishedOperation::Detached { branch }),
             _ => {
                 let full =
                     String::from_utf8_lossy(&said.well("symbolic-ref")?).trim_end().to_owned();
@@ -136,7 +136,7 @@ impl Repo<'_> {
                     Some(found) if found == branch => Ok(()),
                     found => {
                         let found = found.unwrap_or(&full).to_owned();
-                        unfinished(Unfinished::Elsewhere { found, branch })
+                        unfinished(UnfinishedOperation::Elsewhere { found, branch })
                     }
                 }
             }
@@ -144,7 +144,7 @@ impl Repo<'_> {
     }
 
     /// Returns the tree of a commit of all files on `head`. hookloop's index has that tree afterwards.
-    pub(super) fn tree_of_files(&self, w: &Worktree, head: &Commit) -> Result<String, RepoError> {
+    pub(super) fn tree_of_files(&self, w: &Worktree, head: &CommitId) -> Result<String, RepoError> {
         let slot = self.slot_of(w);
         self.refresh_index(&slot, head)?;
         let mut paths = self.changed_paths(&slot)?;
@@ -154,23 +154,27 @@ impl Repo<'_> {
         for (how, list) in [(&paths::TAKE_OUT[..], replaced), (&paths::TAKE_IN[..], changed)] {
             if !list.is_empty() {
                 let question = self.asker.ask(slot.files(&index), how).stdin(list);
-                question.objects(Objects::Users).done()?;
+                question.objects(ObjectStore::Users).done()?;
             }
         }
         let question = self.asker.ask(slot.files(&index), &["write-tree"]);
-        question.objects(Objects::Users).text()
+        question.objects(ObjectStore::Users).text()
     }
 
     /// Sets hookloop's index to `head`. Its knowledge about files stays.
-    pub(super) fn refresh_index(&self, slot: &Slot, head: &Commit) -> Result<(), RepoError> {
+    pub(super) fn refresh_index(
+        &self,
+        slot: &WorktreePath,
+        head: &CommitId,
+    ) -> Result<(), RepoError> {
         let index = slot.index();
         let read = |how: &[&str]| {
             let question = self.asker.ask(slot.files(&index), how).arg(head.as_str());
-            question.objects(Objects::Users).done()
+            question.objects(ObjectStore::Users).done()
         };
         match read(&["read-tree", "-m"]) {
             Err(RepoError::Permanent { .. }) => {
-                notes::remove(&index)?;
+                state_file::remove(&index)?;
                 read(&["read-tree"])
             }
             done => done,
@@ -178,12 +182,12 @@ impl Repo<'_> {
     }
 
     /// Returns the files that differ from hookloop's index, each with a zero byte behind it.
-    fn changed_paths(&self, slot: &Slot) -> Result<Vec<u8>, RepoError> {
+    fn changed_paths(&self, slot: &WorktreePath) -> Result<Vec<u8>, RepoError> {
         let index = slot.index();
         let said = self
             .asker
             .ask(slot.files(&index), &paths::CHANGED)
-            .objects(Objects::Users)
+            .objects(ObjectStore::Users)
             .long()
             .bytes()?;
         Ok(paths::without_repositories(&said))
@@ -194,7 +198,7 @@ impl Repo<'_> {
         let slot = self.slot_of(w);
         let list = |index: &Path| {
             let args = ["ls-files", "-z", "-c", "-i", "--exclude-standard"];
-            self.asker.ask(slot.files(index), &args).objects(Objects::Users).long().said()
+            self.asker.ask(slot.files(index), &args).objects(ObjectStore::Users).long().said()
         };
         let theirs = list(&w.git_dir.join("index"))?;
         // An unreadable index adds nothing.

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use hookloop_core::id::TaskId;
 
-use super::asking::Objects;
 use super::error::RepoError;
+use super::git_command::ObjectStore;
 use super::place::is_directory;
-use super::slot::Slot;
-use super::{Commit, Repo, Worktree, copied, notes};
+use super::worktree_path::WorktreePath;
+use super::{CommitId, Repo, Worktree, ignored_files, state_file};
 use crate::git::copy_index;
 
 impl Repo<'_> {
@@ -23,7 +23,7 @@ impl Repo<'_> {
     pub fn worktree_from(
         &self,
         task: &TaskId,
-        pushed: Option<&Commit>,
+        pushed: Option<&CommitId>,
     ) -> Result<Worktree, RepoError> {
         self.enter_worktree(task, pushed, PlaceEntry::First)
     }
@@ -33,7 +33,7 @@ impl Repo<'_> {
     pub fn worktree_again(
         &self,
         task: &TaskId,
-        pushed: Option<&Commit>,
+        pushed: Option<&CommitId>,
     ) -> Result<Worktree, RepoError> {
         self.enter_worktree(task, pushed, PlaceEntry::Again)
     }
@@ -41,13 +41,13 @@ impl Repo<'_> {
     fn enter_worktree(
         &self,
         task: &TaskId,
-        pushed: Option<&Commit>,
+        pushed: Option<&CommitId>,
         entry: PlaceEntry,
     ) -> Result<Worktree, RepoError> {
         let slot = self.slot(task);
         super::names::check_branch(&slot.branch)?;
         self.check_worktrees_directory()?;
-        notes::make_directory(&slot.notes)?;
+        state_file::make_directory(&slot.notes)?;
         let _alone = self.alone_in(&slot)?;
         self.bring_back(&slot)?;
         let was_made = slot.made().exists();
@@ -58,15 +58,15 @@ impl Repo<'_> {
             (true, Some(_), None) => self.mend(&slot)?,
             (true, Some(head), Some(reason)) => self.recreate(&slot, head, reason)?,
             (true, None, damage) if entry == PlaceEntry::Again || damage.is_none() => {
-                let base = notes::read_line(&slot.made())?;
+                let base = state_file::read_line(&slot.made())?;
                 return Err(branch_gone(&slot, base.as_deref()));
             }
             _ => self.make(&slot, pushed)?,
         };
         let loss = self.loss(&slot)?;
         let base = self.base_of(&slot)?;
-        notes::remove(&slot.used())?;
-        notes::write(&slot.used(), b"")?;
+        state_file::remove(&slot.used())?;
+        state_file::write(&slot.used(), b"")?;
         let project = slot.path.join(&self.found.prefix);
         let w = Worktree {
             task: slot.task,
@@ -87,7 +87,7 @@ impl Repo<'_> {
     }
 
     /// Creates a worktree from its branch. Creates the branch if there is none.
-    fn make(&self, slot: &Slot, pushed: Option<&Commit>) -> Result<PathBuf, RepoError> {
+    fn make(&self, slot: &WorktreePath, pushed: Option<&CommitId>) -> Result<PathBuf, RepoError> {
         let branch = slot.full_branch();
         self.check_not_elsewhere(slot)?;
         let base = self.newest_base()?;
@@ -108,32 +108,32 @@ impl Repo<'_> {
     /// Registers a new worktree at `head`. Removes the rest of an old one, which is unused or damaged.
     pub(super) fn lay_out(
         &self,
-        slot: &Slot,
-        head: &Commit,
-        base: &Commit,
+        slot: &WorktreePath,
+        head: &CommitId,
+        base: &CommitId,
     ) -> Result<PathBuf, RepoError> {
         self.unregister(slot)?;
         if is_directory(&slot.path) {
-            notes::remove_all(&slot.path)?;
+            state_file::remove_all(&slot.path)?;
         } else {
-            notes::remove(&slot.path)?;
+            state_file::remove(&slot.path)?;
         }
         for note in [slot.moving(), slot.conflict(), slot.index(), slot.made()] {
-            notes::remove(&note)?;
+            state_file::remove(&note)?;
         }
         let git_dir = self.register(slot)?;
         let index = slot.index();
         let files =
             self.asker.ask(slot.files(&index), &["read-tree", "--reset", "-u", head.as_str()]);
-        files.objects(Objects::Users).done()?;
+        files.objects(ObjectStore::Users).done()?;
         let own = git_dir.join("index");
         copy_index(&index, &own).map_err(RepoError::io(&own))?;
-        copied::copy(self, slot)?;
-        notes::write(&slot.made(), format!("{base}\n").as_bytes())?;
+        ignored_files::copy(self, slot)?;
+        state_file::write(&slot.made(), format!("{base}\n").as_bytes())?;
         Ok(git_dir)
     }
 
-    pub(super) fn check_not_elsewhere(&self, slot: &Slot) -> Result<(), RepoError> {
+    pub(super) fn check_not_elsewhere(&self, slot: &WorktreePath) -> Result<(), RepoError> {
         match self.asker.checkout_of(&slot.full_branch())? {
             Some(path) if path != slot.path => Err(used_elsewhere(slot, &path)),
             _ => Ok(()),
@@ -142,7 +142,7 @@ impl Repo<'_> {
 
     /// Continues with a commit that another machine pushed since, if the local work is part of it or was pushed
     /// before it.
-    fn catch_up(&self, w: &Worktree, pushed: &Commit) -> Result<(), RepoError> {
+    fn catch_up(&self, w: &Worktree, pushed: &CommitId) -> Result<(), RepoError> {
         let head = self.head(w)?;
         if head == *pushed || self.target.remote.is_none() || self.check_clean(w).is_err() {
             return Ok(());
@@ -160,7 +160,11 @@ impl Repo<'_> {
     }
 
     /// Returns the commit of the task that another machine pushed, copied to the user's repository.
-    fn start(&self, slot: &Slot, pushed: Option<&Commit>) -> Result<Option<Commit>, RepoError> {
+    fn start(
+        &self,
+        slot: &WorktreePath,
+        pushed: Option<&CommitId>,
+    ) -> Result<Option<CommitId>, RepoError> {
         let Some(pushed) = pushed else { return Ok(None) };
         if self.target.remote.is_none() || !self.bring(&slot.branch, pushed)? {
             return Ok(None);
@@ -172,7 +176,7 @@ impl Repo<'_> {
     }
 
     /// Repairs git's registration of a worktree.
-    fn mend(&self, slot: &Slot) -> Result<PathBuf, RepoError> {
+    fn mend(&self, slot: &WorktreePath) -> Result<PathBuf, RepoError> {
         let Some(git_dir) = self.asker.registration(&slot.path)? else {
             return self.register_anew(slot);
         };
@@ -186,12 +190,12 @@ impl Repo<'_> {
                 hint: format!("move it away: mv {} {}.git", link.display(), slot.path.display()),
             });
         }
-        notes::write(&git_dir.join("commondir"), b"../..\n")?;
+        state_file::write(&git_dir.join("commondir"), b"../..\n")?;
         let expected = format!("gitdir: {}\n", git_dir.display());
         // An agent may have led it elsewhere. A link that can't be read is written anew, too.
-        if notes::read(&link).ok().flatten().as_deref() != Some(expected.as_bytes()) {
-            notes::remove(&link)?;
-            notes::write(&link, expected.as_bytes())?;
+        if state_file::read(&link).ok().flatten().as_deref() != Some(expected.as_bytes()) {
+            state_file::remove(&link)?;
+            state_file::write(&link, expected.as_bytes())?;
         }
         if !git_dir.join("locked").exists() {
             let args = ["worktree", "lock", "--reason", "hookloop works here", "--"];
@@ -201,19 +205,19 @@ impl Repo<'_> {
     }
 
     /// Registers an empty directory.
-    fn register(&self, slot: &Slot) -> Result<PathBuf, RepoError> {
+    fn register(&self, slot: &WorktreePath) -> Result<PathBuf, RepoError> {
         let args = ["worktree", "add", "--quiet", "--no-checkout", "--lock", "--"];
         self.asker.users(&args).arg(&slot.path).arg(&slot.branch).done()?;
         let lost = || RepoError::permanent(format!("git does not know {}", slot.path.display()));
         let git_dir = self.asker.registration(&slot.path)?.ok_or_else(lost)?;
         // A task gets all files, even if the user has a sparse checkout.
-        notes::remove(&git_dir.join("info/sparse-checkout"))?;
-        notes::remove(&git_dir.join("config.worktree"))?;
+        state_file::remove(&git_dir.join("info/sparse-checkout"))?;
+        state_file::remove(&git_dir.join("config.worktree"))?;
         Ok(git_dir)
     }
 
     /// Registers a worktree that git has forgotten. It may contain work, so its files are moved aside meanwhile.
-    fn register_anew(&self, slot: &Slot) -> Result<PathBuf, RepoError> {
+    fn register_anew(&self, slot: &WorktreePath) -> Result<PathBuf, RepoError> {
         if let Some(path) = self.asker.checkout_of(&slot.full_branch())? {
             return Err(used_elsewhere(slot, &path));
         }
@@ -232,7 +236,7 @@ impl Repo<'_> {
     }
 
     /// Moves the files back.
-    fn bring_back(&self, slot: &Slot) -> Result<(), RepoError> {
+    fn bring_back(&self, slot: &WorktreePath) -> Result<(), RepoError> {
         let (path, aside) = (&slot.path, slot.aside());
         if !aside.is_dir() {
             return Ok(());
@@ -249,17 +253,17 @@ impl Repo<'_> {
         fs::rename(&aside, path).map_err(RepoError::io(path))
     }
 
-    pub(super) fn unregister(&self, slot: &Slot) -> Result<(), RepoError> {
+    pub(super) fn unregister(&self, slot: &WorktreePath) -> Result<(), RepoError> {
         match self.asker.registration(&slot.path)? {
             None => Ok(()),
             // By hand: git would read the files first, by the repository's configuration.
-            Some(git_dir) => notes::remove_all(&git_dir),
+            Some(git_dir) => state_file::remove_all(&git_dir),
         }
     }
 
     /// Returns the common commit of a branch and the target.
-    fn base_of(&self, slot: &Slot) -> Result<Commit, RepoError> {
-        let made = notes::read_line(&slot.made())?.and_then(|line| line.parse().ok());
+    fn base_of(&self, slot: &WorktreePath) -> Result<CommitId, RepoError> {
+        let made = state_file::read_line(&slot.made())?.and_then(|line| line.parse().ok());
         let head = self.asker.users_ref(&slot.full_branch())?;
         let (Some(head), Some(target)) = (head, self.known_target()?) else {
             return made.ok_or_else(|| RepoError::permanent("the target is not known"));
@@ -278,8 +282,8 @@ impl Repo<'_> {
     }
 }
 
-fn branch_gone(slot: &Slot, base: Option<&str>) -> RepoError {
-    let Slot { branch, task, .. } = slot;
+fn branch_gone(slot: &WorktreePath, base: Option<&str>) -> RepoError {
+    let WorktreePath { branch, task, .. } = slot;
     let base = base.unwrap_or("<commit>");
     RepoError::NeedsHuman {
         why: format!("branch `{branch}`, which has the work of task `{task}`, is gone"),
@@ -289,7 +293,7 @@ fn branch_gone(slot: &Slot, base: Option<&str>) -> RepoError {
     }
 }
 
-fn used_elsewhere(slot: &Slot, path: &Path) -> RepoError {
+fn used_elsewhere(slot: &WorktreePath, path: &Path) -> RepoError {
     RepoError::NeedsHuman {
         why: format!("`{}` is checked out in {}", slot.branch, path.display()),
         hint: format!("git -C {} switch --detach", path.display()),

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use hookloop_git::forge::{Forge, MergeMethod, MergeWish, Wish};
+use hookloop_git::forge::{Forge, MergeMethod, MergeWish, RequestWish};
 use hookloop_testbed::github::{Described, Recorded, Route};
 use serde_json::{Value, json};
 
@@ -30,8 +30,8 @@ fn installed() -> PathBuf {
     path
 }
 
-fn wish() -> Wish {
-    Wish {
+fn wish() -> RequestWish {
+    RequestWish {
         branch: BRANCH.into(),
         base: BASE.into(),
         head: HEAD.into(),
@@ -48,12 +48,12 @@ fn ask_for_everything(described: &Described) {
     let forge = client(&described.url());
     forge.find(BRANCH, BASE).unwrap();
     forge.open(&wish()).unwrap();
-    forge.update(EXAMPLE, &Wish { base: "next".into(), ..wish() }).unwrap();
+    forge.update(EXAMPLE, &RequestWish { base: "next".into(), ..wish() }).unwrap();
     // The example is no draft, and what is no draft is not made ready. It has its texts already.
     let mut draft = example(described);
     draft["draft"] = true.into();
     let text = |name: &str| draft[name].as_str().unwrap().to_owned();
-    let ready = Wish { is_draft: false, title: text("title"), body: text("body"), ..wish() };
+    let ready = RequestWish { is_draft: false, title: text("title"), body: text("body"), ..wish() };
     described.answer_next(Route::Get, 200, draft);
     forge.update(EXAMPLE, &ready).unwrap();
     forge.checks(HEAD).unwrap();

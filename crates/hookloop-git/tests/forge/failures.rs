@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use hookloop_git::forge::{Forge, ForgeError, MergeMethod, MergeWish, RequestState, Wish};
+use hookloop_git::forge::{Forge, ForgeError, MergeMethod, MergeWish, RequestState, RequestWish};
 use hookloop_testbed::github::{Fault, Route};
 use serde_json::json;
 
@@ -77,7 +77,7 @@ fn another_head_is_neither_wished_for_nor_merged() {
     ground.forge.open(&wish).unwrap();
     let base = ground.head("main");
     let head = ground.commit(BRANCH, "c", "pushed by another");
-    assert!(is_stale(&ground.forge.update(1, &Wish { title: "New".into(), ..wish })));
+    assert!(is_stale(&ground.forge.update(1, &RequestWish { title: "New".into(), ..wish })));
     assert_eq!(ground.hub.pulls()[0].title, "Do a");
     assert!(is_stale(&ground.forge.merge(1, &how)));
     assert_eq!(ground.head("main"), base);
@@ -89,9 +89,9 @@ fn another_head_is_neither_wished_for_nor_merged() {
 #[test]
 fn a_branch_that_is_not_there_yet_is_looked_for_again() {
     let ground = Ground::new();
-    let wish = Wish { branch: "unpushed".into(), ..ground.wish() };
+    let wish = RequestWish { branch: "unpushed".into(), ..ground.wish() };
     assert!(is_stale(&ground.forge.open(&wish)));
-    let wish = Wish { base: "nowhere".into(), ..ground.wish() };
+    let wish = RequestWish { base: "nowhere".into(), ..ground.wish() };
     assert!(matches!(ground.forge.open(&wish), Err(ForgeError::Permanent { .. })));
     let unknown = "0123456789012345678901234567890123456789";
     assert!(is_stale(&ground.forge.checks(unknown)));
@@ -135,7 +135,7 @@ fn rules_drafts_and_closed_requests_are_for_people() {
     assert!(needs_human(&refused), "{refused:?}");
     assert!(refused.unwrap_err().to_string().contains("squash"));
     ground.hub.allow(&["squash"]);
-    ground.forge.update(1, &Wish { is_draft: true, ..ground.wish() }).unwrap();
+    ground.forge.update(1, &RequestWish { is_draft: true, ..ground.wish() }).unwrap();
     assert!(needs_human(&ground.forge.merge(1, &how)));
     ground.forge.close(1).unwrap();
     assert!(needs_human(&ground.forge.merge(1, &how)));
@@ -182,7 +182,8 @@ fn a_token_is_in_no_text_also_when_the_server_repeats_it() {
     let body = json!({ "errors": [{ "type": TOKEN, "message": format!("no {TOKEN}") }] });
     ground.forge.open(&ground.wish()).unwrap();
     ground.hub.fail_at(Route::GraphQl, 1, Fault::Answer { status: 200, headers, body });
-    let error = ground.forge.update(1, &Wish { is_draft: true, ..ground.wish() }).unwrap_err();
+    let error =
+        ground.forge.update(1, &RequestWish { is_draft: true, ..ground.wish() }).unwrap_err();
     assert!(!format!("{error} {error:?}").contains(TOKEN), "{error:?}");
     assert!(!format!("{:?}", ground.forge).contains(TOKEN));
 }

@@ -1,6 +1,8 @@
 //! Requests from their opening to their end.
 
-use hookloop_git::forge::{Checks, Forge, ForgeError, MergeMethod, RequestState, Wish};
+use hookloop_git::forge::{
+    CommitChecks, Forge, ForgeError, MergeMethod, RequestState, RequestWish,
+};
 use hookloop_testbed::github::{Check, Kind, Route, Says, State};
 
 use crate::ground::{BRANCH, Ground};
@@ -9,7 +11,7 @@ use crate::ground::{BRANCH, Ground};
 fn a_request_is_opened_as_wished_and_found_again() {
     let ground = Ground::new();
     assert_eq!(ground.forge.find(BRANCH, "main"), Ok(None));
-    let wish = Wish { is_draft: true, ..ground.wish() };
+    let wish = RequestWish { is_draft: true, ..ground.wish() };
     let request = ground.forge.open(&wish).unwrap();
     assert_eq!((request.number, request.is_draft), (Some(1), true));
     assert_eq!((&request.head, request.base.as_str()), (&wish.head, "main"));
@@ -28,16 +30,16 @@ fn a_request_is_opened_as_wished_and_found_again() {
 #[test]
 fn an_update_changes_what_differs_and_takes_nothing_away() {
     let ground = Ground::new();
-    ground.forge.open(&Wish { is_draft: true, ..ground.wish() }).unwrap();
+    ground.forge.open(&RequestWish { is_draft: true, ..ground.wish() }).unwrap();
     ground.hub.review(1, "ada");
     let before = ground.hub.requests().len();
-    let same = ground.forge.update(1, &Wish { is_draft: true, ..ground.wish() }).unwrap();
+    let same = ground.forge.update(1, &RequestWish { is_draft: true, ..ground.wish() }).unwrap();
     assert!(same.is_draft);
     // Who has given a review is not asked for another, so nothing was changed.
     let asked: Vec<_> = ground.hub.requests()[before..].iter().map(|r| r.route).collect();
     assert_eq!(asked, [Some(Route::Get), Some(Route::Events)]);
 
-    let wish = Wish {
+    let wish = RequestWish {
         title: "Do a well".into(),
         labels: vec!["Agent".into(), "reviewed".into()],
         reviewers: vec!["ADA".into(), "bob".into()],
@@ -50,7 +52,7 @@ fn an_update_changes_what_differs_and_takes_nothing_away() {
     assert_eq!((pull.title.as_str(), pull.body.as_str()), ("Do a well", "It does a."));
     assert_eq!(pull.labels, ["agent", "reviewed"]);
     assert_eq!((&pull.reviewers[..], &pull.teams[..]), (&["bob".into()][..], &["core".into()][..]));
-    ground.forge.update(1, &Wish { is_draft: true, ..wish }).unwrap();
+    ground.forge.update(1, &RequestWish { is_draft: true, ..wish }).unwrap();
     assert!(ground.hub.pulls()[0].is_draft);
 }
 
@@ -59,9 +61,10 @@ fn a_base_can_be_changed() {
     let ground = Ground::new();
     ground.bare(&["branch", "next", "main"]);
     ground.forge.open(&ground.wish()).unwrap();
-    let request = ground.forge.update(1, &Wish { base: "next".into(), ..ground.wish() }).unwrap();
+    let request =
+        ground.forge.update(1, &RequestWish { base: "next".into(), ..ground.wish() }).unwrap();
     assert_eq!(request.base, "next");
-    let refused = ground.forge.update(1, &Wish { base: "nowhere".into(), ..ground.wish() });
+    let refused = ground.forge.update(1, &RequestWish { base: "nowhere".into(), ..ground.wish() });
     assert!(matches!(refused, Err(ForgeError::Permanent { .. })), "{refused:?}");
 }
 
@@ -127,22 +130,23 @@ fn an_open_request_is_found_before_a_merged_one_before_a_closed_one() {
 fn checks_of_both_kinds_are_waited_for() {
     let ground = Ground::new();
     let head = ground.head(BRANCH);
-    assert_eq!(ground.forge.checks(&head), Ok(Checks::None));
+    assert_eq!(ground.forge.checks(&head), Ok(CommitChecks::None));
     ground.hub.check(Check::new(Kind::Run, "lint", [Says::Skipped]));
-    assert_eq!(ground.forge.checks(&head), Ok(Checks::None));
+    assert_eq!(ground.forge.checks(&head), Ok(CommitChecks::None));
     ground.hub.check(Check::new(
         Kind::Run,
         "ci",
         [Says::Pending, Says::Passed, Says::Passed, Says::Failed],
     ));
     ground.hub.check(Check::new(Kind::Status, "old", [Says::Pending, Says::Pending, Says::Passed]));
-    let pending =
-        |names: &[&str]| Ok(Checks::Pending { names: names.iter().map(|n| (*n).into()).collect() });
+    let pending = |names: &[&str]| {
+        Ok(CommitChecks::Pending { names: names.iter().map(|n| (*n).into()).collect() })
+    };
     assert_eq!(ground.forge.checks(&head), pending(&["ci", "old"]));
     assert_eq!(ground.forge.checks(&head), pending(&["old"]));
-    assert_eq!(ground.forge.checks(&head), Ok(Checks::Passed));
+    assert_eq!(ground.forge.checks(&head), Ok(CommitChecks::Passed));
     let (names, urls) = (vec!["ci".into()], vec!["https://checks.example/ci".into()]);
-    assert_eq!(ground.forge.checks(&head), Ok(Checks::Failed { names, urls }));
+    assert_eq!(ground.forge.checks(&head), Ok(CommitChecks::Failed { names, urls }));
 }
 
 #[test]
@@ -152,9 +156,12 @@ fn checks_on_many_pages_are_all_read() {
         ground.hub.check(Check::new(Kind::Run, &format!("c{number:03}"), [Says::Passed]));
     }
     let head = ground.head(BRANCH);
-    assert_eq!(ground.forge.checks(&head), Ok(Checks::Passed));
+    assert_eq!(ground.forge.checks(&head), Ok(CommitChecks::Passed));
     ground.hub.check(Check::new(Kind::Run, "last", [Says::Pending]));
-    assert_eq!(ground.forge.checks(&head), Ok(Checks::Pending { names: vec!["last".into()] }));
+    assert_eq!(
+        ground.forge.checks(&head),
+        Ok(CommitChecks::Pending { names: vec!["last".into()] })
+    );
     // Nothing is said of what was not read.
     for number in 0..900 {
         ground.hub.check(Check::new(Kind::Run, &format!("d{number:03}"), [Says::Passed]));

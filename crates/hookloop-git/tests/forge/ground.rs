@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use hookloop_git::forge::github::{GitHub, GitHubSettings, Token};
-use hookloop_git::forge::{MergeMethod, MergeWish, Wish};
+use hookloop_git::forge::github::{ForgeToken, GitHub, GitHubSettings};
+use hookloop_git::forge::{MergeMethod, MergeWish, RequestWish};
 use hookloop_http::HttpClient;
 use hookloop_testbed::github::{self, Route};
 use tempfile::TempDir;
@@ -20,7 +20,7 @@ pub(crate) struct Ground {
 
 pub(crate) fn client(api: &str) -> GitHub {
     let (owner, repo) = ("octo".to_owned(), "demo".to_owned());
-    let token = Token::new(TOKEN).unwrap();
+    let token = ForgeToken::new(TOKEN).unwrap();
     GitHub::new(GitHubSettings {
         api: api.parse().unwrap(),
         owner,
@@ -77,8 +77,8 @@ impl Ground {
         self.bare(&["rev-parse", &format!("refs/heads/{branch}")])
     }
 
-    pub(crate) fn wish(&self) -> Wish {
-        Wish {
+    pub(crate) fn wish(&self) -> RequestWish {
+        RequestWish {
             branch: BRANCH.into(),
             base: "main".into(),
             head: self.head(BRANCH),

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use hookloop_git::forge::ForgeError;
-use hookloop_git::forge::github::{Asked, Token};
+use hookloop_git::forge::github::{ForgeToken, TokenSearch};
 use hookloop_process::KeeperPool;
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ impl User {
         User { home, keepers: KeeperPool::new(env!("CARGO_BIN_EXE_hookloop-git-keeper").into()) }
     }
 
-    fn token(&self, host: &str, variables: &[(&str, &str)]) -> Result<Token, ForgeError> {
+    fn token(&self, host: &str, variables: &[(&str, &str)]) -> Result<ForgeToken, ForgeError> {
         let path = format!("{}:/usr/bin:/bin", self.home.path().display());
         let given = variables.iter().map(|(name, value)| (*name, (*value).to_owned()));
         let usual = [("PATH", path), ("HOST_EXPECTED", host.to_owned())];
@@ -40,12 +40,12 @@ impl User {
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
         let (environment, cwd) = (environment.as_slice(), self.home.path());
-        Token::of_user(&Asked { environment, cwd, keepers: &self.keepers, host })
+        ForgeToken::of_user(&TokenSearch { environment, cwd, keepers: &self.keepers, host })
     }
 }
 
-fn token(text: &str) -> Token {
-    Token::new(text).unwrap()
+fn token(text: &str) -> ForgeToken {
+    ForgeToken::new(text).unwrap()
 }
 
 #[test]

@@ -3,14 +3,15 @@
 use std::fs;
 
 use hookloop_git::repo::{
-    Commit, Rebased, Repo, RepoError, Settled, Unfinished, WorkState, Worktree,
+    CommitId, RebaseResult, Repo, RepoError, SettledRequest, UnfinishedOperation, WorkState,
+    Worktree,
 };
 
 use crate::fixture::{RepositoryFixture, read, task, write};
 
 /// A worktree whose work does not go with what the target has since: in `file`; the target also has `new`, and
 /// has changed `also`.
-fn conflict<'b>(fixture: &'b RepositoryFixture) -> (Repo<'b>, Worktree, Commit) {
+fn conflict<'b>(fixture: &'b RepositoryFixture) -> (Repo<'b>, Worktree, CommitId) {
     fixture.others_change("also", "also\n");
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -21,13 +22,13 @@ fn conflict<'b>(fixture: &'b RepositoryFixture) -> (Repo<'b>, Worktree, Commit) 
     fixture.others_change("new", "new\n");
     fixture.others_change("file", "1\n2\ntheirs\n4\n5\n");
     let onto = repo.newest_base().unwrap();
-    assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Conflict { .. }));
+    assert!(matches!(repo.rebase(&w, &onto).unwrap(), RebaseResult::Conflict { .. }));
     (repo, w, onto)
 }
 
-fn unresolved(settled: Settled) -> (Vec<String>, String) {
+fn unresolved(settled: SettledRequest) -> (Vec<String>, String) {
     match settled {
-        Settled::Unresolved { files, why } => (files, why),
+        SettledRequest::Unresolved { files, why } => (files, why),
         settled => panic!("{settled:?}"),
     }
 }
@@ -37,7 +38,7 @@ fn files_without_markers_are_the_resolution() {
     let fixture = RepositoryFixture::new();
     let (repo, w, onto) = conflict(&fixture);
     let head = repo.head(&w).unwrap();
-    assert_eq!(repo.settle_conflict(&w).unwrap(), Settled::Nothing);
+    assert_eq!(repo.settle_conflict(&w).unwrap(), SettledRequest::Nothing);
     let index = fixture.checkout().join(".git/worktrees/t1/index");
     let index_before = fs::read(&index).unwrap();
     let laid_out = repo.lay_out_conflict(&w, &onto).unwrap();
@@ -53,25 +54,25 @@ fn files_without_markers_are_the_resolution() {
     let (files, why) = unresolved(repo.settle_conflict(&w).unwrap());
     assert_eq!(files, ["file"]);
     assert!(why.contains("markers"), "{why}");
-    assert_eq!(repo.state(&w).unwrap(), WorkState::Unfinished(Unfinished::LaidOut));
+    assert_eq!(repo.state(&w).unwrap(), WorkState::Unfinished(UnfinishedOperation::LaidOut));
     let refused = repo.commit_all(&w, "with markers");
     assert!(matches!(refused, Err(RepoError::Unfinished { .. })), "{refused:?}");
     // What is half done is not laid out again.
     write(&w, "file", "1\n2\nours and theirs\n4\n5\n");
     assert_eq!(repo.lay_out_conflict(&w, &onto).unwrap(), laid_out);
-    let Settled::Done { commit } = repo.settle_conflict(&w).unwrap() else { panic!() };
+    let SettledRequest::Done { commit } = repo.settle_conflict(&w).unwrap() else { panic!() };
     assert_eq!(repo.head(&w).unwrap(), commit);
     let parents = fixture.git(&w.path, &["log", "-1", "--format=%P"]);
     assert_eq!(parents, format!("{head} {onto}"));
     assert_eq!(fixture.git(&w.path, &["show", "HEAD:file"]), "1\n2\nours and theirs\n4\n5");
     assert_eq!(fixture.git(&w.path, &["status", "--porcelain"]), "");
-    assert_eq!(repo.settle_conflict(&w).unwrap(), Settled::Nothing);
-    assert_eq!(repo.rebase(&w, &onto).unwrap(), Rebased::UpToDate);
+    assert_eq!(repo.settle_conflict(&w).unwrap(), SettledRequest::Nothing);
+    assert_eq!(repo.rebase(&w, &onto).unwrap(), RebaseResult::UpToDate);
     assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
     // And the next change of the target goes on top of that, without the conflict again.
     fixture.others_change("later", "later\n");
     let onto = repo.newest_base().unwrap();
-    assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Done { .. }));
+    assert!(matches!(repo.rebase(&w, &onto).unwrap(), RebaseResult::Done { .. }));
     assert_eq!(read(&w, "file"), "1\n2\nours and theirs\n4\n5\n");
 }
 
@@ -104,7 +105,7 @@ fn nothing_of_the_target_is_lost_in_a_resolution() {
     write(&w, "file", "1\n2\ntheirs\n4\n5\n");
     // Their side is a resolution, and so is a file of one's own that is gone.
     fs::remove_file(w.path.join("own")).unwrap();
-    let Settled::Done { commit } = repo.settle_conflict(&w).unwrap() else { panic!() };
+    let SettledRequest::Done { commit } = repo.settle_conflict(&w).unwrap() else { panic!() };
     let files = fixture.git(&w.path, &["ls-tree", "--name-only", commit.as_str()]);
     assert_eq!(files, ".gitignore\nalso\nfile\nnew");
 }
@@ -130,7 +131,7 @@ fn an_agent_with_git_may_do_it_itself() {
     write(&w, "file", "1\n2\nboth\n4\n5\n");
     git(&["commit", "--quiet", "-am", "without"]);
     let head = repo.head(&w).unwrap();
-    assert_eq!(repo.settle_conflict(&w).unwrap(), Settled::Done { commit: head });
+    assert_eq!(repo.settle_conflict(&w).unwrap(), SettledRequest::Done { commit: head });
 }
 
 #[test]
@@ -155,7 +156,7 @@ fn a_file_that_one_side_deleted_is_a_conflict_too() {
     repo.commit_all(&w, "gone").unwrap();
     fixture.others_change("file", "1\n2\n3\n4\n5\n6\n");
     let onto = repo.newest_base().unwrap();
-    let Rebased::Conflict { files } = repo.rebase(&w, &onto).unwrap() else { panic!() };
+    let RebaseResult::Conflict { files } = repo.rebase(&w, &onto).unwrap() else { panic!() };
     assert!(files[0].excerpt.contains("deleted"), "{files:?}");
     repo.lay_out_conflict(&w, &onto).unwrap();
     assert_eq!(read(&w, "file"), "1\n2\n3\n4\n5\n6\n");
@@ -163,7 +164,7 @@ fn a_file_that_one_side_deleted_is_a_conflict_too() {
     let (files, _) = unresolved(repo.settle_conflict(&w).unwrap());
     assert_eq!(files, ["file"]);
     write(&w, "file", "1\n2\n3\n4\n5\n6\n");
-    assert!(matches!(repo.settle_conflict(&w).unwrap(), Settled::Done { .. }));
+    assert!(matches!(repo.settle_conflict(&w).unwrap(), SettledRequest::Done { .. }));
 }
 
 #[test]

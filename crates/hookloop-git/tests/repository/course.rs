@@ -1,14 +1,15 @@
 //! All that is done with a repository, once.
 
 use hookloop_git::repo::{
-    BranchFate, Commit, Landed, MergeHow, MergeMethod, MergedOnto, Pushed, Rebased, Removal,
-    Removed, Repo, Settled, Unsaved, WorkState, Worktree,
+    BranchFate, CommitId, LandedCommit, MergeHow, MergeMethod, MergedOnto, PushResult,
+    RebaseResult, RemovedWorktree, Repo, SettledRequest, UnsavedWork, WorkState, Worktree,
+    WorktreeRemoval,
 };
 
 use crate::fixture::{RepositoryFixture, task, write};
 
 /// Somebody else changes the target; where there is no remote, it comes to the user's own branch.
-fn others_change(fixture: &RepositoryFixture, repo: &Repo<'_>, file: &str, text: &str) -> Commit {
+fn others_change(fixture: &RepositoryFixture, repo: &Repo<'_>, file: &str, text: &str) -> CommitId {
     let commit = fixture.others_change(file, text);
     if repo.target().remote.is_none() {
         let other = fixture.path().join("other");
@@ -32,24 +33,24 @@ pub(crate) fn course(fixture: &RepositoryFixture, plant: &dyn Fn(&Worktree)) {
     repo.commit_all(&w, "work").unwrap().unwrap();
     assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
     let w = repo.worktree(&w.task).unwrap();
-    let push = |expected: Pushed| {
+    let push = |expected: PushResult| {
         if has_remote {
             assert_eq!(repo.push(&w.branch, &repo.head(&w).unwrap()).unwrap(), expected);
         }
     };
-    push(Pushed::Done);
+    push(PushResult::Done);
     let onto = others_change(fixture, &repo, "theirs", "theirs\n");
-    assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Done { .. }));
-    push(Pushed::Done);
-    push(Pushed::AlreadyThere);
+    assert!(matches!(repo.rebase(&w, &onto).unwrap(), RebaseResult::Done { .. }));
+    push(PushResult::Done);
+    push(PushResult::AlreadyThere);
     let onto = others_change(fixture, &repo, "file", "1\n2\ntheirs\n4\n5\n");
-    assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Conflict { .. }));
+    assert!(matches!(repo.rebase(&w, &onto).unwrap(), RebaseResult::Conflict { .. }));
     repo.lay_out_conflict(&w, &onto).unwrap();
-    assert!(matches!(repo.settle_conflict(&w).unwrap(), Settled::Unresolved { .. }));
+    assert!(matches!(repo.settle_conflict(&w).unwrap(), SettledRequest::Unresolved { .. }));
     write(&w, "file", "1\n2\nboth\n4\n5\n");
-    let Settled::Done { commit: head } = repo.settle_conflict(&w).unwrap() else { panic!() };
+    let SettledRequest::Done { commit: head } = repo.settle_conflict(&w).unwrap() else { panic!() };
     assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
-    push(Pushed::Done);
+    push(PushResult::Done);
     let diff = repo.diff(&onto, &head, 100_000).unwrap();
     assert!(diff.text.contains("+both") && diff.files.len() >= 2, "{diff:?}");
     assert_eq!(repo.worktrees().unwrap().len(), 1);
@@ -63,11 +64,11 @@ pub(crate) fn course(fixture: &RepositoryFixture, plant: &dyn Fn(&Worktree)) {
         assert!(scratch.project.join("later").exists() || scratch.path.join("later").exists());
         landing = Some(commit);
     }
-    assert_eq!(repo.land(&landing.unwrap(), &tip).unwrap(), Landed::Done);
+    assert_eq!(repo.land(&landing.unwrap(), &tip).unwrap(), LandedCommit::Done);
     if has_remote {
         repo.delete_remote(&w.branch, &head).unwrap();
     }
-    let unsaved = Unsaved::Stays { delivered: Some(head) };
-    let how = Removal { branch: BranchFate::Deleted, unsaved };
-    assert_eq!(repo.remove_worktree(&w.task, &how).unwrap(), Removed::Done);
+    let unsaved = UnsavedWork::Stays { delivered: Some(head) };
+    let how = WorktreeRemoval { branch: BranchFate::Deleted, unsaved };
+    assert_eq!(repo.remove_worktree(&w.task, &how).unwrap(), RemovedWorktree::Done);
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use hookloop_git::repo::{Rebased, Repo, RepoError, Settled, WorkState, Worktree};
+use hookloop_git::repo::{RebaseResult, Repo, RepoError, SettledRequest, WorkState, Worktree};
 
 use crate::fixture::{RepositoryFixture, read, task, write};
 
@@ -118,7 +118,10 @@ fn a_rebase() {
         let w = repo.worktree(&task("t1"))?;
         let onto = repo.newest_base()?;
         let rebased = repo.rebase(&w, &onto)?;
-        assert!(matches!(rebased, Rebased::Done { .. } | Rebased::UpToDate), "{rebased:?}");
+        assert!(
+            matches!(rebased, RebaseResult::Done { .. } | RebaseResult::UpToDate),
+            "{rebased:?}"
+        );
         Ok(())
     };
     let check = |fixture: &RepositoryFixture| {
@@ -153,7 +156,10 @@ fn a_conflict() {
             write(&w, "file", "both\n");
         }
         let settled = repo.settle_conflict(&w)?;
-        assert!(matches!(settled, Settled::Done { .. } | Settled::Nothing), "{settled:?}");
+        assert!(
+            matches!(settled, SettledRequest::Done { .. } | SettledRequest::Nothing),
+            "{settled:?}"
+        );
         Ok(())
     };
     let check = |fixture: &RepositoryFixture| {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hookloop_core::id::TaskId;
-use hookloop_git::repo::{Commit, Grounds, Repo, RepoError, RepoWish, Worktree};
+use hookloop_git::repo::{CommitId, Repo, RepoDirectories, RepoError, RepoWish, Worktree};
 use hookloop_process::{Cancel, KeeperPool};
 use tempfile::TempDir;
 
@@ -89,7 +89,7 @@ impl RepositoryFixture {
 
     pub(crate) fn open(&self) -> Result<Repo<'_>, RepoError> {
         let (root, state, environment) = (&self.root, &self.state, &self.environment);
-        let grounds = Grounds { root, state, environment, keepers: &self.keepers };
+        let grounds = RepoDirectories { root, state, environment, keepers: &self.keepers };
         Repo::at(grounds, self.wish.clone(), &self.cancel)
     }
 
@@ -158,7 +158,7 @@ impl RepositoryFixture {
     }
 
     /// Commits everything in a directory.
-    pub(crate) fn save(&self, directory: &str, message: &str) -> Commit {
+    pub(crate) fn save(&self, directory: &str, message: &str) -> CommitId {
         let directory = self.path().join(directory);
         self.git(&directory, &["add", "--all"]);
         self.git(&directory, &["commit", "--quiet", "-m", message]);
@@ -166,7 +166,7 @@ impl RepositoryFixture {
     }
 
     /// Somebody else pushes a change to `main`.
-    pub(crate) fn others_change(&self, file: &str, text: &str) -> Commit {
+    pub(crate) fn others_change(&self, file: &str, text: &str) -> CommitId {
         let other = self.path().join("other");
         self.git(&other, &["pull", "--quiet", "--rebase", "origin", "main"]);
         let path = other.join(file);

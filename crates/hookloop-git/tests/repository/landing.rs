@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use hookloop_git::repo::{Commit, Landed, MergeHow, MergeMethod, MergedOnto, Repo, RepoError};
+use hookloop_git::repo::{
+    CommitId, LandedCommit, MergeHow, MergeMethod, MergedOnto, Repo, RepoError,
+};
 
 use crate::fixture::{RepositoryFixture, task, write};
 
@@ -10,7 +12,7 @@ fn how(method: MergeMethod) -> MergeHow {
     MergeHow { method, message: "land t1\n\nwith a body".to_owned() }
 }
 
-fn done(merged: MergedOnto) -> (Commit, MergeMethod) {
+fn done(merged: MergedOnto) -> (CommitId, MergeMethod) {
     match merged {
         MergedOnto::Done { commit, method } => (commit, method),
         merged => panic!("{merged:?}"),
@@ -18,7 +20,7 @@ fn done(merged: MergedOnto) -> (Commit, MergeMethod) {
 }
 
 /// A task's head with two commits.
-fn two_commits(repo: &Repo<'_>, id: &str) -> Commit {
+fn two_commits(repo: &Repo<'_>, id: &str) -> CommitId {
     let w = repo.worktree(&task(id)).unwrap();
     for name in ["a", "b"] {
         write(&w, &format!("{id}-{name}"), name);
@@ -40,7 +42,7 @@ fn each_way_to_merge_makes_its_commits_and_always_the_same() {
     let tip = fixture.others_change("theirs", "theirs\n");
     repo.newest_base().unwrap();
     let depot = fixture.state().join("depot.git");
-    let subjects = |commit: &Commit| {
+    let subjects = |commit: &CommitId| {
         let range = format!("{tip}..{commit}");
         fixture.git(&depot, &["log", "--format=%s", "--first-parent", &range])
     };
@@ -132,16 +134,16 @@ fn the_target_is_moved_if_it_is_where_it_is_expected() {
     let head = two_commits(&repo, "t1");
     let base = repo.newest_base().unwrap();
     let (commit, _) = done(repo.merge_onto(&base, &head, &how(MergeMethod::Squash)).unwrap());
-    assert_eq!(repo.land(&commit, &base).unwrap(), Landed::Done);
+    assert_eq!(repo.land(&commit, &base).unwrap(), LandedCommit::Done);
     assert_eq!(fixture.at_remote("main").as_deref(), Some(commit.as_str()));
-    assert_eq!(repo.land(&commit, &base).unwrap(), Landed::AlreadyThere);
+    assert_eq!(repo.land(&commit, &base).unwrap(), LandedCommit::AlreadyThere);
     let other = two_commits(&repo, "t2");
     let (second, _) = done(repo.merge_onto(&commit, &other, &how(MergeMethod::Squash)).unwrap());
     let now = fixture.others_change("quicker", "q\n");
-    assert_eq!(repo.land(&second, &commit).unwrap(), Landed::Lost { now: now.clone() });
+    assert_eq!(repo.land(&second, &commit).unwrap(), LandedCommit::Lost { now: now.clone() });
     assert_eq!(fixture.at_remote("main").as_deref(), Some(now.as_str()));
     // Who was killed after landing finds others on top.
-    assert_eq!(repo.land(&commit, &base).unwrap(), Landed::AlreadyThere);
+    assert_eq!(repo.land(&commit, &base).unwrap(), LandedCommit::AlreadyThere);
     let refused = repo.land(&base, &now);
     assert!(matches!(refused, Err(RepoError::Permanent { .. })), "backwards: {refused:?}");
 }
@@ -158,10 +160,10 @@ fn a_branch_of_the_users_is_moved_only_where_nobody_stands_on_it() {
     let Err(RepoError::CheckedOut { path, .. }) = repo.land(&commit, &base) else { panic!() };
     assert_eq!(path, fixture.checkout());
     fixture.in_checkout(&["switch", "--quiet", "mine"]);
-    assert_eq!(repo.land(&commit, &base).unwrap(), Landed::Done);
+    assert_eq!(repo.land(&commit, &base).unwrap(), LandedCommit::Done);
     assert_eq!(fixture.in_checkout(&["rev-parse", "main"]), commit.as_str());
     fixture.in_checkout(&["fsck", "--strict"]);
-    assert_eq!(repo.land(&commit, &base).unwrap(), Landed::AlreadyThere);
+    assert_eq!(repo.land(&commit, &base).unwrap(), LandedCommit::AlreadyThere);
     assert!(matches!(repo.push("x", &commit), Err(RepoError::NeedsHuman { .. })));
 }
 

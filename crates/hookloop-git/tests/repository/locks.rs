@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant, SystemTime};
 
-use hookloop_git::repo::{BranchFate, Removal, RepoError, Unsaved};
+use hookloop_git::repo::{BranchFate, RepoError, UnsavedWork, WorktreeRemoval};
 
 use crate::course::course;
 use crate::fixture::{RepositoryFixture, task, users_own, write};
@@ -84,7 +84,7 @@ fn locks_that_were_left_on_refs_and_worktrees_of_tasks_are_cleared() {
     plant(&git.join("refs/hookloop/kept/t1/1.lock"));
     write(&w, "file", "work\n");
     repo.commit_all(&w, "work").unwrap().unwrap();
-    let gone = Removal { branch: BranchFate::Deleted, unsaved: Unsaved::Goes };
+    let gone = WorktreeRemoval { branch: BranchFate::Deleted, unsaved: UnsavedWork::Goes };
     repo.remove_worktree(&w.task, &gone).unwrap();
     assert_eq!(fixture.in_checkout(&["branch", "--list", "hookloop/*"]), "");
 }
@@ -124,7 +124,7 @@ fn a_lock_of_the_user_that_is_in_the_way_is_named_with_what_to_type() {
     let w = repo.worktree(&task("t1")).unwrap();
     let lock = fixture.checkout().join(".git/packed-refs.lock");
     plant(&lock);
-    let gone = Removal { branch: BranchFate::Deleted, unsaved: Unsaved::Goes };
+    let gone = WorktreeRemoval { branch: BranchFate::Deleted, unsaved: UnsavedWork::Goes };
     let refused = repo.remove_worktree(&w.task, &gone).unwrap_err();
     assert!(matches!(refused, RepoError::Locked { .. }), "{refused:?}");
     let told = refused.to_string();
@@ -150,7 +150,7 @@ fn a_lock_of_the_user_that_goes_is_waited_for() {
             fs::remove_file(lock).unwrap();
         }
     });
-    let gone = Removal { branch: BranchFate::Deleted, unsaved: Unsaved::Goes };
+    let gone = WorktreeRemoval { branch: BranchFate::Deleted, unsaved: UnsavedWork::Goes };
     repo.remove_worktree(&w.task, &gone).unwrap();
     held.join().unwrap();
     assert_eq!(fixture.in_checkout(&["branch", "--list", "hookloop/*"]), "");

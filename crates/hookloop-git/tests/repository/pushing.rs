@@ -1,10 +1,10 @@
 //! Branches at a remote.
 
-use hookloop_git::repo::{Commit, Pushed, Repo, RepoError, Worktree};
+use hookloop_git::repo::{CommitId, PushResult, Repo, RepoError, Worktree};
 
 use crate::fixture::{RepositoryFixture, task, write};
 
-fn work(repo: &Repo<'_>, w: &Worktree, text: &str) -> Commit {
+fn work(repo: &Repo<'_>, w: &Worktree, text: &str) -> CommitId {
     write(w, "work", text);
     repo.commit_all(w, text).unwrap().unwrap()
 }
@@ -16,23 +16,23 @@ fn later_commits_are_pushed_again() {
     let w = repo.worktree(&task("t1")).unwrap();
     let first = work(&repo, &w, "first");
     assert_eq!(repo.remote_head(&w.branch).unwrap(), None);
-    assert_eq!(repo.push(&w.branch, &first).unwrap(), Pushed::Done);
-    assert_eq!(repo.push(&w.branch, &first).unwrap(), Pushed::AlreadyThere);
+    assert_eq!(repo.push(&w.branch, &first).unwrap(), PushResult::Done);
+    assert_eq!(repo.push(&w.branch, &first).unwrap(), PushResult::AlreadyThere);
     let second = work(&repo, &w, "second");
-    assert_eq!(repo.push(&w.branch, &second).unwrap(), Pushed::Done);
+    assert_eq!(repo.push(&w.branch, &second).unwrap(), PushResult::Done);
     assert_eq!(repo.remote_head(&w.branch).unwrap(), Some(second));
     // After a rebase it is another history, and still ours.
     let onto = fixture.others_change("new", "n\n");
     repo.newest_base().unwrap();
     repo.rebase(&w, &onto).unwrap();
     let third = repo.head(&w).unwrap();
-    assert_eq!(repo.push(&w.branch, &third).unwrap(), Pushed::Done);
+    assert_eq!(repo.push(&w.branch, &third).unwrap(), PushResult::Done);
     assert_eq!(fixture.at_remote(&w.branch).as_deref(), Some(third.as_str()));
     // Another program, later: what was pushed is known.
     let repo = fixture.repo();
     fixture.git(&w.path, &["commit", "--quiet", "--amend", "-m", "amended"]);
     let amended = repo.head(&w).unwrap();
-    assert_eq!(repo.push(&w.branch, &amended).unwrap(), Pushed::Done);
+    assert_eq!(repo.push(&w.branch, &amended).unwrap(), PushResult::Done);
     assert_eq!(fixture.at_remote(&w.branch).as_deref(), Some(amended.as_str()));
 }
 
@@ -71,7 +71,7 @@ fn what_is_below_is_pushed_over() {
     // Somebody made the branch by hand, at the base.
     fixture.git(&fixture.path().join("other"), &["push", "--quiet", "origin", "main:hookloop/t1"]);
     let commit = work(&repo, &w, "work");
-    assert_eq!(repo.push(&w.branch, &commit).unwrap(), Pushed::Done);
+    assert_eq!(repo.push(&w.branch, &commit).unwrap(), PushResult::Done);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn who_was_killed_after_a_push_knows_that_it_was_ours() {
     fixture.git(&w.path, &["commit", "--quiet", "--amend", "-m", "another"]);
     let another = repo.head(&w).unwrap();
     assert!(!repo.is_ancestor(&first, &another).unwrap());
-    assert_eq!(fixture.repo().push(&w.branch, &another).unwrap(), Pushed::Done);
+    assert_eq!(fixture.repo().push(&w.branch, &another).unwrap(), PushResult::Done);
     // The note is there before the remote is written to.
     let third = work(&repo, &w, "third");
     let hook = fixture.path().join("origin.git/hooks/update");
@@ -97,7 +97,7 @@ fn who_was_killed_after_a_push_knows_that_it_was_ours() {
     std::fs::write(&hook, text).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&hook, mode).unwrap();
-    assert_eq!(repo.push(&w.branch, &third).unwrap(), Pushed::Done);
+    assert_eq!(repo.push(&w.branch, &third).unwrap(), PushResult::Done);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn what_a_remote_refuses_or_cannot_do_is_told_apart() {
     let refused = repo.push(&w.branch, &commit);
     assert!(matches!(refused, Err(RepoError::NeedsHuman { .. })), "{refused:?}");
     std::fs::rename(&away, &here).unwrap();
-    assert_eq!(repo.push(&w.branch, &commit).unwrap(), Pushed::Done);
+    assert_eq!(repo.push(&w.branch, &commit).unwrap(), PushResult::Done);
 }
 
 #[test]

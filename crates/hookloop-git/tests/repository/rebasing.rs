@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hookloop_git::repo::{Rebased, RepoError, WorkState};
+use hookloop_git::repo::{RebaseResult, RepoError, WorkState};
 
 use crate::fixture::{RepositoryFixture, read, snapshot, task, write};
 
@@ -11,7 +11,7 @@ fn commits_are_put_on_the_target_one_by_one() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
-    assert_eq!(repo.rebase(&w, &w.base).unwrap(), Rebased::UpToDate);
+    assert_eq!(repo.rebase(&w, &w.base).unwrap(), RebaseResult::UpToDate);
     for (name, text) in [("file", "1\n2\n3\n4\nfive\n"), ("second", "2\n")] {
         write(&w, name, text);
         repo.commit_all(&w, &format!("work on {name}\n\nwith a body")).unwrap().unwrap();
@@ -25,7 +25,7 @@ fn commits_are_put_on_the_target_one_by_one() {
     fixture.others_change("file", "one\n2\n3\n4\n5\n");
     let onto = fixture.others_change("dir/new", "new\n");
     assert_eq!(repo.newest_base().unwrap(), onto);
-    let Rebased::Done { from, to } = repo.rebase(&w, &onto).unwrap() else { panic!() };
+    let RebaseResult::Done { from, to } = repo.rebase(&w, &onto).unwrap() else { panic!() };
     assert_eq!((&from, &to), (&before, &repo.head(&w).unwrap()));
     assert_eq!(read(&w, "file"), "one\n2\n3\n4\nfive\n");
     assert_eq!((read(&w, "dir/new"), read(&w, "second")), ("new\n".to_owned(), "2\n".to_owned()));
@@ -36,7 +36,7 @@ fn commits_are_put_on_the_target_one_by_one() {
     assert_eq!(git(&["status", "--porcelain"]), "");
     assert_eq!(git(&["rev-parse", "refs/hookloop/kept/t1/1"]), before.as_str());
     assert_eq!(repo.worktree(&w.task).unwrap().base, onto);
-    assert_eq!(repo.rebase(&w, &onto).unwrap(), Rebased::UpToDate);
+    assert_eq!(repo.rebase(&w, &onto).unwrap(), RebaseResult::UpToDate);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn what_the_target_has_already_is_not_committed_again() {
     repo.commit_all(&w, "own").unwrap();
     let onto = fixture.others_change("same", "same\n");
     repo.newest_base().unwrap();
-    assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Done { .. }));
+    assert!(matches!(repo.rebase(&w, &onto).unwrap(), RebaseResult::Done { .. }));
     assert_eq!(repo.ahead(&onto, &repo.head(&w).unwrap()).unwrap(), 1);
 }
 
@@ -67,7 +67,7 @@ fn a_branch_with_merges_keeps_them() {
     fixture.git(&w.path, &["merge", "--quiet", "--no-ff", "-m", "merged", first.as_str()]);
     let onto = fixture.others_change("b", "b\n");
     repo.newest_base().unwrap();
-    assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Done { .. }));
+    assert!(matches!(repo.rebase(&w, &onto).unwrap(), RebaseResult::Done { .. }));
     let head = repo.head(&w).unwrap();
     assert!(repo.is_ancestor(&own, &head).unwrap() && repo.is_ancestor(&onto, &head).unwrap());
     assert_eq!((read(&w, "a"), read(&w, "b")), ("a\n".to_owned(), "b\n".to_owned()));
@@ -88,7 +88,7 @@ fn a_conflict_leaves_every_byte_as_it_was() {
     repo.state(&w).unwrap();
     let git_dir = fixture.checkout().join(".git/worktrees/t1");
     let before = (snapshot(&w.path, &[]), snapshot(&git_dir, &[]));
-    let Rebased::Conflict { files } = repo.rebase(&w, &onto).unwrap() else { panic!() };
+    let RebaseResult::Conflict { files } = repo.rebase(&w, &onto).unwrap() else { panic!() };
     assert_eq!((snapshot(&w.path, &[]), snapshot(&git_dir, &[])), before);
     assert_eq!(repo.head(&w).unwrap(), head);
     assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
@@ -130,6 +130,6 @@ fn nothing_that_is_not_committed_is_rebased_over() {
     assert!(matches!(refused, RepoError::NeedsHuman { .. }), "{refused}");
     assert_eq!(read(&w, "built/out"), "mine\n");
     fs::remove_file(w.path.join("built/out")).unwrap();
-    assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Done { .. }));
+    assert!(matches!(repo.rebase(&w, &onto).unwrap(), RebaseResult::Done { .. }));
     assert_eq!(read(&w, "built/out"), "theirs\n");
 }

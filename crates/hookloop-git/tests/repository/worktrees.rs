@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use hookloop_git::repo::{
-    BranchFate, Operation, Removal, Removed, RepoError, Unfinished, Unsaved, WorkState,
+    BranchFate, GitOperation, RemovedWorktree, RepoError, UnfinishedOperation, UnsavedWork,
+    WorkState, WorktreeRemoval,
 };
 
 use crate::fixture::{RepositoryFixture, read, task, write};
@@ -93,12 +94,12 @@ fn what_an_agent_began_is_told() {
         state => panic!("{state:?}"),
     };
     git(&["switch", "--quiet", "--detach"]);
-    assert_eq!(unfinished(), Unfinished::Detached { branch: w.branch.clone() });
+    assert_eq!(unfinished(), UnfinishedOperation::Detached { branch: w.branch.clone() });
     let refused = repo.commit_all(&w, "x");
     assert!(matches!(refused, Err(RepoError::Unfinished { .. })), "{refused:?}");
     git(&["switch", "--quiet", "-c", "own"]);
     let branch = w.branch.clone();
-    assert_eq!(unfinished(), Unfinished::Elsewhere { found: "own".to_owned(), branch });
+    assert_eq!(unfinished(), UnfinishedOperation::Elsewhere { found: "own".to_owned(), branch });
     write(&w, "file", "own\n");
     git(&["commit", "--quiet", "-am", "own"]);
     git(&["switch", "--quiet", "hookloop/t1"]);
@@ -106,12 +107,12 @@ fn what_an_agent_began_is_told() {
     write(&w, "file", "ours\n");
     git(&["commit", "--quiet", "-am", "ours"]);
     for (args, expected) in [
-        (["merge", "own"], Operation::Merge),
-        (["rebase", "own"], Operation::Rebase),
-        (["cherry-pick", "own"], Operation::CherryPick),
+        (["merge", "own"], GitOperation::Merge),
+        (["rebase", "own"], GitOperation::Rebase),
+        (["cherry-pick", "own"], GitOperation::CherryPick),
     ] {
         assert!(!fixture.command(&w.path, &args).output().unwrap().status.success());
-        assert_eq!(unfinished(), Unfinished::Underway(expected));
+        assert_eq!(unfinished(), UnfinishedOperation::Underway(expected));
         git(&[args[0], "--abort"]);
     }
 }
@@ -188,30 +189,35 @@ fn what_is_nowhere_else_stays_unless_it_is_to_go() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
-    let safely =
-        |delivered| Removal { branch: BranchFate::Deleted, unsaved: Unsaved::Stays { delivered } };
-    let stayed = |removed| matches!(removed, Removed::Stayed { .. });
+    let safely = |delivered| WorktreeRemoval {
+        branch: BranchFate::Deleted,
+        unsaved: UnsavedWork::Stays { delivered },
+    };
+    let stayed = |removed| matches!(removed, RemovedWorktree::Stayed { .. });
     write(&w, "file", "work\n");
     assert!(stayed(repo.remove_worktree(&w.task, &safely(None)).unwrap()), "not committed");
     let commit = repo.commit_all(&w, "work").unwrap().unwrap();
     assert!(stayed(repo.remove_worktree(&w.task, &safely(None)).unwrap()), "not delivered");
     assert!(w.path.exists());
-    let keeping = Removal { branch: BranchFate::Kept, unsaved: Unsaved::Stays { delivered: None } };
-    assert_eq!(repo.remove_worktree(&w.task, &keeping).unwrap(), Removed::Done);
+    let keeping = WorktreeRemoval {
+        branch: BranchFate::Kept,
+        unsaved: UnsavedWork::Stays { delivered: None },
+    };
+    assert_eq!(repo.remove_worktree(&w.task, &keeping).unwrap(), RemovedWorktree::Done);
     assert!(!w.path.exists());
     let w = repo.worktree(&task("t1")).unwrap();
     assert_eq!(repo.head(&w).unwrap(), commit, "the branch had it");
     assert_eq!(read(&w, "file"), "work\n");
     let removed = repo.remove_worktree(&w.task, &safely(Some(commit.clone()))).unwrap();
-    assert_eq!(removed, Removed::Done);
+    assert_eq!(removed, RemovedWorktree::Done);
     assert_eq!(fixture.in_checkout(&["branch", "--list", "hookloop/*"]), "");
     assert!(!fixture.in_checkout(&["worktree", "list"]).contains("hookloop"));
-    let gone = Removal { branch: BranchFate::Deleted, unsaved: Unsaved::Goes };
-    assert_eq!(repo.remove_worktree(&w.task, &gone).unwrap(), Removed::NotThere);
+    let gone = WorktreeRemoval { branch: BranchFate::Deleted, unsaved: UnsavedWork::Goes };
+    assert_eq!(repo.remove_worktree(&w.task, &gone).unwrap(), RemovedWorktree::NotThere);
     // Even what is to go can be found again.
     let w = repo.worktree(&task("t2")).unwrap();
     write(&w, "file", "thrown away\n");
-    assert_eq!(repo.remove_worktree(&w.task, &gone).unwrap(), Removed::Done);
+    assert_eq!(repo.remove_worktree(&w.task, &gone).unwrap(), RemovedWorktree::Done);
     assert_eq!(fixture.in_checkout(&["show", "refs/hookloop/kept/t2/1:file"]), "thrown away");
 }
 

@@ -4,7 +4,7 @@ use toml_edit::TableLike;
 
 use super::NoTests;
 use super::members::{MemberPatterns, normal, texts, toml, value};
-use super::reading::Project;
+use super::reading::TestedProject;
 
 pub const FILE: &str = "Cargo.toml";
 /// Depth of the tables that are searched for dependencies: `target.'cfg(…)'.dependencies.name`.
@@ -37,7 +37,7 @@ impl CargoWorkspace {
     }
 }
 
-pub fn manifest(project: &Project) -> Result<Option<CargoManifest>, NoTests> {
+pub fn manifest(project: &TestedProject) -> Result<Option<CargoManifest>, NoTests> {
     let Some(document) = toml(project, FILE)? else { return Ok(None) };
     let mut path_dependencies = Vec::new();
     paths(document.as_table(), false, TABLES_MAX, &mut path_dependencies);

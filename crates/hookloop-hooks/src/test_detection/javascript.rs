@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::members::{MemberPatterns, yaml};
-use super::reading::{Project, unreadable};
+use super::reading::{TestedProject, unreadable};
 use super::{NoTests, directories};
 
 const FILE: &str = "package.json";
@@ -37,7 +37,7 @@ const RUNS_MEMBERS: [&str; 14] = [
 const YARN_FOREACH: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manager {
+pub enum PackageManager {
     Npm,
     Pnpm,
     Yarn,
@@ -45,32 +45,33 @@ pub enum Manager {
 }
 
 /// Lock files and their managers. npm's is last, as projects often keep it after a migration.
-const LOCK_FILES: [(&str, Manager); 7] = [
-    ("pnpm-lock.yaml", Manager::Pnpm),
-    (PNPM_WORKSPACE, Manager::Pnpm),
-    ("yarn.lock", Manager::Yarn),
-    ("bun.lock", Manager::Bun),
-    ("bun.lockb", Manager::Bun),
-    ("package-lock.json", Manager::Npm),
-    ("npm-shrinkwrap.json", Manager::Npm),
+const LOCK_FILES: [(&str, PackageManager); 7] = [
+    ("pnpm-lock.yaml", PackageManager::Pnpm),
+    (PNPM_WORKSPACE, PackageManager::Pnpm),
+    ("yarn.lock", PackageManager::Yarn),
+    ("bun.lock", PackageManager::Bun),
+    ("bun.lockb", PackageManager::Bun),
+    ("package-lock.json", PackageManager::Npm),
+    ("npm-shrinkwrap.json", PackageManager::Npm),
 ];
 
-impl Manager {
-    const ALL: [Manager; 4] = [Manager::Npm, Manager::Pnpm, Manager::Yarn, Manager::Bun];
+impl PackageManager {
+    const ALL: [PackageManager; 4] =
+        [PackageManager::Npm, PackageManager::Pnpm, PackageManager::Yarn, PackageManager::Bun];
 
     pub fn name(self) -> &'static str {
         match self {
-            Manager::Npm => "npm",
-            Manager::Pnpm => "pnpm",
-            Manager::Yarn => "yarn",
-            Manager::Bun => "bun",
+            PackageManager::Npm => "npm",
+            PackageManager::Pnpm => "pnpm",
+            PackageManager::Yarn => "yarn",
+            PackageManager::Bun => "bun",
         }
     }
 
     pub fn argv(self) -> Vec<&'static str> {
         match self {
             // `bun test` is a separate runner that ignores the script.
-            Manager::Bun => vec!["bun", "run", "test"],
+            PackageManager::Bun => vec!["bun", "run", "test"],
             manager => vec![manager.name(), "test"],
         }
     }
@@ -78,7 +79,7 @@ impl Manager {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Package {
+struct PackageJson {
     #[serde(default)]
     scripts: Value,
     package_manager: Option<String>,
@@ -86,7 +87,7 @@ struct Package {
     workspaces: Value,
 }
 
-impl Package {
+impl PackageJson {
     /// Returns a script, unless it does nothing.
     fn script(&self, name: &str) -> Option<&str> {
         let script = self.scripts[name].as_str()?.trim();
@@ -98,7 +99,7 @@ impl Package {
 /// The command for a script of a package, or of all members of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptCommand {
-    pub manager: Manager,
+    pub manager: PackageManager,
     pub argv: Vec<String>,
     /// Whether the command runs the script of every member that has it.
     pub runs_members: bool,
@@ -108,9 +109,9 @@ pub struct ScriptCommand {
 ///
 /// A member has no lock file of its own, so its manager is `inherited` from the workspace.
 pub fn command(
-    project: &Project,
+    project: &TestedProject,
     script: &str,
-    inherited: Option<Manager>,
+    inherited: Option<PackageManager>,
 ) -> Result<Option<ScriptCommand>, NoTests> {
     let Some(package) = package(project)? else { return Ok(None) };
     let own = package.script(script);
@@ -138,7 +139,7 @@ pub fn command(
 }
 
 /// Returns the members of the project's workspace, if the project is its root.
-pub fn workspace(project: &Project) -> Result<Option<MemberPatterns>, NoTests> {
+pub fn workspace(project: &TestedProject) -> Result<Option<MemberPatterns>, NoTests> {
     match package(project)? {
         Some(package) => members(project, &package),
         None => Ok(None),
@@ -146,11 +147,14 @@ pub fn workspace(project: &Project) -> Result<Option<MemberPatterns>, NoTests> {
 }
 
 /// Whether the project has a script with this name that does something.
-pub(crate) fn has_script(project: &Project, script: &str) -> Result<bool, NoTests> {
+pub(crate) fn has_script(project: &TestedProject, script: &str) -> Result<bool, NoTests> {
     Ok(package(project)?.is_some_and(|package| package.script(script).is_some()))
 }
 
-fn members(project: &Project, package: &Package) -> Result<Option<MemberPatterns>, NoTests> {
+fn members(
+    project: &TestedProject,
+    package: &PackageJson,
+) -> Result<Option<MemberPatterns>, NoTests> {
     #[derive(Deserialize)]
     struct PnpmWorkspace {
         #[serde(default)]
@@ -173,13 +177,13 @@ fn members(project: &Project, package: &Package) -> Result<Option<MemberPatterns
 }
 
 fn some_member_has(
-    project: &Project,
+    project: &TestedProject,
     members: &MemberPatterns,
     script: &str,
 ) -> Result<bool, NoTests> {
     let found = directories::search(project.root());
     for path in found.paths.iter().filter(|path| members.contains(path)) {
-        if has_script(&Project::new(&project.root().join(path))?, script)? {
+        if has_script(&TestedProject::new(&project.root().join(path))?, script)? {
             return Ok(true);
         }
     }
@@ -188,32 +192,32 @@ fn some_member_has(
 
 /// Returns the command of a manager for a script in all members, or `None` if there is none.
 fn for_members(
-    project: &Project,
-    package: &Package,
-    (manager, script): (Manager, &str),
+    project: &TestedProject,
+    package: &PackageJson,
+    (manager, script): (PackageManager, &str),
     with_root: bool,
 ) -> Result<Option<Vec<String>>, NoTests> {
     let argv: Vec<&str> = match manager {
-        Manager::Npm => {
+        PackageManager::Npm => {
             let run = if script == TEST { vec!["npm", TEST] } else { vec!["npm", "run", script] };
             let root: &[&str] = if with_root { &["--include-workspace-root"] } else { &[] };
             [&run, &["--workspaces", "--if-present"][..], root].concat()
         }
-        Manager::Pnpm => {
+        PackageManager::Pnpm => {
             let root: &[&str] = if with_root { &["--include-workspace-root"] } else { &[] };
             let run: &[&str] = if script == TEST { &[TEST] } else { &["run", script] };
             [&["pnpm", "-r"][..], root, run].concat()
         }
-        Manager::Yarn if yarn_version(project, package)? >= YARN_FOREACH => {
+        PackageManager::Yarn if yarn_version(project, package)? >= YARN_FOREACH => {
             vec!["yarn", "workspaces", "foreach", "--all", "run", script]
         }
-        Manager::Yarn | Manager::Bun => return Ok(None),
+        PackageManager::Yarn | PackageManager::Bun => return Ok(None),
     };
     Ok(Some(argv.into_iter().map(str::to_owned).collect()))
 }
 
 /// Returns the major version of Yarn that the package names, or 1.
-fn yarn_version(project: &Project, package: &Package) -> Result<u32, NoTests> {
+fn yarn_version(project: &TestedProject, package: &PackageJson) -> Result<u32, NoTests> {
     let named = package.package_manager.as_deref().and_then(|named| named.split_once('@'));
     if let Some((_, version)) = named {
         return Ok(version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(1));
@@ -226,33 +230,36 @@ fn yarn_version(project: &Project, package: &Package) -> Result<u32, NoTests> {
 
 /// Returns the manager of a package. A workspace member inherits the one of its root.
 fn manager_for(
-    project: &Project,
-    package: &Package,
-    inherited: Option<Manager>,
-) -> Result<Manager, NoTests> {
+    project: &TestedProject,
+    package: &PackageJson,
+    inherited: Option<PackageManager>,
+) -> Result<PackageManager, NoTests> {
     let own = named_or_locked(project, package.package_manager.as_deref())?;
-    Ok(own.or(inherited).unwrap_or(Manager::Npm))
+    Ok(own.or(inherited).unwrap_or(PackageManager::Npm))
 }
 
 /// Returns the manager of the project's packages, or `None` without a `package.json`.
-pub fn manager_of(project: &Project) -> Result<Option<Manager>, NoTests> {
+pub fn manager_of(project: &TestedProject) -> Result<Option<PackageManager>, NoTests> {
     match package(project)? {
         Some(package) => manager_for(project, &package, None).map(Some),
         None => Ok(None),
     }
 }
 
-fn package(project: &Project) -> Result<Option<Package>, NoTests> {
+fn package(project: &TestedProject) -> Result<Option<PackageJson>, NoTests> {
     let Some(text) = project.read(FILE)? else { return Ok(None) };
     let wrong = |error: serde_json::Error| unreadable(Path::new(FILE), &error.to_string());
     serde_json::from_str(&text).map(Some).map_err(wrong)
 }
 
 /// Returns the manager that a package names, else the one of its lock file.
-fn named_or_locked(project: &Project, named: Option<&str>) -> Result<Option<Manager>, NoTests> {
+fn named_or_locked(
+    project: &TestedProject,
+    named: Option<&str>,
+) -> Result<Option<PackageManager>, NoTests> {
     if let Some(named) = named {
         let name = named.split('@').next().unwrap_or_default();
-        let known = Manager::ALL.into_iter().find(|manager| manager.name() == name);
+        let known = PackageManager::ALL.into_iter().find(|manager| manager.name() == name);
         let why = format!("names `{named}`, which is no known manager of packages");
         return known.map(Some).ok_or_else(|| unreadable(Path::new(FILE), &why));
     }

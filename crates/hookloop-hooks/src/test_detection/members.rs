@@ -7,7 +7,7 @@ use hookloop_config::patterns::glob;
 use toml_edit::{Document, Item};
 
 use super::NoTests;
-use super::reading::{Project, unreadable};
+use super::reading::{TestedProject, unreadable};
 
 /// Largest number of patterns of one workspace.
 const PATTERNS_MAX: usize = 1_000;
@@ -75,7 +75,10 @@ pub fn resolved(base: &str, path: &str) -> Option<String> {
 }
 
 /// Reads a project file as TOML, if it exists.
-pub(crate) fn toml(project: &Project, file: &str) -> Result<Option<Document<String>>, NoTests> {
+pub(crate) fn toml(
+    project: &TestedProject,
+    file: &str,
+) -> Result<Option<Document<String>>, NoTests> {
     let Some(text) = project.read(file)? else { return Ok(None) };
     let wrong = |error: toml_edit::TomlError| {
         unreadable(Path::new(file), &format!("is not valid TOML: {}", error.message()))

@@ -1,9 +1,9 @@
 //! Runners that one file identifies.
 
 use super::NoTests;
-use super::reading::Project;
+use super::reading::TestedProject;
 
-type Command = (&'static str, Vec<&'static str>);
+type DetectedCommand = (&'static str, Vec<&'static str>);
 
 /// Files in a project's directory, each with its runner and command.
 const BY_FILE: [(&str, &str, &[&str]); 8] = [
@@ -31,7 +31,7 @@ const CMAKE: &str = "cmake -S . -B build && cmake --build build && \
     ctest --test-dir build --output-on-failure --no-tests=error";
 
 /// Returns the CMake command line, if the project declares tests.
-fn cmake(project: &Project) -> Result<Option<&'static str>, NoTests> {
+fn cmake(project: &TestedProject) -> Result<Option<&'static str>, NoTests> {
     let text = project.read("CMakeLists.txt")?.unwrap_or_default();
     let is_declared = text.lines().any(|line| {
         let line: String = line.split('#').next().unwrap_or_default().split_whitespace().collect();
@@ -41,8 +41,8 @@ fn cmake(project: &Project) -> Result<Option<&'static str>, NoTests> {
     Ok(is_declared.then_some(CMAKE))
 }
 
-pub(super) fn tests(project: &Project) -> Result<Vec<Command>, NoTests> {
-    let mut found: Vec<Command> = Vec::new();
+pub(super) fn tests(project: &TestedProject) -> Result<Vec<DetectedCommand>, NoTests> {
+    let mut found: Vec<DetectedCommand> = Vec::new();
     for (file, runner, argv) in BY_FILE {
         if project.has(file)? && found.iter().all(|(known, _)| *known != runner) {
             found.push((runner, argv.to_vec()));

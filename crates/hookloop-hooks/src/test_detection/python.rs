@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use super::members::{MemberPatterns, normal, texts, toml, value};
-use super::reading::Project;
+use super::reading::TestedProject;
 use super::{NoTests, is_there};
 
 /// Files with a pytest section, and the beginning of its header.
@@ -61,11 +61,11 @@ const UNITTEST_MARKS: [&str; 2] = ["TestCase", "import unittest"];
 pub const NO_TESTS: i32 = 5;
 
 /// The command prefix that runs a program in a project's environment.
-pub type Launcher = &'static [&'static str];
+pub type PythonLauncher = &'static [&'static str];
 
-const UV: (&str, Launcher) = ("uv.lock", &["uv", "run"]);
+const UV: (&str, PythonLauncher) = ("uv.lock", &["uv", "run"]);
 /// Lock files of package managers, each with its launcher.
-const LAUNCHERS: [(&str, Launcher); 4] = [
+const LAUNCHERS: [(&str, PythonLauncher); 4] = [
     UV,
     ("poetry.lock", &["poetry", "run"]),
     ("pdm.lock", &["pdm", "run"]),
@@ -73,7 +73,7 @@ const LAUNCHERS: [(&str, Launcher); 4] = [
 ];
 
 /// Returns the launcher of the project. It is empty if programs are found in `PATH`.
-pub fn launcher(project: &Project) -> Result<Launcher, NoTests> {
+pub fn launcher(project: &TestedProject) -> Result<PythonLauncher, NoTests> {
     for (file, launcher) in LAUNCHERS {
         if project.has(file)? {
             return Ok(launcher);
@@ -86,9 +86,9 @@ pub fn launcher(project: &Project) -> Result<Launcher, NoTests> {
 ///
 /// There is one runner: tox and nox run the same tests in an environment of their own.
 pub(crate) fn tests(
-    project: &Project,
+    project: &TestedProject,
     path: &OsStr,
-    inherited: Launcher,
+    inherited: PythonLauncher,
 ) -> Result<Option<(&'static str, Vec<String>)>, NoTests> {
     let own = launcher(project)?;
     let launcher = if own.is_empty() { inherited } else { own };
@@ -129,7 +129,7 @@ pub(crate) fn tests(
 /// Returns the directory in which unittest finds all tests of the project. `.` is the root.
 ///
 /// Returns `None` if the tests may need pytest, which also runs unittest tests.
-pub fn unittest_directory(project: &Project) -> Result<Option<&'static str>, NoTests> {
+pub fn unittest_directory(project: &TestedProject) -> Result<Option<&'static str>, NoTests> {
     if has_pytest_settings(project)? || mentions_pytest(project)? {
         return Ok(None);
     }
@@ -169,7 +169,7 @@ pub fn unittest_line(directory: &str) -> String {
 }
 
 /// Whether a file with dependencies or settings contains the word `pytest`.
-fn mentions_pytest(project: &Project) -> Result<bool, NoTests> {
+fn mentions_pytest(project: &TestedProject) -> Result<bool, NoTests> {
     let is_requirements = |name: &str| name.contains("requirements") && name.ends_with(".txt");
     let mut files: Vec<String> = DECLARING.iter().map(|name| (*name).to_owned()).collect();
     files.extend(project.names()?.into_iter().filter(|name| is_requirements(name)));
@@ -199,7 +199,7 @@ fn needs_pytest(text: &str) -> bool {
 
 /// Whether unittest, started in a directory, finds a file. It matches names and enters only
 /// packages.
-fn is_discovered(project: &Project, directory: &str, file: &str) -> Result<bool, NoTests> {
+fn is_discovered(project: &TestedProject, directory: &str, file: &str) -> Result<bool, NoTests> {
     let below = file.strip_prefix(directory).map_or(file, |rest| rest.trim_start_matches('/'));
     let mut parts: Vec<&str> = below.split('/').collect();
     let is_named = parts.pop().is_some_and(|name| name.starts_with("test"));
@@ -214,7 +214,7 @@ fn is_discovered(project: &Project, directory: &str, file: &str) -> Result<bool,
 }
 
 /// Returns the members of the project's uv or Hatch workspace, if the project is its root.
-pub fn workspace(project: &Project) -> Result<Option<MemberPatterns>, NoTests> {
+pub fn workspace(project: &TestedProject) -> Result<Option<MemberPatterns>, NoTests> {
     let Some(document) = toml(project, PYPROJECT)? else { return Ok(None) };
     let uv = ["tool", "uv", "workspace"];
     let mut patterns: Vec<String> = Vec::new();
@@ -239,7 +239,7 @@ pub fn workspace(project: &Project) -> Result<Option<MemberPatterns>, NoTests> {
 }
 
 /// Returns the launcher of workspace members, which have no lock file of their own.
-pub fn launcher_of_members(project: &Project) -> Result<Launcher, NoTests> {
+pub fn launcher_of_members(project: &TestedProject) -> Result<PythonLauncher, NoTests> {
     let document = toml(project, PYPROJECT)?;
     let is_uv =
         document.is_some_and(|document| value(&document, &["tool", "uv", "workspace"]).is_some());
@@ -247,7 +247,7 @@ pub fn launcher_of_members(project: &Project) -> Result<Launcher, NoTests> {
 }
 
 /// Whether pytest in the project collects the tests below `path`, by its settings.
-pub fn collects(project: &Project, path: &str) -> Result<bool, NoTests> {
+pub fn collects(project: &TestedProject, path: &str) -> Result<bool, NoTests> {
     if !has_pytest_settings(project)? {
         return Ok(false);
     }
@@ -281,7 +281,7 @@ pub fn collects(project: &Project, path: &str) -> Result<bool, NoTests> {
 }
 
 /// Whether the directory is a Python project, not only one of tests or requirements.
-pub fn is_project(project: &Project) -> Result<bool, NoTests> {
+pub fn is_project(project: &TestedProject) -> Result<bool, NoTests> {
     for file in PROJECT_FILES {
         if project.has(file)? {
             return Ok(true);
@@ -307,15 +307,15 @@ fn testpaths(text: &str) -> Vec<String> {
     found
 }
 
-fn is_django(project: &Project) -> Result<bool, NoTests> {
+fn is_django(project: &TestedProject) -> Result<bool, NoTests> {
     Ok(project.read(MANAGE)?.is_some_and(|text| text.contains(DJANGO)))
 }
 
-fn has_tox(project: &Project) -> Result<bool, NoTests> {
+fn has_tox(project: &TestedProject) -> Result<bool, NoTests> {
     Ok(project.has(TOX_OWN)? || has_section(project, &TOX_SECTIONS)?)
 }
 
-fn has_section(project: &Project, sections: &[(&str, &str)]) -> Result<bool, NoTests> {
+fn has_section(project: &TestedProject, sections: &[(&str, &str)]) -> Result<bool, NoTests> {
     for (file, section) in sections {
         let text = project.read(file)?.unwrap_or_default();
         if text.lines().any(|line| line.trim_start().starts_with(section)) {
@@ -325,7 +325,7 @@ fn has_section(project: &Project, sections: &[(&str, &str)]) -> Result<bool, NoT
     Ok(false)
 }
 
-fn has_pytest_settings(project: &Project) -> Result<bool, NoTests> {
+fn has_pytest_settings(project: &TestedProject) -> Result<bool, NoTests> {
     for file in OWN {
         if project.has(file)? {
             return Ok(true);
@@ -334,7 +334,7 @@ fn has_pytest_settings(project: &Project) -> Result<bool, NoTests> {
     has_section(project, &SECTIONS)
 }
 
-fn has_test_files(project: &Project) -> Result<bool, NoTests> {
+fn has_test_files(project: &TestedProject) -> Result<bool, NoTests> {
     if project.names()?.iter().any(|name| is_test(name)) {
         return Ok(true);
     }

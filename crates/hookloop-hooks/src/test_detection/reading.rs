@@ -15,15 +15,15 @@ const ENTRIES_MAX: usize = 10_000;
 const DEPTH_MAX: usize = 6;
 
 #[derive(Debug)]
-pub struct Project {
+pub struct TestedProject {
     /// The canonical path.
     root: PathBuf,
 }
 
-impl Project {
-    pub fn new(root: &Path) -> Result<Project, NoTests> {
+impl TestedProject {
+    pub fn new(root: &Path) -> Result<TestedProject, NoTests> {
         let root = root.canonicalize().map_err(|error| unreadable(root, &error.to_string()))?;
-        Ok(Project { root })
+        Ok(TestedProject { root })
     }
 
     pub fn root(&self) -> &Path {

@@ -1,12 +1,12 @@
 //! Targets of a `Makefile`, and recipes of a `justfile`.
 
 use super::NoTests;
-use super::reading::Project;
+use super::reading::TestedProject;
 
 /// In the order in which `make` searches for them.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
-pub fn has_make(project: &Project, name: &str) -> Result<bool, NoTests> {
+pub fn has_make(project: &TestedProject, name: &str) -> Result<bool, NoTests> {
     for file in MAKEFILES {
         if let Some(text) = project.read(file)? {
             return Ok(text.lines().any(|line| is_target(line, name)));
@@ -15,7 +15,7 @@ pub fn has_make(project: &Project, name: &str) -> Result<bool, NoTests> {
     Ok(false)
 }
 
-pub fn has_just(project: &Project, name: &str) -> Result<bool, NoTests> {
+pub fn has_just(project: &TestedProject, name: &str) -> Result<bool, NoTests> {
     // just accepts either name in any case.
     let is_meant = |file: &String| {
         let file = file.to_ascii_lowercase();

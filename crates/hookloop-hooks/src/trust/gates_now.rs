@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use hookloop_config::effective::Rules;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::gate_ledger::{GateLedger, GateList, GateRecord};
 use hookloop_core::hook::{Hook, HookHandler, HookSource};
 use hookloop_core::options::OnFailure;
 use hookloop_core::point::{Point, PointKind};
 use serde_json::{Value, json};
 
-use crate::trust::{Definition, Seen, TrustError, what};
+use crate::trust::{HookDefinition, SeenHook, TrustError, what};
 
 /// Returns the gates of the project at `root`. A gate that a person switched on counts as enabled.
 pub fn gates(
     root: &Path,
-    rules: &Rules,
+    rules: &EffectiveConfig,
     switches: &[(String, bool)],
 ) -> Result<GateLedger, TrustError> {
     let mut ledger = GateLedger {
@@ -38,7 +38,7 @@ pub fn gates(
             .iter()
             .any(|(name, is_on)| hook.task_type.is_none() && *name == hook.name && *is_on);
         let enabled = hook.enabled || is_switched_on;
-        let definition = match Seen::look(root, hook) {
+        let definition = match SeenHook::look(root, hook) {
             Ok(seen) => Some(seen.definition),
             // A disabled gate never runs, so an error in it does not matter.
             Err(_) if !enabled => None,
@@ -67,7 +67,7 @@ fn judges(hook: &Hook) -> bool {
     is_judge && hook.source != HookSource::Operator
 }
 
-fn record(hook: &Hook, definition: Option<&Definition>) -> GateRecord {
+fn record(hook: &Hook, definition: Option<&HookDefinition>) -> GateRecord {
     let options = &hook.options;
     let points = hook.points.iter().filter(|point| point.kind() == PointKind::Gate);
     GateRecord {
@@ -88,8 +88,8 @@ fn record(hook: &Hook, definition: Option<&Definition>) -> GateRecord {
     }
 }
 
-pub fn surroundings(definition: &Definition) -> Value {
-    let Definition { env, cwd, sandbox, limits, links, .. } = definition;
+pub fn surroundings(definition: &HookDefinition) -> Value {
+    let HookDefinition { env, cwd, sandbox, limits, links, .. } = definition;
     if env.is_empty() && cwd.is_none() && sandbox.is_none() && limits.is_none() && links.is_empty()
     {
         return Value::Null;

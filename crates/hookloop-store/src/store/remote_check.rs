@@ -61,7 +61,7 @@ fn wait_for_seen(engine: &dyn LogEngine, seen: Seq) -> Result<Result<Seq, LogDef
 }
 
 /// A log that was read, and the view derived from it.
-pub(super) struct CheckedLog {
+pub(super) struct RemoteLogCheck {
     /// Number of events in the log.
     pub(super) events: Seq,
     /// The derived view, up to the head of the stored one.
@@ -73,7 +73,7 @@ pub(super) fn verify(
     engine: &dyn LogEngine,
     acknowledged: &AcknowledgedHead,
     progress: &mut dyn FnMut(Seq),
-) -> Result<Result<CheckedLog, LogDefect>, StoreError> {
+) -> Result<Result<RemoteLogCheck, LogDefect>, StoreError> {
     if acknowledged.replaced > 0 {
         return Ok(Err(LogDefect::Replaced { expected: acknowledged.replaced }));
     }
@@ -184,7 +184,7 @@ impl LogReading {
     fn finish(
         self,
         acknowledged: &AcknowledgedHead,
-    ) -> Result<Result<CheckedLog, LogDefect>, StoreError> {
+    ) -> Result<Result<RemoteLogCheck, LogDefect>, StoreError> {
         let found = View::new(&self.derived).totals()?;
         let stored = &acknowledged.totals;
         if found.head != stored.head {
@@ -198,14 +198,14 @@ impl LogReading {
             return Ok(Err(LogDefect::Removed { messages: acknowledged.removed }));
         }
         let events = self.events.saturating_sub(found.quarantined);
-        Ok(Ok(CheckedLog { events, derived: self.derived }))
+        Ok(Ok(RemoteLogCheck { events, derived: self.derived }))
     }
 }
 
 /// Compares the view in `stored` with the derived one.
 pub(super) fn compare_view(
     stored: &Connection,
-    checked: &CheckedLog,
+    checked: &RemoteLogCheck,
 ) -> Result<Option<LogDefect>, LogError> {
     Ok(LogDefect::of_view(view::differences(stored, &checked.derived)?))
 }

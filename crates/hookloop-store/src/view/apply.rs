@@ -5,12 +5,12 @@ use hookloop_core::id::{RunId, Subject};
 use rusqlite::params;
 
 use super::fold::ViewFold;
-use super::tables::{Result, to_json};
+use super::tables::{RowResult, to_json};
 use crate::log::Seq;
 
 impl ViewFold<'_> {
     /// Applies the event at place `seq`. Returns the subject's version before it.
-    pub(crate) fn apply(&mut self, seq: Seq, event: &Event) -> Result<Seq> {
+    pub(crate) fn apply(&mut self, seq: Seq, event: &Event) -> RowResult<Seq> {
         self.totals.head = seq;
         match (&event.subject, &event.body) {
             (subject, EventBody::MessageQuarantined(message)) => {
@@ -30,7 +30,7 @@ impl ViewFold<'_> {
 
     /// Updates the dispatcher's tables: due events, and the number of actions of each root with
     /// pending reactions.
-    pub(crate) fn owe(&self, seq: Seq, event: &Event) -> Result<()> {
+    pub(crate) fn owe(&self, seq: Seq, event: &Event) -> RowResult<()> {
         let (root, count) = match &event.cause {
             Some(cause) => (cause.root, cause.count),
             None if event.due => (event.id, 0),
@@ -47,7 +47,7 @@ impl ViewFold<'_> {
         Ok(())
     }
 
-    fn apply_elsewhere(&mut self, seq: Seq, event: &Event) -> Result<()> {
+    fn apply_elsewhere(&mut self, seq: Seq, event: &Event) -> RowResult<()> {
         match (&event.subject, &event.body) {
             (Subject::Session(id), _) => self.apply_session(seq, id, event),
             (Subject::Schedule(name), _) => self.apply_schedule(name, event),
@@ -82,7 +82,7 @@ impl ViewFold<'_> {
         }
     }
 
-    fn move_cursor(&mut self, cursor: &CursorMoved) -> Result<()> {
+    fn move_cursor(&mut self, cursor: &CursorMoved) -> RowResult<()> {
         let done = match cursor.part {
             Some(_) => cursor.seq.saturating_sub(1),
             None => cursor.seq,
@@ -93,19 +93,19 @@ impl ViewFold<'_> {
     }
 
     /// Deletes the counts when neither due events nor workflow runs are left.
-    fn forget_cascades(&self) -> Result<()> {
+    fn forget_cascades(&self) -> RowResult<()> {
         let forget = "DELETE FROM cascade WHERE NOT EXISTS (SELECT 1 FROM due)
             AND NOT EXISTS (SELECT 1 FROM run)";
         self.run(forget, []).map(drop)
     }
 
-    fn switch_hook(&self, switched: &HookSwitched) -> Result<()> {
+    fn switch_hook(&self, switched: &HookSwitched) -> RowResult<()> {
         let insert = "INSERT OR REPLACE INTO hook_switch VALUES (?1, ?2)";
         self.run(insert, params![switched.name, switched.enabled])?;
         Ok(())
     }
 
-    fn insert_run(&self, event: &Event, requested: &WorkflowRequested) -> Result<()> {
+    fn insert_run(&self, event: &Event, requested: &WorkflowRequested) -> RowResult<()> {
         let insert = "INSERT INTO run(id, workflow, next_step, steps, cause)
             VALUES (?1, ?2, 0, ?3, ?4)";
         let (steps, cause) = (to_json(&requested.steps), event.cause.as_ref().map(to_json));
@@ -113,7 +113,7 @@ impl ViewFold<'_> {
         Ok(())
     }
 
-    fn end_run(&self, run: &RunId) -> Result<()> {
+    fn end_run(&self, run: &RunId) -> RowResult<()> {
         self.run("DELETE FROM run WHERE id = ?1", [&run.0])?;
         self.forget_cascades()
     }

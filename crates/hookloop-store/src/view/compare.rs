@@ -8,7 +8,7 @@ use hookloop_core::excerpt::first_chars;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Rows, Statement};
 
-use super::tables::Result;
+use super::tables::RowResult;
 use crate::hex;
 
 /// Longest key of a row that is shown, in characters.
@@ -37,7 +37,7 @@ impl fmt::Display for ViewDifference {
 pub(crate) fn differences(
     stored: &Connection,
     derived: &Connection,
-) -> Result<Vec<ViewDifference>> {
+) -> RowResult<Vec<ViewDifference>> {
     let mut select = derived.prepare(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid",
     )?;
@@ -65,7 +65,7 @@ pub(crate) fn differences(
 }
 
 /// Returns the columns that order a table: its primary key, else the order of insertion.
-fn keys(conn: &Connection, table: &str) -> Result<Vec<String>> {
+fn keys(conn: &Connection, table: &str) -> RowResult<Vec<String>> {
     let mut select =
         conn.prepare("SELECT name FROM pragma_table_info(?1) WHERE pk > 0 ORDER BY pk")?;
     let names = select.query_map([table], |row| row.get::<_, String>(0))?;
@@ -74,7 +74,10 @@ fn keys(conn: &Connection, table: &str) -> Result<Vec<String>> {
 }
 
 /// Returns the key of the first row that differs or that only one side has.
-fn first_difference(left: &mut Statement<'_>, right: &mut Statement<'_>) -> Result<Option<String>> {
+fn first_difference(
+    left: &mut Statement<'_>,
+    right: &mut Statement<'_>,
+) -> RowResult<Option<String>> {
     let columns = right.column_count();
     let mut left = left.query([])?;
     let mut right = right.query([])?;
@@ -88,7 +91,7 @@ fn first_difference(left: &mut Statement<'_>, right: &mut Statement<'_>) -> Resu
     }
 }
 
-fn next(rows: &mut Rows<'_>, columns: usize) -> Result<Option<Vec<Value>>> {
+fn next(rows: &mut Rows<'_>, columns: usize) -> RowResult<Option<Vec<Value>>> {
     let Some(row) = rows.next()? else { return Ok(None) };
     let value = |column| row.get_ref(column).map(owned);
     Ok(Some((0..columns).map(value).collect::<rusqlite::Result<_>>()?))

@@ -6,7 +6,7 @@ use hookloop_core::id::TaskId;
 use rusqlite::{OptionalExtension, params};
 
 use super::fold::ViewFold;
-use super::tables::{Result, to_json};
+use super::tables::{RowResult, to_json};
 use super::task_rows::TaskRow;
 use super::totals::View;
 use crate::log::{LogError, Seq};
@@ -19,7 +19,7 @@ pub struct WaitingSubmission {
 }
 
 impl ViewFold<'_> {
-    pub(super) fn deliver(&self, seq: Seq, num: i64, body: &EventBody) -> Result<()> {
+    pub(super) fn deliver(&self, seq: Seq, num: i64, body: &EventBody) -> RowResult<()> {
         if !Delivery::heeds(body) {
             return Ok(());
         }
@@ -38,7 +38,7 @@ impl ViewFold<'_> {
 
 impl View<'_> {
     /// Returns the delivery of a task's work so far.
-    pub fn delivery(&self, task: &TaskId) -> Result<Delivery> {
+    pub fn delivery(&self, task: &TaskId) -> RowResult<Delivery> {
         match self.num(task)? {
             Some(num) => Ok(self.delivery_of(num as i64)?.unwrap_or_default().0),
             None => Ok(Delivery::default()),
@@ -46,7 +46,7 @@ impl View<'_> {
     }
 
     /// Returns the tasks that wait for their merge, by priority and then by age.
-    pub fn waiting(&self, limit: usize) -> Result<Vec<WaitingSubmission>> {
+    pub fn waiting(&self, limit: usize) -> RowResult<Vec<WaitingSubmission>> {
         let select = "SELECT task.id FROM task JOIN delivery ON delivery.task = task.num
             WHERE task.state = 2 AND task.claim IS NULL ORDER BY task.priority, delivery.seq LIMIT ?1";
         let mut select = self.conn.prepare_cached(select)?;
@@ -64,7 +64,7 @@ impl View<'_> {
         Ok(found)
     }
 
-    pub(super) fn delivery_of(&self, num: i64) -> Result<Option<(Delivery, Seq)>> {
+    pub(super) fn delivery_of(&self, num: i64) -> RowResult<Option<(Delivery, Seq)>> {
         let select = "SELECT data, seq FROM delivery WHERE task = ?1";
         let mut select = self.conn.prepare_cached(select)?;
         let found = select

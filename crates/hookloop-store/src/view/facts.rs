@@ -6,13 +6,13 @@ use hookloop_core::id::TaskId;
 use hookloop_core::task::TaskState;
 use rusqlite::params;
 
-use super::tables::Result;
+use super::tables::RowResult;
 use super::task_rows::{KnownId, TaskRow, parse_id};
 use super::totals::View;
 
 impl View<'_> {
     /// Returns the facts that decide `command`. `batch` limits the dependents of one deletion.
-    pub fn facts(&self, command: &Command, batch: usize) -> Result<KnownFacts> {
+    pub fn facts(&self, command: &Command, batch: usize) -> RowResult<KnownFacts> {
         let (id, named): (_, &[TaskId]) = match command {
             Command::AddTask { id, depends_on, .. } => (id, depends_on),
             Command::StartTask { id, .. }
@@ -84,7 +84,7 @@ impl View<'_> {
         Ok(facts)
     }
 
-    fn deletion_facts(&self, row: &TaskRow, batch: usize, facts: &mut KnownFacts) -> Result<()> {
+    fn deletion_facts(&self, row: &TaskRow, batch: usize, facts: &mut KnownFacts) -> RowResult<()> {
         let count = "SELECT (SELECT count(*) FROM edge WHERE task = ?1) +
             (SELECT count(*) FROM edge WHERE needs = ?1)";
         facts.edges =
@@ -97,7 +97,7 @@ impl View<'_> {
         let mut select = self.conn.prepare_cached(waiting)?;
         let ids = select
             .query_map(params![row.num as i64, batch as i64 + 1], |row| row.get::<_, String>(0))?;
-        facts.waiting = ids.map(|id| parse_id(id?)).collect::<Result<_>>()?;
+        facts.waiting = ids.map(|id| parse_id(id?)).collect::<RowResult<_>>()?;
         facts.more_waiting = facts.waiting.len() > batch;
         facts.waiting.truncate(batch);
         Ok(())

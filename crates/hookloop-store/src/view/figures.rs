@@ -7,7 +7,7 @@ use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::runs::ms_of;
-use super::tables::Result;
+use super::tables::RowResult;
 use super::totals::View;
 
 /// The number of sessions in a state.
@@ -29,7 +29,7 @@ pub struct HookTimes {
 }
 
 impl View<'_> {
-    pub fn count_sessions(&self) -> Result<Vec<SessionCount>> {
+    pub fn count_sessions(&self) -> RowResult<Vec<SessionCount>> {
         let count =
             "SELECT state, ended_at IS NOT NULL, count(*) FROM session GROUP BY 1, 2 ORDER BY 1";
         let mut count = self.conn.prepare_cached(count)?;
@@ -41,7 +41,7 @@ impl View<'_> {
     }
 
     /// Counts the problems that are not dismissed, by kind.
-    pub fn count_problems_by_kind(&self) -> Result<Vec<(String, u64)>> {
+    pub fn count_problems_by_kind(&self) -> RowResult<Vec<(String, u64)>> {
         let count = "SELECT kind, count(*) FROM problem WHERE dismissed = 0 GROUP BY 1 ORDER BY 1";
         let mut count = self.conn.prepare_cached(count)?;
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned()));
@@ -49,7 +49,7 @@ impl View<'_> {
     }
 
     /// Returns the time since which the oldest ready task waits: its creation, or its start time.
-    pub fn oldest_ready(&self) -> Result<Option<Timestamp>> {
+    pub fn oldest_ready(&self) -> RowResult<Option<Timestamp>> {
         const UNTIMED: &str = "SELECT created_at FROM task WHERE state = 0 AND open_deps = 0
             AND not_before IS NULL AND priority = ?1 ORDER BY num LIMIT 1";
         const TIMED: &str = "SELECT not_before FROM task WHERE state = 0 AND open_deps = 0
@@ -68,7 +68,7 @@ impl View<'_> {
     }
 
     /// Returns the durations of each hook's runs.
-    pub fn hook_times(&self) -> Result<Vec<HookTimes>> {
+    pub fn hook_times(&self) -> RowResult<Vec<HookTimes>> {
         let select = "SELECT name, size, runs FROM hook_time ORDER BY name, size";
         let mut select = self.conn.prepare_cached(select)?;
         let mut rows = select.query([])?;

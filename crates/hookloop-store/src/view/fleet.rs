@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
 
 use super::fold::ViewFold;
-use super::tables::{Result, to_json};
+use super::tables::{RowResult, to_json};
 use super::totals::View;
 use crate::log::LogError;
 
@@ -19,7 +19,7 @@ const ORDER: &str = "order ";
 const SLOW: &str = "slow ";
 
 impl ViewFold<'_> {
-    pub(super) fn apply_fleet(&self, event: &Event) -> Result<()> {
+    pub(super) fn apply_fleet(&self, event: &Event) -> RowResult<()> {
         match &event.body {
             EventBody::FleetOrdered(ordered) => {
                 self.say(&format!("{ORDER}{}", ordered.scope), event, &to_json(ordered))
@@ -36,7 +36,7 @@ impl ViewFold<'_> {
         }
     }
 
-    fn say(&self, key: &str, event: &Event, data: &str) -> Result<()> {
+    fn say(&self, key: &str, event: &Event, data: &str) -> RowResult<()> {
         let put = "INSERT OR REPLACE INTO fleet VALUES (?1, ?2, ?3, ?4)";
         self.run(put, params![key, event.at.0, event.actor, data]).map(drop)
     }
@@ -44,7 +44,7 @@ impl ViewFold<'_> {
 
 impl View<'_> {
     /// Returns the directives in force, by their subject.
-    pub fn orders(&self) -> Result<FleetOrders> {
+    pub fn orders(&self) -> RowResult<FleetOrders> {
         let read = |row: &Row<'_>| {
             let ordered: FleetOrdered = read_json(row)?;
             Ok(StandingOrder { ordered, by: row.get(1)?, at: Timestamp(row.get(0)?) })
@@ -53,7 +53,7 @@ impl View<'_> {
     }
 
     /// Returns the budget of all sessions of the fleet together.
-    pub fn budget(&self) -> Result<Purse> {
+    pub fn budget(&self) -> RowResult<Purse> {
         let select = "SELECT data FROM fleet WHERE key = ?1";
         let found: Option<String> =
             self.conn.prepare_cached(select)?.query_row([BUDGET], |row| row.get(0)).optional()?;
@@ -67,11 +67,11 @@ impl View<'_> {
     }
 
     /// Returns the providers and forges that limit requests, each with its end.
-    pub fn slowed(&self) -> Result<Vec<RateLimitReported>> {
+    pub fn slowed(&self) -> RowResult<Vec<RateLimitReported>> {
         self.said(SLOW, read_json)
     }
 
-    fn said<T>(&self, start: &str, read: impl Fn(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
+    fn said<T>(&self, start: &str, read: impl Fn(&Row<'_>) -> RowResult<T>) -> RowResult<Vec<T>> {
         let select = "SELECT at, actor, data FROM fleet WHERE substr(key, 1, ?2) = ?1 ORDER BY key";
         let mut select = self.conn.prepare_cached(select)?;
         let mut rows = select.query(params![start, start.len() as i64])?;
@@ -83,7 +83,7 @@ impl View<'_> {
     }
 }
 
-fn read_json<T: DeserializeOwned>(row: &Row<'_>) -> Result<T> {
+fn read_json<T: DeserializeOwned>(row: &Row<'_>) -> RowResult<T> {
     serde_json::from_str(&row.get::<_, String>(2)?).map_err(damaged)
 }
 

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use hookloop_core::id::{Subject, TaskId};
 use rusqlite::{Connection, OptionalExtension, Params, params};
 
-use super::tables::{Result, StoredState};
+use super::tables::{RowResult, StoredState};
 use super::totals::{View, ViewTotals};
 use crate::log::Seq;
 
@@ -48,16 +48,16 @@ impl<'c> ViewFold<'c> {
     }
 
     /// Returns the view with everything that was applied.
-    pub(crate) fn view(&self) -> Result<View<'c>> {
+    pub(crate) fn view(&self) -> RowResult<View<'c>> {
         self.settle()?;
         Ok(View::new(self.conn))
     }
 
-    pub(super) fn run(&self, sql: &'static str, values: impl Params) -> Result<usize> {
+    pub(super) fn run(&self, sql: &'static str, values: impl Params) -> RowResult<usize> {
         Ok(self.conn.prepare_cached(sql)?.execute(values)?)
     }
 
-    pub(super) fn node(&self, id: &TaskId) -> Result<Option<TaskNode>> {
+    pub(super) fn node(&self, id: &TaskId) -> RowResult<Option<TaskNode>> {
         let select = "SELECT num, version, state, open_deps FROM task WHERE id = ?1";
         let node = self.conn.prepare_cached(select)?.query_row([id.as_str()], |row| {
             Ok(TaskNode {
@@ -71,7 +71,7 @@ impl<'c> ViewFold<'c> {
     }
 
     /// Writes the pending change of the last edges' task to the table.
-    pub(super) fn settle(&self) -> Result<()> {
+    pub(super) fn settle(&self) -> RowResult<()> {
         match self.hot.borrow_mut().as_mut() {
             Some(hot) if hot.changed => {
                 hot.changed = false;
@@ -84,7 +84,7 @@ impl<'c> ViewFold<'c> {
     /// Writes the number of open dependencies.
     ///
     /// A task that waits again is announced again when its dependencies are complete.
-    pub(super) fn write_open_deps(&self, node: TaskNode) -> Result<()> {
+    pub(super) fn write_open_deps(&self, node: TaskNode) -> RowResult<()> {
         let update = "UPDATE task SET version = ?2, open_deps = ?3,
             announced = announced AND ?3 = 0 WHERE num = ?1";
         self.run(update, params![node.num, node.version as i64, node.open_deps])?;
@@ -92,7 +92,7 @@ impl<'c> ViewFold<'c> {
     }
 
     /// Returns the version of a subject in the subject table, or 0 if it is not there.
-    pub(super) fn version_of(&self, name: &str) -> Result<Seq> {
+    pub(super) fn version_of(&self, name: &str) -> RowResult<Seq> {
         let select = "SELECT version FROM subject WHERE name = ?1";
         let version =
             self.conn.prepare_cached(select)?.query_row([name], |row| row.get::<_, i64>(0));
@@ -100,13 +100,13 @@ impl<'c> ViewFold<'c> {
     }
 
     /// Forgets the task of the last edges after writing its row.
-    pub(super) fn cool(&self) -> Result<()> {
+    pub(super) fn cool(&self) -> RowResult<()> {
         self.settle()?;
         self.hot.take();
         Ok(())
     }
 
-    pub(super) fn raise_version(&self, subject: &Subject, seq: Seq) -> Result<Seq> {
+    pub(super) fn raise_version(&self, subject: &Subject, seq: Seq) -> RowResult<Seq> {
         let name = subject.to_string();
         let prev = self.version_of(&name)?;
         self.run("INSERT OR REPLACE INTO subject VALUES (?1, ?2)", params![name, seq as i64])?;

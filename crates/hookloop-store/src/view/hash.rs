@@ -6,7 +6,7 @@ use hookloop_core::digest::hex;
 use rusqlite::types::ValueRef;
 use sha2::{Digest, Sha256};
 
-use super::tables::Result;
+use super::tables::RowResult;
 use super::totals::View;
 
 /// One query for each table, in a fixed order.
@@ -40,7 +40,7 @@ const PARTS: [&str; 19] = [
 
 impl View<'_> {
     /// Returns the state hash, in hexadecimal.
-    pub fn state_hash(&self) -> Result<String> {
+    pub fn state_hash(&self) -> RowResult<String> {
         let mut hash = Sha256::new();
         for part in PARTS {
             let mut select = self.conn.prepare(part)?;

@@ -56,7 +56,7 @@ pub use quarantine::QuarantineRow;
 pub use ready_queue::{DelayedTasks, TypeFilter};
 pub use runs::HookRuns;
 pub use sessions::{REVIEW, SessionFilter, SessionRow};
-pub use tables::Result;
+pub use tables::RowResult;
 pub(crate) use tables::{DROP, TABLES};
 pub use task_annotations::TaskAnnotation;
 pub use task_rows::{TaskFilter, TaskRow};

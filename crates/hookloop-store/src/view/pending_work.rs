@@ -4,13 +4,13 @@ use hookloop_core::id::{EventId, RunId, Subject};
 use hookloop_core::workflow::WorkflowRun;
 use rusqlite::OptionalExtension;
 
-use super::tables::Result;
+use super::tables::RowResult;
 use super::totals::View;
 use crate::log::{LogError, Seq};
 
 impl View<'_> {
     /// Returns a subject's version: the last event on it that this view has.
-    pub fn version(&self, subject: &Subject) -> Result<Seq> {
+    pub fn version(&self, subject: &Subject) -> RowResult<Seq> {
         let (sql, name) = match subject {
             Subject::Task(id) => ("SELECT version FROM task WHERE id = ?1", id.to_string()),
             other => ("SELECT version FROM subject WHERE name = ?1", other.to_string()),
@@ -30,36 +30,36 @@ impl View<'_> {
     }
 
     /// Returns the oldest event whose reactions are due.
-    pub fn next_due(&self) -> Result<Option<Seq>> {
+    pub fn next_due(&self) -> RowResult<Option<Seq>> {
         self.next_due_after(0)
     }
 
     /// Returns the next event after place `seq` whose reactions are due.
-    pub fn next_due_after(&self, seq: Seq) -> Result<Option<Seq>> {
+    pub fn next_due_after(&self, seq: Seq) -> RowResult<Option<Seq>> {
         let mut select = self.conn.prepare_cached("SELECT min(seq) FROM due WHERE seq > ?1")?;
         let next = select.query_row([seq as i64], |row| row.get::<_, Option<i64>>(0))?;
         Ok(next.map(|seq| seq as Seq))
     }
 
     /// Whether reactions or workflow runs are pending.
-    pub fn has_pending(&self) -> Result<bool> {
+    pub fn has_pending(&self) -> RowResult<bool> {
         let select = "SELECT EXISTS (SELECT 1 FROM due) OR EXISTS (SELECT 1 FROM run)";
         Ok(self.conn.prepare_cached(select)?.query_row([], |row| row.get(0))?)
     }
 
     /// Returns the number of actions that a root with due events has caused.
-    pub fn cascade_count(&self, root: EventId) -> Result<u32> {
+    pub fn cascade_count(&self, root: EventId) -> RowResult<u32> {
         let mut select = self.conn.prepare_cached("SELECT count FROM cascade WHERE root = ?1")?;
         Ok(select.query_row([root.0], |row| row.get(0)).optional()?.unwrap_or(0))
     }
 
-    pub fn count_due(&self) -> Result<u64> {
+    pub fn count_due(&self) -> RowResult<u64> {
         let mut select = self.conn.prepare_cached("SELECT count(*) FROM due")?;
         Ok(select.query_row([], |row| row.get::<_, i64>(0))? as u64)
     }
 
     /// Returns the hooks that a command enabled or disabled.
-    pub fn hook_switches(&self) -> Result<Vec<(String, bool)>> {
+    pub fn hook_switches(&self) -> RowResult<Vec<(String, bool)>> {
         let mut select =
             self.conn.prepare_cached("SELECT name, enabled FROM hook_switch ORDER BY name")?;
         let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -67,7 +67,7 @@ impl View<'_> {
     }
 
     /// Returns the oldest workflow run that is not over.
-    pub fn next_run(&self) -> Result<Option<WorkflowRun>> {
+    pub fn next_run(&self) -> RowResult<Option<WorkflowRun>> {
         let select = "SELECT id, workflow, next_step, steps, cause FROM run ORDER BY num LIMIT 1";
         let mut select = self.conn.prepare_cached(select)?;
         let row = select
@@ -90,7 +90,7 @@ impl View<'_> {
     }
 
     /// Counts the workflow runs that are in progress.
-    pub fn count_runs(&self) -> Result<u64> {
+    pub fn count_runs(&self) -> RowResult<u64> {
         let mut select = self.conn.prepare_cached("SELECT count(*) FROM run")?;
         Ok(select.query_row([], |row| row.get::<_, i64>(0))? as u64)
     }

@@ -10,7 +10,7 @@ use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::fold::ViewFold;
-use super::tables::{Result, to_json};
+use super::tables::{RowResult, to_json};
 use super::totals::View;
 use crate::log::{LogError, Seq};
 
@@ -38,14 +38,14 @@ pub struct NotificationRow {
 
 impl ViewFold<'_> {
     /// Applies an event of a task to its problem. Only a task that waits can have one.
-    pub(super) fn trouble_task(&self, seq: Seq, event: &Event, is_waiting: bool) -> Result<()> {
+    pub(super) fn trouble_task(&self, seq: Seq, event: &Event, is_waiting: bool) -> RowResult<()> {
         match of_task(&event.body) {
             Some(ProblemChange::Passes) if !is_waiting => Ok(()),
             change => self.change_problem(seq, event, change),
         }
     }
 
-    pub(super) fn trouble_session(&self, seq: Seq, id: &SessionId, event: &Event) -> Result<()> {
+    pub(super) fn trouble_session(&self, seq: Seq, id: &SessionId, event: &Event) -> RowResult<()> {
         let asks = match event.body {
             EventBody::SessionEnded(_) => self.asks(id)?,
             EventBody::PurseExhausted(shortage) => {
@@ -66,7 +66,7 @@ impl ViewFold<'_> {
         self.change_problem(seq, event, of_session(&event.body, asks))
     }
 
-    fn asks(&self, id: &SessionId) -> Result<EndReporting> {
+    fn asks(&self, id: &SessionId) -> RowResult<EndReporting> {
         let select = "SELECT asks FROM session WHERE id = ?1";
         let mut select = self.conn.prepare_cached(select)?;
         let asks = select.query_row([id.as_str()], |row| row.get::<_, i64>(0)).optional()?;
@@ -77,7 +77,12 @@ impl ViewFold<'_> {
         })
     }
 
-    fn change_problem(&self, seq: Seq, event: &Event, change: Option<ProblemChange>) -> Result<()> {
+    fn change_problem(
+        &self,
+        seq: Seq,
+        event: &Event,
+        change: Option<ProblemChange>,
+    ) -> RowResult<()> {
         match change {
             Some(ProblemChange::Arises { kind, reason }) => {
                 match ProblemSubject::of(event.subject.clone()) {
@@ -97,7 +102,7 @@ impl ViewFold<'_> {
         about: ProblemSubject,
         kind: ProblemKind,
         reason: &str,
-    ) -> Result<()> {
+    ) -> RowResult<()> {
         let put = "INSERT OR REPLACE INTO problem VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)";
         let subject = about.subject().to_string();
         let key = ProblemKey { about, version: seq }.to_string();
@@ -105,11 +110,11 @@ impl ViewFold<'_> {
         self.run(put, params![subject, key, seq as i64, at, actor, kind.name(), reason]).map(drop)
     }
 
-    pub(super) fn end_problem(&self, subject: &Subject) -> Result<()> {
+    pub(super) fn end_problem(&self, subject: &Subject) -> RowResult<()> {
         self.run("DELETE FROM problem WHERE about = ?1", [subject.to_string()]).map(drop)
     }
 
-    pub(super) fn apply_notice(&self, seq: Seq, id: &NoticeId, body: &EventBody) -> Result<()> {
+    pub(super) fn apply_notice(&self, seq: Seq, id: &NoticeId, body: &EventBody) -> RowResult<()> {
         let end = |state: NotificationState| {
             let update = "UPDATE notice SET state = ?2, seq = ?3 WHERE id = ?1";
             self.run(update, params![id.as_str(), state as i64, seq as i64]).map(drop)
@@ -130,7 +135,7 @@ impl ViewFold<'_> {
         }
     }
 
-    fn claim_notice(&self, seq: Seq, id: &NoticeId, claimed: &NoticeClaimed) -> Result<()> {
+    fn claim_notice(&self, seq: Seq, id: &NoticeId, claimed: &NoticeClaimed) -> RowResult<()> {
         let put = "INSERT INTO notice VALUES (?1, ?2, 0, 1, ?3, ?4) ON CONFLICT DO UPDATE
             SET state = 0, tries = tries + 1, seq = ?3";
         let values = params![id.as_str(), claimed.to, seq as i64, to_json(&claimed.problems)];
@@ -146,7 +151,7 @@ const COLUMNS: &str = "about, seq, at, actor, kind, reason, dismissed";
 
 impl View<'_> {
     /// Returns the problems that need a human and are not dismissed, oldest first.
-    pub fn problems(&self, limit: usize) -> Result<Vec<Problem>> {
+    pub fn problems(&self, limit: usize) -> RowResult<Vec<Problem>> {
         let select =
             format!("SELECT {COLUMNS} FROM problem WHERE dismissed = 0 ORDER BY seq LIMIT ?1");
         let mut select = self.conn.prepare_cached(&select)?;
@@ -166,7 +171,7 @@ impl View<'_> {
         channel: &str,
         kinds: &[ProblemKind],
         limit: usize,
-    ) -> Result<Vec<Problem>> {
+    ) -> RowResult<Vec<Problem>> {
         let select = format!(
             "SELECT {COLUMNS} FROM problem WHERE dismissed = 0
              AND (?2 = '[]' OR kind IN (SELECT value FROM json_each(?2)))
@@ -183,13 +188,13 @@ impl View<'_> {
         Ok(found)
     }
 
-    pub fn count_problems(&self) -> Result<u64> {
+    pub fn count_problems(&self) -> RowResult<u64> {
         let count = "SELECT count(*) FROM problem WHERE dismissed = 0";
         Ok(self.conn.prepare_cached(count)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
     }
 
     /// Returns the problem of a subject, dismissed or not.
-    pub fn problem_of(&self, about: &ProblemSubject) -> Result<Option<Problem>> {
+    pub fn problem_of(&self, about: &ProblemSubject) -> RowResult<Option<Problem>> {
         let select = format!("SELECT {COLUMNS} FROM problem WHERE about = ?1");
         let mut select = self.conn.prepare_cached(&select)?;
         let about = about.subject().to_string();
@@ -197,12 +202,12 @@ impl View<'_> {
     }
 
     /// Whether a channel has, or is about to get, a notification of a problem.
-    pub fn is_told(&self, channel: &str, problem: &ProblemKey) -> Result<bool> {
+    pub fn is_told(&self, channel: &str, problem: &ProblemKey) -> RowResult<bool> {
         let select = "SELECT 1 FROM told WHERE channel = ?1 AND problem = ?2";
         Ok(self.conn.prepare_cached(select)?.exists(params![channel, problem.to_string()])?)
     }
 
-    pub fn notice(&self, id: &NoticeId) -> Result<Option<NotificationRow>> {
+    pub fn notice(&self, id: &NoticeId) -> RowResult<Option<NotificationRow>> {
         let select = "SELECT id, state, tries, seq, problems FROM notice WHERE id = ?1";
         let mut select = self.conn.prepare_cached(select)?;
         select.query_row([id.as_str()], |row| Ok(read_notice(row))).optional()?.transpose()
@@ -216,7 +221,7 @@ impl View<'_> {
         channel: &str,
         tries_max: u32,
         limit: usize,
-    ) -> Result<Vec<NotificationRow>> {
+    ) -> RowResult<Vec<NotificationRow>> {
         let select = "SELECT id, state, tries, seq, problems FROM notice
             WHERE channel = ?1 AND state <> 1 AND tries < ?2 ORDER BY seq LIMIT ?3";
         let mut select = self.conn.prepare_cached(select)?;
@@ -230,7 +235,7 @@ impl View<'_> {
     }
 }
 
-fn read(row: &Row<'_>) -> Result<Problem> {
+fn read(row: &Row<'_>) -> RowResult<Problem> {
     let (about, version) = (row.get::<_, String>(0)?, row.get::<_, i64>(1)? as Seq);
     let damaged = |what: &str| LogError::damaged(version, format!("in the view: {what}"));
     let about =
@@ -246,7 +251,7 @@ fn read(row: &Row<'_>) -> Result<Problem> {
     })
 }
 
-fn read_notice(row: &Row<'_>) -> Result<NotificationRow> {
+fn read_notice(row: &Row<'_>) -> RowResult<NotificationRow> {
     let version = row.get::<_, i64>(3)? as Seq;
     let damaged = |what: &str| LogError::damaged(version, format!("in the view: {what}"));
     let id: String = row.get(0)?;

@@ -5,7 +5,7 @@ use hookloop_core::id::Subject;
 use rusqlite::params;
 
 use super::fold::ViewFold;
-use super::tables::Result;
+use super::tables::RowResult;
 use super::totals::View;
 use crate::log::Seq;
 
@@ -37,7 +37,7 @@ impl ViewFold<'_> {
         subject: &Subject,
         place: &str,
         reason: &str,
-    ) -> Result<Seq> {
+    ) -> RowResult<Seq> {
         self.cool()?;
         self.totals.head = seq;
         self.totals.quarantined += 1;
@@ -57,7 +57,7 @@ impl ViewFold<'_> {
         Ok(before)
     }
 
-    pub(super) fn accept_foreign(&self, through: Seq) -> Result<()> {
+    pub(super) fn accept_foreign(&self, through: Seq) -> RowResult<()> {
         let through = i64::try_from(through).unwrap_or(i64::MAX);
         self.run("UPDATE quarantine SET accepted = 1 WHERE seq <= ?1", [through]).map(drop)
     }
@@ -65,7 +65,7 @@ impl ViewFold<'_> {
 
 impl View<'_> {
     /// Returns the foreign messages that no person has accepted yet, oldest first.
-    pub fn quarantined(&self) -> Result<Vec<QuarantineRow>> {
+    pub fn quarantined(&self) -> RowResult<Vec<QuarantineRow>> {
         let select =
             "SELECT seq, subject, reason, accepted FROM quarantine WHERE accepted = 0 ORDER BY seq";
         let mut select = self.conn.prepare_cached(select)?;

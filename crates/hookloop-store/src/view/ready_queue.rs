@@ -9,7 +9,7 @@ use hookloop_core::time::Timestamp;
 use hookloop_core::urgency::PriorityAging;
 use rusqlite::{Params, params};
 
-use super::tables::{Result, to_json};
+use super::tables::{RowResult, to_json};
 use super::task_rows::{COLUMNS, TIMED, TaskRow, UNTIMED};
 use super::totals::View;
 
@@ -108,14 +108,14 @@ struct ReadyPlace {
 
 impl View<'_> {
     /// Returns the first task that `agent` has claimed.
-    pub fn held_by(&self, agent: &str) -> Result<Option<TaskRow>> {
+    pub fn held_by(&self, agent: &str) -> RowResult<Option<TaskRow>> {
         let sql = format!("SELECT {COLUMNS} FROM task WHERE claim IS NOT NULL ORDER BY num");
         let is_held = |task: &Task| task.claim.as_ref().is_some_and(|claim| claim.agent == agent);
         Ok(self.tasks(&sql, [], is_held, 1)?.into_iter().next())
     }
 
     /// Returns the number of tasks in each state.
-    pub fn counts(&self) -> Result<[(TaskState, u64); 6]> {
+    pub fn counts(&self) -> RowResult<[(TaskState, u64); 6]> {
         let (totals, early) = (self.totals()?, self.early()?.count);
         Ok(TaskState::ALL.map(|state| {
             let count = totals.count(state);
@@ -128,7 +128,7 @@ impl View<'_> {
     }
 
     /// Returns the tasks that wait only for their start time.
-    pub fn early(&self) -> Result<DelayedTasks> {
+    pub fn early(&self) -> RowResult<DelayedTasks> {
         let Some(now) = self.now else { return Ok(DelayedTasks::default()) };
         let mut select = self.conn.prepare_cached(EARLY)?;
         Ok(select.query_row([now.0], |row| {
@@ -138,13 +138,13 @@ impl View<'_> {
     }
 
     /// Whether a task's start time is in the future.
-    pub fn is_early(&self, id: &TaskId) -> Result<bool> {
+    pub fn is_early(&self, id: &TaskId) -> RowResult<bool> {
         let select = "SELECT 1 FROM task WHERE id = ?1 AND not_before > ?2";
         Ok(self.conn.prepare_cached(select)?.exists(params![id.as_str(), self.time()])?)
     }
 
     /// Counts the tasks that can be worked on, now or after their dependencies.
-    pub fn open_tasks(&self) -> Result<u64> {
+    pub fn open_tasks(&self) -> RowResult<u64> {
         use TaskState::{Active, Created, Ready};
         let (totals, early) = (self.totals()?, self.early()?.count);
         let open: u64 = [Created, Ready, Active].into_iter().map(|state| totals.count(state)).sum();
@@ -152,7 +152,7 @@ impl View<'_> {
     }
 
     /// Returns the ready tasks, most urgent first, then oldest.
-    pub fn ready(&self, ageing: PriorityAging, limit: usize) -> Result<Vec<TaskRow>> {
+    pub fn ready(&self, ageing: PriorityAging, limit: usize) -> RowResult<Vec<TaskRow>> {
         let time = self.time();
         let untimed = class_of(UNTIMED, "priority = ?1 ORDER BY num LIMIT ?2");
         let timed =
@@ -177,7 +177,7 @@ impl View<'_> {
         kinds: &[String],
         ageing: PriorityAging,
         limit: usize,
-    ) -> Result<Vec<TaskRow>> {
+    ) -> RowResult<Vec<TaskRow>> {
         let time = self.time();
         let untimed = class_of(UNTIMED, "priority = ?1 AND kind = ?3 ORDER BY num LIMIT ?2");
         let timed = class_of(
@@ -204,7 +204,7 @@ impl View<'_> {
         kinds: &TypeFilter<'_>,
         ageing: PriorityAging,
         limit: usize,
-    ) -> Result<Vec<TaskRow>> {
+    ) -> RowResult<Vec<TaskRow>> {
         let left = self.left(kinds, limit, &HashSet::new())?;
         for num in &left {
             if !rows.iter().any(|row| row.num == *num) {
@@ -241,7 +241,7 @@ impl View<'_> {
         ageing: PriorityAging,
         limit: usize,
         without: &HashSet<u64>,
-    ) -> Result<Vec<u64>> {
+    ) -> RowResult<Vec<u64>> {
         let left = self.left(kinds, limit, without)?;
         if !left.is_empty() {
             return Ok(left);
@@ -277,7 +277,7 @@ impl View<'_> {
         kinds: &TypeFilter<'_>,
         limit: usize,
         without: &HashSet<u64>,
-    ) -> Result<Vec<u64>> {
+    ) -> RowResult<Vec<u64>> {
         let left = self.orphans()?.into_iter();
         let is_wanted = |(num, kind): &(u64, Option<String>)| {
             kinds.include(kind.as_ref()) && !without.contains(num)
@@ -285,14 +285,14 @@ impl View<'_> {
         Ok(left.filter(is_wanted).map(|(num, _)| num).take(limit).collect())
     }
 
-    fn orphans(&self) -> Result<Vec<(u64, Option<String>)>> {
+    fn orphans(&self) -> RowResult<Vec<(u64, Option<String>)>> {
         let mut select = self.conn.prepare_cached(ORPHANS)?;
         let rows = select.query_map([], |row| Ok((row.get::<_, i64>(0)? as u64, row.get(1)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Returns the priorities that ready tasks may have, most urgent first.
-    fn classes(&self, has_timed: bool) -> Result<Vec<Priority>> {
+    fn classes(&self, has_timed: bool) -> RowResult<Vec<Priority>> {
         // Every number up to the largest is a priority.
         let mut classes: Vec<Priority> =
             (0..=Priority::MAX).filter_map(|priority| Priority::try_from(priority).ok()).collect();
@@ -315,7 +315,7 @@ impl View<'_> {
         search: &ReadySearch<'_>,
         priority: Priority,
         limit: usize,
-    ) -> Result<Vec<ReadyPlace>> {
+    ) -> RowResult<Vec<ReadyPlace>> {
         let ReadySearch { kinds, ageing, without, has_timed } = *search;
         let most = sql_limit(limit.saturating_add(without.len()));
         let (class, time) = (priority.get(), self.time());
@@ -356,7 +356,7 @@ impl View<'_> {
         Ok(places)
     }
 
-    fn places(&self, sql: &str, values: impl Params, found: &mut Vec<(i64, i64)>) -> Result<()> {
+    fn places(&self, sql: &str, values: impl Params, found: &mut Vec<(i64, i64)>) -> RowResult<()> {
         let mut select = self.conn.prepare_cached(sql)?;
         let mut rows = select.query(values)?;
         while let Some(row) = rows.next()? {
@@ -366,7 +366,7 @@ impl View<'_> {
     }
 
     /// Counts the claimed tasks.
-    pub fn in_hands(&self) -> Result<TasksInProgress> {
+    pub fn in_hands(&self) -> RowResult<TasksInProgress> {
         let mut select = self.conn.prepare_cached(IN_HANDS)?;
         let mut rows = select.query([])?;
         let mut held = TasksInProgress::default();
@@ -381,12 +381,12 @@ impl View<'_> {
     }
 
     /// Returns the claimed tasks, oldest first.
-    pub fn claimed(&self) -> Result<Vec<TaskRow>> {
+    pub fn claimed(&self) -> RowResult<Vec<TaskRow>> {
         let sql = format!("SELECT {COLUMNS} FROM task WHERE claim IS NOT NULL ORDER BY num");
         self.tasks(&sql, [], |_| true, usize::MAX)
     }
 
-    pub fn count_claimed(&self) -> Result<u64> {
+    pub fn count_claimed(&self) -> RowResult<u64> {
         Ok(self.conn.prepare_cached(CLAIMED)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
     }
 }
@@ -415,7 +415,7 @@ mod tests {
         let check = |sql: &str, values: &[&dyn rusqlite::ToSql], index: &str| {
             let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let steps = explain.query_map(values, |row| row.get::<_, String>(3)).unwrap();
-            let plan: Vec<String> = steps.map(Result::unwrap).collect();
+            let plan: Vec<String> = steps.map(RowResult::unwrap).collect();
             assert!(plan.len() == 1 && plan[0].contains(index), "{sql}: {plan:?}");
         };
         check(FRONT, &[&1, &1], "INDEX task_ready (priority=?)");

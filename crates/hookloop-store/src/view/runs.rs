@@ -5,7 +5,7 @@ use hookloop_core::hook_status::HookStatus;
 use rusqlite::params;
 
 use super::fold::ViewFold;
-use super::tables::Result;
+use super::tables::RowResult;
 use super::totals::View;
 
 /// Number of buckets for each doubling of time.
@@ -36,7 +36,7 @@ pub(super) fn ms_of(size: u32) -> u64 {
 }
 
 impl ViewFold<'_> {
-    pub(super) fn count_run(&self, ran: &HookRan) -> Result<()> {
+    pub(super) fn count_run(&self, ran: &HookRan) -> RowResult<()> {
         let is_block = ran.status.known() == Some(HookStatus::Blocked);
         let is_failure = !is_block
             && !matches!(ran.status.known(), Some(HookStatus::Passed | HookStatus::Skipped));
@@ -51,7 +51,7 @@ impl ViewFold<'_> {
 }
 
 impl View<'_> {
-    pub fn hook_runs(&self) -> Result<Vec<HookRuns>> {
+    pub fn hook_runs(&self) -> RowResult<Vec<HookRuns>> {
         let select = "SELECT name, runs, failures, blocks FROM hook_runs ORDER BY name";
         let mut select = self.conn.prepare_cached(select)?;
         let mut rows = select.query([])?;
@@ -67,7 +67,7 @@ impl View<'_> {
         Ok(found)
     }
 
-    fn percentile(&self, name: &str, runs: u64, percent: u64) -> Result<u64> {
+    fn percentile(&self, name: &str, runs: u64, percent: u64) -> RowResult<u64> {
         let select = "SELECT size, runs FROM hook_time WHERE name = ?1 ORDER BY size";
         let mut select = self.conn.prepare_cached(select)?;
         let mut rows = select.query([name])?;

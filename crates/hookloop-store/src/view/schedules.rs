@@ -11,7 +11,7 @@ use hookloop_core::time::Timestamp;
 use rusqlite::{Row, params};
 
 use super::fold::ViewFold;
-use super::tables::{Result, to_json};
+use super::tables::{RowResult, to_json};
 use super::task_rows::KnownId;
 use super::totals::View;
 use crate::log::LogError;
@@ -21,7 +21,7 @@ const DUE: &str =
 const COLUMNS: &str = "SELECT name, data, paused, next, last FROM schedule";
 
 impl ViewFold<'_> {
-    pub(super) fn apply_schedule(&self, name: &ScheduleName, event: &Event) -> Result<()> {
+    pub(super) fn apply_schedule(&self, name: &ScheduleName, event: &Event) -> RowResult<()> {
         let name = name.as_str();
         match &event.body {
             EventBody::ScheduleSet(set) => {
@@ -45,13 +45,13 @@ impl ViewFold<'_> {
         Ok(())
     }
 
-    fn fire(&self, name: &str, fired: &ScheduleFired) -> Result<()> {
+    fn fire(&self, name: &str, fired: &ScheduleFired) -> RowResult<()> {
         let update = "UPDATE schedule SET next = ?2, last = ?3 WHERE name = ?1";
         self.run(update, params![name, fired.next.map(|next| next.0), to_json(fired)]).map(drop)
     }
 }
 
-fn read(row: &Row<'_>) -> Result<ScheduleStanding> {
+fn read(row: &Row<'_>) -> RowResult<ScheduleStanding> {
     let (name, data): (String, String) = (row.get(0)?, row.get(1)?);
     let (next, last): (Option<i64>, Option<String>) = (row.get(3)?, row.get(4)?);
     let damaged = |error: &dyn std::fmt::Display| {
@@ -68,14 +68,14 @@ fn read(row: &Row<'_>) -> Result<ScheduleStanding> {
 }
 
 impl View<'_> {
-    pub fn schedule(&self, name: &ScheduleName) -> Result<Option<ScheduleStanding>> {
+    pub fn schedule(&self, name: &ScheduleName) -> RowResult<Option<ScheduleStanding>> {
         let mut select = self.conn.prepare_cached(&format!("{COLUMNS} WHERE name = ?1"))?;
         let mut rows = select.query([name.as_str()])?;
         rows.next()?.map(read).transpose()
     }
 
     /// Returns every schedule, by name.
-    pub fn schedules(&self) -> Result<Vec<ScheduleStanding>> {
+    pub fn schedules(&self) -> RowResult<Vec<ScheduleStanding>> {
         let mut select = self.conn.prepare_cached(&format!("{COLUMNS} ORDER BY name"))?;
         let mut rows = select.query([])?;
         let mut schedules = Vec::new();
@@ -86,7 +86,7 @@ impl View<'_> {
     }
 
     /// Returns the schedules that are due at `now`, oldest first, at most `limit`.
-    pub fn schedules_due(&self, now: Timestamp, limit: usize) -> Result<Vec<ScheduleName>> {
+    pub fn schedules_due(&self, now: Timestamp, limit: usize) -> RowResult<Vec<ScheduleName>> {
         let mut select = self.conn.prepare_cached(DUE)?;
         let names =
             select.query_map(params![now.0, limit as i64], |row| row.get::<_, String>(0))?;
@@ -95,7 +95,7 @@ impl View<'_> {
     }
 
     /// Returns the task of a schedule occurrence, if it is neither completed nor deleted.
-    fn open_task_of(&self, fired: &ScheduleFired) -> Result<Option<TaskId>> {
+    fn open_task_of(&self, fired: &ScheduleFired) -> RowResult<Option<TaskId>> {
         let (SlotResult::TaskId(id) | SlotResult::SkippedFor(id)) = &fired.came;
         let row = self.task(id)?.filter(|row| row.task.state != TaskState::Completed);
         Ok(row.map(|row| row.task.id))
@@ -105,7 +105,7 @@ impl View<'_> {
         &self,
         name: &ScheduleName,
         ask: &ScheduleCommand,
-    ) -> Result<KnownFacts> {
+    ) -> RowResult<KnownFacts> {
         let mut facts = KnownFacts { schedule: self.schedule(name)?, ..KnownFacts::default() };
         if let Some(task) = ask.task() {
             match self.known(task)? {

@@ -12,7 +12,7 @@ use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Params, Row, params};
 
 use super::fold::ViewFold;
-use super::tables::Result;
+use super::tables::RowResult;
 use super::task_rows::containing;
 use super::totals::View;
 use super::usage::{SUM_MAX, stored};
@@ -66,7 +66,7 @@ impl SessionRow {
 }
 
 impl ViewFold<'_> {
-    pub(super) fn apply_session(&self, seq: Seq, id: &SessionId, event: &Event) -> Result<()> {
+    pub(super) fn apply_session(&self, seq: Seq, id: &SessionId, event: &Event) -> RowResult<()> {
         self.trouble_session(seq, id, event)?;
         let id = id.as_str();
         if let Some(movement) = BudgetChange::of(&event.body) {
@@ -128,7 +128,7 @@ impl ViewFold<'_> {
         }
     }
 
-    fn insert_session(&self, id: &str, plan: &SessionPlan, at: Timestamp) -> Result<()> {
+    fn insert_session(&self, id: &str, plan: &SessionPlan, at: Timestamp) -> RowResult<()> {
         let work = match &plan.work {
             SessionWork::Prompt(prompt) => prompt.lines().next().unwrap_or_default().to_owned(),
             SessionWork::Spec(path) => format!("spec {path}"),
@@ -161,13 +161,13 @@ const COLUMNS: &str = "id, name, state, reason, work, agent, machine, iteration,
 
 impl View<'_> {
     /// Returns the latest sessions, newest first.
-    pub fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>> {
+    pub fn sessions(&self, limit: usize) -> RowResult<Vec<SessionRow>> {
         let select = format!("SELECT {COLUMNS} FROM session ORDER BY num DESC LIMIT ?1");
         self.session_rows(&select, [i64::try_from(limit).unwrap_or(i64::MAX)])
     }
 
     /// Returns the sessions that match the filter, newest first.
-    pub fn list_sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionRow>> {
+    pub fn list_sessions(&self, filter: &SessionFilter) -> RowResult<Vec<SessionRow>> {
         let select = format!(
             "SELECT {COLUMNS} FROM session WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR
              id || ' ' || name || ' ' || work || ' ' || agent || ' ' || machine || ' ' || coalesce(task, '')
@@ -181,27 +181,27 @@ impl View<'_> {
     }
 
     /// Returns the sessions that have not ended, newest first.
-    pub fn open_sessions(&self, limit: usize) -> Result<Vec<SessionRow>> {
+    pub fn open_sessions(&self, limit: usize) -> RowResult<Vec<SessionRow>> {
         let select = format!(
             "SELECT {COLUMNS} FROM session WHERE ended_at IS NULL ORDER BY num DESC LIMIT ?1"
         );
         self.session_rows(&select, [i64::try_from(limit).unwrap_or(i64::MAX)])
     }
 
-    pub fn session(&self, id: &SessionId) -> Result<Option<SessionRow>> {
+    pub fn session(&self, id: &SessionId) -> RowResult<Option<SessionRow>> {
         let select = format!("SELECT {COLUMNS} FROM session WHERE id = ?1");
         let mut select = self.conn.prepare_cached(&select)?;
         select.query_row([id.as_str()], |row| Ok(read(row))).optional()?.transpose()
     }
 
     /// Whether a machine or worker has run a session.
-    pub fn has_session_on(&self, machine: &str) -> Result<bool> {
+    pub fn has_session_on(&self, machine: &str) -> RowResult<bool> {
         let select = "SELECT EXISTS(SELECT 1 FROM session WHERE machine = ?1)";
         Ok(self.conn.prepare_cached(select)?.query_row([machine], |row| row.get(0))?)
     }
 
     /// Returns the machines or workers that have run sessions, each once, latest first.
-    pub fn session_machines(&self, limit: usize) -> Result<Vec<String>> {
+    pub fn session_machines(&self, limit: usize) -> RowResult<Vec<String>> {
         let select = "SELECT machine FROM session GROUP BY machine ORDER BY max(num) DESC LIMIT ?1";
         let mut select = self.conn.prepare_cached(select)?;
         let rows =
@@ -209,7 +209,7 @@ impl View<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    fn session_rows(&self, select: &str, values: impl Params) -> Result<Vec<SessionRow>> {
+    fn session_rows(&self, select: &str, values: impl Params) -> RowResult<Vec<SessionRow>> {
         let mut select = self.conn.prepare_cached(select)?;
         let mut rows = select.query(values)?;
         let mut found = Vec::new();
@@ -220,7 +220,7 @@ impl View<'_> {
     }
 }
 
-fn read(row: &Row<'_>) -> Result<SessionRow> {
+fn read(row: &Row<'_>) -> RowResult<SessionRow> {
     let id: String = row.get(0)?;
     let state: String = row.get(2)?;
     Ok(SessionRow {

@@ -17,7 +17,7 @@ pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS
     DROP TABLE IF EXISTS notice; DROP TABLE IF EXISTS told; DROP TABLE IF EXISTS schedule;
     DROP TABLE IF EXISTS fleet; DROP TABLE IF EXISTS orphan; DROP TABLE IF EXISTS quarantine;";
 
-pub type Result<T, E = LogError> = std::result::Result<T, E>;
+pub type RowResult<T, E = LogError> = std::result::Result<T, E>;
 
 /// A stored state. `Open` means created or ready, depending on dependencies and the query's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

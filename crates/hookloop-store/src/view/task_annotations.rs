@@ -8,7 +8,7 @@ use rusqlite::params;
 use serde::de::DeserializeOwned;
 
 use super::fold::ViewFold;
-use super::tables::{Result, to_json};
+use super::tables::{RowResult, to_json};
 use super::totals::View;
 use crate::log::{LogError, Seq};
 
@@ -27,7 +27,7 @@ pub struct TaskAnnotation<T> {
 }
 
 impl ViewFold<'_> {
-    pub(super) fn remark(&self, seq: Seq, num: i64, event: &Event) -> Result<()> {
+    pub(super) fn remark(&self, seq: Seq, num: i64, event: &Event) -> RowResult<()> {
         let (kind, data, kept) = match &event.body {
             EventBody::StopHookRegistered(hook) => (STOP_HOOK, to_json(hook), usize::MAX),
             EventBody::TaskNoted(noted) => (NOTE, to_json(noted), NOTES_KEPT),
@@ -51,21 +51,21 @@ impl ViewFold<'_> {
 
 impl View<'_> {
     /// Returns the stop hooks of a task, in the order of registration.
-    pub fn stop_hooks(&self, task: &TaskId) -> Result<Vec<TaskAnnotation<StopHook>>> {
+    pub fn stop_hooks(&self, task: &TaskId) -> RowResult<Vec<TaskAnnotation<StopHook>>> {
         self.remarks(task, STOP_HOOK)
     }
 
     /// Returns the last notes on a task, oldest first.
-    pub fn notes(&self, task: &TaskId) -> Result<Vec<TaskAnnotation<TaskNoted>>> {
+    pub fn notes(&self, task: &TaskId) -> RowResult<Vec<TaskAnnotation<TaskNoted>>> {
         self.remarks(task, NOTE)
     }
 
     /// Returns the last checkpoints of a task, oldest first.
-    pub fn checkpoints(&self, task: &TaskId) -> Result<Vec<TaskAnnotation<TaskCheckpointed>>> {
+    pub fn checkpoints(&self, task: &TaskId) -> RowResult<Vec<TaskAnnotation<TaskCheckpointed>>> {
         self.remarks(task, CHECKPOINT)
     }
 
-    pub(super) fn count_stop_hooks(&self, num: u64) -> Result<usize> {
+    pub(super) fn count_stop_hooks(&self, num: u64) -> RowResult<usize> {
         let count = "SELECT count(*) FROM remark WHERE task = ?1 AND kind = ?2";
         let mut count = self.conn.prepare_cached(count)?;
         let found: i64 = count.query_row(params![num as i64, STOP_HOOK], |row| row.get(0))?;
@@ -76,7 +76,7 @@ impl View<'_> {
         &self,
         task: &TaskId,
         kind: i64,
-    ) -> Result<Vec<TaskAnnotation<T>>> {
+    ) -> RowResult<Vec<TaskAnnotation<T>>> {
         let select = "SELECT number, at, actor, data FROM remark
             WHERE task = (SELECT num FROM task WHERE id = ?1) AND kind = ?2 ORDER BY seq";
         let mut select = self.conn.prepare_cached(select)?;

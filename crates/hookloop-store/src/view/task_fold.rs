@@ -7,7 +7,7 @@ use hookloop_core::task::TaskSpec;
 use rusqlite::params;
 
 use super::fold::{HotTask, TaskNode, ViewFold};
-use super::tables::{Result, StoredState, to_json};
+use super::tables::{RowResult, StoredState, to_json};
 use crate::log::{LogError, Seq};
 
 const SET_STATE: &str = "UPDATE task SET version = ?2, state = ?3 WHERE num = ?1";
@@ -19,7 +19,7 @@ impl ViewFold<'_> {
         id: &TaskId,
         spec: &TaskSpec,
         event: &Event,
-    ) -> Result<Seq> {
+    ) -> RowResult<Seq> {
         self.settle()?;
         let parent = match &spec.parent_task_id {
             Some(parent) => self.node(parent)?.map(|node| node.num),
@@ -44,7 +44,12 @@ impl ViewFold<'_> {
         Ok(0)
     }
 
-    pub(super) fn add_edge(&mut self, seq: Seq, id: &TaskId, edge: &TaskDependency) -> Result<Seq> {
+    pub(super) fn add_edge(
+        &mut self,
+        seq: Seq,
+        id: &TaskId,
+        edge: &TaskDependency,
+    ) -> RowResult<Seq> {
         let mut hot = match self.hot.take() {
             Some(hot) if hot.id == *id => hot,
             other => {
@@ -67,7 +72,7 @@ impl ViewFold<'_> {
     /// Adds an edge. Returns whether it is new and leads to a task that is not completed.
     ///
     /// An edge to a deleted task is left out.
-    fn insert_edge(&self, node: TaskNode, edge: &TaskDependency) -> Result<bool> {
+    fn insert_edge(&self, node: TaskNode, edge: &TaskDependency) -> RowResult<bool> {
         let needs = self.node(&edge.to_id)?.filter(|needs| needs.state != StoredState::Deleted);
         let Some(needs) = needs else { return Ok(false) };
         let added =
@@ -75,7 +80,7 @@ impl ViewFold<'_> {
         Ok(added == 1 && needs.state != StoredState::Completed)
     }
 
-    pub(super) fn change_task(&mut self, seq: Seq, id: &TaskId, event: &Event) -> Result<Seq> {
+    pub(super) fn change_task(&mut self, seq: Seq, id: &TaskId, event: &Event) -> RowResult<Seq> {
         self.settle()?;
         self.hot.take();
         let node = self.node(id)?.ok_or_else(|| never_created(seq, id))?;
@@ -156,11 +161,11 @@ impl ViewFold<'_> {
         Ok(node.version)
     }
 
-    fn raise(&self, seq: Seq, num: i64) -> Result<()> {
+    fn raise(&self, seq: Seq, num: i64) -> RowResult<()> {
         self.run("UPDATE task SET version = ?2 WHERE num = ?1", params![num, seq as i64]).map(drop)
     }
 
-    fn set_state(&mut self, seq: Seq, node: TaskNode, state: StoredState) -> Result<()> {
+    fn set_state(&mut self, seq: Seq, node: TaskNode, state: StoredState) -> RowResult<()> {
         self.adopt(node)?;
         self.totals.moved(node.state.shown(node.open_deps), state.shown(node.open_deps));
         self.run(SET_STATE, params![node.num, seq as i64, state as i64])?;
@@ -168,7 +173,7 @@ impl ViewFold<'_> {
     }
 
     /// Removes the precedence of a task whose claim expired, when its state changes.
-    fn adopt(&self, node: TaskNode) -> Result<()> {
+    fn adopt(&self, node: TaskNode) -> RowResult<()> {
         match node.state {
             StoredState::Open => {
                 self.run("DELETE FROM orphan WHERE task = ?1", [node.num]).map(drop)
@@ -178,7 +183,7 @@ impl ViewFold<'_> {
     }
 
     /// Decrements the open dependencies of every dependent of `node`, which was open until now.
-    fn release_dependents(&mut self, node: TaskNode) -> Result<()> {
+    fn release_dependents(&mut self, node: TaskNode) -> RowResult<()> {
         if node.state == StoredState::Completed {
             return Ok(());
         }
@@ -200,7 +205,7 @@ impl ViewFold<'_> {
         Ok(())
     }
 
-    fn delete(&mut self, seq: Seq, node: TaskNode) -> Result<()> {
+    fn delete(&mut self, seq: Seq, node: TaskNode) -> RowResult<()> {
         self.release_dependents(node)?;
         self.set_state(seq, node, StoredState::Deleted)?;
         self.run("UPDATE task SET claim = NULL WHERE num = ?1 AND claim IS NOT NULL", [node.num])?;
@@ -211,7 +216,7 @@ impl ViewFold<'_> {
         Ok(())
     }
 
-    fn remove_edge(&mut self, seq: Seq, node: TaskNode, edge: &RemovedDependency) -> Result<()> {
+    fn remove_edge(&mut self, seq: Seq, node: TaskNode, edge: &RemovedDependency) -> RowResult<()> {
         let mut after = TaskNode { version: seq, ..node };
         if let Some(needs) = self.node(&edge.to_id)? {
             let delete = "DELETE FROM edge WHERE task = ?1 AND needs = ?2";

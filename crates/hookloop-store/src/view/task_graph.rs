@@ -4,13 +4,13 @@ use hookloop_core::graph;
 use hookloop_core::id::TaskId;
 use rusqlite::params;
 
-use super::tables::Result;
+use super::tables::RowResult;
 use super::task_rows::{COLUMNS, TaskRow};
 use super::totals::View;
 
 impl View<'_> {
     /// Returns the tasks that `id` waits or waited for, oldest first.
-    pub fn dependencies(&self, id: &TaskId) -> Result<Vec<TaskRow>> {
+    pub fn dependencies(&self, id: &TaskId) -> RowResult<Vec<TaskRow>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM task WHERE num IN
              (SELECT needs FROM edge WHERE task = (SELECT num FROM task WHERE id = ?1)) ORDER BY num"
@@ -19,7 +19,7 @@ impl View<'_> {
     }
 
     /// Returns dependents of `id` after number `after`, in the order of creation, at most `limit`.
-    pub fn dependents(&self, id: &TaskId, after: u64, limit: usize) -> Result<Vec<TaskRow>> {
+    pub fn dependents(&self, id: &TaskId, after: u64, limit: usize) -> RowResult<Vec<TaskRow>> {
         const DEPENDENTS: &str = "SELECT t.num, t.id, t.version, t.state, t.open_deps, t.announced,
             t.created_at, t.started_at, t.completed_at, t.spec, t.detail, t.epoch,
             t.claim FROM edge JOIN task t ON t.num = edge.task
@@ -30,7 +30,7 @@ impl View<'_> {
     }
 
     /// Returns the number of tasks that depend on `id`, at most `limit`.
-    pub fn count_dependents(&self, id: &TaskId, limit: usize) -> Result<usize> {
+    pub fn count_dependents(&self, id: &TaskId, limit: usize) -> RowResult<usize> {
         let count = "SELECT count(*) FROM (SELECT 1 FROM edge
             WHERE needs = (SELECT num FROM task WHERE id = ?1) LIMIT ?2)";
         let mut count = self.conn.prepare_cached(count)?;
@@ -39,7 +39,7 @@ impl View<'_> {
     }
 
     /// Returns the tasks whose `spawned_by` edge leads to `id`.
-    pub fn spawned(&self, id: &TaskId) -> Result<Vec<TaskRow>> {
+    pub fn spawned(&self, id: &TaskId) -> RowResult<Vec<TaskRow>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM task WHERE parent = (SELECT num FROM task WHERE id = ?1) ORDER BY num"
         );
@@ -47,14 +47,14 @@ impl View<'_> {
     }
 
     /// Whether a blocked task is among the dependencies of task `num`.
-    pub fn waits_for_blocked(&self, num: u64) -> Result<bool> {
+    pub fn waits_for_blocked(&self, num: u64) -> RowResult<bool> {
         let select = "SELECT 1 FROM edge JOIN task ON task.num = edge.needs
             WHERE edge.task = ?1 AND task.state = 4";
         Ok(self.conn.prepare_cached(select)?.exists([num as i64])?)
     }
 
     /// Returns the number of waiting tasks with a blocked dependency.
-    pub fn count_stuck(&self) -> Result<u64> {
+    pub fn count_stuck(&self) -> RowResult<u64> {
         let count = "SELECT count(DISTINCT waiting.num) FROM task blocked
             JOIN edge ON edge.needs = blocked.num JOIN task waiting ON waiting.num = edge.task
             WHERE blocked.state = 4 AND waiting.state = 0";
@@ -62,7 +62,7 @@ impl View<'_> {
     }
 
     /// Calls `each` for every edge as (task, dependency) numbers, in order.
-    pub fn each_edge(&self, mut each: impl FnMut(u64, u64)) -> Result<()> {
+    pub fn each_edge(&self, mut each: impl FnMut(u64, u64)) -> RowResult<()> {
         let mut select =
             self.conn.prepare_cached("SELECT task, needs FROM edge ORDER BY task, needs")?;
         let mut rows = select.query([])?;
@@ -73,13 +73,13 @@ impl View<'_> {
     }
 
     /// Returns the dependencies of task `num`, by number.
-    pub fn needs_of(&self, num: u64) -> Result<Vec<u64>> {
+    pub fn needs_of(&self, num: u64) -> RowResult<Vec<u64>> {
         let mut out = Vec::new();
         self.numbers("SELECT needs FROM edge WHERE task = ?1 ORDER BY needs", num, &mut out)?;
         Ok(out)
     }
 
-    fn numbers(&self, sql: &'static str, num: u64, out: &mut Vec<u64>) -> Result<()> {
+    fn numbers(&self, sql: &'static str, num: u64, out: &mut Vec<u64>) -> RowResult<()> {
         let mut select = self.conn.prepare_cached(sql)?;
         let mut rows = select.query([num as i64])?;
         while let Some(row) = rows.next()? {
@@ -88,13 +88,13 @@ impl View<'_> {
         Ok(())
     }
 
-    pub(super) fn has_edge(&self, task: u64, needs: u64) -> Result<bool> {
+    pub(super) fn has_edge(&self, task: u64, needs: u64) -> RowResult<bool> {
         let mut select =
             self.conn.prepare_cached("SELECT 1 FROM edge WHERE task = ?1 AND needs = ?2")?;
         Ok(select.exists([task as i64, needs as i64])?)
     }
 
-    pub(super) fn path(&self, from: u64, to: u64) -> Result<Option<Vec<TaskId>>> {
+    pub(super) fn path(&self, from: u64, to: u64) -> RowResult<Option<Vec<TaskId>>> {
         let needs = "SELECT needs FROM edge WHERE task = ?1";
         let needed_by = "SELECT task FROM edge WHERE needs = ?1";
         let path = graph::path(

@@ -5,7 +5,7 @@ use hookloop_core::task::{Task, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::tables::{Result, StoredState};
+use super::tables::{RowResult, StoredState};
 use super::totals::View;
 use crate::log::{LogError, Seq};
 
@@ -94,7 +94,7 @@ const TASK_BY_ID: &str = "SELECT num, id, version, state, open_deps, announced, 
     started_at, completed_at, spec, detail, epoch, claim FROM task WHERE id = ?1";
 
 /// Reads a task as it is at `now`. Returns `None` for a deleted one.
-fn read_task(row: &Row<'_>, now: Option<Timestamp>) -> Result<Option<TaskRow>> {
+fn read_task(row: &Row<'_>, now: Option<Timestamp>) -> RowResult<Option<TaskRow>> {
     let (state, open_dependencies) = (StoredState::read(row.get(3)?), row.get(4)?);
     let Some(state) = state.shown(open_dependencies) else { return Ok(None) };
     let version = row.get::<_, i64>(2)? as Seq;
@@ -146,14 +146,14 @@ pub enum KnownId {
 }
 
 impl View<'_> {
-    pub fn task(&self, id: &TaskId) -> Result<Option<TaskRow>> {
+    pub fn task(&self, id: &TaskId) -> RowResult<Option<TaskRow>> {
         Ok(match self.known(id)? {
             KnownId::Task(row) => Some(*row),
             KnownId::Deleted | KnownId::Nothing => None,
         })
     }
 
-    pub fn known(&self, id: &TaskId) -> Result<KnownId> {
+    pub fn known(&self, id: &TaskId) -> RowResult<KnownId> {
         let mut select = self.conn.prepare_cached(TASK_BY_ID)?;
         let mut rows = select.query([id.as_str()])?;
         match rows.next()? {
@@ -166,7 +166,7 @@ impl View<'_> {
     }
 
     /// Returns ids that start with `prefix`, at most `limit`. Two show that it is not unique.
-    pub fn ids_starting_with(&self, prefix: &str, limit: usize) -> Result<Vec<TaskId>> {
+    pub fn ids_starting_with(&self, prefix: &str, limit: usize) -> RowResult<Vec<TaskId>> {
         let select =
             "SELECT id FROM task WHERE id >= ?1 AND id < ?2 AND state < 5 ORDER BY id LIMIT ?3";
         let end = format!("{prefix}\u{7f}");
@@ -177,10 +177,10 @@ impl View<'_> {
     }
 
     /// Returns the ids right before and after `id`, which a short form must differ from.
-    pub fn neighbours(&self, id: &TaskId) -> Result<[Option<String>; 2]> {
+    pub fn neighbours(&self, id: &TaskId) -> RowResult<[Option<String>; 2]> {
         let before = "SELECT id FROM task WHERE id < ?1 ORDER BY id DESC LIMIT 1";
         let after = "SELECT id FROM task WHERE id > ?1 ORDER BY id LIMIT 1";
-        let one = |sql: &str| -> Result<Option<String>> {
+        let one = |sql: &str| -> RowResult<Option<String>> {
             let mut select = self.conn.prepare_cached(sql)?;
             Ok(select.query_row([id.as_str()], |row| row.get(0)).optional()?)
         };
@@ -188,7 +188,7 @@ impl View<'_> {
     }
 
     /// Returns the tasks that match the filter, newest first.
-    pub fn list(&self, filter: &TaskFilter) -> Result<Vec<TaskRow>> {
+    pub fn list(&self, filter: &TaskFilter) -> RowResult<Vec<TaskRow>> {
         let limit = filter.limit.unwrap_or(usize::MAX);
         let before = filter.before.map_or(i64::MAX, |num| i64::try_from(num).unwrap_or(i64::MAX));
         let mut rows = Vec::new();
@@ -210,7 +210,7 @@ impl View<'_> {
     }
 
     /// Calls `each` for every task, in the order of creation, until it returns `false`.
-    pub fn each_task(&self, mut each: impl FnMut(TaskRow) -> bool) -> Result<()> {
+    pub fn each_task(&self, mut each: impl FnMut(TaskRow) -> bool) -> RowResult<()> {
         let mut select = self
             .conn
             .prepare(&format!("SELECT {COLUMNS} FROM task WHERE state < 5 ORDER BY num"))?;
@@ -231,7 +231,7 @@ impl View<'_> {
         values: impl rusqlite::Params,
         admits: impl Fn(&Task) -> bool,
         limit: usize,
-    ) -> Result<Vec<TaskRow>> {
+    ) -> RowResult<Vec<TaskRow>> {
         let mut select = self.conn.prepare_cached(sql)?;
         let mut rows = select.query(values)?;
         let mut tasks = Vec::new();
@@ -244,19 +244,19 @@ impl View<'_> {
     }
 
     /// Returns the number of a task that is not deleted.
-    pub(super) fn num(&self, id: &TaskId) -> Result<Option<u64>> {
+    pub(super) fn num(&self, id: &TaskId) -> RowResult<Option<u64>> {
         let select = "SELECT num FROM task WHERE id = ?1 AND state < 5";
         let mut select = self.conn.prepare_cached(select)?;
         let num = select.query_row([id.as_str()], |row| row.get::<_, i64>(0)).optional()?;
         Ok(num.map(|num| num as u64))
     }
 
-    pub fn id_of(&self, num: u64) -> Result<TaskId> {
+    pub fn id_of(&self, num: u64) -> RowResult<TaskId> {
         let mut select = self.conn.prepare_cached("SELECT id FROM task WHERE num = ?1")?;
         parse_id(select.query_row([num as i64], |row| row.get(0))?)
     }
 }
 
-pub(super) fn parse_id(text: String) -> Result<TaskId> {
+pub(super) fn parse_id(text: String) -> RowResult<TaskId> {
     text.try_into().map_err(|error| LogError::damaged(0, format!("in the view: {error}")))
 }

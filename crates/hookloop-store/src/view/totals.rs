@@ -5,7 +5,7 @@ use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
 use rusqlite::Connection;
 
-use super::tables::{Result, to_json};
+use super::tables::{RowResult, to_json};
 use crate::chain::ChainHash;
 use crate::log::{LogError, Seq};
 
@@ -70,7 +70,7 @@ impl<'c> View<'c> {
         View { now: Some(now), ..self }
     }
 
-    pub fn totals(&self) -> Result<ViewTotals> {
+    pub fn totals(&self) -> RowResult<ViewTotals> {
         let mut select = self.conn.prepare_cached("SELECT * FROM totals")?;
         let row = select.query_row([], |row| {
             let mut counts = [0; 7];
@@ -93,7 +93,7 @@ impl<'c> View<'c> {
         Ok(ViewTotals { head, hash, cursor, counts, runs, quarantined, removed_accepted })
     }
 
-    pub(crate) fn write_totals(&self, totals: &ViewTotals) -> Result<()> {
+    pub(crate) fn write_totals(&self, totals: &ViewTotals) -> RowResult<()> {
         let part = totals.cursor.part.as_ref().map(to_json);
         let c = &totals.counts;
         self.conn

@@ -10,7 +10,7 @@ use hookloop_core::time::{Day, Timestamp};
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::fold::ViewFold;
-use super::tables::Result;
+use super::tables::RowResult;
 use super::totals::View;
 use crate::log::LogError;
 
@@ -88,7 +88,7 @@ impl SpentAmount {
 
 impl ViewFold<'_> {
     /// Adds to the reservation for a session's turn.
-    pub(super) fn reserve(&self, reserved: &TurnReserved, at: Timestamp) -> Result<()> {
+    pub(super) fn reserve(&self, reserved: &TurnReserved, at: Timestamp) -> RowResult<()> {
         // A session that ended would never release its reservation. Usage counts at once.
         let insert = "INSERT INTO reservation SELECT id, ?2, ?3, ?4, ?5 FROM session
             WHERE id = ?1 AND ended_at IS NULL ON CONFLICT DO UPDATE SET day = max(day, ?2),
@@ -103,7 +103,7 @@ impl ViewFold<'_> {
         session: &str,
         movement: BudgetChange,
         at: Timestamp,
-    ) -> Result<()> {
+    ) -> RowResult<()> {
         const OVER: &str = "DELETE FROM reservation WHERE session = ?1";
         match movement {
             BudgetChange::SettlePart(usage) => {
@@ -140,7 +140,7 @@ impl ViewFold<'_> {
     }
 
     /// Adds a turn to the usage table. Without an agent in the event, the session's agent counts.
-    pub(super) fn enter(&self, session: &str, ended: &TurnEnded, at: Timestamp) -> Result<()> {
+    pub(super) fn enter(&self, session: &str, ended: &TurnEnded, at: Timestamp) -> RowResult<()> {
         let add = "INSERT INTO usage SELECT ?2, id, coalesce(task, ''),
                 CASE ?3 WHEN '' THEN agent ELSE ?3 END, 1, ?4, ?5, ?6, ?7, ?8
             FROM session WHERE id = ?1 ON CONFLICT DO UPDATE SET turns = turns + 1,
@@ -170,7 +170,7 @@ const SUMS: &str = "CAST(min(total(input_tokens), 2.0e18) AS INTEGER),
 
 impl View<'_> {
     /// Returns the number of turns on a day, or on all days, whose cost is unknown.
-    pub fn unpriced_turns(&self, day: Option<Day>) -> Result<u64> {
+    pub fn unpriced_turns(&self, day: Option<Day>) -> RowResult<u64> {
         let select =
             "SELECT coalesce(sum(unpriced_turns), 0) FROM usage WHERE ?1 IS NULL OR day = ?1";
         let mut select = self.conn.prepare_cached(select)?;
@@ -178,7 +178,7 @@ impl View<'_> {
     }
 
     /// Returns the usage from a day on, summed by a key.
-    pub fn usage(&self, by: UsageBy, since: Option<Day>) -> Result<Vec<UsageRow>> {
+    pub fn usage(&self, by: UsageBy, since: Option<Day>) -> RowResult<Vec<UsageRow>> {
         let column = match by {
             UsageBy::Day => "day",
             UsageBy::Session => "session",
@@ -207,7 +207,7 @@ impl View<'_> {
     }
 
     /// Returns the usage from a day on, by day and agent.
-    pub fn usage_of_days(&self, since: Day) -> Result<Vec<UsageOfDay>> {
+    pub fn usage_of_days(&self, since: Day) -> RowResult<Vec<UsageOfDay>> {
         let select = format!(
             "SELECT day, agent, sum(turns), {SUMS} FROM usage WHERE day >= ?1 GROUP BY 1, 2 ORDER BY 1, 2"
         );
@@ -228,7 +228,7 @@ impl View<'_> {
     }
 
     /// Returns the amount spent on a day, or in total.
-    pub fn spent(&self, day: Option<Day>) -> Result<SpentAmount> {
+    pub fn spent(&self, day: Option<Day>) -> RowResult<SpentAmount> {
         let read = |row: &Row<'_>| Ok(SpentAmount { used: amount(row, 0)?, lost: amount(row, 3)? });
         let found = match day {
             Some(day) => {
@@ -249,7 +249,7 @@ impl View<'_> {
     }
 
     /// Returns the reservations, with their sessions.
-    pub fn reservations(&self) -> Result<Vec<BudgetReservation>> {
+    pub fn reservations(&self) -> RowResult<Vec<BudgetReservation>> {
         let select =
             "SELECT session, day, cost_micros, tokens, turns FROM reservation ORDER BY session";
         let mut select = self.conn.prepare_cached(select)?;
@@ -267,7 +267,7 @@ impl View<'_> {
     }
 
     /// Returns the state of the budget on a day.
-    pub fn purse(&self, today: Day) -> Result<BudgetStanding> {
+    pub fn purse(&self, today: Day) -> RowResult<BudgetStanding> {
         let reservations = self.reservations()?;
         let open = reservations.iter().fold(Amount::default(), |sum, one| sum.plus(one.amount));
         Ok(BudgetStanding {

@@ -6,7 +6,7 @@ mod trust;
 use clap::Subcommand;
 
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 
 #[derive(Subcommand)]
 #[command(defer = true)]
@@ -16,7 +16,7 @@ pub(crate) enum AgentsCommand {
 }
 
 impl AgentsCommand {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         match self {
             AgentsCommand::List(args) => args.run(context),
             AgentsCommand::Trust(args) => args.run(context),

@@ -3,7 +3,7 @@ use clap_complete::Shell;
 
 use super::Cli;
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 
 /// Print completions for a shell
 ///
@@ -14,7 +14,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 impl CompletionsArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "hookloop", &mut script);
         context.out.line(String::from_utf8_lossy(&script).trim_end())

@@ -4,18 +4,18 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use hookloop_config::paths::Place;
-use hookloop_config::user::User;
+use hookloop_config::paths::ProjectPaths;
+use hookloop_config::user::UserConfig;
 use hookloop_core::authority::ControlledAction;
 use hookloop_engine::error::EngineError;
-use hookloop_engine::kept::{AfterLoss, Kept, Surroundings};
+use hookloop_engine::log_location::{AfterLoss, LaunchContext, LogLocation};
 use hookloop_engine::project::Project;
-use hookloop_fleet::telemetry::Exporter;
+use hookloop_fleet::telemetry::TraceExporter;
 
 use super::trace_notices::{TraceNotices, conclude};
 use super::{ColourChoice, GlobalArgs};
 use crate::environment::{caller, directory, machine, scope, state_home, surroundings};
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::logs::Logger;
 use crate::mcp::ProjectOpener;
 use crate::output::CommandOutput;
@@ -33,7 +33,7 @@ pub(crate) struct CommandContext {
     /// The logger, if the command writes log lines.
     pub(crate) log: Option<Logger>,
     /// The exporter of traces, if the user has a collector.
-    pub(super) exporter: Option<Exporter>,
+    pub(super) exporter: Option<TraceExporter>,
 }
 
 impl Drop for CommandContext {
@@ -73,7 +73,7 @@ impl CommandContext {
     }
 
     /// Fails if the actor of this command may not take a decision.
-    pub(super) fn authorize(&self, action: ControlledAction) -> Result {
+    pub(super) fn authorize(&self, action: ControlledAction) -> CliResult {
         // The command itself reports a missing project or home.
         let place = self.place().ok();
         let mut scope = scope(place.as_ref());
@@ -85,12 +85,12 @@ impl CommandContext {
     }
 
     /// Returns the directory that the command works in.
-    pub(super) fn directory(&self) -> Result<PathBuf> {
+    pub(super) fn directory(&self) -> CliResult<PathBuf> {
         directory(self.directory.as_deref())
     }
 
-    pub(super) fn place(&self) -> Result<Place> {
-        Ok(Place::find(&self.directory()?, &state_home()?)?)
+    pub(super) fn place(&self) -> CliResult<ProjectPaths> {
+        Ok(ProjectPaths::find(&self.directory()?, &state_home()?)?)
     }
 
     /// Returns the directory of the diagnostics: the project's state, else that of all states.
@@ -108,7 +108,7 @@ impl CommandContext {
         }
         let Ok(place) = self.place() else { return error };
         let is_remote = match &self.opened {
-            Some(project) => matches!(project.kept(), Kept::Nats { .. }),
+            Some(project) => matches!(project.kept(), LogLocation::Nats { .. }),
             None => !place.database().exists() && place.view().exists(),
         };
         let file = if is_remote { place.view() } else { place.database() };
@@ -121,14 +121,14 @@ impl CommandContext {
     }
 
     /// Opens the project for a command that changes it, and finishes the reactions that a dead process left.
-    pub(crate) fn project(&mut self) -> Result<Project> {
+    pub(crate) fn project(&mut self) -> CliResult<Project> {
         let project = self.project_to_read()?;
         project.tend()?;
         Ok(project)
     }
 
     /// Opens the project for a command that only reads: it runs no hooks and makes no tasks of schedules.
-    pub(crate) fn project_to_read(&mut self) -> Result<Project> {
+    pub(crate) fn project_to_read(&mut self) -> CliResult<Project> {
         let place = self.place()?;
         let began = Instant::now();
         let project = Project::open(&place, caller(&place), &self.surroundings()?)?;
@@ -140,7 +140,7 @@ impl CommandContext {
     }
 
     /// Opens the project a second time for a screen, so that its reads do not delay the session.
-    pub(super) fn showing(&self) -> Result<ScreenContent> {
+    pub(super) fn showing(&self) -> CliResult<ScreenContent> {
         let place = self.place()?;
         let project = Project::open(&place, caller(&place), &self.surroundings()?)?;
         let choice = anstream::AutoStream::choice(&std::io::stdout());
@@ -154,7 +154,7 @@ impl CommandContext {
     }
 
     /// Opens only the project's log, even if the configuration is invalid.
-    pub(crate) fn log_alone(&mut self, after_loss: AfterLoss) -> Result<Project> {
+    pub(crate) fn log_alone(&mut self, after_loss: AfterLoss) -> CliResult<Project> {
         let place = self.place()?;
         let surroundings = self.surroundings()?;
         let project = Project::open_log(&place, caller(&place), &surroundings, after_loss)?;
@@ -163,7 +163,7 @@ impl CommandContext {
     }
 
     /// Opens the project to read its log, even if the policy forbids everything else.
-    pub(crate) fn log_to_read(&mut self) -> Result<Project> {
+    pub(crate) fn log_to_read(&mut self) -> CliResult<Project> {
         match self.check_policy() {
             Ok(()) => self.project_to_read(),
             Err(_) => self.log_alone(AfterLoss::Check),
@@ -171,23 +171,23 @@ impl CommandContext {
     }
 
     /// Fails if a policy forbids all work in this project.
-    pub(crate) fn check_policy(&self) -> Result {
+    pub(crate) fn check_policy(&self) -> CliResult {
         let root = self.place()?.root;
         let policies = self.surroundings()?.policies()?;
         Ok(policies.check_project(&root, None).map_err(EngineError::from)?)
     }
 
     /// Returns the user's configuration, within the policy.
-    pub(crate) fn user(&self) -> Result<User> {
+    pub(crate) fn user(&self) -> CliResult<UserConfig> {
         Ok(self.surroundings()?.user()?)
     }
 
-    pub(super) fn surroundings(&self) -> Result<Surroundings> {
-        Ok(Surroundings { trust: self.trust.clone(), ..surroundings()? })
+    pub(super) fn surroundings(&self) -> CliResult<LaunchContext> {
+        Ok(LaunchContext { trust: self.trust.clone(), ..surroundings()? })
     }
 
     /// After a command's answer: flushes it, then runs the workflows that it led to.
-    pub(crate) fn finish(&mut self, project: &Project) -> Result {
+    pub(crate) fn finish(&mut self, project: &Project) -> CliResult {
         self.out.flush()?;
         project.tend()?;
         Ok(())

@@ -4,19 +4,19 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use hookloop_config::paths::Place;
+use hookloop_config::paths::ProjectPaths;
 use hookloop_core::session::{ConversationPolicy, SessionWork};
 use hookloop_engine::gate_agreement::HookConsent;
-use hookloop_engine::kept::{AfterLoss, Surroundings};
+use hookloop_engine::log_location::{AfterLoss, LaunchContext};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::checkout::CheckoutUse;
-use hookloop_engine::session::open::{self, Wish};
-use hookloop_engine::session::stop_switch::Stop;
+use hookloop_engine::session::open::{self, SessionRequest};
+use hookloop_engine::session::stop_switch::StopSwitch;
 
 use super::session::{self, SessionStage, runner};
 use crate::cli::context::CommandContext;
 use crate::environment::{machine, surroundings};
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::output::{BOLD, DIM};
 
 /// The files of the demo's project.
@@ -39,7 +39,7 @@ pub(crate) struct DemoArgs {
 }
 
 impl DemoArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let directory = tempfile::Builder::new().prefix("hookloop-demo-").tempdir()?;
         let root = directory.path().join("project");
         fs::create_dir(&root)?;
@@ -54,7 +54,7 @@ impl DemoArgs {
     }
 }
 
-fn prepare(root: &Path) -> Result {
+fn prepare(root: &Path) -> CliResult {
     for (name, text) in FILES {
         fs::write(root.join(name), text)?;
     }
@@ -68,10 +68,10 @@ fn prepare(root: &Path) -> Result {
     Ok(())
 }
 
-fn show(context: &mut CommandContext, root: &Path, state: &Path) -> Result {
-    let place = Place::at(root, state);
+fn show(context: &mut CommandContext, root: &Path, state: &Path) -> CliResult {
+    let place = ProjectPaths::at(root, state);
     place.prepare()?;
-    let around = Surroundings { store: None, user_file: None, ..surroundings()? };
+    let around = LaunchContext { store: None, user_file: None, ..surroundings()? };
     trust(&place, &around)?;
     let project = Project::open(&place, crate::environment::caller(&place), &around)?;
     if !context.out.json {
@@ -84,7 +84,7 @@ fn show(context: &mut CommandContext, root: &Path, state: &Path) -> Result {
         ))?;
         out.line("")?;
     }
-    let wish = Wish {
+    let wish = SessionRequest {
         name: Some("demo".to_owned()),
         work: SessionWork::Prompt("Make the tests of sum.sh pass".to_owned()),
         agent: "scripted:turns.json".to_owned(),
@@ -102,7 +102,7 @@ fn show(context: &mut CommandContext, root: &Path, state: &Path) -> Result {
         checkout: CheckoutUse::default(),
     };
     let opened = open::start(&project, runner(&project)?, wish)?;
-    let stage = SessionStage { config: &place.config(), stop: Stop::new()?, showing: None };
+    let stage = SessionStage { config: &place.config(), stop: StopSwitch::new()?, showing: None };
     let session = session::drive(context, &project, &opened, stage)?;
     context.exit = session::exit_code(&session);
     if !context.out.json {
@@ -116,7 +116,7 @@ fn show(context: &mut CommandContext, root: &Path, state: &Path) -> Result {
 }
 
 /// The demo's hooks are part of hookloop.
-fn trust(place: &Place, around: &Surroundings) -> Result {
+fn trust(place: &ProjectPaths, around: &LaunchContext) -> CliResult {
     let user = around.user()?;
     let settings = hookloop_config::project_file::settings(&place.config(), &user)?;
     let log =

@@ -1,14 +1,14 @@
 use hookloop_core::authority::ActorKind;
 use hookloop_engine::caller::{Caller, CallerIdentity};
-use hookloop_engine::command_outcome::Done;
-use hookloop_engine::dispatcher::{Dispatcher, Round};
+use hookloop_engine::command_outcome::CommandOutcome;
+use hookloop_engine::dispatcher::{DispatchRound, Dispatcher};
 use hookloop_fleet::notify::Notifier;
 use serde_json::json;
 
 use super::inbox;
 use crate::cli::context::CommandContext;
 use crate::environment::{machine, user_name};
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 
 /// Do the reactions and workflows that are waiting, and make the tasks of schedules that are due
 ///
@@ -24,7 +24,7 @@ pub(crate) struct DispatchArgs {
 }
 
 impl DispatchArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let dispatcher = CallerIdentity::service(ActorKind::Dispatcher);
         let project = context.project()?.for_caller(Caller::known(&user_name(), dispatcher));
         if let Some(left) = project.reactions_left() {
@@ -32,7 +32,7 @@ impl DispatchArgs {
                 .hint("hookloop dispatch, in a terminal of your own"));
         }
         if !self.stay {
-            let mut done = Done::default();
+            let mut done = CommandOutcome::default();
             project.fire_schedules(project.now())?;
             project.settle_reactions(&mut done)?;
             project.run_workflows()?;
@@ -57,11 +57,11 @@ impl DispatchArgs {
     }
 }
 
-fn say(context: &mut CommandContext, round: Round) -> Result {
+fn say(context: &mut CommandContext, round: DispatchRound) -> CliResult {
     let out = &mut context.out;
     let (word, text) = match round {
-        Round::Leading => ("leading", "Dispatching"),
-        Round::Standby => {
+        DispatchRound::Leading => ("leading", "Dispatching"),
+        DispatchRound::Standby => {
             ("standby", "Another dispatcher has the place; waiting for it to fall silent")
         }
     };

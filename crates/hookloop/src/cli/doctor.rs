@@ -3,11 +3,11 @@
 mod look;
 
 use anstyle::{AnsiColor, Style};
-use hookloop_fleet::doctor::{Finding, FindingStatus, Group, Mend};
+use hookloop_fleet::doctor::{Finding, FindingGroup, FindingStatus, Remedy};
 use serde_json::json;
 
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::output::{BOLD, CommandOutput, DIM};
 use crate::sanitize::plain;
 
@@ -20,7 +20,7 @@ use crate::sanitize::plain;
 pub(crate) struct DoctorArgs {}
 
 impl DoctorArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let findings = look::all(context);
         let errors = findings.iter().filter(|f| f.status == FindingStatus::Error).count();
         let out = &mut context.out;
@@ -45,14 +45,14 @@ fn value(finding: &Finding) -> serde_json::Value {
         "about": finding.about,
         "status": finding.status.name(),
         "message": finding.message,
-        "hint": mend.map(Mend::text),
-        "command": mend.and_then(Mend::command),
+        "hint": mend.map(Remedy::text),
+        "command": mend.and_then(Remedy::command),
     })
 }
 
 /// Findings that stop everything come first, then each group in its order.
-fn screen(out: &mut CommandOutput, findings: &[Finding]) -> Result {
-    let mut group: Option<Group> = None;
+fn screen(out: &mut CommandOutput, findings: &[Finding]) -> CliResult {
+    let mut group: Option<FindingGroup> = None;
     for finding in findings {
         if group != Some(finding.group) {
             group = Some(finding.group);
@@ -69,8 +69,8 @@ fn screen(out: &mut CommandOutput, findings: &[Finding]) -> Result {
         out.line(format_args!("{style}{status:>8}{style:#} {BOLD}{about}{BOLD:#}: {message}"))?;
         if let Some(mend) = &finding.mend {
             let (sign, style) = match mend {
-                Mend::Type(_) => ("$ ", AnsiColor::Cyan.on_default()),
-                Mend::Do(_) => ("", Style::new().dimmed()),
+                Remedy::Type(_) => ("$ ", AnsiColor::Cyan.on_default()),
+                Remedy::Do(_) => ("", Style::new().dimmed()),
             };
             out.line(format_args!("         {style}{sign}{}{style:#}", plain(mend.text())))?;
         }

@@ -4,13 +4,13 @@ use hookloop_core::fleet::{FleetOrder, FleetOrdered, FleetScope, REASON_MAX, Sta
 use hookloop_core::purse::{BudgetBounds, BudgetPeriod, Purse};
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::time::Timestamp;
-use hookloop_fleet::fleet::{Fleet, GONE_AFTER_MS, Presence, Running, Served};
+use hookloop_fleet::fleet::{Fleet, GONE_AFTER_MS, ServedProject, ServedSession, WorkerPresence};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::context::CommandContext;
 use crate::environment::state_home;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::output::{BOLD, CommandOutput, DIM};
 use crate::sanitize::plain;
 
@@ -118,7 +118,7 @@ fn period(text: &str) -> std::result::Result<BudgetPeriod, String> {
 }
 
 impl FleetCommand {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let fleet = open(context)?;
         match self {
             FleetCommand::Status(_) => status(context, &fleet),
@@ -134,7 +134,7 @@ impl FleetCommand {
     }
 }
 
-pub(super) fn open(context: &mut CommandContext) -> Result<Fleet> {
+pub(super) fn open(context: &mut CommandContext) -> CliResult<Fleet> {
     let project = context.project_to_read()?;
     let fleet = Fleet::beside(&project, &state_home()?, &context.surroundings()?)?;
     fleet.log().store().hold_still()?;
@@ -146,7 +146,7 @@ fn order(
     fleet: &Fleet,
     order: FleetOrder,
     args: OrderArgs,
-) -> Result {
+) -> CliResult {
     let OrderArgs { scope, reason } = args;
     if let Some(reason) = &reason
         && reason.len() > REASON_MAX
@@ -165,7 +165,7 @@ fn order(
     context.out.line(format_args!("{scope} {word}. {DIM}hookloop fleet resume {scope}{DIM:#}"))
 }
 
-fn resume(context: &mut CommandContext, fleet: &Fleet, scope: FleetScope) -> Result {
+fn resume(context: &mut CommandContext, fleet: &Fleet, scope: FleetScope) -> CliResult {
     let was_there = fleet.lift(scope.clone())?;
     let left = fleet.orders()?.0;
     if context.out.json {
@@ -190,7 +190,7 @@ impl BudgetArgs {
         self.none || self.cost.is_some() || self.tokens.is_some() || self.turns.is_some()
     }
 
-    fn run(self, context: &mut CommandContext, fleet: &Fleet) -> Result {
+    fn run(self, context: &mut CommandContext, fleet: &Fleet) -> CliResult {
         let bounds = BudgetBounds {
             cost_micros: micros(self.cost)?,
             tokens: self.tokens,
@@ -232,7 +232,7 @@ fn brief(agent: &str) -> String {
     }
 }
 
-fn micros(amount: Option<Dollars>) -> Result<Option<u64>> {
+fn micros(amount: Option<Dollars>) -> CliResult<Option<u64>> {
     match amount {
         Some(Dollars(0)) => Err(CliError::usage("an amount is more than nothing")),
         amount => Ok(amount.map(|Dollars(micros)| micros)),
@@ -261,8 +261,8 @@ struct WorkerJson {
     state: &'static str,
     slots: u32,
     agent: String,
-    projects: Vec<Served>,
-    running: Vec<Running>,
+    projects: Vec<ServedProject>,
+    running: Vec<ServedSession>,
     started: String,
     seen: String,
 }
@@ -282,11 +282,11 @@ struct SlowedJson {
     until: String,
 }
 
-fn state_of(worker: &Presence, now: Timestamp) -> &'static str {
+fn state_of(worker: &WorkerPresence, now: Timestamp) -> &'static str {
     if now.millis_since(worker.seen) > GONE_AFTER_MS { "gone" } else { worker.state.name() }
 }
 
-fn status(context: &mut CommandContext, fleet: &Fleet) -> Result {
+fn status(context: &mut CommandContext, fleet: &Fleet) -> CliResult {
     let now = fleet.log().now();
     let workers = fleet.workers()?;
     let orders = fleet.orders()?.0;
@@ -338,7 +338,7 @@ fn status(context: &mut CommandContext, fleet: &Fleet) -> Result {
 }
 
 impl WorkerJson {
-    fn new(worker: Presence, now: Timestamp) -> WorkerJson {
+    fn new(worker: WorkerPresence, now: Timestamp) -> WorkerJson {
         WorkerJson {
             state: state_of(&worker, now),
             name: worker.name.to_string(),
@@ -371,10 +371,10 @@ impl From<StandingOrder> for OrderJson {
 /// Prints a worker, its sessions, and the projects that it can't serve.
 fn print_worker(
     out: &mut CommandOutput,
-    worker: &Presence,
+    worker: &WorkerPresence,
     newest: Option<&str>,
     now: Timestamp,
-) -> Result {
+) -> CliResult {
     let state = state_of(worker, now);
     let busy = format!("{}/{}", worker.running.len(), worker.slots);
     let old = match newest {

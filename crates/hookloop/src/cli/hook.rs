@@ -3,14 +3,14 @@
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use hookloop_config::paths::{Place, PlaceError};
+use hookloop_config::paths::{PlaceError, ProjectPaths};
 use hookloop_core::authority::ActorKind;
 use hookloop_engine::caller::{Caller, CallerIdentity, record_agent};
-use hookloop_engine::guest::native::{Visit, visit};
-use hookloop_engine::session::stop_switch::Stop;
+use hookloop_engine::external::native::{HookVisit, visit};
+use hookloop_engine::session::stop_switch::StopSwitch;
 
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::native::agent::NativeAgent;
 use crate::native::dialect::{HookPayload, NativeEvent, answer, message};
 
@@ -34,7 +34,7 @@ pub(crate) struct HookArgs {
 
 impl HookArgs {
     /// Always exits with 0 or 1: agents read 2, and Gemini every code above 1, as "continue".
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         if std::io::stdin().is_terminal() {
             return Err(CliError::usage("an agent's hook runs this, with JSON on standard input")
                 .hint("hookloop install claude"));
@@ -51,7 +51,7 @@ impl HookArgs {
         }
     }
 
-    fn reply(&self, context: &mut CommandContext, payload: &HookPayload) -> Result {
+    fn reply(&self, context: &mut CommandContext, payload: &HookPayload) -> CliResult {
         let agent = self.agent(payload)?;
         let event = NativeEvent::of_name(&self.event);
         let Some(moment) = payload.moment(event) else { return Ok(()) };
@@ -75,15 +75,16 @@ impl HookArgs {
         let project = context
             .project()?
             .for_caller(Caller::known(&crate::environment::user_name(), external));
-        let visitor = Visit { agent: agent.name(), conversation: payload.conversation(), moment };
-        let reply = visit(&project, &visitor, &Stop::new()?)?;
+        let visitor =
+            HookVisit { agent: agent.name(), conversation: payload.conversation(), moment };
+        let reply = visit(&project, &visitor, &StopSwitch::new()?)?;
         match answer(agent, payload, &self.event, reply) {
             Some(answer) => context.out.json(&answer),
             None => Ok(()),
         }
     }
 
-    fn agent(&self, payload: &HookPayload) -> Result<NativeAgent> {
+    fn agent(&self, payload: &HookPayload) -> CliResult<NativeAgent> {
         let Some(name) = &self.agent else { return Ok(payload.agent()) };
         let unknown = || CliError::refused(format!("`{name}` is no agent that has hooks"));
         NativeAgent::of_name(name).ok_or_else(unknown)
@@ -91,7 +92,7 @@ impl HookArgs {
 
     /// Reports a failure of hookloop itself. Blocking here would hold the agent for ever, for a reason that it can't
     /// fix; so it may stop, and its user is told that nothing was checked.
-    fn admit(&self, context: &mut CommandContext, error: &CliError) -> Result {
+    fn admit(&self, context: &mut CommandContext, error: &CliError) -> CliResult {
         let what = match NativeEvent::of_name(&self.event) {
             NativeEvent::Stop => "the stop gates did NOT run",
             NativeEvent::Start | NativeEvent::Prompt => "the agent was not told what is pending",
@@ -103,7 +104,7 @@ impl HookArgs {
 }
 
 /// All of standard input.
-fn read_input() -> Result<Vec<u8>> {
+fn read_input() -> CliResult<Vec<u8>> {
     let mut input = Vec::new();
     std::io::stdin()
         .lock()
@@ -125,13 +126,13 @@ enum HookPlace {
 }
 
 /// Where the agent works.
-fn whereabouts(context: &CommandContext) -> Result<HookPlace> {
+fn whereabouts(context: &CommandContext) -> CliResult<HookPlace> {
     let directory = context.directory()?;
     let state = crate::environment::state_home()?;
-    match Place::find(&directory, &state) {
+    match ProjectPaths::find(&directory, &state) {
         Ok(_) => Ok(HookPlace::Project),
         Err(PlaceError::NoProject(real)) => {
-            let was_project = |root: &&Path| Place::at(root, &state).state.is_dir();
+            let was_project = |root: &&Path| ProjectPaths::at(root, &state).state.is_dir();
             let root = real.ancestors().find(was_project).map(Path::to_owned);
             Ok(root.map_or(HookPlace::Elsewhere, HookPlace::Deserted))
         }

@@ -13,10 +13,10 @@ use hookloop_core::refusal::Refusal;
 use hookloop_core::task::Task;
 use hookloop_engine::project::Project;
 use hookloop_engine::store::HookRuns;
-use hookloop_hooks::trust::Standing;
+use hookloop_hooks::trust::HookStanding;
 
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::ids;
 use crate::json_output::{HookJson, HookLine, handler_name};
 use crate::output::{BOLD, CommandOutput, DIM, TableCell};
@@ -45,7 +45,7 @@ pub(crate) enum HooksCommand {
 }
 
 impl HooksCommand {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         match self {
             HooksCommand::List => list(context),
             HooksCommand::Show { name } => show(context, &name),
@@ -58,7 +58,7 @@ impl HooksCommand {
     }
 }
 
-fn list(context: &mut CommandContext) -> Result {
+fn list(context: &mut CommandContext) -> CliResult {
     let project = context.project_to_read()?;
     let registry = project.hooks()?;
     let runs = project.read(|view| view.hook_runs())?;
@@ -73,7 +73,7 @@ fn list(context: &mut CommandContext) -> Result {
         let hook = line.hook;
         let state = match (hook.enabled, line.standing) {
             (false, _) => "off",
-            (true, Standing::Own | Standing::Trusted) => "on",
+            (true, HookStanding::Own | HookStanding::Trusted) => "on",
             (true, standing) => standing.name(),
         };
         let name = match &hook.task_type {
@@ -102,13 +102,13 @@ fn list(context: &mut CommandContext) -> Result {
 
 /// Returns a hook with its trust state and the results of its runs.
 fn line<'a>(project: &Project, runs: &[HookRuns], hook: &'a Hook) -> HookLine<'a> {
-    let standing = project.runner().map_or(Standing::Own, |runner| runner.standing(hook));
+    let standing = project.runner().map_or(HookStanding::Own, |runner| runner.standing(hook));
     let runs = runs.iter().find(|runs| runs.name == hook.name).cloned().unwrap_or_default();
     HookLine { hook, standing, runs }
 }
 
 /// The task that an id stands for, which may be shortened.
-fn find_task(project: &Project, id: &str) -> Result<Task> {
+fn find_task(project: &Project, id: &str) -> CliResult<Task> {
     let id = ids::resolve(project, id)?;
     let task = project.read(|view| view.task(&id))?.map(|row| row.task);
     // It was there a moment ago.
@@ -119,7 +119,7 @@ fn points(hook: &Hook) -> String {
     hook.points.iter().map(Point::name).collect::<Vec<_>>().join(", ")
 }
 
-fn show(context: &mut CommandContext, name: &str) -> Result {
+fn show(context: &mut CommandContext, name: &str) -> CliResult {
     let project = context.project_to_read()?;
     let registry = project.hooks()?;
     let Some(hook) = registry.get(name) else {
@@ -134,7 +134,7 @@ fn show(context: &mut CommandContext, name: &str) -> Result {
     }
 }
 
-fn print(out: &mut CommandOutput, hook: &Hook) -> Result {
+fn print(out: &mut CommandOutput, hook: &Hook) -> CliResult {
     out.line(format_args!("{BOLD}{}{BOLD:#}", hook.name))?;
     let state = if hook.enabled { "on" } else { "off" };
     let mut field = |name: &str, value: &str| {
@@ -156,7 +156,7 @@ fn print(out: &mut CommandOutput, hook: &Hook) -> Result {
     field("version", hook.metadata.version.as_deref().unwrap_or(""))
 }
 
-fn switch(context: &mut CommandContext, name: String, enabled: bool) -> Result {
+fn switch(context: &mut CommandContext, name: String, enabled: bool) -> CliResult {
     let project = context.project()?;
     project.execute(&Ask::SwitchHook { name: name.clone(), enabled })?;
     if context.out.json {

@@ -12,7 +12,7 @@ use hookloop_engine::project::Project;
 use serde::Serialize;
 
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 
 pub(super) use notify::tell;
 
@@ -30,7 +30,7 @@ pub(crate) struct InboxArgs {
 }
 
 impl InboxArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         match self.command {
             Some(command) => command.run(context),
             None => self.list.run(context),
@@ -53,7 +53,7 @@ pub(crate) enum InboxCommand {
 }
 
 impl InboxCommand {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         match self {
             InboxCommand::List(args) => args.run(context),
             InboxCommand::Show(args) => args.run(context),

@@ -12,27 +12,27 @@ use std::path::Path;
 
 use hookloop_agents::command_access::claude_rule;
 use hookloop_agents::readiness::{NotReady, check_ready};
-use hookloop_agents::repository;
-use hookloop_config::agents::Settings;
-use hookloop_config::effective::Rules;
+use hookloop_agents::repo_consent;
+use hookloop_config::agents::AgentSettings;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_config::ids::new_project_name;
-use hookloop_config::paths::{FILE_NAME, Place};
+use hookloop_config::paths::{FILE_NAME, ProjectPaths};
 use hookloop_config::project_file::settings_from;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::gate_agreement::{HookConsent, agree_to_agents};
-use hookloop_engine::kept::{AfterLoss, Surroundings};
+use hookloop_engine::log_location::{AfterLoss, LaunchContext};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::now::NowBoard;
-use hookloop_fleet::survey::trial::{Trial, Trials};
-use hookloop_fleet::survey::{Gate, Ground, Survey, survey};
-use hookloop_hooks::runner::Runner;
-use hookloop_hooks::trust::{Definition, Trust};
+use hookloop_fleet::survey::trial::{GateTrial, GateTrials};
+use hookloop_fleet::survey::{GateProposal, ProjectSurvey, SurveyGround, survey};
+use hookloop_hooks::runner::HookRunner;
+use hookloop_hooks::trust::{HookDefinition, Trust};
 use hookloop_process::{WriteOptions, write_whole};
 use skip::GateSkipper;
 
 use crate::cli::context::CommandContext;
 use crate::environment::{caller, is_person, state_home, surroundings};
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 
 /// Make this directory a project
 ///
@@ -74,8 +74,8 @@ pub(super) const CLAUDE: &str = "claude";
 
 /// A gate that could be, and how it did.
 pub(super) struct TriedGate {
-    pub(super) gate: Gate,
-    pub(super) trial: Trial,
+    pub(super) gate: GateProposal,
+    pub(super) trial: GateTrial,
 }
 
 /// A directory with a project, and the gates that were found in it.
@@ -89,7 +89,7 @@ pub(super) struct FoundDirectory {
 /// The configuration to write, and the findings to print.
 pub(super) struct InitPlan {
     pub(super) name: String,
-    pub(super) survey: Survey,
+    pub(super) survey: ProjectSurvey,
     /// Directories that gates were found in.
     pub(super) directories: Vec<FoundDirectory>,
     pub(super) gates: Vec<TriedGate>,
@@ -104,12 +104,12 @@ pub(super) struct InitPlan {
 }
 
 impl InitArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let directory = context.directory()?;
         let root = directory
             .canonicalize()
             .map_err(|error| CliError::usage(format!("{}: {error}", directory.display())))?;
-        let place = Place::of_new(&root, &state_home()?)?;
+        let place = ProjectPaths::of_new(&root, &state_home()?)?;
         let around = surroundings()?;
         if place.config().exists() {
             Project::open(&place, caller(&place), &around)?;
@@ -155,11 +155,11 @@ impl InitArgs {
         &self,
         context: &mut CommandContext,
         plan: &mut InitPlan,
-        place: &Place,
-        around: &Surroundings,
-    ) -> Result {
+        place: &ProjectPaths,
+        around: &LaunchContext,
+    ) -> CliResult {
         for tried in &mut plan.gates {
-            let Some(trial) = Trial::of_missing(&tried.gate) else { continue };
+            let Some(trial) = GateTrial::of_missing(&tried.gate) else { continue };
             tried.trial = trial;
             report::tried(context, tried)?;
         }
@@ -171,7 +171,7 @@ impl InitArgs {
         if !self.yes && !agreed(context, "Run them once, to see how they do now?")? {
             return Ok(());
         }
-        let trials = Trials::new(place, &file::for_trial(plan), around)?;
+        let trials = GateTrials::new(place, &file::for_trial(plan), around)?;
         report::begun(context)?;
         let skipper = GateSkipper::start()?;
         for tried in plan.gates.iter_mut().filter(|tried| tried.gate.missing.is_none()) {
@@ -181,7 +181,7 @@ impl InitArgs {
             tried.trial = trials.run(&tried.gate.name, &board, &cancel);
             drop(running);
             skipper.end();
-            if cancel.is_triggered() && tried.trial == Trial::NotTried {
+            if cancel.is_triggered() && tried.trial == GateTrial::NotTried {
                 report::skipped(context, tried)?
             } else {
                 report::tried(context, tried)?
@@ -195,8 +195,8 @@ impl InitArgs {
         &self,
         context: &mut CommandContext,
         plan: &InitPlan,
-        place: &Place,
-    ) -> Result<Vec<String>> {
+        place: &ProjectPaths,
+    ) -> CliResult<Vec<String>> {
         let written = plan.gates.iter().filter(|tried| tried.is_written());
         let mut rules: Vec<String> = Vec::new();
         for rule in written.filter_map(|tried| claude_rule(&tried.gate.command)) {
@@ -226,11 +226,11 @@ impl InitArgs {
         &self,
         context: &mut CommandContext,
         plan: &InitPlan,
-        place: &Place,
+        place: &ProjectPaths,
         text: &str,
-    ) -> Result<Option<String>> {
+    ) -> CliResult<Option<String>> {
         let gates: Vec<&TriedGate> = plan.gates.iter().filter(|tried| tried.is_written()).collect();
-        let was_run = |tried: &&TriedGate| tried.trial != Trial::NotTried;
+        let was_run = |tried: &&TriedGate| tried.trial != GateTrial::NotTried;
         if gates.is_empty() || !is_person(place) || (self.yes && !gates.iter().all(was_run)) {
             return Ok(None);
         }
@@ -255,36 +255,39 @@ impl InitArgs {
 impl TriedGate {
     /// Whether it could not run because the environment is not prepared.
     pub(super) fn is_unready(&self) -> bool {
-        matches!(self.trial, Trial::NotReady { .. })
+        matches!(self.trial, GateTrial::NotReady { .. })
     }
 
     /// Whether the check becomes a gate, rather than a comment with the reason.
     pub(super) fn is_written(&self) -> bool {
         use hookloop_fleet::survey::GateKind::{Check, Tests};
         match (&self.trial, self.gate.kind) {
-            (Trial::NotTried, Tests) => self.gate.missing.is_none(),
-            (Trial::Passed { .. }, _) => true,
+            (GateTrial::NotTried, Tests) => self.gate.missing.is_none(),
+            (GateTrial::Passed { .. }, _) => true,
             // A gate that can't run yet stays in the file, so that no session goes without it.
-            (Trial::Failed { .. } | Trial::TimedOut { .. } | Trial::NotReady { .. }, Tests) => true,
             (
-                Trial::NotTried
-                | Trial::Failed { .. }
-                | Trial::TimedOut { .. }
-                | Trial::NotReady { .. },
+                GateTrial::Failed { .. } | GateTrial::TimedOut { .. } | GateTrial::NotReady { .. },
+                Tests,
+            ) => true,
+            (
+                GateTrial::NotTried
+                | GateTrial::Failed { .. }
+                | GateTrial::TimedOut { .. }
+                | GateTrial::NotReady { .. },
                 Check,
             ) => false,
-            (Trial::Absent { .. }, _) => false,
+            (GateTrial::Absent { .. }, _) => false,
         }
     }
 }
 
 /// Agrees to the definition of Claude Code that was just written, and to nothing else that the repository has.
-fn agree_to_commands(context: &mut CommandContext, place: &Place, text: &str) -> Result {
+fn agree_to_commands(context: &mut CommandContext, place: &ProjectPaths, text: &str) -> CliResult {
     let settings = settings_from(&place.config(), text.as_bytes())?;
     let mut trust = Trust::load(&place.state)?;
-    let found = repository::all(&place.root, &settings.rules)?;
+    let found = repo_consent::all(&place.root, &settings.rules)?;
     let name = format!("agent {CLAUDE}");
-    let mut definitions: Vec<Definition> = trust.agents().to_vec();
+    let mut definitions: Vec<HookDefinition> = trust.agents().to_vec();
     definitions.retain(|definition| definition.name != name);
     definitions.extend(found.into_iter().filter(|definition| definition.name == name));
     let log = Project::open_log(place, caller(place), &context.surroundings()?, AfterLoss::Refuse)?;
@@ -293,7 +296,7 @@ fn agree_to_commands(context: &mut CommandContext, place: &Place, text: &str) ->
     Ok(())
 }
 
-fn already_written(place: &Place, is_about_commands: bool) -> CliError {
+fn already_written(place: &ProjectPaths, is_about_commands: bool) -> CliError {
     let error = CliError::usage(format!(
         "{}: the file is there already, and init does not change it",
         place.config().display()
@@ -304,15 +307,15 @@ fn already_written(place: &Place, is_about_commands: bool) -> CliError {
     error.hint("add `agents: {claude: {allow: [\"Bash(npm test)\"]}}` with the commands of your gates, then type `hookloop agents trust`")
 }
 
-fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<InitPlan> {
+fn look(root: &Path, around: &LaunchContext, place: &ProjectPaths) -> CliResult<InitPlan> {
     let name = |(name, _): &(std::ffi::OsString, _)| name.to_str().map(str::to_owned);
     let variables: BTreeSet<String> = around.environment.iter().filter_map(name).collect();
     let path = around.environment.iter().find(|(name, _)| name == "PATH");
     let path = path.map_or(OsStr::new(""), |(_, path)| path);
-    let survey = survey(Ground { root, path, variables: &variables });
+    let survey = survey(SurveyGround { root, path, variables: &variables });
     let trust = Trust::load(&place.state)?;
-    let ground = hookloop_hooks::trust::Ground { root, trust: &trust, path };
-    let agents = repository::present(&Rules::default(), ground);
+    let ground = hookloop_hooks::trust::AgentGround { root, trust: &trust, path };
+    let agents = repo_consent::present(&EffectiveConfig::default(), ground);
     let directory = root.file_name().unwrap_or_default().to_string_lossy();
     // A directory of that name may be empty; a file leads to a repository.
     let is_git = |git: std::path::PathBuf| git.is_file() || git.join("HEAD").exists();
@@ -330,7 +333,7 @@ fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<InitPlan> {
 }
 
 /// Whether the user wants a separate project inside of another one.
-fn is_wanted_inside(context: &mut CommandContext, place: &Place) -> Result<bool> {
+fn is_wanted_inside(context: &mut CommandContext, place: &ProjectPaths) -> CliResult<bool> {
     let Some(outer) = outer_project(place) else { return Ok(true) };
     let question = format!(
         "This directory is inside the project {}. Make a project of its own here?",
@@ -340,20 +343,20 @@ fn is_wanted_inside(context: &mut CommandContext, place: &Place) -> Result<bool>
 }
 
 /// Returns the project that contains this one, if there is one.
-pub(super) fn outer_project(place: &Place) -> Option<Place> {
+pub(super) fn outer_project(place: &ProjectPaths) -> Option<ProjectPaths> {
     // Without a state directory, or a project above, this project is the outermost.
-    place.root.parent().and_then(|up| Place::find(up, &state_home().ok()?).ok())
+    place.root.parent().and_then(|up| ProjectPaths::find(up, &state_home().ok()?).ok())
 }
 
 /// Why the agent that `init` proposes can't work yet, if it can't.
-fn why_unready(plan: &InitPlan, runner: &Runner) -> Option<NotReady> {
+fn why_unready(plan: &InitPlan, runner: &HookRunner) -> Option<NotReady> {
     // The plan names known agents; an unknown one has no login to check.
-    let settings = Settings::of_name(plan.agents.first()?).ok()?;
+    let settings = AgentSettings::of_name(plan.agents.first()?).ok()?;
     check_ready(&settings, runner).err()
 }
 
 /// Writes the file unless it is there by now; answers whether it did.
-fn write(path: &Path, text: &str) -> Result<bool> {
+fn write(path: &Path, text: &str) -> CliResult<bool> {
     // The umask decides who may read the file, as for any file of the project.
     let options = WriteOptions { mode: 0o666, replaces: false, ..WriteOptions::DURABLE };
     match write_whole(path, text.as_bytes(), options) {
@@ -364,13 +367,13 @@ fn write(path: &Path, text: &str) -> Result<bool> {
 }
 
 /// Asks on a terminal; Enter alone means yes.
-fn agreed(context: &mut CommandContext, question: &str) -> Result<bool> {
+fn agreed(context: &mut CommandContext, question: &str) -> CliResult<bool> {
     let answer = ask(context, &format!("{question} [Y/n] "))?;
     Ok(answer.is_some_and(|answer| matches!(answer.as_str(), "" | "y" | "Y" | "yes")))
 }
 
 /// The line that the user types; none at the end of the input.
-pub(super) fn ask(context: &mut CommandContext, question: &str) -> Result<Option<String>> {
+pub(super) fn ask(context: &mut CommandContext, question: &str) -> CliResult<Option<String>> {
     context.out.flush()?;
     let mut stderr = anstream::stderr();
     write!(stderr, "{question}")?;

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::hooks::trust::ask;
 use crate::cli::context::CommandContext;
 use crate::environment::state_home;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::native::agent::{AgentHomes, InstallScope, NativeAgent};
 use crate::native::command_line::program_of;
 use crate::native::diff::{DiffSign, hunks};
@@ -57,7 +57,7 @@ impl ScopeArgs {
         &self,
         context: &CommandContext,
         agent: NativeAgent,
-    ) -> Result<SettingsScope> {
+    ) -> CliResult<SettingsScope> {
         if self.user {
             return Ok(SettingsScope::of_user(agent, &homes())?);
         }
@@ -76,7 +76,7 @@ impl InstallArgs {
         !self.list
     }
 
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let Some(name) = &self.agent else { return list(context) };
         let agent = agent_of(name)?;
         let ground = self.scope.ground(context, agent)?;
@@ -100,7 +100,7 @@ impl InstallArgs {
     }
 }
 
-pub(super) fn agent_of(name: &str) -> Result<NativeAgent> {
+pub(super) fn agent_of(name: &str) -> CliResult<NativeAgent> {
     if let Some(agent) = NativeAgent::of_name(name) {
         return Ok(agent);
     }
@@ -114,7 +114,7 @@ pub(super) fn agent_of(name: &str) -> Result<NativeAgent> {
     })
 }
 
-fn agreed(out: &mut CommandOutput, agent: NativeAgent, hint: &str) -> Result<bool> {
+fn agreed(out: &mut CommandOutput, agent: NativeAgent, hint: &str) -> CliResult<bool> {
     ask(out, &format!("these changes for {}", agent.name()), "Write this?", hint)
 }
 
@@ -130,7 +130,7 @@ pub(super) fn homes() -> AgentHomes {
 }
 
 /// Returns the command that starts this program: its name, if the PATH has it.
-fn program() -> Result<String> {
+fn program() -> CliResult<String> {
     let own = env::current_exe()?;
     if found_on_path(PROGRAM).is_some_and(|found| found.canonicalize().is_ok_and(|it| it == own)) {
         return Ok(PROGRAM.to_owned());
@@ -151,7 +151,7 @@ fn place_of(path: &Path) -> String {
 }
 
 /// Prints the changes.
-pub(super) fn screen(out: &mut CommandOutput, plan: &InstallPlan) -> Result {
+pub(super) fn screen(out: &mut CommandOutput, plan: &InstallPlan) -> CliResult {
     if out.json {
         return Ok(());
     }
@@ -161,7 +161,7 @@ pub(super) fn screen(out: &mut CommandOutput, plan: &InstallPlan) -> Result {
     Ok(())
 }
 
-fn show(out: &mut CommandOutput, change: &PlannedChange) -> Result {
+fn show(out: &mut CommandOutput, change: &PlannedChange) -> CliResult {
     let old = change.old_text();
     let new = change.new_text();
     let path = place_of(&change.path);
@@ -179,7 +179,7 @@ pub(super) fn show_change(
     (path, verb): (&str, &str),
     old: &str,
     new: &str,
-) -> Result {
+) -> CliResult {
     out.line(format_args!("{BOLD}{path}{BOLD:#} {DIM}{verb}{DIM:#}"))?;
     for hunk in hunks(old, new) {
         out.line(format_args!("{DIM}{}{DIM:#}", hunk.heading()))?;
@@ -202,7 +202,7 @@ pub(super) fn show_change(
 }
 
 /// Prints the result.
-pub(super) fn conclude(out: &mut CommandOutput, plan: &InstallPlan) -> Result {
+pub(super) fn conclude(out: &mut CommandOutput, plan: &InstallPlan) -> CliResult {
     for change in &plan.changes {
         let verb = if change.removes() { "Removed" } else { "Wrote" };
         out.line(format_args!("{verb} {}", place_of(&change.path)))?;
@@ -223,7 +223,7 @@ pub(super) fn outcome(ground: &SettingsScope, plan: &InstallPlan) -> serde_json:
 }
 
 /// Prints the guarantees that the agent's hooks give, and the parts that remain with its user.
-fn terms(out: &mut CommandOutput, ground: &SettingsScope) -> Result {
+fn terms(out: &mut CommandOutput, ground: &SettingsScope) -> CliResult {
     let agent = ground.agent;
     out.line("")?;
     for (force, text) in agent.terms() {
@@ -240,7 +240,7 @@ fn terms(out: &mut CommandOutput, ground: &SettingsScope) -> Result {
 }
 
 /// Prints the installed entries and their places.
-fn list(context: &mut CommandContext) -> Result {
+fn list(context: &mut CommandContext) -> CliResult {
     let mut grounds = Vec::new();
     for agent in NativeAgent::ALL {
         if let Ok(place) = context.place() {
@@ -290,7 +290,7 @@ struct InstalledEntry {
 
 impl InstalledEntry {
     /// None if there are none.
-    fn of(ground: &SettingsScope) -> Result<Option<InstalledEntry>> {
+    fn of(ground: &SettingsScope) -> CliResult<Option<InstalledEntry>> {
         let file = ground.settings();
         let Some(text) = ground.settings_text()? else { return Ok(None) };
         let at = |fault| PlanError::Fault { path: file.clone(), fault };

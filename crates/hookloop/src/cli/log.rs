@@ -5,7 +5,7 @@ use hookloop_engine::project::Project;
 use hookloop_engine::store::{Seq, StoredEvent};
 
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::ids;
 use crate::json_output::EventJson;
 use crate::output::{BOLD, CommandOutput, DIM};
@@ -53,7 +53,7 @@ pub(crate) struct EventLogArgs {
 }
 
 impl EventLogArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = if self.fleet {
             super::fleet::open(context)?.log().clone()
         } else {
@@ -92,7 +92,7 @@ impl EventLogArgs {
         subject: &Subject,
         limit: usize,
         out: &mut CommandOutput,
-    ) -> Result<Seq> {
+    ) -> CliResult<Seq> {
         let next = project.read(|view| Ok(view.totals()?.head + 1))?;
         let mut events = project.log().history(subject, usize::MAX)?;
         events.retain(|event| self.admits(event));
@@ -106,7 +106,7 @@ impl EventLogArgs {
         project: &Project,
         limit: usize,
         out: &mut CommandOutput,
-    ) -> Result<Seq> {
+    ) -> CliResult<Seq> {
         let from = match limit {
             usize::MAX => self.from.unwrap_or(1),
             limit => self.start_of_latest(project, limit)?,
@@ -123,7 +123,7 @@ impl EventLogArgs {
     }
 
     /// Where the latest `limit` events that are wanted begin.
-    fn start_of_latest(&self, project: &Project, limit: usize) -> Result<Seq> {
+    fn start_of_latest(&self, project: &Project, limit: usize) -> CliResult<Seq> {
         let head = project.read(|view| Ok(view.totals()?.head))?;
         let first = self.from.unwrap_or(1).max(1);
         let mut found = 0;
@@ -148,7 +148,7 @@ impl EventLogArgs {
         subject: Option<&Subject>,
         next: Seq,
         out: &mut CommandOutput,
-    ) -> Result {
+    ) -> CliResult {
         let mut follower = project.log().follow(next)?;
         loop {
             for event in follower.next(FOLLOW_WAIT)? {
@@ -163,7 +163,7 @@ impl EventLogArgs {
 }
 
 /// The task that `text` names; its whole id names one that is deleted too.
-fn subject(project: &Project, text: &str) -> Result<Subject> {
+fn subject(project: &Project, text: &str) -> CliResult<Subject> {
     if let Ok(id) = text.parse() {
         let subject = Subject::Task(id);
         if project.log().last(&subject)?.is_some() {
@@ -173,7 +173,7 @@ fn subject(project: &Project, text: &str) -> Result<Subject> {
     ids::resolve(project, text).map(Subject::Task)
 }
 
-fn print(stored: &StoredEvent, out: &mut CommandOutput) -> Result {
+fn print(stored: &StoredEvent, out: &mut CommandOutput) -> CliResult {
     if out.json {
         return out.json(&EventJson::from(stored));
     }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Cli;
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 
 /// Sections of the program's own page that its help does not have: headings with terms.
 const MORE: &[(&str, &[(&str, &str)])] = &[
@@ -62,7 +62,7 @@ pub(crate) struct ManArgs {
 }
 
 impl ManArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let program = program();
         let Some(dir) = self.dir else {
             let command = find(&program, &self.command)?;
@@ -91,7 +91,7 @@ fn program() -> Command {
     program
 }
 
-fn find<'a>(program: &'a Command, words: &[String]) -> Result<&'a Command> {
+fn find<'a>(program: &'a Command, words: &[String]) -> CliResult<&'a Command> {
     words.iter().try_fold(program, |command, word| {
         let unknown = || {
             let name = command.get_bin_name().unwrap_or_default();
@@ -103,7 +103,7 @@ fn find<'a>(program: &'a Command, words: &[String]) -> Result<&'a Command> {
 }
 
 /// A page for the command, and those of all below it.
-fn pages(command: &Command) -> Result<Vec<ManPage>> {
+fn pages(command: &Command) -> CliResult<Vec<ManPage>> {
     let mut pages = vec![page(command)?];
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         pages.extend(self::pages(below)?);
@@ -111,7 +111,7 @@ fn pages(command: &Command) -> Result<Vec<ManPage>> {
     Ok(pages)
 }
 
-fn page(command: &Command) -> Result<ManPage> {
+fn page(command: &Command) -> CliResult<ManPage> {
     let man = Man::new(command.clone());
     let name = man.get_filename();
     let title = name.trim_end_matches(".1");
@@ -153,7 +153,7 @@ fn see_also(page: &mut Roff, above: &str) {
     page.text([bold(above), roman("(1)")]);
 }
 
-fn write(pages: &[ManPage], dir: &Path) -> Result {
+fn write(pages: &[ManPage], dir: &Path) -> CliResult {
     let failed = |path: &Path, error: std::io::Error| {
         CliError::system(format!("{}: {error}", path.display()))
     };

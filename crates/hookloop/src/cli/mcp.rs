@@ -1,10 +1,10 @@
 use hookloop_core::id::SessionId;
 use hookloop_engine::caller::record_agent;
-use hookloop_engine::guest::desk::Bound;
+use hookloop_engine::external::agent_tools::BoundSession;
 
 use crate::cli::context::CommandContext;
 use crate::environment::state_home;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::mcp::{ToolService, serve};
 
 /// Serve an agent by MCP on standard input and output
@@ -30,9 +30,9 @@ fn around() -> Option<(SessionId, u32)> {
 }
 
 impl McpArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let bound = self.session.zip(self.run).or_else(around);
-        let bound = bound.map(|(session, run)| Bound { session, run });
+        let bound = bound.map(|(session, run)| BoundSession { session, run });
         if let (None, Ok(state)) = (&bound, state_home()) {
             record_agent(&state, "mcp");
         }

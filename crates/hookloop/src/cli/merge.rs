@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use hookloop_core::delivery::QueuePlace;
 use hookloop_core::id::TaskId;
-use hookloop_engine::delivery::train::{self, Arrival, Fate};
+use hookloop_engine::delivery::train::{self, MergeResult, TrainReport};
 use hookloop_engine::project::Project;
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_process::Cancel;
 use serde::Serialize;
 
 use super::session::{heed_signals, runner};
 use super::value_parsers::length;
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::output::{CommandOutput, DIM};
 use crate::sanitize::plain;
 
@@ -60,18 +60,20 @@ pub(crate) struct ArrivalJson<'a> {
     queue: Option<&'a QueuePlace>,
 }
 
-impl<'a> From<&'a Arrival> for ArrivalJson<'a> {
-    fn from(arrival: &'a Arrival) -> ArrivalJson<'a> {
+impl<'a> From<&'a TrainReport> for ArrivalJson<'a> {
+    fn from(arrival: &'a TrainReport) -> ArrivalJson<'a> {
         let queue = match &arrival.fate {
-            Fate::Queued { place, .. } => Some(place),
+            MergeResult::Queued { place, .. } => Some(place),
             _ => None,
         };
         let (fate, commit, by, reason) = match &arrival.fate {
-            Fate::Merged { commit } => ("merged", Some(commit), None, None),
-            Fate::Returned { by, reason } => ("returned", None, Some(by), Some(reason)),
-            Fate::Blocked { reason } => ("blocked", None, None, Some(reason)),
-            Fate::Queued { .. } => ("queued", None, None, None),
-            Fate::Waits { reason } | Fate::Held { reason } => ("waits", None, None, Some(reason)),
+            MergeResult::Merged { commit } => ("merged", Some(commit), None, None),
+            MergeResult::Returned { by, reason } => ("returned", None, Some(by), Some(reason)),
+            MergeResult::Blocked { reason } => ("blocked", None, None, Some(reason)),
+            MergeResult::Queued { .. } => ("queued", None, None, None),
+            MergeResult::Waits { reason } | MergeResult::Held { reason } => {
+                ("waits", None, None, Some(reason))
+            }
         };
         ArrivalJson {
             task: arrival.task.as_str(),
@@ -85,7 +87,7 @@ impl<'a> From<&'a Arrival> for ArrivalJson<'a> {
 }
 
 impl MergeArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let runner = runner(&project)?;
         let stop = heed_signals()?;
@@ -129,16 +131,17 @@ impl MergeLooks {
     fn look(
         &mut self,
         project: &Project,
-        runner: &Runner,
+        runner: &HookRunner,
         cancel: &Cancel,
         out: &mut CommandOutput,
-    ) -> Result<usize> {
+    ) -> CliResult<usize> {
         let mut shown = Ok(());
-        let mut show = |arrival: &Arrival| {
+        let mut show = |arrival: &TrainReport| {
             let text = arrival.to_string();
             let is_news =
                 self.last.insert(arrival.task.clone(), text.clone()) != Some(text.clone());
-            self.is_blocked |= matches!(arrival.fate, Fate::Blocked { .. } | Fate::Held { .. });
+            self.is_blocked |=
+                matches!(arrival.fate, MergeResult::Blocked { .. } | MergeResult::Held { .. });
             if shown.is_ok() && is_news {
                 let said = if out.json {
                     out.json(&ArrivalJson::from(arrival))

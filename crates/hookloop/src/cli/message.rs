@@ -4,7 +4,7 @@ use hookloop_engine::session::{control, lookup};
 use serde_json::json;
 
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 
 /// Tell the agent of a session something: its next prompt has it
 #[derive(clap::Args)]
@@ -18,7 +18,7 @@ pub(crate) struct MessageArgs {
 }
 
 impl MessageArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let id = control::message(&project, self.session.as_deref(), &self.text)?;
         let is_running = lookup::is_performed(&project, &lookup::find(&project, id.as_str())?);

@@ -51,7 +51,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use context::CommandContext;
 
 use crate::diagnostics::{self, DiagnosticsMode, VerbosityArgs};
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 
 /// The command that agents' own hooks run.
 pub(crate) const HOOK: &str = "hook";
@@ -221,7 +221,7 @@ impl Cli {
     }
 
     /// Runs the command and returns the exit code.
-    pub(crate) fn run(self) -> Result<u8> {
+    pub(crate) fn run(self) -> CliResult<u8> {
         let decisions: Vec<_> = self.controlled().collect();
         let verbosity = self.global.verbosity;
         let mode = self.diagnostics();

@@ -13,14 +13,14 @@ use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
 use hookloop_core::digest::hex;
-use hookloop_engine::kept::{TOKEN_FILE, local_server};
+use hookloop_engine::log_location::{TOKEN_FILE, local_server};
 use hookloop_engine::store::MONITOR_PORT_ABOVE;
 use hookloop_process::{WriteOptions, find_program, write_whole};
 use serde_json::json;
 
 use crate::cli::context::CommandContext;
 use crate::environment::state_home;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 
 /// How long a server may take to start.
 const START_LIMIT: Duration = Duration::from_secs(15);
@@ -39,7 +39,7 @@ pub(crate) enum NatsCommand {
 }
 
 impl NatsCommand {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         match self {
             NatsCommand::Up(args) => args.run(context),
             NatsCommand::Down(args) => args.run(context),
@@ -69,7 +69,7 @@ pub(crate) struct NatsDown {
 }
 
 impl NatsUp {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let home = NatsHome::new(self.port)?;
         let url = format!("nats://127.0.0.1:{}", self.port);
         let started = match home.is_answering() {
@@ -98,7 +98,7 @@ impl NatsUp {
 }
 
 impl NatsDown {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let home = NatsHome::new(self.port)?;
         let Some(pid) = home.pid().filter(|_| home.is_answering()) else {
             return Err(CliError::refused(format!("no server of ours runs on port {}", self.port))
@@ -118,7 +118,7 @@ struct NatsHome {
 }
 
 impl NatsHome {
-    fn new(port: u16) -> Result<NatsHome> {
+    fn new(port: u16) -> CliResult<NatsHome> {
         Ok(NatsHome { dir: local_server(&state_home()?, port), port })
     }
 
@@ -146,7 +146,7 @@ impl NatsHome {
         program_of(pid)?.file_name().is_some_and(|name| name == "nats-server").then_some(pid)
     }
 
-    fn start(&self) -> Result {
+    fn start(&self) -> CliResult {
         let program = find_server()?;
         let failed = |path: &Path| {
             let path = path.display().to_string();
@@ -216,7 +216,7 @@ jetstream {{
         )
     }
 
-    fn wait(&self, is_done: impl Fn() -> bool, otherwise: &str) -> Result {
+    fn wait(&self, is_done: impl Fn() -> bool, otherwise: &str) -> CliResult {
         let end = Instant::now() + START_LIMIT;
         while !is_done() {
             if Instant::now() > end {
@@ -249,7 +249,7 @@ fn program_of(pid: rustix::process::Pid) -> Option<PathBuf> {
 }
 
 /// The server's program: $NATS_SERVER, or the one on the PATH.
-fn find_server() -> Result<PathBuf> {
+fn find_server() -> CliResult<PathBuf> {
     if let Some(program) = std::env::var_os("NATS_SERVER") {
         return Ok(program.into());
     }

@@ -4,7 +4,7 @@ use hookloop_engine::session::control;
 use serde_json::json;
 
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 
 /// Have a running session rest before its next iteration
 #[derive(clap::Args)]
@@ -14,7 +14,7 @@ pub(crate) struct PauseArgs {
 }
 
 impl PauseArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let id = control::pause(&project, self.session.as_deref())?;
         let out = &mut context.out;

@@ -1,10 +1,10 @@
 //! `hookloop policy`
 
-use hookloop_config::located::Line;
+use hookloop_config::located::PolicyLine;
 use serde_json::{Value, json};
 
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::output::{BOLD, DIM, TableCell};
 use crate::sanitize::plain;
 
@@ -16,7 +16,7 @@ use crate::sanitize::plain;
 pub(crate) struct PolicyArgs {}
 
 impl PolicyArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let user = context.user()?;
         let own = user.secrets.lines();
         let out = &mut context.out;
@@ -31,7 +31,7 @@ impl PolicyArgs {
             out.line("No policy holds here.")?;
         }
         let lines = user.policy.lines().into_iter().chain(own);
-        let row = |line: Line| {
+        let row = |line: PolicyLine| {
             vec![
                 TableCell::new(plain(&line.rule)).style(BOLD),
                 TableCell::new(plain(&line.value)),
@@ -43,7 +43,7 @@ impl PolicyArgs {
     }
 }
 
-fn to_json(line: &Line) -> Value {
+fn to_json(line: &PolicyLine) -> Value {
     json!({
         "rule": line.rule,
         "value": line.value,

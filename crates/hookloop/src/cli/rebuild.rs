@@ -1,11 +1,11 @@
 use hookloop_engine::error::EngineError;
-use hookloop_engine::kept::AfterLoss;
+use hookloop_engine::log_location::AfterLoss;
 use hookloop_engine::store::{LogDefect, LogError, RebuiltView, StoreError, UNREADABLE_VIEW};
 use serde_json::json;
 
 use super::verify::CheckedLog;
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::progress;
 
 /// Make the view again from the log
@@ -24,7 +24,7 @@ pub(crate) struct RebuildArgs {
 }
 
 impl RebuildArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let after_loss = if self.accept_loss { AfterLoss::Accept } else { AfterLoss::Check };
         let CheckedLog { project, words } = CheckedLog::open(context, self.fleet, after_loss)
             .map_err(|error| if error.is_log_damage() { error.into_refused() } else { error })?;

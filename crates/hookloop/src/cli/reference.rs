@@ -4,7 +4,7 @@ use clap::CommandFactory;
 
 use super::Cli;
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::reference::ReferencePage;
 
 /// Print a page of the reference, as Markdown
@@ -14,7 +14,7 @@ pub(crate) struct ReferenceArgs {
 }
 
 impl ReferenceArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         context.out.line(self.page.text(Cli::command()).trim_end())
     }
 }

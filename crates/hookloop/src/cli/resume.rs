@@ -8,16 +8,16 @@ use hookloop_engine::project::Project;
 use hookloop_engine::session::abandoned;
 use hookloop_engine::session::open::in_worktree;
 use hookloop_engine::session::resume::{self, LimitChange, LimitChanges};
-use hookloop_engine::session::stop_switch::Stop;
+use hookloop_engine::session::stop_switch::StopSwitch;
 use hookloop_git::repo::RepoError;
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 
 use super::session::{self, SessionDisplay, SessionStage, runner};
 use super::traces;
 use super::value_parsers::length;
 use crate::cli::context::CommandContext;
 use crate::environment::machine;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::logs::LogArgs;
 use crate::output::DIM;
 
@@ -89,7 +89,7 @@ impl ResumeArgs {
         SessionDisplay::new(self.plain).is_screen()
     }
 
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         context.log = self.log.logger(&context.out)?;
         let project = context.project()?;
         let project = traces::begin(context, project)?;
@@ -99,7 +99,7 @@ impl ResumeArgs {
         let answer = self.answer.as_deref();
         let id = prepare(&project, runner, wanted, (&self.limits.changes(), answer))?;
         let ResumeArgs { with_changed_hooks, take_over, share_checkout, plain, .. } = self;
-        let how = resume::Resume { with_changed_hooks, take_over, share_checkout };
+        let how = resume::ResumeTerms { with_changed_hooks, take_over, share_checkout };
         let opened = resume::resume(&project, runner, Some(id.as_str()), how, &machine())?;
         let look = SessionDisplay::new(plain);
         session::worktree::perform_where_it_works(context, &project, &opened, stop, look)
@@ -170,10 +170,10 @@ fn dollars(text: &str) -> std::result::Result<LimitChange, String> {
 /// Stores the answer, reopens a session that ended, and returns the id of the session to continue.
 fn prepare(
     project: &Project,
-    runner: &Runner,
+    runner: &HookRunner,
     wanted: Option<&str>,
     (changes, answer): (&LimitChanges, Option<&str>),
-) -> Result<SessionId> {
+) -> CliResult<SessionId> {
     let by = machine();
     let has_decision = answer.is_some() || !changes.is_none();
     let id = resume::find_resumable(project, runner, wanted, &by, has_decision)?;
@@ -193,8 +193,8 @@ fn prepare(
 pub(super) fn end_interrupted(
     context: &mut CommandContext,
     project: &Project,
-    stop: &Stop,
-) -> Result {
+    stop: &StopSwitch,
+) -> CliResult {
     let config = context.place()?.config();
     for opened in abandoned::interrupted(project, runner(project)?)? {
         if !context.out.json && context.log.is_none() {

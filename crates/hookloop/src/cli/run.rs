@@ -1,23 +1,23 @@
 //! `hookloop run`
 
-use hookloop_agents::crew::Roll;
-use hookloop_agents::repository::Wanted;
-use hookloop_config::agents::Permissions;
-use hookloop_config::effective::Rules;
+use hookloop_agents::agent_chain::AgentNames;
+use hookloop_agents::repo_consent::AgentChoices;
+use hookloop_config::agents::AgentPermissions;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::id::TaskId;
 use hookloop_core::session::plan::{Dollars, NoSuchStop, UNPRICED_TURNS};
 use hookloop_core::session::{
     AtRetryLimit, ConversationPolicy, SessionLimits, SessionWork, StopWhen,
 };
 use hookloop_engine::session::checkout::CheckoutUse;
-use hookloop_engine::session::open::{self, Wish};
+use hookloop_engine::session::open::{self, SessionRequest};
 
 use super::session::{self, SessionDisplay, runner};
 use super::traces;
 use super::value_parsers::{length, permissions};
 use crate::cli::context::CommandContext;
 use crate::environment::machine;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::ids;
 use crate::logs::LogArgs;
 
@@ -170,7 +170,7 @@ impl RunArgs {
         SessionDisplay::new(self.plain).is_screen()
     }
 
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         if self.prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
             let message = "the prompt is empty, so the agent has nothing to do";
             return Err(CliError::usage(message).hint(PROMPT_EXAMPLE));
@@ -195,20 +195,26 @@ impl RunArgs {
             let message = "a session that delivers tasks has a worktree for each of them already";
             return Err(CliError::usage(message).hint("the same without --worktree"));
         }
-        let wanted = Wanted { model: wish.model.clone(), permissions: wish.permissions.clone() };
+        let wanted =
+            AgentChoices { model: wish.model.clone(), permissions: wish.permissions.clone() };
         let fallback = wish.fallback.iter().flat_map(|fallback| fallback.agents.clone()).collect();
-        session::muster(&project, &Roll { agent: wish.agent.clone(), wanted, fallback })?;
+        session::muster(&project, &AgentNames { agent: wish.agent.clone(), wanted, fallback })?;
         let stop = session::heed_signals()?;
         super::resume::end_interrupted(context, &project, &stop)?;
         if in_worktree {
             return session::worktree::run(context, &project, wish, stop, look);
         }
         let checkout = if share_checkout { CheckoutUse::Shared } else { CheckoutUse::Alone };
-        let opened = open::start(&project, runner, Wish { checkout, ..wish })?;
+        let opened = open::start(&project, runner, SessionRequest { checkout, ..wish })?;
         session::perform(context, &project, &opened, stop, look)
     }
 
-    fn wish(self, rules: &Rules, own: Option<String>, task: Option<TaskId>) -> Result<Wish> {
+    fn wish(
+        self,
+        rules: &EffectiveConfig,
+        own: Option<String>,
+        task: Option<TaskId>,
+    ) -> CliResult<SessionRequest> {
         let work = match (self.prompt, self.spec, task) {
             (Some(prompt), ..) => SessionWork::Prompt(prompt),
             (None, Some(spec), _) => SessionWork::Spec(spec),
@@ -222,7 +228,7 @@ impl RunArgs {
         let named = named.filter(|agent| !agent.is_empty());
         // Only the user can name an agent with full permissions; a repository can't.
         if let (None, None, Some(agent)) = (&named, &self.permissions, &rules.session.agent)
-            && rules.agent(agent).is_ok_and(|agent| agent.permissions == Permissions::Full)
+            && rules.agent(agent).is_ok_and(|agent| agent.permissions == AgentPermissions::Full)
         {
             let message = format!("this repository asks for `{agent}`, which may do everything");
             return Err(
@@ -235,7 +241,7 @@ impl RunArgs {
                 format!("no agent is named, by --agent, {AGENT_VARIABLE} or the configuration");
             CliError::usage(message).hint("hookloop run … --agent claude")
         };
-        Ok(Wish {
+        Ok(SessionRequest {
             name: self.name,
             work,
             agent: agent.ok_or_else(no_agent)?,

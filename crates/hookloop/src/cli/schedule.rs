@@ -8,12 +8,12 @@ use hookloop_core::schedule::{
     ScheduleCommand, ScheduleFired, ScheduleName, ScheduleStanding, SlotResult,
 };
 use hookloop_core::time::Timestamp;
-use hookloop_engine::command_outcome::Done;
+use hookloop_engine::command_outcome::CommandOutcome;
 use hookloop_engine::project::Project;
 use serde::Serialize;
 
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::json_output::DoneJson;
 use crate::output::{BOLD, CommandOutput, DIM, TableCell};
 use crate::sanitize::{plain, plain_lines};
@@ -35,7 +35,7 @@ pub(crate) enum ScheduleSubcommand {
 }
 
 impl ScheduleSubcommand {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         match self {
             ScheduleSubcommand::Add(args) => args.run(context),
             ScheduleSubcommand::List(args) => args.run(context),
@@ -146,7 +146,7 @@ impl<'a> From<&'a ScheduleStanding> for ScheduleJson<'a> {
 }
 
 impl ScheduleList {
-    fn run(self, context: &mut CommandContext) -> Result {
+    fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
         let schedules = project.read(|view| view.schedules())?;
         let out = &mut context.out;
@@ -189,7 +189,7 @@ fn last(standing: &ScheduleStanding) -> String {
 }
 
 impl ScheduleShow {
-    fn run(self, context: &mut CommandContext) -> Result {
+    fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
         let standing = existing(&project, &self.name)?;
         if context.out.json {
@@ -200,7 +200,7 @@ impl ScheduleShow {
     }
 }
 
-fn print(standing: &ScheduleStanding, out: &mut CommandOutput) -> Result {
+fn print(standing: &ScheduleStanding, out: &mut CommandOutput) -> CliResult {
     let task = &standing.schedule.task;
     out.line(format_args!("{BOLD}{}{BOLD:#}", plain(&task.goal)))?;
     out.line(format_args!(
@@ -234,7 +234,7 @@ fn print(standing: &ScheduleStanding, out: &mut CommandOutput) -> Result {
     field(out, "last", &last(standing))
 }
 
-fn existing(project: &Project, name: &ScheduleName) -> Result<ScheduleStanding> {
+fn existing(project: &Project, name: &ScheduleName) -> CliResult<ScheduleStanding> {
     let none = || {
         CliError::refused(format!("there is no schedule `{name}`")).hint("hookloop schedule list")
     };
@@ -247,7 +247,7 @@ fn order(
     name: ScheduleName,
     verb: &str,
     ask: ScheduleCommand,
-) -> Result {
+) -> CliResult {
     let project = context.project()?;
     project.execute(&Order::Schedule { name: name.clone(), ask })?;
     let standing = existing(&project, &name)?;
@@ -262,19 +262,19 @@ fn order(
 }
 
 impl SchedulePause {
-    fn run(self, context: &mut CommandContext) -> Result {
+    fn run(self, context: &mut CommandContext) -> CliResult {
         order(context, self.name, "Paused", ScheduleCommand::Pause)
     }
 }
 
 impl ScheduleResume {
-    fn run(self, context: &mut CommandContext) -> Result {
+    fn run(self, context: &mut CommandContext) -> CliResult {
         order(context, self.name, "Resumed", ScheduleCommand::Resume)
     }
 }
 
 impl ScheduleRemove {
-    fn run(self, context: &mut CommandContext) -> Result {
+    fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let standing = existing(&project, &self.name)?;
         project.execute(&Order::Schedule { name: self.name, ask: ScheduleCommand::Remove })?;
@@ -287,10 +287,11 @@ impl ScheduleRemove {
 }
 
 impl ScheduleRun {
-    fn run(self, context: &mut CommandContext) -> Result {
+    fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let ask = ScheduleCommand::Run { task: project.new_task_id() };
-        let mut done: Done = project.execute(&Order::Schedule { name: self.name, ask })?;
+        let mut done: CommandOutcome =
+            project.execute(&Order::Schedule { name: self.name, ask })?;
         if done.pending {
             project.react_here(&mut done)?;
         }

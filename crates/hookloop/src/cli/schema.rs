@@ -1,7 +1,7 @@
 //! `hookloop schema`
 
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 
 /// Print the JSON Schema of hookloop.yaml, of your own config.yaml, or of a policy
 ///
@@ -19,7 +19,7 @@ pub(crate) struct SchemaArgs {
 }
 
 impl SchemaArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let schema = match (self.policy, self.user) {
             (true, _) => hookloop_config::policy_file::schema(),
             (_, true) => hookloop_config::user_file::schema(),

@@ -6,7 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::context::CommandContext;
 use crate::environment::state_home;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::logs::{LogArgs, LogLevel, LogLine};
 use crate::mcp::ToolService;
 use crate::native::command_line::quoted;
@@ -35,7 +35,7 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         // Other addresses of loopback are no names of this server.
         if ![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)].contains(&self.bind)
         {
@@ -80,7 +80,11 @@ impl ServeArgs {
     }
 }
 
-fn say(context: &mut CommandContext, server: &WebServer, (token, own): (&Path, &Path)) -> Result {
+fn say(
+    context: &mut CommandContext,
+    server: &WebServer,
+    (token, own): (&Path, &Path),
+) -> CliResult {
     let out = &mut context.out;
     let url = format!("http://{}{MCP}", server.address());
     if let Some(logger) = context.log {

@@ -12,24 +12,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hookloop_agents as agents;
-use hookloop_agents::crew::Roll;
+use hookloop_agents::agent_chain::AgentNames;
 use hookloop_agents::readiness::check_ready;
-use hookloop_agents::repository::Unfit;
+use hookloop_agents::repo_consent::AgentRefusal;
 use hookloop_config::agents::profile::CostReport;
 use hookloop_core::id::Subject;
 use hookloop_core::session::plan::{CompactCount, Dollars};
 use hookloop_core::session::{Session, SessionOutcome, SessionPhase, SessionPlan};
-use hookloop_engine::launch::{self, Attendance};
+use hookloop_engine::launch::{self, SessionAttendance};
 use hookloop_engine::project::Project;
-use hookloop_engine::session::Opened;
-use hookloop_engine::session::stop_switch::{Rest, Stop};
-use hookloop_hooks::runner::Runner;
+use hookloop_engine::session::SessionHandle;
+use hookloop_engine::session::stop_switch::{RestSwitch, StopSwitch};
+use hookloop_hooks::runner::HookRunner;
 use live::{LiveSession, SessionHeading};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::json_output::EventJson;
 use crate::logs::SessionLog;
 use crate::sanitize::plain;
@@ -64,7 +64,7 @@ impl SessionDisplay {
 /// The options of a session's run.
 pub(super) struct SessionStage<'a> {
     pub(super) config: &'a Path,
-    pub(super) stop: Stop,
+    pub(super) stop: StopSwitch,
     /// The content of a screen; none for lines.
     pub(super) showing: Option<ScreenContent>,
 }
@@ -73,10 +73,10 @@ pub(super) struct SessionStage<'a> {
 pub(super) fn perform(
     context: &mut CommandContext,
     project: &Project,
-    opened: &Opened,
-    stop: Stop,
+    opened: &SessionHandle,
+    stop: StopSwitch,
     look: SessionDisplay,
-) -> Result {
+) -> CliResult {
     if context.out.json {
         // The event that started or resumed the session.
         for stored in project.log().history(&Subject::Session(opened.id.clone()), 1)? {
@@ -96,20 +96,24 @@ pub(super) fn perform(
 pub(super) fn drive(
     context: &mut CommandContext,
     project: &Project,
-    opened: &Opened,
+    opened: &SessionHandle,
     stage: SessionStage<'_>,
-) -> Result<Session> {
+) -> CliResult<Session> {
     let SessionStage { config, stop, showing } = stage;
     if let Some(logger) = context.log {
         let mut logged = SessionLog::new(logger, project, opened);
-        let around = Attendance { onlooker: &mut logged, stop, rest: Rest::default(), config };
+        let around =
+            SessionAttendance { onlooker: &mut logged, stop, rest: RestSwitch::default(), config };
         let session = launch::perform(project, opened, around)?;
         logged.conclude(&session);
         return Ok(session);
     }
     let rules = project.rules();
-    let powers =
-        if opened.is_ending { Vec::new() } else { muster(project, &Roll::from(&opened.plan))? };
+    let powers = if opened.is_ending {
+        Vec::new()
+    } else {
+        muster(project, &AgentNames::from(&opened.plan))?
+    };
     let mut powers = powers;
     if !opened.is_ending
         && let Some(line) = unknown_cost(project, &opened.plan)
@@ -126,14 +130,15 @@ pub(super) fn drive(
     if let Some(showing) = showing {
         live.show(|| Screen::open(showing, opened.id.clone()));
     }
-    let around = Attendance { onlooker: &mut live, stop, rest: Rest::default(), config };
+    let around =
+        SessionAttendance { onlooker: &mut live, stop, rest: RestSwitch::default(), config };
     let session = launch::perform(project, opened, around)?;
     live.conclude(&session)?;
     Ok(session)
 }
 
 /// Checks that all agents of a session can start, and returns their permissions in words.
-pub(super) fn muster(project: &Project, roll: &Roll) -> Result<Vec<String>> {
+pub(super) fn muster(project: &Project, roll: &AgentNames) -> CliResult<Vec<String>> {
     let runner = runner(project)?;
     let mut lines = Vec::new();
     for (place, (name, fit)) in
@@ -146,7 +151,7 @@ pub(super) fn muster(project: &Project, roll: &Roll) -> Result<Vec<String>> {
             if what.is_empty() { String::new() } else { format!(" ({})", plain(&what.join(", "))) };
         let role = if place == 0 { "agent" } else { "then" };
         lines.push(format!("{role} {}{what} may {}", plain(name), settings.powers()));
-        let ready = check_ready(&settings, runner).map_err(Unfit::from)?;
+        let ready = check_ready(&settings, runner).map_err(AgentRefusal::from)?;
         if let Some(command) = ready.unsure_login {
             lines.push(format!(
                 "  nothing shows that {} is logged in; if it is not: {command}",
@@ -192,7 +197,7 @@ fn unknown_cost(project: &Project, plan: &SessionPlan) -> Option<String> {
     ))
 }
 
-pub(super) fn runner(project: &Project) -> Result<&Runner> {
+pub(super) fn runner(project: &Project) -> CliResult<&HookRunner> {
     project.runner().ok_or_else(|| CliError::system("there is no directory to work in"))
 }
 
@@ -214,8 +219,8 @@ fn is_sound(session: &Session) -> bool {
 }
 
 /// Handles signals: the first ends the session in order, the second ends the program.
-pub(super) fn heed_signals() -> Result<Stop> {
-    let stop = Stop::new()?;
+pub(super) fn heed_signals() -> CliResult<StopSwitch> {
+    let stop = StopSwitch::new()?;
     let asked = Arc::new(AtomicBool::new(false));
     for signals in [&[SIGINT][..], &[SIGTERM, SIGHUP]] {
         let (reads, writes) = UnixStream::pair()?;
@@ -235,7 +240,7 @@ struct SignalHandler {
     reads: UnixStream,
     /// Whether there was a signal before.
     asked: Arc<AtomicBool>,
-    stop: Stop,
+    stop: StopSwitch,
 }
 
 impl SignalHandler {

@@ -8,7 +8,7 @@ use super::session::runner;
 use super::traces;
 use crate::cli::context::CommandContext;
 use crate::environment::machine;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::json_output::{EventJson, SessionJson};
 use crate::output::{BOLD, DIM, TableCell};
 use crate::present;
@@ -23,7 +23,7 @@ pub(crate) enum SessionsCommand {
 }
 
 impl SessionsCommand {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         match self {
             SessionsCommand::List(args) => args.run(context),
             SessionsCommand::Show(args) => args.run(context),
@@ -41,7 +41,7 @@ pub(crate) struct SessionList {
 }
 
 impl SessionList {
-    fn run(self, context: &mut CommandContext) -> Result {
+    fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
         let runner = runner(&project)?;
         let rows = project.read(|view| view.sessions(self.limit))?;
@@ -91,7 +91,7 @@ pub(crate) struct SessionShow {
 }
 
 impl SessionShow {
-    fn run(self, context: &mut CommandContext) -> Result {
+    fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
         let row = lookup::find(&project, &self.session)?;
         let session = lookup::session(&project, &row.id)?;

@@ -1,11 +1,11 @@
 use anstyle::AnsiColor;
-use hookloop_config::paths::Place;
+use hookloop_config::paths::ProjectPaths;
 use hookloop_core::delivery::QueuePlace;
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::gate_agreement;
-use hookloop_engine::kept::Kept;
+use hookloop_engine::log_location::LogLocation;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::now::NowRecord;
 use hookloop_engine::store::{DelayedTasks, Seq};
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::output::{CommandOutput, DIM, state_style};
 use crate::present;
 use crate::present::now;
@@ -30,7 +30,7 @@ const RUNNING_MAX: usize = 20;
 pub(crate) struct StatusArgs {}
 
 impl StatusArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let place = context.place()?;
         let project = context.project_to_read()?;
         let status = ProjectStatus::read(&project)?;
@@ -68,7 +68,7 @@ struct ProjectStatus {
 }
 
 impl ProjectStatus {
-    fn read(project: &Project) -> Result<ProjectStatus> {
+    fn read(project: &Project) -> CliResult<ProjectStatus> {
         let merging = merging(project)?;
         let sessions = sessions(project)?;
         let interrupted = interrupted(project)?;
@@ -100,7 +100,7 @@ impl ProjectStatus {
         Ok(status)
     }
 
-    fn json(&self, place: &Place, kept: &Kept) -> Value {
+    fn json(&self, place: &ProjectPaths, kept: &LogLocation) -> Value {
         let tasks: serde_json::Map<String, Value> =
             self.counts.iter().map(|(state, n)| (state.name().to_owned(), json!(n))).collect();
         json!({
@@ -128,7 +128,7 @@ impl ProjectStatus {
         })
     }
 
-    fn print_warnings(&self, out: &mut CommandOutput) -> Result {
+    fn print_warnings(&self, out: &mut CommandOutput) -> CliResult {
         let red = AnsiColor::Red.on_default().bold();
         if !self.weakened.is_empty() {
             let text = "fewer or weaker than you agreed to: hookloop hooks trust";
@@ -149,7 +149,7 @@ impl ProjectStatus {
         Ok(())
     }
 
-    fn print_tasks(&self, out: &mut CommandOutput) -> Result {
+    fn print_tasks(&self, out: &mut CommandOutput) -> CliResult {
         out.line(format_args!("{DIM} events{DIM:#}  {}", self.events))?;
         out.line(format_args!("{DIM}  tasks{DIM:#}  {}", self.tasks))?;
         for (state, count) in self.counts.iter().filter(|(_, count)| *count > 0) {
@@ -163,7 +163,7 @@ impl ProjectStatus {
         Ok(())
     }
 
-    fn print_sessions(&self, out: &mut CommandOutput, at: Timestamp) -> Result {
+    fn print_sessions(&self, out: &mut CommandOutput, at: Timestamp) -> CliResult {
         for session in &self.sessions {
             let task = session.task.as_ref().map_or(String::new(), |task| format!(" task {task},"));
             let text = format!("{}{task} {}", session.id, now::line(&session.now, at));
@@ -183,7 +183,7 @@ impl ProjectStatus {
         Ok(())
     }
 
-    fn print_notes(&self, out: &mut CommandOutput) -> Result {
+    fn print_notes(&self, out: &mut CommandOutput) -> CliResult {
         let notes = [
             (self.problems, "waiting for you: hookloop inbox list"),
             (self.claimed, "claimed: hookloop task list --state active"),
@@ -198,11 +198,13 @@ impl ProjectStatus {
     }
 }
 
-fn print_store(out: &mut CommandOutput, place: &Place, kept: &Kept) -> Result {
+fn print_store(out: &mut CommandOutput, place: &ProjectPaths, kept: &LogLocation) -> CliResult {
     out.line(format_args!("{DIM}project{DIM:#}  {}", place.root.display()))?;
     match kept {
-        Kept::Here => out.line(format_args!("{DIM}kept in{DIM:#}  {}", place.state.display())),
-        Kept::Nats { urls, project, standing } => {
+        LogLocation::Here => {
+            out.line(format_args!("{DIM}kept in{DIM:#}  {}", place.state.display()))
+        }
+        LogLocation::Nats { urls, project, standing } => {
             let copies = match standing.copies {
                 1 => "1 copy".to_owned(),
                 n => format!("{n} copies"),
@@ -227,7 +229,7 @@ struct RunningSession {
     now: NowRecord,
 }
 
-fn sessions(project: &Project) -> Result<Vec<RunningSession>> {
+fn sessions(project: &Project) -> CliResult<Vec<RunningSession>> {
     let rows = project.read(|view| view.open_sessions(RUNNING_MAX))?;
     let running = rows.into_iter().filter_map(|row| {
         let now = now::of(project, &row.id)?;
@@ -250,7 +252,7 @@ struct InterruptedSession {
     next: String,
 }
 
-fn interrupted(project: &Project) -> Result<Vec<InterruptedSession>> {
+fn interrupted(project: &Project) -> CliResult<Vec<InterruptedSession>> {
     let rows = project.read(|view| view.open_sessions(RUNNING_MAX))?;
     let interrupted = rows.into_iter().filter(|row| present::is_interrupted(project, row));
     let described = interrupted.map(|row| {
@@ -279,7 +281,7 @@ impl WaitingMerge {
 }
 
 /// Returns submitted tasks with the condition that the forge waits for.
-fn merging(project: &Project) -> Result<Vec<WaitingMerge>> {
+fn merging(project: &Project) -> CliResult<Vec<WaitingMerge>> {
     let waiting = project.read(|view| view.waiting(MERGING_MAX))?;
     let awaited = waiting.into_iter().filter_map(|waiting| {
         let awaited = waiting.delivery.awaited?;
@@ -290,10 +292,10 @@ fn merging(project: &Project) -> Result<Vec<WaitingMerge>> {
     Ok(awaited.collect())
 }
 
-fn store_json(kept: &Kept) -> Value {
+fn store_json(kept: &LogLocation) -> Value {
     match kept {
-        Kept::Here => json!({ "engine": "sqlite" }),
-        Kept::Nats { urls, project, standing } => json!({
+        LogLocation::Here => json!({ "engine": "sqlite" }),
+        LogLocation::Nats { urls, project, standing } => json!({
             "engine": "jetstream",
             "urls": urls,
             "project": project.as_str(),

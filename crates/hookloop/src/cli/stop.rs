@@ -6,13 +6,13 @@ use hookloop_core::id::SessionId;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::control::{self, StopRequest};
 use hookloop_engine::session::{lookup, session_directory};
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 use serde_json::json;
 
 use super::session::runner;
 use crate::cli::context::CommandContext;
 use crate::environment::machine;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::output::DIM;
 
 /// How long the command waits until the session has stopped, and how often it checks.
@@ -30,7 +30,7 @@ pub(crate) struct StopArgs {
 }
 
 impl StopArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let runner = runner(&project)?;
         let request = control::stop(&project, runner, self.session.as_deref(), &machine())?;
@@ -57,7 +57,7 @@ impl StopArgs {
 }
 
 /// Waits until no program of this machine has the session any more.
-fn wait(project: &Project, runner: &Runner, request: &StopRequest) -> bool {
+fn wait(project: &Project, runner: &HookRunner, request: &StopRequest) -> bool {
     let began = Instant::now();
     while request.is_here && began.elapsed() < WAIT_MAX {
         let is_over =

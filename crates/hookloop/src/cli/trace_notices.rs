@@ -2,15 +2,15 @@
 
 use std::io::Write;
 
-use hookloop_fleet::telemetry::{Exporter, Figures, News};
+use hookloop_fleet::telemetry::{ExportFigures, ExportNews, TraceExporter};
 use serde_json::json;
 
 use crate::logs::{self, LogLevel, LogLine, Logger};
 use crate::sanitize::plain;
 
 /// Sends the remaining spans, and warns about spans that could not be sent.
-pub(super) fn conclude(exporter: &Exporter, notices: TraceNotices) {
-    let Figures { lost, trouble, .. } = exporter.finish();
+pub(super) fn conclude(exporter: &TraceExporter, notices: TraceNotices) {
+    let ExportFigures { lost, trouble, .. } = exporter.finish();
     if lost == 0 && trouble.is_none() {
         return;
     }
@@ -37,10 +37,10 @@ impl TraceNotices {
         TraceNotices { log, is_json }
     }
 
-    pub(super) fn tell(self, news: &News) {
+    pub(super) fn tell(self, news: &ExportNews) {
         match (self.log, news) {
             (Some(logger), news) => logger.say(logs::of_news(news)),
-            (None, News::Working) => {}
+            (None, ExportNews::Working) => {}
             (None, news) => self.warn(logs::of_news(news).message(), None),
         }
     }

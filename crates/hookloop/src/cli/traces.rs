@@ -4,19 +4,21 @@ use std::sync::Arc;
 use hookloop_core::trace::SpanNames;
 use hookloop_engine::project::{Project, SessionTraces};
 use hookloop_engine::session::lookup;
-use hookloop_fleet::telemetry::export::Listener;
-use hookloop_fleet::telemetry::{Exporter, Figures, Misfit, Target, settings};
+use hookloop_fleet::telemetry::export::ExportListener;
+use hookloop_fleet::telemetry::{
+    ExportFigures, ExportMisfit, ExportTarget, TraceExporter, settings,
+};
 use serde_json::json;
 
 use super::trace_notices::TraceNotices;
 use crate::cli::context::CommandContext;
 use crate::environment::machine;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::sanitize::plain;
 
 /// Returns the project, with its sessions sent to the user's collector, if there is one. New ones are part of the trace
 /// that this program was started in.
-pub(super) fn begin(context: &mut CommandContext, project: Project) -> Result<Project> {
+pub(super) fn begin(context: &mut CommandContext, project: Project) -> CliResult<Project> {
     let parent = settings::parent(&context.surroundings()?.environment);
     // Without a log, failures are reported at the end of the session.
     let at_once = context.log.is_some();
@@ -25,15 +27,18 @@ pub(super) fn begin(context: &mut CommandContext, project: Project) -> Result<Pr
 }
 
 /// Starts the exporter of spans, if the user has a collector. A collector that can't be used does not stop the work.
-pub(super) fn start(context: &mut CommandContext, at_once: bool) -> Result<Option<Exporter>> {
+pub(super) fn start(
+    context: &mut CommandContext,
+    at_once: bool,
+) -> CliResult<Option<TraceExporter>> {
     let notices = TraceNotices::new(context.log, context.out.json);
-    let listener: Listener = Box::new(move |news| {
+    let listener: ExportListener = Box::new(move |news| {
         if at_once {
             notices.tell(news);
         }
     });
     let started = target(context)?.and_then(|target| match target {
-        Some(target) => Exporter::start(&target, listener).map(Some),
+        Some(target) => TraceExporter::start(&target, listener).map(Some),
         None => Ok(None),
     });
     let exporter = started.unwrap_or_else(|misfit| {
@@ -44,9 +49,11 @@ pub(super) fn start(context: &mut CommandContext, at_once: bool) -> Result<Optio
     Ok(exporter)
 }
 
-fn target(context: &CommandContext) -> Result<std::result::Result<Option<Target>, Misfit>> {
+fn target(
+    context: &CommandContext,
+) -> CliResult<std::result::Result<Option<ExportTarget>, ExportMisfit>> {
     let environment = context.surroundings()?.environment;
-    Ok(Target::of(&context.user()?, &environment, &machine()))
+    Ok(ExportTarget::of(&context.user()?, &environment, &machine()))
 }
 
 /// Send a session to your collector, as far as the log has it
@@ -60,7 +67,7 @@ pub(crate) struct SessionTraceArgs {
 }
 
 impl SessionTraceArgs {
-    pub(super) fn run(self, context: &mut CommandContext) -> Result {
+    pub(super) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.log_to_read()?;
         let row = lookup::find(&project, &self.session)?;
         let plan = lookup::session(&project, &row.id)?.plan;
@@ -69,11 +76,11 @@ impl SessionTraceArgs {
             let example = "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318";
             CliError::usage(message).hint(format!("{example} hookloop sessions trace {}", row.id))
         };
-        let wrong = |misfit: Misfit| CliError::usage(misfit);
+        let wrong = |misfit: ExportMisfit| CliError::usage(misfit);
         let target = target(context)?.map_err(wrong)?.ok_or_else(nowhere)?;
-        let exporter = Exporter::start(&target, Box::new(|_| {})).map_err(wrong)?;
+        let exporter = TraceExporter::start(&target, Box::new(|_| {})).map_err(wrong)?;
         exporter.show(&project, &row.id);
-        let Figures { sent, lost, trouble, .. } = exporter.finish();
+        let ExportFigures { sent, lost, trouble, .. } = exporter.finish();
         if let Some(why) = trouble.filter(|_| sent == 0 || lost > 0) {
             return Err(CliError::system(format!("{}: {why}", exporter.url())));
         }

@@ -4,7 +4,7 @@ use super::hooks::trust::ask;
 use super::install::{ScopeArgs, agent_of, conclude, outcome, screen};
 use crate::cli::context::CommandContext;
 use crate::environment::state_home;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::native::plan;
 use crate::native::record::InstallRecords;
 
@@ -26,7 +26,7 @@ pub(crate) struct UninstallArgs {
 }
 
 impl UninstallArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let agent = agent_of(&self.agent)?;
         let ground = self.scope.ground(context, agent)?;
         let mut records = InstallRecords::load(&state_home()?);

@@ -12,7 +12,7 @@ use hookloop_engine::store::{BudgetReservation, SpentAmount, UsageBy, UsageRow};
 use serde_json::{Value, json};
 
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::output::{BOLD, DIM, TableCell};
 use crate::sanitize::plain;
 
@@ -73,7 +73,7 @@ struct HeldReservation {
 }
 
 impl UsageArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let (project, bounds) = if self.fleet {
             let fleet = super::fleet::open(context)?;
             (fleet.log().clone(), fleet.budget()?)
@@ -119,7 +119,7 @@ impl UsageArgs {
     }
 }
 
-fn standing(project: &Project, bounds: Purse) -> Result<PurseReport> {
+fn standing(project: &Project, bounds: Purse) -> CliResult<PurseReport> {
     let today = Day::from(project.now());
     let (spent_today, spent_ever, held) = project
         .read(|view| Ok((view.spent(Some(today))?, view.spent(None)?, view.reservations()?)))?;

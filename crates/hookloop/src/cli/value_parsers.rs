@@ -1,6 +1,6 @@
 //! Parsers of option values that several commands share.
 
-use hookloop_config::agents::Permissions;
+use hookloop_config::agents::AgentPermissions;
 use hookloop_core::options::Length;
 
 /// Parses a length of time such as `90s` or `8h` into milliseconds.
@@ -11,5 +11,5 @@ pub(super) fn length(text: &str) -> std::result::Result<u64, String> {
 
 /// Parses the permissions of an agent, and returns their name.
 pub(super) fn permissions(text: &str) -> std::result::Result<String, String> {
-    text.parse::<Permissions>().map(|permissions| permissions.name().to_owned())
+    text.parse::<AgentPermissions>().map(|permissions| permissions.name().to_owned())
 }

@@ -1,4 +1,4 @@
-use hookloop_engine::kept::{AfterLoss, Kept};
+use hookloop_engine::log_location::{AfterLoss, LogLocation};
 use hookloop_engine::project::Project;
 use hookloop_engine::store::LogDefect;
 use hookloop_fleet::fleet::Fleet;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cli::context::CommandContext;
 use crate::environment::state_home;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::progress;
 use crate::sanitize::plain;
 
@@ -33,7 +33,7 @@ impl VerifyArgs {
         self.accept_foreign
     }
 
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let checked = self.check(context);
         match checked {
             Err(error) if error.is_log_damage() => {
@@ -47,7 +47,7 @@ impl VerifyArgs {
         }
     }
 
-    fn check(self, context: &mut CommandContext) -> Result {
+    fn check(self, context: &mut CommandContext) -> CliResult {
         let CheckedLog { project, words } =
             CheckedLog::open(context, self.fleet, AfterLoss::Check)?;
         let accepted = if self.accept_foreign { project.accept_foreign()? } else { 0 };
@@ -112,9 +112,9 @@ impl CheckedLog {
         context: &mut CommandContext,
         of_fleet: bool,
         after_loss: AfterLoss,
-    ) -> Result<CheckedLog> {
+    ) -> CliResult<CheckedLog> {
         let project = context.log_alone(after_loss)?;
-        let is_shared = matches!(project.kept(), Kept::Nats { .. });
+        let is_shared = matches!(project.kept(), LogLocation::Nats { .. });
         let data = if is_shared { "the data of the servers" } else { "the state directory" };
         if !of_fleet {
             return Ok(CheckedLog { project, words: LogWords { fleet: "", data, is_shared } });

@@ -4,7 +4,7 @@ use hookloop_engine::session::lookup;
 
 use super::resume;
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::tui::{self, ScreenParting};
 
 /// Watch what runs, and act on it: problems, sessions, tasks on a screen
@@ -17,7 +17,7 @@ pub(crate) struct WatchArgs {
 }
 
 impl WatchArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         if context.out.json || !tui::is_possible() {
             let message = "a screen needs a terminal, on standard input and output";
             return Err(CliError::usage(message).hint("hookloop log --follow"));

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::context::CommandContext;
 use super::session::runner;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::ids;
 use crate::output::{BOLD, DIM};
 use crate::present::now;
@@ -30,7 +30,7 @@ enum WhyTarget {
 }
 
 /// Finds the session or task of an id. A whole id comes before the start of another one.
-fn named(project: &Project, text: &str) -> Result<WhyTarget> {
+fn named(project: &Project, text: &str) -> CliResult<WhyTarget> {
     let task = ids::resolve(project, text);
     match (lookup::find(project, text), task) {
         (Ok(row), _) if row.id.as_str() == text || row.name == text => {
@@ -51,7 +51,7 @@ fn named(project: &Project, text: &str) -> Result<WhyTarget> {
 }
 
 impl WhyArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
         let (id, reason, record) = match named(&project, &self.what)? {
             WhyTarget::Session(row) => {

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use hookloop_config::agents::Permissions;
-use hookloop_config::paths::Place;
+use hookloop_config::agents::AgentPermissions;
+use hookloop_config::paths::ProjectPaths;
 use hookloop_config::user::{ProjectHome, ProjectRules};
 use hookloop_core::authority::ActorKind;
 use hookloop_core::claim::LEASE_MAX_MS;
@@ -17,13 +17,15 @@ use hookloop_core::id::TaskId;
 use hookloop_core::options::Length;
 use hookloop_engine::caller::{Caller, CallerIdentity};
 use hookloop_engine::error::EngineError;
-use hookloop_engine::kept::{Kept, Surroundings};
-use hookloop_engine::lifeline;
+use hookloop_engine::heartbeat;
+use hookloop_engine::log_location::{LaunchContext, LogLocation};
 use hookloop_engine::project::{Project, SessionTraces};
 use hookloop_engine::store::NatsLinks;
 use hookloop_fleet::fleet::Fleet;
-use hookloop_fleet::telemetry::Exporter;
-use hookloop_fleet::worker::{Post, Quit, SLOTS_MAX, Site, Told, Worker, WorkerPlan, check_out};
+use hookloop_fleet::telemetry::TraceExporter;
+use hookloop_fleet::worker::{
+    PostParts, SLOTS_MAX, ServedPost, Worker, WorkerPlan, WorkerStop, WorkerUpdate, check_out,
+};
 use hookloop_git::repo::RepoError;
 use hookloop_process::Cancel;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -35,7 +37,7 @@ use super::traces;
 use super::value_parsers::{length, permissions};
 use crate::cli::context::CommandContext;
 use crate::environment::{machine, state_home, user_name};
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::logs::{LogArgs, LogLevel, LogLine};
 use crate::metrics::WorkerTally;
 use crate::output::CommandOutput;
@@ -119,18 +121,18 @@ pub(crate) struct WorkerArgs {
 }
 
 impl WorkerArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         context.log = self.log.logger(&context.out)?;
         let surroundings =
-            Surroundings { stays: Some(NatsLinks::default()), ..context.surroundings()? };
+            LaunchContext { stays: Some(NatsLinks::default()), ..context.surroundings()? };
         let home = state_home()?;
         let sites = self.sites(context, &home, &surroundings)?;
         let Some(first) = sites.first() else {
             return Err(CliError::usage("there is no project to work on"));
         };
-        let urls = |site: &Site| match site.project.kept() {
-            Kept::Here => String::new(),
-            Kept::Nats { urls, .. } => urls.clone(),
+        let urls = |site: &PostParts| match site.project.kept() {
+            LogLocation::Here => String::new(),
+            LogLocation::Nats { urls, .. } => urls.clone(),
         };
         if sites.iter().any(|site| urls(site) != urls(first)) {
             let message =
@@ -143,7 +145,7 @@ impl WorkerArgs {
         let plan = self.plan(&first.project, context.user()?.agent)?;
         let endpoint = self.endpoint(&home)?;
         let exporter = traces::start(context, true)?;
-        lifeline::start();
+        heartbeat::start();
         let quit = heed_signals()?;
         // Heartbeats get a higher priority than the processes that start from here on. If the system refuses, all have
         // the same priority.
@@ -151,7 +153,7 @@ impl WorkerArgs {
             tracing::warn!(nice = self.nice, %error, "heartbeats have no priority over the work");
         }
         let sites = sites.into_iter().map(|site| shown(site, exporter.as_ref()));
-        let posts: Vec<Post> = sites.map(|site| Post::open(site, &fleet)).collect();
+        let posts: Vec<ServedPost> = sites.map(|site| ServedPost::open(site, &fleet)).collect();
         let projects = posts.iter().map(|post| (post.name().to_owned(), post.clone_project()));
         let tally = Arc::new(WorkerTally::new(projects.collect(), plan.slots, exporter));
         tell_beginning(context, &plan, &posts)?;
@@ -167,8 +169,8 @@ impl WorkerArgs {
         &self,
         context: &CommandContext,
         home: &Path,
-        surroundings: &Surroundings,
-    ) -> Result<Vec<Site>> {
+        surroundings: &LaunchContext,
+    ) -> CliResult<Vec<PostParts>> {
         let known = context.user()?.projects;
         let wanted: Vec<WantedProject> = match self.projects.as_slice() {
             [] => match context.place() {
@@ -181,12 +183,12 @@ impl WorkerArgs {
             named => {
                 let find = |named: &'_ String| match known.get_key_value(named) {
                     Some((name, rules)) => Ok(WantedProject::Known(name, rules)),
-                    None => Ok(WantedProject::There(Place::find(Path::new(named), home)?)),
+                    None => Ok(WantedProject::There(ProjectPaths::find(Path::new(named), home)?)),
                 };
-                named.iter().map(find).collect::<Result<_>>()?
+                named.iter().map(find).collect::<CliResult<_>>()?
             }
         };
-        let mut sites: Vec<Site> = Vec::new();
+        let mut sites: Vec<PostParts> = Vec::new();
         for wanted in wanted {
             let site = wanted.open(home, surroundings)?;
             if !sites.iter().any(|known| known.place == site.place) {
@@ -197,7 +199,7 @@ impl WorkerArgs {
     }
 
     /// Where Prometheus may ask.
-    fn endpoint(&self, home: &Path) -> Result<Option<MetricsEndpoint>> {
+    fn endpoint(&self, home: &Path) -> CliResult<Option<MetricsEndpoint>> {
         let Some(address) = self.metrics else { return Ok(None) };
         if !address.ip().is_loopback() && !self.metrics_public {
             let message = format!(
@@ -209,14 +211,14 @@ impl WorkerArgs {
         MetricsEndpoint::bind(address, home).map(Some)
     }
 
-    fn plan(&self, first: &Project, own: Option<String>) -> Result<WorkerPlan> {
+    fn plan(&self, first: &Project, own: Option<String>) -> CliResult<WorkerPlan> {
         let named = self.agent.clone().or_else(|| std::env::var(AGENT_VARIABLE).ok());
         let named = named.filter(|agent| !agent.is_empty());
         let rules = first.rules();
         // Only the user can name an agent with full permissions; a repository can't.
         let of_project = rules.session.agent.clone().filter(|agent| {
             self.permissions.is_some()
-                || rules.agent(agent).is_ok_and(|agent| agent.permissions != Permissions::Full)
+                || rules.agent(agent).is_ok_and(|agent| agent.permissions != AgentPermissions::Full)
         });
         let no_agent = || {
             let message = "no agent is named, by --agent, HOOKLOOP_AGENT or the configuration";
@@ -243,12 +245,12 @@ impl WorkerArgs {
 
 /// A project to work on.
 enum WantedProject<'a> {
-    There(Place),
+    There(ProjectPaths),
     Known(&'a str, &'a ProjectRules),
 }
 
 impl WantedProject<'_> {
-    fn open(self, home: &Path, surroundings: &Surroundings) -> Result<Site> {
+    fn open(self, home: &Path, surroundings: &LaunchContext) -> CliResult<PostParts> {
         let name = match self {
             WantedProject::There(_) => "",
             WantedProject::Known(name, _) => name,
@@ -256,12 +258,12 @@ impl WantedProject<'_> {
         let (place, weight, source) = match self {
             WantedProject::There(place) => (place, 1, None),
             WantedProject::Known(_, ProjectRules { home: ProjectHome::Here(path), weight }) => {
-                (Place::find(path, home)?, *weight, None)
+                (ProjectPaths::find(path, home)?, *weight, None)
             }
             WantedProject::Known(
                 name,
                 ProjectRules { home: ProjectHome::Repository(source), weight },
-            ) => (Place::of_copy(home, name), *weight, Some(source.clone())),
+            ) => (ProjectPaths::of_copy(home, name), *weight, Some(source.clone())),
         };
         let mut surroundings = surroundings.clone();
         if let Some(source) = &source {
@@ -278,12 +280,17 @@ impl WantedProject<'_> {
         let worker = Caller::known(&user_name(), identity);
         let project = Project::open(&place, worker, &surroundings)?;
         project.tend()?;
-        Ok(Site { project, place, weight, source, surroundings })
+        Ok(PostParts { project, place, weight, source, surroundings })
     }
 }
 
 /// Runs the worker, and prints its events.
-fn work(context: &mut CommandContext, worker: &Worker, quit: &Quit, tally: &WorkerTally) -> Result {
+fn work(
+    context: &mut CommandContext,
+    worker: &Worker,
+    quit: &WorkerStop,
+    tally: &WorkerTally,
+) -> CliResult {
     let log = context.log;
     let out = &mut context.out;
     let (says, said) = mpsc::channel();
@@ -292,7 +299,7 @@ fn work(context: &mut CommandContext, worker: &Worker, quit: &Quit, tally: &Work
         let working = scope.spawn(|| {
             // The sender moves here, so the channel closes when the worker ends.
             let says = says;
-            let listener = |told: &Told<'_>| {
+            let listener = |told: &WorkerUpdate<'_>| {
                 tally.hear(told);
                 if let Some(logger) = log {
                     return logger.say(log_line(told, tally.exporter.is_some()));
@@ -317,8 +324,12 @@ fn work(context: &mut CommandContext, worker: &Worker, quit: &Quit, tally: &Work
 }
 
 /// Prints the running tasks and their sessions.
-fn tell_beginning(context: &mut CommandContext, plan: &WorkerPlan, posts: &[Post]) -> Result {
-    let names: Vec<&str> = posts.iter().map(Post::name).collect();
+fn tell_beginning(
+    context: &mut CommandContext,
+    plan: &WorkerPlan,
+    posts: &[ServedPost],
+) -> CliResult {
+    let names: Vec<&str> = posts.iter().map(ServedPost::name).collect();
     let name = &plan.name;
     let slots = plan.slots;
     let agent = plain(&plan.agent);
@@ -337,17 +348,17 @@ fn tell_beginning(context: &mut CommandContext, plan: &WorkerPlan, posts: &[Post
 }
 
 /// Returns a project whose sessions are sent to a collector, if there is one. Each session is its own trace.
-fn shown(site: Site, exporter: Option<&Exporter>) -> Site {
+fn shown(site: PostParts, exporter: Option<&TraceExporter>) -> PostParts {
     match exporter.cloned() {
         Some(exporter) => {
             let tracing = SessionTraces { exporter: Arc::new(exporter), parent: None };
-            Site { project: site.project.traced(tracing), ..site }
+            PostParts { project: site.project.traced(tracing), ..site }
         }
         None => site,
     }
 }
 
-fn tell_endpoint(context: &mut CommandContext, endpoint: &MetricsEndpoint) -> Result {
+fn tell_endpoint(context: &mut CommandContext, endpoint: &MetricsEndpoint) -> CliResult {
     let url = endpoint.url();
     let file = endpoint.token_file.to_string_lossy().into_owned();
     if let Some(logger) = context.log {
@@ -384,8 +395,8 @@ fn lease(text: &str) -> std::result::Result<u64, String> {
 }
 
 /// The first signal has the worker finish, the second has it give back what it has, the third ends the program.
-fn heed_signals() -> Result<Quit> {
-    let quit = Quit { drain: Cancel::new()?, now: Cancel::new()? };
+fn heed_signals() -> CliResult<WorkerStop> {
+    let quit = WorkerStop { drain: Cancel::new()?, now: Cancel::new()? };
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let of_thread = quit.clone();
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {

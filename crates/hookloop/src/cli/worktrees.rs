@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use hookloop_core::id::TaskId;
-use hookloop_engine::delivery::worktrees::{Cleaned, Kept, clean, list};
+use hookloop_engine::delivery::worktrees::{CleanupReport, TaskWorktree, clean, list};
 use hookloop_engine::machine;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::checkout::{is_of_session, session_of_worktree};
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::session::{heed_signals, runner};
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::ids;
 use crate::output::{DIM, TableCell};
 use crate::present::{self, counted};
@@ -27,7 +27,7 @@ pub(crate) enum WorktreesCommand {
 }
 
 impl WorktreesCommand {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         match self {
             WorktreesCommand::List(args) => args.run(context),
             WorktreesCommand::Clean(args) => args.run(context),
@@ -54,7 +54,7 @@ pub(crate) struct WorktreeJson<'a> {
 }
 
 impl<'a> WorktreeJson<'a> {
-    fn new(project: &Project, kept: &'a Kept) -> WorktreeJson<'a> {
+    fn new(project: &Project, kept: &'a TaskWorktree) -> WorktreeJson<'a> {
         WorktreeJson {
             task: kept.info.task.as_str(),
             session: session_of_worktree(&kept.info.task),
@@ -69,7 +69,7 @@ impl<'a> WorktreeJson<'a> {
 }
 
 /// The state of the task or the session that a worktree is for; none if there is none.
-fn state_of(project: &Project, kept: &Kept) -> Option<String> {
+fn state_of(project: &Project, kept: &TaskWorktree) -> Option<String> {
     let Some(session) = session_of_worktree(&kept.info.task) else {
         return kept.state.map(|state| state.name().to_owned());
     };
@@ -81,7 +81,7 @@ fn state_of(project: &Project, kept: &Kept) -> Option<String> {
 }
 
 impl WorktreeList {
-    fn run(self, context: &mut CommandContext) -> Result {
+    fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
         let stop = heed_signals()?;
         let found = list(&project, runner(&project)?, stop.cancel())?;
@@ -138,8 +138,8 @@ pub(crate) struct CleanedJson<'a> {
     reason: Option<&'a str>,
 }
 
-impl<'a> From<&'a Cleaned> for CleanedJson<'a> {
-    fn from(cleaned: &'a Cleaned) -> CleanedJson<'a> {
+impl<'a> From<&'a CleanupReport> for CleanedJson<'a> {
+    fn from(cleaned: &'a CleanupReport) -> CleanedJson<'a> {
         CleanedJson {
             task: cleaned.task.as_str(),
             removed: cleaned.stayed.is_none(),
@@ -149,7 +149,7 @@ impl<'a> From<&'a Cleaned> for CleanedJson<'a> {
 }
 
 /// The task of a worktree, or the name of a session's worktree.
-fn find_worktree(project: &Project, name: &str) -> Result<TaskId> {
+fn find_worktree(project: &Project, name: &str) -> CliResult<TaskId> {
     match name.parse::<TaskId>() {
         Ok(name) if is_of_session(&name) => Ok(name),
         _ => ids::resolve(project, name),
@@ -157,13 +157,13 @@ fn find_worktree(project: &Project, name: &str) -> Result<TaskId> {
 }
 
 impl WorktreeClean {
-    fn run(self, context: &mut CommandContext) -> Result {
+    fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let stop = heed_signals()?;
         let task = self.task.as_deref().map(|name| find_worktree(&project, name)).transpose()?;
         let before = self.older_than.and_then(|age| SystemTime::now().checked_sub(age));
         let wanted =
-            hookloop_engine::delivery::worktrees::Wanted { task, before, force: self.force };
+            hookloop_engine::delivery::worktrees::CleanupScope { task, before, force: self.force };
         let cleaned = clean(&project, runner(&project)?, stop.cancel(), &wanted)?;
         let out = &mut context.out;
         if out.json {
@@ -173,7 +173,7 @@ impl WorktreeClean {
         if cleaned.is_empty() {
             return out.line(format_args!("{DIM}Nothing to clean.{DIM:#}"));
         }
-        for Cleaned { task, stayed } in &cleaned {
+        for CleanupReport { task, stayed } in &cleaned {
             match stayed {
                 None => out.line(format_args!("Removed the worktree of {task}."))?,
                 Some(why) => {

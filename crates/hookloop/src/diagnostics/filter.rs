@@ -6,7 +6,7 @@ use hookloop_config::variables::DIAGNOSTICS_VARIABLE as VARIABLE;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 
 /// Directives of one variable.
 const DIRECTIVES_MAX: usize = 64;
@@ -41,7 +41,7 @@ impl VerbosityArgs {
     }
 
     /// Returns the filter that the user asks for, by an option or by the variable.
-    pub(super) fn filter(self, variable: Option<&OsStr>) -> Result<Option<Targets>> {
+    pub(super) fn filter(self, variable: Option<&OsStr>) -> CliResult<Option<Targets>> {
         let named = match variable.filter(|text| !text.is_empty()) {
             Some(text) => Some(directives(&text.to_string_lossy())?),
             None => None,
@@ -64,7 +64,7 @@ pub(super) fn warnings() -> Targets {
 }
 
 /// Reads `LEVEL` and `TARGET=LEVEL`, with commas between them.
-fn directives(text: &str) -> Result<Targets> {
+fn directives(text: &str) -> CliResult<Targets> {
     let mut filter = Targets::new();
     for (index, directive) in text.split(',').map(str::trim).enumerate() {
         if index == DIRECTIVES_MAX {
@@ -88,7 +88,7 @@ fn is_target(name: &str) -> bool {
     !name.is_empty() && name.chars().all(fits)
 }
 
-fn level(name: &str, directive: &str) -> Result<LevelFilter> {
+fn level(name: &str, directive: &str) -> CliResult<LevelFilter> {
     let is_it = |(known, _): &&(&str, LevelFilter)| known.eq_ignore_ascii_case(name);
     match LEVELS.iter().find(is_it) {
         Some((_, level)) => Ok(*level),

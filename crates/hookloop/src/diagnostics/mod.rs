@@ -18,7 +18,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::error::Result;
+use crate::error::CliResult;
 
 /// The place of a command's diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) fn start(
     args: VerbosityArgs,
     mode: DiagnosticsMode,
     directory: impl FnOnce() -> Option<PathBuf>,
-) -> Result {
+) -> CliResult {
     let asked = args.filter(std::env::var_os(DIAGNOSTICS_VARIABLE).as_deref())?;
     let is_on_stderr = asked.is_some() && mode != DiagnosticsMode::FileOnly;
     let sink = if is_on_stderr {

@@ -1,7 +1,7 @@
 //! Errors of the engine as a user sees them: the kind of failure, and the next command to type.
 
 use hookloop_agents::BadAgent;
-use hookloop_agents::repository::Unfit;
+use hookloop_agents::repo_consent::AgentRefusal;
 use hookloop_config::ConfigError;
 use hookloop_config::paths::PlaceError;
 use hookloop_engine::bulk::ImportError;
@@ -117,18 +117,20 @@ impl From<TrainError> for CliError {
     }
 }
 
-impl From<Unfit> for CliError {
-    fn from(error: Unfit) -> CliError {
+impl From<AgentRefusal> for CliError {
+    fn from(error: AgentRefusal) -> CliError {
         let list = || Some("hookloop agents list".to_owned());
         let (kind, hint) = match error {
-            Unfit::Undefined(_) | Unfit::Brought { .. } => (FailureKind::Untrusted, error.hint()),
-            Unfit::Unknown(_) | Unfit::Missing { .. } => {
+            AgentRefusal::Undefined(_) | AgentRefusal::Brought { .. } => {
+                (FailureKind::Untrusted, error.hint())
+            }
+            AgentRefusal::Unknown(_) | AgentRefusal::Missing { .. } => {
                 (FailureKind::Usage, error.hint().or_else(list))
             }
-            Unfit::Permissions(_) => (FailureKind::Usage, None),
-            Unfit::NotReady(_) => (FailureKind::Refused, error.hint()),
-            Unfit::Forbidden(_) => (FailureKind::Refused, error.hint()),
-            Unfit::Unreadable { .. } => (FailureKind::System, None),
+            AgentRefusal::Permissions(_) => (FailureKind::Usage, None),
+            AgentRefusal::NotReady(_) => (FailureKind::Refused, error.hint()),
+            AgentRefusal::Forbidden(_) => (FailureKind::Refused, error.hint()),
+            AgentRefusal::Unreadable { .. } => (FailureKind::System, None),
         };
         CliError { hint, ..CliError::new(kind, error) }
     }

@@ -12,7 +12,7 @@ use hookloop_fleet::doctor::restore_hint;
 use serde_json::json;
 
 /// The result of everything that can fail in front of the user.
-pub(crate) type Result<T = ()> = std::result::Result<T, CliError>;
+pub(crate) type CliResult<T = ()> = std::result::Result<T, CliError>;
 
 /// The kinds of failure; each has its exit code, which scripts may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use hookloop_config::paths::{Place, PlaceError};
+use hookloop_config::paths::{PlaceError, ProjectPaths};
 use hookloop_core::authority::ActorKind;
 use hookloop_engine::caller::{Caller, CallerIdentity};
-use hookloop_engine::guest::desk::{Bound, Desk};
-use hookloop_engine::kept::Surroundings;
+use hookloop_engine::external::agent_tools::{AgentTools, BoundSession};
+use hookloop_engine::log_location::LaunchContext;
 use hookloop_engine::project::Project;
 use hookloop_hooks::trust;
 
@@ -22,7 +22,7 @@ use crate::error::CliError;
 pub(crate) struct ProjectOpener {
     directory: Option<PathBuf>,
     trust: Option<String>,
-    bound: Option<Bound>,
+    bound: Option<BoundSession>,
     /// Whether the agents may disconnect without ending their sessions.
     is_shared: bool,
     opened: Mutex<Option<OpenedProject>>,
@@ -30,7 +30,7 @@ pub(crate) struct ProjectOpener {
 
 #[derive(Debug)]
 struct OpenedProject {
-    desk: Desk,
+    desk: AgentTools,
     /// The stamps of the files that configure the project.
     stamps: [FileStamp; 3],
 }
@@ -46,14 +46,14 @@ impl ProjectOpener {
     }
 
     /// For an agent that a session started.
-    pub(crate) fn bound(self, bound: Option<Bound>) -> ProjectOpener {
+    pub(crate) fn bound(self, bound: Option<BoundSession>) -> ProjectOpener {
         ProjectOpener { bound, ..self }
     }
 
     /// Returns the tools of the project with its current configuration. Blocks.
-    pub(super) fn desk(&self) -> Result<Desk, ToolRefusal> {
+    pub(super) fn desk(&self) -> Result<AgentTools, ToolRefusal> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = Place::find(&directory(self.directory.as_deref())?, &state_home()?);
+        let place = ProjectPaths::find(&directory(self.directory.as_deref())?, &state_home()?);
         let place = place.map_err(|error| match error {
             PlaceError::NoProject(_) => ToolRefusal::new(
                 "no_project",
@@ -62,7 +62,7 @@ impl ProjectOpener {
             ),
             error => CliError::from(error).into(),
         })?;
-        let surroundings = Surroundings { trust: self.trust.clone(), ..surroundings()? };
+        let surroundings = LaunchContext { trust: self.trust.clone(), ..surroundings()? };
         let stamps = [
             FileStamp::of(&place.config()),
             surroundings.user_file.as_deref().map_or(FileStamp::none(), FileStamp::of),
@@ -78,7 +78,7 @@ impl ProjectOpener {
             // Running work continues under the new rules.
             Some(before) => before.desk.reopened(project),
             None => {
-                let desk = Desk::new(project, self.bound.clone()).map_err(CliError::from)?;
+                let desk = AgentTools::new(project, self.bound.clone()).map_err(CliError::from)?;
                 if self.is_shared { desk.shared() } else { desk }
             }
         };

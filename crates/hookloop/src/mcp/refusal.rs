@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hookloop_engine::guest::desk::DeskError;
+use hookloop_engine::external::agent_tools::DeskError;
 use serde_json::{Value, json};
 
 use crate::error::{CliError, FailureKind};

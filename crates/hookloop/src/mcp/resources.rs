@@ -1,6 +1,6 @@
 //! Resources: documents about the current work.
 
-use hookloop_engine::guest::desk::{Desk, Document};
+use hookloop_engine::external::agent_tools::{AgentTools, ResourceKind};
 use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents};
 use serde_json::json;
 
@@ -11,7 +11,7 @@ struct ResourceShelf {
     name: &'static str,
     about: &'static str,
     mime: &'static str,
-    document: Document,
+    document: ResourceKind,
 }
 
 const SHELVES: [ResourceShelf; 3] = [
@@ -20,26 +20,26 @@ const SHELVES: [ResourceShelf; 3] = [
         name: "current task",
         about: "The task at hand",
         mime: "application/json",
-        document: Document::CurrentTask,
+        document: ResourceKind::CurrentTask,
     },
     ResourceShelf {
         uri: "hookloop://spec",
         name: "spec",
         about: "What the session works on",
         mime: "text/markdown",
-        document: Document::Spec,
+        document: ResourceKind::Spec,
     },
     ResourceShelf {
         uri: "hookloop://gates/last",
         name: "last gates",
         about: "What the gates said last",
         mime: "text/plain",
-        document: Document::LastGates,
+        document: ResourceKind::LastGates,
     },
 ];
 
 /// Those that there are now.
-pub(super) fn list(desk: &Desk) -> Vec<Resource> {
+pub(super) fn list(desk: &AgentTools) -> Vec<Resource> {
     let is_there = |shelf: &&ResourceShelf| matches!(desk.read(shelf.document), Ok(Some(_)));
     let listed = |shelf: &ResourceShelf| {
         let resource = Resource::new(shelf.uri, shelf.name).with_description(shelf.about);
@@ -48,7 +48,7 @@ pub(super) fn list(desk: &Desk) -> Vec<Resource> {
     SHELVES.iter().filter(is_there).map(listed).collect()
 }
 
-pub(super) fn read(desk: &Desk, uri: &str) -> Result<ReadResourceResult, ToolRefusal> {
+pub(super) fn read(desk: &AgentTools, uri: &str) -> Result<ReadResourceResult, ToolRefusal> {
     let shelf = SHELVES.iter().find(|shelf| shelf.uri == uri);
     let shelf = shelf.ok_or_else(|| {
         let known = SHELVES.map(|shelf| shelf.uri).join(", ");

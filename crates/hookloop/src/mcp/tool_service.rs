@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use hookloop_engine::command_outcome::Done;
+use hookloop_engine::command_outcome::CommandOutcome;
 use hookloop_engine::error::EngineError;
-use hookloop_engine::guest::desk::Desk;
+use hookloop_engine::external::agent_tools::AgentTools;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::stop_switch::Stop;
+use hookloop_engine::session::stop_switch::StopSwitch;
 
 use super::blocking_pool::{BlockingPool, WorkReply};
 use super::project_opener::ProjectOpener;
@@ -44,10 +44,10 @@ impl ToolService {
         self: &Arc<ToolService>,
         gone: impl Future<Output = ()>,
         writes: bool,
-        work: impl FnOnce(&Desk) -> Result<T, ToolRefusal> + Send + 'static,
+        work: impl FnOnce(&AgentTools) -> Result<T, ToolRefusal> + Send + 'static,
     ) -> Result<T, ToolRefusal> {
         let service = Arc::clone(self);
-        let stop = Stop::new().map_err(CliError::from)?;
+        let stop = StopSwitch::new().map_err(CliError::from)?;
         let of_call = stop.clone();
         let work = move |reply: WorkReply<_>| {
             // A caller that left while the call waited needs no answer.
@@ -119,7 +119,7 @@ impl ToolService {
 /// Runs the reactions and workflows that calls caused.
 fn settle(project: &Project) -> Result<(), EngineError> {
     if project.has_pending()? {
-        project.react_here(&mut Done::default())?;
+        project.react_here(&mut CommandOutcome::default())?;
     }
     project.tend()
 }

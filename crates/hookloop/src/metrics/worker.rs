@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use hookloop_engine::project::Project;
 use hookloop_fleet::fleet::WorkerState;
-use hookloop_fleet::telemetry::Exporter;
-use hookloop_fleet::worker::{End, Told};
+use hookloop_fleet::telemetry::TraceExporter;
+use hookloop_fleet::worker::{TaskRunEnd, WorkerUpdate};
 
 use super::{MetricsPage, add_project, table as of};
 
@@ -15,7 +15,7 @@ use super::{MetricsPage, add_project, table as of};
 pub(crate) struct WorkerTally {
     pub(crate) projects: Vec<(String, Project)>,
     pub(crate) slots: u32,
-    pub(crate) exporter: Option<Exporter>,
+    pub(crate) exporter: Option<TraceExporter>,
     heard: Mutex<WorkerEvents>,
 }
 
@@ -38,33 +38,33 @@ impl WorkerTally {
     pub(crate) fn new(
         projects: Vec<(String, Project)>,
         slots: u32,
-        exporter: Option<Exporter>,
+        exporter: Option<TraceExporter>,
     ) -> WorkerTally {
         WorkerTally { projects, slots, exporter, heard: Mutex::default() }
     }
 
-    pub(crate) fn hear(&self, told: &Told<'_>) {
+    pub(crate) fn hear(&self, told: &WorkerUpdate<'_>) {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         let one_more = |counts: &mut BTreeMap<String, u64>, project: &str| {
             *counts.entry(project.to_owned()).or_default() += 1;
         };
         match told {
-            Told::Took { project, .. } => one_more(&mut heard.taken, project),
-            Told::Ended { project, end, .. } => {
+            WorkerUpdate::Took { project, .. } => one_more(&mut heard.taken, project),
+            WorkerUpdate::Ended { project, end, .. } => {
                 let outcome = match end {
-                    End::Outcome(outcome) => outcome.name(),
-                    End::Taken => "taken",
-                    End::Trouble(_) => "trouble",
+                    TaskRunEnd::Outcome(outcome) => outcome.name(),
+                    TaskRunEnd::Taken => "taken",
+                    TaskRunEnd::Trouble(_) => "trouble",
                 };
                 *heard.ended.entry(((*project).to_owned(), outcome)).or_default() += 1;
             }
-            Told::Expired { project, .. } => one_more(&mut heard.expired, project),
-            Told::State(state) => heard.state = Some(*state),
-            Told::Unfit { project, why } => {
+            WorkerUpdate::Expired { project, .. } => one_more(&mut heard.expired, project),
+            WorkerUpdate::State(state) => heard.state = Some(*state),
+            WorkerUpdate::Unfit { project, why } => {
                 heard.unfit.insert((*project).to_owned(), why.is_some());
             }
-            Told::Trouble { .. } => heard.troubles += 1,
-            Told::Arrived { .. } => {}
+            WorkerUpdate::Trouble { .. } => heard.troubles += 1,
+            WorkerUpdate::Arrived { .. } => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! The JSON that agents send to their hooks, and the JSON that they expect back.
 
-use hookloop_engine::guest::native::{Moment, Reply};
+use hookloop_engine::external::native::{HookMoment, HookReply};
 use serde_json::{Value, json};
 
 use super::agent::NativeAgent;
@@ -76,13 +76,13 @@ impl HookPayload {
     }
 
     /// Returns the event of the payload.
-    pub(crate) fn moment(&self, event: NativeEvent) -> Option<Moment<'_>> {
+    pub(crate) fn moment(&self, event: NativeEvent) -> Option<HookMoment<'_>> {
         match event {
-            NativeEvent::Start => Some(Moment::Start),
+            NativeEvent::Start => Some(HookMoment::Start),
             NativeEvent::Prompt if self.text("prompt").contains(FEEDBACK) => None,
-            NativeEvent::Prompt => Some(Moment::Prompt),
-            NativeEvent::Stop => Some(Moment::Stop { message: self.last_words() }),
-            NativeEvent::End => Some(Moment::End),
+            NativeEvent::Prompt => Some(HookMoment::Prompt),
+            NativeEvent::Stop => Some(HookMoment::Stop { message: self.last_words() }),
+            NativeEvent::End => Some(HookMoment::End),
             NativeEvent::Other => None,
         }
     }
@@ -108,24 +108,24 @@ pub(crate) fn answer(
     agent: NativeAgent,
     payload: &HookPayload,
     named: &str,
-    reply: Reply,
+    reply: HookReply,
 ) -> Option<Value> {
     match reply {
-        Reply::Nothing | Reply::Pass { note: None } => None,
-        Reply::Context(text) => {
+        HookReply::Nothing | HookReply::Pass { note: None } => None,
+        HookReply::Context(text) => {
             let name = payload.event_name(named);
             Some(
                 json!({ "hookSpecificOutput": { "hookEventName": name, "additionalContext": text } }),
             )
         }
-        Reply::Block { reason } => {
+        HookReply::Block { reason } => {
             let decision = match agent {
                 NativeAgent::Claude | NativeAgent::Codex => "block",
                 NativeAgent::Gemini => "deny",
             };
             Some(json!({ "decision": decision, "reason": format!("{FEEDBACK}\n{reason}") }))
         }
-        Reply::Pass { note: Some(note) } => Some(message(&note)),
+        HookReply::Pass { note: Some(note) } => Some(message(&note)),
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
     fn a_reply_is_said_in_the_agents_way() {
         let payload = HookPayload::read(br#"{"hook_event_name":"BeforeAgent"}"#).unwrap();
         let say = |agent, reply| answer(agent, &payload, "before-agent", reply);
-        let block = || Reply::Block { reason: "a test fails".to_owned() };
+        let block = || HookReply::Block { reason: "a test fails".to_owned() };
         let reason = "hookloop: not done yet.\na test fails";
         assert_eq!(
             say(NativeAgent::Claude, block()).unwrap(),
@@ -174,15 +174,15 @@ mod tests {
             say(NativeAgent::Gemini, block()).unwrap(),
             json!({"decision": "deny", "reason": reason})
         );
-        let pass = |note: Option<&str>| Reply::Pass { note: note.map(str::to_owned) };
+        let pass = |note: Option<&str>| HookReply::Pass { note: note.map(str::to_owned) };
         assert_eq!(
             say(NativeAgent::Codex, pass(Some("n"))).unwrap(),
             json!({"systemMessage": "n"})
         );
         assert_eq!(say(NativeAgent::Codex, pass(None)), None);
-        assert_eq!(say(NativeAgent::Gemini, Reply::Nothing), None);
+        assert_eq!(say(NativeAgent::Gemini, HookReply::Nothing), None);
         let context = json!({"hookEventName": "BeforeAgent", "additionalContext": "t"});
-        let said = say(NativeAgent::Gemini, Reply::Context("t".to_owned())).unwrap();
+        let said = say(NativeAgent::Gemini, HookReply::Context("t".to_owned())).unwrap();
         assert_eq!(said, json!({"hookSpecificOutput": context}));
         // A gate's message to an agent is not a prompt of its user.
         let told = json!({"hook_event_name": "BeforeAgent", "prompt": reason}).to_string();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hookloop_engine::inbox::{self, Settled};
+use hookloop_engine::inbox::{self, DecisionResult};
 use hookloop_engine::machine;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::control;
@@ -65,8 +65,8 @@ fn act(project: &Project, effect: ScreenEffect) -> Result<String, CliError> {
 }
 
 /// Runs the reactions to a decision, as after a command.
-fn follow(project: &Project, settled: Settled, what: &str) -> Result<String, CliError> {
-    let Settled { mut done, next } = settled;
+fn follow(project: &Project, settled: DecisionResult, what: &str) -> Result<String, CliError> {
+    let DecisionResult { mut done, next } = settled;
     if done.pending {
         project.react_here(&mut done)?;
         project.tend()?;

@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hookloop_core::session::LimitDecision;
-use hookloop_engine::session::stop_switch::Stop;
+use hookloop_engine::session::stop_switch::StopSwitch;
 
 use super::data::{ScreenNews, ScreenRequest};
 use super::message::{QuestionReply, RetryQuestion, ScreenEffect, ScreenInput};
@@ -166,7 +166,7 @@ impl ScreenChannels {
     pub(super) fn ask(
         &self,
         question: RetryQuestion,
-        stop: &Stop,
+        stop: &StopSwitch,
         is_answered: &mut dyn FnMut() -> bool,
     ) -> QuestionReply {
         let mut heard_at = Instant::now();
@@ -238,7 +238,7 @@ mod tests {
     fn a_question_is_answered_or_ends_with_the_session() {
         let (channels, wakes) = ScreenChannels::new().unwrap();
         let question = || RetryQuestion { failing: vec!["tests".into()], retries: 2 };
-        let stop = Stop::new().unwrap();
+        let stop = StopSwitch::new().unwrap();
         std::thread::scope(|scope| {
             let asking = scope.spawn(|| channels.ask(question(), &stop, &mut || false));
             let end = Instant::now() + Duration::from_secs(20);
@@ -253,7 +253,7 @@ mod tests {
             channels.answer(LimitDecision::Continue);
             assert_eq!(asking.join().unwrap(), QuestionReply::Answer(LimitDecision::Continue));
         });
-        let stopped = Stop::new().unwrap();
+        let stopped = StopSwitch::new().unwrap();
         stopped.by_user();
         let mut never = || false;
         assert_eq!(

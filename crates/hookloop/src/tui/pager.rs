@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use hookloop_core::excerpt::LeftOut;
 use hookloop_hooks::artifacts;
-use hookloop_hooks::artifacts::Stream;
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::artifacts::ArtifactStream;
+use hookloop_hooks::runner::HookRunner;
 
 use super::list::ListMotion;
 use crate::sanitize::screen_line;
@@ -89,12 +89,12 @@ impl TextPager {
 }
 
 /// Reads what there is of a leaf.
-pub(super) fn open(leaf: &PagerSource, runner: &Runner) -> TextPager {
+pub(super) fn open(leaf: &PagerSource, runner: &HookRunner) -> TextPager {
     let mut text = leaf.text.clone();
     if let Some(artifact) = &leaf.artifact {
         match runner.artifacts_of(artifact) {
             Some(directory) => {
-                for stream in Stream::ALL {
+                for stream in ArtifactStream::ALL {
                     text.push_str(&section(&directory, stream));
                 }
             }
@@ -106,7 +106,7 @@ pub(super) fn open(leaf: &PagerSource, runner: &Runner) -> TextPager {
     TextPager::new(leaf.title.clone(), &text)
 }
 
-fn section(directory: &Path, stream: Stream) -> String {
+fn section(directory: &Path, stream: ArtifactStream) -> String {
     let name = stream.name();
     let path = directory.join(stream.name());
     match end_of(directory, stream) {
@@ -122,7 +122,7 @@ fn section(directory: &Path, stream: Stream) -> String {
 }
 
 /// The end of an output, and how long all of it is. Returns the last lines of a stream, after a heading.
-fn end_of(directory: &Path, stream: Stream) -> std::io::Result<(String, Option<LeftOut>)> {
+fn end_of(directory: &Path, stream: ArtifactStream) -> std::io::Result<(String, Option<LeftOut>)> {
     let (mut file, length) = artifacts::open(directory, stream)?;
     let from = length.saturating_sub(BYTES_MAX);
     file.seek(SeekFrom::Start(from))?;
@@ -176,10 +176,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let text = format!("{}\nthe end\n", "x".repeat(BYTES_MAX as usize));
         std::fs::write(directory.path().join("stdout"), text).unwrap();
-        let shown = section(directory.path(), Stream::Stdout);
+        let shown = section(directory.path(), ArtifactStream::Stdout);
         let told = "[… 4,194,305 bytes (1 line) left out …]";
         assert!(shown.contains(told), "{}", &shown[..shown.len().min(200)]);
         assert!(shown.ends_with("the end\n\n"));
-        assert_eq!(section(directory.path(), Stream::Stderr), "");
+        assert_eq!(section(directory.path(), ArtifactStream::Stderr), "");
     }
 }

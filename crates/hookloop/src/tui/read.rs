@@ -223,7 +223,7 @@ impl ContentReader {
         let found = self.project.read(|view| view.problem_of(&key.about))?;
         let Some(problem) = found.filter(|problem| problem.key == *key) else { return Ok(None) };
         match inbox::evidence(&self.project, &problem) {
-            Ok(inbox::Evidence { details, session, next, .. }) => {
+            Ok(inbox::ItemEvidence { details, session, next, .. }) => {
                 Ok(Some(ProblemFacts { matter: matter.clone(), details, session, next }))
             }
             Err(InboxError::Engine(error)) => Err(error),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use hookloop_core::id::SessionId;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::stop_switch::Stop;
+use hookloop_engine::session::stop_switch::StopSwitch;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::SigId;
@@ -78,7 +78,7 @@ impl Screen {
     pub(crate) fn ask(
         &self,
         question: RetryQuestion,
-        stop: &Stop,
+        stop: &StopSwitch,
         is_answered: &mut dyn FnMut() -> bool,
     ) -> QuestionReply {
         self.channels.ask(question, stop, is_answered)

@@ -8,11 +8,11 @@ use hookloop_core::session::timeline::Timeline;
 use hookloop_core::session::{Session, SessionPhase, SessionState};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
+use hookloop_engine::session::live_transcript::TranscriptReader;
 use hookloop_engine::session::lookup;
 use hookloop_engine::session::now::{self, NowRecord};
-use hookloop_engine::session::said::Hearing;
 use hookloop_engine::store::{Seq, SessionRow, StoredEvent};
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 
 use super::data::{AgentOutput, OutputTail, SessionContent};
 
@@ -25,7 +25,7 @@ pub(super) struct SessionView {
     session: Arc<Session>,
     timeline: Arc<Timeline>,
     version: Seq,
-    hearing: Option<(Hearing, OutputTail)>,
+    hearing: Option<(TranscriptReader, OutputTail)>,
     now: Option<NowRecord>,
 }
 
@@ -92,13 +92,13 @@ impl SessionView {
         self.listen_to_agent(runner) || is_new
     }
 
-    fn listen_to_agent(&mut self, runner: &Runner) -> bool {
+    fn listen_to_agent(&mut self, runner: &HookRunner) -> bool {
         if !matches!(self.session.phase, SessionPhase::Turn(_)) {
             return self.hearing.take().is_some();
         }
         self.hearing.take_if(|(hearing, _)| !hearing.is_of(&self.session));
         let (hearing, said) = self.hearing.get_or_insert_with(|| {
-            (Hearing::new(runner, &self.id, &self.session), OutputTail::default())
+            (TranscriptReader::new(runner, &self.id, &self.session), OutputTail::default())
         });
         let more = hearing.more().unwrap_or_default();
         said.push(&more);

@@ -11,8 +11,8 @@ use hookloop_core::authority::ControlledAction;
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::inbox::ProblemKey;
 use hookloop_core::session::LimitDecision;
-use hookloop_engine::command_outcome::Done;
-use hookloop_engine::inbox::{self, Settled};
+use hookloop_engine::command_outcome::CommandOutcome;
+use hookloop_engine::inbox::{self, DecisionResult};
 use hookloop_engine::machine;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::control;
@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::sites::ProjectSite;
-use crate::error::{CliError, FailureKind, Result};
+use crate::error::{CliError, CliResult, FailureKind};
 
 /// How long the answer waits for a session to resume, and how often that is checked.
 const RESUME_MAX: Duration = Duration::from_secs(10);
@@ -66,7 +66,7 @@ struct ActionOutcome {
     next: Option<String>,
 }
 
-fn perform(site: &ProjectSite, action: &PageAction) -> Result<ActionOutcome> {
+fn perform(site: &ProjectSite, action: &PageAction) -> CliResult<ActionOutcome> {
     if let Some(trouble) = &site.trouble {
         return Err(CliError::refused(format!("nothing can be decided here: {trouble}")));
     }
@@ -90,7 +90,11 @@ fn perform(site: &ProjectSite, action: &PageAction) -> Result<ActionOutcome> {
         ),
         PageAction::Dismiss { key } => {
             inbox::dismiss(project, &parse(key)?)?;
-            settled(project, "Dismissed", Settled { done: Done::default(), next: None })
+            settled(
+                project,
+                "Dismissed",
+                DecisionResult { done: CommandOutcome::default(), next: None },
+            )
         }
         PageAction::Pause { session } => {
             let id = control::pause(project, Some(session.as_str()))?;
@@ -122,13 +126,13 @@ fn perform(site: &ProjectSite, action: &PageAction) -> Result<ActionOutcome> {
     }
 }
 
-fn parse(key: &str) -> Result<ProblemKey> {
+fn parse(key: &str) -> CliResult<ProblemKey> {
     key.parse().map_err(CliError::usage)
 }
 
 /// Returns the state of the task after a decision, and runs the reactions.
-fn settled(project: &Project, word: &str, settled: Settled) -> Result<ActionOutcome> {
-    let Settled { mut done, next } = settled;
+fn settled(project: &Project, word: &str, settled: DecisionResult) -> CliResult<ActionOutcome> {
+    let DecisionResult { mut done, next } = settled;
     if done.pending {
         project.react_here(&mut done)?;
     }
@@ -153,7 +157,7 @@ fn settled(project: &Project, word: &str, settled: Settled) -> Result<ActionOutc
 }
 
 /// Starts another process that resumes a session. It stays when this one ends.
-fn resume(site: &ProjectSite, id: &SessionId) -> Result<ActionOutcome> {
+fn resume(site: &ProjectSite, id: &SessionId) -> CliResult<ActionOutcome> {
     site.project.authorize(ControlledAction::ResumeSession)?;
     let before = version(&site.project, id)?;
     let mut child = Command::new(std::env::current_exe()?)
@@ -189,12 +193,12 @@ fn resume(site: &ProjectSite, id: &SessionId) -> Result<ActionOutcome> {
     })
 }
 
-fn version(project: &Project, id: &SessionId) -> Result<u64> {
+fn version(project: &Project, id: &SessionId) -> CliResult<u64> {
     Ok(project.read(|view| view.version(&Subject::Session(id.clone())))?)
 }
 
 /// Reaps a process, and drains its standard error.
-fn tend(mut child: Child) -> Result {
+fn tend(mut child: Child) -> CliResult {
     let tender = std::thread::Builder::new().name("resumed".to_owned());
     tender.spawn(move || {
         if let Some(mut words) = child.stderr.take() {

@@ -10,7 +10,7 @@ use axum::http::header::{CONTENT_TYPE, LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
 use hookloop_hooks::artifacts;
-use hookloop_hooks::artifacts::Stream;
+use hookloop_hooks::artifacts::ArtifactStream;
 use minijinja::context;
 use serde::Deserialize;
 
@@ -23,7 +23,7 @@ use super::page::Templates;
 use super::pages::{self, Make, PageVisit};
 use super::query::PageQuery;
 use super::sites::{ProjectSite, ProjectSites};
-use crate::error::{CliError, FailureKind, Result};
+use crate::error::{CliError, CliResult, FailureKind};
 use crate::mcp::{BlockingPool, Unanswered, WorkReply};
 
 type Names = Path<HashMap<String, String>>;
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Dashboard {
 }
 
 impl Dashboard {
-    pub(super) fn new(sites: ProjectSites) -> Result<Dashboard> {
+    pub(super) fn new(sites: ProjectSites) -> CliResult<Dashboard> {
         let assets = Assets::new();
         let templates = Templates::new(assets.clone())?;
         Ok(Dashboard {
@@ -59,10 +59,10 @@ impl Dashboard {
     /// Runs blocking work on its own threads.
     async fn ask<T: Send + 'static>(
         self: &Arc<Dashboard>,
-        work: impl FnOnce(&Dashboard) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&Dashboard) -> CliResult<T> + Send + 'static,
     ) -> std::result::Result<T, Response> {
         let dashboard = Arc::clone(self);
-        let work = move |reply: WorkReply<Result<T>>| {
+        let work = move |reply: WorkReply<CliResult<T>>| {
             let answer = work(&dashboard);
             reply.send(answer);
         };
@@ -112,8 +112,8 @@ impl Dashboard {
             let gone =
                 || CliError::refused("this machine does not have that output, or not any more");
             let run = name(&names, "run").parse().map_err(|_| gone())?;
-            let wanted = |stream: &Stream| stream.name() == name(&names, "stream");
-            let stream = Stream::ALL.into_iter().find(wanted).ok_or_else(gone)?;
+            let wanted = |stream: &ArtifactStream| stream.name() == name(&names, "stream");
+            let stream = ArtifactStream::ALL.into_iter().find(wanted).ok_or_else(gone)?;
             artifacts::read(&site.place.state, run, stream).map_err(|_| gone())
         };
         let plain = |text| ([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response();
@@ -158,7 +158,7 @@ impl Dashboard {
         }
     }
 
-    fn site(&self, names: &HashMap<String, String>) -> Result<Arc<ProjectSite>> {
+    fn site(&self, names: &HashMap<String, String>) -> CliResult<Arc<ProjectSite>> {
         let wanted = name(names, "project");
         let none = || CliError::refused(format!("there is no project `{wanted}`"));
         self.sites.get(wanted)?.ok_or_else(none)
@@ -202,7 +202,7 @@ fn name<'n>(names: &'n HashMap<String, String>, name: &str) -> &'n str {
 /// Handles the form of the login page.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Shown {
+struct ShownPage {
     token: String,
 }
 
@@ -253,7 +253,7 @@ impl Dashboard {
         let Ok(body) = to_bytes(request.into_body(), BODY_MAX).await else {
             return StatusCode::PAYLOAD_TOO_LARGE.into_response();
         };
-        let Ok(Shown { token }) = serde_json::from_slice(&body) else {
+        let Ok(ShownPage { token }) = serde_json::from_slice(&body) else {
             return (StatusCode::BAD_REQUEST, [JSON], r#"{"error":"send {\"token\": …}"}"#)
                 .into_response();
         };

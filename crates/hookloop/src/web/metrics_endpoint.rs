@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 use super::listen::serve;
 use super::token::{AGENTS, AccessToken};
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::mcp::ToolService;
 use crate::metrics::{PATH, TEXT, WorkerTally, project_page};
 
@@ -30,7 +30,7 @@ pub(crate) struct MetricsEndpoint {
 
 impl MetricsEndpoint {
     /// Binds the port; the token is in `state`, and is created there the first time.
-    pub(crate) fn bind(address: SocketAddr, state: &std::path::Path) -> Result<MetricsEndpoint> {
+    pub(crate) fn bind(address: SocketAddr, state: &std::path::Path) -> CliResult<MetricsEndpoint> {
         let failed = |error: std::io::Error| {
             let hint = format!("hookloop worker … --metrics {}:0", address.ip());
             CliError::system(format!("{address}: {error}")).hint(hint)
@@ -47,7 +47,7 @@ impl MetricsEndpoint {
     }
 
     /// Serves until the program ends.
-    pub(crate) fn serve(self, tally: Arc<WorkerTally>) -> Result {
+    pub(crate) fn serve(self, tally: Arc<WorkerTally>) -> CliResult {
         let token = Arc::new(self.token);
         let ask = move |headers: HeaderMap| {
             let token = Arc::clone(&token);

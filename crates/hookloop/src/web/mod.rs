@@ -38,7 +38,7 @@ use login::LoginTable;
 use routes::ServerParts;
 use tokio::net::TcpListener;
 
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::mcp::ToolService;
 
 pub(crate) use metrics_endpoint::MetricsEndpoint;
@@ -67,7 +67,7 @@ impl WebServer {
         tokens: ServerTokens,
         service: Arc<ToolService>,
         sites: ProjectSites,
-    ) -> Result<WebServer> {
+    ) -> CliResult<WebServer> {
         let busy = |error| {
             let failed = CliError::system(format!("{host}:{port}: {error}"));
             failed.hint("hookloop serve --port 0")

@@ -57,7 +57,7 @@ pub(super) const ROUTES: &[WebRoute] = &[
     WebRoute::anyone(LOGIN, login),
     WebRoute::anyone("/assets/{name}", |parts| {
         let dashboard = Arc::clone(&parts.dashboard);
-        get(move |names: Names| Arc::clone(&dashboard).asset(names))
+        get(move |names: RouteNames| Arc::clone(&dashboard).asset(names))
     }),
     WebRoute::people("/logout", logout),
     WebRoute::people("/", |parts| {
@@ -76,19 +76,19 @@ pub(super) const ROUTES: &[WebRoute] = &[
     WebRoute::people("/p/{project}/log", |parts| page(parts, pages::log)),
     WebRoute::people("/p/{project}/output/{run}/{stream}", |parts| {
         let dashboard = Arc::clone(&parts.dashboard);
-        get(move |names: Names| Arc::clone(&dashboard).output(names))
+        get(move |names: RouteNames| Arc::clone(&dashboard).output(names))
     }),
     WebRoute::people("/p/{project}/live", |parts| {
         let dashboard = Arc::clone(&parts.dashboard);
-        get(move |names: Names, request: Request| Arc::clone(&dashboard).live(names, request))
+        get(move |names: RouteNames, request: Request| Arc::clone(&dashboard).live(names, request))
     }),
     WebRoute::people("/p/{project}/do", |parts| {
         let dashboard = Arc::clone(&parts.dashboard);
-        post(move |names: Names, request: Request| Arc::clone(&dashboard).act(names, request))
+        post(move |names: RouteNames, request: Request| Arc::clone(&dashboard).act(names, request))
     }),
 ];
 
-type Names = Path<HashMap<String, String>>;
+type RouteNames = Path<HashMap<String, String>>;
 
 pub(super) fn router(parts: &ServerParts) -> Router {
     let guarded = |routes: MethodRouter, access: RouteAccess| {
@@ -111,7 +111,9 @@ pub(super) fn router(parts: &ServerParts) -> Router {
 
 fn page(parts: &ServerParts, make: Make) -> MethodRouter {
     let dashboard = Arc::clone(&parts.dashboard);
-    get(move |names: Names, request: Request| Arc::clone(&dashboard).page(make, names, request))
+    get(move |names: RouteNames, request: Request| {
+        Arc::clone(&dashboard).page(make, names, request)
+    })
 }
 
 fn login(parts: &ServerParts) -> MethodRouter {

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hookloop_config::paths::Place;
+use hookloop_config::paths::ProjectPaths;
 use hookloop_engine::error::EngineError;
-use hookloop_engine::kept::{AfterLoss, Surroundings};
+use hookloop_engine::log_location::{AfterLoss, LaunchContext};
 use hookloop_engine::project::Project;
 use hookloop_engine::store::NatsLinks;
 use hookloop_fleet::fleet::Fleet;
@@ -15,7 +15,7 @@ use hookloop_hooks::trust;
 use super::live::LiveUpdates;
 use super::records::SessionRecords;
 use crate::environment::caller;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::mcp::FileStamp;
 
 /// Projects that are listed at most.
@@ -25,9 +25,9 @@ const OPEN_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct ProjectSites {
-    here: Place,
+    here: ProjectPaths,
     home: PathBuf,
-    surroundings: Surroundings,
+    surroundings: LaunchContext,
     open: Mutex<HashMap<String, Arc<ProjectSite>>>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct ProjectSites {
 pub(super) struct ProjectSite {
     /// Its name in addresses.
     pub(super) key: String,
-    pub(super) place: Place,
+    pub(super) place: ProjectPaths,
     pub(super) project: Project,
     /// The error, if only its log could be opened.
     pub(super) trouble: Option<String>,
@@ -50,8 +50,12 @@ pub(super) struct ProjectSite {
 
 impl ProjectSites {
     /// Returns the project at `here`, and the others with state in `home`.
-    pub(crate) fn new(here: Place, home: PathBuf, surroundings: Surroundings) -> ProjectSites {
-        let surroundings = Surroundings { stays: Some(NatsLinks::default()), ..surroundings };
+    pub(crate) fn new(
+        here: ProjectPaths,
+        home: PathBuf,
+        surroundings: LaunchContext,
+    ) -> ProjectSites {
+        let surroundings = LaunchContext { stays: Some(NatsLinks::default()), ..surroundings };
         ProjectSites { here, home, surroundings, open: Mutex::default() }
     }
 
@@ -61,21 +65,21 @@ impl ProjectSites {
     }
 
     /// Lists all projects, the served one first.
-    pub(super) fn list(&self) -> Vec<Place> {
-        let others = Place::all(&self.home, LISTED_MAX).into_iter();
+    pub(super) fn list(&self) -> Vec<ProjectPaths> {
+        let others = ProjectPaths::all(&self.home, LISTED_MAX).into_iter();
         let others = others.filter(|place| place.root != self.here.root);
         [self.here.clone()].into_iter().chain(others).collect()
     }
 
     /// Returns the project of a key, with its current configuration. Blocks.
-    pub(super) fn get(&self, wanted: &str) -> Result<Option<Arc<ProjectSite>>> {
+    pub(super) fn get(&self, wanted: &str) -> CliResult<Option<Arc<ProjectSite>>> {
         let known = self.lock().get(wanted).map(|site| site.place.clone());
         let find = || self.list().into_iter().find(|place| key(place) == wanted);
         known.or_else(find).map(|place| self.at(&place)).transpose()
     }
 
     /// The project at a place.
-    pub(super) fn at(&self, place: &Place) -> Result<Arc<ProjectSite>> {
+    pub(super) fn at(&self, place: &ProjectPaths) -> CliResult<Arc<ProjectSite>> {
         let key = key(place);
         let stamps = self.stamps(place);
         let known = self.lock().get(&key).cloned();
@@ -102,16 +106,16 @@ impl ProjectSites {
     }
 
     /// Whether a project's log is on this machine, so that reading it is cheap.
-    pub(super) fn is_near(&self, place: &Place) -> bool {
+    pub(super) fn is_near(&self, place: &ProjectPaths) -> bool {
         place.database().is_file() || self.lock().contains_key(&key(place))
     }
 
     /// Opens a project; if its configuration is invalid, only its log.
     fn open(
         &self,
-        place: &Place,
+        place: &ProjectPaths,
         known: Option<&ProjectSite>,
-    ) -> Result<(Project, Option<String>)> {
+    ) -> CliResult<(Project, Option<String>)> {
         let opened = match known.filter(|site| site.trouble.is_none()) {
             Some(site) => site.project.renewed(place, &self.surroundings),
             None => Project::open(place, caller(place), &self.surroundings),
@@ -137,7 +141,7 @@ impl ProjectSites {
         }
     }
 
-    fn stamps(&self, place: &Place) -> [FileStamp; 3] {
+    fn stamps(&self, place: &ProjectPaths) -> [FileStamp; 3] {
         let user_file = self.surroundings.user_file.as_deref();
         [
             FileStamp::of(&place.config()),
@@ -154,12 +158,12 @@ impl ProjectSites {
         &self.home
     }
 
-    pub(super) fn surroundings(&self) -> &Surroundings {
+    pub(super) fn surroundings(&self) -> &LaunchContext {
         &self.surroundings
     }
 }
 
 /// Returns the unique name of a project's state directory.
-pub(super) fn key(place: &Place) -> String {
+pub(super) fn key(place: &ProjectPaths) -> String {
     place.state.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 
-use hookloop_config::paths::Place;
-use hookloop_engine::kept::Surroundings;
+use hookloop_config::paths::ProjectPaths;
+use hookloop_engine::log_location::LaunchContext;
 use tokio::sync::oneshot;
 
 use super::guard::RouteAccess;
@@ -25,14 +25,14 @@ struct At {
 /// Runs `ask` against a server that has nothing behind it.
 fn with_server(ask: impl FnOnce(At) + Send + 'static) {
     let home = tempfile::tempdir().unwrap();
-    let place = Place::at(&home.path().join("project"), home.path());
+    let place = ProjectPaths::at(&home.path().join("project"), home.path());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let service = ToolService::new(ProjectOpener::new(None, None));
         let at = (IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
         let tokens =
             ServerTokens { agents: AccessToken::new(TOKEN), people: AccessToken::new(OWN) };
-        let sites = ProjectSites::new(place, home.path().to_owned(), Surroundings::default());
+        let sites = ProjectSites::new(place, home.path().to_owned(), LaunchContext::default());
         let server = WebServer::bind(at, tokens, service, sites).await.unwrap();
         let at = At { port: server.address().port(), code: server.code.clone() };
         let (done, is_done) = oneshot::channel();

@@ -9,7 +9,7 @@ use hookloop_process::{WriteOptions, write_whole};
 use rustix::fs::OFlags;
 use subtle::ConstantTimeEq;
 
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 
 /// The file of the token for agents.
 pub(crate) const AGENTS: &str = "serve.token";
@@ -29,7 +29,7 @@ impl std::fmt::Debug for AccessToken {
 
 impl AccessToken {
     /// The token in a file of that name in a directory of state, which is made there the first time.
-    pub(crate) fn of(state: &Path, file_name: &str) -> Result<(AccessToken, PathBuf)> {
+    pub(crate) fn of(state: &Path, file_name: &str) -> CliResult<(AccessToken, PathBuf)> {
         let path = state.join(file_name);
         let token = match path.symlink_metadata() {
             Ok(_) => read(&path)?,
@@ -62,7 +62,7 @@ fn make(path: &Path) -> std::io::Result<AccessToken> {
     Ok(AccessToken(token))
 }
 
-fn read(path: &Path) -> Result<AccessToken> {
+fn read(path: &Path) -> CliResult<AccessToken> {
     let flags = OFlags::NOFOLLOW.bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
     let file = file.map_err(|error| failed(path, &error))?;
@@ -79,7 +79,7 @@ fn read(path: &Path) -> Result<AccessToken> {
 }
 
 /// Fails if other users may read or write the file.
-fn check(file: &File, path: &Path) -> Result {
+fn check(file: &File, path: &Path) -> CliResult {
     let found = file.metadata().map_err(|error| failed(path, &error))?;
     let shown = path.display();
     if found.uid() != rustix::process::geteuid().as_raw() || !found.is_file() {

@@ -3,11 +3,11 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use hookloop_config::paths::Place;
+use hookloop_config::paths::ProjectPaths;
 use hookloop_core::time::Timestamp;
-use hookloop_engine::kept::Surroundings;
+use hookloop_engine::log_location::LaunchContext;
 use hookloop_engine::project::Project as Opened;
-use hookloop_fleet::notify::{CLAIM_SILENT, Moment, Report, TRIES_MAX, round};
+use hookloop_fleet::notify::{CLAIM_SILENT, RoundReport, RoundTime, TRIES_MAX, round};
 use hookloop_testkit::{eventually, json_lines};
 
 use crate::cli::{DEADLINE, Project, fields, strings};
@@ -28,17 +28,17 @@ pub(crate) fn three(hook: &Hook, post: &Post) -> String {
 }
 
 /// A round of this process, so much later than now.
-fn later(project: &Project, after: Duration) -> Report {
+fn later(project: &Project, after: Duration) -> RoundReport {
     let place =
-        Place::find(&project.root(), &project.home().join(".local/state/hookloop")).unwrap();
+        ProjectPaths::find(&project.root(), &project.home().join(".local/state/hookloop")).unwrap();
     let user_file = Some(project.home().join(".config/hookloop/config.yaml"));
     let path = ("PATH".into(), std::env::var_os("PATH").unwrap());
-    let around = Surroundings { user_file, environment: vec![path], ..Surroundings::default() };
+    let around = LaunchContext { user_file, environment: vec![path], ..LaunchContext::default() };
     let opened = Opened::open(&place, "tester", &around).unwrap();
-    let moment = Moment::now();
+    let moment = RoundTime::now();
     let ms = after.as_millis() as u64;
     let at = Timestamp(moment.at.0 + ms as i64);
-    let moment = Moment { at, running_ms: moment.running_ms + ms };
+    let moment = RoundTime { at, running_ms: moment.running_ms + ms };
     round(&opened, &around.user().unwrap().channels, moment).unwrap()
 }
 
@@ -140,7 +140,7 @@ fn a_message_whose_sender_was_killed_is_sent_again_as_the_same() {
     let posted = hook.posted();
     assert_eq!((posted.len(), &posted[0].id), (2, &posted[1].id));
     assert_eq!(posted[0].body, posted[1].body);
-    assert_eq!(later(&project, CLAIM_SILENT * 3), Report::default());
+    assert_eq!(later(&project, CLAIM_SILENT * 3), RoundReport::default());
     assert_eq!(hook.posted().len(), 2);
     // One that was dealt with meanwhile is not sent at all.
     blocked(&project, "b", "Goal", "why");
@@ -152,7 +152,7 @@ fn a_message_whose_sender_was_killed_is_sent_again_as_the_same() {
     project.ok(&["inbox", "answer", "b", "go on"]);
     hook.answers(200);
     later(&project, Duration::ZERO);
-    assert_eq!(later(&project, CLAIM_SILENT), Report::default());
+    assert_eq!(later(&project, CLAIM_SILENT), RoundReport::default());
     assert_eq!((hook.posted().len(), project.events_of("notice_dropped").len()), (3, 1));
 }
 
@@ -187,14 +187,14 @@ fn a_digest_is_one_message_for_all_that_came_up() {
         format!("  - {{name: hook, webhook: '{}', mode: digest, every: 10h}}\n", hook.url("x"));
     channels(&project, &digest);
     let hours = |n: u64| Duration::from_secs(n * 60 * 60);
-    assert_eq!(later(&project, hours(10)), Report::default());
+    assert_eq!(later(&project, hours(10)), RoundReport::default());
     for n in 0..30 {
         blocked(&project, &format!("t{n}"), "Goal", "why");
     }
     let expected = keys(&project);
     assert_eq!(later(&project, hours(10)).sent[0].problems.len(), 30);
     for _ in 0..3 {
-        assert_eq!(later(&project, hours(10)), Report::default());
+        assert_eq!(later(&project, hours(10)), RoundReport::default());
     }
     assert_eq!(hook.posted().len(), 1);
     let body = &hook.posted()[0].body;
@@ -205,11 +205,11 @@ fn a_digest_is_one_message_for_all_that_came_up() {
     assert!(body["title"].as_str().unwrap().ends_with("30 problems wait"), "{body}");
     // What comes up after it waits for the next, and what was told is not told by another mode either.
     blocked(&project, "more", "Goal", "why");
-    assert_eq!(later(&project, hours(10)), Report::default());
+    assert_eq!(later(&project, hours(10)), RoundReport::default());
     assert_eq!(later(&project, hours(20)).sent.len(), 1);
     assert_eq!(hook.told()[1].len(), 1);
     channels(&project, &digest.replace(", mode: digest, every: 10h", ""));
-    assert_eq!(later(&project, hours(20)), Report::default());
+    assert_eq!(later(&project, hours(20)), RoundReport::default());
 }
 
 #[test]

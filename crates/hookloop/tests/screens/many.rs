@@ -4,12 +4,12 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use hookloop_config::paths::Place;
+use hookloop_config::paths::ProjectPaths;
 use hookloop_core::session::{ConversationPolicy, SessionWork};
-use hookloop_engine::kept::Surroundings;
+use hookloop_engine::log_location::LaunchContext;
 use hookloop_engine::project::Project as Engine;
 use hookloop_engine::session::checkout::CheckoutUse;
-use hookloop_engine::session::open::{self, Wish};
+use hookloop_engine::session::open::{self, SessionRequest};
 
 use crate::cli::Project;
 use crate::screens::project;
@@ -22,8 +22,8 @@ const OPENS_WITHIN: Duration = Duration::from_secs(5);
 
 fn engine(project: &Project) -> Engine {
     let state = project.home().join(".local/state/hookloop");
-    let place = Place::find(&project.root(), &state).unwrap();
-    Engine::open(&place, "tester", &Surroundings::default()).unwrap()
+    let place = ProjectPaths::find(&project.root(), &state).unwrap();
+    Engine::open(&place, "tester", &LaunchContext::default()).unwrap()
 }
 
 fn add_tasks(project: &Project) {
@@ -43,7 +43,7 @@ fn add_sessions(project: &Project) {
     let engine = engine(project);
     engine.store().begin_bulk().unwrap();
     for number in 0..SESSIONS {
-        let wish = Wish {
+        let wish = SessionRequest {
             name: Some(format!("session-{number}")),
             work: SessionWork::Prompt(format!("Work number {number}")),
             agent: "command:true".to_owned(),

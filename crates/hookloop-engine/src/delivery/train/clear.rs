@@ -3,21 +3,21 @@
 use hookloop_core::delivery::{DeliveryFact, TaskReviewed};
 use hookloop_core::hook_protocol::{HookStatus, HookVerdict};
 use hookloop_core::point::Point;
-use hookloop_git::forge::{Checks, RequestState};
-use hookloop_git::step_error::Trouble;
+use hookloop_git::forge::{CommitChecks, RequestState};
+use hookloop_git::step_error::StepError;
 
-use super::queue::Followed;
-use super::{Car, Place, Train, TrainError, is_of_branch, reason_of};
+use super::queue::FollowedRequest;
+use super::{MergeTrain, TrainEntry, TrainError, TrainPlace, is_of_branch, reason_of};
 use crate::delivery_context::commit;
 use crate::protected_files;
 
-impl Train<'_> {
+impl MergeTrain<'_> {
     /// Completes a merge that an earlier run started, and returns whether this run is done with the
     /// task.
     ///
     /// A run may crash between a merge and its record. Requests that were merged, closed or
     /// retargeted at the forge are settled too.
-    pub(super) fn pick_up(&mut self, car: &Car) -> Result<bool, TrainError> {
+    pub(super) fn pick_up(&mut self, car: &TrainEntry) -> Result<bool, TrainError> {
         if let Some(merged) = &car.delivery.merged {
             self.finish(car, &commit(&merged.commit)?)?;
             return Ok(true);
@@ -25,7 +25,7 @@ impl Train<'_> {
         if let Some(planned) =
             car.delivery.planned.as_ref().and_then(|planned| planned.commit.as_ref())
         {
-            let base = self.shop.repo.newest_base().map_err(Trouble::from)?;
+            let base = self.shop.repo.newest_base().map_err(StepError::from)?;
             let planned = commit(planned)?;
             if self.shop.repo.is_ancestor(&planned, &base).unwrap_or(false) {
                 self.record_merged(car, &planned)?;
@@ -54,20 +54,20 @@ impl Train<'_> {
                     Ok(true)
                 }
                 RequestState::Open => match self.follow(car, number)? {
-                    Followed::GoOn => Ok(false),
-                    Followed::Waits => Ok(true),
-                    Followed::Settled => {
+                    FollowedRequest::GoOn => Ok(false),
+                    FollowedRequest::Waits => Ok(true),
+                    FollowedRequest::Settled => {
                         self.wait(car, "its request was merged or closed just now".to_owned());
                         Ok(true)
                     }
                 },
             },
-            Err(error) => Err(Trouble::from(error).into()),
+            Err(error) => Err(StepError::from(error).into()),
         }
     }
 
     /// Whether all checks that concern this task alone allow the merge.
-    pub(super) fn is_cleared(&mut self, car: &Car) -> Result<bool, TrainError> {
+    pub(super) fn is_cleared(&mut self, car: &TrainEntry) -> Result<bool, TrainError> {
         if car.submission.number.is_none() {
             self.shop.requests.check("it can't be merged into the remote's base")?;
         }
@@ -81,18 +81,18 @@ impl Train<'_> {
     /// Whether the work leaves the protected files unchanged, or a person approved this commit.
     ///
     /// It returns an error that needs a person otherwise.
-    fn has_consent(&mut self, car: &Car) -> Result<bool, TrainError> {
+    fn has_consent(&mut self, car: &TrainEntry) -> Result<bool, TrainError> {
         if car.delivery.is_approved(car.head.as_str()) {
             return Ok(true);
         }
         match protected_files::why_consent(self.runner, &self.hooks, self.shop, &car.head)? {
             None => Ok(true),
-            Some(why) => Err(Trouble::NeedsHuman { why }.into()),
+            Some(why) => Err(StepError::NeedsHuman { why }.into()),
         }
     }
 
     /// Whether gates proved the work or will prove the merge, or a person accepted it without them.
-    fn is_proven(&mut self, car: &Car) -> Result<bool, TrainError> {
+    fn is_proven(&mut self, car: &TrainEntry) -> Result<bool, TrainError> {
         let is_fine = car.submission.proven
             || self.project.rules().wants_no_gates
             || car.delivery.is_approved(car.head.as_str())
@@ -107,7 +107,7 @@ impl Train<'_> {
     }
 
     /// Whether the branch still has the submitted commit. Another push blocks the task.
-    fn is_as_submitted(&mut self, car: &Car) -> Result<bool, TrainError> {
+    fn is_as_submitted(&mut self, car: &TrainEntry) -> Result<bool, TrainError> {
         if self.shop.repo.target().remote.is_none() {
             return Ok(true);
         }
@@ -119,7 +119,7 @@ impl Train<'_> {
                         self.wait(car, format!("{} could not be fetched", car.head));
                         Ok(false)
                     }
-                    Err(error) => Err(Trouble::from(error).into()),
+                    Err(error) => Err(StepError::from(error).into()),
                 }
             }
             Ok(None) => self.is_pushed(car),
@@ -133,16 +133,17 @@ impl Train<'_> {
                 self.block(car, reason)?;
                 Ok(false)
             }
-            Err(error) => Err(Trouble::from(error).into()),
+            Err(error) => Err(StepError::from(error).into()),
         }
     }
 
     /// Pushes a branch that the remote does not have, and returns whether that worked.
-    fn is_pushed(&mut self, car: &Car) -> Result<bool, TrainError> {
-        let pushed = self.shop.repo.push(&car.submission.branch, &car.head).map_err(Trouble::from);
+    fn is_pushed(&mut self, car: &TrainEntry) -> Result<bool, TrainError> {
+        let pushed =
+            self.shop.repo.push(&car.submission.branch, &car.head).map_err(StepError::from);
         match pushed {
             Ok(_) => Ok(true),
-            Err(Trouble::Retry { why }) => {
+            Err(StepError::Retry { why }) => {
                 self.wait(car, why);
                 Ok(false)
             }
@@ -159,38 +160,38 @@ impl Train<'_> {
     }
 
     /// Whether the forge's own checks passed. Pending checks have not passed.
-    fn is_checked(&mut self, car: &Car) -> Result<bool, TrainError> {
+    fn is_checked(&mut self, car: &TrainEntry) -> Result<bool, TrainError> {
         if !self.shop.rules.wait_for_checks || car.submission.number.is_none() {
             return Ok(true);
         }
         match self.shop.forge.checks(car.head.as_str()) {
-            Ok(Checks::Passed) => Ok(true),
-            Ok(Checks::None) if self.is_left_to_forge(car, &[])? => Ok(true),
-            Ok(Checks::None) => self.is_without_checks(car),
-            Ok(Checks::Pending { names }) if self.is_left_to_forge(car, &names)? => Ok(true),
-            Ok(Checks::Pending { names }) => {
+            Ok(CommitChecks::Passed) => Ok(true),
+            Ok(CommitChecks::None) if self.is_left_to_forge(car, &[])? => Ok(true),
+            Ok(CommitChecks::None) => self.is_without_checks(car),
+            Ok(CommitChecks::Pending { names }) if self.is_left_to_forge(car, &names)? => Ok(true),
+            Ok(CommitChecks::Pending { names }) => {
                 let reason = format!("checks are pending: {}", names.join(", "));
                 self.record_awaited(car, &reason, None, false)?;
                 self.wait(car, reason);
                 Ok(false)
             }
-            Ok(Checks::Failed { names, urls }) => {
+            Ok(CommitChecks::Failed { names, urls }) => {
                 let reason = format!("checks failed: {}\n{}", names.join(", "), urls.join("\n"));
                 self.give_back(car, "checks", reason)?;
                 Ok(false)
             }
-            Err(error) => Err(Trouble::from(error).into()),
+            Err(error) => Err(StepError::from(error).into()),
         }
     }
 
     /// Whether the forge's auto-merge waits for all of these checks.
     ///
     /// The forge merges nothing before its required checks passed.
-    fn is_left_to_forge(&self, car: &Car, pending: &[String]) -> Result<bool, TrainError> {
+    fn is_left_to_forge(&self, car: &TrainEntry, pending: &[String]) -> Result<bool, TrainError> {
         let Some(number) = car.submission.number.filter(|_| self.shop.rules.auto_merge) else {
             return Ok(false);
         };
-        let status = self.shop.forge.merge_status(number).map_err(Trouble::from)?;
+        let status = self.shop.forge.merge_status(number).map_err(StepError::from)?;
         let is_required = |name: &String| status.checks.contains(name);
         Ok(!status.checks.is_empty() && pending.iter().all(is_required))
     }
@@ -198,11 +199,11 @@ impl Train<'_> {
     /// Whether the forge has no checks for this base, as opposed to none that started yet.
     ///
     /// A forge takes a while to start checks. If the base has checks, the request gets some too.
-    fn is_without_checks(&mut self, car: &Car) -> Result<bool, TrainError> {
-        let base = self.shop.repo.newest_base().map_err(Trouble::from)?;
+    fn is_without_checks(&mut self, car: &TrainEntry) -> Result<bool, TrainError> {
+        let base = self.shop.repo.newest_base().map_err(StepError::from)?;
         // The forge is asked once for all tasks that are merged into this base.
         if self.unchecked.as_ref() == Some(&base)
-            || matches!(self.shop.forge.checks(base.as_str()), Ok(Checks::None))
+            || matches!(self.shop.forge.checks(base.as_str()), Ok(CommitChecks::None))
         {
             self.unchecked = Some(base);
             return Ok(true);
@@ -215,12 +216,12 @@ impl Train<'_> {
     /// Whether gatekeepers and other gates on the branch approve it.
     ///
     /// A gate that approved this commit is not asked again.
-    fn is_reviewed(&mut self, car: &Car) -> Result<bool, TrainError> {
+    fn is_reviewed(&mut self, car: &TrainEntry) -> Result<bool, TrainError> {
         // A person approved this commit, and reviewers do not overrule a person.
         if car.delivery.is_approved(car.head.as_str()) {
             return Ok(true);
         }
-        let at = Place::new(self.runner, None);
+        let at = TrainPlace::new(self.runner, None);
         for hook in self.gates(car).into_iter().filter(is_of_branch) {
             match car.delivery.review(&hook.name, car.head.as_str()) {
                 Some(review) if review.passed => continue,

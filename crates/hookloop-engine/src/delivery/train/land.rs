@@ -2,18 +2,22 @@
 
 use hookloop_core::delivery::{DeliveryFact, MergePlanned};
 use hookloop_git::forge::ForgeError;
-use hookloop_git::repo::{BranchFate, Commit, Landed, Removal, Unsaved};
-use hookloop_git::step_error::Trouble;
+use hookloop_git::repo::{BranchFate, CommitId, LandedCommit, UnsavedWork, WorktreeRemoval};
+use hookloop_git::step_error::StepError;
 use hookloop_store::crash;
 
-use super::stack::Coupled;
-use super::{Car, LOST_MAX, Train, TrainError};
+use super::stack::StackedEntry;
+use super::{LOST_MAX, MergeTrain, TrainEntry, TrainError};
 use crate::delivery_context::commit;
 
-impl Train<'_> {
+impl MergeTrain<'_> {
     /// Merges the stack into the base on which it was tested, and returns whether anything changed.
-    pub(super) fn land(&mut self, base: &Commit, stack: &[Coupled]) -> Result<bool, TrainError> {
-        if !Train::is_by_forge(stack) {
+    pub(super) fn land(
+        &mut self,
+        base: &CommitId,
+        stack: &[StackedEntry],
+    ) -> Result<bool, TrainError> {
+        if !MergeTrain::is_by_forge(stack) {
             self.land_at_once(base, stack)
         } else if self.has_queue == Some(true) {
             self.land_in_queue(stack)
@@ -23,14 +27,18 @@ impl Train<'_> {
     }
 
     /// Whether every entry has a request, so that the forge merges it.
-    pub(super) fn is_by_forge(stack: &[Coupled]) -> bool {
+    pub(super) fn is_by_forge(stack: &[StackedEntry]) -> bool {
         stack.iter().all(|coupled| coupled.car.submission.number.is_some())
     }
 
     /// Merges the whole stack with one move of the base from `base`.
-    fn land_at_once(&mut self, base: &Commit, stack: &[Coupled]) -> Result<bool, TrainError> {
+    fn land_at_once(
+        &mut self,
+        base: &CommitId,
+        stack: &[StackedEntry],
+    ) -> Result<bool, TrainError> {
         let Some(top) = stack.last() else { return Ok(false) };
-        for Coupled { car, commit } in stack {
+        for StackedEntry { car, commit } in stack {
             if let Err(error) = self.plan(car, base, Some(commit)) {
                 // The task changed meanwhile. The next round builds the stack without it.
                 self.pass_over(car, error)?;
@@ -41,8 +49,8 @@ impl Train<'_> {
         let landed = self.shop.repo.land(&top.commit, base);
         crash::point("landed");
         match landed {
-            Ok(Landed::Done | Landed::AlreadyThere) => {
-                for Coupled { car, commit } in stack {
+            Ok(LandedCommit::Done | LandedCommit::AlreadyThere) => {
+                for StackedEntry { car, commit } in stack {
                     if let Err(error) = self.record_merged(car, commit) {
                         self.pass_over(car, error)?;
                     }
@@ -50,11 +58,11 @@ impl Train<'_> {
                 Ok(true)
             }
             // The new base was not tested with this stack.
-            Ok(Landed::Lost { .. }) => Ok(self.is_lost_again()),
+            Ok(LandedCommit::Lost { .. }) => Ok(self.is_lost_again()),
             Err(error) => {
-                let trouble = Trouble::from(error);
-                for Coupled { car, .. } in stack {
-                    if let Trouble::NeedsHuman { why } = &trouble {
+                let trouble = StepError::from(error);
+                for StackedEntry { car, .. } in stack {
+                    if let StepError::NeedsHuman { why } = &trouble {
                         self.hold(car, Some(why))?;
                     }
                     self.wait(car, trouble.reason().to_owned());
@@ -65,13 +73,17 @@ impl Train<'_> {
     }
 
     /// Lets the forge merge the entries one after the other, while the base equals the tested tree.
-    fn land_by_forge(&mut self, base: &Commit, stack: &[Coupled]) -> Result<bool, TrainError> {
+    fn land_by_forge(
+        &mut self,
+        base: &CommitId,
+        stack: &[StackedEntry],
+    ) -> Result<bool, TrainError> {
         let mut onto = base.clone();
         let mut has_landed = false;
-        for Coupled { car, commit: tested } in stack {
+        for StackedEntry { car, commit: tested } in stack {
             let Some(number) = car.submission.number else { break };
             // The new base was not tested with this entry.
-            if self.shop.repo.newest_base().map_err(Trouble::from)? != onto {
+            if self.shop.repo.newest_base().map_err(StepError::from)? != onto {
                 has_landed |= self.is_lost_again();
                 break;
             }
@@ -111,9 +123,9 @@ impl Train<'_> {
             if let Err(error) = self.record_merged(car, &merged) {
                 self.pass_over(car, error)?;
             }
-            onto = self.shop.repo.newest_base().map_err(Trouble::from)?;
-            let is_tested = self.shop.repo.tree_of(&onto).map_err(Trouble::from)?
-                == self.shop.repo.tree_of(tested).map_err(Trouble::from)?;
+            onto = self.shop.repo.newest_base().map_err(StepError::from)?;
+            let is_tested = self.shop.repo.tree_of(&onto).map_err(StepError::from)?
+                == self.shop.repo.tree_of(tested).map_err(StepError::from)?;
             if !is_tested {
                 break;
             }
@@ -127,7 +139,12 @@ impl Train<'_> {
         self.lost < LOST_MAX
     }
 
-    fn plan(&self, car: &Car, onto: &Commit, commit: Option<&Commit>) -> Result<(), TrainError> {
+    fn plan(
+        &self,
+        car: &TrainEntry,
+        onto: &CommitId,
+        commit: Option<&CommitId>,
+    ) -> Result<(), TrainError> {
         let (head, onto) = (car.head.to_string(), onto.to_string());
         let commit = commit.map(ToString::to_string);
         self.record(car, DeliveryFact::Planned(MergePlanned { head, onto, commit }))
@@ -136,7 +153,7 @@ impl Train<'_> {
     /// Removes the branch and worktree of a merged task.
     ///
     /// Errors are ignored: `hookloop worktrees clean` removes the rest.
-    pub(super) fn clean_up(&self, car: &Car) {
+    pub(super) fn clean_up(&self, car: &TrainEntry) {
         let repo = &self.shop.repo;
         crash::point("clean up");
         if self.shop.rules.delete_branch && repo.target().remote.is_some() {
@@ -148,8 +165,9 @@ impl Train<'_> {
             true => BranchFate::Deleted,
             false => BranchFate::Kept,
         };
-        let unsaved = Unsaved::Stays { delivered: Some(car.head.clone()) };
-        if let Err(error) = repo.remove_worktree(&car.task.id, &Removal { branch, unsaved }) {
+        let unsaved = UnsavedWork::Stays { delivered: Some(car.head.clone()) };
+        if let Err(error) = repo.remove_worktree(&car.task.id, &WorktreeRemoval { branch, unsaved })
+        {
             tracing::warn!(task = %car.task.id, %error, "the worktree of a merged task stays");
         }
     }

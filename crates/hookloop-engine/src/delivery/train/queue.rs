@@ -7,25 +7,25 @@
 use hookloop_agents::clipped;
 use hookloop_core::delivery::{AwaitedMerge, DeliveryFact, QueuePlace};
 use hookloop_git::forge::{ForgeError, MergeStatus, MergeWish, QueueExit, QueueStatus};
-use hookloop_git::step_error::Trouble;
+use hookloop_git::step_error::StepError;
 use hookloop_store::crash;
 
-use super::stack::Coupled;
-use super::{Car, Fate, Train, TrainError};
+use super::stack::StackedEntry;
+use super::{MergeResult, MergeTrain, TrainEntry, TrainError};
 
 /// Maximum length of the reason why a merge waits.
 const WAIT_MAX: usize = 2_000;
 
-impl Train<'_> {
+impl MergeTrain<'_> {
     /// Whether the forge has a merge queue for the base. The forge is asked once per run.
-    pub(super) fn has_queue(&mut self, car: &Car) -> Result<bool, TrainError> {
+    pub(super) fn has_queue(&mut self, car: &TrainEntry) -> Result<bool, TrainError> {
         if let Some(known) = self.has_queue {
             return Ok(known);
         }
         let found = match self.shop.forge.has_merge_queue(&car.submission.base) {
             Ok(found) => found,
             Err(error @ (ForgeError::Retry { .. } | ForgeError::Stale { .. })) => {
-                return Err(Trouble::from(error).into());
+                return Err(StepError::from(error).into());
             }
             // The token may not ask. If there is a queue, the forge refuses a merge past it.
             Err(_) => false,
@@ -40,47 +40,51 @@ impl Train<'_> {
     }
 
     /// Checks an open request that the forge merges later, and returns how to proceed.
-    pub(super) fn follow(&mut self, car: &Car, number: u64) -> Result<Followed, TrainError> {
+    pub(super) fn follow(
+        &mut self,
+        car: &TrainEntry,
+        number: u64,
+    ) -> Result<FollowedRequest, TrainError> {
         let awaited = car.delivery.awaited(car.head.as_str()).cloned();
         if !self.has_queue(car)? && awaited.is_none() {
-            return Ok(Followed::GoOn);
+            return Ok(FollowedRequest::GoOn);
         }
-        let status = self.shop.forge.merge_status(number).map_err(Trouble::from)?;
+        let status = self.shop.forge.merge_status(number).map_err(StepError::from)?;
         if !status.is_open {
-            return Ok(Followed::Settled);
+            return Ok(FollowedRequest::Settled);
         }
         // The branch has another commit, which the next check handles.
         if status.head != car.head.as_str() {
-            return Ok(Followed::GoOn);
+            return Ok(FollowedRequest::GoOn);
         }
         let was_queued = awaited.as_ref().is_some_and(|awaited| awaited.queue.is_some());
         match &status.queue {
             QueueStatus::Queued(place) => {
                 self.queued(car, place)?;
-                return Ok(Followed::Waits);
+                return Ok(FollowedRequest::Waits);
             }
             QueueStatus::Outside { removed: Some(exit) } if was_queued => {
                 self.removed(car, number, exit)?;
-                return Ok(Followed::Waits);
+                return Ok(FollowedRequest::Waits);
             }
             QueueStatus::Outside { .. } | QueueStatus::NoQueue => {}
         }
         let waits = status.auto_merge || awaited.is_some_and(|awaited| awaited.queue.is_none());
         if waits && !status.is_ready() {
             self.missing(car, number, &status)?;
-            return Ok(Followed::Waits);
+            return Ok(FollowedRequest::Waits);
         }
         // GitHub is about to merge the request.
         if status.auto_merge {
             self.await_forge(car, "auto-merge: nothing is missing any more", None, true)?;
-            return Ok(Followed::Waits);
+            return Ok(FollowedRequest::Waits);
         }
-        Ok(Followed::GoOn)
+        Ok(FollowedRequest::GoOn)
     }
 
     /// Enqueues tested tasks at the forge.
-    pub(super) fn land_in_queue(&mut self, stack: &[Coupled]) -> Result<bool, TrainError> {
-        for Coupled { car, .. } in stack {
+    pub(super) fn land_in_queue(&mut self, stack: &[StackedEntry]) -> Result<bool, TrainError> {
+        for StackedEntry { car, .. } in stack {
             let Some(number) = car.submission.number else { continue };
             if let Err(error) = self.enqueue(car, number) {
                 self.pass_over(car, error)?;
@@ -89,7 +93,7 @@ impl Train<'_> {
         Ok(true)
     }
 
-    fn enqueue(&mut self, car: &Car, number: u64) -> Result<(), TrainError> {
+    fn enqueue(&mut self, car: &TrainEntry, number: u64) -> Result<(), TrainError> {
         if self.is_auto_merging(car, number)? {
             return Ok(());
         }
@@ -106,11 +110,15 @@ impl Train<'_> {
     /// missing.
     ///
     /// Returns true if the train must not merge the request itself.
-    pub(super) fn is_auto_merging(&mut self, car: &Car, number: u64) -> Result<bool, TrainError> {
+    pub(super) fn is_auto_merging(
+        &mut self,
+        car: &TrainEntry,
+        number: u64,
+    ) -> Result<bool, TrainError> {
         if !self.shop.rules.auto_merge {
             return Ok(false);
         }
-        let mut status = self.shop.forge.merge_status(number).map_err(Trouble::from)?;
+        let mut status = self.shop.forge.merge_status(number).map_err(StepError::from)?;
         if status.is_ready() {
             return Ok(false);
         }
@@ -127,7 +135,7 @@ impl Train<'_> {
         Ok(true)
     }
 
-    pub(super) fn merge_wish(&self, car: &Car) -> MergeWish {
+    pub(super) fn merge_wish(&self, car: &TrainEntry) -> MergeWish {
         MergeWish {
             method: self.shop.rules.method,
             head: car.head.to_string(),
@@ -137,7 +145,11 @@ impl Train<'_> {
     }
 
     /// Handles a merge that the forge refused: the task waits, or it is blocked for a person.
-    pub(super) fn not_merged(&mut self, car: &Car, error: ForgeError) -> Result<(), TrainError> {
+    pub(super) fn not_merged(
+        &mut self,
+        car: &TrainEntry,
+        error: ForgeError,
+    ) -> Result<(), TrainError> {
         match error {
             ForgeError::Unmet { why, needs_person } => {
                 self.record_awaited(car, &why, None, false)?;
@@ -156,7 +168,12 @@ impl Train<'_> {
     }
 
     /// Records the requirements of the base that a request does not meet.
-    fn missing(&mut self, car: &Car, number: u64, status: &MergeStatus) -> Result<(), TrainError> {
+    fn missing(
+        &mut self,
+        car: &TrainEntry,
+        number: u64,
+        status: &MergeStatus,
+    ) -> Result<(), TrainError> {
         let base = &car.submission.base;
         let how = if status.auto_merge {
             format!("GitHub merges #{number} into `{base}` by itself, and waits for ")
@@ -170,14 +187,14 @@ impl Train<'_> {
         match status.people.is_empty() {
             true => self.wait(car, why),
             // The task is in the inbox until a person meets the requirement.
-            false => return Err(Trouble::NeedsHuman { why }.into()),
+            false => return Err(StepError::NeedsHuman { why }.into()),
         }
         Ok(())
     }
 
     fn await_forge(
         &mut self,
-        car: &Car,
+        car: &TrainEntry,
         why: &str,
         queue: Option<QueuePlace>,
         auto_merge: bool,
@@ -187,16 +204,21 @@ impl Train<'_> {
         Ok(())
     }
 
-    fn queued(&mut self, car: &Car, place: &QueuePlace) -> Result<(), TrainError> {
+    fn queued(&mut self, car: &TrainEntry, place: &QueuePlace) -> Result<(), TrainError> {
         let reason = format!("in the merge queue of `{}`", car.submission.base);
         self.record_awaited(car, &reason, Some(place.clone()), false)?;
         let base = car.submission.base.clone();
-        self.arrive(car, Fate::Queued { base, place: place.clone() });
+        self.arrive(car, MergeResult::Queued { base, place: place.clone() });
         Ok(())
     }
 
     /// Handles a request that was removed from the merge queue.
-    fn removed(&mut self, car: &Car, number: u64, exit: &QueueExit) -> Result<(), TrainError> {
+    fn removed(
+        &mut self,
+        car: &TrainEntry,
+        number: u64,
+        exit: &QueueExit,
+    ) -> Result<(), TrainError> {
         let base = &car.submission.base;
         let by = exit.by.as_ref().map_or(String::new(), |by| format!(" ({by})"));
         let reason = match exit.reason.as_str() {
@@ -222,7 +244,7 @@ impl Train<'_> {
     /// Records the reason why the forge waits, if it changed.
     pub(super) fn record_awaited(
         &self,
-        car: &Car,
+        car: &TrainEntry,
         reason: &str,
         queue: Option<QueuePlace>,
         auto_merge: bool,
@@ -239,7 +261,7 @@ impl Train<'_> {
 
 /// How to proceed with a request that the forge merges later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Followed {
+pub(super) enum FollowedRequest {
     /// The forge does not wait for anything, so the train may merge the request.
     GoOn,
     /// The request waits, or its task was returned.
@@ -248,7 +270,7 @@ pub(super) enum Followed {
     Settled,
 }
 
-fn nothing_awaited(car: &Car) -> AwaitedMerge {
+fn nothing_awaited(car: &TrainEntry) -> AwaitedMerge {
     let head = car.head.to_string();
     AwaitedMerge { head, reason: None, queue: None, auto_merge: false }
 }

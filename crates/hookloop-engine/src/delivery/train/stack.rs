@@ -3,24 +3,24 @@
 use hookloop_core::gates::{self, GateResult, GateRun};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
-use hookloop_git::repo::{Commit, MergeHow, MergedOnto};
-use hookloop_git::step_error::Trouble;
+use hookloop_git::repo::{CommitId, MergeHow, MergedOnto};
+use hookloop_git::step_error::StepError;
 use hookloop_hooks::hook_context::needs_changes;
 use hookloop_hooks::hook_run::HookRun;
 
-use super::{Car, Fate, Place, Train, TrainError, reason_of};
+use super::{MergeResult, MergeTrain, TrainEntry, TrainError, TrainPlace, reason_of};
 use crate::delivery_context::message;
 
 /// A queue entry, and the commit that merges it on top of its predecessors.
 #[derive(Clone, Debug)]
-pub(super) struct Coupled {
-    pub(super) car: Car,
-    pub(super) commit: Commit,
+pub(super) struct StackedEntry {
+    pub(super) car: TrainEntry,
+    pub(super) commit: CommitId,
 }
 
 /// The result of the tests on a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Tested {
+enum TestVerdict {
     Green,
     Red(RedTest),
 }
@@ -44,17 +44,17 @@ struct WhyUnable {
 
 /// A failed test of a stack: the first `good` entries pass together, the first `bad` do not.
 #[derive(Debug)]
-struct Broken {
+struct StackFailure {
     good: usize,
     bad: usize,
     evidence: RedTest,
 }
 
-impl Train<'_> {
+impl MergeTrain<'_> {
     /// Merges the entries that pass together, and returns whether any task changed.
-    pub(super) fn round(&mut self, cars: Vec<Car>) -> Result<bool, TrainError> {
+    pub(super) fn round(&mut self, cars: Vec<TrainEntry>) -> Result<bool, TrainError> {
         let before = self.arrivals.len();
-        let base = self.shop.repo.newest_base().map_err(Trouble::from)?;
+        let base = self.shop.repo.newest_base().map_err(StepError::from)?;
         let stack = self.couple(&base, cars)?;
         if stack.is_empty() || self.is_cancelled() {
             return Ok(self.arrivals.len() > before);
@@ -74,12 +74,16 @@ impl Train<'_> {
     ///
     /// An entry that conflicts with the base goes back to its agent. An entry that conflicts with
     /// its predecessors waits for their result.
-    fn couple(&mut self, base: &Commit, cars: Vec<Car>) -> Result<Vec<Coupled>, TrainError> {
-        let mut stack: Vec<Coupled> = Vec::new();
+    fn couple(
+        &mut self,
+        base: &CommitId,
+        cars: Vec<TrainEntry>,
+    ) -> Result<Vec<StackedEntry>, TrainError> {
+        let mut stack: Vec<StackedEntry> = Vec::new();
         for car in cars {
             let tip = stack.last().map_or(base, |below| &below.commit);
             let how = MergeHow { method: self.shop.rules.method, message: message(&car.task) };
-            let merged = self.shop.repo.merge_onto(tip, &car.head, &how).map_err(Trouble::from);
+            let merged = self.shop.repo.merge_onto(tip, &car.head, &how).map_err(StepError::from);
             let merged = match merged {
                 Ok(merged) => merged,
                 Err(trouble) => {
@@ -88,7 +92,7 @@ impl Train<'_> {
                 }
             };
             match merged {
-                MergedOnto::Done { commit, .. } => stack.push(Coupled { car, commit }),
+                MergedOnto::Done { commit, .. } => stack.push(StackedEntry { car, commit }),
                 MergedOnto::AlreadyIn if stack.is_empty() => {
                     if let Err(error) = self.record_merged(&car, base) {
                         self.pass_over(&car, error)?;
@@ -119,16 +123,16 @@ impl Train<'_> {
     /// it.
     fn bisect(
         &mut self,
-        base: &Commit,
-        stack: &[Coupled],
-        broken: Broken,
+        base: &CommitId,
+        stack: &[StackedEntry],
+        broken: StackFailure,
     ) -> Result<usize, TrainError> {
-        let Broken { mut good, mut bad, mut evidence } = broken;
+        let StackFailure { mut good, mut bad, mut evidence } = broken;
         while bad - good > 1 {
             let middle = good + (bad - good) / 2;
             match self.test(base, stack, middle)? {
-                Tested::Green => good = middle,
-                Tested::Red(red) => (bad, evidence) = (middle, red),
+                TestVerdict::Green => good = middle,
+                TestVerdict::Red(red) => (bad, evidence) = (middle, red),
             }
             if self.is_cancelled() {
                 return Ok(0);
@@ -138,18 +142,18 @@ impl Train<'_> {
         let RedTest { hook, why, unable } = evidence;
         // The first entry stands on the base itself, which may fail without it.
         if good == 0
-            && let Tested::Red(red) = self.test_commit(base, &stack[..1], base)?
+            && let TestVerdict::Red(red) = self.test_commit(base, &stack[..1], base)?
         {
             let RedTest { hook, why, unable } = red;
             let base_fails = format!("{} fails `{hook}` by itself, at {base}", self.shop.base());
             // A failing base affects every entry.
-            for Coupled { car, .. } in stack {
+            for StackedEntry { car, .. } in stack {
                 match &unable {
                     // A gate that cannot run does not prove the base wrong.
                     Some(unable) => {
                         let reason = format!("{}\n{why}", unable.reason);
                         self.hold(car, Some(&reason))?;
-                        self.arrive(car, Fate::Held { reason });
+                        self.arrive(car, MergeResult::Held { reason });
                     }
                     None => {
                         let reason = format!("{}\n{why}", base_fails);
@@ -182,42 +186,51 @@ impl Train<'_> {
     ///
     /// If the forge merges the entries one after the other, each is tested on its predecessors,
     /// because each becomes the base for a while.
-    fn test_all(&self, base: &Commit, stack: &[Coupled]) -> Result<Option<Broken>, TrainError> {
-        let from = if Train::is_by_forge(stack) { 1 } else { stack.len() };
+    fn test_all(
+        &self,
+        base: &CommitId,
+        stack: &[StackedEntry],
+    ) -> Result<Option<StackFailure>, TrainError> {
+        let from = if MergeTrain::is_by_forge(stack) { 1 } else { stack.len() };
         let mut good = 0;
         for count in from..=stack.len() {
             match self.test(base, stack, count)? {
-                Tested::Red(evidence) => {
-                    return Ok(Some(Broken { good, bad: count, evidence }));
+                TestVerdict::Red(evidence) => {
+                    return Ok(Some(StackFailure { good, bad: count, evidence }));
                 }
-                Tested::Green if self.is_cancelled() => break,
-                Tested::Green => good = count,
+                TestVerdict::Green if self.is_cancelled() => break,
+                TestVerdict::Green => good = count,
             }
         }
         Ok(None)
     }
 
     /// Tests the first `count` entries together.
-    fn test(&self, base: &Commit, stack: &[Coupled], count: usize) -> Result<Tested, TrainError> {
+    fn test(
+        &self,
+        base: &CommitId,
+        stack: &[StackedEntry],
+        count: usize,
+    ) -> Result<TestVerdict, TrainError> {
         match stack[..count].last() {
             Some(top) => self.test_commit(base, &stack[..count], &top.commit),
-            None => Ok(Tested::Green),
+            None => Ok(TestVerdict::Green),
         }
     }
 
     /// Runs the tests of these entries on a commit. A commit that cannot be checked out fails.
     fn test_commit(
         &self,
-        base: &Commit,
-        cars: &[Coupled],
-        commit: &Commit,
-    ) -> Result<Tested, TrainError> {
+        base: &CommitId,
+        cars: &[StackedEntry],
+        commit: &CommitId,
+    ) -> Result<TestVerdict, TrainError> {
         match self.run_tests(base, cars, commit) {
             Err(TrainError::Trouble(
-                Trouble::NeedsHuman { why } | Trouble::Block { prompt: why, .. },
+                StepError::NeedsHuman { why } | StepError::Block { prompt: why, .. },
             )) => {
                 let hook = "checkout".to_owned();
-                Ok(Tested::Red(RedTest { hook, why, unable: None }))
+                Ok(TestVerdict::Red(RedTest { hook, why, unable: None }))
             }
             tested => tested,
         }
@@ -226,28 +239,29 @@ impl Train<'_> {
     /// Runs each distinct test once in a scratch checkout.
     fn run_tests(
         &self,
-        base: &Commit,
-        cars: &[Coupled],
-        commit: &Commit,
-    ) -> Result<Tested, TrainError> {
-        let mut tests: Vec<(&Car, Point, Hook)> = Vec::new();
-        for Coupled { car, .. } in cars {
+        base: &CommitId,
+        cars: &[StackedEntry],
+        commit: &CommitId,
+    ) -> Result<TestVerdict, TrainError> {
+        let mut tests: Vec<(&TrainEntry, Point, Hook)> = Vec::new();
+        for StackedEntry { car, .. } in cars {
             for (point, hook) in self.tests(car) {
-                let is_same =
-                    |(_, at, known): &(&Car, Point, Hook)| *at == point && known.is_alike(&hook);
+                let is_same = |(_, at, known): &(&TrainEntry, Point, Hook)| {
+                    *at == point && known.is_alike(&hook)
+                };
                 if !tests.iter().any(is_same) {
                     tests.push((car, point, hook));
                 }
             }
         }
         if tests.is_empty() {
-            return Ok(Tested::Green);
+            return Ok(TestVerdict::Green);
         }
-        let scratch = self.shop.repo.scratch(commit, "train").map_err(Trouble::from)?;
-        self.shop.repo.copy_along(&scratch).map_err(Trouble::from)?;
+        let scratch = self.shop.repo.scratch(commit, "train").map_err(StepError::from)?;
+        self.shop.repo.copy_along(&scratch).map_err(StepError::from)?;
         let place = self.runner.at(scratch.project.clone());
         let changes = self.changes(base, commit, &tests)?;
-        let at = Place::new(&place, changes.as_deref());
+        let at = TrainPlace::new(&place, changes.as_deref());
         self.set_up(cars, &at);
         let mut runs: Vec<(HookRun, Hook)> = Vec::new();
         for (car, point, hook) in tests {
@@ -270,16 +284,16 @@ impl Train<'_> {
                     reason: run.why_unable(&hook.handler),
                     is_of_environment: run.gap.is_some(),
                 });
-                Tested::Red(RedTest { why: reason_of(&run), hook: run.hook, unable })
+                TestVerdict::Red(RedTest { why: reason_of(&run), hook: run.hook, unable })
             }
-            None => Tested::Green,
+            None => TestVerdict::Green,
         })
     }
 
     /// Runs the `session_start` hooks, which prepare each checkout.
-    fn set_up(&self, cars: &[Coupled], at: &Place<'_>) {
+    fn set_up(&self, cars: &[StackedEntry], at: &TrainPlace<'_>) {
         let mut done: Vec<Hook> = Vec::new();
-        for Coupled { car, .. } in cars {
+        for StackedEntry { car, .. } in cars {
             let kind = car.task.spec.kind.as_deref();
             let hooks = self.hooks.resolve(Point::SessionStart.name(), kind).into_iter().cloned();
             let hooks: Vec<Hook> =
@@ -292,14 +306,14 @@ impl Train<'_> {
     /// Returns the changed files and lines between `base` and `commit`, if a test needs them.
     fn changes(
         &self,
-        base: &Commit,
-        commit: &Commit,
-        tests: &[(&Car, Point, Hook)],
+        base: &CommitId,
+        commit: &CommitId,
+        tests: &[(&TrainEntry, Point, Hook)],
     ) -> Result<Option<Vec<(String, u64)>>, TrainError> {
         if !tests.iter().any(|(_, _, hook)| needs_changes(hook)) {
             return Ok(None);
         }
-        let diff = self.shop.repo.diff(base, commit, 0).map_err(Trouble::from)?;
+        let diff = self.shop.repo.diff(base, commit, 0).map_err(StepError::from)?;
         let lines = diff.files.into_iter().map(|file| (file.path, file.added + file.deleted));
         Ok(Some(lines.collect()))
     }

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use hookloop_config::effective::Gatekeeper;
+use hookloop_config::effective::GatekeeperRules;
 use hookloop_core::hook_status::HookStatus;
 use hookloop_core::promise::NearMiss;
 use hookloop_core::session::{
@@ -9,7 +9,7 @@ use hookloop_core::session::{
 };
 use hookloop_core::task::{Task, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
-use hookloop_git::repo::{Conflicted, Diff};
+use hookloop_git::repo::{ConflictedFile, FileDiff};
 use serde_json::json;
 
 use super::*;
@@ -122,7 +122,7 @@ impl Situation {
     fn rendered_with(&self, template: &str) -> Result<String, String> {
         render(
             template,
-            &Parts {
+            &PromptParts {
                 session: &self.session,
                 kind: self.kind,
                 work: "Make the tests pass",
@@ -184,7 +184,7 @@ fn situations() -> Vec<(&'static str, Situation)> {
     let mut delivering = default_session(1, vec![]);
     delivering.plan.delivers = true;
     delivering.plan.work = SessionWork::Tasks;
-    let files = [Conflicted {
+    let files = [ConflictedFile {
         path: "src/sum.js".into(),
         excerpt:
             "@@ line 1\n<<<<<<< 4f2a1c9\nreturn a - -b;\n=======\nreturn a + b;\n>>>>>>> 9be01aa\n"
@@ -327,13 +327,13 @@ fn prompts_are_the_golden_ones() {
 
 #[test]
 fn the_prompt_of_a_review_is_the_golden_one() {
-    let gatekeeper = Gatekeeper {
+    let gatekeeper = GatekeeperRules {
         name: "security".into(),
         agent: None,
         prompt: "Look for secrets in logs.".into(),
         model: None,
     };
-    let diff = Diff {
+    let diff = FileDiff {
         text: "--- a/src/sum.js\n+++ b/src/sum.js\n@@ -1 +1 @@\n-a\n+b\n".into(),
         left_out_bytes: 1_234,
         left_out_lines: 56,
@@ -463,7 +463,7 @@ fn no_task_and_no_file_name_makes_a_section_of_the_prompt() {
     };
     let task = Task { spec, ..task() };
     let situation = Situation { task: Some(task), ..Situation::of(default_session(1, vec![])) };
-    let file = Conflicted { path: hostile.into(), excerpt: "<<<<<<< a\n".into() };
+    let file = ConflictedFile { path: hostile.into(), excerpt: "<<<<<<< a\n".into() };
     let files = [file];
     let conflict = conflict_prompt("main", &files) + &conflict_details("main", &files);
     for prompt in [situation.rendered(), conflict] {

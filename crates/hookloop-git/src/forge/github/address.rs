@@ -13,7 +13,7 @@ const ENTERPRISE: &str = "/api/v3";
 
 /// The address of the API. The token is sent there, so the user decides it, never a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Api(String);
+pub struct ApiAddress(String);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -21,13 +21,13 @@ pub struct Api(String);
 )]
 pub struct BadApi(String);
 
-impl Default for Api {
+impl Default for ApiAddress {
     fn default() -> Self {
-        Api("https://api.github.com".to_owned())
+        ApiAddress("https://api.github.com".to_owned())
     }
 }
 
-impl FromStr for Api {
+impl FromStr for ApiAddress {
     type Err = BadApi;
 
     /// Reads an address. Without encryption it must be on this machine.
@@ -47,23 +47,23 @@ impl FromStr for Api {
         };
         let is_path = path.is_empty() || path[1..].split('/').all(is_part);
         match is_allowed && is_host(host) && is_path {
-            true => Ok(Api(format!("{scheme}://{host}{path}"))),
+            true => Ok(ApiAddress(format!("{scheme}://{host}{path}"))),
             false => Err(bad()),
         }
     }
 }
 
-impl fmt::Display for Api {
+impl fmt::Display for ApiAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Api {
+impl ApiAddress {
     /// Returns the API of a host of repositories; `None` if that is no name of a host.
-    pub fn of_host(host: &str) -> Option<Api> {
+    pub fn of_host(host: &str) -> Option<ApiAddress> {
         match host {
-            GITHUB => Some(Api::default()),
+            GITHUB => Some(ApiAddress::default()),
             host if is_host(host) => format!("https://{host}{ENTERPRISE}").parse().ok(),
             _ => None,
         }
@@ -78,7 +78,7 @@ impl Api {
         }
     }
 
-    pub(super) fn at(&self, route: &Route) -> String {
+    pub(super) fn at(&self, route: &ApiRoute) -> String {
         format!("{}{}", self.0, route.0)
     }
 
@@ -98,10 +98,10 @@ fn is_loopback(host: &str) -> bool {
 
 /// The path of a resource below the API's address. Each part stays one part, for any content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Route(String);
+pub(super) struct ApiRoute(String);
 
-impl Route {
-    pub(super) fn new(parts: &[&str]) -> Route {
+impl ApiRoute {
+    pub(super) fn new(parts: &[&str]) -> ApiRoute {
         let mut route = String::new();
         for part in parts {
             route.push('/');
@@ -111,11 +111,11 @@ impl Route {
                 false => encode(part, &mut route),
             }
         }
-        Route(route)
+        ApiRoute(route)
     }
 
     #[must_use]
-    pub(super) fn with(&self, query: &[(&str, &str)]) -> Route {
+    pub(super) fn with(&self, query: &[(&str, &str)]) -> ApiRoute {
         let mut route = self.0.clone();
         for (name, value) in query {
             route.push(if route.contains('?') { '&' } else { '?' });
@@ -123,7 +123,7 @@ impl Route {
             route.push('=');
             encode(value, &mut route);
         }
-        Route(route)
+        ApiRoute(route)
     }
 }
 
@@ -151,12 +151,15 @@ mod tests {
             ("http://127.0.0.1:8080", "127.0.0.1:8080", "http://127.0.0.1:8080/graphql"),
             ("http://localhost:1", "localhost:1", "http://localhost:1/graphql"),
         ] {
-            let api: Api = text.parse().unwrap();
+            let api: ApiAddress = text.parse().unwrap();
             assert_eq!((api.host(), api.graphql()), (host, graphql.to_owned()), "{text}");
         }
-        assert_eq!(Api::of_host("github.com"), Some(Api::default()));
-        assert_eq!(Api::of_host("git.example").unwrap().to_string(), "https://git.example/api/v3");
-        assert_eq!(Api::of_host("x/y"), None);
+        assert_eq!(ApiAddress::of_host("github.com"), Some(ApiAddress::default()));
+        assert_eq!(
+            ApiAddress::of_host("git.example").unwrap().to_string(),
+            "https://git.example/api/v3"
+        );
+        assert_eq!(ApiAddress::of_host("x/y"), None);
     }
 
     #[test]
@@ -175,13 +178,13 @@ mod tests {
             "file:///x",
             "https://a b",
         ] {
-            assert_eq!(text.parse::<Api>(), Err(BadApi(text.to_owned())), "{text}");
+            assert_eq!(text.parse::<ApiAddress>(), Err(BadApi(text.to_owned())), "{text}");
         }
     }
 
     #[test]
     fn nothing_in_a_part_changes_the_route() {
-        let route = Route::new(&["repos", "o", "a/../b?x#y", "..", "%2e"]);
+        let route = ApiRoute::new(&["repos", "o", "a/../b?x#y", "..", "%2e"]);
         assert_eq!(route.0, "/repos/o/a%2F..%2Fb%3Fx%23y/_/%252e");
         let route = route.with(&[("head", "o:a&state=all"), ("x", "é +")]);
         let query = route.0.split_once('?').unwrap().1;

@@ -2,15 +2,15 @@
 
 use serde::Deserialize;
 
-use super::super::{ForgeError, Request, RequestState};
+use super::super::{ForgeError, MergeRequest, RequestState};
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Pull {
+pub(super) struct PullAnswer {
     pub(super) number: u64,
     pub(super) html_url: String,
     /// The id of the request in GraphQL.
     pub(super) node_id: String,
-    pub(super) state: State,
+    pub(super) state: PullState,
     #[serde(default)]
     pub(super) draft: bool,
     pub(super) merged_at: Option<String>,
@@ -18,37 +18,37 @@ pub(super) struct Pull {
     pub(super) merge_commit_sha: Option<String>,
     pub(super) title: String,
     pub(super) body: Option<String>,
-    pub(super) head: Side,
-    pub(super) base: Side,
+    pub(super) head: PullSide,
+    pub(super) base: PullSide,
     /// `None` while GitHub computes it, and always in lists.
     pub(super) mergeable: Option<bool>,
     pub(super) mergeable_state: Option<String>,
     #[serde(default)]
-    pub(super) labels: Vec<Label>,
+    pub(super) labels: Vec<LabelAnswer>,
     #[serde(default)]
-    pub(super) requested_reviewers: Vec<User>,
+    pub(super) requested_reviewers: Vec<UserAnswer>,
     #[serde(default)]
-    pub(super) requested_teams: Vec<Team>,
+    pub(super) requested_teams: Vec<TeamAnswer>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum State {
+pub(super) enum PullState {
     Open,
     Closed,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Side {
+pub(super) struct PullSide {
     #[serde(rename = "ref")]
     pub(super) branch: String,
     pub(super) sha: String,
     /// `None` if the repository was deleted.
-    pub(super) repo: Option<Repo>,
+    pub(super) repo: Option<RepoAnswer>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Repo {
+pub(super) struct RepoAnswer {
     pub(super) full_name: String,
     pub(super) allow_squash_merge: Option<bool>,
     pub(super) allow_rebase_merge: Option<bool>,
@@ -56,25 +56,25 @@ pub(super) struct Repo {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Label {
+pub(super) struct LabelAnswer {
     pub(super) name: String,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct User {
+pub(super) struct UserAnswer {
     pub(super) login: String,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Team {
+pub(super) struct TeamAnswer {
     pub(super) slug: String,
 }
 
 /// An event of a request.
 #[derive(Debug, Deserialize)]
-pub(super) struct Happened {
-    pub(super) requested_reviewer: Option<User>,
-    pub(super) requested_team: Option<Team>,
+pub(super) struct PullEvent {
+    pub(super) requested_reviewer: Option<UserAnswer>,
+    pub(super) requested_team: Option<TeamAnswer>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -83,9 +83,9 @@ pub(super) struct MergeAnswer {
     pub(super) merged: bool,
 }
 
-impl Pull {
-    pub(super) fn request(&self) -> Result<Request, ForgeError> {
-        Ok(Request {
+impl PullAnswer {
+    pub(super) fn request(&self) -> Result<MergeRequest, ForgeError> {
+        Ok(MergeRequest {
             number: Some(self.number),
             url: Some(self.html_url.clone()),
             head: self.head.sha.clone(),
@@ -97,12 +97,12 @@ impl Pull {
 
     pub(super) fn state(&self) -> Result<RequestState, ForgeError> {
         match (self.state, &self.merged_at, &self.merge_commit_sha) {
-            (State::Open, ..) => Ok(RequestState::Open),
-            (State::Closed, None, _) => Ok(RequestState::Closed),
-            (State::Closed, Some(_), Some(commit)) => {
+            (PullState::Open, ..) => Ok(RequestState::Open),
+            (PullState::Closed, None, _) => Ok(RequestState::Closed),
+            (PullState::Closed, Some(_), Some(commit)) => {
                 Ok(RequestState::Merged { commit: commit.clone() })
             }
-            (State::Closed, Some(_), None) => {
+            (PullState::Closed, Some(_), None) => {
                 let why = "GitHub does not say yet by which commit it was merged".to_owned();
                 Err(ForgeError::Retry { why, after: None })
             }

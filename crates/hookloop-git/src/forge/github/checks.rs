@@ -2,17 +2,17 @@
 
 use serde::Deserialize;
 
-use super::super::{Checks, ForgeError};
-use super::client::Pages;
+use super::super::{CommitChecks, ForgeError};
+use super::client::PagedItems;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct RunsPage {
-    pub(super) check_runs: Vec<Run>,
+    pub(super) check_runs: Vec<CheckRun>,
 }
 
 /// A check run. Its words are read as text, because GitHub may add new ones. An unknown word is no success.
 #[derive(Debug, Deserialize)]
-pub(super) struct Run {
+pub(super) struct CheckRun {
     name: String,
     status: String,
     conclusion: Option<String>,
@@ -21,11 +21,11 @@ pub(super) struct Run {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct StatusesPage {
-    pub(super) statuses: Vec<Status>,
+    pub(super) statuses: Vec<GithubStatus>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Status {
+pub(super) struct GithubStatus {
     context: String,
     state: String,
     target_url: Option<String>,
@@ -33,69 +33,69 @@ pub(super) struct Status {
 
 /// One check of either kind.
 #[derive(Debug)]
-pub(super) struct Check {
+pub(super) struct GithubCheck {
     name: String,
     url: Option<String>,
-    says: Says,
+    says: CheckState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Says {
+enum CheckState {
     Passed,
     Pending,
     Failed,
     Nothing,
 }
 
-impl From<Run> for Check {
-    fn from(run: Run) -> Check {
+impl From<CheckRun> for GithubCheck {
+    fn from(run: CheckRun) -> GithubCheck {
         let says = match (run.status.as_str(), run.conclusion.as_deref()) {
-            ("completed", Some("success")) => Says::Passed,
-            ("completed", Some("neutral" | "skipped")) => Says::Nothing,
-            ("completed", Some(_)) => Says::Failed,
-            _ => Says::Pending,
+            ("completed", Some("success")) => CheckState::Passed,
+            ("completed", Some("neutral" | "skipped")) => CheckState::Nothing,
+            ("completed", Some(_)) => CheckState::Failed,
+            _ => CheckState::Pending,
         };
-        Check { name: run.name, url: run.html_url, says }
+        GithubCheck { name: run.name, url: run.html_url, says }
     }
 }
 
-impl From<Status> for Check {
-    fn from(status: Status) -> Check {
+impl From<GithubStatus> for GithubCheck {
+    fn from(status: GithubStatus) -> GithubCheck {
         let says = match status.state.as_str() {
-            "success" => Says::Passed,
-            "failure" | "error" => Says::Failed,
-            _ => Says::Pending,
+            "success" => CheckState::Passed,
+            "failure" | "error" => CheckState::Failed,
+            _ => CheckState::Pending,
         };
-        Check { name: status.context, url: status.target_url, says }
+        GithubCheck { name: status.context, url: status.target_url, says }
     }
 }
 
 /// Returns the joint result of all checks of a commit.
-pub(super) fn together(pages: [Pages<Check>; 2]) -> Result<Checks, ForgeError> {
+pub(super) fn together(pages: [PagedItems<GithubCheck>; 2]) -> Result<CommitChecks, ForgeError> {
     let is_whole = pages.iter().all(|pages| pages.is_whole);
-    let checks: Vec<Check> = pages.into_iter().flat_map(|pages| pages.things).collect();
-    let that = |says: Says| checks.iter().filter(move |check| check.says == says);
-    let names = |says: Says| {
+    let checks: Vec<GithubCheck> = pages.into_iter().flat_map(|pages| pages.things).collect();
+    let that = |says: CheckState| checks.iter().filter(move |check| check.says == says);
+    let names = |says: CheckState| {
         let mut names: Vec<String> = that(says).map(|check| check.name.clone()).collect();
         names.sort();
         names.dedup();
         names
     };
-    let (failed, pending) = (names(Says::Failed), names(Says::Pending));
+    let (failed, pending) = (names(CheckState::Failed), names(CheckState::Pending));
     if !failed.is_empty() {
-        let urls = that(Says::Failed).filter_map(|check| check.url.clone()).collect();
-        return Ok(Checks::Failed { names: failed, urls });
+        let urls = that(CheckState::Failed).filter_map(|check| check.url.clone()).collect();
+        return Ok(CommitChecks::Failed { names: failed, urls });
     }
     if !is_whole {
         let why = format!("the commit has more checks than can be read ({})", checks.len());
         return Err(ForgeError::Permanent { why });
     }
     if !pending.is_empty() {
-        return Ok(Checks::Pending { names: pending });
+        return Ok(CommitChecks::Pending { names: pending });
     }
-    match that(Says::Passed).next() {
-        Some(_) => Ok(Checks::Passed),
-        None => Ok(Checks::None),
+    match that(CheckState::Passed).next() {
+        Some(_) => Ok(CommitChecks::Passed),
+        None => Ok(CommitChecks::None),
     }
 }
 
@@ -103,18 +103,18 @@ pub(super) fn together(pages: [Pages<Check>; 2]) -> Result<Checks, ForgeError> {
 mod tests {
     use super::*;
 
-    fn run(name: &str, status: &str, conclusion: Option<&str>) -> Check {
+    fn run(name: &str, status: &str, conclusion: Option<&str>) -> GithubCheck {
         let conclusion = conclusion.map(str::to_owned);
         let html_url = Some(format!("https://x/{name}"));
-        Run { name: name.into(), status: status.into(), conclusion, html_url }.into()
+        CheckRun { name: name.into(), status: status.into(), conclusion, html_url }.into()
     }
 
-    fn status(context: &str, state: &str) -> Check {
-        Status { context: context.into(), state: state.into(), target_url: None }.into()
+    fn status(context: &str, state: &str) -> GithubCheck {
+        GithubStatus { context: context.into(), state: state.into(), target_url: None }.into()
     }
 
-    fn of(runs: Vec<Check>, statuses: Vec<Check>) -> Checks {
-        let whole = |things| Pages { things, is_whole: true };
+    fn of(runs: Vec<GithubCheck>, statuses: Vec<GithubCheck>) -> CommitChecks {
+        let whole = |things| PagedItems { things, is_whole: true };
         together([whole(runs), whole(statuses)]).unwrap()
     }
 
@@ -122,21 +122,25 @@ mod tests {
     fn only_success_is_success() {
         for conclusion in ["failure", "cancelled", "timed_out", "action_required", "stale", "new"] {
             let checks = of(vec![run("a", "completed", Some(conclusion))], vec![]);
-            assert!(matches!(checks, Checks::Failed { .. }), "{conclusion}: {checks:?}");
+            assert!(matches!(checks, CommitChecks::Failed { .. }), "{conclusion}: {checks:?}");
         }
         for state in ["queued", "in_progress", "waiting", "requested", "pending", "new"] {
             // Also with a conclusion, which would belong to the run before.
             let checks = of(vec![run("a", state, Some("success"))], vec![]);
-            assert!(matches!(checks, Checks::Pending { .. }), "{state}: {checks:?}");
+            assert!(matches!(checks, CommitChecks::Pending { .. }), "{state}: {checks:?}");
         }
         let checks = of(vec![run("a", "completed", None)], vec![]);
-        assert_eq!(checks, Checks::Pending { names: vec!["a".into()] });
+        assert_eq!(checks, CommitChecks::Pending { names: vec!["a".into()] });
         for (state, failed) in
             [("failure", true), ("error", true), ("pending", false), ("x", false)]
         {
             let checks = of(vec![], vec![status("s", state)]);
-            assert_eq!(matches!(checks, Checks::Failed { .. }), failed, "{state}: {checks:?}");
-            assert_ne!(checks, Checks::Passed);
+            assert_eq!(
+                matches!(checks, CommitChecks::Failed { .. }),
+                failed,
+                "{state}: {checks:?}"
+            );
+            assert_ne!(checks, CommitChecks::Passed);
         }
     }
 
@@ -144,19 +148,19 @@ mod tests {
     fn both_kinds_count_and_the_worst_decides() {
         let good = || run("good", "completed", Some("success"));
         let bad = || run("bad", "completed", Some("failure"));
-        assert_eq!(of(vec![], vec![]), Checks::None);
-        assert_eq!(of(vec![run("a", "completed", Some("skipped"))], vec![]), Checks::None);
-        assert_eq!(of(vec![good()], vec![status("s", "success")]), Checks::Passed);
+        assert_eq!(of(vec![], vec![]), CommitChecks::None);
+        assert_eq!(of(vec![run("a", "completed", Some("skipped"))], vec![]), CommitChecks::None);
+        assert_eq!(of(vec![good()], vec![status("s", "success")]), CommitChecks::Passed);
         let checks = of(vec![good()], vec![status("s", "pending")]);
-        assert_eq!(checks, Checks::Pending { names: vec!["s".into()] });
+        assert_eq!(checks, CommitChecks::Pending { names: vec!["s".into()] });
         let checks = of(vec![bad(), good()], vec![status("s", "pending")]);
         let urls = vec!["https://x/bad".to_owned()];
-        assert_eq!(checks, Checks::Failed { names: vec!["bad".into()], urls });
+        assert_eq!(checks, CommitChecks::Failed { names: vec!["bad".into()], urls });
     }
 
     #[test]
     fn what_was_not_read_has_not_passed() {
-        let some = |things| Pages { things, is_whole: false };
+        let some = |things| PagedItems { things, is_whole: false };
         let good = || run("good", "completed", Some("success"));
         assert!(together([some(vec![good()]), some(vec![])]).is_err());
     }

@@ -12,9 +12,9 @@ use serde_json::Value;
 use ureq::http::{HeaderMap, HeaderValue, Method, Request, header};
 
 use super::super::ForgeError;
-use super::address::{Api, Route};
-use super::refusal::Refusal;
-use super::token::Token;
+use super::address::{ApiAddress, ApiRoute};
+use super::refusal::GithubRefusal;
+use super::token::ForgeToken;
 
 /// The longest answer that is read: a page of requests, each with a text of up to 256 KiB.
 const ANSWER_MAX: u64 = 16 * 1024 * 1024;
@@ -27,15 +27,15 @@ const PAGES_MAX: usize = 20;
 const WORDS_MAX: usize = 500;
 
 /// A connection to GitHub.
-pub(super) struct Client {
+pub(super) struct GithubClient {
     agent: ureq::Agent,
     http: HttpClient,
-    api: Api,
+    api: ApiAddress,
     authorization: HeaderValue,
     redactor: Redactor,
 }
 
-impl std::fmt::Debug for Client {
+impl std::fmt::Debug for GithubClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Client of {}", self.api)
     }
@@ -43,14 +43,18 @@ impl std::fmt::Debug for Client {
 
 /// Items of several pages.
 #[derive(Debug)]
-pub(super) struct Pages<T> {
+pub(super) struct PagedItems<T> {
     pub(super) things: Vec<T>,
     /// All pages were read.
     pub(super) is_whole: bool,
 }
 
-impl Client {
-    pub(super) fn new(api: Api, token: &Token, http: HttpClient) -> Result<Client, ForgeError> {
+impl GithubClient {
+    pub(super) fn new(
+        api: ApiAddress,
+        token: &ForgeToken,
+        http: HttpClient,
+    ) -> Result<GithubClient, ForgeError> {
         let limits = RequestLimits {
             connect: Some(CONNECT_WITHIN),
             total: Some(ANSWER_WITHIN),
@@ -70,41 +74,41 @@ impl Client {
         let authorization = format!("Bearer {}", token.reveal());
         let mut authorization = HeaderValue::from_str(&authorization).map_err(|_| bad_token())?;
         authorization.set_sensitive(true);
-        Ok(Client { agent, http, api, authorization, redactor })
+        Ok(GithubClient { agent, http, api, authorization, redactor })
     }
 
-    pub(super) fn get<T: DeserializeOwned>(&self, route: &Route) -> Result<T, Refusal> {
+    pub(super) fn get<T: DeserializeOwned>(&self, route: &ApiRoute) -> Result<T, GithubRefusal> {
         self.ask(&Method::GET, self.api.at(route), None)
     }
 
     pub(super) fn post<T: DeserializeOwned>(
         &self,
-        route: &Route,
+        route: &ApiRoute,
         body: &Value,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, GithubRefusal> {
         self.ask(&Method::POST, self.api.at(route), Some(body))
     }
 
     pub(super) fn patch<T: DeserializeOwned>(
         &self,
-        route: &Route,
+        route: &ApiRoute,
         body: &Value,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, GithubRefusal> {
         self.ask(&Method::PATCH, self.api.at(route), Some(body))
     }
 
     pub(super) fn put<T: DeserializeOwned>(
         &self,
-        route: &Route,
+        route: &ApiRoute,
         body: &Value,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, GithubRefusal> {
         self.ask(&Method::PUT, self.api.at(route), Some(body))
     }
 
-    pub(super) fn graphql(&self, body: &Value) -> Result<Value, Refusal> {
+    pub(super) fn graphql(&self, body: &Value) -> Result<Value, GithubRefusal> {
         let answer: Value = self.ask(&Method::POST, self.api.graphql(), Some(body))?;
         match answer["errors"].as_array().and_then(|errors| errors.first()) {
-            Some(error) => Err(Refusal::of_graphql(error, |text| self.words(text))),
+            Some(error) => Err(GithubRefusal::of_graphql(error, |text| self.words(text))),
             None => Ok(answer),
         }
     }
@@ -112,9 +116,9 @@ impl Client {
     /// Returns all items of a list, page by page. `things` extracts them from a page.
     pub(super) fn list<P: DeserializeOwned, T>(
         &self,
-        route: &Route,
+        route: &ApiRoute,
         things: impl Fn(P) -> Vec<T>,
-    ) -> Result<Pages<T>, Refusal> {
+    ) -> Result<PagedItems<T>, GithubRefusal> {
         let mut all = Vec::new();
         for number in 1..=PAGES_MAX {
             let place = [("per_page", PAGE.to_string()), ("page", number.to_string())];
@@ -123,10 +127,10 @@ impl Client {
             let is_last = page.len() < PAGE;
             all.extend(page);
             if is_last {
-                return Ok(Pages { things: all, is_whole: true });
+                return Ok(PagedItems { things: all, is_whole: true });
             }
         }
-        Ok(Pages { things: all, is_whole: false })
+        Ok(PagedItems { things: all, is_whole: false })
     }
 
     fn ask<T: DeserializeOwned>(
@@ -134,10 +138,12 @@ impl Client {
         method: &Method,
         url: String,
         body: Option<&Value>,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, GithubRefusal> {
         let (status, headers, answer) = self.exchange(method, url, body)?;
         if !(200..300).contains(&status) {
-            return Err(Refusal::of_answer(status, &headers, &answer, |text| self.words(text)));
+            return Err(GithubRefusal::of_answer(status, &headers, &answer, |text| {
+                self.words(text)
+            }));
         }
         let unread = |_| self.lost("GitHub's answer is not what its API promises");
         serde_json::from_slice(&answer).map_err(unread)
@@ -148,7 +154,7 @@ impl Client {
         method: &Method,
         url: String,
         body: Option<&Value>,
-    ) -> Result<(u16, HeaderMap, Vec<u8>), Refusal> {
+    ) -> Result<(u16, HeaderMap, Vec<u8>), GithubRefusal> {
         let began = Instant::now();
         let request = Request::builder()
             .method(method)
@@ -174,11 +180,11 @@ impl Client {
         Ok((status, headers, body.map_err(failed)?))
     }
 
-    fn failed(&self, error: &ureq::Error) -> Refusal {
+    fn failed(&self, error: &ureq::Error) -> GithubRefusal {
         match error {
             ureq::Error::BodyExceedsLimit(_) => {
                 let why = format!("GitHub's answer is longer than {ANSWER_MAX} bytes");
-                Refusal::plain(ForgeError::Permanent { why })
+                GithubRefusal::plain(ForgeError::Permanent { why })
             }
             error => {
                 let failure = self.http.explain(&self.api.to_string(), error);
@@ -186,7 +192,7 @@ impl Client {
                 match (failure.cause, failure.hint) {
                     (FailureCause::Certificate, Some(hint)) => {
                         let why = self.words(&why);
-                        Refusal::plain(ForgeError::NeedsHuman { why, hint })
+                        GithubRefusal::plain(ForgeError::NeedsHuman { why, hint })
                     }
                     (_, Some(hint)) => self.lost(&format!("{why}; {hint}")),
                     (_, None) => self.lost(&why),
@@ -195,13 +201,13 @@ impl Client {
         }
     }
 
-    fn lost(&self, why: &str) -> Refusal {
-        Refusal::plain(ForgeError::Retry { why: self.words(why), after: None })
+    fn lost(&self, why: &str) -> GithubRefusal {
+        GithubRefusal::plain(ForgeError::Retry { why: self.words(why), after: None })
     }
 
-    fn unsent(&self, error: &ureq::http::Error) -> Refusal {
+    fn unsent(&self, error: &ureq::http::Error) -> GithubRefusal {
         let why = self.words(&format!("there is no such address at {}: {error}", self.api));
-        Refusal::plain(ForgeError::Permanent { why })
+        GithubRefusal::plain(ForgeError::Permanent { why })
     }
 
     /// Returns a text that is safe to show. The token is removed before the text is cut, because a cut could leave

@@ -3,12 +3,12 @@
 use hookloop_core::excerpt::clipped_chars;
 use serde_json::json;
 
-use super::super::{ForgeError, MergeMethod, MergeWish, Merged, RequestState};
-use super::answers::{MergeAnswer, Pull, Repo};
+use super::super::{ForgeError, ForgeMerge, MergeMethod, MergeWish, RequestState};
+use super::answers::{MergeAnswer, PullAnswer, RepoAnswer};
 use super::{BODY_MAX, GitHub, TITLE_MAX};
 
 impl GitHub {
-    pub(super) fn merged(&self, number: u64, how: &MergeWish) -> Result<Merged, ForgeError> {
+    pub(super) fn merged(&self, number: u64, how: &MergeWish) -> Result<ForgeMerge, ForgeError> {
         let mut body = json!({ "sha": how.head, "merge_method": how.method.name() });
         // A rebase keeps the existing messages.
         if how.method != MergeMethod::Rebase {
@@ -17,7 +17,7 @@ impl GitHub {
         }
         let route = self.pull_route(number, &["merge"]);
         match self.client.put::<MergeAnswer>(&route, &body) {
-            Ok(MergeAnswer { sha, merged: true }) => Ok(Merged { commit: sha }),
+            Ok(MergeAnswer { sha, merged: true }) => Ok(ForgeMerge { commit: sha }),
             Ok(MergeAnswer { merged: false, .. }) => {
                 Err(ForgeError::Stale { why: format!("#{number} was not merged") })
             }
@@ -34,7 +34,7 @@ impl GitHub {
         number: u64,
         how: &MergeWish,
         said: &ForgeError,
-    ) -> Result<Merged, ForgeError> {
+    ) -> Result<ForgeMerge, ForgeError> {
         let pull = self.pull(number)?;
         let is_same = pull.head.sha == how.head;
         let stale = |why: &str| ForgeError::Stale { why: format!("#{number} {why}: {said}") };
@@ -44,7 +44,7 @@ impl GitHub {
         };
         match pull.state()? {
             // The answer to an earlier merge was lost.
-            RequestState::Merged { commit } if is_same => return Ok(Merged { commit }),
+            RequestState::Merged { commit } if is_same => return Ok(ForgeMerge { commit }),
             RequestState::Merged { .. } => return Err(stale("was merged with other commits")),
             RequestState::Closed => {
                 return Err(human("was closed", "open it again if it is wanted"));
@@ -58,12 +58,12 @@ impl GitHub {
             return Err(human("is a draft", "mark it as ready for review"));
         }
         match obstacle(&pull) {
-            Obstacle::Rules => Err(self.unmet(&pull, said)),
-            Obstacle::Moved(why) => Err(stale(why)),
-            Obstacle::Behind(why) => {
+            MergeObstacle::Rules => Err(self.unmet(&pull, said)),
+            MergeObstacle::Moved(why) => Err(stale(why)),
+            MergeObstacle::Behind(why) => {
                 Err(ForgeError::Behind { why: format!("#{number} {why}: {said}") })
             }
-            Obstacle::None if self.forbids(how.method)? => Err(human(
+            MergeObstacle::None if self.forbids(how.method)? => Err(human(
                 &format!(
                     "can't be merged by `{}`, which the repository does not allow",
                     how.method
@@ -71,14 +71,14 @@ impl GitHub {
                 "allow it there, or choose another method",
             )),
             // For example, the base moved during the merge.
-            Obstacle::None => Err(stale("was not merged this time")),
+            MergeObstacle::None => Err(stale("was not merged this time")),
         }
     }
 
     /// Returns whether the repository's settings forbid a method. GitHub reports them only to accounts that may
     /// merge.
     fn forbids(&self, method: MergeMethod) -> Result<bool, ForgeError> {
-        let repo: Repo = self.client.get(&self.route(&[]))?;
+        let repo: RepoAnswer = self.client.get(&self.route(&[]))?;
         let allowed = match method {
             MergeMethod::Squash => repo.allow_squash_merge,
             MergeMethod::Rebase => repo.allow_rebase_merge,
@@ -88,7 +88,7 @@ impl GitHub {
     }
 }
 
-enum Obstacle {
+enum MergeObstacle {
     /// Head and base do not match, or GitHub does not know yet.
     Moved(&'static str),
     /// The branch has to be changed first.
@@ -98,12 +98,14 @@ enum Obstacle {
     None,
 }
 
-fn obstacle(pull: &Pull) -> Obstacle {
+fn obstacle(pull: &PullAnswer) -> MergeObstacle {
     match (pull.mergeable, pull.mergeable_state.as_deref()) {
-        (_, Some("blocked")) => Obstacle::Rules,
-        (_, Some("behind")) => Obstacle::Behind("is behind its base"),
-        (Some(false), _) | (_, Some("dirty")) => Obstacle::Behind("conflicts with its base"),
-        (None, _) | (_, Some("unknown") | None) => Obstacle::Moved("is being looked at by GitHub"),
-        (Some(true), Some(_)) => Obstacle::None,
+        (_, Some("blocked")) => MergeObstacle::Rules,
+        (_, Some("behind")) => MergeObstacle::Behind("is behind its base"),
+        (Some(false), _) | (_, Some("dirty")) => MergeObstacle::Behind("conflicts with its base"),
+        (None, _) | (_, Some("unknown") | None) => {
+            MergeObstacle::Moved("is being looked at by GitHub")
+        }
+        (Some(true), Some(_)) => MergeObstacle::None,
     }
 }

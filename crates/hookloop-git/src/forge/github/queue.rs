@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::{
     ForgeError, MergeMethod, MergeStatus, MergeWish, QueueExit, QueuePlace, QueueStatus,
 };
-use super::answers::Pull;
+use super::answers::PullAnswer;
 use super::{BODY_MAX, GitHub, TITLE_MAX};
 
 const QUEUE: &str = "query($owner: String!, $name: String!, $branch: String!) { \
@@ -73,19 +73,19 @@ struct PullStatus {
     auto_merge_request: Option<Value>,
     merge_queue: Option<Value>,
     merge_queue_entry: Option<QueueEntry>,
-    timeline_items: Connection<QueueEvent>,
+    timeline_items: QueryList<QueueEvent>,
     base_ref: Option<BaseRules>,
-    review_threads: Connection<ReviewThread>,
-    commits: Connection<CommitNode>,
+    review_threads: QueryList<ReviewThread>,
+    commits: QueryList<CommitNode>,
 }
 
 /// A list. GitHub may omit items that the account may not see.
 #[derive(Debug, Deserialize)]
-struct Connection<T> {
+struct QueryList<T> {
     nodes: Option<Vec<Option<T>>>,
 }
 
-impl<T> Connection<T> {
+impl<T> QueryList<T> {
     fn into_iter(self) -> impl Iterator<Item = T> {
         self.nodes.unwrap_or_default().into_iter().flatten()
     }
@@ -108,7 +108,7 @@ struct EventActor {
 #[serde(rename_all = "camelCase")]
 struct BaseRules {
     ref_update_rule: Option<UpdateRule>,
-    rules: Option<Connection<RepositoryRule>>,
+    rules: Option<QueryList<RepositoryRule>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -161,7 +161,7 @@ struct CommitStatus {
 
 #[derive(Debug, Deserialize)]
 struct CheckRollup {
-    contexts: Connection<CheckContext>,
+    contexts: QueryList<CheckContext>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -227,7 +227,7 @@ impl GitHub {
     }
 
     pub(super) fn enqueued(&self, number: u64, head: &str) -> Result<QueuePlace, ForgeError> {
-        let pull: Pull = self.pull(number)?;
+        let pull: PullAnswer = self.pull(number)?;
         let variables = json!({ "id": pull.node_id, "head": head });
         let body = json!({ "query": ENQUEUE, "variables": variables });
         let refused = match self.client.graphql(&body) {
@@ -263,7 +263,7 @@ impl GitHub {
     }
 
     pub(super) fn auto_merged(&self, number: u64, how: &MergeWish) -> Result<(), ForgeError> {
-        let pull: Pull = self.pull(number)?;
+        let pull: PullAnswer = self.pull(number)?;
         let method = match how.method {
             MergeMethod::Squash => "SQUASH",
             MergeMethod::Rebase => "REBASE",
@@ -298,7 +298,7 @@ impl GitHub {
     }
 
     /// Returns the error with the requirements of the base that prevent a merge.
-    pub(super) fn unmet(&self, pull: &Pull, said: &ForgeError) -> ForgeError {
+    pub(super) fn unmet(&self, pull: &PullAnswer, said: &ForgeError) -> ForgeError {
         let name = named(pull);
         match self.status_of(pull.number) {
             Ok(status) if !status.is_ready() => status.unmet(&name),
@@ -322,7 +322,7 @@ impl GitHub {
 }
 
 /// Returns a request with its base.
-fn named(pull: &Pull) -> String {
+fn named(pull: &PullAnswer) -> String {
     format!("#{} into `{}`", pull.number, pull.base.branch)
 }
 

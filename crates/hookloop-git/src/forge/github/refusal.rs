@@ -17,7 +17,7 @@ const COMPLAINTS_MAX: usize = 5;
 
 /// A request that failed.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct GithubRefusal {
     /// `None` without a readable answer.
     pub(super) status: Option<u16>,
     /// Fields of the request that GitHub reports as wrong.
@@ -26,24 +26,24 @@ pub(super) struct Refusal {
     pub(super) error: ForgeError,
 }
 
-impl From<Refusal> for ForgeError {
-    fn from(refusal: Refusal) -> ForgeError {
+impl From<GithubRefusal> for ForgeError {
+    fn from(refusal: GithubRefusal) -> ForgeError {
         refusal.error
     }
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Told {
+struct RefusalBody {
     message: Option<String>,
     documentation_url: Option<String>,
     /// A list of objects or texts, sometimes a single text.
     errors: Value,
 }
 
-impl Refusal {
-    pub(super) fn plain(error: ForgeError) -> Refusal {
-        Refusal { status: None, fields: Vec::new(), error }
+impl GithubRefusal {
+    pub(super) fn plain(error: ForgeError) -> GithubRefusal {
+        GithubRefusal { status: None, fields: Vec::new(), error }
     }
 
     pub(super) fn of_answer(
@@ -51,8 +51,8 @@ impl Refusal {
         headers: &HeaderMap,
         body: &[u8],
         words: impl Fn(&str) -> String,
-    ) -> Refusal {
-        let told: Told = serde_json::from_slice(body).unwrap_or_default();
+    ) -> GithubRefusal {
+        let told: RefusalBody = serde_json::from_slice(body).unwrap_or_default();
         let why = words(&told.text(status));
         let is_limited = told.is_about_limits() || is_spent(headers);
         let error = match status {
@@ -84,11 +84,11 @@ impl Refusal {
         };
         let field = |error: &Value| error["field"].as_str().map(str::to_owned);
         let fields = told.errors().filter_map(field).collect();
-        Refusal { status: Some(status), fields, error }
+        GithubRefusal { status: Some(status), fields, error }
     }
 
     /// Reads an error of GraphQL, whose HTTP status is always success.
-    pub(super) fn of_graphql(error: &Value, words: impl Fn(&str) -> String) -> Refusal {
+    pub(super) fn of_graphql(error: &Value, words: impl Fn(&str) -> String) -> GithubRefusal {
         let message = error["message"].as_str().unwrap_or("it does not say why");
         let why = words(&format!("GitHub refused: {message}"));
         let error = match error["type"].as_str() {
@@ -99,11 +99,11 @@ impl Refusal {
             },
             _ => ForgeError::Permanent { why },
         };
-        Refusal::plain(error)
+        GithubRefusal::plain(error)
     }
 }
 
-impl Told {
+impl RefusalBody {
     fn errors(&self) -> impl Iterator<Item = &Value> {
         let one = Some(&self.errors).filter(|errors| errors.is_string());
         self.errors.as_array().into_iter().flatten().chain(one)

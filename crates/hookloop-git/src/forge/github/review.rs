@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::{ForgeError, Wish};
+use super::super::{ForgeError, RequestWish};
 use super::GitHub;
-use super::answers::{Happened, Pull};
+use super::answers::{PullAnswer, PullEvent};
 
 /// The prefix of a team's name.
 const TEAM: &str = "team:";
@@ -15,7 +15,7 @@ const DRAFT: &str = "mutation($id: ID!) { convertPullRequestToDraft(input: {pull
                      { pullRequest { isDraft } } }";
 
 impl GitHub {
-    pub(super) fn set_draft(&self, pull: &Pull, is_draft: bool) -> Result<(), ForgeError> {
+    pub(super) fn set_draft(&self, pull: &PullAnswer, is_draft: bool) -> Result<(), ForgeError> {
         if pull.draft == is_draft {
             return Ok(());
         }
@@ -24,7 +24,11 @@ impl GitHub {
         Ok(self.client.graphql(&body).map(drop)?)
     }
 
-    pub(super) fn add_labels(&self, pull: &Pull, wish: &Wish) -> Result<(), ForgeError> {
+    pub(super) fn add_labels(
+        &self,
+        pull: &PullAnswer,
+        wish: &RequestWish,
+    ) -> Result<(), ForgeError> {
         // GitHub ignores the case of labels.
         let has =
             |name: &String| pull.labels.iter().any(|label| label.name.eq_ignore_ascii_case(name));
@@ -36,7 +40,11 @@ impl GitHub {
         Ok(self.client.post::<Value>(&route, &json!({ "labels": missing })).map(drop)?)
     }
 
-    pub(super) fn ask_for_reviews(&self, pull: &Pull, wish: &Wish) -> Result<(), ForgeError> {
+    pub(super) fn ask_for_reviews(
+        &self,
+        pull: &PullAnswer,
+        wish: &RequestWish,
+    ) -> Result<(), ForgeError> {
         let users = pull.requested_reviewers.iter().map(|user| user.login.clone());
         let teams = pull.requested_teams.iter().map(|team| format!("{TEAM}{}", team.slug));
         let mut missing = wish.reviewers.clone();
@@ -59,8 +67,8 @@ impl GitHub {
     /// Returns all reviewers that were ever asked.
     fn asked_before(&self, number: u64) -> Result<Vec<String>, ForgeError> {
         let route = self.issue_route(number, &["events"]);
-        let events = self.client.list(&route, |page: Vec<Happened>| page)?;
-        let name = |event: Happened| match (event.requested_reviewer, event.requested_team) {
+        let events = self.client.list(&route, |page: Vec<PullEvent>| page)?;
+        let name = |event: PullEvent| match (event.requested_reviewer, event.requested_team) {
             (Some(user), _) => Some(user.login),
             (None, team) => team.map(|team| format!("{TEAM}{}", team.slug)),
         };

@@ -22,31 +22,31 @@ const GH_WITHIN: Duration = Duration::from_secs(10);
 
 /// A token.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
+pub struct ForgeToken(String);
 
-impl fmt::Debug for Token {
+impl fmt::Debug for ForgeToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
 }
 
-impl Token {
+impl ForgeToken {
     /// Returns `None` if the text can't be a token: it would break a header, or could not be removed from messages.
-    pub fn new(text: &str) -> Option<Token> {
+    pub fn new(text: &str) -> Option<ForgeToken> {
         let is_sound = (SHORTEST_SECRET..=LENGTH_MAX).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_graphic());
-        is_sound.then(|| Token(text.to_owned()))
+        is_sound.then(|| ForgeToken(text.to_owned()))
     }
 
     /// Returns the user's token for a host: from the environment, else from GitHub's own program.
-    pub fn of_user(asked: &Asked<'_>) -> Result<Token, ForgeError> {
+    pub fn of_user(asked: &TokenSearch<'_>) -> Result<ForgeToken, ForgeError> {
         let host = asked.host;
         let usual = USUAL.into_iter().filter(|_| host == GITHUB);
         for name in [OWN].into_iter().chain(usual) {
             let Some(value) = asked.variable(name).filter(|value| !value.is_empty()) else {
                 continue;
             };
-            let token = value.to_str().map(str::trim).and_then(Token::new);
+            let token = value.to_str().map(str::trim).and_then(ForgeToken::new);
             return token.ok_or_else(|| ForgeError::NeedsHuman {
                 why: format!("the value of {name} is not a token"),
                 hint: format!("set {name} to a token of {host}"),
@@ -65,7 +65,7 @@ impl Token {
 
 /// The parameters of a search for a token.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct TokenSearch<'a> {
     /// The user's environment.
     pub environment: &'a [(OsString, OsString)],
     pub cwd: &'a Path,
@@ -73,14 +73,14 @@ pub struct Asked<'a> {
     pub host: &'a str,
 }
 
-impl Asked<'_> {
+impl TokenSearch<'_> {
     fn variable(&self, name: &str) -> Option<&OsStr> {
         let found = self.environment.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_os_str())
     }
 
     /// Returns the token that GitHub's own program has for this host, if the program is installed.
-    fn of_gh(&self) -> Option<Token> {
+    fn of_gh(&self) -> Option<ForgeToken> {
         find_program("gh", self.variable("PATH")?)?;
         let argv = ["gh", "auth", "token", "--hostname", self.host].map(OsString::from).to_vec();
         let mut env = self.environment.to_vec();
@@ -94,7 +94,7 @@ impl Asked<'_> {
             return None;
         }
         let said = ran.output.stdout.whole()?;
-        Token::new(std::str::from_utf8(&said).ok()?.trim())
+        ForgeToken::new(std::str::from_utf8(&said).ok()?.trim())
     }
 }
 
@@ -104,10 +104,10 @@ mod tests {
 
     #[test]
     fn a_token_is_not_shown_and_breaks_no_header() {
-        let token = Token::new("ghp_0123456789").unwrap();
+        let token = ForgeToken::new("ghp_0123456789").unwrap();
         assert_eq!(format!("{token:?}"), "Token(…)");
         for text in ["", "short", "a token", "line\nfeed123", "tökentöken", &"x".repeat(5000)] {
-            assert_eq!(Token::new(text), None, "{text}");
+            assert_eq!(ForgeToken::new(text), None, "{text}");
         }
     }
 }

@@ -1,14 +1,14 @@
 //! `hookloop agents list`
 
-use hookloop_agents::repository::{Unfit, Wanted, fit};
-use hookloop_config::agents::Settings;
-use hookloop_config::agents::profile::KNOWN;
+use hookloop_agents::repo_consent::{AgentChoices, AgentRefusal, fit};
+use hookloop_config::agents::AgentSettings;
+use hookloop_config::agents::profile::AGENT_PROFILES;
 use hookloop_core::hook::HookSource;
 use serde_json::json;
 
 use super::super::session::runner;
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::output::{BOLD, DIM, TableCell};
 use crate::sanitize::plain;
 
@@ -17,18 +17,22 @@ use crate::sanitize::plain;
 pub(crate) struct AgentListArgs {}
 
 impl AgentListArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
         let rules = project.rules();
         let runner = runner(&project)?;
         let is_new = |name: &&str| rules.agents.iter().all(|settings| settings.name != **name);
-        let known = KNOWN.iter().map(|known| known.name).filter(is_new);
+        let known = AGENT_PROFILES.iter().map(|known| known.name).filter(is_new);
         let names: Vec<&str> =
             rules.agents.iter().map(|settings| settings.name.as_str()).chain(known).collect();
         let lines: Vec<_> = names
             .iter()
             .map(|name| {
-                (*name, rules.agent(name), fit(rules, name, &Wanted::default(), runner.ground()))
+                (
+                    *name,
+                    rules.agent(name),
+                    fit(rules, name, &AgentChoices::default(), runner.ground()),
+                )
             })
             .collect();
         let out = &mut context.out;
@@ -58,9 +62,9 @@ impl AgentListArgs {
             .map(|(name, settings, fit)| {
                 let state = match fit {
                     Ok(_) => "ready",
-                    Err(Unfit::Missing { .. }) => "not installed",
-                    Err(Unfit::Forbidden(_)) => "not allowed",
-                    Err(Unfit::Undefined(_) | Unfit::Brought { .. }) => "not trusted",
+                    Err(AgentRefusal::Missing { .. }) => "not installed",
+                    Err(AgentRefusal::Forbidden(_)) => "not allowed",
+                    Err(AgentRefusal::Undefined(_) | AgentRefusal::Brought { .. }) => "not trusted",
                     Err(_) => "unusable",
                 };
                 let powers = match (settings, fit) {
@@ -80,7 +84,7 @@ impl AgentListArgs {
     }
 }
 
-fn source(settings: &Settings) -> &'static str {
+fn source(settings: &AgentSettings) -> &'static str {
     match settings.source {
         HookSource::Builtin => "known",
         HookSource::Operator => "operator",

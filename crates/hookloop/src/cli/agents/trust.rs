@@ -1,14 +1,14 @@
 //! `hookloop agents trust`
 
-use hookloop_agents::repository;
+use hookloop_agents::repo_consent;
 use hookloop_engine::gate_agreement::agree_to_agents;
-use hookloop_engine::kept::AfterLoss;
-use hookloop_hooks::trust::{Definition, Trust};
+use hookloop_engine::log_location::AfterLoss;
+use hookloop_hooks::trust::{HookDefinition, Trust};
 use serde_json::json;
 
 use super::super::hooks::trust::{ask, compare};
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::output::CommandOutput;
 
 /// Look at what this repository defines and brings for agents, and agree to it
@@ -34,11 +34,11 @@ impl AgentTrustArgs {
         !self.show
     }
 
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let place = context.place()?;
         place.prepare()?;
         let settings = hookloop_config::project_file::settings(&place.config(), &context.user()?)?;
-        let found = repository::all(&place.root, &settings.rules)?;
+        let found = repo_consent::all(&place.root, &settings.rules)?;
         let mut trust = Trust::load(&place.state)?;
         let is_new = found.as_slice() != trust.agents();
         let out = &mut context.out;
@@ -72,7 +72,7 @@ impl AgentTrustArgs {
     }
 }
 
-fn screen(out: &mut CommandOutput, trust: &Trust, found: &[Definition]) -> Result {
+fn screen(out: &mut CommandOutput, trust: &Trust, found: &[HookDefinition]) -> CliResult {
     if found.is_empty() {
         return out.line("This repository has nothing for agents that has to be agreed to.");
     }

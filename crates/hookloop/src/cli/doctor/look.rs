@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use hookloop_config::channels::Channel;
-use hookloop_config::paths::{Place, PlaceError};
-use hookloop_config::project_file::{self, Settings};
-use hookloop_config::user::{StoreName, User};
+use hookloop_config::channels::NotificationChannel;
+use hookloop_config::paths::{PlaceError, ProjectPaths};
+use hookloop_config::project_file::{self, ProjectSettings};
+use hookloop_config::user::{StoreName, UserConfig};
 use hookloop_core::hook::HookRegistry;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::error::EngineError;
-use hookloop_engine::kept::{Kept, Surroundings};
+use hookloop_engine::log_location::{LaunchContext, LogLocation};
 use hookloop_engine::project::Project;
-use hookloop_fleet::doctor::{self, Finding, FindingStatus, Group, Mend};
-use hookloop_fleet::fleet::{Fleet, GONE_AFTER_MS, Presence};
+use hookloop_fleet::doctor::{self, Finding, FindingGroup, FindingStatus, Remedy};
+use hookloop_fleet::fleet::{Fleet, GONE_AFTER_MS, WorkerPresence};
 use hookloop_fleet::notify::trouble;
-use hookloop_hooks::runner::Runner;
+use hookloop_hooks::runner::HookRunner;
 use hookloop_http::HttpClient;
 
 use crate::cli::context::CommandContext;
@@ -30,13 +30,13 @@ use crate::error::CliError;
 const STORE_WITHIN: Duration = Duration::from_secs(5);
 
 /// The facts that need no check.
-struct KnownFacts {
+struct DoctorFacts {
     directory: PathBuf,
-    around: Surroundings,
+    around: LaunchContext,
     state_home: Option<PathBuf>,
-    place: Option<Place>,
-    user: Option<User>,
-    settings: Option<Settings>,
+    place: Option<ProjectPaths>,
+    user: Option<UserConfig>,
+    settings: Option<ProjectSettings>,
 }
 
 /// Returns all findings: those that stop the rest first, then group by group.
@@ -74,71 +74,78 @@ pub(super) fn all(context: &CommandContext) -> Vec<Finding> {
     rest.retain(|finding| {
         !first.iter().any(|known| known.about == finding.about && known.group == finding.group)
     });
-    rest.sort_by_key(|finding| Group::ALL.iter().position(|group| *group == finding.group));
+    rest.sort_by_key(|finding| FindingGroup::ALL.iter().position(|group| *group == finding.group));
     first.into_iter().chain(rest).collect()
 }
 
-fn know(context: &CommandContext, first: &mut Vec<Finding>) -> KnownFacts {
+fn know(context: &CommandContext, first: &mut Vec<Finding>) -> DoctorFacts {
     let directory = context.directory().unwrap_or_else(|_| PathBuf::from("."));
     let around = context.surroundings().unwrap_or_else(|error| {
-        first.push(failed(Group::Store, "store", &error));
-        Surroundings { environment: env::vars_os().collect(), ..Surroundings::default() }
+        first.push(failed(FindingGroup::Store, "store", &error));
+        LaunchContext { environment: env::vars_os().collect(), ..LaunchContext::default() }
     });
     let state_home =
-        state_home().map_err(|error| first.push(failed(Group::State, "directory", &error)));
+        state_home().map_err(|error| first.push(failed(FindingGroup::State, "directory", &error)));
     let state_home = state_home.ok();
-    let place = state_home.as_ref().and_then(|home| match Place::find(&directory, home) {
+    let place = state_home.as_ref().and_then(|home| match ProjectPaths::find(&directory, home) {
         Ok(place) => Some(place),
         Err(error @ PlaceError::NoProject(_)) => {
-            let finding = Group::Project.warning("project", error.to_string());
+            let finding = FindingGroup::Project.warning("project", error.to_string());
             first.push(finding.typed("hookloop init"));
             None
         }
         Err(error) => {
-            first.push(failed(Group::Project, "project", &error.into()));
+            first.push(failed(FindingGroup::Project, "project", &error.into()));
             None
         }
     });
     let user = user(&around, place.as_ref(), first);
     let settings = match (&place, &user) {
         (Some(place), Some(user)) => project_file::settings(&place.config(), user)
-            .map_err(|error| first.push(failed(Group::Project, "hookloop.yaml", &error.into())))
+            .map_err(|error| {
+                first.push(failed(FindingGroup::Project, "hookloop.yaml", &error.into()))
+            })
             .ok(),
         _ => None,
     };
     // Errors come before what is only missing.
     first.sort_by_key(|finding| finding.status != FindingStatus::Error);
-    KnownFacts { directory, around, state_home, place, user, settings }
+    DoctorFacts { directory, around, state_home, place, user, settings }
 }
 
 /// The user's own file under the policy, as far as both can be read.
-fn user(around: &Surroundings, place: Option<&Place>, first: &mut Vec<Finding>) -> Option<User> {
+fn user(
+    around: &LaunchContext,
+    place: Option<&ProjectPaths>,
+    first: &mut Vec<Finding>,
+) -> Option<UserConfig> {
     let policies = around.policies();
-    let policies =
-        policies.map_err(|error| first.push(failed(Group::Project, "policy", &error.into())));
+    let policies = policies
+        .map_err(|error| first.push(failed(FindingGroup::Project, "policy", &error.into())));
     let policies = policies.ok()?;
     let forbidden = place.and_then(|place| policies.check_project(&place.root, None).err());
     if let Some(error) = forbidden {
-        first.push(failed(Group::Project, "policy", &EngineError::from(error).into()));
+        first.push(failed(FindingGroup::Project, "policy", &EngineError::from(error).into()));
         return None;
     }
     let own = around
         .user_file
         .as_ref()
-        .map_or(Ok(User::default()), |file| hookloop_config::user_file::load(file));
-    let own = own
-        .map_err(|error| first.push(failed(Group::Project, "your configuration", &error.into())));
+        .map_or(Ok(UserConfig::default()), |file| hookloop_config::user_file::load(file));
+    let own = own.map_err(|error| {
+        first.push(failed(FindingGroup::Project, "your configuration", &error.into()))
+    });
     Some(own.ok()?.under(policies))
 }
 
 /// Returns the error of a command as a finding.
-fn failed(group: Group, about: &str, error: &CliError) -> Finding {
+fn failed(group: FindingGroup, about: &str, error: &CliError) -> Finding {
     let finding = group.error(about, error.message());
     match error.tip() {
         Some(tip) if tip.starts_with("hookloop ") || tip.starts_with("chmod ") => {
             finding.typed(tip)
         }
-        Some(tip) => finding.mended_by(Mend::Do(tip.to_owned())),
+        Some(tip) => finding.mended_by(Remedy::Do(tip.to_owned())),
         None => finding,
     }
 }
@@ -147,17 +154,17 @@ fn machine() -> Vec<Finding> {
     let version = env!("CARGO_PKG_VERSION");
     let program = env::current_exe().unwrap_or_default();
     let mut findings =
-        vec![Group::Machine.ok("hookloop", format!("{version}, {}", program.display()))];
+        vec![FindingGroup::Machine.ok("hookloop", format!("{version}, {}", program.display()))];
     let is_linux = cfg!(target_os = "linux");
     findings.push(match Path::new("/proc/self/stat").exists() {
-        true => Group::Machine.ok("keeper", "nothing that a hook or agent starts outlives it"),
+        true => FindingGroup::Machine.ok("keeper", "nothing that a hook or agent starts outlives it"),
         false if !is_linux => {
             let message = "what a hook or agent starts ends with it, unless it hides: no environment, nobody above it";
-            Group::Machine.ok("keeper", message)
+            FindingGroup::Machine.ok("keeper", message)
         }
         false => {
             let message = "there is no /proc, without which no hook is run";
-            Group::Machine.error("keeper", message).typed("sudo mount -t proc proc /proc")
+            FindingGroup::Machine.error("keeper", message).typed("sudo mount -t proc proc /proc")
         }
     });
     findings.extend(doctor::examine_keeping());
@@ -169,11 +176,11 @@ fn machine() -> Vec<Finding> {
     } else {
         "none: lines are plain, and nobody is asked anything".to_owned()
     };
-    findings.push(Group::Machine.ok("terminal", terminal));
+    findings.push(FindingGroup::Machine.ok("terminal", terminal));
     findings
 }
 
-impl KnownFacts {
+impl DoctorFacts {
     fn state(&self) -> Vec<Finding> {
         let Some(home) = &self.state_home else { return Vec::new() };
         let mut findings = doctor::examine_state(home);
@@ -182,11 +189,11 @@ impl KnownFacts {
         let file = diagnostics::file_in(self.place.as_ref().map_or(home, |place| &place.state));
         let file_state = if file.exists() { "" } else { ", which no warning has made yet" };
         let message = format!("warnings are in {}{file_state}", file.display());
-        findings.push(Group::State.ok("diagnostics", message));
+        findings.push(FindingGroup::State.ok("diagnostics", message));
         findings
     }
 
-    fn network(&self, runner: Option<&Runner>) -> Vec<Finding> {
+    fn network(&self, runner: Option<&HookRunner>) -> Vec<Finding> {
         let Some(user) = &self.user else { return Vec::new() };
         let http = HttpClient::new(&self.around.environment, &user.network);
         let mut findings = doctor::examine_network(&http);
@@ -206,20 +213,21 @@ impl KnownFacts {
         if let (Some(place), Some(settings)) = (&self.place, &self.settings) {
             let name = settings.project.as_ref().map_or(String::new(), |name| format!("{name}, "));
             findings.push(
-                Group::Project.ok("hookloop.yaml", format!("{name}{}", place.root.display())),
+                FindingGroup::Project
+                    .ok("hookloop.yaml", format!("{name}{}", place.root.display())),
             );
         }
         findings
     }
 
-    fn runner(&self, first: &mut Vec<Finding>) -> Option<Runner> {
+    fn runner(&self, first: &mut Vec<Finding>) -> Option<HookRunner> {
         let place = self.place.as_ref()?;
         let settings = self.settings.as_ref()?;
         let user = self.user.as_ref()?;
         match Project::runner_at(place, settings, user, &self.around) {
             Ok(runner) => Some(runner),
             Err(error) => {
-                first.push(failed(Group::Hooks, "trust", &error.into()));
+                first.push(failed(FindingGroup::Hooks, "trust", &error.into()));
                 None
             }
         }
@@ -253,7 +261,7 @@ impl KnownFacts {
             }
             Err(_) => {
                 let message = format!("{named} did not answer within {} s", STORE_WITHIN.as_secs());
-                findings.push(Group::Store.error("store", message));
+                findings.push(FindingGroup::Store.error("store", message));
                 (findings, None)
             }
         }
@@ -261,38 +269,38 @@ impl KnownFacts {
 }
 
 fn ask_store(
-    place: &Place,
-    around: &Surroundings,
+    place: &ProjectPaths,
+    around: &LaunchContext,
     state_home: Option<&Path>,
 ) -> (Vec<Finding>, Option<HookRegistry>) {
     let project = match Project::open(place, caller(place), around) {
         Ok(project) => project,
-        Err(error) => return (vec![failed(Group::Store, "store", &error.into())], None),
+        Err(error) => return (vec![failed(FindingGroup::Store, "store", &error.into())], None),
     };
     let mut findings = Vec::new();
-    if let Kept::Nats { urls, standing, .. } = project.kept() {
+    if let LogLocation::Nats { urls, standing, .. } = project.kept() {
         findings.extend(doctor::examine_servers(urls, standing));
         match doctor::examine_events(&project) {
             Ok(found) => findings.extend(found),
-            Err(error) => findings.push(failed(Group::Store, "events", &error.into())),
+            Err(error) => findings.push(failed(FindingGroup::Store, "events", &error.into())),
         }
     }
     if let Some(home) = state_home {
         match fleet(&project, home, around) {
             Ok(found) => findings.extend(found),
-            Err(error) => findings.push(failed(Group::Fleet, "fleet", &error.into())),
+            Err(error) => findings.push(failed(FindingGroup::Fleet, "fleet", &error.into())),
         }
     }
     let hooks = match project.hooks() {
         Ok(hooks) => Some(hooks),
         Err(error) => {
-            findings.push(failed(Group::Store, "store", &error.into()));
+            findings.push(failed(FindingGroup::Store, "store", &error.into()));
             None
         }
     };
     match doctor::examine_gates(&project) {
         Ok(found) => findings.extend(found),
-        Err(error) => findings.push(failed(Group::Hooks, "gates", &error.into())),
+        Err(error) => findings.push(failed(FindingGroup::Hooks, "gates", &error.into())),
     }
     project.leave();
     (findings, hooks)
@@ -302,10 +310,10 @@ fn ask_store(
 fn fleet(
     project: &Project,
     state_home: &Path,
-    around: &Surroundings,
+    around: &LaunchContext,
 ) -> std::result::Result<Vec<Finding>, EngineError> {
-    let is_here = matches!(project.kept(), Kept::Here);
-    if is_here && !Place::of_fleet(state_home, "sqlite").database().exists() {
+    let is_here = matches!(project.kept(), LogLocation::Here);
+    if is_here && !ProjectPaths::of_fleet(state_home, "sqlite").database().exists() {
         return Ok(Vec::new());
     }
     let fleet = Fleet::beside(project, state_home, around)?;
@@ -315,7 +323,9 @@ fn fleet(
         let order = standing.ordered.order.name();
         let message = format!("`{order}` of {scope} holds, by {}", standing.by);
         findings.push(
-            Group::Fleet.warning("orders", message).typed(format!("hookloop fleet resume {scope}")),
+            FindingGroup::Fleet
+                .warning("orders", message)
+                .typed(format!("hookloop fleet resume {scope}")),
         );
     }
     let now = Timestamp(
@@ -324,13 +334,13 @@ fn fleet(
     let workers = fleet.workers()?;
     findings.extend(workers.iter().filter_map(|worker| about_worker(worker, now)));
     if findings.is_empty() && !workers.is_empty() {
-        findings.push(Group::Fleet.ok("workers", format!("{} are there", workers.len())));
+        findings.push(FindingGroup::Fleet.ok("workers", format!("{} are there", workers.len())));
     }
     Ok(findings)
 }
 
 /// Returns the problem of a worker, by the time of its last heartbeat.
-fn about_worker(worker: &Presence, now: Timestamp) -> Option<Finding> {
+fn about_worker(worker: &WorkerPresence, now: Timestamp) -> Option<Finding> {
     let name = &worker.name;
     let machine = &worker.machine;
     let silent_ms = now.millis_since(worker.seen);
@@ -339,35 +349,36 @@ fn about_worker(worker: &Presence, now: Timestamp) -> Option<Finding> {
         let message = format!(
             "worker {name} on {machine} has been silent for {seconds} s; its tasks go to others"
         );
-        let mend = Mend::Do(format!("start it again there: hookloop worker --name {name}"));
-        return Some(Group::Fleet.warning("workers", message).mended_by(mend));
+        let mend = Remedy::Do(format!("start it again there: hookloop worker --name {name}"));
+        return Some(FindingGroup::Fleet.warning("workers", message).mended_by(mend));
     }
     // It was seen later than now: one of the two clocks is wrong.
     if silent_ms < -GONE_AFTER_MS {
         let seconds = -silent_ms / 1_000;
         let message = format!("the clock of {machine} is {seconds} s ahead of the one here");
-        let mend = Mend::Do("timedatectl set-ntp true, on both".to_owned());
-        return Some(Group::Fleet.warning("clock", message).mended_by(mend));
+        let mend = Remedy::Do("timedatectl set-ntp true, on both".to_owned());
+        return Some(FindingGroup::Fleet.warning("clock", message).mended_by(mend));
     }
     None
 }
 
 /// Checks the notification channels.
-fn people(channels: &[Channel], runner: Option<&Runner>) -> Vec<Finding> {
+fn people(channels: &[NotificationChannel], runner: Option<&HookRunner>) -> Vec<Finding> {
     if channels.is_empty() {
         let message = "no channel: what needs a human waits in `hookloop inbox list`";
-        return vec![Group::People.ok("channels", message)];
+        return vec![FindingGroup::People.ok("channels", message)];
     }
-    let one = |channel: &Channel| match runner.and_then(|runner| trouble(channel, runner)) {
-        None => {
-            let message = format!("`hookloop inbox test {}` sends something", channel.name);
-            Group::People.ok(&channel.name, message)
-        }
-        Some(trouble) => {
-            let mend = Mend::Do(format!("then: hookloop inbox test {}", channel.name));
-            Group::People.warning(&channel.name, trouble).mended_by(mend)
-        }
-    };
+    let one =
+        |channel: &NotificationChannel| match runner.and_then(|runner| trouble(channel, runner)) {
+            None => {
+                let message = format!("`hookloop inbox test {}` sends something", channel.name);
+                FindingGroup::People.ok(&channel.name, message)
+            }
+            Some(trouble) => {
+                let mend = Remedy::Do(format!("then: hookloop inbox test {}", channel.name));
+                FindingGroup::People.warning(&channel.name, trouble).mended_by(mend)
+            }
+        };
     channels.iter().map(one).collect()
 }
 
@@ -379,7 +390,7 @@ mod tests {
 
     #[test]
     fn a_worker_is_told_by_when_it_was_seen() {
-        let worker = |seen: i64| Presence {
+        let worker = |seen: i64| WorkerPresence {
             name: "w".parse().unwrap_or_else(|_| panic!()),
             machine: "m".to_owned(),
             pid: 1,

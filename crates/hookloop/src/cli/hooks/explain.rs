@@ -1,19 +1,19 @@
 //! `hookloop hooks explain`
 
-use hookloop_config::policy::Policies;
+use hookloop_config::policy::PolicySet;
 use hookloop_core::hook::{CommandText, Hook, HookHandler};
 use hookloop_core::limits::Limits;
 use hookloop_core::options::Length;
 use hookloop_core::point::{NoSuchPoint, Point, PointKind};
-use hookloop_hooks::explain::{Explained, List, Runs, explain};
+use hookloop_hooks::explain::{ExplainedHook, HookList, RunForecast, explain};
 use hookloop_hooks::sandbox::in_words;
-use hookloop_hooks::trust::Standing;
+use hookloop_hooks::trust::HookStanding;
 use hookloop_process::SandboxSupport;
 use serde_json::{Value, json};
 
 use super::find_task;
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::json_output::{handler_name, source_name};
 use crate::output::{BOLD, CommandOutput, DIM};
 use crate::sanitize::plain;
@@ -30,17 +30,17 @@ pub(crate) struct HookExplainArgs {
 }
 
 impl HookExplainArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let point: Point =
             self.point.parse().map_err(|error: NoSuchPoint| CliError::usage(error))?;
         let project = context.project_to_read()?;
         let task = self.task.as_deref().map(|id| find_task(&project, id)).transpose()?;
         let explained = explain(&project.hooks()?, &point, task.as_ref());
-        let with_standing = |one: Explained| {
+        let with_standing = |one: ExplainedHook| {
             let standing = project.runner().map(|runner| runner.standing(&one.hook));
-            (one, standing.unwrap_or(Standing::Own))
+            (one, standing.unwrap_or(HookStanding::Own))
         };
-        let explained: Vec<(Explained, Standing)> =
+        let explained: Vec<(ExplainedHook, HookStanding)> =
             explained.into_iter().map(with_standing).collect();
         let out = &mut context.out;
         if out.json {
@@ -56,7 +56,7 @@ impl HookExplainArgs {
         }
         let mut number = 0;
         for (one, standing) in &explained {
-            number += usize::from(one.runs == Runs::Yes && standing.may_run());
+            number += usize::from(one.runs == RunForecast::Yes && standing.may_run());
             print(out, one, *standing, (&point, number, &project.rules().policy))?;
         }
         Ok(())
@@ -65,41 +65,45 @@ impl HookExplainArgs {
 
 fn print(
     out: &mut CommandOutput,
-    one: &Explained,
-    standing: Standing,
-    (point, number, policy): (&Point, usize, &Policies),
-) -> Result {
-    let Explained { hook, list, runs } = one;
+    one: &ExplainedHook,
+    standing: HookStanding,
+    (point, number, policy): (&Point, usize, &PolicySet),
+) -> CliResult {
+    let ExplainedHook { hook, list, runs } = one;
     let mark = match runs {
-        Runs::Yes if standing.may_run() => format!("{number}."),
+        RunForecast::Yes if standing.may_run() => format!("{number}."),
         _ => "–".to_owned(),
     };
     out.line(format_args!("{mark:>3} {BOLD}{}{BOLD:#}  {}", hook.name, plain(&what(hook))))?;
     let mut why = |text: String| out.line(format_args!("    {DIM}{}{DIM:#}", plain(&text)));
     why(match list {
-        List::Operator => format!("required by the policy at {}", place(policy, hook)),
-        List::User => format!("your own, priority {}", hook.priority),
-        List::Type(name) => format!("in the list of type `{name}`, priority {}", hook.priority),
-        List::Project => match source_name(hook.source) {
+        HookList::Operator => format!("required by the policy at {}", place(policy, hook)),
+        HookList::User => format!("your own, priority {}", hook.priority),
+        HookList::Type(name) => format!("in the list of type `{name}`, priority {}", hook.priority),
+        HookList::Project => match source_name(hook.source) {
             "built-in" => format!("built in, priority {}", hook.priority),
             source => format!("in the {source}'s list, priority {}", hook.priority),
         },
-        List::Default => "what happens where nobody lists hooks for this point".to_owned(),
+        HookList::Default => "what happens where nobody lists hooks for this point".to_owned(),
     })?;
     match standing {
-        Standing::Own => {}
-        Standing::Trusted => why("trusted as it is".to_owned())?,
-        Standing::Untrusted => why("does not run: not trusted (hookloop hooks trust)".to_owned())?,
-        Standing::Modified => {
+        HookStanding::Own => {}
+        HookStanding::Trusted => why("trusted as it is".to_owned())?,
+        HookStanding::Untrusted => {
+            why("does not run: not trusted (hookloop hooks trust)".to_owned())?
+        }
+        HookStanding::Modified => {
             why("does not run: changed since it was trusted (hookloop hooks trust)".to_owned())?;
         }
     }
     match (runs, &hook.options.when) {
-        (Runs::Off, _) => why("off: hookloop hooks enable".to_owned() + " " + &hook.name)?,
-        (Runs::Yes, Some(when)) => why(format!("when {when}: holds"))?,
-        (Runs::NotNow, Some(when)) => why(format!("when {when}: does not hold"))?,
-        (Runs::Depends, Some(when)) => why(format!("when {when}: depends on the task (--task)"))?,
-        (Runs::Unclear(error), Some(when)) => why(format!("when {when}: {error}"))?,
+        (RunForecast::Off, _) => why("off: hookloop hooks enable".to_owned() + " " + &hook.name)?,
+        (RunForecast::Yes, Some(when)) => why(format!("when {when}: holds"))?,
+        (RunForecast::NotNow, Some(when)) => why(format!("when {when}: does not hold"))?,
+        (RunForecast::Depends, Some(when)) => {
+            why(format!("when {when}: depends on the task (--task)"))?
+        }
+        (RunForecast::Unclear(error), Some(when)) => why(format!("when {when}: {error}"))?,
         _ => {}
     }
     if is_process(&hook.handler) {
@@ -119,7 +123,7 @@ fn print(
 }
 
 /// Where a policy has a gate.
-fn place(policy: &Policies, hook: &Hook) -> String {
+fn place(policy: &PolicySet, hook: &Hook) -> String {
     let gate = policy.gates().find(|gate| gate.value.name == hook.name);
     gate.map_or_else(String::new, |gate| gate.at.to_string())
 }
@@ -143,22 +147,22 @@ pub(super) fn what(hook: &Hook) -> String {
     }
 }
 
-fn to_json((one, standing): &(Explained, Standing)) -> Value {
-    let Explained { hook, list, runs } = one;
+fn to_json((one, standing): &(ExplainedHook, HookStanding)) -> Value {
+    let ExplainedHook { hook, list, runs } = one;
     let (list, task_type) = match list {
-        List::Operator => ("operator", None),
-        List::User => ("user", None),
-        List::Type(name) => ("type", Some(name)),
-        List::Project => ("project", None),
-        List::Default => ("default", None),
+        HookList::Operator => ("operator", None),
+        HookList::User => ("user", None),
+        HookList::Type(name) => ("type", Some(name)),
+        HookList::Project => ("project", None),
+        HookList::Default => ("default", None),
     };
     let (state, error) = match runs {
-        Runs::Yes if !standing.may_run() => (standing.name(), None),
-        Runs::Yes => ("yes", None),
-        Runs::Off => ("off", None),
-        Runs::NotNow => ("condition does not hold", None),
-        Runs::Depends => ("depends on the task", None),
-        Runs::Unclear(error) => ("condition fails", Some(error.to_string())),
+        RunForecast::Yes if !standing.may_run() => (standing.name(), None),
+        RunForecast::Yes => ("yes", None),
+        RunForecast::Off => ("off", None),
+        RunForecast::NotNow => ("condition does not hold", None),
+        RunForecast::Depends => ("depends on the task", None),
+        RunForecast::Unclear(error) => ("condition fails", Some(error.to_string())),
     };
     json!({
         "name": hook.name,

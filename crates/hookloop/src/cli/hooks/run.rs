@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::find_task;
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::output::{BOLD, DIM};
 use crate::sanitize::{plain, plain_output};
 
@@ -39,7 +39,7 @@ pub(crate) struct HookRunArgs {
 }
 
 impl HookRunArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
         let registry = project.hooks()?;
         let task = self.task.as_deref().map(|id| find_task(&project, id)).transpose()?;
@@ -70,7 +70,7 @@ impl HookRunArgs {
         }
     }
 
-    fn point(&self, hook: &Hook) -> Result<Point> {
+    fn point(&self, hook: &Hook) -> CliResult<Point> {
         let Some(name) = &self.event else {
             let first = hook.points.first().cloned();
             return first.ok_or_else(|| CliError::refused("the hook runs nowhere"));
@@ -91,7 +91,12 @@ fn has_passed(run: &HookRun) -> bool {
     is_good && run.outcome.verdict == HookVerdict::Pass
 }
 
-fn dry_run(context: &mut CommandContext, project: &Project, hook: &Hook, point: &Point) -> Result {
+fn dry_run(
+    context: &mut CommandContext,
+    project: &Project,
+    hook: &Hook,
+    point: &Point,
+) -> CliResult {
     let standing = project.runner().map(|runner| runner.standing(hook).name());
     let what = super::explain::what(hook);
     let out = &mut context.out;
@@ -103,7 +108,7 @@ fn dry_run(context: &mut CommandContext, project: &Project, hook: &Hook, point: 
     out.line(format_args!("  {DIM}{}{DIM:#}", standing.unwrap_or("own")))
 }
 
-fn print(context: &mut CommandContext, point: &Point, run: &HookRun) -> Result {
+fn print(context: &mut CommandContext, point: &Point, run: &HookRun) -> CliResult {
     let out = &mut context.out;
     let status = run.outcome.status.name();
     let (verdict, feedback) = match &run.outcome.verdict {

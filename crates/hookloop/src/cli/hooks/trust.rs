@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use hookloop_core::hook::AGENT_LIST;
 use hookloop_engine::gate_agreement::HookConsent;
-use hookloop_engine::kept::AfterLoss;
-use hookloop_hooks::trust::{Definition, Seen, Standing};
+use hookloop_engine::log_location::AfterLoss;
+use hookloop_hooks::trust::{HookDefinition, HookStanding, SeenHook};
 use hookloop_process::SandboxSupport;
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
 use super::visible::visible;
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::output::{BOLD, CommandOutput, DIM};
 
 /// Lines of a script, and characters of each, that are shown.
@@ -50,7 +50,7 @@ impl HookTrustArgs {
         !self.show
     }
 
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let place = context.place()?;
         place.prepare()?;
         let user = context.user()?;
@@ -112,7 +112,12 @@ impl HookTrustArgs {
 }
 
 /// Asks whether the user agrees to `what`.
-pub(crate) fn ask(out: &mut CommandOutput, what: &str, question: &str, hint: &str) -> Result<bool> {
+pub(crate) fn ask(
+    out: &mut CommandOutput,
+    what: &str,
+    question: &str,
+    hint: &str,
+) -> CliResult<bool> {
     if !std::io::stdin().is_terminal() {
         return Err(CliError::untrusted(format!("nobody is here to agree to {what}")).hint(hint));
     }
@@ -125,12 +130,12 @@ pub(crate) fn ask(out: &mut CommandOutput, what: &str, question: &str, hint: &st
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn screen(out: &mut CommandOutput, consent: &HookConsent, digest: &str) -> Result {
+fn screen(out: &mut CommandOutput, consent: &HookConsent, digest: &str) -> CliResult {
     let seen = &consent.offer.seen;
     if seen.is_empty() {
         out.line("This repository brings no hooks that run something.")?;
     } else {
-        let found: Vec<&Definition> = seen.iter().map(|seen| &seen.definition).collect();
+        let found: Vec<&HookDefinition> = seen.iter().map(|seen| &seen.definition).collect();
         let mut scripts = ScriptView { consent, shown: BTreeSet::new() };
         compare(out, consent.trust.agreed(), &found, &mut |one, before| {
             scripts.lines(one, before)
@@ -176,14 +181,14 @@ struct ScriptView<'c> {
 
 impl ScriptView<'_> {
     /// The content of the scripts that are new, and the changes of those that are not.
-    fn lines(&mut self, one: &Definition, before: Option<&Definition>) -> Vec<String> {
+    fn lines(&mut self, one: &HookDefinition, before: Option<&HookDefinition>) -> Vec<String> {
         let mut lines = Vec::new();
         for (name, digest) in &one.scripts {
             let old = before.and_then(|before| before.scripts.get(name));
             if old == Some(digest) || !self.shown.insert(digest.clone()) {
                 continue;
             }
-            let is_own = |seen: &&Seen| seen.definition.is_of_hook(one);
+            let is_own = |seen: &&SeenHook| seen.definition.is_of_hook(one);
             let seen = self.consent.offer.seen.iter().find(is_own);
             let Some(bytes) = seen.and_then(|seen| seen.script(name)) else { continue };
             let kept = old.map(|old| self.consent.trust.kept_script(old, name));
@@ -261,10 +266,10 @@ fn bounded(mut lines: Vec<String>, name: &str) -> Vec<String> {
 /// trusted.
 pub(crate) fn compare(
     out: &mut CommandOutput,
-    agreed: &[Definition],
-    found: &[&Definition],
-    details: &mut dyn FnMut(&Definition, Option<&Definition>) -> Vec<String>,
-) -> Result {
+    agreed: &[HookDefinition],
+    found: &[&HookDefinition],
+    details: &mut dyn FnMut(&HookDefinition, Option<&HookDefinition>) -> Vec<String>,
+) -> CliResult {
     for one in found {
         let standing = one.standing(agreed);
         let before = agreed.iter().find(|known| known.is_of_hook(one));
@@ -275,12 +280,12 @@ pub(crate) fn compare(
         let new = lines(one);
         for line in &new {
             let sign = match standing {
-                Standing::Modified if !old.contains(line) => "+",
+                HookStanding::Modified if !old.contains(line) => "+",
                 _ => " ",
             };
             out.line(format_args!("  {sign} {}", visible(line)))?;
         }
-        if standing == Standing::Modified {
+        if standing == HookStanding::Modified {
             for line in old.iter().filter(|line| !new.contains(line)) {
                 out.line(format_args!("  - {}", visible(line)))?;
             }
@@ -291,7 +296,7 @@ pub(crate) fn compare(
             }
         }
     }
-    let is_gone = |known: &&Definition| !found.iter().any(|one| one.is_of_hook(known));
+    let is_gone = |known: &&HookDefinition| !found.iter().any(|one| one.is_of_hook(known));
     for gone in agreed.iter().filter(is_gone) {
         out.line(format_args!("{BOLD}{}{BOLD:#}  {DIM}gone{DIM:#}", visible(&gone.name)))?;
     }
@@ -299,7 +304,7 @@ pub(crate) fn compare(
 }
 
 /// Everything that is agreed to about a hook or an agent, a line each, nothing left out.
-fn lines(definition: &Definition) -> Vec<String> {
+fn lines(definition: &HookDefinition) -> Vec<String> {
     let mut lines = Vec::new();
     let is_hook = !definition.points.is_empty();
     if is_hook {

@@ -11,7 +11,7 @@ use super::merge::{MergeError, merge};
 use super::yaml;
 use crate::cli::context::CommandContext;
 use crate::cli::install::show_change;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::native::file;
 
 /// The result for the configuration.
@@ -42,7 +42,7 @@ pub(super) fn write_or_show(
     report: &ImportReport,
     names: &str,
     writes: bool,
-) -> Result<ConfigOutcome> {
+) -> CliResult<ConfigOutcome> {
     if report.config.is_empty() {
         return Ok(ConfigOutcome::Nothing);
     }
@@ -70,7 +70,7 @@ fn merge_into(
     context: &mut CommandContext,
     path: PathBuf,
     report: &ImportReport,
-) -> Result<ConfigOutcome> {
+) -> CliResult<ConfigOutcome> {
     let target = file::target(&path)?;
     let bytes = file::read(&target)?.unwrap_or_default();
     let name = path.display().to_string();
@@ -100,7 +100,7 @@ fn merge_into(
     Ok(ConfigOutcome::Merged { path, text, is_changed })
 }
 
-fn write(path: &Path, text: &str) -> Result {
+fn write(path: &Path, text: &str) -> CliResult {
     let failed = |error| CliError::system(format!("{}: {error}", path.display()));
     // A link that leads nowhere yet is not followed.
     let mut file = std::fs::File::create_new(path).map_err(failed)?;

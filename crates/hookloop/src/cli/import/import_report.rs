@@ -6,7 +6,7 @@ use std::path::Path;
 use hookloop_config::paths::FILE_NAME;
 use hookloop_config::project_file::settings_from;
 use hookloop_core::id::TaskId;
-use hookloop_engine::bulk::Line;
+use hookloop_engine::bulk::ImportLine;
 use hookloop_fleet::doctor::undeclared_in;
 use serde_json::{Map, Value, json};
 
@@ -56,7 +56,7 @@ pub(super) struct ImportReport {
     pub(super) tool: &'static str,
     /// Sections of a project's file.
     pub(super) config: Map<String, Value>,
-    pub(super) tasks: Vec<Line>,
+    pub(super) tasks: Vec<ImportLine>,
     /// Ids of the tasks.
     pub(super) ids: BTreeSet<TaskId>,
     pub(super) rows: Vec<ReportRow>,

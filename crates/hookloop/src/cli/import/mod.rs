@@ -37,7 +37,7 @@ use import_report::ImportReport;
 use source::SourceFile;
 
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 
 // The arguments of every import: each command has its own description.
 #[derive(clap::Args)]
@@ -96,7 +96,7 @@ pub(super) struct ImportTool {
 }
 
 impl ImportCommand {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let (tool, args) = match self {
             ImportCommand::Claude(args) => (agent::CLAUDE, args),
             ImportCommand::Codemie(args) => (agent::CODEMIE, args),
@@ -114,7 +114,7 @@ impl ImportCommand {
 }
 
 impl ImportArgs {
-    fn run(self, context: &mut CommandContext, tool: &ImportTool) -> Result {
+    fn run(self, context: &mut CommandContext, tool: &ImportTool) -> CliResult {
         let files = self.found(context, tool)?;
         let mut report = ImportReport::new(tool.name);
         for file in &files {
@@ -151,7 +151,7 @@ impl ImportArgs {
     }
 
     /// The files that are named, else those of the tool that are here.
-    fn found(&self, context: &CommandContext, tool: &ImportTool) -> Result<Vec<PathBuf>> {
+    fn found(&self, context: &CommandContext, tool: &ImportTool) -> CliResult<Vec<PathBuf>> {
         if !self.files.is_empty() {
             return Ok(self.files.clone());
         }

@@ -10,7 +10,7 @@ use super::tasks::AddedTasks;
 use crate::cli::context::CommandContext;
 use crate::cli::import::config_file::ConfigOutcome;
 use crate::cli::import::import_report::{ImportReport, Mapping, ReportRow};
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::output::{DIM, TableCell};
 use crate::sanitize::plain;
 
@@ -24,7 +24,7 @@ pub(super) fn print(
     context: &mut CommandContext,
     report: &ImportReport,
     done: &ImportResult,
-) -> Result {
+) -> CliResult {
     if context.out.json {
         return print_json(context, report, done);
     }
@@ -99,7 +99,7 @@ pub(super) fn print(
 }
 
 /// Whether the project has hooks or gates that a person has to trust. Built-in hooks need no trust.
-fn needs_trust(context: &mut CommandContext) -> Result<bool> {
+fn needs_trust(context: &mut CommandContext) -> CliResult<bool> {
     let place = context.place()?;
     let user = context.user()?;
     let settings = hookloop_config::project_file::settings(&place.config(), &user)?;
@@ -112,7 +112,7 @@ fn has_gate(report: &ImportReport) -> bool {
     ["stop", "validation"].iter().any(|point| hooks.is_some_and(|hooks| hooks.get(point).is_some()))
 }
 
-fn told_tasks(context: &mut CommandContext, done: &ImportResult) -> Result {
+fn told_tasks(context: &mut CommandContext, done: &ImportResult) -> CliResult {
     let Some(AddedTasks { added, present, .. }) = done.added else { return Ok(()) };
     let sign = if matches!(done.configured, ConfigOutcome::Shown { .. }) { "# " } else { "" };
     let added = match added {
@@ -131,7 +131,11 @@ fn in_words(row: &ReportRow) -> String {
     if row.why.is_empty() { row.what.clone() } else { format!("{} ({})", row.what, row.why) }
 }
 
-fn print_json(context: &mut CommandContext, report: &ImportReport, done: &ImportResult) -> Result {
+fn print_json(
+    context: &mut CommandContext,
+    report: &ImportReport,
+    done: &ImportResult,
+) -> CliResult {
     let (written, config) = match &done.configured {
         ConfigOutcome::Nothing => (None, None),
         ConfigOutcome::Written { path, text } => (Some(path), Some(text)),

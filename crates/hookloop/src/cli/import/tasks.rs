@@ -8,13 +8,13 @@ use hookloop_core::digest::short_sha256_hex;
 use hookloop_core::id::{EventId, TASK_ID_MAX, TaskId};
 use hookloop_core::task::{Priority, TaskState};
 use hookloop_core::time::Timestamp;
-use hookloop_engine::bulk::{self, Line};
-use hookloop_engine::command_outcome::Done;
+use hookloop_engine::bulk::{self, ImportLine};
+use hookloop_engine::command_outcome::CommandOutcome;
 use hookloop_engine::project::Project;
 
 use crate::cli::context::CommandContext;
 use crate::cli::import::import_report::ImportReport;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::progress::ProgressBar;
 
 /// Tasks of one import; more come by `hookloop task import`.
@@ -29,7 +29,7 @@ pub(super) struct AddedTasks {
 pub(super) fn add(
     context: &mut CommandContext,
     report: &mut ImportReport,
-) -> Result<Option<AddedTasks>> {
+) -> CliResult<Option<AddedTasks>> {
     if report.tasks.is_empty() {
         return Ok(None);
     }
@@ -49,13 +49,16 @@ pub(super) fn add(
         bulk::import(&project, Cursor::new(lines), &mut |done, all| progress.at(done, all));
     drop(progress);
     let imported = imported?;
-    project.react_here(&mut Done::default())?;
+    project.react_here(&mut CommandOutcome::default())?;
     context.finish(&project)?;
     Ok(Some(AddedTasks { added: imported.added, present: present + imported.present }))
 }
 
 /// Tasks that the project does not have yet. Tasks that exist stay as they are, even if the source has changed.
-fn without_present(project: &Project, report: &mut ImportReport) -> Result<(Vec<Line>, u64)> {
+fn without_present(
+    project: &Project,
+    report: &mut ImportReport,
+) -> CliResult<(Vec<ImportLine>, u64)> {
     let lines = std::mem::take(&mut report.tasks);
     let mut fresh = Vec::new();
     let mut present = 0;
@@ -99,7 +102,7 @@ fn without_present(project: &Project, report: &mut ImportReport) -> Result<(Vec<
 }
 
 /// Tasks behind what they depend on and behind their parents, which have to be there before them.
-fn parents_first(mut lines: Vec<Line>, report: &mut ImportReport) -> Vec<Line> {
+fn parents_first(mut lines: Vec<ImportLine>, report: &mut ImportReport) -> Vec<ImportLine> {
     let order = order(&lines);
     if order.len() < lines.len() {
         // A parent that waits for its own child can't come first. A cycle without parents is refused later.
@@ -118,13 +121,13 @@ fn parents_first(mut lines: Vec<Line>, report: &mut ImportReport) -> Vec<Line> {
     sorted(lines, &order)
 }
 
-fn sorted(lines: Vec<Line>, order: &[usize]) -> Vec<Line> {
-    let mut lines: Vec<Option<Line>> = lines.into_iter().map(Some).collect();
+fn sorted(lines: Vec<ImportLine>, order: &[usize]) -> Vec<ImportLine> {
+    let mut lines: Vec<Option<ImportLine>> = lines.into_iter().map(Some).collect();
     order.iter().filter_map(|index| lines[*index].take()).collect()
 }
 
 /// The lines that can be put one after the other, in that order; those of a cycle are left out.
-fn order(lines: &[Line]) -> Vec<usize> {
+fn order(lines: &[ImportLine]) -> Vec<usize> {
     let places: BTreeMap<&TaskId, usize> = lines
         .iter()
         .enumerate()
@@ -229,7 +232,7 @@ impl TaskDraft {
             proven: false,
         });
         let parent = self.parent.map(|parent| task_id(&parent, report));
-        report.tasks.push(Line {
+        report.tasks.push(ImportLine {
             goal,
             description,
             deliverables,
@@ -244,7 +247,7 @@ impl TaskDraft {
             completed_at: completed_at.filter(|_| self.state == Some(TaskState::Completed)),
             state: self.state,
             id: Some(id),
-            ..Line::default()
+            ..ImportLine::default()
         });
     }
 }

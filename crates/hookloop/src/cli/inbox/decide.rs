@@ -1,12 +1,12 @@
 use hookloop_core::inbox::ProblemKey;
 use hookloop_core::session::LimitDecision as Told;
-use hookloop_engine::command_outcome::Done;
-use hookloop_engine::inbox::{self, InboxError, Settled};
+use hookloop_engine::command_outcome::CommandOutcome;
+use hookloop_engine::inbox::{self, DecisionResult, InboxError};
 use hookloop_engine::project::Project;
 use serde_json::json;
 
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::output::DIM;
 
 /// Answer a question: the next prompt has it, and the work goes on
@@ -48,20 +48,20 @@ pub(crate) struct InboxDismiss {
 }
 
 impl InboxAnswer {
-    pub(super) fn run(self, context: &mut CommandContext) -> Result {
+    pub(super) fn run(self, context: &mut CommandContext) -> CliResult {
         let answer = |project: &Project, key: &ProblemKey| inbox::answer(project, key, &self.text);
         decide(context, &self.key, ("answered", "Answered"), answer)
     }
 }
 
 impl InboxApprove {
-    pub(super) fn run(self, context: &mut CommandContext) -> Result {
+    pub(super) fn run(self, context: &mut CommandContext) -> CliResult {
         decide(context, &self.key, ("approved", "Approved"), inbox::approve)
     }
 }
 
 impl InboxQuit {
-    pub(super) fn run(self, context: &mut CommandContext) -> Result {
+    pub(super) fn run(self, context: &mut CommandContext) -> CliResult {
         decide(context, &self.key, ("quit", "Given up:"), |project, key| {
             inbox::settle(project, key, Told::Abort)
         })
@@ -69,10 +69,10 @@ impl InboxQuit {
 }
 
 impl InboxDismiss {
-    pub(super) fn run(self, context: &mut CommandContext) -> Result {
+    pub(super) fn run(self, context: &mut CommandContext) -> CliResult {
         decide(context, &self.key, ("dismissed", "Dismissed"), |project, key| {
             inbox::dismiss(project, key)?;
-            Ok(Settled { done: Done::default(), next: None })
+            Ok(DecisionResult { done: CommandOutcome::default(), next: None })
         })
     }
 }
@@ -82,8 +82,8 @@ fn decide(
     context: &mut CommandContext,
     wanted: &str,
     words: (&str, &str),
-    decision: impl FnOnce(&Project, &ProblemKey) -> std::result::Result<Settled, InboxError>,
-) -> Result {
+    decision: impl FnOnce(&Project, &ProblemKey) -> std::result::Result<DecisionResult, InboxError>,
+) -> CliResult {
     let project = context.project()?;
     let key = inbox::find(&project, wanted)?.key;
     let settled = decision(&project, &key)?;
@@ -95,9 +95,9 @@ fn say(
     project: &Project,
     (word, text): (&str, &str),
     key: &str,
-    settled: Settled,
-) -> Result {
-    let Settled { mut done, next } = settled;
+    settled: DecisionResult,
+) -> CliResult {
+    let DecisionResult { mut done, next } = settled;
     if done.pending {
         project.react_here(&mut done)?;
     }

@@ -2,7 +2,7 @@ use hookloop_engine::inbox;
 
 use super::ProblemJson;
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::output::TableCell;
 use crate::present;
 use crate::sanitize::plain;
@@ -16,7 +16,7 @@ pub(crate) struct InboxListArgs {
 }
 
 impl InboxListArgs {
-    pub(super) fn run(self, context: &mut CommandContext) -> Result {
+    pub(super) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
         let problems = inbox::list(&project, self.limit)?;
         let lines = problems.iter().map(|problem| ProblemJson::new(&project, problem));

@@ -1,10 +1,10 @@
-use hookloop_config::channels::Channel;
+use hookloop_config::channels::NotificationChannel;
 use hookloop_fleet::notify;
-use hookloop_fleet::notify::{Moment, Report};
+use hookloop_fleet::notify::{RoundReport, RoundTime};
 use serde_json::json;
 
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::sanitize::plain;
 
 /// The exit code if a message could not be sent.
@@ -26,10 +26,10 @@ pub(crate) struct NotifyTest {
 }
 
 impl InboxNotifyArgs {
-    pub(super) fn run(self, context: &mut CommandContext) -> Result {
+    pub(super) fn run(self, context: &mut CommandContext) -> CliResult {
         let channels = context.user()?.channels;
         let project = context.project_to_read()?;
-        let report = notify::round(&project, &channels, Moment::now())?;
+        let report = notify::round(&project, &channels, RoundTime::now())?;
         tell(context, &report)?;
         if !report.failed.is_empty() {
             context.exit = FAILED;
@@ -48,7 +48,7 @@ impl InboxNotifyArgs {
 }
 
 /// Prints the result of a round: a line for each message.
-pub(in crate::cli) fn tell(context: &mut CommandContext, report: &Report) -> Result {
+pub(in crate::cli) fn tell(context: &mut CommandContext, report: &RoundReport) -> CliResult {
     let out = &mut context.out;
     for sent in &report.sent {
         let keys: Vec<String> = sent.problems.iter().map(ToString::to_string).collect();
@@ -73,7 +73,7 @@ pub(in crate::cli) fn tell(context: &mut CommandContext, report: &Report) -> Res
 }
 
 impl NotifyTest {
-    pub(super) fn run(self, context: &mut CommandContext) -> Result {
+    pub(super) fn run(self, context: &mut CommandContext) -> CliResult {
         let user = context.user()?;
         let channel = user.channels.iter().find(|channel| channel.name == self.channel);
         let channel = channel.ok_or_else(|| none(&self.channel, &user.channels, &user.path))?;
@@ -91,7 +91,7 @@ impl NotifyTest {
     }
 }
 
-fn none(name: &str, channels: &[Channel], path: &std::path::Path) -> CliError {
+fn none(name: &str, channels: &[NotificationChannel], path: &std::path::Path) -> CliError {
     let known: Vec<&str> = channels.iter().map(|channel| channel.name.as_str()).collect();
     let known = if known.is_empty() {
         "there are none".to_owned()

@@ -1,12 +1,12 @@
 use hookloop_core::inbox::Problem;
 use hookloop_engine::inbox::decision_record::DecisionRecord;
-use hookloop_engine::inbox::{self, Evidence};
+use hookloop_engine::inbox::{self, ItemEvidence};
 use hookloop_engine::project::Project;
 use serde::Serialize;
 
 use super::ProblemJson;
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::output::{BOLD, CommandOutput, DIM};
 use crate::present;
 use crate::sanitize::{plain, plain_lines};
@@ -36,8 +36,8 @@ struct ShownJson {
 }
 
 impl ShownJson {
-    fn new(project: &Project, problem: &Problem) -> Result<ShownJson> {
-        let Evidence { details, session, next, effects, record, .. } =
+    fn new(project: &Project, problem: &Problem) -> CliResult<ShownJson> {
+        let ItemEvidence { details, session, next, effects, record, .. } =
             inbox::evidence(project, problem)?;
         let mut line = ProblemJson::new(project, problem)?;
         line.session = session.map(|id| id.to_string());
@@ -46,7 +46,7 @@ impl ShownJson {
 }
 
 impl InboxShowArgs {
-    pub(super) fn run(self, context: &mut CommandContext) -> Result {
+    pub(super) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
         if let Some(key) = &self.key {
             let problem = inbox::find(&project, key)?;
@@ -59,7 +59,7 @@ impl InboxShowArgs {
             };
         }
         let problems = inbox::list(&project, SHOWN_MAX)?;
-        let shown: Result<Vec<ShownJson>> =
+        let shown: CliResult<Vec<ShownJson>> =
             problems.iter().map(|problem| ShownJson::new(&project, problem)).collect();
         let shown = shown?;
         let out = &mut context.out;
@@ -83,7 +83,7 @@ fn ago(project: &Project, problem: &Problem) -> String {
     present::ago(project.now().millis_since(problem.since))
 }
 
-fn show(out: &mut CommandOutput, shown: &ShownJson, ago: &str) -> Result {
+fn show(out: &mut CommandOutput, shown: &ShownJson, ago: &str) -> CliResult {
     let line = &shown.problem;
     out.line(format_args!("{BOLD}{}{BOLD:#}  {}", line.key, plain(&line.title)))?;
     let origin = shown.record.origin().unwrap_or_else(|| format!("by {}", line.by));

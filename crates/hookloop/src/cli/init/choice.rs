@@ -2,11 +2,11 @@
 
 use std::io::Write as _;
 
-use hookloop_fleet::survey::trial::Trial;
+use hookloop_fleet::survey::trial::GateTrial;
 
 use super::{FoundDirectory, InitPlan, TriedGate, ask, not_written};
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::sanitize::plain;
 
 /// How often a question is asked whose answer can't be read.
@@ -25,7 +25,7 @@ pub(super) fn choose(
     context: &mut CommandContext,
     plan: &mut InitPlan,
     wanted: &WantedDirectories<'_>,
-) -> Result {
+) -> CliResult {
     let found = plan.survey.directories();
     let names = |path: &String| {
         let gates = plan.survey.gates.iter().filter(|gate| gate.directory() == path);
@@ -48,12 +48,12 @@ pub(super) fn choose(
     plan.directories = directories;
     plan.survey.choose(&chosen);
     let gates = plan.survey.gates.iter().cloned();
-    plan.gates = gates.map(|gate| TriedGate { gate, trial: Trial::NotTried }).collect();
+    plan.gates = gates.map(|gate| TriedGate { gate, trial: GateTrial::NotTried }).collect();
     Ok(())
 }
 
 /// The directories of `--only`, each of which has to have a gate.
-fn named(found: &[String], only: &[String]) -> Result<Vec<String>> {
+fn named(found: &[String], only: &[String]) -> CliResult<Vec<String>> {
     let mut chosen = Vec::new();
     for name in only {
         let path = name.trim_end_matches('/');
@@ -73,7 +73,7 @@ fn named(found: &[String], only: &[String]) -> Result<Vec<String>> {
 }
 
 /// Asks on a terminal. Enter chooses all.
-fn asked(context: &mut CommandContext, directories: &[FoundDirectory]) -> Result<Vec<String>> {
+fn asked(context: &mut CommandContext, directories: &[FoundDirectory]) -> CliResult<Vec<String>> {
     let mut stderr = anstream::stderr();
     writeln!(stderr, "Projects were found in {} directories:", directories.len())?;
     let width =

@@ -2,7 +2,7 @@
 
 use hookloop_core::environment::EnvironmentGap;
 use hookloop_fleet::survey::MissingProgram;
-use hookloop_fleet::survey::trial::{TRIED_WITHIN, Trial};
+use hookloop_fleet::survey::trial::{GateTrial, TRIED_WITHIN};
 
 use super::{InitPlan, TriedGate};
 use crate::sanitize::plain;
@@ -104,12 +104,12 @@ pub(super) fn for_trial(plan: &InitPlan) -> String {
 }
 
 fn gate(text: &mut String, tried: &TriedGate, indent: &str) {
-    if let Trial::Failed { why, .. } = &tried.trial
+    if let GateTrial::Failed { why, .. } = &tried.trial
         && tried.is_written()
     {
         text.push_str(&format!("{indent}# Fails now ({}): work for an agent.\n", comment(why)));
     }
-    if let Trial::NotReady { gap, .. } = &tried.trial
+    if let GateTrial::NotReady { gap, .. } = &tried.trial
         && tried.is_written()
     {
         text.push_str(&format!("{indent}# {}\n", comment(&not_ready(gap, &tried.gate))));
@@ -118,7 +118,7 @@ fn gate(text: &mut String, tried: &TriedGate, indent: &str) {
 }
 
 /// The verdict about a gate whose environment is not prepared.
-pub(super) fn not_ready(gap: &EnvironmentGap, gate: &super::Gate) -> String {
+pub(super) fn not_ready(gap: &EnvironmentGap, gate: &super::GateProposal) -> String {
     let typed = |setup: &String| format!(": type `{}`", in_directory(setup, gate));
     let setup = gap.setup.as_ref().map_or(String::new(), typed);
     format!("environment not ready: {}{setup}", gap.cause)
@@ -130,7 +130,7 @@ pub(super) fn program_missing(missing: &MissingProgram) -> String {
 }
 
 /// A command as it is typed in the project's root to run in the directory of a gate.
-pub(super) fn in_directory(command: &str, gate: &super::Gate) -> String {
+pub(super) fn in_directory(command: &str, gate: &super::GateProposal) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "._/@+-".contains(c);
     match &gate.cwd {
         None => command.to_owned(),
@@ -139,7 +139,7 @@ pub(super) fn in_directory(command: &str, gate: &super::Gate) -> String {
     }
 }
 
-fn entry(text: &mut String, gate: &super::Gate, timeout: &str, indent: &str) {
+fn entry(text: &mut String, gate: &super::GateProposal, timeout: &str, indent: &str) {
     text.push_str(&format!("{indent}- name: {}\n", gate.name));
     text.push_str(&format!("{indent}  command: {}\n", gate.command));
     if let Some(cwd) = &gate.cwd {
@@ -155,13 +155,13 @@ fn entry(text: &mut String, gate: &super::Gate, timeout: &str, indent: &str) {
 pub(super) fn why_not(tried: &TriedGate) -> String {
     match (&tried.trial, &tried.gate.missing) {
         (_, Some(missing)) => program_missing(missing),
-        (Trial::NotReady { gap, .. }, _) => not_ready(gap, &tried.gate),
-        (Trial::Absent { why, .. }, _) => why.clone(),
-        (Trial::Failed { why, .. }, _) => format!("it fails now ({why})"),
-        (Trial::TimedOut { .. }, _) => {
+        (GateTrial::NotReady { gap, .. }, _) => not_ready(gap, &tried.gate),
+        (GateTrial::Absent { why, .. }, _) => why.clone(),
+        (GateTrial::Failed { why, .. }, _) => format!("it fails now ({why})"),
+        (GateTrial::TimedOut { .. }, _) => {
             format!("it took longer than {} minutes", TRIED_WITHIN.as_secs() / 60)
         }
-        (Trial::NotTried | Trial::Passed { .. }, None) => "it was not tried".to_owned(),
+        (GateTrial::NotTried | GateTrial::Passed { .. }, None) => "it was not tried".to_owned(),
     }
 }
 
@@ -172,18 +172,18 @@ fn comment(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hookloop_fleet::survey::{Gate, GateKind, Step, Survey, Tool, trial};
+    use hookloop_fleet::survey::{CiStep, FoundTool, GateKind, GateProposal, ProjectSurvey, trial};
 
     use super::*;
 
-    fn tried(kind: GateKind, trial: Trial, missing: Option<&str>) -> TriedGate {
+    fn tried(kind: GateKind, trial: GateTrial, missing: Option<&str>) -> TriedGate {
         let name = "tests".to_owned();
         let command = "cargo test -- --quiet".to_owned();
         let from = "Cargo.toml".to_owned();
         let env = vec!["CARGO_HOME".to_owned()];
         let missing = missing.map(|name| MissingProgram { name: name.to_owned(), setup: None });
         let cwd = Some("sub dir".to_owned());
-        TriedGate { gate: Gate { name, kind, command, from, env, cwd, missing }, trial }
+        TriedGate { gate: GateProposal { name, kind, command, from, env, cwd, missing }, trial }
     }
 
     fn plan(gates: Vec<TriedGate>) -> InitPlan {
@@ -191,10 +191,14 @@ mod tests {
         let file = hostile.to_owned();
         let command = hostile.to_owned();
         let cwd = Some(hostile.to_owned());
-        let step = Step { file, command, cwd, is_test: false };
-        let tool =
-            Tool { file: hostile.to_owned(), what: "hooks", command: Some(hostile.to_owned()) };
-        let survey = Survey { ci: vec![step], tools: vec![tool], ..Survey::default() };
+        let step = CiStep { file, command, cwd, is_test: false };
+        let tool = FoundTool {
+            file: hostile.to_owned(),
+            what: "hooks",
+            command: Some(hostile.to_owned()),
+        };
+        let survey =
+            ProjectSurvey { ci: vec![step], tools: vec![tool], ..ProjectSurvey::default() };
         let agents = Vec::new();
         let has_git = true;
         let allowed = Vec::new();
@@ -204,18 +208,18 @@ mod tests {
         InitPlan { name, survey, directories, gates, agents, unready, has_git, allowed }
     }
 
-    fn all() -> Vec<Trial> {
+    fn all() -> Vec<GateTrial> {
         let text = || "a\nb: c".to_owned();
         vec![
-            Trial::NotTried,
-            Trial::Passed { ms: 200_000 },
-            Trial::Failed { ms: 1, why: text(), output: text() },
-            Trial::Absent { why: text(), output: text() },
-            Trial::NotReady {
+            GateTrial::NotTried,
+            GateTrial::Passed { ms: 200_000 },
+            GateTrial::Failed { ms: 1, why: text(), output: text() },
+            GateTrial::Absent { why: text(), output: text() },
+            GateTrial::NotReady {
                 gap: EnvironmentGap { cause: text(), setup: Some(text()) },
                 output: text(),
             },
-            Trial::TimedOut { output: text() },
+            GateTrial::TimedOut { output: text() },
         ]
     }
 
@@ -236,12 +240,12 @@ mod tests {
                 assert!(text.lines().count() < 50, "{text}");
             }
         }
-        let mut allowing = plan(vec![tried(GateKind::Tests, Trial::Passed { ms: 1 }, None)]);
+        let mut allowing = plan(vec![tried(GateKind::Tests, GateTrial::Passed { ms: 1 }, None)]);
         allowing.allowed = vec!["Bash(cargo test -- --quiet)".to_owned()];
         let allowing = super::text(&allowing);
         trial::check(&allowing).unwrap_or_else(|error| panic!("{error}\n{allowing}"));
         assert!(allowing.contains("- \"Bash(cargo test -- --quiet)\"\n"), "{allowing}");
-        let missing = plan(vec![tried(GateKind::Tests, Trial::NotTried, Some("cargo"))]);
+        let missing = plan(vec![tried(GateKind::Tests, GateTrial::NotTried, Some("cargo"))]);
         let text = text(&missing);
         assert!(text.contains("# Left out: `cargo` is not installed"), "{text}");
     }

@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use hookloop_agents::CommandAccess;
-use hookloop_config::agents::Settings;
+use hookloop_config::agents::AgentSettings;
 use hookloop_config::agents::profile::any_install_command;
-use hookloop_config::paths::Place;
+use hookloop_config::paths::ProjectPaths;
 use hookloop_engine::session::now::NowBoard;
-use hookloop_fleet::survey::trial::Trial;
-use hookloop_fleet::survey::{Gate, GateKind};
+use hookloop_fleet::survey::trial::GateTrial;
+use hookloop_fleet::survey::{GateKind, GateProposal};
 use serde_json::{Value, json};
 
 use super::file::{in_directory, not_ready, program_missing, why_not};
 use super::{CLAUDE, InitPlan, TriedGate, outer_project};
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::output::{BOLD, DIM, cut_to_terminal};
 use crate::present::now;
 use crate::sanitize::{plain, plain_output};
@@ -33,13 +33,13 @@ const CLEAR: &str = "\r\x1b[K";
 
 /// The result.
 pub(super) struct InitResult<'a> {
-    pub(super) place: &'a Place,
+    pub(super) place: &'a ProjectPaths,
     pub(super) written: bool,
     pub(super) trusted: Option<String>,
 }
 
 /// The gates that could be.
-pub(super) fn found(context: &mut CommandContext, plan: &InitPlan) -> Result {
+pub(super) fn found(context: &mut CommandContext, plan: &InitPlan) -> CliResult {
     let out = &mut context.out;
     if out.json {
         return Ok(());
@@ -84,7 +84,7 @@ pub(super) fn found(context: &mut CommandContext, plan: &InitPlan) -> Result {
 }
 
 /// From here on commands of the repository are run.
-pub(super) fn begun(context: &mut CommandContext) -> Result {
+pub(super) fn begun(context: &mut CommandContext) -> CliResult {
     if context.out.json { Ok(()) } else { context.out.line("Run once, they do this now:") }
 }
 
@@ -95,7 +95,7 @@ pub(super) struct RunningGate {
 }
 
 impl RunningGate {
-    pub(super) fn new(gate: &Gate, board: &NowBoard) -> RunningGate {
+    pub(super) fn new(gate: &GateProposal, board: &NowBoard) -> RunningGate {
         if !std::io::stderr().is_terminal() || crate::quiet::is_set() {
             return RunningGate { over: None };
         }
@@ -140,7 +140,7 @@ impl Drop for RunningGate {
 }
 
 /// A gate whose trial the user skipped.
-pub(super) fn skipped(context: &mut CommandContext, tried: &TriedGate) -> Result {
+pub(super) fn skipped(context: &mut CommandContext, tried: &TriedGate) -> CliResult {
     let out = &mut context.out;
     if out.json {
         return Ok(());
@@ -153,7 +153,7 @@ pub(super) fn skipped(context: &mut CommandContext, tried: &TriedGate) -> Result
 }
 
 /// How a gate did.
-pub(super) fn tried(context: &mut CommandContext, tried: &TriedGate) -> Result {
+pub(super) fn tried(context: &mut CommandContext, tried: &TriedGate) -> CliResult {
     let out = &mut context.out;
     if out.json {
         return Ok(());
@@ -161,16 +161,16 @@ pub(super) fn tried(context: &mut CommandContext, tried: &TriedGate) -> Result {
     let name = &tried.gate.name;
     let seconds = |ms: u64| format!("{}.{} s", ms / 1000, ms % 1000 / 100);
     let (style, word, note, output) = match &tried.trial {
-        Trial::NotTried => return Ok(()),
-        Trial::Passed { ms } => (GOOD, "passed", seconds(*ms), ""),
-        Trial::Failed { ms, why, output } => {
+        GateTrial::NotTried => return Ok(()),
+        GateTrial::Passed { ms } => (GOOD, "passed", seconds(*ms), ""),
+        GateTrial::Failed { ms, why, output } => {
             (BAD, "fails", format!("{}, {why}: work for an agent", seconds(*ms)), output.as_str())
         }
-        Trial::NotReady { gap, output } => {
+        GateTrial::NotReady { gap, output } => {
             (BAD, "can't run", not_ready(gap, &tried.gate), output.as_str())
         }
-        Trial::Absent { why, output } => (BAD, "nothing", why.clone(), output.as_str()),
-        Trial::TimedOut { output } => (BAD, "slow", why_not(tried), output.as_str()),
+        GateTrial::Absent { why, output } => (BAD, "nothing", why.clone(), output.as_str()),
+        GateTrial::TimedOut { output } => (BAD, "slow", why_not(tried), output.as_str()),
     };
     let left_out = if tried.is_written() { "" } else { ": left out, as a comment" };
     let note = plain(&note).into_owned();
@@ -185,7 +185,7 @@ pub(super) fn tried(context: &mut CommandContext, tried: &TriedGate) -> Result {
 }
 
 /// A project that is one already.
-pub(super) fn kept(context: &mut CommandContext, place: &Place) -> Result {
+pub(super) fn kept(context: &mut CommandContext, place: &ProjectPaths) -> CliResult {
     let out = &mut context.out;
     if out.json {
         let plan = InitPlan::none();
@@ -196,7 +196,11 @@ pub(super) fn kept(context: &mut CommandContext, place: &Place) -> Result {
     out.line(format_args!("Next: hookloop doctor  {DIM}# whether everything works{DIM:#}"))
 }
 
-pub(super) fn done(context: &mut CommandContext, plan: &InitPlan, done: &InitResult<'_>) -> Result {
+pub(super) fn done(
+    context: &mut CommandContext,
+    plan: &InitPlan,
+    done: &InitResult<'_>,
+) -> CliResult {
     let out = &mut context.out;
     if out.json {
         return out.json(&value(plan, done));
@@ -239,7 +243,7 @@ pub(super) fn done(context: &mut CommandContext, plan: &InitPlan, done: &InitRes
 fn accesses(plan: &InitPlan) -> Vec<(&str, CommandAccess)> {
     let access = |agent: &String| {
         // The plan names known agents; an unknown one has no rules to show.
-        let mut settings = Settings::of_name(agent).ok()?;
+        let mut settings = AgentSettings::of_name(agent).ok()?;
         if agent == CLAUDE {
             settings.allow.clone_from(&plan.allowed);
         }
@@ -275,7 +279,7 @@ fn next(plan: &InitPlan, is_trusted: bool) -> Vec<String> {
         steps.push(format!("{}  # {why}", why.hint()));
     }
     let is_red = |tried: &TriedGate| {
-        tried.gate.kind == GateKind::Tests && matches!(tried.trial, Trial::Failed { .. })
+        tried.gate.kind == GateKind::Tests && matches!(tried.trial, GateTrial::Failed { .. })
     };
     // No agent is sent to work before its gates can judge the work.
     if plan.gates.iter().any(|tried| tried.is_written() && tried.is_unready()) {
@@ -292,7 +296,7 @@ fn next(plan: &InitPlan, is_trusted: bool) -> Vec<String> {
 fn setups(plan: &InitPlan) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for tried in plan.gates.iter().filter(|tried| tried.is_written()) {
-        let Trial::NotReady { gap, .. } = &tried.trial else { continue };
+        let GateTrial::NotReady { gap, .. } = &tried.trial else { continue };
         let step = match &gap.setup {
             Some(setup) => format!("{}  # {}", in_directory(setup, &tried.gate), gap.cause),
             None => format!("hookloop doctor  # {}: {}", tried.gate.name, gap.cause),
@@ -343,24 +347,24 @@ fn value(plan: &InitPlan, done: &InitResult<'_>) -> Value {
 fn gate(tried: &TriedGate) -> Value {
     let TriedGate { gate, trial } = tried;
     let (ms, output) = match trial {
-        Trial::Passed { ms } => (Some(ms), None),
-        Trial::Failed { ms, output, .. } => (Some(ms), Some(output)),
-        Trial::Absent { output, .. }
-        | Trial::NotReady { output, .. }
-        | Trial::TimedOut { output } => (None, Some(output)),
-        Trial::NotTried => (None, None),
+        GateTrial::Passed { ms } => (Some(ms), None),
+        GateTrial::Failed { ms, output, .. } => (Some(ms), Some(output)),
+        GateTrial::Absent { output, .. }
+        | GateTrial::NotReady { output, .. }
+        | GateTrial::TimedOut { output } => (None, Some(output)),
+        GateTrial::NotTried => (None, None),
     };
     let kind = match gate.kind {
         GateKind::Tests => "tests",
         GateKind::Check => "check",
     };
     let setup = match (trial, &gate.missing) {
-        (Trial::NotReady { gap, .. }, _) => gap.setup.as_ref(),
+        (GateTrial::NotReady { gap, .. }, _) => gap.setup.as_ref(),
         (_, Some(missing)) => missing.setup.as_ref(),
         _ => None,
     };
     let reason = match trial {
-        Trial::NotReady { gap, .. } => Some(not_ready(gap, gate)),
+        GateTrial::NotReady { gap, .. } => Some(not_ready(gap, gate)),
         _ => (!tried.is_written()).then(|| why_not(tried)),
     };
     json!({

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hookloop_process::Cancel;
 use signal_hook::consts::SIGINT;
 
-use crate::error::Result;
+use crate::error::CliResult;
 
 /// The exit code that a shell reports for a program that ctrl-c ended.
 const INTERRUPTED: i32 = 130;
@@ -20,7 +20,7 @@ pub(super) struct GateSkipper {
 
 impl GateSkipper {
     /// Without a terminal the signal ends the program, as it does elsewhere.
-    pub(super) fn start() -> Result<GateSkipper> {
+    pub(super) fn start() -> CliResult<GateSkipper> {
         let current: Arc<Mutex<Option<Cancel>>> = Arc::default();
         if std::io::stderr().is_terminal() {
             let (mut reads, writes) = UnixStream::pair()?;
@@ -41,7 +41,7 @@ impl GateSkipper {
     }
 
     /// A gate is tried from now on; the switch ends it.
-    pub(super) fn begin(&self) -> Result<Cancel> {
+    pub(super) fn begin(&self) -> CliResult<Cancel> {
         let cancel = Cancel::new()?;
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(cancel.clone());
         Ok(cancel)

@@ -6,7 +6,7 @@ use nkeys::KeyPair;
 use serde_json::json;
 
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 
 /// Make a key that a NATS server can know a user by
 ///
@@ -20,7 +20,7 @@ pub(crate) struct NatsKeyArgs {
 }
 
 impl NatsKeyArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let failed = |reason: &dyn std::fmt::Display| {
             CliError::system(format!("{}: {reason}", self.file.display()))
         };

@@ -5,7 +5,7 @@ use hookloop_engine::store::{JetStreamLog, NatsPermissions, NatsRole};
 use serde_json::json;
 
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 
 /// Print what a NATS server must allow a user, for its configuration
 ///
@@ -38,7 +38,7 @@ fn inbox(text: &str) -> std::result::Result<String, String> {
 }
 
 impl NatsPermissionsArgs {
-    pub(crate) fn run(mut self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(mut self, context: &mut CommandContext) -> CliResult {
         if self.projects.is_empty() {
             self.projects.push(this_project(context)?);
         }
@@ -67,7 +67,7 @@ impl NatsPermissionsArgs {
     }
 }
 
-fn this_project(context: &CommandContext) -> Result<ProjectName> {
+fn this_project(context: &CommandContext) -> CliResult<ProjectName> {
     let path = context.place()?.config();
     let settings = project_file::settings(&path, &context.user()?).map_err(EngineError::from)?;
     settings.project.ok_or_else(|| CliError::from(EngineError::NoProjectName { path }))

@@ -3,7 +3,7 @@ use hookloop_core::schedule::{Overlap, Schedule, ScheduleCommand, ScheduleName, 
 use super::super::task::SpecArgs;
 use super::order;
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 
 /// Add a task again and again, when a cron pattern says so
 ///
@@ -35,7 +35,7 @@ pub(crate) struct ScheduleAddArgs {
 }
 
 impl ScheduleAddArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let schedule = Schedule {
             timetable: Timetable { cron: self.cron, tz: Some(self.tz) },
             overlap: self.overlap,

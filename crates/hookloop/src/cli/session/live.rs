@@ -11,14 +11,14 @@ use hookloop_core::session::plan::{CompactCount, CostFigure};
 use hookloop_core::session::{LimitDecision, Session, SessionLimits, Usage};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::session::now::NowBoard;
-use hookloop_engine::session::observer::Onlooker;
-use hookloop_engine::session::stop_switch::{Stop, Waited};
+use hookloop_engine::session::observer::SessionObserver;
+use hookloop_engine::session::stop_switch::{InputWait, StopSwitch};
 use hookloop_engine::session::world::PauseReason;
-use hookloop_engine::session::{Notice, Opened};
+use hookloop_engine::session::{SessionHandle, SessionUpdate};
 use hookloop_engine::store::StoredEvent;
 
 use super::status_line::{StatusLine, status_line};
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::json_output::EventJson;
 use crate::output::{BOLD, CommandOutput, DIM};
 use crate::present::{self, StepSeverity, now};
@@ -44,7 +44,7 @@ pub(crate) struct SessionHeading<'a> {
 pub(crate) struct LiveSession<'o> {
     out: &'o mut CommandOutput,
     id: String,
-    stop: Stop,
+    stop: StopSwitch,
     limits: SessionLimits,
     used: Usage,
     unpriced_turns: u64,
@@ -63,9 +63,9 @@ pub(crate) struct LiveSession<'o> {
 impl<'o> LiveSession<'o> {
     pub(crate) fn new(
         out: &'o mut CommandOutput,
-        opened: &Opened,
+        opened: &SessionHandle,
         heading: SessionHeading<'_>,
-        stop: Stop,
+        stop: StopSwitch,
     ) -> LiveSession<'o> {
         let board = NowBoard::default();
         let status = status_line(out, &board);
@@ -187,7 +187,7 @@ impl<'o> LiveSession<'o> {
     }
 
     /// Prints the result of the session.
-    pub(crate) fn conclude(&mut self, session: &Session) -> Result {
+    pub(crate) fn conclude(&mut self, session: &Session) -> CliResult {
         self.status = None;
         self.screen = None;
         if self.out.json {
@@ -222,20 +222,20 @@ impl<'o> LiveSession<'o> {
     }
 }
 
-impl Onlooker for LiveSession<'_> {
-    fn notice(&mut self, notice: Notice<'_>) {
+impl SessionObserver for LiveSession<'_> {
+    fn notice(&mut self, notice: SessionUpdate<'_>) {
         if self.has_failed {
             return;
         }
         self.has_screen();
         match notice {
-            Notice::Stored(events) => events.iter().for_each(|stored| self.event(stored)),
-            Notice::Hooks { point, count } => {
+            SessionUpdate::Stored(events) => events.iter().for_each(|stored| self.event(stored)),
+            SessionUpdate::Hooks { point, count } => {
                 let count = u32::try_from(count).unwrap_or(u32::MAX);
                 self.now(|| format!("{point}: {}", present::counted(count, "hook", "hooks")));
             }
-            Notice::Turn { iteration, .. } => self.now(|| self.budget(iteration)),
-            Notice::Said(text) => {
+            SessionUpdate::Turn { iteration, .. } => self.now(|| self.budget(iteration)),
+            SessionUpdate::Said(text) => {
                 if let Some(status) = &self.status
                     && let text = String::from_utf8_lossy(text)
                     && let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty())
@@ -243,21 +243,23 @@ impl Onlooker for LiveSession<'_> {
                     status.say(line.trim());
                 }
             }
-            Notice::Did(what) => {
+            SessionUpdate::Did(what) => {
                 if let Some(status) = &self.status {
                     status.say(what);
                 }
             }
-            Notice::Pause { ms, reason } => self.pause(ms, reason),
-            Notice::Purse => self.now(|| "waits for the purse: others may need less".to_owned()),
-            Notice::GatesRepeat { .. } if self.out.json => {}
-            Notice::GatesRepeat { files } => {
+            SessionUpdate::Pause { ms, reason } => self.pause(ms, reason),
+            SessionUpdate::Purse => {
+                self.now(|| "waits for the purse: others may need less".to_owned())
+            }
+            SessionUpdate::GatesRepeat { .. } if self.out.json => {}
+            SessionUpdate::GatesRepeat { files } => {
                 let files = plain(files);
                 self.line(format!(
                     "  files changed while the gates ran, so they run again: {files}"
                 ));
             }
-            Notice::Ran(_) => {}
+            SessionUpdate::Ran(_) => {}
         }
     }
 
@@ -359,13 +361,13 @@ impl LiveSession<'_> {
             let _ = terminal.flush();
             loop {
                 match self.stop.wait_for(std::io::stdin(), HEAR) {
-                    Waited::Input => break,
-                    Waited::Stop => return Some(LimitDecision::Abort),
-                    Waited::Nothing if is_answered() => {
+                    InputWait::Input => break,
+                    InputWait::Stop => return Some(LimitDecision::Abort),
+                    InputWait::Nothing if is_answered() => {
                         let _ = writeln!(terminal, "answered elsewhere");
                         return None;
                     }
-                    Waited::Nothing => {}
+                    InputWait::Nothing => {}
                 }
             }
             let mut answer = String::new();

@@ -4,14 +4,14 @@ use std::io::Write;
 
 use hookloop_engine::project::Project;
 use hookloop_engine::session::checkout::{self, CheckoutUse, SessionWorktree};
-use hookloop_engine::session::open::{self, Opened, Wish};
-use hookloop_engine::session::stop_switch::Stop;
+use hookloop_engine::session::open::{self, SessionHandle, SessionRequest};
+use hookloop_engine::session::stop_switch::StopSwitch;
 use hookloop_git::repo::RepoError;
 use serde_json::json;
 
 use super::{SessionDisplay, perform, runner};
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::output::DIM;
 use crate::sanitize::plain;
 
@@ -19,15 +19,15 @@ use crate::sanitize::plain;
 pub(in crate::cli) fn run(
     context: &mut CommandContext,
     project: &Project,
-    wish: Wish,
-    stop: Stop,
+    wish: SessionRequest,
+    stop: StopSwitch,
     look: SessionDisplay,
-) -> Result {
+) -> CliResult {
     let runner = runner(project)?;
     let id = open::fresh_session();
     let cancel = stop.cancel().clone();
     let worktree = checkout::worktree(project, runner, &id, &cancel).map_err(failed)?;
-    let wish = Wish { checkout: CheckoutUse::Worktree(worktree.path), ..wish };
+    let wish = SessionRequest { checkout: CheckoutUse::Worktree(worktree.path), ..wish };
     let opened = match open::start_as(project, runner, wish, id.clone()) {
         Ok(opened) => opened,
         Err(error) => {
@@ -45,10 +45,10 @@ pub(in crate::cli) fn run(
 pub(in crate::cli) fn perform_where_it_works(
     context: &mut CommandContext,
     project: &Project,
-    opened: &Opened,
-    stop: Stop,
+    opened: &SessionHandle,
+    stop: StopSwitch,
     look: SessionDisplay,
-) -> Result {
+) -> CliResult {
     let moved = open::in_worktree(project, runner(project)?, opened, stop.cancel());
     let Some((project, worktree)) = moved.map_err(failed)? else {
         return perform(context, project, opened, stop, look);
@@ -58,7 +58,7 @@ pub(in crate::cli) fn perform_where_it_works(
 }
 
 /// Prints where the work is, and the commands that merge and remove it.
-fn tell(context: &mut CommandContext, worktree: &SessionWorktree) -> Result {
+fn tell(context: &mut CommandContext, worktree: &SessionWorktree) -> CliResult {
     let SessionWorktree { path, branch, name, base, .. } = worktree;
     if context.out.json || context.log.is_some() {
         let worktree = json!({ "path": path, "branch": branch, "base": base, "name": name });

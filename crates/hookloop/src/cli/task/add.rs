@@ -6,7 +6,7 @@ use hookloop_core::time::Timestamp;
 
 use super::give;
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::ids;
 
 /// The fields of a task beside its goal.
@@ -85,7 +85,7 @@ pub(crate) struct TaskAddArgs {
 }
 
 impl TaskAddArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let parent = self.parent.map(|parent| ids::resolve(&project, &parent)).transpose()?;
         let later = |length: Length| {

@@ -6,7 +6,7 @@ use hookloop_core::task::{TaskObstacle, TaskOutcome};
 use super::give;
 use super::holder::ClaimRight;
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::ids;
 
 /// Start a task that is ready
@@ -21,7 +21,7 @@ pub(crate) struct TaskStart {
 }
 
 impl TaskStart {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         give(context, &project, "Started", &Command::StartTask { id, context: self.context })?;
@@ -48,7 +48,7 @@ pub(crate) struct TaskComplete {
 }
 
 impl TaskComplete {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let fence = self.right.fence(&id)?;
@@ -84,7 +84,7 @@ impl TaskBlock {
         self.right.forces()
     }
 
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let fence = self.right.fence(&id)?;
@@ -119,7 +119,7 @@ pub(crate) struct TaskUnblock {
 }
 
 impl TaskUnblock {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         give(context, &project, "Unblocked", &Command::UnblockTask { id })?;
@@ -146,7 +146,7 @@ pub(crate) struct TaskDelete {
 }
 
 impl TaskDelete {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let dependents =

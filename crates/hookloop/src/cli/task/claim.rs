@@ -1,10 +1,10 @@
-use hookloop_engine::claim::{ClaimRequest, Claimed, Wanted, WhyNone};
+use hookloop_engine::claim::{ClaimRequest, ClaimedTask, WantedTask, WhyNone};
 use hookloop_engine::project::Project;
 
 use super::holder::{self, ClaimantArgs};
 use super::{follow_up, show_done};
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::ids;
 use crate::json_output::ClaimedJson;
 
@@ -27,7 +27,7 @@ pub(crate) struct TaskClaimArgs {
 }
 
 impl TaskClaimArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let nothing = match self.types.as_slice() {
             [] => "no task is ready".to_owned(),
@@ -35,9 +35,9 @@ impl TaskClaimArgs {
         };
         let has_no_types = self.types.is_empty();
         let wanted = match (&self.task, self.types) {
-            (Some(task), _) => Wanted::Task(ids::resolve(&project, task)?),
-            (None, types) if types.is_empty() => Wanted::Any,
-            (None, types) => Wanted::Types(types),
+            (Some(task), _) => WantedTask::Task(ids::resolve(&project, task)?),
+            (None, types) if types.is_empty() => WantedTask::Any,
+            (None, types) => WantedTask::Types(types),
         };
         let agent = self.holder.agent();
         let lease = self.holder.lease;
@@ -69,8 +69,8 @@ pub(super) fn show(
     project: &Project,
     verb: &str,
     holder: &ClaimantArgs,
-    claimed: &Claimed,
-) -> Result {
+    claimed: &ClaimedTask,
+) -> CliResult {
     let mut claimed = claimed.clone();
     if claimed.done.pending {
         project.react_here(&mut claimed.done)?;

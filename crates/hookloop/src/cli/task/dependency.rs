@@ -4,7 +4,7 @@ use hookloop_core::command::Command;
 
 use super::give;
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::ids;
 
 /// Make a task wait for another
@@ -19,7 +19,7 @@ pub(crate) struct TaskDepend {
 }
 
 impl TaskDepend {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let task = ids::resolve(&project, &self.task)?;
         let on = ids::resolve(&project, &self.on)?;
@@ -41,7 +41,7 @@ pub(crate) struct TaskUndepend {
 }
 
 impl TaskUndepend {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let task = ids::resolve(&project, &self.task)?;
         let on = ids::resolve(&project, &self.on)?;

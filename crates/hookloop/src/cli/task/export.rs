@@ -1,15 +1,15 @@
-use hookloop_engine::bulk::{self, Line};
+use hookloop_engine::bulk::{self, ImportLine};
 
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 
 /// Write all tasks as JSON lines, as `task import` reads them
 #[derive(clap::Args)]
 pub(crate) struct TaskExportArgs {}
 
 impl TaskExportArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
-        bulk::export(&project, |line: &Line| context.out.json(line))
+        bulk::export(&project, |line: &ImportLine| context.out.json(line))
     }
 }

@@ -5,7 +5,7 @@ use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::project::Project;
 
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::ids;
 use crate::output::{CommandOutput, DIM, state_style};
 use crate::picture::TaskPicture;
@@ -41,7 +41,7 @@ enum GraphFormat {
 }
 
 impl TaskGraphArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
         let picture = self.picture(&project)?;
         let out = &mut context.out;
@@ -53,7 +53,7 @@ impl TaskGraphArgs {
         }
     }
 
-    fn picture(&self, project: &Project) -> Result<TaskPicture> {
+    fn picture(&self, project: &Project) -> CliResult<TaskPicture> {
         let start = self.task.as_ref().map(|task| ids::resolve(project, task)).transpose()?;
         let picture = project.read(|view| {
             let mut rows = BTreeMap::new();
@@ -87,7 +87,7 @@ impl TaskGraphArgs {
     }
 }
 
-fn text(picture: &TaskPicture, out: &mut CommandOutput) -> Result {
+fn text(picture: &TaskPicture, out: &mut CommandOutput) -> CliResult {
     let label = |task: &Task| {
         let style = state_style(task.state);
         format!("{} {style}{}{style:#} {}", task.id, task.state, plain(&task.spec.goal))
@@ -102,7 +102,7 @@ fn text(picture: &TaskPicture, out: &mut CommandOutput) -> Result {
     }
 }
 
-fn dot(picture: &TaskPicture, out: &mut CommandOutput) -> Result {
+fn dot(picture: &TaskPicture, out: &mut CommandOutput) -> CliResult {
     let quoted =
         |text: &str| format!("\"{}\"", plain(text).replace('\\', "\\\\").replace('"', "\\\""));
     out.line("digraph tasks {\n  rankdir=TB;\n  node [shape=box, style=rounded];")?;
@@ -116,7 +116,7 @@ fn dot(picture: &TaskPicture, out: &mut CommandOutput) -> Result {
     out.line("}")
 }
 
-fn mermaid(picture: &TaskPicture, out: &mut CommandOutput) -> Result {
+fn mermaid(picture: &TaskPicture, out: &mut CommandOutput) -> CliResult {
     out.line("flowchart TD")?;
     // Mermaid reads markup in labels; everything but letters and digits goes as a number.
     let quoted = |text: &str| -> String {

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::holder::EpochArg;
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::ids;
 
 /// Show that the work on a claimed task goes on
@@ -18,7 +18,7 @@ pub(crate) struct TaskHeartbeatArgs {
 }
 
 impl TaskHeartbeatArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let Some(epoch) = self.epoch.of(&id)? else {

@@ -7,7 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use hookloop_core::claim::{Fence, LEASE_MAX_MS, LEASE_MIN_MS};
 use hookloop_core::id::TaskId;
 
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 
 /// What a claimant says of itself.
 #[derive(clap::Args)]
@@ -46,7 +46,7 @@ impl ClaimRight {
         self.force
     }
 
-    pub(super) fn fence(&self, id: &TaskId) -> Result<Fence> {
+    pub(super) fn fence(&self, id: &TaskId) -> CliResult<Fence> {
         if self.force {
             return Ok(Fence::Override);
         }
@@ -64,7 +64,7 @@ pub(super) struct EpochArg {
 impl EpochArg {
     /// The epoch that is named for `id`. The environment names one task; for other tasks its claimant has no special
     /// right.
-    pub(super) fn of(&self, id: &TaskId) -> Result<Option<u64>> {
+    pub(super) fn of(&self, id: &TaskId) -> CliResult<Option<u64>> {
         let task = env::var("HOOKLOOP_TASK").is_ok_and(|task| task == id.as_str());
         match (self.epoch, env::var("HOOKLOOP_EPOCH")) {
             (None, Ok(text)) if task => {

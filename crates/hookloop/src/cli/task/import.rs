@@ -3,12 +3,12 @@ use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
 
 use hookloop_engine::bulk;
-use hookloop_engine::command_outcome::Done;
+use hookloop_engine::command_outcome::CommandOutcome;
 use serde_json::json;
 
 use crate::cli::context::CommandContext;
 use crate::environment::open_file;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::progress::ProgressBar;
 
 /// Add tasks from a file of JSON lines
@@ -24,7 +24,7 @@ pub(crate) struct TaskImportArgs {
 }
 
 impl TaskImportArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let input = match self.file.to_str() {
             Some("-") => spooled()?,
@@ -34,7 +34,7 @@ impl TaskImportArgs {
         let imported = bulk::import(&project, input, &mut |done, all| progress.at(done, all));
         drop(progress);
         let imported = imported?;
-        project.react_here(&mut Done::default())?;
+        project.react_here(&mut CommandOutcome::default())?;
         let out = &mut context.out;
         if out.json {
             out.json(&json!({"added": imported.added, "present": imported.present}))?
@@ -50,7 +50,7 @@ impl TaskImportArgs {
 }
 
 /// Standard input as a file, because an import reads twice.
-fn spooled() -> Result<File> {
+fn spooled() -> CliResult<File> {
     let path = std::env::temp_dir().join(format!("hookloop-import-{}", std::process::id()));
     let failed = |error| CliError::system(format!("{}: {error}", path.display()));
     let mut options = File::options();

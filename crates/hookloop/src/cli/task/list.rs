@@ -6,7 +6,7 @@ use hookloop_engine::store::{TaskFilter, TaskRow};
 
 use super::waits;
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::ids;
 use crate::json_output::TaskJson;
 use crate::output::{DIM, TableCell, state_style};
@@ -32,7 +32,7 @@ pub(crate) struct ListArgs {
 }
 
 impl ListArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
         let filter = TaskFilter {
             state: self.state,
@@ -69,7 +69,7 @@ pub(crate) struct ReadyArgs {
 }
 
 impl ReadyArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
         let ageing = project.rules().scheduling.ageing;
@@ -81,7 +81,7 @@ impl ReadyArgs {
     }
 }
 
-fn print(context: &mut CommandContext, project: &Project, rows: &[TaskRow]) -> Result {
+fn print(context: &mut CommandContext, project: &Project, rows: &[TaskRow]) -> CliResult {
     let out = &mut context.out;
     if out.json {
         let tasks: Vec<TaskJson<'_>> = rows.iter().map(|row| TaskJson::from(&row.task)).collect();

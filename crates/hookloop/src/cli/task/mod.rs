@@ -22,11 +22,11 @@ use clap::Subcommand;
 use hookloop_core::command::Command as Ask;
 use hookloop_core::id::TaskId;
 use hookloop_core::task::{Task, TaskState};
-use hookloop_engine::command_outcome::{Done, ReactionsLeft};
+use hookloop_engine::command_outcome::{CommandOutcome, ReactionsLeft};
 use hookloop_engine::project::Project;
 
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::json_output::DoneJson;
 use crate::output::state_style;
 use crate::sanitize::plain;
@@ -58,7 +58,7 @@ pub(crate) enum TaskCommand {
 }
 
 impl TaskCommand {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         match self {
             TaskCommand::Add(args) => args.run(context),
             TaskCommand::Show(args) => args.run(context),
@@ -85,7 +85,12 @@ impl TaskCommand {
 }
 
 /// Gives a command, prints its result, and runs the reactions.
-fn give(context: &mut CommandContext, project: &Project, verb: &str, ask: &Ask) -> Result<Done> {
+fn give(
+    context: &mut CommandContext,
+    project: &Project,
+    verb: &str,
+    ask: &Ask,
+) -> CliResult<CommandOutcome> {
     let mut done = project.execute(ask)?;
     if done.pending {
         project.react_here(&mut done)?;
@@ -100,7 +105,7 @@ fn give(context: &mut CommandContext, project: &Project, verb: &str, ask: &Ask) 
 }
 
 /// Runs the reactions after the answer is printed.
-fn follow_up(context: &mut CommandContext, project: &Project, done: &Done) -> Result {
+fn follow_up(context: &mut CommandContext, project: &Project, done: &CommandOutcome) -> CliResult {
     if done.pending { context.finish(project) } else { Ok(()) }
 }
 
@@ -120,8 +125,8 @@ fn show_done(
     project: &Project,
     verb: &str,
     id: Option<&TaskId>,
-    done: &Done,
-) -> Result {
+    done: &CommandOutcome,
+) -> CliResult {
     let out = &mut context.out;
     match (&done.task, id) {
         (Some(task), _) => {

@@ -4,7 +4,7 @@ use hookloop_core::remark::TaskRemark;
 
 use super::give;
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::ids;
 
 /// Leave a note on a task
@@ -20,7 +20,7 @@ pub(crate) struct TaskNoteArgs {
 }
 
 impl TaskNoteArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         // A note does not change the claim of the task.

@@ -4,7 +4,7 @@ use hookloop_core::command::Command;
 use super::give;
 use super::holder::EpochArg;
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::ids;
 
 /// Give a claimed task back: it is ready for another
@@ -22,7 +22,7 @@ pub(crate) struct TaskReleaseArgs {
 }
 
 impl TaskReleaseArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let fence = self.epoch.of(&id)?.map_or(Fence::None, Fence::Epoch);

@@ -3,7 +3,7 @@ use hookloop_core::command::Command;
 
 use super::{give, silence};
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::ids;
 
 /// Make a task ready again whose holder is gone
@@ -20,7 +20,7 @@ pub(crate) struct TaskRequeueArgs {
 }
 
 impl TaskRequeueArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let fence = if self.force {

@@ -8,7 +8,7 @@ use hookloop_engine::store::{LogError, TaskAnnotation, TaskRow};
 
 use super::holder::said;
 use crate::cli::context::CommandContext;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::ids;
 use crate::json_output::{DeliveryJson, NeighbourJson, NoteJson, TaskDetailJson, TaskJson};
 use crate::output::{BOLD, CommandOutput, DIM, state_style};
@@ -34,7 +34,7 @@ struct ShownTask {
 }
 
 impl TaskShowArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
         let id = ids::resolve(&project, &self.task)?;
         let tasks = |rows: Vec<TaskRow>| rows.into_iter().map(|row| row.task).collect();
@@ -70,7 +70,7 @@ impl ShownTask {
         }
     }
 
-    fn print(&self, out: &mut CommandOutput) -> Result {
+    fn print(&self, out: &mut CommandOutput) -> CliResult {
         let Task { id, spec, state, .. } = &self.task;
         let style = state_style(*state);
         out.line(format_args!("{BOLD}{}{BOLD:#}", plain(&spec.goal)))?;
@@ -128,7 +128,7 @@ impl ShownTask {
         self.print_neighbours(out)
     }
 
-    fn print_neighbours(&self, out: &mut CommandOutput) -> Result {
+    fn print_neighbours(&self, out: &mut CommandOutput) -> CliResult {
         let groups = [
             ("depends on", &self.depends_on),
             ("needed by", &self.dependents),

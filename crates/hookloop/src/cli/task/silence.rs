@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use hookloop_core::claim::Claim;
 use hookloop_core::id::TaskId;
-use hookloop_engine::lease::{Sight, Sighting, Watch};
+use hookloop_engine::lease::{Liveness, ObservedClaim, SilenceDetector};
 use hookloop_engine::project::Project;
 
 use super::holder::said;
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::progress::ProgressBar;
 use crate::sanitize::plain;
 
@@ -18,24 +18,24 @@ const BETWEEN_LOOKS_MAX: Duration = Duration::from_millis(500);
 
 /// Waits until the holder of `id` was silent for its whole lease; answers which claim that is.
 /// Refused as soon as it shows a sign of life.
-pub(super) fn wait_for(project: &Project, id: &TaskId) -> Result<Claim> {
+pub(super) fn wait_for(project: &Project, id: &TaskId) -> CliResult<Claim> {
     project.store().keep_up();
-    let mut watch = Watch::default();
+    let mut watch = SilenceDetector::default();
     let progress = ProgressBar::new("waiting");
     loop {
         let sighting = project.look_at(id, &mut watch)?;
         let over = sighting.is_over();
-        let Sighting { claim, sight } = sighting;
+        let ObservedClaim { claim, sight } = sighting;
         let lease = Duration::from_millis(claim.lease_ms);
         match sight {
-            Sight::Alive => return Err(alive(id, &claim)),
-            Sight::Silent(_) if over => return Ok(claim),
-            Sight::Silent(silence) => progress.say(|| {
+            Liveness::Alive => return Err(alive(id, &claim)),
+            Liveness::Silent(_) if over => return Ok(claim),
+            Liveness::Silent(silence) => progress.say(|| {
                 let agent = plain(&claim.agent);
                 let lease = said(lease);
                 format!("`{agent}` has been silent for {} of {lease}", said(silence))
             }),
-            Sight::First => {}
+            Liveness::First => {}
         }
         std::thread::sleep((lease / LOOKS).min(BETWEEN_LOOKS_MAX));
     }

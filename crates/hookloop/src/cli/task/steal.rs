@@ -1,7 +1,7 @@
 use super::holder::ClaimantArgs;
 use super::{claim, silence};
 use crate::cli::context::CommandContext;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::ids;
 
 /// Take a claimed task over whose holder is gone
@@ -17,7 +17,7 @@ pub(crate) struct TaskStealArgs {
 }
 
 impl TaskStealArgs {
-    pub(crate) fn run(self, context: &mut CommandContext) -> Result {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let silent = silence::wait_for(&project, &id)?;

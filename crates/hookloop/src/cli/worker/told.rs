@@ -3,7 +3,7 @@
 use hookloop_core::session::SessionOutcome;
 use hookloop_core::trace::SpanNames;
 use hookloop_fleet::fleet::WorkerState;
-use hookloop_fleet::worker::{End, Told};
+use hookloop_fleet::worker::{TaskRunEnd, WorkerUpdate};
 use serde::Serialize;
 
 use crate::cli::merge::ArrivalJson;
@@ -55,9 +55,9 @@ pub(super) enum ToldJson<'a> {
     },
 }
 
-fn end_words(end: &End) -> (&str, Option<String>) {
+fn end_words(end: &TaskRunEnd) -> (&str, Option<String>) {
     match end {
-        End::Outcome(outcome) => {
+        TaskRunEnd::Outcome(outcome) => {
             let reason = match outcome {
                 SessionOutcome::NeedsHuman { reason } => Some(reason.clone()),
                 SessionOutcome::Limit { limit } => Some(limit.name().to_owned()),
@@ -65,51 +65,54 @@ fn end_words(end: &End) -> (&str, Option<String>) {
             };
             (outcome.name(), reason)
         }
-        End::Taken => ("taken", None),
-        End::Trouble(why) => ("trouble", Some(why.clone())),
+        TaskRunEnd::Taken => ("taken", None),
+        TaskRunEnd::Trouble(why) => ("trouble", Some(why.clone())),
     }
 }
 
-pub(super) fn json_of<'a>(told: &'a Told<'a>) -> ToldJson<'a> {
+pub(super) fn json_of<'a>(told: &'a WorkerUpdate<'a>) -> ToldJson<'a> {
     match told {
-        Told::Took { project, task, session, is_resumed } => ToldJson::Took {
+        WorkerUpdate::Took { project, task, session, is_resumed } => ToldJson::Took {
             project,
             task: task.as_str(),
             session: session.as_str(),
             resumed: *is_resumed,
         },
-        Told::Ended { project, task, session, end } => {
+        WorkerUpdate::Ended { project, task, session, end } => {
             let (outcome, reason) = end_words(end);
             let task = task.as_str();
             let session = session.as_str();
             ToldJson::Ended { project, task, session, outcome, reason }
         }
-        Told::Arrived { project, arrival } => {
+        WorkerUpdate::Arrived { project, arrival } => {
             ToldJson::Arrived { project, arrival: ArrivalJson::from(*arrival) }
         }
-        Told::Expired { project, task, agent } => {
+        WorkerUpdate::Expired { project, task, agent } => {
             ToldJson::Expired { project, task: task.as_str(), agent }
         }
-        Told::State(state) => ToldJson::State { state: state.name() },
-        Told::Unfit { project, why } => ToldJson::Unfit { project, reason: *why },
-        Told::Trouble { project, why } => ToldJson::Trouble { project: *project, reason: why },
+        WorkerUpdate::State(state) => ToldJson::State { state: state.name() },
+        WorkerUpdate::Unfit { project, why } => ToldJson::Unfit { project, reason: *why },
+        WorkerUpdate::Trouble { project, why } => {
+            ToldJson::Trouble { project: *project, reason: why }
+        }
     }
 }
 
 /// The same as a line of a log.
-pub(super) fn log_line(told: &Told<'_>, is_traced: bool) -> LogLine {
+pub(super) fn log_line(told: &WorkerUpdate<'_>, is_traced: bool) -> LogLine {
     let level = match told {
-        Told::Took { .. }
-        | Told::Arrived { .. }
-        | Told::State(_)
-        | Told::Unfit { why: None, .. } => LogLevel::Info,
-        Told::Ended {
-            end: End::Outcome(SessionOutcome::Complete { .. } | SessionOutcome::Cancelled),
+        WorkerUpdate::Took { .. }
+        | WorkerUpdate::Arrived { .. }
+        | WorkerUpdate::State(_)
+        | WorkerUpdate::Unfit { why: None, .. } => LogLevel::Info,
+        WorkerUpdate::Ended {
+            end: TaskRunEnd::Outcome(SessionOutcome::Complete { .. } | SessionOutcome::Cancelled),
             ..
         } => LogLevel::Info,
-        Told::Ended { .. } | Told::Expired { .. } | Told::Unfit { .. } | Told::Trouble { .. } => {
-            LogLevel::Warn
-        }
+        WorkerUpdate::Ended { .. }
+        | WorkerUpdate::Expired { .. }
+        | WorkerUpdate::Unfit { .. }
+        | WorkerUpdate::Trouble { .. } => LogLevel::Warn,
     };
     let mut line = LogLine::new(level, "worker", words_of(told));
     // The fields are those of `--json`.
@@ -120,41 +123,43 @@ pub(super) fn log_line(told: &Told<'_>, is_traced: bool) -> LogLine {
         }
     }
     match told {
-        Told::Took { session, .. } | Told::Ended { session, .. } if is_traced => {
+        WorkerUpdate::Took { session, .. } | WorkerUpdate::Ended { session, .. } if is_traced => {
             line.with("trace_id", SpanNames::new((*session).clone(), None).trace().to_string())
         }
         _ => line,
     }
 }
 
-pub(super) fn line_of(told: &Told<'_>) -> String {
+pub(super) fn line_of(told: &WorkerUpdate<'_>) -> String {
     let line = plain(&words_of(told)).to_string();
     match told {
-        Told::Trouble { .. } => format!("{DIM}{line}{DIM:#}"),
+        WorkerUpdate::Trouble { .. } => format!("{DIM}{line}{DIM:#}"),
         _ => line,
     }
 }
 
-fn words_of(told: &Told<'_>) -> String {
+fn words_of(told: &WorkerUpdate<'_>) -> String {
     match told {
-        Told::Took { project, task, session, is_resumed } => {
+        WorkerUpdate::Took { project, task, session, is_resumed } => {
             let verb = if *is_resumed { "goes on with" } else { "took" };
             format!("{project}: {verb} {task} (session {session})")
         }
-        Told::Ended { project, task, session, end } => {
+        WorkerUpdate::Ended { project, task, session, end } => {
             let (outcome, reason) = end_words(end);
             let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
             format!("{project}: {task} {outcome}{reason} (session {session})")
         }
-        Told::Arrived { project, arrival } => format!("{project}: {arrival}"),
-        Told::Expired { project, task, agent } => {
+        WorkerUpdate::Arrived { project, arrival } => format!("{project}: {arrival}"),
+        WorkerUpdate::Expired { project, task, agent } => {
             format!("{project}: {task} is ready again: {agent} was silent for its lease")
         }
-        Told::State(WorkerState::Working) => "working".to_owned(),
-        Told::State(state) => format!("{}: nothing new is begun", state.name()),
-        Told::Unfit { project, why: Some(why) } => format!("{project}: takes nothing: {why}"),
-        Told::Unfit { project, why: None } => format!("{project}: takes tasks again"),
-        Told::Trouble { project: Some(project), why } => format!("{project}: {why}"),
-        Told::Trouble { project: None, why } => why.clone(),
+        WorkerUpdate::State(WorkerState::Working) => "working".to_owned(),
+        WorkerUpdate::State(state) => format!("{}: nothing new is begun", state.name()),
+        WorkerUpdate::Unfit { project, why: Some(why) } => {
+            format!("{project}: takes nothing: {why}")
+        }
+        WorkerUpdate::Unfit { project, why: None } => format!("{project}: takes tasks again"),
+        WorkerUpdate::Trouble { project: Some(project), why } => format!("{project}: {why}"),
+        WorkerUpdate::Trouble { project: None, why } => why.clone(),
     }
 }

@@ -25,7 +25,7 @@ use tokio::time::timeout;
 
 use super::gate::{GateDecision, MessageGate};
 use super::handler::McpHandler;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::mcp::open_requests::OpenRequests;
 use crate::mcp::tool_service::ToolService;
 
@@ -37,7 +37,7 @@ const ANSWER_MAX: Duration = Duration::from_millis(400);
 const WRITE_MAX: Duration = Duration::from_millis(150);
 
 /// Serves one agent on stdin and stdout until either ends.
-pub(crate) fn serve(service: Arc<ToolService>) -> Result {
+pub(crate) fn serve(service: Arc<ToolService>) -> CliResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(talk(McpHandler::new(Arc::clone(&service))));
     // Calls that still run, and the processes that they started, end with this process.
@@ -54,7 +54,7 @@ enum StdioEnd {
     Signal,
 }
 
-async fn talk(handler: McpHandler) -> Result {
+async fn talk(handler: McpHandler) -> CliResult {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
     let (ends, mut ended) = mpsc::channel(2);

@@ -1,6 +1,6 @@
 //! Checkpoints: data that an agent stores for itself or for another agent.
 
-use hookloop_engine::guest::desk::{Checkpoint, Desk, KeptCheckpoint};
+use hookloop_engine::external::agent_tools::{AgentTools, Checkpoint, KeptCheckpoint};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -38,7 +38,7 @@ pub(super) const RESUME: AgentTool = AgentTool {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Create {
+struct CreateArguments {
     task_id: String,
     trigger: Option<String>,
     execution_phase: Option<String>,
@@ -48,8 +48,8 @@ struct Create {
     draft_type: Option<String>,
 }
 
-fn create(desk: &Desk, arguments: Arguments) -> ToolAnswer {
-    let wanted: Create = read(arguments)?;
+fn create(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+    let wanted: CreateArguments = read(arguments)?;
     let checkpoint = Checkpoint {
         trigger: wanted.trigger,
         phase: wanted.execution_phase,
@@ -71,13 +71,13 @@ fn create(desk: &Desk, arguments: Arguments) -> ToolAnswer {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Resume {
+struct ResumeArguments {
     task_id: String,
     checkpoint_id: Option<String>,
 }
 
-fn resume(desk: &Desk, arguments: Arguments) -> ToolAnswer {
-    let wanted: Resume = read(arguments)?;
+fn resume(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+    let wanted: ResumeArguments = read(arguments)?;
     let KeptCheckpoint { id, task, at, checkpoint, .. } =
         desk.recall(&wanted.task_id, wanted.checkpoint_id.as_deref())?;
     let task = desk.task(task.as_str())?.task;

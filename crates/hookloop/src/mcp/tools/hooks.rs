@@ -1,7 +1,9 @@
 //! Stop hooks of a task: presets, never commands.
 
 use hookloop_core::session::StopDecision;
-use hookloop_engine::guest::desk::{Desk, Evaluated, Registered, Said, StopPreset};
+use hookloop_engine::external::agent_tools::{
+    AgentTools, IterationReport, RegisteredStopHook, StopEvaluation, StopPreset,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -55,15 +57,15 @@ pub(super) const CLEAR: AgentTool = AgentTool {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Register {
+struct RegisterArguments {
     task_id: String,
     hook_type: Option<StopPreset>,
     #[serde(default)]
     metadata: Map<String, Value>,
 }
 
-fn register(desk: &Desk, arguments: Arguments) -> ToolAnswer {
-    let wanted: Register = read(arguments)?;
+fn register(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+    let wanted: RegisterArguments = read(arguments)?;
     let hook = desk.register(
         &wanted.task_id,
         wanted.hook_type.unwrap_or(StopPreset::Default),
@@ -80,7 +82,7 @@ fn register(desk: &Desk, arguments: Arguments) -> ToolAnswer {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Evaluate {
+struct EvaluateArguments {
     iteration_id: String,
     #[serde(default)]
     agent_output: String,
@@ -90,11 +92,11 @@ struct Evaluate {
     draft_type: Option<String>,
 }
 
-fn evaluate(desk: &Desk, arguments: Arguments) -> ToolAnswer {
-    let Evaluate { iteration_id, agent_output, files_modified, draft_content, draft_type } =
+fn evaluate(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+    let EvaluateArguments { iteration_id, agent_output, files_modified, draft_content, draft_type } =
         read(arguments)?;
-    let said = Said { output: agent_output, files_modified, draft_content, draft_type };
-    let Evaluated {
+    let said = IterationReport { output: agent_output, files_modified, draft_content, draft_type };
+    let StopEvaluation {
         hook,
         task,
         iteration,
@@ -130,20 +132,20 @@ struct OfTask {
     task_id: String,
 }
 
-fn list(desk: &Desk, arguments: Arguments) -> ToolAnswer {
+fn list(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let OfTask { task_id } = read(arguments)?;
     let hooks: Vec<Value> = desk.hooks(&task_id)?.into_iter().map(listed).collect();
     Ok(json!({ "taskId": task_id, "hookCount": hooks.len(), "hooks": hooks }))
 }
 
-fn listed(hook: Registered) -> Value {
+fn listed(hook: RegisteredStopHook) -> Value {
     let mut metadata = hook.metadata;
     // The hook's own type, not the type in its metadata.
     metadata.insert("type".to_owned(), json!(hook.preset.name()));
     json!({ "id": hook.id, "enabled": hook.enabled, "metadata": metadata })
 }
 
-fn clear(desk: &Desk, arguments: Arguments) -> ToolAnswer {
+fn clear(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let OfTask { task_id } = read(arguments)?;
     let cleared = desk.clear(&task_id)?;
     Ok(json!({ "taskId": task_id, "hooksCleared": cleared }))

@@ -3,7 +3,9 @@
 use hookloop_core::gates::GateResult;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::stop::ValidationResult;
-use hookloop_engine::guest::desk::{Completed, Desk, Evaluated, Iteration, Judged, Signal, Start};
+use hookloop_engine::external::agent_tools::{
+    AgentTools, LoopCompletion, LoopSignal, LoopStart, LoopState, StopEvaluation, ValidationReport,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -75,7 +77,7 @@ pub(super) const COMPLETE: AgentTool = AgentTool {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Wish {
+struct LoopArguments {
     task_id: String,
     max_iterations: Option<u32>,
     #[serde(default)]
@@ -83,11 +85,11 @@ struct Wish {
     circuit_breaker_threshold: Option<u32>,
 }
 
-fn start(desk: &Desk, arguments: Arguments) -> ToolAnswer {
-    let wish: Wish = read(arguments)?;
+fn start(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+    let wish: LoopArguments = read(arguments)?;
     let promises: Result<Vec<Promise>, ToolRefusal> =
         wish.completion_promises.iter().map(|text| promise(text)).collect();
-    let wish = Start {
+    let wish = LoopStart {
         task: wish.task_id,
         max_iterations: wish.max_iterations,
         promises: promises?,
@@ -107,15 +109,15 @@ fn start(desk: &Desk, arguments: Arguments) -> ToolAnswer {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Validate {
+struct ValidateArguments {
     iteration_id: String,
     #[serde(default)]
     agent_output: String,
 }
 
-fn validate(desk: &Desk, arguments: Arguments) -> ToolAnswer {
-    let Validate { iteration_id, agent_output } = read(arguments)?;
-    let Judged { id, number, passed, signal, promises, feedback, results, hook } =
+fn validate(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+    let ValidateArguments { iteration_id, agent_output } = read(arguments)?;
+    let ValidationReport { id, number, passed, signal, promises, feedback, results, hook } =
         desk.validate(&iteration_id, &agent_output)?;
     let results: Vec<Value> = results.iter().map(result).collect();
     Ok(present([
@@ -140,7 +142,7 @@ fn result(validated: &ValidationResult) -> Value {
     json!({ "ruleName": validated.rule, "passed": validated.has_passed(), "message": word })
 }
 
-fn decision(evaluated: Evaluated) -> Value {
+fn decision(evaluated: StopEvaluation) -> Value {
     present([
         ("hookId", json!(evaluated.hook)),
         ("action", json!(action_name(evaluated.action))),
@@ -149,18 +151,18 @@ fn decision(evaluated: Evaluated) -> Value {
     ])
 }
 
-fn signal_name(signal: Signal) -> &'static str {
+fn signal_name(signal: LoopSignal) -> &'static str {
     match signal {
-        Signal::Continue => "CONTINUE",
-        Signal::Complete => "COMPLETE",
-        Signal::Blocked => "BLOCKED",
-        Signal::Escalate => "ESCALATE",
+        LoopSignal::Continue => "CONTINUE",
+        LoopSignal::Complete => "COMPLETE",
+        LoopSignal::Blocked => "BLOCKED",
+        LoopSignal::Escalate => "ESCALATE",
     }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Next {
+struct NextArguments {
     iteration_id: String,
     #[serde(rename = "validationResult")]
     _validation_result: Option<Value>,
@@ -168,8 +170,8 @@ struct Next {
     _agent_context: Option<Value>,
 }
 
-fn next(desk: &Desk, arguments: Arguments) -> ToolAnswer {
-    let wanted: Next = read(arguments)?;
+fn next(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+    let wanted: NextArguments = read(arguments)?;
     let iteration = desk.next(&wanted.iteration_id)?;
     Ok(present([
         ("iterationId", json!(iteration.id.as_str())),
@@ -180,7 +182,7 @@ fn next(desk: &Desk, arguments: Arguments) -> ToolAnswer {
     ]))
 }
 
-fn config(iteration: &Iteration) -> Value {
+fn config(iteration: &LoopState) -> Value {
     json!({
         "maxIterations": iteration.max_iterations,
         "completionPromises": iteration.promises,
@@ -190,15 +192,15 @@ fn config(iteration: &Iteration) -> Value {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Complete {
+struct CompleteArguments {
     iteration_id: String,
     completion_promise: String,
 }
 
-fn complete(desk: &Desk, arguments: Arguments) -> ToolAnswer {
-    let wanted: Complete = read(arguments)?;
+fn complete(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+    let wanted: CompleteArguments = read(arguments)?;
     let promised = promise(&wanted.completion_promise)?;
-    let Completed { id, task, at, iterations, promise, is_claim, prompt } =
+    let LoopCompletion { id, task, at, iterations, promise, is_claim, prompt } =
         desk.complete(&wanted.iteration_id, promised)?;
     let (status, message) = if is_claim {
         ("claimed", json!("noted as a claim: gates are held against it when the turn ends"))

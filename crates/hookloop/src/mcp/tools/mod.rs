@@ -8,7 +8,7 @@ mod tasks;
 use std::sync::Arc;
 
 use hookloop_core::excerpt::first_chars;
-use hookloop_engine::guest::desk::Desk;
+use hookloop_engine::external::agent_tools::AgentTools;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -44,7 +44,7 @@ pub(super) struct AgentTool {
     never: Option<RefusedField>,
     /// It can lead to reactions.
     pub(super) writes: bool,
-    run: fn(&Desk, Arguments) -> ToolAnswer,
+    run: fn(&AgentTools, Arguments) -> ToolAnswer,
 }
 
 struct ToolField {
@@ -201,7 +201,7 @@ impl AgentTool {
     }
 
     /// Blocks: it reads and writes the project, and may run gates for minutes.
-    pub(super) fn call(&self, desk: &Desk, checked: Arguments) -> ToolAnswer {
+    pub(super) fn call(&self, desk: &AgentTools, checked: Arguments) -> ToolAnswer {
         (self.run)(desk, checked)
     }
 }

@@ -1,7 +1,9 @@
 //! Tasks of the graph, as small as an agent needs them.
 
 use hookloop_core::task::{Priority, Task, TaskSpec, TaskState};
-use hookloop_engine::guest::desk::{Change, Desk, Note, TaskDetail};
+use hookloop_engine::external::agent_tools::{
+    AgentTools, NoteRequest, RequestedChange, TaskDetail,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -70,12 +72,12 @@ pub(super) const UPDATE: AgentTool = AgentTool {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Get {
+struct GetArguments {
     task_id: String,
 }
 
-fn get(desk: &Desk, arguments: Arguments) -> ToolAnswer {
-    let Get { task_id: id } = read(arguments)?;
+fn get(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+    let GetArguments { task_id: id } = read(arguments)?;
     let TaskDetail { task, depends_on, notes } = desk.task(&id)?;
     let mut answer = small(&task);
     if !depends_on.is_empty() {
@@ -89,14 +91,14 @@ fn get(desk: &Desk, arguments: Arguments) -> ToolAnswer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct ListArguments {
     status: Option<String>,
     label: Option<String>,
     limit: Option<u32>,
 }
 
-fn list(desk: &Desk, arguments: Arguments) -> ToolAnswer {
-    let wanted: List = read(arguments)?;
+fn list(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+    let wanted: ListArguments = read(arguments)?;
     let status = wanted.status.as_deref().map(state).transpose()?;
     let limit = wanted.limit.unwrap_or(LISTED).clamp(1, LISTED_MAX) as usize;
     let tasks = desk.tasks(status, wanted.label.as_deref(), limit)?;
@@ -106,7 +108,7 @@ fn list(desk: &Desk, arguments: Arguments) -> ToolAnswer {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Add {
+struct AddArguments {
     title: String,
     #[serde(default)]
     description: String,
@@ -118,8 +120,8 @@ struct Add {
     depends_on: Vec<String>,
 }
 
-fn add(desk: &Desk, arguments: Arguments) -> ToolAnswer {
-    let wanted: Add = read(arguments)?;
+fn add(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+    let wanted: AddArguments = read(arguments)?;
     let spec = TaskSpec {
         goal: wanted.title,
         description: wanted.description,
@@ -140,16 +142,16 @@ fn priority(number: u32) -> Result<Priority, ToolRefusal> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Update {
+struct UpdateArguments {
     task_id: String,
     status: Option<String>,
     notes: Option<String>,
     blocked_reason: Option<String>,
 }
 
-fn update(desk: &Desk, arguments: Arguments) -> ToolAnswer {
-    let wanted: Update = read(arguments)?;
-    let change = Change {
+fn update(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+    let wanted: UpdateArguments = read(arguments)?;
+    let change = RequestedChange {
         state: wanted.status.as_deref().map(state).transpose()?,
         notes: wanted.notes,
         blocked_reason: wanted.blocked_reason,
@@ -187,6 +189,6 @@ fn small(task: &Task) -> Value {
     ])
 }
 
-fn note(note: &Note) -> Value {
+fn note(note: &NoteRequest) -> Value {
     json!({ "at": note.at, "by": note.by, "text": note.text })
 }

@@ -1,24 +1,24 @@
 use std::collections::BTreeSet;
 
-use hookloop_config::paths::Place;
-use hookloop_engine::kept::Surroundings;
+use hookloop_config::paths::ProjectPaths;
+use hookloop_engine::log_location::LaunchContext;
 use hookloop_engine::project::Project;
 
 use super::*;
 
 struct Stage {
     _directory: tempfile::TempDir,
-    desk: Desk,
+    desk: AgentTools,
 }
 
 fn stage() -> Stage {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     std::fs::write(root.join("hookloop.yaml"), "version: 1\n").unwrap();
-    let place = Place::at(&root, &root.join("state"));
-    let nothing = Surroundings::default();
+    let place = ProjectPaths::at(&root, &root.join("state"));
+    let nothing = LaunchContext::default();
     let project = Project::open(&place, "tester", &nothing).unwrap();
-    Stage { _directory: directory, desk: Desk::new(project, None).unwrap() }
+    Stage { _directory: directory, desk: AgentTools::new(project, None).unwrap() }
 }
 
 /// Something that the field takes.
@@ -41,7 +41,7 @@ fn samples(tool: &AgentTool, wanted: impl Fn(&ToolField) -> bool) -> Arguments {
 }
 
 /// Returns the result of a call: nothing, or the code of its error.
-fn outcome(tool: &AgentTool, desk: &Desk, arguments: Arguments) -> Option<&'static str> {
+fn outcome(tool: &AgentTool, desk: &AgentTools, arguments: Arguments) -> Option<&'static str> {
     let answer = tool.check(arguments).and_then(|checked| tool.call(desk, checked));
     answer.err().map(|refusal| refusal.code)
 }

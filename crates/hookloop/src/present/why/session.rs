@@ -13,7 +13,7 @@ use hookloop_engine::store::SessionRow;
 
 use super::{FAILURES_SHOWN, RECORD_MAX, StateReasons};
 use crate::environment::machine;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::present::outcome::{is_unpriced_limit, why_unproven};
 use crate::present::{now, session as sessions};
 
@@ -168,7 +168,7 @@ pub(super) fn of_phase(session: &Session) -> String {
 }
 
 /// Returns the last reactions to the session's own events that failed.
-pub(crate) fn failed_reactions(project: &Project, id: &SessionId) -> Result<Vec<String>> {
+pub(crate) fn failed_reactions(project: &Project, id: &SessionId) -> CliResult<Vec<String>> {
     let events = project.log().history(&Subject::Session(id.clone()), RECORD_MAX)?;
     let failed = events.iter().filter_map(|stored| match &stored.event.body {
         EventBody::ReactionFailed(failed) => Some(failed),
@@ -186,7 +186,7 @@ pub(crate) fn failed_reactions(project: &Project, id: &SessionId) -> Result<Vec<
 }
 
 /// Returns the last decisions of people that changed the gates of sessions, each in a line.
-pub(crate) fn trust_changes(project: &Project) -> Result<Vec<String>> {
+pub(crate) fn trust_changes(project: &Project) -> CliResult<Vec<String>> {
     let mut trusted = None;
     let mut switched = None;
     for stored in project.log().history(&Subject::Project, RECORD_MAX)? {

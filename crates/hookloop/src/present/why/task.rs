@@ -13,7 +13,7 @@ use hookloop_engine::session::lookup;
 use super::session::resume_options;
 use super::task_record::record;
 use super::{FAILURES_SHOWN, RECORD_MAX, StateReasons};
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::present::now;
 use crate::present::session::is_interrupted;
 
@@ -21,7 +21,7 @@ use crate::present::session::is_interrupted;
 type ReasonsAndNext = (Vec<String>, String);
 
 /// Returns the reasons of a task.
-pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<StateReasons> {
+pub(crate) fn of_task(project: &Project, id: &TaskId) -> CliResult<StateReasons> {
     let row = project.read(|view| view.task(id))?;
     let row = row.ok_or_else(|| CliError::refused(format!("there is no task `{id}`")))?;
     let task = row.task;
@@ -52,7 +52,7 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<StateReasons> {
     Ok(StateReasons { state: task.state.to_string(), reasons, next: Some(next) })
 }
 
-fn of_created(project: &Project, task: &Task) -> Result<ReasonsAndNext> {
+fn of_created(project: &Project, task: &Task) -> CliResult<ReasonsAndNext> {
     let id = &task.id;
     if let Some(time) = task.waits_until() {
         let reason = format!("its time has not come: {}", time.brief());
@@ -65,7 +65,7 @@ fn of_created(project: &Project, task: &Task) -> Result<ReasonsAndNext> {
     Ok((reasons.collect(), format!("hookloop task graph {id}")))
 }
 
-fn of_ready(project: &Project, task: &Task) -> Result<ReasonsAndNext> {
+fn of_ready(project: &Project, task: &Task) -> CliResult<ReasonsAndNext> {
     let (reason, resume) = match given_back(project, &task.id)? {
         Some((reason, next)) => (reason, next),
         None => ("nobody has taken it yet".to_owned(), None),
@@ -88,7 +88,7 @@ fn of_ready(project: &Project, task: &Task) -> Result<ReasonsAndNext> {
     Ok((reasons, "hookloop hooks trust".to_owned()))
 }
 
-fn of_active(project: &Project, task: &Task) -> Result<ReasonsAndNext> {
+fn of_active(project: &Project, task: &Task) -> CliResult<ReasonsAndNext> {
     let id = &task.id;
     let session = session_of_task(project, id)?;
     // A session that this machine's view does not have yet is not known to be interrupted.
@@ -104,7 +104,7 @@ fn of_active(project: &Project, task: &Task) -> Result<ReasonsAndNext> {
     Ok((reasons, format!("hookloop log -t {id}")))
 }
 
-fn of_submitted(project: &Project, id: &TaskId) -> Result<ReasonsAndNext> {
+fn of_submitted(project: &Project, id: &TaskId) -> CliResult<ReasonsAndNext> {
     let delivery = project.read(|view| view.delivery(id))?;
     let mut reasons = vec!["it waits to be merged".to_owned()];
     let is_delivered = delivery.submission.is_some();
@@ -130,14 +130,14 @@ fn of_submitted(project: &Project, id: &TaskId) -> Result<ReasonsAndNext> {
 }
 
 /// Returns the session that has claimed a task.
-pub(crate) fn session_of_task(project: &Project, id: &TaskId) -> Result<Option<SessionId>> {
+pub(crate) fn session_of_task(project: &Project, id: &TaskId) -> CliResult<Option<SessionId>> {
     let row = project.read(|view| view.task(id))?;
     let claim = row.and_then(|row| row.task.claim);
     Ok(claim.and_then(|claim| claim.agent.strip_prefix("session:")?.parse().ok()))
 }
 
 /// Says why the last session released a task that is ready again, with the command that continues the work.
-fn given_back(project: &Project, id: &TaskId) -> Result<Option<(String, Option<String>)>> {
+fn given_back(project: &Project, id: &TaskId) -> CliResult<Option<(String, Option<String>)>> {
     let events = project.log().history(&Subject::Task(id.clone()), RECORD_MAX)?;
     let last = events.iter().rev().find_map(|stored| match &stored.event.body {
         EventBody::TaskReleased(released) => Some((&stored.event.actor, released)),
@@ -160,7 +160,7 @@ fn given_back(project: &Project, id: &TaskId) -> Result<Option<(String, Option<S
 }
 
 /// Returns the last hooks of a task's events that failed, then their actions that were refused.
-fn failures_of_hooks(project: &Project, id: &TaskId) -> Result<Vec<String>> {
+fn failures_of_hooks(project: &Project, id: &TaskId) -> CliResult<Vec<String>> {
     let events = project.log().history(&Subject::Task(id.clone()), RECORD_MAX)?;
     let own: HashSet<EventId> = events.iter().map(|stored| stored.event.id).collect();
     let mut lines = Vec::new();

@@ -10,13 +10,13 @@ use hookloop_core::session::{Receipt, Session, SessionPlan};
 use hookloop_engine::project::Project;
 
 use super::RECORD_MAX;
-use crate::error::Result;
+use crate::error::CliResult;
 
 /// Events of a session that are read for its work on a task.
 const SESSION_EVENTS_MAX: usize = 100_000;
 
 /// Returns the history of a task: sessions, receipts, submissions, reviews and returns, oldest first.
-pub(super) fn record(project: &Project, id: &TaskId) -> Result<Vec<String>> {
+pub(super) fn record(project: &Project, id: &TaskId) -> CliResult<Vec<String>> {
     let mut lines = Vec::new();
     for stored in project.log().history(&Subject::Task(id.clone()), RECORD_MAX)? {
         match &stored.event.body {
@@ -62,7 +62,7 @@ fn release_reason(reason: ReleaseReason) -> &'static str {
 }
 
 /// Returns the session that claimed the task, and its receipts.
-fn started_lines(project: &Project, id: &TaskId, claim: &Claim) -> Result<Vec<String>> {
+fn started_lines(project: &Project, id: &TaskId, claim: &Claim) -> CliResult<Vec<String>> {
     let session = claim.agent.strip_prefix("session:").and_then(|id| id.parse().ok());
     let work = session.map(|session| work_on(project, &session, (id, claim.epoch)));
     let Some(WorkOnTask { plan, iterations, receipts }) = work.transpose()?.flatten() else {
@@ -92,7 +92,7 @@ fn work_on(
     project: &Project,
     session: &SessionId,
     (task, epoch): (&TaskId, u64),
-) -> Result<Option<WorkOnTask>> {
+) -> CliResult<Option<WorkOnTask>> {
     let history = project.log().history(&Subject::Session(session.clone()), SESSION_EVENTS_MAX)?;
     let is_taken = |body: &EventBody| match body {
         EventBody::TaskTaken(taken) => taken.task == *task && taken.epoch == epoch,

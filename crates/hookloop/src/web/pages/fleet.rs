@@ -1,10 +1,10 @@
 //! The fleet: workers and their tasks, orders, and the budget.
 
-use hookloop_config::paths::Place;
+use hookloop_config::paths::ProjectPaths;
 use hookloop_core::id::TaskId;
 use hookloop_core::session::plan::Dollars;
-use hookloop_engine::kept::Kept;
-use hookloop_fleet::fleet::{Fleet, GONE_AFTER_MS, Presence};
+use hookloop_engine::log_location::LogLocation;
+use hookloop_fleet::fleet::{Fleet, GONE_AFTER_MS, WorkerPresence};
 use minijinja::context;
 use minijinja::value::Value;
 
@@ -12,7 +12,7 @@ use super::super::page::PagePart;
 use super::super::records::lock;
 use super::super::words::{PageTime, class};
 use super::{PageTitle, PageVisit};
-use crate::error::Result;
+use crate::error::CliResult;
 
 /// Workers that are shown.
 const WORKERS_MAX: usize = 500;
@@ -20,7 +20,7 @@ const WORKERS_MAX: usize = 500;
 /// Updates by time: the log does not have the heartbeats of workers.
 const STATUS: PagePart = PagePart::new("status", "Fleet", &[]).every(5);
 
-pub(in super::super) fn fleet(visit: &PageVisit<'_>) -> Result<String> {
+pub(in super::super) fn fleet(visit: &PageVisit<'_>) -> CliResult<String> {
     let mut page = visit.page();
     page.part(STATUS, "fleet.html", || match open(visit)? {
         Some(fleet) => status(visit, &fleet),
@@ -30,10 +30,11 @@ pub(in super::super) fn fleet(visit: &PageVisit<'_>) -> Result<String> {
 }
 
 /// Returns the fleet, if it exists: reading creates none.
-fn open(visit: &PageVisit<'_>) -> Result<Option<Fleet>> {
+fn open(visit: &PageVisit<'_>) -> CliResult<Option<Fleet>> {
     let project = visit.project();
     let home = visit.sites.home();
-    if matches!(project.kept(), Kept::Here) && !Place::of_fleet(home, "sqlite").database().is_file()
+    if matches!(project.kept(), LogLocation::Here)
+        && !ProjectPaths::of_fleet(home, "sqlite").database().is_file()
     {
         return Ok(None);
     }
@@ -46,7 +47,7 @@ fn open(visit: &PageVisit<'_>) -> Result<Option<Fleet>> {
     Ok(known.clone())
 }
 
-fn status(visit: &PageVisit<'_>, fleet: &Fleet) -> Result<Value> {
+fn status(visit: &PageVisit<'_>, fleet: &Fleet) -> CliResult<Value> {
     let workers = fleet.workers()?;
     let orders = fleet.orders()?.0;
     let budget = fleet.budget()?;
@@ -71,7 +72,7 @@ fn status(visit: &PageVisit<'_>, fleet: &Fleet) -> Result<Value> {
     })
 }
 
-fn worker_line(visit: &PageVisit<'_>, worker: &Presence) -> Value {
+fn worker_line(visit: &PageVisit<'_>, worker: &WorkerPresence) -> Value {
     let is_gone = visit.now.millis_since(worker.seen) > GONE_AFTER_MS;
     let state = if is_gone { "gone" } else { worker.state.name() };
     let running: Vec<Value> = worker

@@ -15,7 +15,7 @@ use super::super::topics::Topic;
 use super::super::words::class;
 use super::layers::{BoxSizes, PlacedGraph, place};
 use super::{PageTitle, PageVisit};
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 
 /// Tasks in a picture.
 const TASKS_MAX: usize = 80;
@@ -28,7 +28,7 @@ const SIZES: BoxSizes = BoxSizes { width: 216, height: 44, across: 56, down: 12 
 
 const PICTURE: PagePart = PagePart::new("picture", "Graph", &[Topic::Tasks]);
 
-pub(in super::super) fn graph(visit: &PageVisit<'_>) -> Result<String> {
+pub(in super::super) fn graph(visit: &PageVisit<'_>) -> CliResult<String> {
     let mut page = visit.page();
     page.part(PICTURE, "graph.html", || picture(visit))?;
     visit.finish(page, &PageTitle::new("Graph", "graph"))
@@ -54,7 +54,7 @@ struct GraphBox {
     is_start: bool,
 }
 
-fn picture(visit: &PageVisit<'_>) -> Result<Value> {
+fn picture(visit: &PageVisit<'_>) -> CliResult<Value> {
     let wanted = visit.query.get("task");
     let start: Option<TaskId> = match wanted {
         Some(text) => Some(text.parse().map_err(CliError::usage)?),

@@ -2,7 +2,7 @@
 
 use hookloop_core::point::Point;
 use hookloop_engine::store::HookRuns;
-use hookloop_hooks::trust::Standing;
+use hookloop_hooks::trust::HookStanding;
 use minijinja::context;
 use minijinja::value::Value;
 
@@ -10,19 +10,19 @@ use super::super::page::PagePart;
 use super::super::topics::Topic;
 use super::super::words::class;
 use super::{PageTitle, PageVisit};
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::json_output::{handler_name, source_name};
 use crate::present::duration;
 
 const LIST: PagePart = PagePart::new("list", "Hooks", &[Topic::Hooks]);
 
-pub(in super::super) fn hooks(visit: &PageVisit<'_>) -> Result<String> {
+pub(in super::super) fn hooks(visit: &PageVisit<'_>) -> CliResult<String> {
     let mut page = visit.page();
     page.part(LIST, "hooks.html", || list(visit))?;
     visit.finish(page, &PageTitle::new("Hooks", "hooks"))
 }
 
-fn list(visit: &PageVisit<'_>) -> Result<Value> {
+fn list(visit: &PageVisit<'_>) -> CliResult<Value> {
     let project = visit.project();
     let registry = project.hooks()?;
     let runs = project.read(|view| view.hook_runs())?;
@@ -38,10 +38,11 @@ fn list(visit: &PageVisit<'_>) -> Result<Value> {
     let rows: Vec<Value> = hooks
         .iter()
         .map(|hook| {
-            let standing = project.runner().map_or(Standing::Own, |runner| runner.standing(hook));
+            let standing =
+                project.runner().map_or(HookStanding::Own, |runner| runner.standing(hook));
             let state = match (hook.enabled, standing) {
                 (false, _) => "off",
-                (true, Standing::Own | Standing::Trusted) => "on",
+                (true, HookStanding::Own | HookStanding::Trusted) => "on",
                 (true, standing) => standing.name(),
             };
             let known = runs.iter().find(|runs| runs.name == hook.name);

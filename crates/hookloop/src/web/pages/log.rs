@@ -10,7 +10,7 @@ use super::super::page::PagePart;
 use super::super::topics::Topic;
 use super::super::words::PageTime;
 use super::{PageTitle, PageVisit};
-use crate::error::Result;
+use crate::error::CliResult;
 
 /// Events on a page.
 const ON_A_PAGE: usize = 100;
@@ -22,13 +22,13 @@ const DATA_CHARS: usize = 400;
 
 const LIST: PagePart = PagePart::new("list", "Log", &[Topic::Log]);
 
-pub(in super::super) fn log(visit: &PageVisit<'_>) -> Result<String> {
+pub(in super::super) fn log(visit: &PageVisit<'_>) -> CliResult<String> {
     let mut page = visit.page();
     page.part(LIST, "log.html", || list(visit))?;
     visit.finish(page, &PageTitle::new("Log", "log"))
 }
 
-fn list(visit: &PageVisit<'_>) -> Result<Value> {
+fn list(visit: &PageVisit<'_>) -> CliResult<Value> {
     let head = visit.project().read(|view| Ok(view.totals()?.head))?;
     let wanted = visit.query.get("type");
     let before = visit.query.number::<Seq>("before");
@@ -47,7 +47,7 @@ fn latest(
     visit: &PageVisit<'_>,
     mut end: Seq,
     kind: Option<&str>,
-) -> Result<(Vec<StoredEvent>, Option<Seq>)> {
+) -> CliResult<(Vec<StoredEvent>, Option<Seq>)> {
     let is_wanted = |stored: &StoredEvent| match kind {
         Some(kind) => stored.event.body.kind() == kind,
         None => !stored.event.body.is_bookkeeping(),

@@ -28,7 +28,7 @@ use hookloop_engine::project::Project;
 use super::page::{Frame, PageHeading, Templates, WebPage};
 use super::query::PageQuery;
 use super::sites::{ProjectSite, ProjectSites};
-use crate::error::Result;
+use crate::error::CliResult;
 
 pub(super) use fleet::fleet;
 pub(super) use graph::graph;
@@ -54,7 +54,7 @@ pub(super) struct PageVisit<'v> {
 }
 
 /// Makes a page.
-pub(super) type Make = fn(&PageVisit<'_>) -> Result<String>;
+pub(super) type Make = fn(&PageVisit<'_>) -> CliResult<String>;
 
 impl<'v> PageVisit<'v> {
     fn project(&self) -> &'v Project {
@@ -71,7 +71,7 @@ impl<'v> PageVisit<'v> {
     }
 
     /// Puts the parts together under a title.
-    fn finish(&self, page: WebPage<'_>, titled: &PageTitle<'_>) -> Result<String> {
+    fn finish(&self, page: WebPage<'_>, titled: &PageTitle<'_>) -> CliResult<String> {
         let (problems, seq) =
             self.project().read(|view| Ok((view.count_problems()?, view.totals()?.head)))?;
         let ProjectSite { key, place, trouble, .. } = self.site;

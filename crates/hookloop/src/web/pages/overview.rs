@@ -16,7 +16,7 @@ use super::super::words::{PageTime, class};
 use super::usage::purse;
 use super::{PageTitle, PageVisit};
 use crate::environment::machine;
-use crate::error::Result;
+use crate::error::CliResult;
 use crate::present::{self, now};
 
 /// Problems and sessions that are shown.
@@ -30,7 +30,7 @@ const RUNNING: PagePart = PagePart::new("running", "Running", &[Topic::Sessions]
 const COUNTS: PagePart = PagePart::new("counts", "Tasks", &[Topic::Tasks]);
 const TODAY: PagePart = PagePart::new("today", "Used today", &[Topic::Usage]);
 
-pub(in super::super) fn overview(visit: &PageVisit<'_>) -> Result<String> {
+pub(in super::super) fn overview(visit: &PageVisit<'_>) -> CliResult<String> {
     let mut page = visit.page();
     page.part(PROBLEMS, "problems.html", || problems(visit))?;
     page.part(RUNNING, "running.html", || running(visit))?;
@@ -68,16 +68,20 @@ struct ProblemChoice {
     effect: &'static str,
 }
 
-fn problems(visit: &PageVisit<'_>) -> Result<Value> {
+fn problems(visit: &PageVisit<'_>) -> CliResult<Value> {
     let found = inbox::list(visit.project(), PROBLEMS_MAX + 1)?;
     let is_cut = found.len() > PROBLEMS_MAX;
     let shown = found.iter().take(PROBLEMS_MAX).enumerate();
     let rows = shown.map(|(place, problem)| problem_row(visit, problem, place < RECORDS_MAX));
-    let rows = rows.collect::<Result<Vec<_>>>()?;
+    let rows = rows.collect::<CliResult<Vec<_>>>()?;
     Ok(context! { rows => value_of(rows), is_cut, action => visit.address("do") })
 }
 
-fn problem_row(visit: &PageVisit<'_>, problem: &Problem, has_record: bool) -> Result<ProblemRow> {
+fn problem_row(
+    visit: &PageVisit<'_>,
+    problem: &Problem,
+    has_record: bool,
+) -> CliResult<ProblemRow> {
     let project = visit.project();
     let about = &problem.key.about;
     let link = match about {
@@ -99,7 +103,7 @@ fn problem_row(visit: &PageVisit<'_>, problem: &Problem, has_record: bool) -> Re
     };
     let evidence = has_record.then(|| inbox::evidence(project, problem)).transpose()?;
     let (details, choices) = match evidence {
-        Some(inbox::Evidence { details, next, effects, .. }) => {
+        Some(inbox::ItemEvidence { details, next, effects, .. }) => {
             let choices = next.into_iter().zip(effects);
             let choices = choices.map(|(command, effect)| ProblemChoice { command, effect });
             (details, choices.collect())
@@ -192,7 +196,7 @@ pub(super) fn state(visit: &PageVisit<'_>, row: &SessionRow) -> String {
     present::state(row, is_running, &machine()).to_string()
 }
 
-fn running(visit: &PageVisit<'_>) -> Result<Value> {
+fn running(visit: &PageVisit<'_>) -> CliResult<Value> {
     let rows = visit.project().read(|view| view.open_sessions(RUNNING_MAX + 1))?;
     let is_cut = rows.len() > RUNNING_MAX;
     let rows: Vec<RunningLine> =
@@ -200,7 +204,7 @@ fn running(visit: &PageVisit<'_>) -> Result<Value> {
     Ok(context! { rows => value_of(rows), is_cut, site => visit.address("") })
 }
 
-fn counts(visit: &PageVisit<'_>) -> Result<Value> {
+fn counts(visit: &PageVisit<'_>) -> CliResult<Value> {
     let (counts, early) = visit.project().read(|view| Ok((view.counts()?, view.early()?)))?;
     let counts = counts.map(|(state, count)| {
         let name = state.name();
@@ -210,7 +214,7 @@ fn counts(visit: &PageVisit<'_>) -> Result<Value> {
     Ok(context! { counts => counts.to_vec(), early => early.count, next })
 }
 
-fn today(visit: &PageVisit<'_>) -> Result<Value> {
+fn today(visit: &PageVisit<'_>) -> CliResult<Value> {
     let today = Day::from(visit.now);
     let (spent, unpriced_turns) = visit
         .project()

@@ -1,6 +1,6 @@
 //! All projects of the user.
 
-use hookloop_config::paths::Place;
+use hookloop_config::paths::ProjectPaths;
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Day;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::super::page::{PagePart, Templates, WebPage, value_of};
 use super::super::query::PageQuery;
 use super::super::sites::{ProjectSites, key};
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 
 /// Sessions that are counted.
 const RUNNING_MAX: usize = 1_000;
@@ -40,10 +40,10 @@ pub(in super::super) fn projects(
     templates: &Templates,
     sites: &ProjectSites,
     query: &PageQuery,
-) -> Result<String> {
+) -> CliResult<String> {
     let here = sites.here();
     let mut page = WebPage::new(templates, query.parts());
-    page.part(LIST, "projects.html", || -> Result<_> {
+    page.part(LIST, "projects.html", || -> CliResult<_> {
         let rows: Vec<ProjectRow> =
             sites.list().iter().map(|place| row(sites, place, &here)).collect();
         Ok(context! { rows => value_of(rows) })
@@ -51,7 +51,7 @@ pub(in super::super) fn projects(
     Ok(page.plain("Projects")?)
 }
 
-fn row(sites: &ProjectSites, place: &Place, here: &str) -> ProjectRow {
+fn row(sites: &ProjectSites, place: &ProjectPaths, here: &str) -> ProjectRow {
     let key = key(place);
     // A project that can't be opened is listed without figures; its own page says why.
     let unopened = |error: &CliError| {
@@ -59,7 +59,7 @@ fn row(sites: &ProjectSites, place: &Place, here: &str) -> ProjectRow {
         tracing::warn!(%root, error = error.message(), "a project can't be opened");
     };
     let near = sites.is_near(place).then(|| sites.at(place).inspect_err(unopened));
-    let site = near.and_then(Result::ok);
+    let site = near.and_then(CliResult::ok);
     let directory = || place.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = site.as_ref().map(|site| site.project.name().to_owned());
     ProjectRow {
@@ -71,7 +71,7 @@ fn row(sites: &ProjectSites, place: &Place, here: &str) -> ProjectRow {
     }
 }
 
-fn figures(project: &hookloop_engine::project::Project) -> Result<ProjectFigures> {
+fn figures(project: &hookloop_engine::project::Project) -> CliResult<ProjectFigures> {
     let today = Day::from(project.now());
     Ok(project.read(|view| {
         let counts = view.counts()?;

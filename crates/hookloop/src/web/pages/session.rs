@@ -15,7 +15,7 @@ use super::super::topics::Topic;
 use super::super::words::{PageTime, class};
 use super::overview::{state, took};
 use super::{PageTitle, PageVisit, scale, steps};
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::present::{self, now, why};
 
 /// Parts of a session on a page.
@@ -31,7 +31,7 @@ const TIMELINE: PagePart = PagePart::new("timeline", "Timeline", &[Topic::This])
 const WAITING: PagePart = PagePart::new("waiting", "Waits for the next prompt", &[Topic::This]);
 const ITERATIONS: PagePart = PagePart::new("iterations", "What happened", &[Topic::This]);
 
-pub(in super::super) fn session(visit: &PageVisit<'_>) -> Result<String> {
+pub(in super::super) fn session(visit: &PageVisit<'_>) -> CliResult<String> {
     let none = || {
         let message = format!("there is no session `{}`", visit.id);
         CliError::refused(message).hint("hookloop sessions list")
@@ -60,7 +60,7 @@ pub(in super::super) fn session(visit: &PageVisit<'_>) -> Result<String> {
     visit.finish(page, &PageTitle { title: &title, section: "sessions", subject })
 }
 
-fn facts(visit: &PageVisit<'_>, row: &SessionRow, record: &SessionRecord) -> Result<Value> {
+fn facts(visit: &PageVisit<'_>, row: &SessionRow, record: &SessionRecord) -> CliResult<Value> {
     let session = &record.session;
     let state = state(visit, row);
     let is_running = state == SessionState::Running.name();

@@ -9,7 +9,7 @@ use super::super::page::{PagePart, value_of};
 use super::super::topics::Topic;
 use super::overview::RunningLine;
 use super::{PageTitle, PageVisit};
-use crate::error::Result;
+use crate::error::CliResult;
 
 /// Sessions on a page, and pages that can be gone back.
 const ON_A_PAGE: usize = 50;
@@ -17,13 +17,13 @@ const PAGES_MAX: usize = 100_000;
 
 const LIST: PagePart = PagePart::new("list", "Sessions", &[Topic::Sessions]).every(10);
 
-pub(in super::super) fn sessions(visit: &PageVisit<'_>) -> Result<String> {
+pub(in super::super) fn sessions(visit: &PageVisit<'_>) -> CliResult<String> {
     let mut page = visit.page();
     page.part(LIST, "sessions.html", || list(visit))?;
     visit.finish(page, &PageTitle::new("Sessions", "sessions"))
 }
 
-fn list(visit: &PageVisit<'_>) -> Result<Value> {
+fn list(visit: &PageVisit<'_>) -> CliResult<Value> {
     let query = visit.query;
     let number = query.number::<usize>("page").unwrap_or(1).clamp(1, PAGES_MAX);
     let state: Option<SessionState> = query.get("state").and_then(|state| state.parse().ok());

@@ -3,7 +3,7 @@
 use hookloop_core::session::plan::{CompactCount, CostFigure};
 use hookloop_core::session::timeline::{PartKind, StepContent, TimelinePart, TimelineStep};
 use hookloop_core::session::{JointVerdict, SessionLimits, TurnEnded, TurnResult};
-use hookloop_hooks::artifacts::{Stream, run_of};
+use hookloop_hooks::artifacts::{ArtifactStream, run_of};
 use minijinja::context;
 use minijinja::value::Value;
 use serde::Serialize;
@@ -200,10 +200,10 @@ fn outputs(visit: &PageVisit<'_>, artifact: Option<&str>) -> Vec<OutputLink> {
     let Some((path, run)) = artifact.and_then(|path| Some((path, run_of(path)?))) else {
         return Vec::new();
     };
-    let is_here = |stream: &Stream| std::path::Path::new(path).join(stream.name()).exists();
-    let link = |stream: Stream| {
+    let is_here = |stream: &ArtifactStream| std::path::Path::new(path).join(stream.name()).exists();
+    let link = |stream: ArtifactStream| {
         let name = stream.name();
         OutputLink { name, link: visit.address(&format!("output/{run}/{name}")) }
     };
-    Stream::ALL.into_iter().filter(is_here).map(link).collect()
+    ArtifactStream::ALL.into_iter().filter(is_here).map(link).collect()
 }

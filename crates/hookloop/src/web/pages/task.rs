@@ -13,7 +13,7 @@ use super::super::words::{PageTime, address, class};
 use super::log::event_line;
 use super::tasks::TaskTableLine;
 use super::{PageTitle, PageVisit};
-use crate::error::{CliError, Result};
+use crate::error::{CliError, CliResult};
 use crate::present::why;
 
 /// Neighbours of a sort, and events, that are shown.
@@ -25,7 +25,7 @@ const FACTS: PagePart =
 const NEIGHBOURS: PagePart = PagePart::new("neighbours", "Around it", &[Topic::This, Topic::Tasks]);
 const HISTORY: PagePart = PagePart::new("history", "History", &[Topic::This]);
 
-pub(in super::super) fn task(visit: &PageVisit<'_>) -> Result<String> {
+pub(in super::super) fn task(visit: &PageVisit<'_>) -> CliResult<String> {
     let none =
         || CliError::refused(format!("there is no task `{}`", visit.id)).hint("hookloop task list");
     let id: TaskId = visit.id.parse().map_err(|_| none())?;
@@ -46,7 +46,7 @@ pub(in super::super) fn task(visit: &PageVisit<'_>) -> Result<String> {
     visit.finish(page, &PageTitle { title: &title, section: "tasks", subject })
 }
 
-fn facts(visit: &PageVisit<'_>, task: &Task) -> Result<Value> {
+fn facts(visit: &PageVisit<'_>, task: &Task) -> CliResult<Value> {
     let (delivery, notes) =
         visit.project().read(|view| Ok((view.delivery(&task.id)?, view.notes(&task.id)?)))?;
     let why::StateReasons { reasons, next, .. } = why::of_task(visit.project(), &task.id)?;
@@ -93,7 +93,7 @@ fn delivered(delivery: &Delivery) -> Option<Value> {
 }
 
 /// The decisions that are possible now.
-fn problem(visit: &PageVisit<'_>, task: &Task) -> Result<Option<Value>> {
+fn problem(visit: &PageVisit<'_>, task: &Task) -> CliResult<Option<Value>> {
     let about = hookloop_core::inbox::ProblemSubject::Task(task.id.clone());
     let (problem, delivery) =
         visit.project().read(|view| Ok((view.problem_of(&about)?, view.delivery(&task.id)?)))?;
@@ -102,7 +102,7 @@ fn problem(visit: &PageVisit<'_>, task: &Task) -> Result<Option<Value>> {
     Ok(Some(context! { key => problem.key.to_string(), reason => problem.reason, can_approve }))
 }
 
-fn neighbours(visit: &PageVisit<'_>, task: &Task) -> Result<Value> {
+fn neighbours(visit: &PageVisit<'_>, task: &Task) -> CliResult<Value> {
     let id = &task.id;
     let (needs, needed_by, led_to) = visit.project().read(|view| {
         let dependents = view.dependents(id, 0, NEIGHBOURS_MAX + 1)?;
@@ -124,7 +124,7 @@ fn neighbours(visit: &PageVisit<'_>, task: &Task) -> Result<Value> {
     Ok(context! { groups, graph => visit.address(&format!("graph?task={id}")) })
 }
 
-fn history(visit: &PageVisit<'_>, events: &[StoredEvent], is_deleted: bool) -> Result<Value> {
+fn history(visit: &PageVisit<'_>, events: &[StoredEvent], is_deleted: bool) -> CliResult<Value> {
     let rows: Vec<Value> = events.iter().rev().map(|stored| event_line(visit, stored)).collect();
     let is_cut = events.len() == EVENTS_MAX;
     Ok(context! { rows, is_deleted, is_cut, class => class("deleted") })

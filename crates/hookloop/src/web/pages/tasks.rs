@@ -10,7 +10,7 @@ use super::super::page::{PagePart, value_of};
 use super::super::topics::Topic;
 use super::super::words::{PageTime, class};
 use super::{PageTitle, PageVisit};
-use crate::error::Result;
+use crate::error::CliResult;
 
 /// Tasks on a page.
 const ON_A_PAGE: usize = 100;
@@ -52,13 +52,13 @@ impl TaskTableLine {
     }
 }
 
-pub(in super::super) fn tasks(visit: &PageVisit<'_>) -> Result<String> {
+pub(in super::super) fn tasks(visit: &PageVisit<'_>) -> CliResult<String> {
     let mut page = visit.page();
     page.part(LIST, "tasks.html", || list(visit))?;
     visit.finish(page, &PageTitle::new("Tasks", "tasks"))
 }
 
-fn list(visit: &PageVisit<'_>) -> Result<Value> {
+fn list(visit: &PageVisit<'_>) -> CliResult<Value> {
     let query = visit.query;
     let state = query.get("state").and_then(|state| state.parse::<TaskState>().ok());
     let filter = TaskFilter {

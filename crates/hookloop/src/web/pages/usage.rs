@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::super::page::{PagePart, value_of};
 use super::super::topics::Topic;
 use super::{PageTitle, PageVisit};
-use crate::error::Result;
+use crate::error::CliResult;
 
 /// Days of the bars: the default, and the maximum.
 const DAYS: i64 = 30;
@@ -31,7 +31,7 @@ const TOP: u64 = 14;
 const BARS: PagePart = PagePart::new("bars", "By day", &[Topic::Usage]);
 const PURSE: PagePart = PagePart::new("purse", "Purse", &[Topic::Usage]).every(30);
 
-pub(in super::super) fn usage(visit: &PageVisit<'_>) -> Result<String> {
+pub(in super::super) fn usage(visit: &PageVisit<'_>) -> CliResult<String> {
     let mut page = visit.page();
     page.part(BARS, "usage.html", || bars(visit))?;
     page.part(PURSE, "purse.html", || purse(visit))?;
@@ -48,7 +48,7 @@ struct UsageBar {
     title: String,
 }
 
-fn bars(visit: &PageVisit<'_>) -> Result<Value> {
+fn bars(visit: &PageVisit<'_>) -> CliResult<Value> {
     let days = visit.query.number::<i64>("days").unwrap_or(DAYS).clamp(7, DAYS_MAX);
     let since = Day(Day::from(visit.now).0 - days + 1);
     let (of_days, by_agent, by_task, by_session) = visit.project().read(|view| {
@@ -170,7 +170,7 @@ fn scaled(size: u64, most: u64) -> u64 {
 }
 
 /// Returns the state of the budget.
-pub(super) fn purse(visit: &PageVisit<'_>) -> Result<Value> {
+pub(super) fn purse(visit: &PageVisit<'_>) -> CliResult<Value> {
     let bounds = visit.project().rules().limits.purse;
     let today = Day::from(visit.now);
     let (day, ever, held) = visit

@@ -8,7 +8,7 @@ fn told(status: u16, headers: Headers<'_>, body: &str) -> ForgeError {
     let headers =
         headers.iter().map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()));
     let headers: HeaderMap = headers.collect();
-    Refusal::of_answer(status, &headers, body.as_bytes(), str::to_owned).error
+    GithubRefusal::of_answer(status, &headers, body.as_bytes(), str::to_owned).error
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_wait_is_what_was_asked_for_within_reason() {
 fn errors_of_graphql_have_a_type() {
     let of = |kind: &str| {
         let error = serde_json::json!({ "type": kind, "message": "m" });
-        Refusal::of_graphql(&error, str::to_owned).error
+        GithubRefusal::of_graphql(&error, str::to_owned).error
     };
     assert!(matches!(of("RATE_LIMITED"), ForgeError::Retry { .. }));
     assert!(matches!(of("FORBIDDEN"), ForgeError::NeedsHuman { .. }));

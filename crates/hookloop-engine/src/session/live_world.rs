@@ -1,0 +1,533 @@
+//! The world of a real session: processes, files, clocks.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hookloop_agents::agent_chain::AgentChain;
+use hookloop_agents::{TurnReport, clipped};
+use hookloop_core::hook::{Hook, HookRegistry};
+use hookloop_core::hook_protocol::HookStatus;
+use hookloop_core::id::SessionId;
+use hookloop_core::point::Point;
+use hookloop_core::session::timeline::Timeline;
+use hookloop_core::session::{LimitDecision, Session, SessionPhase};
+use hookloop_core::task::Task;
+use hookloop_core::trace::{SpanId, SpanNames};
+use hookloop_git::files::{FilesLook, WatchedFiles};
+use hookloop_git::git::GitRepository;
+use hookloop_git::repo::worktree::PlaceEntry;
+use hookloop_git::repo::{Worktree, WorktreeLoss};
+use hookloop_git::step_error::{CommittedWork, StepError};
+use hookloop_hooks::hook_context::{HookContext, SessionCall, SessionContext};
+use hookloop_hooks::hook_run::HookRun;
+use hookloop_hooks::hook_sequence;
+use hookloop_hooks::runner::HookRunner;
+
+use super::deadline::SessionDeadline;
+use super::hook_drift::HookDrift;
+use super::now::{NowBoard, NowStep};
+use super::observer::SessionObserver;
+use super::place_damage::{CurrentPlace, DirectoryIdentity, PlaceDamage};
+use super::session_clock::SessionClock;
+use super::session_directory::GIT;
+use super::stop_switch::{RestSwitch, StopSwitch};
+use super::task_steps::LEASE;
+use super::world::{DueTurn, HookSink, SessionUpdate, SessionWorld};
+use crate::delivery_context::{
+    DeliveryContext, DeliverySteps, DeliveryTools, StepsInContext, commit,
+};
+use crate::heartbeat::Heartbeater;
+use crate::project::Project;
+use crate::protected_files;
+use crate::session_record::SessionTimeline;
+
+/// Maximum length of a question to a person in the session's current step.
+const QUESTION_MAX: usize = 500;
+
+/// All processes, files and clocks that a session uses.
+pub(crate) struct LiveWorld<'p, O> {
+    /// Runs the built-in hooks of a delivery.
+    pub(super) steps: &'p dyn DeliverySteps,
+    pub(super) runner: &'p HookRunner,
+    /// The runner at the working directory.
+    pub(super) place: HookRunner,
+    /// The project's directory as the session found it. None if it was missing.
+    pub(super) root_identity: Option<DirectoryIdentity>,
+    /// The delivery context, opened with the first task that needs it.
+    pub(super) shop: Option<DeliveryTools<'p>>,
+    /// The worktree of the task that was entered last.
+    pub(super) worktree: Option<Worktree>,
+    /// Whether the session has claimed the task of that worktree.
+    pub(super) is_held: bool,
+    pub(super) project: &'p Project,
+    pub(super) crew: AgentChain,
+    pub(super) template: String,
+    pub(super) onlooker: O,
+    pub(super) files: WatchedFiles,
+    /// The repository, detected at first use because that starts a process. The inner option is
+    /// none outside of git.
+    pub(super) git: Option<Option<GitRepository>>,
+    /// The directory of hookloop's own git index and objects.
+    pub(super) git_state: PathBuf,
+    /// The file with the tree that the work began with.
+    pub(super) base: PathBuf,
+    pub(super) directory: PathBuf,
+    pub(super) transcript: PathBuf,
+    pub(super) drift: HookDrift,
+    pub(super) stop: StopSwitch,
+    /// Ends running hooks and turns when the session's time is over.
+    pub(super) deadline: SessionDeadline,
+    pub(super) is_ending: bool,
+    pub(super) started: Instant,
+    pub(super) rest: RestSwitch,
+    /// Milliseconds in which a rest prevented new steps. They do not count as run time.
+    pub(super) rested_ms: Arc<AtomicU64>,
+    pub(super) beats: Option<Heartbeater>,
+    /// The timeline of the session for traces, if they are exported.
+    pub(super) trace: Option<SessionTimeline>,
+    /// The current step of the session, for display.
+    pub(super) board: NowBoard,
+}
+
+/// The parts from which [`LiveWorld`] is built.
+#[derive(Debug)]
+pub(crate) struct WorldParts<'p, O> {
+    pub project: &'p Project,
+    /// Runs the built-in hooks of a delivery.
+    pub steps: &'p dyn DeliverySteps,
+    pub runner: &'p HookRunner,
+    /// The session's own directory.
+    pub directory: PathBuf,
+    pub template: String,
+    pub onlooker: O,
+    pub stop: StopSwitch,
+    pub drift: HookDrift,
+    /// The session's run time so far, and its limit.
+    pub active_ms: u64,
+    pub duration_ms: u64,
+    pub rest: RestSwitch,
+}
+
+impl<'p, O: SessionObserver> LiveWorld<'p, O> {
+    pub(crate) fn new(
+        around: WorldParts<'p, O>,
+        crew: AgentChain,
+    ) -> std::io::Result<LiveWorld<'p, O>> {
+        let WorldParts {
+            project,
+            steps,
+            runner,
+            directory,
+            template,
+            mut onlooker,
+            stop,
+            drift,
+            active_ms,
+            duration_ms,
+            rest,
+        } = around;
+        let board = NowBoard::default();
+        onlooker.watch(&board);
+        let left = Duration::from_millis(duration_ms.saturating_sub(active_ms));
+        let rested_ms: Arc<AtomicU64> = Arc::default();
+        let clock = SessionClock::new(&directory, active_ms, Arc::clone(&rested_ms));
+        let deadline = SessionDeadline::new(left, stop.cancel.clone(), clock);
+        Ok(LiveWorld {
+            runner,
+            place: runner.clone(),
+            root_identity: DirectoryIdentity::of(runner.root()).ok(),
+            shop: None,
+            worktree: None,
+            is_held: false,
+            project,
+            steps,
+            crew,
+            template,
+            onlooker,
+            files: WatchedFiles::default(),
+            git: None,
+            git_state: directory.join(GIT),
+            base: directory.join("base"),
+            transcript: directory.join("transcript.jsonl"),
+            directory,
+            drift,
+            stop,
+            deadline,
+            is_ending: false,
+            started: Instant::now(),
+            rest,
+            rested_ms,
+            beats: None,
+            trace: None,
+            board,
+        })
+    }
+
+    /// Returns the files as they were last read.
+    pub(crate) fn files(&mut self) -> &mut WatchedFiles {
+        &mut self.files
+    }
+
+    pub(crate) fn board(&self) -> &NowBoard {
+        &self.board
+    }
+
+    /// Returns the repository of the project.
+    fn git(&mut self) -> Option<&mut GitRepository> {
+        let (runner, state, cancel) = (&self.place, &self.git_state, &self.stop.cancel);
+        let found = self.git.get_or_insert_with(|| {
+            let environment = runner.environment();
+            GitRepository::find(
+                runner.root(),
+                runner.keepers(),
+                state.clone(),
+                environment,
+                cancel.clone(),
+            )
+        });
+        found.as_mut()
+    }
+
+    /// Returns the tree that the session began with, which the first call records.
+    fn base_tree(&mut self) -> Option<String> {
+        if let Ok(tree) = fs::read_to_string(&self.base) {
+            return Some(tree);
+        }
+        let tree = known(self.git()?.tree(), "the tree at the start of the work is unknown")?;
+        known(fs::write(&self.base, &tree), "the tree at the start of the work is not kept")?;
+        Some(tree)
+    }
+
+    /// Records the files at the start of the session, if one of its hooks needs the changes.
+    pub(crate) fn remember_base_for(&mut self, hooks: &HookRegistry) {
+        if hooks.list().iter().any(hookloop_hooks::hook_context::needs_changes) {
+            self.base_tree();
+        }
+    }
+
+    /// Returns the trace parent for a process. `place` finds its span in the current timeline.
+    pub(super) fn trace_parent(
+        &mut self,
+        id: &SessionId,
+        place: impl FnOnce(&Timeline, &SpanNames) -> Option<SpanId>,
+    ) -> Option<String> {
+        self.project.traces.as_ref()?;
+        let trace = self.trace.get_or_insert_with(|| SessionTimeline::new(id.clone()));
+        // Without it the process starts its own trace.
+        known(trace.look(self.project), "the trace of the session is unknown")?;
+        let names = trace.names()?;
+        let span = place(trace.timeline()?, &names)?;
+        Some(names.parent_for(span).to_string())
+    }
+
+    fn changes(&mut self) -> Option<Vec<(String, u64)>> {
+        let base = self.base_tree()?;
+        let git = self.git()?;
+        let now = known(git.tree(), "the tree of the files is unknown")?;
+        known(git.diff(&base, &now), "the changed files are unknown")
+    }
+}
+
+impl<O: SessionObserver> LiveWorld<'_, O> {
+    /// Returns to the project's directory after the worktree of a released task was removed.
+    ///
+    /// The worktree of a merged task is removed. The worktree of a claimed task stays the working
+    /// directory in any case.
+    fn leave_removed_worktree(&mut self) {
+        if !self.is_held && self.worktree.is_some() && self.check_worktree().is_err() {
+            (self.place, self.worktree) = (self.runner.clone(), None);
+            (self.files, self.git) = (WatchedFiles::default(), None);
+        }
+    }
+
+    /// Checks the directory in which hooks are about to run.
+    fn check_current_place(&self) -> Result<(), PlaceDamage> {
+        self.current_place().check(self.is_held)
+    }
+
+    fn check_root(&self) -> Result<(), PlaceDamage> {
+        self.current_place().check_root()
+    }
+
+    /// Checks the entered worktree, if there is one.
+    fn check_worktree(&self) -> Result<(), PlaceDamage> {
+        self.current_place().check_worktree()
+    }
+
+    fn current_place(&self) -> CurrentPlace<'_> {
+        CurrentPlace {
+            root: self.runner.root(),
+            identity: self.root_identity.as_ref(),
+            worktree: self.worktree.as_ref(),
+            shop: self.shop.as_ref(),
+        }
+    }
+
+    fn shop(&mut self) -> Result<&DeliveryTools<'_>, StepError> {
+        if self.shop.is_none() {
+            let nothing =
+                || StepError::NeedsHuman { why: "this project delivers nothing".to_owned() };
+            let rules = self.project.rules().delivery.as_ref().ok_or_else(nothing)?;
+            self.shop = Some(DeliveryTools::open(self.runner, rules, &self.stop.cancel)?);
+        }
+        self.shop.as_ref().ok_or_else(|| StepError::NeedsHuman { why: String::new() })
+    }
+}
+
+impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
+    fn check_place(&self, task: Option<&Task>) -> Result<(), PlaceDamage> {
+        self.check_root()?;
+        match (task, &self.worktree) {
+            (None, _) => Ok(()),
+            (Some(task), Some(worktree)) if worktree.task == task.id => self.check_worktree(),
+            (Some(task), _) => {
+                let why = format!("the worktree of task `{}` was not entered", task.id);
+                Err(PlaceDamage::Worktree { why })
+            }
+        }
+    }
+
+    fn loss_recorded(&mut self, task: &Task) {
+        if let Some(shop) = &self.shop {
+            // If the note stays, the loss is recorded a second time.
+            if let Err(error) = shop.repo.forget_loss(&task.id) {
+                tracing::warn!(task = %task.id, %error, "the note of a lost worktree stays");
+            }
+        }
+    }
+
+    fn enter(&mut self, task: &Task, entry: PlaceEntry) -> Result<Option<WorktreeLoss>, StepError> {
+        // An error of the repository or forge affects every task.
+        let of_all = |trouble: StepError| StepError::Retry { why: trouble.reason().to_owned() };
+        let delivery = self.project.read(|view| view.delivery(&task.id));
+        let delivery = delivery.map_err(|error| StepError::Retry { why: error.to_string() })?;
+        let pushed = delivery.submission.and_then(|submission| submission.head.parse().ok());
+        let is_known = self.worktree.as_ref().is_some_and(|worktree| worktree.task == task.id);
+        let shop = self.shop().map_err(of_all)?;
+        let worktree = if is_known && entry == PlaceEntry::Again {
+            shop.repo.worktree_again(&task.id, None)?
+        } else {
+            shop.repo.newest_base().map_err(|error| of_all(error.into()))?;
+            match entry {
+                PlaceEntry::First => shop.repo.worktree_from(&task.id, pushed.as_ref())?,
+                PlaceEntry::Again => shop.repo.worktree_again(&task.id, pushed.as_ref())?,
+            }
+        };
+        let loss = worktree.loss.clone();
+        self.place = self.runner.at(worktree.project.clone());
+        self.worktree = Some(worktree);
+        self.is_held = true;
+        // The known files and repository belong to another directory.
+        (self.files, self.git) = (WatchedFiles::default(), None);
+        self.git_state = self.directory.join(format!("{GIT}-{}", task.id));
+        self.base = self.directory.join(format!("base-{}", task.id));
+        if let Ok(hooks) = self.project.hooks() {
+            self.remember_base_for(&hooks);
+        }
+        Ok(loss)
+    }
+
+    fn wrap_up(&mut self, task: &Task) -> Result<CommittedWork, StepError> {
+        let nowhere =
+            || StepError::NeedsHuman { why: "the task has no place of its own".to_owned() };
+        // The next attempt starts with a recreated worktree, in which the agent continues.
+        let gone = |damage: PlaceDamage| StepError::Retry { why: damage.to_string() };
+        self.check_place(Some(task)).map_err(gone)?;
+        let worktree = self.worktree.clone().ok_or_else(nowhere)?;
+        self.shop()?.wrap_up(&worktree, task)
+    }
+
+    fn why_consent(&mut self, head: &str) -> Option<String> {
+        let hooks = self.project.hooks().ok()?;
+        let (runner, head) = (self.runner, commit(head).ok()?);
+        // The merge train checks again, and merges nothing that it cannot check.
+        protected_files::why_consent(runner, &hooks, self.shop().ok()?, &head).ok()?
+    }
+
+    fn run_hooks(
+        &mut self,
+        hooks: &[Hook],
+        call: &SessionCall<'_>,
+        ended: HookSink<'_>,
+    ) -> Vec<HookRun> {
+        self.leave_removed_worktree();
+        if let Err(damage) = self.check_current_place() {
+            let why = format!("not started: {damage}");
+            let unable =
+                |hook| HookRun::unable(hook, call.point, HookStatus::NotStarted, why.clone());
+            return hooks.iter().map(unable).collect();
+        }
+        // A process that resumes the session after the submission has not entered a worktree yet.
+        if call.session.plan.delivers && matches!(call.point, Point::AfterSubmit) {
+            // A hook that needs the delivery context reports that it is missing.
+            if let Err(error) = self.shop() {
+                tracing::warn!(error = error.reason(), "hooks have no delivery context");
+            }
+        }
+        let trace_parent = self.trace_parent(call.id, |timeline, names| {
+            Some(names.part(timeline.part_at(call.point)))
+        });
+        let needs_changes = hooks.iter().any(hookloop_hooks::hook_context::needs_changes);
+        let changes = if needs_changes { self.changes() } else { None };
+        let cancel = if self.is_ending { &self.stop.end } else { &self.stop.cancel };
+        let transcript = Some(self.transcript.as_path()).filter(|path| path.exists());
+        let root = self.place.root();
+        let trace_parent = trace_parent.as_deref();
+        let session = SessionContext { call, transcript, root, trace_parent };
+        let worktree = self.worktree.as_ref();
+        let project = self.project;
+        let submitted = match (worktree, call.task) {
+            (None, Some(task)) => {
+                known(project.read(|view| view.delivery(&task.id)), "the submission is unknown")
+            }
+            _ => None,
+        };
+        let submitted = submitted.and_then(|delivery| delivery.submission);
+        let branch = match worktree {
+            Some(worktree) => worktree.branch.as_str(),
+            None => submitted.as_ref().map_or("", |submission| submission.branch.as_str()),
+        };
+        let left = Some(call.session.left());
+        let shop = self.shop.as_ref();
+        let bench = shop.map(|shop| DeliveryContext { project, shop, worktree, branch, left });
+        let builtins = StepsInContext { steps: self.steps, runner: &self.place, bench };
+        let occasion = HookContext {
+            point: call.point,
+            event: None,
+            task: call.task,
+            session: Some(&session),
+            cancel: Some(cancel),
+            builtins: Some(&builtins),
+            changes: changes.as_deref(),
+            branches: bench.map(|bench| (bench.branch, bench.shop.base())),
+            delivery: call.delivery,
+            reaction: None,
+            board: Some(&self.board),
+        };
+        let (onlooker, board) = (&mut self.onlooker, &self.board);
+        let mut ended = |run: &HookRun| {
+            board.count_ended_hook();
+            let stored = ended(run);
+            if !stored.is_empty() {
+                onlooker.notice(SessionUpdate::Stored(&stored));
+            }
+        };
+        if self.is_held {
+            // A hook may run code of the agent, which may redirect the next hook.
+            let place = CurrentPlace {
+                root: self.runner.root(),
+                identity: self.root_identity.as_ref(),
+                worktree: self.worktree.as_ref(),
+                shop: self.shop.as_ref(),
+            };
+            let guard = || place.check(true).map_err(|damage| damage.to_string());
+            hook_sequence::run_guarded(&self.place, hooks, &occasion, &guard, &mut ended)
+        } else {
+            hook_sequence::run_all(&self.place, hooks, &occasion, &mut ended)
+        }
+    }
+
+    fn take_turn(&mut self, turn: &DueTurn<'_>) -> TurnReport {
+        self.run_agent_turn(turn)
+    }
+
+    fn look_at_files(&mut self) -> Option<FilesLook> {
+        self.check_current_place().ok()?;
+        self.files.look(self.place.root())
+    }
+
+    fn tree(&mut self) -> Option<String> {
+        self.check_current_place().ok()?;
+        known(self.git()?.tree(), "the tree of the files is unknown")
+    }
+
+    fn head(&mut self) -> Option<String> {
+        self.git()?.head()
+    }
+
+    fn drifted(&mut self) -> Vec<String> {
+        let mut drifted = self.drift.look();
+        drifted.extend(self.crew.news());
+        drifted
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        let all = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        all.saturating_sub(self.rested_ms.load(Ordering::SeqCst))
+    }
+
+    fn rest(&mut self) {
+        if !self.rest.is_on() {
+            return;
+        }
+        self.board.begin(NowStep::Rest, None);
+        while self.rest.is_on() && !self.stop.cancel.is_triggered() {
+            let began = Instant::now();
+            self.stop.cancel.wait(RestSwitch::LOOK);
+            let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.rested_ms.fetch_add(ms, Ordering::SeqCst);
+        }
+        self.board.begin(NowStep::Between, None);
+    }
+
+    fn now_ms(&self) -> u64 {
+        hookloop_config::clock::now().0.cast_unsigned()
+    }
+
+    fn pause(&mut self, ms: u64) {
+        self.stop.cancel.wait(Duration::from_millis(ms));
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.stop.by_user.load(Ordering::SeqCst)
+    }
+
+    fn begin_end(&mut self) {
+        self.is_ending = true;
+        self.deadline.disarm();
+    }
+
+    fn can_ask(&self) -> bool {
+        self.onlooker.can_ask()
+    }
+
+    fn ask(
+        &mut self,
+        session: &Session,
+        is_answered: &mut dyn FnMut() -> bool,
+    ) -> Option<LimitDecision> {
+        debug_assert_eq!(session.phase, SessionPhase::AtRetryLimit);
+        let failing: Vec<&str> = session.failing.iter().flatten().map(String::as_str).collect();
+        let question =
+            format!("the retry limit is reached, and these fail: {}", failing.join(", "));
+        self.board.begin(NowStep::Person { question: clipped(&question, QUESTION_MAX) }, None);
+        let answer = self.onlooker.ask(session, is_answered);
+        self.board.begin(NowStep::Between, None);
+        answer
+    }
+
+    fn hold(&mut self, task: Option<(&Task, u64)>) {
+        self.board.hold(task.map(|(task, _)| task.id.to_string()));
+        let entered = self.worktree.as_ref().map(|worktree| &worktree.task);
+        self.is_held = task.is_some_and(|(task, _)| Some(&task.id) == entered);
+        // If no agent runs in this process, the process that runs it sends the heartbeats.
+        let task = task.filter(|_| !self.crew.is_empty());
+        self.beats = task.map(|(task, epoch)| {
+            let lease = task.claim.as_ref().map(|claim| Duration::from_millis(claim.lease_ms));
+            Heartbeater::start(self.project, &task.id, (epoch, lease.unwrap_or(LEASE)), None)
+        });
+    }
+
+    fn notice(&mut self, notice: SessionUpdate<'_>) {
+        self.board.notice(&notice);
+        self.onlooker.notice(notice);
+    }
+}
+
+/// Returns the value, or reports why it is unknown. Callers treat an unknown value as not proven.
+fn known<T, E: std::fmt::Display>(result: Result<T, E>, message: &str) -> Option<T> {
+    result.inspect_err(|error| tracing::warn!(%error, "{message}")).ok()
+}

@@ -1,0 +1,420 @@
+//! Runs the hooks of one hook point in order, or concurrently if they are `parallel`.
+//!
+//! The keeper gets the next command before the last one ends, so no time passes between two hooks.
+//! It waits in these cases:
+//!
+//! - the last hook may be retried
+//! - the next hook needs the result of another hook
+//! - the next hook needs a value of a delivery, or a secret that is not read yet
+//!
+//! Each parallel hook has its own keeper.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use hookloop_config::condition::Condition;
+use hookloop_core::builtin::Builtin;
+use hookloop_core::command_line::Invocation;
+use hookloop_core::hook::{Hook, HookHandler};
+use hookloop_core::hook_protocol::HookStatus;
+use hookloop_core::options::RetryPolicy;
+use hookloop_process::{
+    Job, JobObserver, JobResult, JobSource, OutputFilter, OutputStream, PARALLEL_MAX, ProcessError,
+};
+use serde_json::Value;
+
+use crate::exec_context::redacting;
+use crate::hook_context::{HookContext, HookStart, merge_context};
+use crate::hook_outcome::{self, RawHookOutput};
+use crate::hook_run::{HookRun, describe};
+use crate::hook_values;
+use crate::runner::HookRunner;
+use crate::sandbox::PreparedSandbox;
+
+/// Largest number of times that the pause between attempts doubles.
+const DOUBLINGS_MAX: u32 = 16;
+
+/// Runs the hooks of an occasion and returns their results in order.
+///
+/// `ended` gets each result when its hook ends.
+pub fn run_all(
+    runner: &HookRunner,
+    hooks: &[Hook],
+    occasion: &HookContext<'_>,
+    ended: &mut dyn FnMut(&HookRun),
+) -> Vec<HookRun> {
+    let mut runs: Vec<HookRun> = Vec::new();
+    while let Some(rest) = hooks.get(runs.len()..).filter(|rest| !rest.is_empty()) {
+        let beside = side_by_side(rest);
+        let done = if beside > 1 {
+            together(runner, &rest[..beside], occasion, &runs, ended)
+        } else {
+            let alone = (1..rest.len()).find(|start| side_by_side(&rest[*start..]) > 1);
+            in_turn(runner, &rest[..alone.unwrap_or(rest.len())], occasion, &runs, ended)
+        };
+        runs.extend(done);
+    }
+    runs
+}
+
+/// Runs the hooks of an occasion and calls `guard` before each of them.
+///
+/// `guard` checks the state of their directory. After its first error no further hook starts.
+pub fn run_guarded(
+    runner: &HookRunner,
+    hooks: &[Hook],
+    occasion: &HookContext<'_>,
+    guard: &dyn Fn() -> Result<(), String>,
+    ended: &mut dyn FnMut(&HookRun),
+) -> Vec<HookRun> {
+    let mut runs: Vec<HookRun> = Vec::new();
+    while let Some(rest) = hooks.get(runs.len()..).filter(|rest| !rest.is_empty()) {
+        if let Err(why) = guard() {
+            let unable = |hook| {
+                HookRun::unable(
+                    hook,
+                    occasion.point,
+                    HookStatus::NotStarted,
+                    format!("not started: {why}"),
+                )
+            };
+            runs.extend(rest.iter().map(unable));
+            break;
+        }
+        let beside = side_by_side(rest);
+        let done = if beside > 1 {
+            together(runner, &rest[..beside], occasion, &runs, ended)
+        } else {
+            in_turn(runner, &rest[..1], occasion, &runs, ended)
+        };
+        runs.extend(done);
+    }
+    runs
+}
+
+/// Returns how many hooks, from the first on, may run concurrently.
+///
+/// They are all `parallel`, and none needs another.
+fn side_by_side(hooks: &[Hook]) -> usize {
+    let is_apart = |(index, hook): (usize, &Hook)| {
+        let needs = |earlier: &Hook| hook.options.needs.contains(&earlier.name);
+        hook.options.parallel && !hooks[..index].iter().any(needs)
+    };
+    hooks.iter().enumerate().position(|found| !is_apart(found)).unwrap_or(hooks.len())
+}
+
+/// Runs hooks concurrently, at most [`PARALLEL_MAX`] at a time.
+fn together(
+    runner: &HookRunner,
+    hooks: &[Hook],
+    occasion: &HookContext<'_>,
+    before: &[HookRun],
+    ended: &mut dyn FnMut(&HookRun),
+) -> Vec<HookRun> {
+    let next = AtomicUsize::new(0);
+    let mut done: Vec<(usize, HookRun)> = Vec::with_capacity(hooks.len());
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..hooks.len().min(PARALLEL_MAX) {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(hook) = hooks.get(index) else { return };
+                    let hook = std::slice::from_ref(hook);
+                    for run in in_turn(runner, hook, occasion, before, &mut |_| {}) {
+                        // The receiver outlives this thread.
+                        let _ = sender.send((index, run));
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (index, run) in receiver {
+            ended(&run);
+            done.push((index, run));
+        }
+    });
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, run)| run).collect()
+}
+
+fn in_turn(
+    runner: &HookRunner,
+    hooks: &[Hook],
+    occasion: &HookContext<'_>,
+    before: &[HookRun],
+    ended: &mut dyn FnMut(&HookRun),
+) -> Vec<HookRun> {
+    if runner.redactor().is_none() {
+        let reason = "the secrets of the environment are too many to look for";
+        let unable =
+            |hook| HookRun::unable(hook, occasion.point, HookStatus::NotStarted, reason.to_owned());
+        return hooks.iter().map(unable).collect();
+    }
+    let filter = |_: OutputStream| redacting(runner);
+    let mut turns = InTurn {
+        runner,
+        hooks,
+        occasion,
+        before,
+        filter: &filter,
+        ended,
+        runs: Vec::new(),
+        under_way: VecDeque::new(),
+        again: None,
+    };
+    runner.keepers().run_sequence(&mut turns);
+    turns.runs.into_iter().flatten().collect()
+}
+
+/// Hooks that run one after another.
+struct InTurn<'r, 'e> {
+    runner: &'r HookRunner,
+    hooks: &'r [Hook],
+    occasion: &'r HookContext<'r>,
+    before: &'r [HookRun],
+    filter: &'r dyn Fn(OutputStream) -> OutputFilter<'r>,
+    /// Gets each run when it ends.
+    ended: &'e mut dyn FnMut(&HookRun),
+    /// The results of the hooks so far. `None` is a hook that is running.
+    runs: Vec<Option<HookRun>>,
+    under_way: VecDeque<HookAttempt>,
+    /// A failed attempt to retry before anything else.
+    again: Option<HookAttempt>,
+}
+
+/// A run of a hook's command.
+struct HookAttempt {
+    /// The index of the hook.
+    index: usize,
+    number: u32,
+    begun: CommandRun,
+    artifacts: PathBuf,
+}
+
+/// The prepared command of a hook, the same for each attempt.
+struct CommandRun {
+    invocation: Invocation,
+    sandbox: PreparedSandbox,
+    /// For the environment of the process only.
+    secrets: Vec<(OsString, OsString)>,
+}
+
+impl<'r> JobSource<'r> for InTurn<'r, '_> {
+    fn next(&mut self) -> Option<Job<'r>> {
+        if let Some(attempt) = self.again.take() {
+            nap(pause(self.hooks[attempt.index].options.retry, attempt.number), self.occasion);
+            return Some(self.start(attempt));
+        }
+        loop {
+            let index = self.runs.len();
+            let hook = self.hooks.get(index)?;
+            if !self.under_way.is_empty() && !self.may_follow_at_once(hook) {
+                return None;
+            }
+            match self.begin(hook) {
+                Ok(begun) => {
+                    self.runs.push(None);
+                    let artifacts = self.runner.fresh_artifacts();
+                    return Some(self.start(HookAttempt { index, number: 1, begun, artifacts }));
+                }
+                Err(run) => {
+                    (self.ended)(&run);
+                    self.runs.push(Some(*run));
+                }
+            }
+        }
+    }
+
+    fn done(&mut self, result: Result<JobResult, ProcessError>) {
+        let Some(attempt) = self.under_way.pop_front() else { return };
+        let (hook, point) = (&self.hooks[attempt.index], self.occasion.point);
+        let run = match result {
+            Ok(ran) => {
+                let said = RawHookOutput::of(&ran, &attempt.artifacts);
+                let directory = hook.options.cwd.as_deref().unwrap_or("");
+                hook_outcome::judged(hook, point, said, attempt.number)
+                    .with_gap(&self.runner.root().join(directory))
+            }
+            Err(error) => HookRun::unable(hook, point, HookStatus::NotStarted, error.to_string()),
+        };
+        let (name, status) = (hook.name.as_str(), run.outcome.status.name());
+        tracing::debug!(hook = name, %point, attempt = attempt.number, status, "a hook ended");
+        if run.has_failed() && attempt.number < hook.options.retry.attempts {
+            let artifacts = self.runner.fresh_artifacts();
+            tracing::info!(hook = name, status, "a hook is run again");
+            self.again = Some(HookAttempt { number: attempt.number + 1, artifacts, ..attempt });
+        } else {
+            (self.ended)(&run);
+            self.runs[attempt.index] = Some(run);
+        }
+    }
+}
+
+impl<'r> InTurn<'r, '_> {
+    /// Whether the keeper may get this hook before the running one ends.
+    ///
+    /// It may if the hook runs regardless of the other's result.
+    fn may_follow_at_once(&self, hook: &Hook) -> bool {
+        let is_single =
+            |attempt: &HookAttempt| self.hooks[attempt.index].options.retry.attempts <= 1;
+        hook.options.needs.is_empty()
+            && matches!(hook.handler, HookHandler::Command(_))
+            // A hook of a delivery gets the values of the hooks before it.
+            && self.occasion.delivery.is_none()
+            // Reading a secret blocks this thread, which must read the output of the running hook.
+            && self.runner.has_secrets_of(hook)
+            && self.under_way.iter().all(is_single)
+    }
+
+    /// Prepares a hook's command, or returns the result of a hook that runs no command.
+    fn begin(&self, hook: &Hook) -> Result<CommandRun, Box<HookRun>> {
+        let (runner, occasion) = (self.runner, self.occasion);
+        let ran = self.before.iter().chain(self.runs.iter().flatten());
+        if let Some(run) = skipped(runner, hook, occasion, ran) {
+            return Err(Box::new(run));
+        }
+        let begun = match &hook.handler {
+            HookHandler::Rule(rule) => Ok(Err(Box::new(runner.check(hook, rule, occasion)))),
+            HookHandler::Http { url } => runner.may_run(hook).map(|_| {
+                let _progress = self.shown(hook);
+                let context = self.context();
+                let send = |number| runner.send(hook, occasion, url, (number, &context));
+                Err(Box::new(attempts(hook, occasion, send)))
+            }),
+            HookHandler::Builtin(_) | HookHandler::Gatekeepers { .. } => {
+                let run = |_| {
+                    // The commands of the project's tests are shown separately.
+                    let is_tests = matches!(hook.handler, HookHandler::Builtin(Builtin::RunTests));
+                    let _progress = if is_tests { None } else { self.shown(hook) };
+                    let run = match occasion.builtins {
+                        Some(builtins) => builtins.run(hook, occasion),
+                        None => {
+                            let reason = "nothing runs built-in hooks here".to_owned();
+                            HookRun::unable(hook, occasion.point, HookStatus::NotStarted, reason)
+                        }
+                    };
+                    Err(Box::new(run))
+                };
+                runner.may_run(hook).map(run)
+            }
+            _ => runner.invocation(hook, occasion).and_then(|invocation| {
+                runner.check_directory(hook)?;
+                let secrets = runner.secrets_of(hook).map_err(|error| error.to_string())?;
+                Ok(Ok(CommandRun { invocation, sandbox: runner.sandbox(hook)?, secrets }))
+            }),
+        };
+        begun.unwrap_or_else(|refusal| {
+            Err(Box::new(HookRun::refused(hook, occasion.point, refusal)))
+        })
+    }
+
+    /// Returns the merged values of the hooks so far, for the next hook of a delivery.
+    fn context(&self) -> Value {
+        let Some(delivery) = self.occasion.delivery else { return Value::Null };
+        let mut context = delivery.context.clone();
+        for run in self.before.iter().chain(self.runs.iter().flatten()) {
+            merge_context(&mut context, &run.outcome.values);
+        }
+        context
+    }
+
+    /// Shows a hook without a process on the board until the result is dropped.
+    fn shown(&self, hook: &Hook) -> Option<Arc<dyn JobObserver>> {
+        let progress = self.progress(hook, 1)?;
+        progress.began();
+        Some(progress)
+    }
+
+    fn progress(&self, hook: &Hook, attempt: u32) -> Option<Arc<dyn JobObserver>> {
+        let timeout = hook.options.timeout_at(self.occasion.point.kind());
+        Some(self.occasion.board?.show(HookStart {
+            name: hook.name.clone(),
+            command: describe(hook),
+            attempt,
+            timeout: Duration::from_millis(timeout),
+        }))
+    }
+
+    fn start(&mut self, attempt: HookAttempt) -> Job<'r> {
+        let (hook, begun) = (&self.hooks[attempt.index], &attempt.begun);
+        let point = self.occasion.point;
+        tracing::debug!(hook = hook.name, %point, attempt = attempt.number, "a hook starts");
+        let context = self.context();
+        let told = (attempt.number, &context);
+        let mut job = self.runner.job(hook, self.occasion, &begun.invocation, &begun.sandbox, told);
+        // The last of two variables with the same name wins.
+        job.env.extend(begun.secrets.iter().cloned());
+        let artifacts = Some(attempt.artifacts.clone());
+        let observer = self.progress(hook, attempt.number);
+        self.under_way.push_back(attempt);
+        Job { artifacts, filter: Some(self.filter), observer, ..job }
+    }
+}
+
+/// Calls `once` until it succeeds or the attempts of the hook are used up.
+fn attempts(hook: &Hook, occasion: &HookContext<'_>, once: impl Fn(u32) -> HookRun) -> HookRun {
+    let mut number = 1;
+    loop {
+        let run = once(number);
+        if !run.has_failed() || number >= hook.options.retry.attempts {
+            return run;
+        }
+        number += 1;
+        nap(pause(hook.options.retry, number), occasion);
+    }
+}
+
+/// Waits for a time, or until the run is cancelled.
+pub fn nap(length: Duration, occasion: &HookContext<'_>) {
+    match occasion.cancel {
+        Some(cancel) => drop(cancel.wait(length)),
+        None => std::thread::sleep(length),
+    }
+}
+
+/// Returns the pause before an attempt after the first.
+///
+/// It doubles with each attempt. With jitter it is a random length between half of that and all.
+fn pause(retry: RetryPolicy, number: u32) -> Duration {
+    use std::hash::{BuildHasher, RandomState};
+    let doublings = number.saturating_sub(2).min(DOUBLINGS_MAX);
+    let pause = Duration::from_millis(retry.backoff_ms << doublings);
+    match retry.jitter {
+        true => pause / 2 + pause / 128 * (RandomState::new().hash_one(0) % 64) as u32,
+        false => pause,
+    }
+}
+
+/// Returns the result of a hook that does not run this time. `ran` are the hooks before it.
+fn skipped<'h>(
+    runner: &HookRunner,
+    hook: &Hook,
+    occasion: &HookContext<'_>,
+    mut ran: impl Iterator<Item = &'h HookRun>,
+) -> Option<HookRun> {
+    let is_needed = |run: &&HookRun| hook.options.needs.contains(&run.hook);
+    if let Some(need) = ran.find(|run| is_needed(run) && run.outcome.status != HookStatus::Passed) {
+        let reason = format!("it needs `{}`, which did not pass", need.hook);
+        return Some(HookRun::skipped(hook, reason));
+    }
+    let when = hook.options.when.as_deref()?;
+    let condition = Condition::compile(when, occasion.point);
+    let values = hook_values::for_condition(occasion, Some(runner.root()));
+    match condition.and_then(|condition| condition.holds(&values)) {
+        Ok(true) => None,
+        Ok(false) => {
+            let reason = format!("its condition does not hold: {when}");
+            Some(HookRun::skipped(hook, reason))
+        }
+        Err(error) => {
+            let reason = format!("its condition failed: {error}");
+            Some(HookRun::undecided(hook, occasion.point, reason))
+        }
+    }
+}
